@@ -29,6 +29,7 @@ from app.formats.kai.pods import gpu_memory
 from app.formats.manifests import Within
 from app.formats.objects import objects
 from app.formats.reader import Findings
+from app.formats.yunikorn.placement import Placement, Rejected
 from app.formats.yunikorn.pods import DYNAMIC, dynamic_queues, queue_path, said_of_dynamic
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.problems import Finding, pointer
@@ -115,7 +116,7 @@ class Grouped:
         self._engine: EngineName = engine
         self._pods = Pods(engine)
         self._gpus: dict[str, int] = {}
-        self._configured = Configuration()
+        self._configured, self._placement = Configuration(), Placement(Configuration())
         self._leading: dict[str, tuple[str, Key, Key]] = {}
 
     def whole(self, view: View) -> Translated:
@@ -126,6 +127,7 @@ class Grouped:
         found = translate(self._engine, only(view, {_POD: ()}), findings, within)
         queues = [queue for queue in found.configuration.queues if not (queue.yunikorn and queue.yunikorn.dynamic)]
         self._configured = msgspec.structs.replace(found.configuration, queues=queues)
+        self._placement = Placement(self._configured)
         self._leading = {}
         self._look(self._pods.groups())
         return found
@@ -198,7 +200,11 @@ class Grouped:
         members, first = self._pods.members(group), self._pods.first(group)
         if self._engine == "kai" or members is None or first is None:
             return None
-        return queue_path(first), members.keys[0], members.ages[0][1]
+        try:
+            queue = queue_path(first, self._placement, lambda: self._pods.start(members.keys, group))
+        except Rejected:
+            queue = ""
+        return queue, members.keys[0], members.ages[0][1]
 
     def _asks(
         self, last: Translated, part: Translated, groups: set[str], parts: dict[str, set[Key]], keys: set[Key]
@@ -232,8 +238,8 @@ class Grouped:
 
     def _with_dynamic(self, found: Translated) -> Translated:
         """With the queues that placement must have made for all that there is, and nothing said of others."""
-        own, used = self._configured, {queue for queue, _, _ in self._leading.values()}
-        dynamic = dynamic_queues({queue.name for queue in own.queues}, used)
+        own, used = self._configured, {queue for queue, _, _ in self._leading.values() if queue}
+        dynamic = dynamic_queues({queue.name: queue for queue in own.queues}, used)
         said = set(map(said_of_dynamic, used))
         found = replace(found, findings=[one for one in found.findings if one.rule != DYNAMIC or one.detail in said])
         if found.configuration.queues[len(own.queues) :] == dynamic:

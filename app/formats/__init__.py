@@ -50,7 +50,8 @@ def import_configuration(text: bytes, format: str, known: Configuration | None =
         return found
     detail = f"{size} bytes that Arbiter would only keep: {MAX_BYTES} may be; all of that is left out"
     finding = Finding(rule="not-carried", severity="error", pointer="", detail=detail)
-    return Imported(without_native(found.configuration), found.state, found.asks, [*found.findings, finding])
+    findings = [*found.findings, finding]
+    return Imported(without_native(found.configuration), found.state, found.asks, findings, found.taken)
 
 
 def _read(text: bytes, format: str, known: Configuration | None) -> Imported:  # noqa: A002

@@ -21,6 +21,7 @@ from app.formats.reader import Findings, Reader
 from app.formats.work.kueue import QUEUE, leaf_names
 from app.formats.work.read import as_counted, resource_names
 from app.formats.yunikorn import pods as yunikorn_pods
+from app.formats.yunikorn.placement import Placement
 from app.solver.model.base import Total
 from app.solver.model.configuration import Configuration
 from app.solver.model.request import Eviction
@@ -240,7 +241,8 @@ class _YuniKorn:
             return None
         if (waiting := self.around.waiting.get(pod.made.id)) is not None:
             return waiting
-        _, asks, _ = yunikorn_pods.read_applications([pod], self.around.configuration.queues, Classes(), Findings())
+        placement = Placement(self.around.configuration)
+        _, asks, _ = yunikorn_pods.read_applications([pod], placement, Classes(), Findings())
         if not asks:
             return None
         running = self.around.running.get(yunikorn_pods.application(pod))

@@ -32,6 +32,7 @@ from app.formats.pods import Pod, SinglePod, read_cluster_nodes, read_pod, read_
 from app.formats.reader import Findings, Imported
 from app.formats.yunikorn import importing as yunikorn_import
 from app.formats.yunikorn import pods as yunikorn_pods
+from app.formats.yunikorn.placement import Placement
 from app.solver.model.base import NativeDocuments
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.state import Ask, Node, QueueState, State, Workload
@@ -240,7 +241,9 @@ def _yunikorn(reading: _Reading) -> Imported:
     found, findings = reading.found, reading.findings
     configuration = reading.counting(yunikorn_import.read_configuration(found.yunikorn, findings))
     own, strangers = _parted(reading.pods, yunikorn_pods.belongs)
-    workloads, asks, dynamic = yunikorn_pods.read_applications(own, configuration.queues, reading.classes, findings)
+    spaces = [made for made in found.around if made.kind == "Namespace"]
+    placement = Placement(configuration, spaces)
+    workloads, asks, dynamic = yunikorn_pods.read_applications(own, placement, reading.classes, findings)
     if dynamic:
         configuration = replace(configuration, queues=[*configuration.queues, *dynamic])
     if found.classes and not reading.pods:

@@ -328,9 +328,10 @@ def _kind(value: Any) -> str:
 @dataclass(frozen=True, slots=True)
 class Imported:
     """``state`` and ``asks`` are what runs and what waits, where the source says so; ``findings`` say what could not
-    be carried over, with pointers into the source."""
+    be carried over, with pointers into the source. ``taken``: when it was, where the source says it."""
 
     configuration: Configuration
     state: State
     asks: list[Ask]
     findings: list[Finding]
+    taken: datetime | None = None

@@ -10,7 +10,7 @@ from fastapi import APIRouter
 
 from app.http.responses import MEDIA_TYPE, ProblemDocument
 
-VERSION = "1.55.0"
+VERSION = "1.56.0"
 """Of the interface, by semantic versioning; openapi/README.md says when it must change."""
 
 Content = dict[str, dict[str, Any]]

@@ -65,10 +65,15 @@ def kueue(draw: st.DrawFn) -> list[dict[str, Any]]:
     return draw(st.permutations(made))
 
 
+LIMITS = [{"limit": "all", "users": ["*"], "maxresources": {"vcore": 2}}, {"limit": "dev", "groups": ["dev"]}]
+RULES = [{"name": "user", "create": True, "filter": {"users": ["a.*"]}, "parent": {"name": "fixed", "value": "a"}}]
+
+
 @st.composite
 def yunikorn(draw: st.DrawFn) -> dict[str, Any]:
     def queue(name: str, below: list[dict[str, Any]]) -> dict[str, Any]:
-        made = {"name": name, **draw(unknown("limits", "submitacl", "adminacl", "maxapplications"))}
+        made = {"name": name, **draw(unknown("submitacl", "adminacl"))}
+        made |= draw(some(limits=st.just(LIMITS) | st.just([]), maxapplications=st.sampled_from([0, 5])))
         if name != "root":
             made |= draw(some(resources=st.just({"guaranteed": {"vcore": 2}, "max": {"memory": "1Gi"}})))
             made |= draw(some(properties=LABELS))
@@ -78,7 +83,8 @@ def yunikorn(draw: st.DrawFn) -> dict[str, Any]:
     below = [queue(name, [queue("z", [])] if draw(st.booleans()) else []) for name in ("a", "b")]
     preemption = {"quotapreemptionenabled": True, **draw(some(enabled=st.booleans())), **draw(unknown())}
     partition = {"name": draw(st.sampled_from(["default", "gpu"])), "queues": [queue("root", below)]}
-    partition |= {"preemption": preemption, **draw(unknown("placementrules", "limits", "nodesortpolicy"))}
+    partition |= {"preemption": preemption, **draw(unknown("nodesortpolicy"))}
+    partition |= draw(some(placementrules=st.just(RULES)))
     return {"partitions": [partition, {"name": "other", "queues": [], **draw(unknown())}]}
 
 

@@ -27,6 +27,7 @@ from app.formats.pods import Pod, quantities, read_nodes, steps
 from app.formats.reader import Reader
 from app.formats.work.kinds import PodSet, Work
 from app.formats.work.read import Cluster, Planned, near
+from app.formats.yunikorn.placement import Placement
 from app.formats.yunikorn.pods import QUEUE, application, read_applications
 from app.solver.model.configuration import Queue
 from app.solver.model.state import Ask, Task
@@ -215,7 +216,8 @@ def _asks(work: Work, cluster: Cluster) -> Iterator[Ask]:
     report_unknown_classes(work, cluster)
     members = _with_placeholders(pods, work)
     queues = [*cluster.configuration.queues, *cluster.dynamic]
-    _, asks, dynamic = read_applications(members, queues, cluster.beside.classes, cluster.findings)
+    placement = Placement(msgspec.structs.replace(cluster.configuration, queues=queues))
+    _, asks, dynamic = read_applications(members, placement, cluster.beside.classes, cluster.findings)
     cluster.dynamic += dynamic
     if asks and not _leaf(asks[0].queue, [*queues, *dynamic]):
         there = near(q.name for q in queues if _leaf(q.name, queues))

@@ -16,10 +16,13 @@ from app.base.documents import Path
 from app.formats.objects import Object, objects
 from app.formats.reader import Findings, Imported, Reader
 from app.formats.yunikorn.importing import AS_RELEASED, read_configuration
+from app.formats.yunikorn.placement import DEFAULT_USER
 from app.solver.model.base import Quantity
-from app.solver.model.configuration import Configuration, Queue, Quota
+from app.solver.model.configuration import Configuration, Queue, Quota, Settings
 from app.solver.model.instant import at as instant
-from app.solver.model.state import Ask, Node, State, Task, Workload
+from app.solver.model.state import Ask, Node, Reservation, State, Task, Workload
+from app.solver.model.yunikorn import Application, ChildTemplate
+from app.solver.model.yunikorn import Ask as YuniKornAsk
 from app.solver.model.yunikorn import Queue as YuniKornQueue
 
 _PARTITION = "default"
@@ -55,31 +58,46 @@ def read_dump(documents: list[tuple[Path, Any]], findings: Findings, known: Conf
     """Queues, nodes, running applications and what they still ask for, of the partition ``default``. The configuration
     is ``known``, else the ``config`` that a dump has, else the tree of queues as it is; queues that only the tree has
     are added."""
-    found: dict[str, list[Reader]] = {"queues": [], "applications": [], "nodes": []}
+    found: dict[str, list[Reader]] = {"queues": [], "applications": [], "nodes": [], "partitions": []}
     configured: list[Object] = []
+    taken_at: list[datetime] = []
+    given = known
     for at, document in documents:
         kind = _kind(document)
         if kind == "dump":
             dump = Reader(document, at, findings)
             _of_dump(dump, found)
+            taken_at += [] if (at_that_time := _time(dump, "timestamp")) is None else [at_that_time]
             configured += [] if known is not None else _config(dump)
         elif kind is not None:
             found[kind] += _listed(document, at, findings)
     if known is None and configured:
         known = read_configuration(configured, findings)
     queues = [queue for tree in found["queues"] for queue in _queues(tree)]
-    running: list[Workload] = []
-    asks: list[Ask] = []
     nodes = {reader.text("nodeID") or "": reader for reader in found["nodes"]}
+    applications = _Applications(set(nodes), findings)
     for reader in found["applications"]:
-        _application(reader, set(nodes), running, asks)
-    state = State(nodes=[_node(name, reader) for name, reader in nodes.items()], workloads=running)
+        applications.read(reader)
+    state = State(
+        nodes=[_node(name, reader) for name, reader in nodes.items()], workloads=applications.running,
+        reservations=[held for name, reader in nodes.items() for held in applications.held(name, reader)],
+    )  # fmt: skip
     configuration = (
-        Configuration(engine="yunikorn", settings=AS_RELEASED, queues=queues)
+        Configuration(engine="yunikorn", settings=Settings(yunikorn=AS_RELEASED), queues=queues)
         if known is None
         else _with(known, queues, findings)
     )
-    return Imported(configuration, state, asks, findings.all())
+    if found["partitions"] and given is None:
+        configuration = _switched(configuration, found["partitions"])
+    taken = max(taken_at, default=None)
+    return Imported(configuration, state, applications.asks, findings.all(), taken)
+
+
+def _switched(configuration: Configuration, partitions: list[Reader]) -> Configuration:
+    """With preemption as the partition has it at this moment."""
+    on = all(one.boolean("preemptionEnabled") is not False for one in partitions)
+    settings = replace(configuration.settings.yunikorn or AS_RELEASED, preemption=on)
+    return replace(configuration, settings=replace(configuration.settings, yunikorn=settings))
 
 
 def _with(known: Configuration, tree: list[Queue], findings: Findings) -> Configuration:
@@ -139,6 +157,8 @@ def _of_dump(dump: Reader, found: dict[str, list[Reader]]) -> None:
     trees = dump.children("queues") if isinstance(dump.value.get("queues"), list) else [dump.child("queues")]
     found["queues"] += [tree for tree in trees if _ours(tree)]
     found["applications"] += [app for app in dump.children("applications") if _ours(app)]
+    if isinstance(dump.value.get("partitions"), list):
+        found["partitions"] += [one for one in dump.children("partitions") if _ours(one, "name")]
     for one in dump.children("nodes"):
         if "nodesInfo" in one:
             found["nodes"] += one.children("nodesInfo") if _ours(one, "partitionName") else []
@@ -169,12 +189,22 @@ def _queues(tree: Reader) -> Iterator[Queue]:
             properties=_properties(reader.child("properties")),
             parent=reader.boolean("isLeaf") is False and not children,
             dynamic=reader.boolean("isManaged") is False,
+            max_applications=reader.count("maxRunningApps") or 0,
+            child_template=_template(reader.child("template")),
         )
         yield Queue(
             name=name, parent=parent, quota=_quota(reader, root=parent is None) or None,
             yunikorn=None if block == YuniKornQueue() else block,
         )  # fmt: skip
         pending += [(child, name) for child in reversed(children)]
+
+
+def _template(reader: Reader) -> ChildTemplate | None:
+    found = ChildTemplate(
+        properties=_properties(reader.child("properties")), guaranteed=_amounts(reader, "guaranteedResource"),
+        max=_amounts(reader, "maxResource"), max_applications=reader.count("maxApplications") or 0,
+    )  # fmt: skip
+    return None if found == ChildTemplate() else found
 
 
 def _properties(reader: Reader) -> dict[str, str]:
@@ -212,31 +242,64 @@ def _node(name: str, reader: Reader) -> Node:
     )  # fmt: skip
 
 
-def _application(reader: Reader, nodes: set[str], running: list[Workload], asks: list[Ask]) -> None:
-    name, queue = reader.text("applicationID"), (reader.text("queueName") or "").lower()
-    if reader.text("applicationState") in _DONE:
-        return
-    if not name or not queue:
-        reader.findings.add("bad-value", "error", reader.at, "an application has an applicationID and a queueName")
-        return
-    tasks = [_task(one, nodes) for one in reader.children("allocations")]
-    requests = reader.children("requests")
-    created = _time(reader, "submissionTime")
-    if tasks:
-        running.append(Workload(id=name, queue=queue, created_at=created, tasks=tasks))
-    for one in requests:
-        task = _task(one, nodes)
-        count = one.count("pendingCount")
-        if count == 0:
-            continue
-        required = one.text("requiredNodeId") or None
-        asks.append(
-            Ask(
-                id=task.name, queue=queue, workload=name if tasks else None, priority=task.priority or 0,
-                created_at=task.created_at, originator=task.originator, required_node=required,
-                preemptible=task.preemptible, tasks=[task],
-            )
+class _Applications:
+    """What runs, what waits, and which allocation key is which ask."""
+
+    def __init__(self, nodes: set[str], findings: Findings) -> None:
+        self.running: list[Workload] = []
+        self.asks: list[Ask] = []
+        self._nodes, self._findings = nodes, findings
+        self._by_key: dict[str, Ask] = {}
+        self._told = False
+
+    def read(self, reader: Reader) -> None:
+        """Take in one application."""
+        name, queue = reader.text("applicationID"), (reader.text("queueName") or "").lower()
+        if reader.text("applicationState") in _DONE:
+            return
+        if not name or not queue:
+            reader.findings.add("bad-value", "error", reader.at, "an application has an applicationID and a queueName")
+            return
+        groups = reader.strings("groups") if "groups" in reader else []
+        owner = Application(user=reader.text("user") or DEFAULT_USER, groups=groups)
+        tasks = [_task(one, self._nodes) for one in reader.children("allocations")]
+        requests = reader.children("requests")
+        created = _time(reader, "submissionTime")
+        if tasks:
+            whose = None if owner == Application() else owner
+            self.running.append(Workload(id=name, queue=queue, created_at=created, yunikorn=whose, tasks=tasks))
+        for one in requests:
+            if one.count("pendingCount") != 0:
+                self._waits(one, name, queue, owner, runs=bool(tasks))
+
+    def _waits(self, one: Reader, application: str, queue: str, owner: Application, *, runs: bool) -> None:
+        task = _task(one, self._nodes)
+        others, itself = one.boolean("allowPreemptionOther"), one.boolean("allowPreemptionSelf")
+        if others is None and itself is None and not self._told:
+            self._told = True
+            detail = "it does not say whether pods may preempt and be preempted: all are taken to allow both"
+            self._findings.add("assumed-policy", "warning", one.at, detail)
+        block = YuniKornAsk(triggered_preemption=one.boolean("triggeredPreemption") is True)
+        if not runs:
+            whose = None if application == task.name else application
+            block = replace(block, application=whose, user=owner.user, groups=owner.groups)
+        ask = Ask(
+            id=task.name, queue=queue, workload=application if runs else None, priority=task.priority or 0,
+            created_at=task.created_at, originator=task.originator, required_node=one.text("requiredNodeId") or None,
+            preemptible=task.preemptible, tasks=[task],
+            preemption_policy="Never" if others is False else "PreemptLowerPriority",
+            yunikorn=None if block == YuniKornAsk() else block,
         )  # fmt: skip
+        self.asks.append(ask)
+        self._by_key[one.text("allocationKey") or ""] = ask
+
+    def held(self, node: str, reader: Reader) -> list[Reservation]:
+        """What is reserved on a node. A key may have the application before it: ``application|key``."""
+        keys = [key.rpartition("|")[2] for key in reader.strings("reservations")] if "reservations" in reader else []
+        unknown = [key for key in keys if key not in self._by_key]
+        if unknown:
+            reader.warn("reservations", f"nothing that waits has the key {unknown[0]!r}: left out", rule="no-ask")
+        return [Reservation(node=node, ask=self._by_key[key]) for key in keys if key in self._by_key]
 
 
 def _task(reader: Reader, nodes: set[str]) -> Task:
@@ -253,6 +316,7 @@ def _task(reader: Reader, nodes: set[str]) -> Task:
         priority=_priority(reader), created_at=_time(reader, "requestTime"),
         originator=reader.boolean("originator") is True, placeholder=reader.boolean("placeholder") is True,
         state="preempted" if reader.boolean("preempted") else "running",
+        preemptible=False if reader.boolean("allowPreemptionSelf") is False else None,
     )  # fmt: skip
 
 

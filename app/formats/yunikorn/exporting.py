@@ -5,7 +5,8 @@ from typing import Any, cast
 
 from app.base.documents import Path
 from app.formats.exported import Exported, Lost, dump, flat_quota, parents_first, renamed
-from app.formats.yunikorn.importing import DEFAULT_PARTITION, OTHER_PARTITIONS, ROOT
+from app.formats.yunikorn.importing import DEFAULT_PARTITION, OTHER_PARTITIONS
+from app.formats.yunikorn.placement import ROOT
 from app.solver.model import yunikorn
 from app.solver.model.base import Native, NativeDocuments, Quantity
 from app.solver.model.configuration import Configuration, EngineName, Queue
@@ -36,21 +37,27 @@ def export(configuration: Configuration) -> Exported:
         above = made[queue.parent].setdefault("queues", []) if queue.parent is not None else top
         above.append(made[queue.name])
     lost.objects(configuration, "yunikorn", ())
-    return dump([_document(configuration.native or NativeDocuments(), top, lost)], lost)
+    settings = configuration.settings.yunikorn or yunikorn.Settings()
+    return dump([_document(configuration.native or NativeDocuments(), settings, top, lost)], lost)
 
 
-def _document(native: NativeDocuments, top: list[dict[str, Any]], lost: Lost) -> dict[str, Any]:
+def _document(
+    native: NativeDocuments, settings: yunikorn.Settings, top: list[dict[str, Any]], lost: Lost
+) -> dict[str, Any]:
     """queues.yaml, in its ConfigMap if it came in one, with what was kept of the partition and of others."""
     fields = dict(native.yunikorn)
     holder, others, name = fields.pop("configMap", None), fields.pop(OTHER_PARTITIONS, []), fields.pop("name", None)
     at = ("native", "yunikorn")
+    if fields.pop("limits", None) is not None and len(top) == 1 and "limits" in top[0]:
+        fields["limits"] = top[0].pop("limits")  # a partition's are its root's
     if fields.pop("queues", None) is not None:
         lost.add((*at, "queues"), "the configuration has the queues: these are left out")
     if not isinstance(others, list):
         lost.add((*at, OTHER_PARTITIONS), "no list of partitions: left out")
         others = []
     called = name if isinstance(name, str) and name else DEFAULT_PARTITION
-    partition = lost.native((), {"name": called}, NativeDocuments(yunikorn=fields), "yunikorn")
+    own = {"name": called} if settings.preemption else {"name": called, "preemption": {"enabled": False}}
+    partition = lost.native((), own, NativeDocuments(yunikorn=fields), "yunikorn")
     document = {"partitions": [{**partition, "queues": top}, *cast(list[Any], others)]}
     return document if holder is None else lost.inside(holder, document, (*at, "configMap"))
 
@@ -73,9 +80,36 @@ def _queue(queue: Queue, at: Path, lost: Lost, engine: EngineName | None) -> dic
         shown["resources"] = resources
     if block.properties:
         shown["properties"] = block.properties
-    if block.child_template is not None and block.child_template.properties:
-        shown["childtemplate"] = {"properties": block.child_template.properties}
+    if block.child_template is not None and (template := _template(block.child_template, at, lost)):
+        shown["childtemplate"] = template
+    if block.max_applications:
+        shown["maxapplications"] = block.max_applications
+    if block.limits:
+        shown["limits"] = [_limit(limit, (*at, "yunikorn", "limits", i), lost) for i, limit in enumerate(block.limits)]
     return shown
+
+
+def _template(template: yunikorn.ChildTemplate, at: Path, lost: Lost) -> dict[str, Any]:
+    here = (*at, "yunikorn", "child_template")
+    resources = {key: _amounts(getattr(template, key), (*here, key), lost) for key in ("guaranteed", "max")}
+    shown = {
+        "properties": template.properties, "resources": {key: of for key, of in resources.items() if of},
+        "maxapplications": template.max_applications,
+    }  # fmt: skip
+    return {key: value for key, value in shown.items() if value}
+
+
+def _limit(limit: yunikorn.Limit, at: Path, lost: Lost) -> dict[str, Any]:
+    shown = {
+        "limit": limit.limit, "users": limit.users, "groups": limit.groups,
+        "maxresources": _amounts(limit.max_resources, (*at, "max_resources"), lost),
+        "maxapplications": limit.max_applications,
+    }  # fmt: skip
+    return {key: value for key, value in shown.items() if value}
+
+
+def _amounts(given: dict[str, Quantity], at: Path, lost: Lost) -> dict[str, Quantity]:
+    return {resource: _amount(value, resource, (*at, resource), lost) for resource, value in given.items()}
 
 
 def _name(queue: Queue, at: Path, lost: Lost) -> str:

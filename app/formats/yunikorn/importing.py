@@ -3,18 +3,20 @@
 from collections.abc import Iterable
 from typing import Any
 
+from msgspec.structs import replace
+
 from app.formats.exported import unkeepable
 from app.formats.objects import Object, config_map
 from app.formats.reader import Findings, Reader
+from app.formats.yunikorn.placement import ROOT, read_rules
 from app.solver.model.base import Native, NativeDocuments
 from app.solver.model.configuration import Configuration, Queue, Quota, Settings
-from app.solver.model.yunikorn import ChildTemplate
+from app.solver.model.yunikorn import ChildTemplate, Limit
 from app.solver.model.yunikorn import Queue as YuniKornQueue
 from app.solver.model.yunikorn import Settings as YuniKornSettings
 
 DEFAULT_PARTITION = "default"
-ROOT = "root"
-AS_RELEASED = Settings(yunikorn=YuniKornSettings(rules="shipped"))
+AS_RELEASED = YuniKornSettings(rules="shipped")
 """What comes from a real system is decided as its releases do, known defects included."""
 OTHER_PARTITIONS = "partitions"
 """Where a configuration keeps the partitions that were not read."""
@@ -24,6 +26,7 @@ def read_configuration(found: Iterable[Object], findings: Findings) -> Configura
     """The queues of the partition called default, else of the first one; other partitions are findings, and kept."""
     queues: list[Queue] = []
     native: dict[str, Any] = {}
+    settings = AS_RELEASED
     for made in found:
         partitions = made.root.children("partitions")
         names = [partition.text("name") or "" for partition in partitions]
@@ -33,13 +36,13 @@ def read_configuration(found: Iterable[Object], findings: Findings) -> Configura
             if i != chosen or queues:
                 others.append(partition)
             else:
-                queues = _partition(partition.keep())
+                queues, settings = _partition(partition.keep())
                 native = partition.kept() | ({"name": names[i]} if names[i] not in ("", DEFAULT_PARTITION) else {})
         made.root.ignore("kind", "apiVersion", "metadata", "checksum")
         made.root.keep().close()
         native |= _others(others, findings) | made.root.kept() | config_map(made)
     return Configuration(
-        engine="yunikorn", settings=AS_RELEASED, queues=queues,
+        engine="yunikorn", settings=Settings(yunikorn=settings), queues=queues,
         native=NativeDocuments(yunikorn=native) if native else None
     )  # fmt: skip
 
@@ -58,18 +61,21 @@ def _others(partitions: list[Reader], findings: Findings) -> dict[str, Any]:
     return {OTHER_PARTITIONS: kept} if kept else {}
 
 
-def _partition(partition: Reader) -> list[Queue]:
+def _partition(partition: Reader) -> tuple[list[Queue], YuniKornSettings]:
     top = partition.children("queues")
     preemption = partition.child("preemption")
-    if preemption.boolean("enabled") is False:
-        preemption.undecided("enabled", "preemption is off in this partition; Arbiter decides as if it were on")
-    elif "enabled" in preemption:
+    settings = replace(AS_RELEASED, preemption=preemption.boolean("enabled") is not False)
+    if settings.preemption:
         preemption.keep_as_is("enabled")
     preemption.keep_as_is("quotapreemptionenabled")  # Arbiter enforces a quota only when a request asks for it
     preemption.close()
-    partition.not_carried("placementrules", "pods name their queue; rules that find one are not applied", "info")
+    if "placementrules" in partition:
+        read_rules(partition.children("placementrules"))
+        partition.keep_as_is("placementrules")
+    limits = _limits(partition)
+    partition.keep_as_is("limits")
     partition.not_carried("nodesortpolicy", "nodes are chosen by what preemption needs, not by how full they are")
-    _not_decided(partition, "limits", "statedumpfilepath", "usergroupresolver")
+    _not_decided(partition, "statedumpfilepath", "usergroupresolver")
     partition.close()
     out: list[Queue] = []
     if len(top) == 1 and (top[0].value.get("name") or "") in (ROOT, ROOT.upper(), ROOT.title()):
@@ -77,7 +83,36 @@ def _partition(partition: Reader) -> list[Queue]:
     else:
         out.append(Queue(name=ROOT))
         _walk([(reader, ROOT) for reader in top], out)
-    return out
+    if limits and out:  # YuniKorn hands a partition's limits to its root
+        block = out[0].yunikorn or YuniKornQueue()
+        if block.limits and block.limits != limits:
+            partition.warn("limits", "the root has other limits: YuniKorn refuses that", "error", "bad-value")
+        else:
+            out[0] = replace(out[0], yunikorn=replace(block, limits=limits))
+    return out, settings
+
+
+def _limits(reader: Reader) -> list[Limit]:
+    found: list[Limit] = []
+    for one in reader.children("limits") if "limits" in reader else ():
+        found.append(
+            Limit(
+                limit=one.text("limit") or "", users=one.strings("users"), groups=one.strings("groups"),
+                max_resources=one.quantities("maxresources"), max_applications=one.count("maxapplications") or 0,
+            )
+        )  # fmt: skip
+        one.close()
+    if not found:
+        reader.keep_as_is("limits")
+    return found
+
+
+def _most(reader: Reader) -> int:
+    """How many applications may run; 0: any number."""
+    found = reader.count("maxapplications") or 0
+    if not found:
+        reader.keep_as_is("maxapplications")
+    return found
 
 
 def _walk(pending: list[tuple[Reader, str | None]], out: list[Queue]) -> None:
@@ -106,13 +141,15 @@ def _queue(reader: Reader, above: str | None) -> tuple[Queue | None, list[Reader
         properties=_properties(reader),
         parent=reader.boolean("parent") is True and not children,
         child_template=template,
+        max_applications=_most(reader),
+        limits=_limits(reader),
     )
     quota = _quota(reader.child("resources"))
     if quota and above is None:
         detail = "YuniKorn refuses resources on the root: its limit is the sum of the nodes. Left out"
         reader.warn("resources", detail, "error", "bad-value")
         quota = {}
-    _not_decided(reader, "maxapplications", "limits", "adminacl", "submitacl")
+    _not_decided(reader, "adminacl", "submitacl")
     reader.close()
     fields = reader.kept()
     queue = Queue(
@@ -146,20 +183,25 @@ def _properties(reader: Reader) -> dict[str, str]:
 
 def _template(reader: Reader) -> ChildTemplate | None:
     properties = _properties(reader)
-    reader.not_carried("resources", "resources of a child template apply to queues made later, not to those here")
-    _not_decided(reader, "maxapplications")
+    resources = reader.child("resources")
+    found = ChildTemplate(
+        properties=properties, guaranteed=resources.quantities("guaranteed"), max=resources.quantities("max"),
+        max_applications=_most(reader),
+    )  # fmt: skip
+    resources.close()
     reader.close()
-    return ChildTemplate(properties=properties) if properties else None
+    return None if found == ChildTemplate() else found
 
 
 def _not_decided(reader: Reader, *keys: str) -> None:
     why = {
-        "limits": "limits of users and groups are not decided here",
-        "maxapplications": "the number of applications is not limited here",
         "adminacl": "who may administer is not decided here",
-        "submitacl": "who may submit is not decided here",
+        "submitacl": "who may submit is not decided here: everybody may",
         "statedumpfilepath": "where to write a state dump",
         "usergroupresolver": "how users and groups are found",
     }
     for key in keys:
-        reader.not_carried(key, why[key], "warning" if key in ("limits", "maxapplications") else "info")
+        if key == "submitacl" and reader.value.get(key) == "*":
+            reader.keep_as_is(key)
+        else:
+            reader.not_carried(key, why[key], "warning" if key == "submitacl" else "info")

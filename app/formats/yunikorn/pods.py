@@ -1,14 +1,18 @@
 """Pods as YuniKorn's shim hands them over: grouped into applications, each pending pod an ask of its own."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
+
+from msgspec.structs import replace
 
 from app.formats.objects import Classes
 from app.formats.pods import Pod, SinglePod, Steps, as_task, renamed
 from app.formats.reader import Findings
+from app.formats.yunikorn.placement import DEFAULT_QUEUE, Placement, Rejected, Submitted, made_below, submitter
 from app.solver.model.configuration import Queue
 from app.solver.model.state import Ask, Task, Workload
-from app.solver.model.yunikorn import Queue as YuniKornQueue
+from app.solver.model.yunikorn import Application
+from app.solver.model.yunikorn import Ask as YuniKornAsk
 
 SCHEDULER = "yunikorn"
 RENAME = {"cpu": "vcore"}
@@ -19,7 +23,6 @@ QUEUE = "yunikorn.apache.org/queue"
 _QUEUE = (QUEUE, "queue")
 _ALLOW_PREEMPTION = "yunikorn.apache.org/allow-preemption"
 _PLACEHOLDER = "yunikorn.apache.org/placeholder"
-_DEFAULT_QUEUE = "root.default"
 _DEEPEST = 64
 DYNAMIC = "dynamic-queue"
 """The rule of findings about queues that placement made."""
@@ -31,24 +34,25 @@ def belongs(pod: SinglePod) -> bool:
 
 
 def read_applications(
-    pods: Iterable[Pod], queues: list[Queue], classes: Classes, findings: Findings
+    pods: Iterable[Pod], placement: Placement, classes: Classes, findings: Findings
 ) -> tuple[list[Workload], list[Ask], list[Queue]]:
     """Applications with pods on nodes, asks for pending pods, and the queues that placement rules must have made."""
     applications: dict[str, list[Pod]] = {}
     for pod in pods:
         applications.setdefault(application(pod), []).append(pod)
-    known = {queue.name for queue in queues}
     told: set[str] = set()
     used: list[str] = []
     running: list[Workload] = []
     asks: list[Ask] = []
     for name, members in applications.items():
-        queue = _queue(members[0], known, told, findings)
+        queue = _queue(members, placement, told, findings)
         if queue is None:
             continue
         used.append(queue)
         # The first pod of an application is its originator; later ones of it may be replaced, it may not.
         first = min(members, key=age)
+        user, groups = submitter(members[0].made.annotations)
+        owner = Application(user=user, groups=list(groups))
         held = [pod for pod in members if pod.phase in ("running", "releasing")]
         if held:
             created = [pod.made.created_at for pod in members if pod.made.created_at is not None]
@@ -57,24 +61,32 @@ def read_applications(
                     id=name,
                     queue=queue,
                     created_at=min(created) if created else None,
+                    yunikorn=None if owner == Application() else owner,
                     tasks=[_task(pod, classes, originator=pod is first) for pod in held],
                 )
             )
         for pod in members:
             if pod.phase == "pending":
-                asks.append(_ask(pod, name if held else None, queue, classes, originator=pod is first))
+                ask = _ask(pod, name if held else None, queue, classes, originator=pod is first)
+                asks.append(ask if held else replace(ask, yunikorn=_owned(owner, name, ask.id)))
             elif pod.phase == "gated":
                 pod.made.root.warn("spec", "a gated pod is not ready to be scheduled: left out", "info", "gated")
-    return running, asks, dynamic_queues(known, used)
+    return running, asks, dynamic_queues(placement.queues, used)
 
 
-def dynamic_queues(known: Collection[str], used: Iterable[str]) -> list[Queue]:
+def _owned(owner: Application, application: str, ask: str) -> YuniKornAsk | None:
+    """Whose an ask is of which nothing runs yet; None where there is nothing to say."""
+    found = YuniKornAsk(application=None if application == ask else application, user=owner.user, groups=owner.groups)
+    return None if found == YuniKornAsk() else found
+
+
+def dynamic_queues(known: Mapping[str, Queue], used: Iterable[str]) -> list[Queue]:
     """The queues that placement made for those of ``used`` that are not ``known``, by name: parents come first. None
     where nothing is known."""
     made: dict[str, Queue] = {}
     for path in dict.fromkeys(used) if known else ():
         for name in _missing(path, known):
-            made.setdefault(name, Queue(name=name, parent=_above(name), yunikorn=YuniKornQueue(dynamic=True)))
+            made.setdefault(name, made_below(name, known))
     return [made[name] for name in sorted(made)]
 
 
@@ -94,22 +106,39 @@ def application(pod: SinglePod) -> str:
     return _first(pod, _APPLICATION) or f"yunikorn-{pod.made.namespace or 'default'}-autogen"
 
 
-def queue_path(pod: SinglePod) -> str:
-    """The full path of the queue that the pod names; that of its application is the one that the first of them does."""
-    name = (_first(pod, _QUEUE) or _DEFAULT_QUEUE).lower()
+def queue_path(pod: SinglePod, placement: Placement, runs: Callable[[], bool]) -> str:
+    """The full path of the queue of the pod's application, if this is its first pod. ``runs``: whether some of it does:
+    then it was let in once, whatever rules say by now. Raises Rejected."""
+    name = (_first(pod, _QUEUE) or "").lower()
+    path = _whole(name or DEFAULT_QUEUE)
+    if not placement.queues:  # where the source has no configuration, any will do
+        return path
+    user, groups = submitter(pod.made.annotations)
+    try:
+        return placement.place(Submitted(name, user, groups, placement.tags(pod.made.namespace)))
+    except Rejected:
+        if not _missing(path, placement.queues) or not runs():
+            raise
+        return path
+
+
+def _whole(name: str) -> str:
     return name if name == "root" or name.startswith("root.") else f"root.{name}"
 
 
-def _queue(pod: Pod, known: Collection[str], told: set[str], findings: Findings) -> str | None:
-    """The full path of the queue. One that the configuration does not list is a dynamic queue below its parent;
-    where the source has no configuration, any will do. ``told``: those that have been named already."""
-    path = queue_path(pod)
+def _queue(members: list[Pod], placement: Placement, told: set[str], findings: Findings) -> str | None:
+    """The full path of the queue. One that the configuration does not list is a dynamic queue below its parent.
+    ``told``: those that have been named already."""
+    pod, known = members[0], placement.queues
+    at = (*pod.made.root.at, "metadata", "labels")
+    try:
+        path = queue_path(pod, placement, lambda: any(one.phase in ("running", "releasing") for one in members))
+    except Rejected as rejected:
+        detail = f"application {application(pod)!r} is rejected: {rejected}; its pods are left out"
+        findings.add("no-queue", "error", at, detail)
+        return None
     if not known or path in known or path in told:
         return path
-    at = (*pod.made.root.at, "metadata", "labels")
-    if not _missing(path, known):
-        findings.add("no-queue", "error", at, f"no queue {path!r} and nothing above it: its pods are left out")
-        return None
     told.add(path)
     findings.add(DYNAMIC, "info", at, said_of_dynamic(path))
     return path

@@ -41,6 +41,8 @@ class Limit(Wire, frozen=True, kw_only=True):
     """What users and groups may have of a queue. `*` as a user: each that no limit of the queue names; as a group:
     those of users of whose groups none is named."""
 
+    limit: str = ""
+    """What it is for, in words."""
     users: list[str] = []
     """The users, each of whom may have so much."""
     groups: list[str] = []

@@ -19,6 +19,14 @@ CLUSTERS: dict[str, dict[str, Any]] = {
                 {"name": "root", "yunikorn": {"parent": True}},
                 {"name": "root.etl", "parent": "root", "quota": {"vcore": {"guaranteed": 4}}},
             ],
+            "native": {
+                "yunikorn": {
+                    "placementrules": [
+                        {"name": "provided", "create": True},
+                        {"name": "fixed", "value": "root.default", "create": True},
+                    ]
+                }
+            },
         },
         "state": {"nodes": [{"name": "n1", "capacity": {"vcore": 8, "memory": "32Gi", "pods": 110}}]},
     },

@@ -96,7 +96,8 @@ def test_queues_that_are_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "give them with --configuration" in capsys.readouterr().err
 
     queues.write_text(
-        "partitions:\n- name: default\n  queues:\n  - {name: prod}\n  - {name: dev, queues: [{name: team}]}\n"
+        "partitions:\n- name: default\n  placementrules: [{name: provided, create: true}]\n"
+        "  queues:\n  - {name: prod}\n  - {name: dev, queues: [{name: team}]}\n  - {name: default}\n"
     )
     assert run(["decide", str(pods), "--configuration", str(queues)]) == 0
     assert "ns/late: admit" in capsys.readouterr().out
@@ -113,7 +114,10 @@ def test_what_a_configuration_of_arbiter_says_of_queues_counts_for_the_work(
     """A dynamic queue of YuniKorn and a LocalQueue of Kueue: from the JSON that `arbiter import` printed too."""
     pods, queues, own = tmp_path / "pods.json", tmp_path / "queues.yaml", tmp_path / "own.json"
     pods.write_text(json.dumps(cluster("Node", "Pod", "PriorityClass")).replace("root.dev.team", "root.dev.made.later"))
-    queues.write_text("partitions:\n- name: default\n  queues: [{name: prod}, {name: dev, parent: true}]\n")
+    queues.write_text(
+        "partitions:\n- name: default\n  placementrules: [{name: provided, create: true}]\n"
+        "  queues: [{name: prod}, {name: dev, parent: true}, {name: default}]\n"
+    )
     assert run(["import", str(queues)]) == 0
     own.write_text(capsys.readouterr().out)
     said: list[str] = []

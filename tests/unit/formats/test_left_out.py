@@ -55,6 +55,7 @@ GROUP = of("scheduling.run.ai/v2alpha2", "PodGroup", "g", spec={"queue": "q"})
 GROUP["metadata"]["namespace"] = "ns"
 IN_GROUP: Json = {"annotations": {"pod-group-name": "g"}}
 PARTITION = {"partitions": [{"queues": [{"name": "a"}]}]}
+RULED = {"partitions": [{"queues": [{"name": "a"}], "placementrules": [{"name": "provided", "create": True}]}]}
 SHARED = {"pod-group-name": "g", "gpu-fraction": "0.5"}
 NAMELESS = ("error", "bad-value", "/1/metadata", "an object without a name")
 
@@ -114,8 +115,10 @@ NAMELESS = ("error", "bad-value", "/1/metadata", "an object without a name")
          ("error", "bad-value", "/partitions/0/queues/0", "a queue without a name: left out with all below it")),
         ("yunikorn", [{"partitions": [{"queues": [{"name": "a.b"}]}]}],
          ("error", "bad-value", "/partitions/0/queues/0/name", "'a.b': a dot separates queues in a path")),
-        ("yunikorn", [PARTITION, pod(scheduler="yunikorn", labels={"queue": "x.y"})],
+        ("yunikorn", [RULED, pod(scheduler="yunikorn", labels={"queue": "root.x.y"})],
          ("info", "dynamic-queue", "/1/metadata/labels", "queue 'root.x.y' is not configured: added as a dynamic one")),
+        ("yunikorn", [PARTITION, pod(scheduler="yunikorn", labels={"queue": "x.y"})],
+         ("error", "no-queue", "/1/metadata/labels", "application 'yunikorn-ns-autogen' is rejected: it names queue")),
         ("ytsaurus", [{"pools": {"a": {"enable_aggressive_starvation": "x"}}}],
          ("error", "wrong-type", "/pools/a/enable_aggressive_starvation", "Expected `bool | null`, got `str`")),
         ("ytsaurus", [{"pools": {"a": {}}}, {"pools": {"b": {}}}],

@@ -27,9 +27,11 @@ def test_a_state_dump_from_a_bug_report_is_decided_as_it_is(capsys: pytest.Captu
 
 def test_a_state_dump_is_configuration_and_state() -> None:
     found = imported(DUMP.read_bytes(), "yunikorn")
-    assert found.findings == []
+    assert [finding.rule for finding in found.findings] == ["assumed-policy"]
     queues = {queue.name: queue for queue in found.configuration.queues}
     assert list(queues) == ["root", "root.batch", "root.online"]
+    assert found.taken is not None
+    assert found.taken.isoformat() == "2026-03-02T09:30:00+00:00"
     assert queues["root"].quota is None
     quota = queues["root.batch"].quota["vcore"]
     assert (quota.guaranteed, quota.limit) == ("4000m", "12000m")
@@ -101,13 +103,37 @@ def test_the_configuration_inside_a_dump_is_the_configuration(
     assert queues["root.online"].yunikorn.child_template.properties == {"preemption.policy": "fence"}
     assert queues["root.later"].yunikorn.dynamic
     assert queues["root"].native.yunikorn == {"submitacl": "*"}
-    assert queues["root.batch"].native.yunikorn["maxapplications"] == 9
-    said = {finding.pointer: finding.rule for finding in found.findings}
-    assert said["/config/partitions/0/queues/0/queues/0/limits"] == "not-decided"
+    assert queues["root.batch"].yunikorn.max_applications == 9
+    assert [limit.users for limit in queues["root.batch"].yunikorn.limits] == [["*"]]
     file = tmp_path / "dump.json"
     file.write_text(json.dumps(dump))
     assert run(["decide", str(file)]) == 1
     assert capsys.readouterr().out.startswith("c-2: preempt on node-1, evicts 1\n")
+
+
+def test_what_earlier_cycles_and_the_partition_decided_is_part_of_a_dump() -> None:
+    dump = json.loads(DUMP.read_bytes())
+    dump["partitions"][0]["preemptionEnabled"] = False
+    checkout = dump["applications"][1] | {"user": "ann", "groups": ["dev"]}
+    (request,) = checkout["requests"]
+    checkout["requests"] = [
+        request | {"triggeredPreemption": True, "allowPreemptionOther": False, "allowPreemptionSelf": False}
+    ]
+    waits = {"applicationID": "new", "queueName": "root.batch", "user": "bob", "requests": [
+        request | {"allocationKey": "n-1", "placeholder": True}]}  # fmt: skip
+    dump["applications"] = [dump["applications"][0], checkout, waits]
+    node = dump["nodes"][0]["nodesInfo"][0]
+    node |= {"reservations": ["checkout|c-2", "gone"], "attributes": {"zone": "a"}}
+    found = imported(dump, "yunikorn")
+    assert not found.configuration.settings.yunikorn.preemption
+    first, second = found.asks
+    assert (first.preemption_policy, first.preemptible, first.yunikorn.triggered_preemption) == ("Never", False, True)
+    assert (second.yunikorn.application, second.yunikorn.user, second.tasks[0].placeholder) == ("new", "bob", True)
+    owner = found.state.workloads[1].yunikorn
+    assert (owner.user, owner.groups) == ("ann", ["dev"])
+    assert [(held.node, held.ask.id) for held in found.state.reservations] == [(node["nodeID"], first.id)]
+    assert found.state.nodes[0].labels == {"zone": "a"}
+    assert "no-ask" in [finding.rule for finding in found.findings]
 
 
 def test_what_is_wrong_in_a_dump_is_said() -> None:
@@ -143,6 +169,7 @@ def test_a_pending_pod_of_a_dump_may_need_a_node_and_its_times_may_be_missing() 
     assert checkout.created_at.isoformat() == "2026-03-01T10:00:00+00:00"
     assert {(one.severity, one.pointer) for one in found.findings} == {
         ("error", "/applications/1/requests/3/priority"), ("error", "/applications/3"),
+        ("warning", "/applications/1/requests/0"),
     }  # fmt: skip
 
 

@@ -46,16 +46,11 @@ CASES: list[Any] = [
     ("kai", of("scheduling.run.ai/v2alpha2", "PodGroup",
                {"queue": "q"} | odd("subGroups", "topologyConstraint") | {"minSubGroup": 1}),
      {"/spec/subGroups": "warning", "/spec/minSubGroup": "warning", "/spec/topologyConstraint": "warning"}),
-    ("yunikorn", {"partitions": [odd("placementrules", "nodesortpolicy", "limits", "statedumpfilepath",
-                                     "usergroupresolver") | {"preemption": {"enabled": False}, "queues": [
-        odd("limits", "maxapplications", "adminacl", "submitacl") | {"name": "root", "childtemplate": odd(
-            "resources", "maxapplications")}]}]},
+    ("yunikorn", {"partitions": [odd("nodesortpolicy", "statedumpfilepath", "usergroupresolver") | {"queues": [
+        odd("adminacl", "submitacl") | {"name": "root"}]}]},
      {f"/partitions/0/{key}": severity for key, severity in (
-         ("placementrules", "info"), ("nodesortpolicy", "warning"), ("limits", "warning"),
-         ("statedumpfilepath", "info"), ("usergroupresolver", "info"), ("preemption/enabled", "warning"),
-         ("queues/0/limits", "warning"), ("queues/0/maxapplications", "warning"), ("queues/0/adminacl", "info"),
-         ("queues/0/submitacl", "info"), ("queues/0/childtemplate/resources", "warning"),
-         ("queues/0/childtemplate/maxapplications", "warning"))}),
+         ("nodesortpolicy", "warning"), ("statedumpfilepath", "info"), ("usergroupresolver", "info"),
+         ("queues/0/adminacl", "info"), ("queues/0/submitacl", "warning"))}),
     ("ytsaurus", {"nodes_filter": "a", "pools": {"p": {"fifo_sort_parameters": ["weight"]}}},
      {"/nodes_filter": "info", "/pools/p/fifo_sort_parameters": "warning"}),
     ("kueue", of(KUEUE, "ResourceFlavor", {"topologyName": "t"}), {"/spec/topologyName": "warning"}),

@@ -160,11 +160,12 @@ def test_a_queue_of_yunikorn_is_a_leaf() -> None:
     top = pod(labels={"applicationId": "app", "queue": "root"})
     found, said = planned("yunikorn", job(template=top), queues=queues)
     assert (asked(found), said) == (
-        [], ["error no-queue /0: batch/Job ns/x: 'root' is a parent queue; leaf queues are 'root.a'"],
-    )  # fmt: skip
-    leaf = [queues[0], queues[1] | {"yunikorn": {"parent": True}}]
-    _, said = planned("yunikorn", job(template=pod(labels={"applicationId": "app", "queue": "root.a"})), queues=leaf)
-    assert said[0].endswith("'root.a' is a parent queue; leaf queues are none")
+        [],
+        [
+            "error no-queue /0/metadata/labels: application 'app' is rejected: it names 'root', which is a parent "
+            "queue, no placement rule finds one, and there is no leaf queue 'root.default'; its pods are left out"
+        ],
+    )
 
 
 def test_yunikorn_asks_by_the_names_that_the_cluster_counts_by() -> None:
