@@ -8,6 +8,7 @@ be there.
 import difflib
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, cast
 
 import msgspec
@@ -15,9 +16,9 @@ import msgspec
 from app.base.decoding import convert
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.registry import all_facts
 
 _STEP = re.compile(r'"((?:[^"\\]|\\.)*)"|([^."]+)')
-_MAPPINGS = ("quota", "settings", "properties", "node_labels", "kueue", "yunikorn", "kai", "ytsaurus", "preemption")
 _MOST_STEPS = 32
 
 
@@ -33,6 +34,13 @@ def with_fields(document: Configuration, fields: Mapping[str, Any]) -> Configura
     if problems:
         raise InvalidInput(problems)
     return convert(plain, Configuration)
+
+
+@cache
+def _mappings() -> frozenset[str]:
+    """Fields that may be new where a path leads through them."""
+    blocks = (facts.block for facts in all_facts())
+    return frozenset(("quota", "settings", "properties", "node_labels", "preemption", *blocks))
 
 
 def _steps(path: str) -> list[str]:
@@ -81,7 +89,7 @@ def _follow(here: Any, steps: list[str], told: list[str]) -> tuple[str, int, Any
             return gpus[0], 1, named[gpus[0]]
         name = ".".join(steps[:-1])
         return name, len(steps) - 1, named.setdefault(name, {})
-    if isinstance(here, dict) and (steps[0] in _MAPPINGS or told == ["settings"]):
+    if isinstance(here, dict) and (steps[0] in _mappings() or told == ["settings"]):
         return steps[0], 1, named.setdefault(steps[0], {})
     raise LookupError(_nothing(told, steps[0], list(named)))
 

@@ -1,7 +1,5 @@
 """Which engine reads which field of a situation: what another one has no word for is lost when it is told to it.
 
-The table repeats what the descriptions of the fields say; a test holds both together.
-
 Nodes for a situation that has none: running work of an engine that knows only quotas, for one that places on nodes.
 
 Each pod goes to the first node with room, in the order of the request. That is no claim about where it runs: only how
@@ -12,68 +10,41 @@ A situation of one engine in the words of another: quotas, weights and prioritie
 Everything that the other engine has no word for, or takes otherwise, is a finding; pointers lead into the request.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from app.base.descriptions import descriptions
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import UNWEIGHTED, Configuration, Queue, Quota
 from app.solver.model.problems import Finding, pointer
 from app.solver.model.quantity import UNLIMITED, QuantityError, parse, scale_of, units
 from app.solver.model.request import StateOrReference
 from app.solver.model.state import Ask, Node, State, Task, Workload
-from app.solver.model.yunikorn import Queue as YuniKornQueue
 from app.solver.quotas import PlacedQuota, quotas
+from app.solver.registry import all_facts, facts_of
 
 Severity = Literal["warning", "info"]
 
-_KUEUE, _YUNIKORN, _KAI, _YTSAURUS, _KUBE = "kueue", "yunikorn", "kai", "ytsaurus", "kube-scheduler"
-_ON_NODES = (_YUNIKORN, _KAI, _YTSAURUS, _KUBE)
-_THREE = (_YUNIKORN, _KAI, _YTSAURUS)
-_PODS = (_KUEUE, _YUNIKORN, _KAI, _KUBE)
-_OF_WORK: dict[str, tuple[str, ...]] = {
-    "uid": (_KUEUE, _KAI), "priority": _PODS, "min_available": (_KAI, _KUBE),
-    "weight": (_YTSAURUS,), "limit": (_YTSAURUS,), "ytsaurus": (_YTSAURUS,),
-    "sub_groups": (_KAI,), "min_sub_group": (_KAI,), "preemption_delay": (_KAI,), "last_evicted_at": (_KAI,),
-}  # fmt: skip
 
-READ_BY: dict[type[msgspec.Struct], dict[str, tuple[str, ...]]] = {
-    Configuration: {"flavors": (_KUEUE,), "topologies": (_KUEUE,)},
-    Queue: {"priority": (_KAI,), "created_at": (_KAI,)},
-    Quota: {"borrowing_limit": (_KUEUE,), "lending_limit": (_KUEUE,), "weight": (_KAI,)},
-    State: {"nodes": _ON_NODES, "reservations": (_YUNIKORN, _KUBE), "queues": (_YTSAURUS, _KUEUE),
-            "disruption_budgets": (_KUBE,)},
-    Node: {
-        "gpu_memory": (_KAI,),
-        "capacity": _ON_NODES, "occupied": _ON_NODES, "labels": _ON_NODES, "taints": (_KAI, _YUNIKORN, _KUBE),
-        "schedulable": _ON_NODES, "ytsaurus": (_YTSAURUS,),
-    },
-    Workload: {
-        **_OF_WORK, "created_at": (_KUEUE, _YUNIKORN, _KAI), "started_at": (_KUEUE, *_ON_NODES[1:]),
-        "preemptible": _THREE, "evicted": (_KUEUE,), "disruption_mode": (_KUBE,), "on_preemption": (_KUEUE,),
-        "disruption_cost_milestones": (_KUEUE,), "kueue": (_KUEUE,), "yunikorn": (_YUNIKORN,),
-        "stale_since": (_KAI,), "staleness_grace_period": (_KAI,),
-    },
-    Ask: {
-        **_OF_WORK, "created_at": _PODS, "workload": _THREE, "preemption_policy": (_YUNIKORN, _KUBE),
-        "preemptible": (_KAI, _YUNIKORN), "originator": (_YUNIKORN,), "required_node": _ON_NODES,
-        "feasible_nodes": _THREE, "nominated_node": (_KUBE,),
-        "yunikorn": (_YUNIKORN,), "kueue": (_KUEUE,),
-    },
-    Task: {
-        "min_count": (_KUEUE,), "usage": (_YTSAURUS,), "node": _ON_NODES, "flavors": (_KUEUE,),
-        "priority": (_YUNIKORN, _KUBE), "created_at": (_YUNIKORN,), "started_at": (_KAI, _YTSAURUS, _KUBE),
-        "preemptible": (_YUNIKORN,), "originator": (_YUNIKORN,), "required_node": _ON_NODES,
-        "state": (_YUNIKORN, _KAI, _KUBE), "tolerations": _PODS, "node_affinity": _PODS, "labels": (_KUBE,),
-        "host_ports": (_KUBE,), "pod_affinity": (_KUBE,), "pod_anti_affinity": (_KUBE,), "topology_spread": (_KUBE,),
-        "scheduling_gates": (_KUBE,), "nominated_node": (_KUBE,),
-        "topology_request": (_KUEUE,), "topology_assignment": (_KUEUE,),
-        "sub_group": (_KAI,), "gpu_memory": (_KAI,), "gpu_devices": (_KAI,), "gpu_group": (_KAI,),
-    },
-}  # fmt: skip
-"""By struct and field, the engines that read it; what is not listed is read by all, or by none."""
+@cache
+def read_by(kind: type[msgspec.Struct]) -> dict[str, frozenset[str]]:
+    """By field of ``kind``, the engines that read it, as its description says; what is not listed is read by all, or by
+    none. A block that is called as an engine is that engine's."""
+    names = {facts.short: facts.name for facts in all_facts()}
+    one = "|".join(map(re.escape, names))
+    said = re.compile(rf"Read by (?:{one})(?:(?:, | and )(?:{one}))*")
+    blocks = {facts.block: facts.name for facts in all_facts()}
+    readers = {name: frozenset({blocks[name]}) for name in kind.__struct_fields__ if name in blocks}
+    for name, text in descriptions(kind).items():
+        if (found := said.search(text)) is not None:
+            readers[name] = frozenset(names[word] for word in re.findall(one, found[0]))
+    return readers
+
 
 _TOLD_ELSEWHERE = {(Queue, "priority"), (Quota, "borrowing_limit"), (Quota, "lending_limit"), (Quota, "weight")}
 _WHERE_IT_IS = {
@@ -93,27 +64,20 @@ class Unsaid:
 
 def unsaid(one: msgspec.Struct, kind: type[msgspec.Struct], old: str, new: str) -> Iterator[Unsaid]:
     """The fields of ``one``, a ``kind``, that ``old`` reads, ``new`` does not, and that say something."""
-    for field in _LOST[kind, old, new]:
-        if getattr(one, field) != _DEFAULTS[kind][field]:
+    for field, silent in _lost(kind, old, new).items():
+        if getattr(one, field) != silent:
             yield Unsaid(field, "info" if (kind, field) in _WHERE_IT_IS else "warning")
 
 
-_DEFAULTS = {
-    kind: {
-        field.name: field.default_factory() if field.default is msgspec.NODEFAULT and
-        field.default_factory is not msgspec.NODEFAULT else field.default
+@cache
+def _lost(kind: type[msgspec.Struct], old: str, new: str) -> dict[str, Any]:
+    """The fields of ``kind`` that ``old`` reads and ``new`` does not, and what each is where it says nothing."""
+    return {
+        field.name: field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
         for field in msgspec.structs.fields(kind)
-    }
-    for kind in READ_BY
-}  # fmt: skip
-_ENGINES = (_KUEUE, _YUNIKORN, _KAI, _YTSAURUS, _KUBE)
-_LOST = {
-    (kind, old, new): [
-        name for name, readers in fields.items()
-        if old in readers and new not in readers and (kind, name) not in _TOLD_ELSEWHERE
-    ]
-    for kind, fields in READ_BY.items() for old in _ENGINES for new in _ENGINES
-}  # fmt: skip
+        if (readers := read_by(kind).get(field.name)) is not None
+        and old in readers and new not in readers and (kind, field.name) not in _TOLD_ELSEWHERE
+    }  # fmt: skip
 
 
 _NAME = "all-quota"
@@ -176,12 +140,6 @@ def _steps(amounts: dict[str, Quantity]) -> dict[str, int]:
 R = TypeVar("R", Workload, Ask)
 
 
-def _block(engine: str) -> str:
-    """What an engine's blocks are called."""
-    return engine.replace("-", "_")
-
-
-_ROOT = "root"
 _CALLED: dict[type[msgspec.Struct], str] = {
     Configuration: "a configuration", Queue: "queues", State: "a state", Node: "nodes", Workload: "running work",
     Ask: "asks", Task: "tasks",
@@ -209,8 +167,8 @@ class _Telling:
 
     def __init__(self, configuration: Configuration, old: str, new: str) -> None:
         self._configuration = configuration
-        self._old = old
-        self._new = new
+        self._old = facts_of(old)
+        self._new = facts_of(new)
         self._findings: dict[tuple[str, str], Finding] = {}
         self._parents = {queue.parent for queue in configuration.queues if queue.parent is not None}
         self._names = self._new_names()
@@ -219,14 +177,15 @@ class _Telling:
     def all(self, state: StateOrReference, asks: list[Ask]) -> Told:
         """Queues first: they say what everybody else is called."""
         queues = [self._queue(i, queue) for i, queue in enumerate(self._configuration.queues)]
-        if self._new == "yunikorn" and _ROOT not in {queue.name for queue in queues}:
-            queues.insert(0, Queue(name=_ROOT, yunikorn=YuniKornQueue(parent=True)))
-        engine: Any = self._new
-        configuration = msgspec.structs.replace(self._configuration, engine=engine, queues=queues)
+        if self._new.root is not None and self._new.root.name not in {queue.name for queue in queues}:
+            queues.insert(0, self._new.root)
+        configuration = msgspec.structs.replace(self._configuration, engine=self._new.name, queues=queues)
         self._lose_unsaid(self._configuration, "/configuration")
-        if getattr(self._configuration.settings, _block(self._old)) is not None:
-            detail = f"settings of {self._old} do not count: {self._new} decides by its own, or by its defaults"
-            self._lose(pointer("configuration", "settings", _block(self._old)), "no-word", detail)
+        if getattr(self._configuration.settings, self._old.block, None) is not None:
+            detail = (
+                f"settings of {self._old.name} do not count: {self._new.name} decides by its own, or by its defaults"
+            )
+            self._lose(pointer("configuration", "settings", self._old.block), "no-word", detail)
         if state.snapshot is not None:
             self._lose(
                 "/state/snapshot", "kept-as-is", "a snapshot is decided on as it is: its names are not translated"
@@ -234,7 +193,7 @@ class _Telling:
             return Told(configuration, state, self._each(asks, "asks"), list(self._findings.values()))
         self._lose_unsaid(msgspec.structs.replace(state, snapshot=None), "/state")
         nodes, workloads = state.nodes, state.workloads
-        if self._new != "kueue":
+        if self._new.places:
             nodes, workloads = self._on_nodes(nodes, workloads)
         made = msgspec.structs.replace(
             state,
@@ -250,13 +209,14 @@ class _Telling:
     def _lose_unsaid(self, one: msgspec.Struct, at: str) -> None:
         """What the other engine has no word for."""
         kind = State if isinstance(one, State) else type(one)
-        for lost in unsaid(one, kind, self._old, self._new):
-            detail = f"{self._new} does not read {lost.field.replace('_', ' ')} of {_CALLED[kind]}"
+        for lost in unsaid(one, kind, self._old.name, self._new.name):
+            detail = f"{self._new.name} does not read {lost.field.replace('_', ' ')} of {_CALLED[kind]}"
             self._lose(f"{at}/{lost.field}", "no-word", detail, lost.severity)
 
     def _new_names(self) -> dict[str, str]:
-        """YuniKorn's queues are paths under one root."""
-        if self._new != "yunikorn" or any(queue.name == _ROOT for queue in self._configuration.queues):
+        """Paths under one root, where the engine has such."""
+        root = self._new.root
+        if root is None or any(queue.name == root.name for queue in self._configuration.queues):
             return {}
         above = {queue.name: queue.parent for queue in self._configuration.queues}
         names: dict[str, str] = {}
@@ -266,17 +226,17 @@ class _Telling:
             while at is not None and len(path) <= len(above):
                 path.append(at.lower().replace(".", "-"))
                 at = above.get(at)
-            names[name] = ".".join([_ROOT, *reversed(path)])
+            names[name] = ".".join([root.name, *reversed(path)])
         return names
 
     def _name(self, name: str) -> str:
         return self._names.get(name, name)
 
     def _resource(self, name: str) -> str:
-        """cpu is vcore to YuniKorn."""
-        if self._new == "yunikorn" and name == "cpu":
-            return "vcore"
-        return "cpu" if self._old == "yunikorn" and name == "vcore" else name
+        """Only YuniKorn has a word of its own for processors, and names of others may be its word too."""
+        if name == "cpu":
+            return self._new.cpu
+        return "cpu" if name == self._old.cpu else name
 
     def _amounts(self, amounts: dict[str, Quantity]) -> dict[str, Quantity]:
         return {self._resource(name): value for name, value in amounts.items()}
@@ -284,50 +244,46 @@ class _Telling:
     def _queue(self, i: int, queue: Queue) -> Queue:
         at = pointer("configuration", "queues", i)
         self._lose_unsaid(queue, at)
-        own = getattr(queue, _block(self._old), None)
-        if own is not None:
-            self._lose(f"{at}/{self._old}", "no-word", f"what only {self._old} reads of a queue does not count")
         changes: dict[str, Any] = {"name": self._name(queue.name), "quota": None, "resource_groups": None}
         parent = self._name(queue.parent) if queue.parent is not None else None
-        changes["parent"] = _ROOT if parent is None and self._names else parent
-        if self._new == _KUBE:
-            return self._namespace(at, queue, changes)
-        flavored = queue.resource_groups is not None and self._new != "kueue"
-        if flavored:
-            self._lose(
-                f"{at}/resource_groups", "flavors", f"{self._new} knows no flavors: their quotas are added up", "info"
-            )
-        if queue.resource_groups is not None and not flavored:
-            changes["resource_groups"] = queue.resource_groups
-        elif quota := self._quota(i, queue):
-            changes["quota"] = quota
-        if queue.has_weight and queue.weight != 1 and self._new == "yunikorn":
-            self._lose(f"{at}/weight", "no-word", "yunikorn has no weights of queues")
+        above = self._new.root.name if self._new.root is not None and self._names else None
+        changes["parent"] = above if parent is None else parent
+        if not self._new.queues_nest and queue.parent is not None:
+            self._lose(f"{at}/parent", "no-word", f"queues of {self._new.name} have no parents")
+            changes["parent"] = None
+        self._quotas(i, at, queue, changes)
+        if not self._new.weights and queue.has_weight and queue.weight != 1:
+            self._lose(f"{at}/weight", "no-word", f"{self._new.name} has no weights of queues")
             changes["weight"] = UNWEIGHTED
         if queue.priority:
             changes |= self._priority(at, queue)
         return msgspec.structs.replace(queue, **changes)
 
-    def _namespace(self, at: str, queue: Queue, changes: dict[str, Any]) -> Queue:
-        """kube-scheduler knows namespaces, which are flat and promise nothing."""
-        if queue.parent is not None:
-            self._lose(f"{at}/parent", "no-word", "kube-scheduler's namespaces have no parents")
-        for field in ("quota", "resource_groups"):
-            if getattr(queue, field):
-                self._lose(f"{at}/{field}", "no-word", "kube-scheduler knows no quotas: priority alone decides")
-        if queue.has_weight and queue.weight != 1:
-            self._lose(f"{at}/weight", "no-word", "kube-scheduler has no weights of queues")
-        if queue.priority:
-            self._lose(f"{at}/priority", "no-word", "kube-scheduler has no priorities of queues")
-        return msgspec.structs.replace(queue, **(changes | {"parent": None}), weight=UNWEIGHTED, priority=0)
+    def _quotas(self, i: int, at: str, queue: Queue, changes: dict[str, Any]) -> None:
+        if not self._new.quotas:
+            for field in ("quota", "resource_groups"):
+                if getattr(queue, field):
+                    self._lose(f"{at}/{field}", "no-word", f"{self._new.name} knows no quotas: priority alone decides")
+            return
+        flavored = queue.resource_groups is not None and not self._new.borrows
+        if flavored:
+            self._lose(
+                f"{at}/resource_groups",
+                "flavors",
+                f"{self._new.name} knows no flavors: their quotas are added up",
+                "info",
+            )
+        if queue.resource_groups is not None and not flavored:
+            changes["resource_groups"] = queue.resource_groups
+        elif quota := self._quota(i, queue):
+            changes["quota"] = quota
 
     def _priority(self, at: str, queue: Queue) -> dict[str, Any]:
-        """KAI's priority of a queue is an offset of its asks' priorities in YuniKorn, and nothing elsewhere."""
-        if self._new == "yunikorn":
-            offset = {"priority.offset": str(queue.priority)}
-            return {"yunikorn": YuniKornQueue(properties=offset)} if queue.yunikorn is None else {}
-        if self._new != "kai":
-            self._lose(f"{at}/priority", "no-word", f"{self._new} has no priorities of queues")
+        """A queue's priority may be one among its siblings, or shift those of its asks, or nothing."""
+        if self._new.offsets_priority is not None:
+            return self._new.offsets_priority(queue)
+        if not self._new.prefers_queues:
+            self._lose(f"{at}/priority", "no-word", f"{self._new.name} has no priorities of queues")
         return {}
 
     def _quota(self, i: int, queue: Queue) -> dict[str, Quota]:
@@ -342,22 +298,22 @@ class _Telling:
         guaranteed = _sum(name, (quota.guaranteed for quota in listed))
         limit = _sum(name, (quota.limit for quota in listed)) if all(q.limit is not None for q in listed) else None
         weight = next((quota.weight for quota in listed if quota.weight is not None), None)
-        if weight is not None and self._new != "kai":
+        if weight is not None and not self._new.weighs_resources:
             where = _first(placed, lambda quota: quota.weight is not None)
-            self._lose(where, "no-word", f"{self._new} has no weight of one resource")
+            self._lose(where, "no-word", f"{self._new.name} has no weight of one resource")
             weight = None
-        if any(quota.lending_limit is not None for quota in listed) and self._new != "kueue":
+        if any(quota.lending_limit is not None for quota in listed) and not self._new.borrows:
             where = _first(placed, lambda quota: quota.lending_limit is not None)
-            self._lose(where, "no-word", f"{self._new} lends everything: a lending limit does not count")
-        if self._old == "kueue" and self._new != "kueue":
+            self._lose(where, "no-word", f"{self._new.name} lends everything: a lending limit does not count")
+        if self._old.borrows and not self._new.borrows:
             limit = self._kueue_limit(name, queue, listed, guaranteed, limit)
         boundless = _first(placed, lambda quota: quota.guaranteed == UNLIMITED)
-        if self._new == "kueue":
+        if self._new.borrows:
             return self._nominal(boundless, name, guaranteed, limit)
-        if guaranteed == UNLIMITED and self._new != "kai":
-            self._lose(boundless, "no-word", f"{self._new} has no guarantee without bound: none is given")
+        if guaranteed == UNLIMITED and not self._new.boundless:
+            self._lose(boundless, "no-word", f"{self._new.name} has no guarantee without bound: none is given")
             guaranteed = None
-        if queue.name == _ROOT and self._new == "yunikorn":
+        if self._new.root is not None and queue.name == self._new.root.name:
             return Quota()
         return Quota(guaranteed=guaranteed, limit=limit, weight=weight)
 
@@ -374,7 +330,7 @@ class _Telling:
 
     def _nominal(self, where: str, name: str, guaranteed: Quantity | None, limit: Quantity | None) -> Quota:
         if guaranteed == UNLIMITED:
-            self._lose(where, "no-word", "kueue has no nominal quota without bound: 2^53 units are given")
+            self._lose(where, "no-word", f"{self._new.name} has no nominal quota without bound: 2^53 units are given")
             guaranteed = 2**53 // scale_of(name)
         if limit is None or limit == UNLIMITED:
             return Quota(guaranteed=guaranteed)
@@ -397,7 +353,7 @@ class _Telling:
         for i, task in enumerate(one.tasks):
             self._lose_unsaid(task, f"{at}/tasks/{i}")
         tasks = [task for old in one.tasks for task in self._tasks(old, at)]
-        flavors = self._flavors(one) if self._new == "kueue" and isinstance(one, Workload) else None
+        flavors = self._flavors(one) if self._new.borrows and isinstance(one, Workload) else None
         if flavors:
             tasks = [
                 task
@@ -408,12 +364,11 @@ class _Telling:
         return msgspec.structs.replace(one, queue=self._name(one.queue), tasks=tasks)
 
     def _tasks(self, task: Task, at: str) -> list[Task]:
-        """Under KAI and kube-scheduler a task is one pod."""
         usage = None if task.usage is None else self._amounts(task.usage)
         made = msgspec.structs.replace(task, requests=self._amounts(task.requests), usage=usage)
-        if self._new not in (_KAI, _KUBE) or task.count == 1 or task.count > _MOST_PODS:
+        if not self._new.tasks_are_pods or task.count == 1 or task.count > _MOST_PODS:
             return [made]
-        self._lose(at, "pods", f"a task of several pods is that many tasks to {self._new}", "info")
+        self._lose(at, "pods", f"a task of several pods is that many tasks to {self._new.name}", "info")
         return _pods(made)
 
     def _flavors(self, one: Workload) -> dict[str, str]:

@@ -41,12 +41,12 @@ from app.cli.output import (
     tried,
 )
 from app.cli.remote import Service, guarded, refused, segment
-from app.solver.engines.ytsaurus.answer import after_shares
 from app.solver.model.configuration import EngineName
 from app.solver.model.decision import Answer, planned
 from app.solver.model.duration import DurationError, parse
 from app.solver.model.problems import Finding, InvalidInput
 from app.solver.model.request import Explain, Mode
+from app.solver.registry import engine_of
 
 T = TypeVar("T")
 
@@ -269,8 +269,7 @@ def starvation(
             request = request | {"now": (now + i * step).isoformat().replace("+00:00", "Z")}
             answer = documents.loads(shares(documents.dumps(_question(request)).encode(), now, nothing_stored()))
             rows += _changes(request["now"], answer, known)
-            request = request | {"state": after_shares(request["state"], answer)}
-            request = request | {"options": _updated(request.get("options") or {}, request["now"])}
+            request = _carried(request, answer)
     except InvalidInput as invalid:
         problems(file, invalid.problems)
     except ArbiterError as refused:
@@ -293,9 +292,17 @@ def _question(request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _updated(options: dict[str, Any], now: str) -> dict[str, Any]:
-    """``options`` of the next request: fair shares were updated ``now``."""
-    return options | {"ytsaurus": (options.get("ytsaurus") or {}) | {"last_update_at": now}}
+def _carried(request: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    """The next request: fair shares were updated, where the engine carries something over."""
+    engine = engine_of(answer["engine"])
+    if engine.after_shares is None:
+        return request
+    options: dict[str, Any] = request.get("options") or {}
+    block: dict[str, Any] = options.get(engine.facts.block) or {}
+    return request | {
+        "state": engine.after_shares(request["state"], answer),
+        "options": options | {engine.facts.block: block | {"last_update_at": request["now"]}},
+    }
 
 
 def _changes(now: str, answer: dict[str, Any], known: dict[tuple[str, str], tuple[Any, ...]]) -> list[list[str]]:

@@ -14,7 +14,7 @@ from app.http.responses import json_response
 from app.solver.model.base import Wire
 from app.solver.model.configuration import EngineName
 from app.solver.model.problems import Rule
-from app.solver.registry import ENGINES, engine_of
+from app.solver.registry import ENGINES, all_facts, engine_of
 
 
 class CataloguedRule(Rule, frozen=True, kw_only=True):
@@ -31,21 +31,12 @@ class Catalogue(Wire, frozen=True, kw_only=True):
     """By engine and id."""
 
 
-_TITLES: dict[EngineName, str] = {
-    "kueue": "Kueue",
-    "yunikorn": "YuniKorn",
-    "kai": "KAI Scheduler",
-    "ytsaurus": "YTsaurus",
-    "kube-scheduler": "kube-scheduler",
-}
-
-
 def catalogue(engine: EngineName | None = None) -> Catalogue:
     """The rules of ``engine``, else of all, by engine and id."""
     return Catalogue(
         rules=[
             CataloguedRule(engine=name, rule=rule.rule, sentence=rule.sentence, source=rule.source)
-            for name in _TITLES
+            for name in ENGINES
             if engine in (None, name)
             for rule in sorted(engine_of(name).rules, key=lambda rule: rule.rule)
         ]
@@ -54,14 +45,13 @@ def catalogue(engine: EngineName | None = None) -> Catalogue:
 
 def page() -> str:
     """The catalogue as docs/rules.md has it."""
-    assert set(_TITLES) == set(ENGINES)
     parts = [
         "# Rules\n\nWhat the ids in explanations mean; `GET /v1/rules` serves the same.\n"
         "Written by `make openapi` from the engines' catalogues.\n"
     ]
-    for name, title in _TITLES.items():
-        rows = [f"| `{rule.rule}` | {rule.sentence} | {rule.source} |" for rule in catalogue(name).rules]
-        parts.append("\n".join([f"\n## {title}\n", "| rule | says | source |", "| --- | --- | --- |", *rows, ""]))
+    for facts in all_facts():
+        rows = [f"| `{rule.rule}` | {rule.sentence} | {rule.source} |" for rule in catalogue(facts.name).rules]
+        parts.append("\n".join([f"\n## {facts.title}\n", "| rule | says | source |", "| --- | --- | --- |", *rows, ""]))
     return "".join(parts)
 
 

@@ -17,26 +17,10 @@ from app.console.api import Api, Json, Refused, segment
 from app.console.situation import paged
 from app.console.visit import PageRoute, Visiting
 from app.http.openapi import page
+from app.solver.engine import Entitlement
+from app.solver.registry import facts_of
 
 _MOST_USES = 12
-
-
-class Words(NamedTuple):
-    """``promise``: what an engine calls that which a queue may count on; ``above``: what is used beyond it."""
-
-    promise: str
-    above: str
-
-
-WORDS = {
-    "kueue": Words("nominal", "Borrowed"),
-    "kai": Words("deserved", "Over quota"),
-    "yunikorn": Words("guaranteed", "Over guaranteed"),
-    "ytsaurus": Words("strong guarantee", "Above guarantee"),
-    "kube-scheduler": Words("promised", "Used"),
-}
-_PROMISED = {"kueue": "fair_share", "kai": "deserved", "yunikorn": "guaranteed", "ytsaurus": "strong_guarantee",
-             "kube-scheduler": "fair_share"}  # fmt: skip
 
 
 class Use(NamedTuple):
@@ -51,21 +35,24 @@ class Use(NamedTuple):
 
 def uses(engine: str, line: Json) -> list[Use]:
     """Resources of a queue's line in the answer that it uses or that are promised to it."""
-    promised = line.get(_PROMISED[engine], {})
+    entitlement = facts_of(engine).entitlement
+    if entitlement is None:
+        return []
+    promised = line.get(entitlement.field, {})
     share = line.get("fair_share", {})
     found: list[Use] = []
     for resource in dict.fromkeys((*promised, *line.get("usage", ()))):
         used, due = line["usage"].get(resource, 0), _number(promised, resource)
         if used or due:
-            found.append(Use(resource, used, due, _above(engine, line, resource, due), share.get(resource)))
+            found.append(Use(resource, used, due, _above(entitlement, line, resource, due), share.get(resource)))
     return found[:_MOST_USES]
 
 
-def _above(engine: str, line: Json, resource: str, promised: float | None) -> float:
-    if engine == "kueue":
-        return line["borrowed"].get(resource, 0)
-    if engine == "yunikorn":  # what is left of the guarantee is below nothing when more is used
-        return max(0, -line["remaining"].get(resource, 0))
+def _above(entitlement: Entitlement, line: Json, resource: str, promised: float | None) -> float:
+    if entitlement.borrowed is not None:
+        return line[entitlement.borrowed].get(resource, 0)
+    if entitlement.remaining is not None:
+        return max(0, -line[entitlement.remaining].get(resource, 0))
     return 0 if promised is None else max(0, line["usage"].get(resource, 0) - promised)
 
 
@@ -104,7 +91,7 @@ async def queues(visit: Visiting, wanted: Annotated[Json, Depends(_wanted)], pag
         "queues.html", names=names, snapshots=snapshots, wanted={**wanted, "configuration": chosen}, stored=stored,
         tree=tree, rows=rows, shares=shares, problem=problem, resources=resources,
         uses={one.name: uses(told["engine"], shares.get(one.name, {})) for one in rows.rows if told},
-        words=WORDS.get(told.get("engine", "")),
+        words=facts_of(told["engine"]).entitlement if told else None,
         units=situation.units, way=situation.above(tree, wanted["under"] or None)[::-1],
         sizes={one.name: len(one.children) for one in tree.values()},
     )  # fmt: skip
@@ -173,7 +160,7 @@ async def queue(visit: Visiting, configuration: Name, queue: Text, snapshot: Nam
         settings=[(key, value, _origin(key, way, documents, engine)) for key, value in effective.items()],
         way=way[::-1], one=tree[queue], units=situation.units, snapshot=snapshot, running=paged(running, page, _SHOWN),
         snapshots=(await visit.api.get("/v1/snapshots"))["items"], waiting=waiting, requested=_requested,
-        untold=untold, words=WORDS.get(told.get("engine", "")),
+        untold=untold, words=facts_of(told["engine"]).entitlement if told else None,
         uses=uses(told["engine"], told["queues"].get(queue, {})) if told else [],
         lately=(await visit.api.get("/v1/decisions", {"queue": queue, "limit": _LATELY}))["items"],
     )  # fmt: skip

@@ -9,11 +9,7 @@ double or a 64-bit integer where JSON knows only numbers; and where a word may s
 the word is said.
 """
 
-import ast
-import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from types import ModuleType
 from typing import Any, cast
 
 import msgspec
@@ -21,6 +17,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import RouteContext
 
+from app.base.descriptions import descriptions, is_ours
 from app.http.openapi import SCHEMA, VERSION, name_of, reference, renamed
 from app.http.responses import MEDIA_TYPE, Fault, ProblemDocument
 from app.solver.model.problems import Finding
@@ -179,19 +176,10 @@ def _hoisted(schema: Schema, found: Schemas) -> Schema:
 def described(schemas: dict[str, Any]) -> dict[str, Any]:
     """``schemas`` with the description of each property that a struct of the app declares."""
     shapes: dict[str, list[type[msgspec.Struct]]] = {}
-    for shape in filter(_is_ours, _structs(msgspec.Struct)):
+    for shape in filter(is_ours, _structs(msgspec.Struct)):
         for name in {shape.__name__, name_of(shape.__module__, shape.__name__)}:
             shapes.setdefault(name, []).append(shape)
     return {name: _described(schema, shapes.get(name, ())) for name, schema in schemas.items()}
-
-
-def descriptions(shape: type[msgspec.Struct]) -> dict[str, str]:
-    """Text by name of field, inherited ones included; one that a subclass declares again has the subclass's."""
-    found: dict[str, str] = {}
-    for base in reversed(shape.__mro__):
-        if _is_ours(base):
-            found |= _of_module(_module(base)).get(base.__qualname__, {})
-    return found
 
 
 def _described(schema: dict[str, Any], called: Iterable[type[msgspec.Struct]]) -> dict[str, Any]:
@@ -211,32 +199,6 @@ def _structs(base: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
     for shape in base.__subclasses__():
         yield shape
         yield from _structs(shape)
-
-
-def _is_ours(shape: type) -> bool:
-    return shape.__module__.partition(".")[0] == "app"
-
-
-def _module(shape: type) -> ModuleType:
-    module = inspect.getmodule(shape)
-    assert module is not None
-    return module
-
-
-@cache
-def _of_module(module: ModuleType) -> dict[str, dict[str, str]]:
-    classes = (node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.ClassDef))
-    return {node.name: dict(_of_class(node)) for node in classes}
-
-
-def _of_class(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    for field, after in zip(node.body, node.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-            match after:
-                case ast.Expr(value=ast.Constant(value=str(text))):
-                    yield field.target.id, " ".join(text.split())
-                case _:
-                    pass
 
 
 PROBLEMS: dict[int, tuple[str, str]] = {

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import msgspec
 from fastapi import APIRouter
 
 from app.http.responses import MEDIA_TYPE, ProblemDocument
+from app.solver.registry import all_facts
 
 VERSION = "1.56.0"
 """Of the interface, by semantic versioning; openapi/README.md says when it must change."""
@@ -18,13 +20,6 @@ NDJSON = "application/x-ndjson"
 SHARED_ERRORS = (400, 401, 403, 422, 500)
 _BODY_ERRORS = (408, 413, 415, 429)
 SCHEMA = "#/components/schemas/{name}"
-_ENGINES = {
-    "kueue": "Kueue",
-    "yunikorn": "YuniKorn",
-    "kai": "Kai",
-    "ytsaurus": "Ytsaurus",
-    "kube_scheduler": "KubeScheduler",
-}
 _BEARER = "bearer"
 _BASIC = "x-basic-credentials"
 _ETAG = {"ETag": {"$ref": "#/components/headers/ETag"}}
@@ -157,4 +152,9 @@ def _rename(match: re.Match[str]) -> str:
 def name_of(module: str, name: str) -> str:
     """``Queue`` of the Kueue model is ``KueueQueue``; every other struct keeps its name."""
     flat = module.replace(".", "_")
-    return _ENGINES.get(flat.removeprefix(_MODEL), "") + name if flat.startswith(_MODEL) else name
+    return _prefixes().get(flat.removeprefix(_MODEL), "") + name if flat.startswith(_MODEL) else name
+
+
+@cache
+def _prefixes() -> dict[str, str]:
+    return {facts.block: facts.schema for facts in all_facts()}

@@ -44,6 +44,8 @@ class Facts:
     """As people call the system."""
     short: str
     """As the descriptions of the wire's fields call it in ``Read by``."""
+    schema: str = ""
+    """What the names of its structs begin with in the OpenAPI document."""
     releases: Mapping[str, str]
     """Those whose rules it speaks, the oldest first, and what each is; ``settings.<block>.release`` names one."""
     entitlement: Entitlement | None = None
@@ -74,8 +76,6 @@ class Facts:
     """What a queue's priority is where queues only shift those of their work: the fields that say it. None: nothing."""
     root: Queue | None = None
     """The queue above all others, whose names are paths below it. None: names are free."""
-    updates_shares: bool = False
-    """Whether fair shares are updated from time to time, and ``options.<block>.last_update_at`` says when."""
 
     @property
     def block(self) -> str:
@@ -115,6 +115,9 @@ class Engine(Generic[C, S]):
     """The keeper of what waits in one simulation, by the configuration compiled and as written."""
     shares: Callable[[S, list[Ask], int, Options], dict[str, Any]]
     """The body of ``POST /v1/shares`` at an instant in microseconds: ``{queues: {...}, workloads?: {...}}``."""
+    after_shares: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]] | None = None
+    """A state as JSON with what that answer's fair shares carry over to the next update, at
+    ``options.<block>.last_update_at``. None: nothing is carried over."""
     preemptibility: Callable[[S, ProtectionQuestion], dict[str, Any]]
     """The body of ``POST /v1/preemptibility``."""
     judge: Callable[[S, int, Ask, list[list[Eviction]]], list[list[Refusal]]] | None = None

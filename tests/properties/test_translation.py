@@ -6,8 +6,8 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from app.answering.translation import READ_BY, told
-from app.http.description import descriptions
+from app.answering.translation import read_by, told
+from app.base.descriptions import descriptions
 from app.solver import solve
 from app.solver.model import configuration as configuration_model
 from app.solver.model import kai, kueue, ytsaurus, yunikorn
@@ -24,18 +24,19 @@ from app.solver.model.request import StateOrReference
 from app.solver.model.state import Ask, Expression, Node, QueueState, Reservation, Task, Toleration, Workload
 
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
-SPOKEN = {"Kueue": "kueue", "YuniKorn": "yunikorn", "KAI": "kai", "YTsaurus": "ytsaurus",
-          "kube-scheduler": "kube-scheduler"}  # fmt: skip
 PAIRS = [(old, new) for old in ENGINES for new in ENGINES if old != new]
 
 
-def test_the_table_is_what_the_descriptions_say() -> None:
-    for kind, fields in READ_BY.items():
+def test_who_reads_a_field_is_what_its_description_says() -> None:
+    assert read_by(Task)["state"] == {"yunikorn", "kai", "kube-scheduler"}
+    assert read_by(Quota)["weight"] == {"kai"}
+    assert read_by(Node)["ytsaurus"] == {"ytsaurus"}, "a block is its engine's"
+    assert "requests" not in read_by(Task), "all engines read it"
+    assert "uid" not in read_by(Task), "no engine reads it"
+    for kind in (Configuration, Queue, Quota, state_model.State, Node, Workload, Ask, Task):
         for name, text in descriptions(kind).items():
-            found = re.search(r"Read by ((?:Kueue|YuniKorn|KAI|YTsaurus|kube-scheduler|,| and|\s)+)", text)
-            if found is not None:
-                readers = {SPOKEN[word] for word in re.findall(r"kube-scheduler|[A-Z]\w+", found[1])}
-                assert set(fields.get(name, ())) == readers, (kind.__name__, name)
+            said = re.search(r"Read by (?!no engine|all engines)", text) is not None
+            assert said == (name in read_by(kind) and not hasattr(Settings(), name)), (kind.__name__, name)
 
 
 TASK = Task(
@@ -59,7 +60,8 @@ ASK = Ask(
     yunikorn=yunikorn.Ask(triggered_preemption=True), kueue=kueue.Ask(first_attempt_at=at(3)),
 )  # fmt: skip
 RUNNING = Workload(
-    id="w", **COMMON, started_at=at(8), evicted=True, disruption_mode="all", on_preemption="Terminate",
+    id="w", **{**COMMON, "kueue": kueue.Workload(drained=True), "yunikorn": yunikorn.Application()},
+    started_at=at(8), evicted=True, disruption_mode="all", on_preemption="Terminate",
     disruption_cost_milestones=[kueue.Milestone(seconds=60, cost=2)], stale_since=at(4), staleness_grace_period=7,
 )  # fmt: skip
 NODE = Node(
@@ -76,7 +78,8 @@ CONFIGURATION = Configuration(
     queues=[
         Queue(name="root"),
         Queue(name="root.a", parent="root", priority=2, created_at=at(1), weight=3.0,
-              quota={"cpu": Quota(guaranteed=2, borrowing_limit=1, lending_limit=1, weight=2.0)}),
+              quota={"cpu": Quota(guaranteed=2, borrowing_limit=1, lending_limit=1, weight=2.0)},
+              kueue=kueue.Queue(), yunikorn=yunikorn.Queue(), kai=kai.Queue(), ytsaurus=ytsaurus.Queue()),
     ],
 )  # fmt: skip
 
@@ -90,11 +93,11 @@ def test_whatever_the_other_engine_does_not_read_is_a_finding(old: EngineName, n
         Workload: "/state/workloads/#", Ask: "/asks/#", Task: "/state/workloads/#/tasks/#",
     }  # fmt: skip
     for kind, place in places.items():
-        for name, readers in READ_BY[kind].items():
+        for name, readers in read_by(kind).items():
             told_by_a_property = kind is Queue and name == "priority" and new == "yunikorn"
             if old in readers and new not in readers and not told_by_a_property:
                 assert f"{place}/{name}" in named, (kind.__name__, name)
-    for name, readers in READ_BY[state_model.State].items():
+    for name, readers in read_by(state_model.State).items():
         assert (f"/state/{name}" in named) == (old in readers and new not in readers), name
 
 

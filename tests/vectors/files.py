@@ -6,11 +6,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from app.solver.engines import ENGINES
+
 HERE = Path(__file__).parent
 SHARED = HERE.parents[2] / "shared" / "vectors"
 AT_HAND = SHARED if SHARED.is_dir() else HERE
 """All there are here. The selection is a part of the collection, so nothing is replayed twice."""
-ENGINES = ("kueue", "yunikorn", "kai", "ytsaurus", "kube-scheduler")
 NEXT = ("kueue/*", "kube-scheduler/*")
 """Vectors below ``next``, recorded ahead of the work, that agree by now."""
 

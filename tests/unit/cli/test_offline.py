@@ -213,7 +213,9 @@ def test_deciding_loads_neither_the_server_nor_the_database() -> None:
 
 
 def test_the_command_line_loads_no_engine_before_it_knows_the_command() -> None:
-    code = "import sys, app.cli; sys.exit(any(n == 'numpy' or n.startswith('app.solver.engines') for n in sys.modules))"
+    code = (
+        "import sys, app.cli; sys.exit(any(n == 'numpy' or n.startswith('app.solver.engines.') for n in sys.modules))"
+    )
     assert subprocess.run([sys.executable, "-c", code], cwd=EXAMPLE.parents[1], check=False).returncode == 0
 
 

@@ -3,9 +3,10 @@
 import pytest
 
 from app.console import queues
-from app.console.queues import WORDS
+from app.solver.registry import facts_of
 from tests.unit.console.visiting import Json, Page, refused, run
 
+WORDS = facts_of("kai").entitlement
 AT = "/v1/configurations/c"
 TREE: list[Json] = [
     {"name": "root", "quota": {"cpu": {"guaranteed": 4, "limit": 8}, "memory": {"limit": "1Gi"}}},
@@ -45,7 +46,12 @@ def test_a_tree_is_shown_whole_with_what_a_snapshot_uses() -> None:
     )
     (use,) = found["uses"]["b"]
     assert (use.resource, use.used, use.promised, use.above) == ("cpu", 3, 1, 2)
-    assert (found["uses"]["root"], found["words"], found["problem"], found["way"]) == ([], WORDS["kai"], None, [])
+    assert (found["uses"]["root"], found["words"], found["problem"], found["way"]) == (
+        [],
+        WORDS,
+        None,
+        [],
+    )
     assert found["shares"] == SHARES["queues"]
 
 
@@ -130,7 +136,12 @@ def test_one_queue_has_its_settings_and_what_runs_and_waits_below_it() -> None:
     assert found["requested"](found["running"].rows[0]) == {"cpu": 1.5}
     assert found["requested"]({}) == {}
     assert ([one.name for one in found["way"]], found["one"].name, found["document"]) == (["root", "b"], "b", {"x": 1})
-    assert (found["words"], found["uses"][0].above, found["untold"], found["problem"]) == (WORDS["kai"], 2, None, None)
+    assert (found["words"], found["uses"][0].above, found["untold"], found["problem"]) == (
+        WORDS,
+        2,
+        None,
+        None,
+    )
     assert (found["lately"], found["snapshots"], found["snapshot"]) == (["d"], ["s"], "s/1")
     assert page.queries("/v1/decisions") == [{"queue": "b", "limit": 10}]
     assert next(one.body for one in page.asked if one.path.endswith("settings")) == {"configuration": "c"}

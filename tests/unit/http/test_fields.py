@@ -5,8 +5,8 @@ from functools import cache
 from typing import Any, cast
 
 from app.answering.comparison import ComparisonRequest
+from app.base.descriptions import descriptions
 from app.configurations.queues import QueueDocument
-from app.http.description import descriptions
 from app.solver.model.configuration import Queue
 from app.solver.model.kueue import Queue as KueueQueue
 from app.solver.model.request import DecisionRequest, StateOrReference

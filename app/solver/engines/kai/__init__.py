@@ -5,7 +5,7 @@ from typing import Final
 from app.solver.engine import Entitlement, Facts
 
 FACTS: Final = Facts(
-    name="kai", title="KAI Scheduler", short="KAI",
+    name="kai", title="KAI Scheduler", short="KAI", schema="Kai",
     releases={"0.13": "KAI-Scheduler 72de64f", "0.17": "KAI-Scheduler d5bc503a"},
     places=True, tasks_are_pods=True, asks_together=True, boundless=True, weighs_resources=True, prefers_queues=True,
     entitlement=Entitlement(word="deserved", field="deserved", above="Over quota"),

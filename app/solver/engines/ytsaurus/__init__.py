@@ -6,6 +6,6 @@ from app.solver.engine import Entitlement, Facts
 from app.solver.engines.ytsaurus.rule_sets import RELEASES
 
 FACTS: Final = Facts(
-    name="ytsaurus", title="YTsaurus", short="YTsaurus", releases=RELEASES, places=True, updates_shares=True,
+    name="ytsaurus", title="YTsaurus", short="YTsaurus", schema="Ytsaurus", releases=RELEASES, places=True,
     entitlement=Entitlement(word="strong guarantee", field="strong_guarantee", above="Above guarantee"),
 )  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 
 from app.solver.engine import Engine
 from app.solver.engines.ytsaurus import FACTS, heartbeat
-from app.solver.engines.ytsaurus.answer import Answered, answer
+from app.solver.engines.ytsaurus.answer import Answered, after_shares, answer
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.ytsaurus.explain import under
 from app.solver.engines.ytsaurus.findings import findings
@@ -157,6 +157,7 @@ ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(
     plan=plan,
     rounds=YtsaurusRounds,
     shares=shares,
+    after_shares=after_shares,
     preemptibility=preemptibility,
     effective_settings=effective_settings,
     findings=findings,

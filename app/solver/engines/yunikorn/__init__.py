@@ -14,7 +14,7 @@ def _offset(queue: Queue) -> dict[str, Any]:
 
 
 FACTS: Final = Facts(
-    name="yunikorn", title="YuniKorn", short="YuniKorn", releases=RELEASES,
+    name="yunikorn", title="YuniKorn", short="YuniKorn", schema="YuniKorn", releases=RELEASES,
     cpu="vcore", places=True, weights=False, offsets_priority=_offset,
     root=Queue(name="root", yunikorn=Block(parent=True)),
     entitlement=Entitlement(word="guaranteed", field="guaranteed", above="Over guaranteed", remaining="remaining"),

@@ -186,7 +186,7 @@ def test_vcore_is_cpu_to_everybody_else_in_quotas_requests_usage_and_nodes() -> 
         ("root", None), ("root.a", {"cpu": {"guaranteed": 2, "limit": 4}, "gpu": {"limit": 1}}),
     ]  # fmt: skip
     assert [(f.rule, f.severity, f.pointer, f.detail) for f in found.findings] == [
-        ("no-word", "warning", "/configuration/queues/0/yunikorn", "what only yunikorn reads of a queue does not count")
+        ("no-word", "warning", "/configuration/queues/0/yunikorn", "kai does not read yunikorn of queues")
     ]
     ((work,), (kept,)) = found.state.workloads, found.state.nodes
     assert (kept.capacity, kept.occupied) == ({"cpu": 8}, {"cpu": 1})
