@@ -34,7 +34,7 @@ def own_address() -> str:
     return f"http://127.0.0.1:{port if port.isdecimal() and port != '0' else 8080}"
 
 
-_OF_COMMANDS = ("ARBITER_URL", "ARBITER_TOKEN")
+_OF_COMMANDS = ("ARBITER_URL", "ARBITER_TOKEN", "ARBITER_CLUSTER")
 
 
 def misspelt() -> list[str]:

@@ -22,7 +22,7 @@ _FILES, _NO_FILES = 0, 4
 READER_GONE = 141
 """As shells say it of programs that end so: 128 and the number of SIGPIPE."""
 
-_OF_COMMANDS = ("ARBITER_URL", "ARBITER_TOKEN")
+_OF_COMMANDS = ("ARBITER_URL", "ARBITER_TOKEN", "ARBITER_CLUSTER")
 
 _CODES = (
     "Exit codes: 0 done, or nothing to evict; 1 somebody would be evicted, or documents differ; 2 an ask can't run; "

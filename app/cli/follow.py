@@ -149,7 +149,9 @@ def _run(follower: "Follower", cluster: str, way: Way) -> int:
         except OSError as error:
             complain(f"no metrics at port {way.metrics_port}: {error.strerror or error}")
             return BAD_INPUT
-    follower.run(once=way.once)
+    if (why := follower.run(once=way.once)) is not None:
+        complain(why)
+        return UNREACHABLE
     return NOTHING
 
 

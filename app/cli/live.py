@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from app.cli import report
 from app.cli.configuration import DEFAULT_URL, Token, Url
 from app.cli.offline import Json
-from app.cli.output import CANNOT, EVICTS, NOTHING, say
+from app.cli.output import CANNOT, EVICTS, NOTHING, complain, say
 from app.cli.remote import Reply, Service, guarded, refused, segment
 from app.solver.model.decision import Answer, planned
 from app.solver.model.problems import InvalidInput, Problem
@@ -20,6 +20,7 @@ from app.solver.model.problems import InvalidInput, Problem
 _JSON = {"Content-Type": "application/json"}
 _NAMED = 10
 _EVICTIONS = 5
+_OLD_SECONDS = 90.0
 
 
 @Parameter(name="*")
@@ -66,12 +67,14 @@ def situation(service: Service, name: str) -> dict[str, Any] | Reply:
     if not reply.ok:
         return reply
     found = reply.json()
+    _warn(found)
     newest = min(found["followers"], key=lambda follower: follower["age_seconds"])
     beside = {key: newest[key] for key in ("local_queues", "priority_classes") if key in newest}
     return {"state": {"snapshot": found["snapshot"]}, "asks": "pending", **beside}
 
 
 def _why(workload: str, cluster: dict[str, Any], service: Service, *, json: bool) -> int:
+    _warn(cluster)
     at = f"/v1/snapshots/{segment(cluster['snapshot'])}"
     state = {"snapshot": cluster["snapshot"]}
     waiting = _named(workload, _got(service, f"{at}/asks")["items"])
@@ -125,6 +128,12 @@ def _history(evictions: list[dict[str, Any]]) -> None:
         why = f", {one['reason']}" if one.get("reason") else ""
         judged = f"; {words[one['outcome']]}" if one.get("outcome") in words else ""
         say(f"  evicted {one['at']}{task}{by}{why}{judged}")
+
+
+def _warn(cluster: dict[str, Any]) -> None:
+    """Of answers that may be about a cluster that is no more."""
+    if (age := cluster.get("age_seconds") or 0.0) > _OLD_SECONDS:
+        complain(f"cluster {cluster['name']} was last known {age:.0f} s ago: its follower or its API server is away")
 
 
 def _told(body: bytes, *, json: bool) -> int:

@@ -65,12 +65,12 @@ class Evicted:
 
 
 def report(session: Session, cluster: str, follower: str, body: bytes, forget_after: timedelta) -> None:
-    """Keep a follower's last report; followers of the cluster that are silent for longer are forgotten."""
+    """Keep a follower's last report; followers of any cluster that are silent for longer are forgotten."""
     row = upsert(followers).values(cluster=cluster, follower=follower, reported_at=sa.func.now(), report=body)
     said = {"reported_at": row.excluded.reported_at, "report": row.excluded.report}
     session.execute(row.on_conflict_do_update(index_elements=["cluster", "follower"], set_=said))
     silent = followers.c.reported_at < sa.func.now() - forget_after
-    session.execute(sa.delete(followers).where(followers.c.cluster == cluster, silent))
+    session.execute(sa.delete(followers).where(silent))
 
 
 def lease(session: Session, cluster: str, follower: str, seconds: float) -> bool:
@@ -84,12 +84,14 @@ def lease(session: Session, cluster: str, follower: str, seconds: float) -> bool
     return session.execute(row.returning(writers.c.follower)).first() is not None
 
 
-def reports(session: Session, cluster: str | None = None) -> Sequence[RowMapping]:
-    """The last report of every follower, of one cluster or of all, by cluster and follower."""
+def reports(session: Session, cluster: str | None, silent: timedelta) -> Sequence[RowMapping]:
+    """The last report of every follower, of one cluster or of all, by cluster and follower. Not of those that have been
+    silent for that long."""
     age = sa.extract("epoch", sa.func.now() - followers.c.reported_at).label("age")
     writes = sa.func.coalesce(writers.c.until > sa.func.now(), sa.false()).label("writes")
     of = (writers.c.cluster == followers.c.cluster) & (writers.c.follower == followers.c.follower)
     wanted = sa.select(followers, age, writes).outerjoin(writers, of)
+    wanted = wanted.where(followers.c.reported_at >= sa.func.now() - silent)
     if cluster is not None:
         wanted = wanted.where(followers.c.cluster == cluster)
     return session.execute(wanted.order_by(followers.c.cluster, followers.c.follower)).mappings().all()

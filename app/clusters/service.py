@@ -1,7 +1,7 @@
 """Reports of followers, and what they say together of a cluster."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any
 
@@ -27,6 +27,7 @@ from app.clusters.schemas import (
 from app.clusters.shadow.service import Retention
 from app.db.database import Database
 from app.decisions.repository import storable
+from app.decisions.service import FollowedAges
 from app.http.parameters import decode_id, encode_cursor
 from app.solver.model.problems import Problem
 
@@ -37,8 +38,9 @@ _FORGET_AFTER = timedelta(hours=1)
 class Clusters:
     """The clusters that followers report about."""
 
-    def __init__(self, database: Database, retention: Retention) -> None:
-        """``retention``: of evictions, as of what shadow compares."""
+    def __init__(self, database: Database, retention: Retention, ages: FollowedAges | None = None) -> None:
+        """``retention``: of evictions, as of what shadow compares; ``ages``: is told how old snapshots are."""
+        self._ages = ages or FollowedAges()
         self._database = database
         self._retention = retention
         self._identifiers = Identifiers()
@@ -46,17 +48,19 @@ class Clusters:
     def report(self, name: str, said: ClusterReport) -> ClusterLease:
         """Keep what a follower says. Raises Unavailable."""
         with self._database.session() as session:
-            known = {str(row["follower"]) for row in repository.reports(session, name)}
+            known = {str(row["follower"]) for row in repository.reports(session, name, _FORGET_AFTER)}
             repository.report(session, name, said.follower, msgspec.json.encode(said), _FORGET_AFTER)
             if said.follower not in known:  # of those that follow, which report every few seconds
                 audit.record(session, "cluster.follow", name, {"follower": said.follower})
             writes = repository.lease(session, name, said.follower, LEASE_SECONDS)
+        age = None if said.synced_at is None else (datetime.now(UTC) - said.synced_at).total_seconds()
+        self._ages.heard(said.snapshot, name, None if age is None else max(0.0, age))
         return ClusterLease(writer=writes, seconds=LEASE_SECONDS)
 
     def get(self, name: str) -> FollowedCluster:
         """Raises NotFound, Unavailable."""
         with self._database.session() as session:
-            rows = repository.reports(session, name)
+            rows = repository.reports(session, name, _FORGET_AFTER)
         if not rows:
             raise _unknown(name)
         return _cluster(name, rows)
@@ -64,7 +68,7 @@ class Clusters:
     def every(self) -> list[FollowedCluster]:
         """All of them, by name. Raises Unavailable."""
         with self._database.session() as session:
-            rows = repository.reports(session)
+            rows = repository.reports(session, None, _FORGET_AFTER)
         return [_cluster(name, list(of)) for name, of in groupby(rows, lambda row: str(row["cluster"]))]
 
     def evict(self, name: str, said: EvictionReport) -> None:

@@ -13,11 +13,25 @@ from app.solver.model.base import Time
 from app.solver.model.decision import Answer, ConfigurationUsed, Outcome, Units
 
 
+class FollowedAge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How old a snapshot is that follows a cluster."""
+
+    cluster: str
+    """The cluster: `GET /v1/clusters/{name}` says more."""
+    age_seconds: float
+    """Since its follower last knew it to be the cluster."""
+    warning: str | None = None
+    """What is wrong with that. Absent: nothing."""
+
+
 class DecisionAnswer(Answer, frozen=True, kw_only=True):
-    """``POST /v1/decisions``: only ``id`` and ``stats`` (milliseconds by stage) may differ between equal requests."""
+    """``POST /v1/decisions``: only ``id``, ``followed`` and ``stats`` (milliseconds by stage) may differ between equal
+    requests."""
 
     id: UUID
     """The id of the decision in the log."""
+    followed: FollowedAge | None = None
+    """How old the snapshot is that was decided on. Absent: no follower keeps it."""
     stats: dict[str, float]
     """Milliseconds by stage; what equal requests may differ in."""
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import islice
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
 
@@ -37,6 +37,7 @@ from app.decisions.schemas import (
     DecisionPage,
     DecisionRecord,
     DecisionSummary,
+    FollowedAge,
     Replay,
     Spared,
     Stop,
@@ -159,6 +160,8 @@ def _walk(one: Any, other: Any, at: tuple[str | int, ...]) -> Iterator[str]:
 
 
 _SETTLE_SECONDS = 1.0
+_OLD_SECONDS = 90.0
+"""An API server is silent for up to a minute where nothing happens."""
 
 ExplainLevel = Literal["summary", "full"]
 
@@ -168,6 +171,32 @@ class Decided(NamedTuple):
 
     answer: bytes
     stored: "Future[None] | None"
+
+
+class FollowedAges:
+    """Which snapshots follow a cluster, and when their followers last knew them to be it."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, float]] = {}
+
+    def heard(self, snapshot: str, cluster: str, age: float | None) -> None:
+        """A follower says that its snapshot is ``age`` seconds old; None: there is none yet."""
+        if age is not None:
+            self._known[snapshot] = cluster, monotonic() - age
+        else:
+            self._known.pop(snapshot, None)
+
+    def of(self, snapshot: str | None) -> FollowedAge | None:
+        """How old it is now; None: no follower keeps it."""
+        known = None if snapshot is None else self._known.get(snapshot)
+        if known is None:
+            return None
+        cluster, since = known
+        age = round(monotonic() - since, 1)
+        if age <= _OLD_SECONDS:
+            return FollowedAge(cluster=cluster, age_seconds=age)
+        warning = f"cluster {cluster} was last known {age:.0f} s ago: its follower or its API server is away"
+        return FollowedAge(cluster=cluster, age_seconds=age, warning=warning)
 
 
 class Decider:
@@ -192,6 +221,7 @@ class Decider:
         self._database = database
         self._waits = waits
         self._ledger = ledger or Ledger()
+        self.ages = FollowedAges()
         self._resolver = Resolver(database, documents)
         self._identifiers = Identifiers()
 
@@ -202,7 +232,7 @@ class Decider:
         known = None if snapshot is None or self._log.is_behind else self._ledger.known(snapshot)
         reply = self._dispatcher.run(Inquiry(Operation.DECISION, moment, known=known), body, named)
         identity, stored = self._remember(moment, body, reply)
-        return Decided(with_identity(identity, reply.answered()), stored)
+        return Decided(with_identity(identity, reply.answered(), self.ages.of(snapshot)), stored)
 
     def guard(self, configuration: str, snapshot: str, body: bytes) -> Decided:
         """What kube-scheduler reads of ``POST /v1/extenders/{name}/preempt``. Raises as ``decide``, and Conflict."""
@@ -320,11 +350,13 @@ class Decider:
         return row
 
 
-def with_identity(identity: UUID, answered: Answered) -> bytes:
-    """The answer's own bytes, unchanged, between ``id`` and ``stats``."""
-    return b'{"id":"%b",%b,"stats":%b}' % (
+def with_identity(identity: UUID, answered: Answered, followed: FollowedAge | None = None) -> bytes:
+    """The answer's own bytes, unchanged, between ``id`` and what equal requests may differ in."""
+    age = b"" if followed is None else b'"followed":%b,' % msgspec.json.encode(followed)
+    return b'{"id":"%b",%b,%b"stats":%b}' % (
         str(identity).encode(),
         answered.body[1:-1],
+        age,
         msgspec.json.encode(stats_of(answered.seconds)),
     )
 

@@ -27,6 +27,7 @@ from types import FrameType
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -89,13 +90,16 @@ class Watch(Collector):
         lag = "How long the oldest change of the last batch waited to be kept; 0 once nothing has changed since."
         yield self._gauge("lag_seconds", lag, pulse.lag)
         if pulse.age is not None:
-            yield self._gauge("age_seconds", "Since the snapshot was all that had been heard.", pulse.age)
+            yield self._gauge("age_seconds", "Since the snapshot was last known to be the cluster.", pulse.age)
         yield self._gauge("writer", "1 for the follower that writes the configuration.", float(pulse.writer))
         yield self._counter("lists", "Lists read again and snapshots put again.", "reason", pulse.lists)
         changes = {of.kind.name: of.changes for of in pulse.kinds}
         yield self._counter("changes", "Changes of objects heard.", "kind", changes)
         breaks = {of.kind.name: of.breaks for of in pulse.kinds}
         yield self._counter("breaks", "Lists and watches that broke.", "kind", breaks)
+        now = datetime.now(UTC)
+        ages = {of.kind.name: (now - of.heard_at).total_seconds() for of in pulse.kinds if of.heard_at is not None}
+        yield self._gauges("kind_age_seconds", "Since a kind was last known to be up to date.", "kind", ages)
         objects = {of.kind.name: float(len(of.items)) for of in pulse.kinds}
         yield self._gauges("objects", "Objects known.", "kind", objects)
         broken = {of.kind.name: float(of.error is not None) for of in pulse.kinds}
@@ -157,7 +161,11 @@ BATCH_SECONDS = 0.2
 """The shortest time between two batches."""
 REPORT_SECONDS = 2.0
 _RETRY_SECONDS = 1.0
+_HOPELESS_SECONDS = 20.0
 _FINDINGS = 200
+_OF_USERS = "no-queue"
+_WORK = ("/Workload/", "/Pod/", "/PodGroup/")
+"""Work in a queue that does not exist: its user's mistake, and nothing that the follower leaves out."""
 
 log = structlog.get_logger()
 
@@ -196,6 +204,7 @@ class Follower:
         self._synced_at: datetime | None = None
         self._lag = 0.0
         self._reported = 0.0
+        self._wrong_since: float | None = None
         self._stopping = threading.Event()
 
     def stop(self) -> None:
@@ -212,8 +221,8 @@ class Follower:
             writer=self._writer,
         )  # fmt: skip
 
-    def run(self, *, once: bool = False) -> None:
-        """Follow; ``once``: until everything has been written once."""
+    def run(self, *, once: bool = False) -> str | None:
+        """Follow; ``once``: until everything has been written once, or why that is not to be had."""
         watchers: list[Watcher | Shadowing] = [Watcher(kind, self._reader, self._mirror) for kind in self._kinds]
         if not once:
             watchers.append(self._shadowing())
@@ -228,10 +237,27 @@ class Follower:
                     self._tidy()
                 if once and self._synced_at is not None:
                     self._report(now=True)
-                    return
+                    return None
+                if once and (why := self._hopeless()) is not None:
+                    return why
+            return None
         finally:
             for watcher in watchers:
                 watcher.stop()
+
+    def _hopeless(self) -> str | None:
+        """What has been wrong for so long that it will not mend itself."""
+        errors = self._errors()
+        if not errors:
+            self._wrong_since = None
+            return None
+        now = time.monotonic()
+        self._wrong_since = self._wrong_since or now
+        return "; ".join(errors) if now - self._wrong_since >= _HOPELESS_SECONDS else None
+
+    def _errors(self) -> list[str]:
+        kinds = [kind.error for kind in self._mirror.kinds() if kind.error]
+        return list(dict.fromkeys([*kinds, *([self._error] if self._error else [])]))
 
     def _shadowing(self) -> Shadowing:
         task = self._task
@@ -255,7 +281,7 @@ class Follower:
             self._stopping.wait(BATCH_SECONDS)
             return
         if view.since is None and self._error is None:
-            self._synced_at, self._lag = datetime.now(UTC), 0.0
+            self._synced_at, self._lag = self._mirror.known_at(), 0.0
             return
         try:
             self._keep(view)
@@ -273,12 +299,13 @@ class Follower:
         self._stopping.wait(_RETRY_SECONDS)
 
     def _keep(self, view: View) -> None:
+        known = self._mirror.known_at()
         self._found = found = self._translator.translate(view)
         if not self._writer:
             self._report(now=True)
         self._keeper.keep(found, view.versions, writer=self._writer)
         self._error = None
-        self._synced_at = datetime.now(UTC)
+        self._synced_at = known
         self._lag = 0.0 if view.since is None else time.monotonic() - view.since
 
     def _report(self, *, now: bool = False) -> None:
@@ -296,14 +323,19 @@ class Follower:
             self._error = str(error)
 
     def _findings(self) -> list[Finding]:
-        return [*self._keeper.refused, *(self._found.findings if self._found else ())]
+        found = self._found.findings if self._found else []
+        own = [
+            replace(one, severity="warning") if one.rule == _OF_USERS and one.pointer.startswith(_WORK) else one
+            for one in found
+        ]
+        return [*self._keeper.refused, *own]
 
     def _lists(self) -> Counter[str]:
         return self._mirror.lists + self._keeper.puts
 
     def _said(self) -> ClusterReport:
         kinds = self._mirror.kinds()
-        errors = [kind.error for kind in kinds if kind.error] + ([self._error] if self._error else [])
+        errors = self._errors()
         whole = all(kind.whole for kind in kinds if kind.kind.state)
         stage: Stage = "broken" if errors else "following" if whole and self._synced_at else "listing"
         found, status = self._found, self._keeper.status

@@ -158,6 +158,13 @@ class Mirror:
         with self._news:
             return list(self._followed.values())
 
+    def known_at(self) -> datetime | None:
+        """Up to when all that says how the cluster is was heard: of each kind what came last, if only that nothing
+        changed. None: of some nothing was."""
+        with self._news:
+            heard = [of.heard_at for of in self._followed.values() if of.kind.state]
+        return None if any(at is None for at in heard) else min(at for at in heard if at is not None)
+
     def preemptions(self) -> list[Preemption]:
         """Those that have been seen whole; each is told once."""
         with self._news:

@@ -108,6 +108,14 @@ def test_following_takes_its_cluster_and_its_service(following: Json, capsys: Ca
     assert Follower.stops == 2
 
 
+def test_following_once_ends_with_what_is_wrong(
+    following: Json, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Follower, "run", lambda self, once: "workloads: 403 forbidden" if once else None)
+    assert said(capsys, *COMMAND, "--once") == (4, [], ["workloads: 403 forbidden"])
+    assert said(capsys, *COMMAND)[0] == 0
+
+
 def test_following_says_what_is_missing(following: Json, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     assert said(capsys, *COMMAND, "--metrics-port", "1") == (3, [], ["no metrics at port 1: Permission denied"])
     assert Follower.runs == []

@@ -16,6 +16,7 @@ from app.clusters.schemas import ClusterReport, EvictionReport, FollowedCluster,
 from app.clusters.service import Clusters
 from app.clusters.shadow.service import Retention
 from app.db.database import Database
+from app.decisions.service import FollowedAges
 from app.solver.model.problems import InvalidInput
 
 
@@ -102,11 +103,11 @@ def test_a_moment_that_is_now_is_not_over(kept: Kept) -> None:
         repository.report(session, "prod", "a", b"{}", timedelta(0))
         assert repository.lease(session, "prod", "a", 0.0)
         assert not repository.lease(session, "prod", "b", 15.0)
-        (row,) = repository.reports(session, "prod")
+        (row,) = repository.reports(session, "prod", timedelta(hours=1))
         assert (row["writes"], float(row["age"])) == (False, 0.0)
         assert repository.lease(session, "prod", "a", 15.0)
         repository.report(session, "prod", "b", b"{}", timedelta(0))
-        assert [one["writes"] for one in repository.reports(session)] == [True, False]
+        assert [one["writes"] for one in repository.reports(session, None, timedelta(hours=1))] == [True, False]
 
 
 def test_operations_on_clusters(kept: Kept) -> None:
@@ -124,7 +125,7 @@ def test_operations_on_clusters(kept: Kept) -> None:
         router.report_cluster("prod", b"{}", kept.clusters)
 
 
-def test_who_is_silent_for_an_hour_is_forgotten_with_the_next_report_of_its_cluster(kept: Kept) -> None:
+def test_who_is_silent_for_an_hour_is_forgotten(kept: Kept) -> None:
     kept.report("a")
     kept.report("c", "other")
     for name in "ac":
@@ -133,9 +134,11 @@ def test_who_is_silent_for_an_hour_is_forgotten_with_the_next_report_of_its_clus
     assert len(kept.prod().followers) == 2
     for name in "ac":
         kept.earlier(followers.c.reported_at, name, 601.0)
+    assert [one.name for one in kept.clusters.every()] == ["prod"], "also before anybody reports again"
     kept.report("b")
     assert [one.follower for one in kept.prod().followers] == ["b"]
-    assert len(kept.clusters.get("other").followers) == 1
+    with kept.database.session() as session:
+        assert session.execute(sa.select(followers.c.follower)).scalars().all() == ["b"]
 
 
 def test_a_cluster_is_forgotten_with_its_writer(kept: Kept) -> None:
@@ -187,3 +190,27 @@ def test_evictions_are_kept_as_long_as_comparisons(database: Database) -> None:
 
     assert [evict(0, "a"), evict(0.5, "b"), evict(0.6, "c")] == [["a"], ["b", "a"], ["c", "b"]]
     assert evict(3, "d") == ["d"]
+
+
+def test_how_old_a_snapshot_is_is_known_where_its_follower_reports(kept: Kept) -> None:
+    ages = FollowedAges()
+    clusters = Clusters(kept.database, Retention(days=0, entries=0, bytes=0), ages)
+
+    def report(**fields: Any) -> None:
+        clusters.report("prod", msgspec.convert({**EXAMPLE, **fields}, ClusterReport))
+
+    report()
+    assert ages.of("production") is None, "there is none yet"
+    report(synced_at=(datetime.now(UTC) - timedelta(seconds=30)).isoformat())
+    fresh = ages.of("production")
+    assert fresh is not None
+    assert (fresh.cluster, 30 <= fresh.age_seconds < 90, fresh.warning) == ("prod", True, None)
+    assert (ages.of("other"), ages.of(None)) == (None, None)
+    report(synced_at=(datetime.now(UTC) - timedelta(seconds=600)).isoformat())
+    old = ages.of("production")
+    assert old is not None
+    assert "cluster prod was last known 60" in str(old.warning)
+    report(synced_at=(datetime.now(UTC) + timedelta(seconds=600)).isoformat())
+    assert (ages.of("production") or old).age_seconds < 60, "another clock"
+    report()
+    assert ages.of("production") is None

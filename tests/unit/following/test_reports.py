@@ -1,6 +1,7 @@
 """What a follower reports, when, and what it does with what goes wrong: on scripted services, by a clock of its own."""
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -198,7 +199,7 @@ def test_findings_of_a_refused_configuration_come_first_and_are_bounded(monkeypa
     found = standing.report().findings
     assert [one.rule for one in found[:1]] == ["refused"]
     assert len(found) == 2
-    assert standing.follower.pulse().findings == {"error": 2}
+    assert standing.follower.pulse().findings == {"error": 1, "warning": 1}
     monkeypatch.setattr(module, "_FINDINGS", 1)
     assert [one.rule for one in standing.report().findings] == ["refused"]
 
@@ -322,7 +323,7 @@ def test_a_pulse_has_an_age_once_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> 
     standing.follower._step()
     after = standing.follower.pulse()
     assert 0.0 <= after.age < 600.0
-    assert (after.writer, after.findings, after.lists) == (True, {"error": 1}, {"start": 11, "configuration": 1})
+    assert (after.writer, after.findings, after.lists) == (True, {"warning": 1}, {"start": 11, "configuration": 1})
 
 
 def test_once_follows_until_everything_is_written_and_stops_its_watchers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -384,3 +385,33 @@ def test_a_task_has_the_bounds_that_it_usually_has() -> None:
     made = Task("kai", "c", "s", "c")
     assert (made.shadow, made.namespace, made.quiet) == (False, None, 2.0)
     assert made.follower
+
+
+def test_once_ends_with_what_is_wrong_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    standing = Standing(monkeypatch, Service(), broken="forbidden")
+    follower = standing.follower
+    assert follower._hopeless() is None
+    standing.clock[0] += 19.9375
+    assert follower._hopeless() is None
+    standing.clock[0] += 0.0625
+    assert follower._hopeless() == "forbidden"
+    for kind in follower._kinds:
+        standing.mirror.listed(kind, "v1", Listed([], "5"), "again")
+    assert follower._hopeless() is None
+    standing.mirror.broken(follower._kinds[0], "no route", whole=False)
+    assert follower._hopeless() is None, "that has only begun"
+
+
+def test_an_age_counts_from_when_every_kind_was_heard_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    standing = Standing(monkeypatch, Service())
+    standing.follower._step()
+    first = standing.report().synced_at
+    kinds = {of.kind.name: of for of in standing.mirror.kinds()}
+    assert first == min(of.heard_at for of in kinds.values())
+    kinds["Workload"].heard_at -= timedelta(seconds=300)
+    standing.follower._step()
+    assert standing.report().synced_at == kinds["Workload"].heard_at, "nobody knows what happened since"
+    assert standing.follower.pulse().age > 299
+    standing.mirror.apply(kinds["Workload"].kind, Event(False, None, "9"))
+    standing.follower._step()
+    assert standing.follower.pulse().age < 299
