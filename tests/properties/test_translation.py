@@ -60,7 +60,7 @@ ASK = Ask(
     yunikorn=yunikorn.Ask(triggered_preemption=True), kueue=kueue.Ask(first_attempt_at=at(3)),
 )  # fmt: skip
 RUNNING = Workload(
-    id="w", **{**COMMON, "kueue": kueue.Workload(drained=True), "yunikorn": yunikorn.Application()},
+    id="w", **COMMON, kueue=kueue.Workload(drained=True), yunikorn=yunikorn.Application(),
     started_at=at(8), evicted=True, disruption_mode="all", on_preemption="Terminate",
     disruption_cost_milestones=[kueue.Milestone(seconds=60, cost=2)], stale_since=at(4), staleness_grace_period=7,
 )  # fmt: skip
