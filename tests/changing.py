@@ -41,7 +41,8 @@ class World:
         """One object is made, changed or deleted."""
         self._changes += 1
         makers: dict[str, list[Callable[[], Item]]] = {
-            "kueue": [self._workload], "kai": [self._kai_pod] * 4 + [self._stranger, self._node, self._pod_group],
+            "kueue": [self._workload] * 4 + [self._stranger, self._placed, self._rack],
+            "kai": [self._kai_pod] * 4 + [self._stranger, self._node, self._pod_group],
             "yunikorn": [self._yunikorn_pod] * 5 + [self._stranger, self._node],
         }  # fmt: skip
         made = self._random.choice(makers[self.engine])()
@@ -86,6 +87,13 @@ class World:
     def _stranger(self) -> Item:
         return self._pod(f"s-{self._random.randrange(12)}", "default-scheduler")
 
+    def _placed(self) -> Item:
+        annotations = {"kueue.x-k8s.io/podset-required-topology": kueue.RACK}
+        return self._pod(f"p-{self._random.randrange(12)}", "default-scheduler", annotations=annotations)
+
+    def _rack(self) -> Item:
+        return _in_rack(self._node(), self._random.choice(["a", "b"]))
+
     def _yunikorn_pod(self) -> Item:
         choose = self._random
         labels = {"applicationId": f"app-{choose.randrange(6)}", "queue": choose.choice(_QUEUES)}
@@ -124,7 +132,18 @@ def _class(name: str, value: int) -> Item:
 
 def _kueue() -> list[Item]:
     workloads = [kueue.workload(f"w{i}", "l", 1) for i in range(60)]
-    return [kueue.cluster_queue("q", 100), kueue.local_queue("l", "q"), kueue.flavor(), *workloads]
+    nodes = [_in_rack(node, "a") for node in _nodes()]
+    flavor = kueue.flavor()
+    flavor["spec"]["topologyName"] = "racks"
+    queues = [kueue.cluster_queue("q", 100), kueue.local_queue("l", "q")]
+    first = pods.pod("s-0", "default-scheduler", 1, "node-0")
+    return [*queues, flavor, kueue.topology("racks"), *nodes, first, *workloads]
+
+
+def _in_rack(node: Item, rack: str) -> Item:
+    name = node["metadata"]["name"]
+    labels = {kueue.RACK: rack, "kubernetes.io/hostname": name}
+    return {**node, "metadata": {**node["metadata"], "labels": labels}}
 
 
 def _kai() -> list[Item]:

@@ -17,7 +17,8 @@ VERBS = ("list", "watch")
 class Kind:
     """A kind of object. ``versions``: those that are read, the best first; ``needed``: whether there is nothing to
     follow without it; ``within``: the namespace in which alone its objects are read; ``selector``: which of them;
-    ``state``: whether they say how the cluster is, and not only what happened."""
+    ``state``: whether they say how the cluster is, and not only what happened; ``placed``: whether they are read only
+    while a flavor of Kueue has a topology."""
 
     name: str
     group: str
@@ -27,6 +28,7 @@ class Kind:
     within: str | None = None
     selector: str | None = None
     state: bool = True
+    placed: bool = False
 
     def path(self, version: str) -> str:
         """Where all objects of the kind are that are read."""
@@ -64,6 +66,9 @@ FOLLOWED: dict[EngineName, tuple[Kind, ...]] = {
         Kind("Namespace", "", "namespaces", ("v1",), needed=False),
         Kind("LimitRange", "", "limitranges", ("v1",), needed=False),
         Kind("RuntimeClass", "node.k8s.io", "runtimeclasses", ("v1",), needed=False),
+        Kind("Topology", KUEUE, "topologies", ("v1beta2", "v1beta1", "v1alpha1"), needed=False, placed=True),
+        replace(_NODE, needed=False, placed=True),
+        replace(_POD, needed=False, placed=True),
         Kind("ConfigMap", "", "configmaps", ("v1",), needed=False, within="kueue-system",
              selector="metadata.name=kueue-manager-config"),
     ),

@@ -8,7 +8,7 @@ from threading import Condition
 
 from app.following.history import Eviction, History, Preemption, Rewind
 from app.following.kinds import Kind
-from app.following.objects import Event, Item, Key, Listed, key_of
+from app.following.objects import Event, Item, Key, Listed, key_of, part
 
 
 @dataclass(slots=True)
@@ -79,8 +79,8 @@ class Mirror:
             if (old := before.get(key)) != new:
                 history.changed(kind.name, key, old, new, of.version, state=kind.state)
 
-    def absent(self, kind: Kind) -> None:
-        """The server has no such kind, and it is not needed."""
+    def absent(self, kind: Kind) -> bool:
+        """The server has no such kind, and it is not needed, or it is not used; whether that is news."""
         with self._news:
             of = self._followed[kind.name]
             of.heard_at = datetime.now(UTC)
@@ -88,6 +88,8 @@ class Mirror:
                 of.items, of.version, of.whole, of.absent, of.error = {}, "", True, True, None
                 self._changed = None
                 self._heard()
+                return True
+            return False
 
     def broken(self, kind: Kind, error: str, *, whole: bool, missing: bool = False) -> None:
         """``kind`` can't be followed now. ``whole``: whether its watch may go on from where it is; ``missing``: what is
@@ -120,6 +122,14 @@ class Mirror:
             if self._changed is not None:
                 self._changed.add((kind.name, key))
             self._heard()
+
+    def places(self) -> bool | None:
+        """Whether a flavor of Kueue has a topology; None: that is not known yet."""
+        with self._news:
+            flavors = self._followed.get("ResourceFlavor")
+            if flavors is None or not flavors.whole:
+                return None
+            return any(part(item, "spec").get("topologyName") for item in flavors.items.values())
 
     def wait(self, seconds: float) -> None:
         """Until something has changed, or ``seconds`` are over."""

@@ -23,7 +23,9 @@ from app.formats.reader import MOST_ALIKE, Findings, Reader
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.state import QueueState
 
-_WORKLOAD, _LOCAL_QUEUE = "Workload", "LocalQueue"
+_WORKLOAD, _LOCAL_QUEUE, _NODE, _POD = "Workload", "LocalQueue", "Node", "Pod"
+_ALONE = (_WORKLOAD, _LOCAL_QUEUE, _NODE, _POD)
+"""Kinds of which one that changed bears on little else."""
 _CONFIGURED = ("ClusterQueue", "Cohort", _LOCAL_QUEUE, "ResourceFlavor", "AdmissionCheck", "ConfigMap")
 _OLD_SECONDS = 60.0
 _MOST = 0.2
@@ -69,11 +71,14 @@ class _Way(Protocol):
 
 
 class _Workloads:
-    """Kueue's."""
+    """Kueue's. Where flavors have topologies, nodes are put together again that changed themselves, or of which a pod
+    did. ``_on``: pods by their node."""
 
     def __init__(self) -> None:
         self._configured = Configuration()
         self._local: dict[str, LocalQueue] = {}
+        self._on: dict[str, set[Key]] = {}
+        self._at: dict[Key, str] = {}
 
     def whole(self, view: View) -> Translated:
         found = translate("kueue", view)
@@ -81,26 +86,66 @@ class _Workloads:
         own = None if native is None else msgspec.structs.replace(native, objects=[])  # LocalQueues are among them
         self._configured = msgspec.structs.replace(found.configuration, native=own)
         self._local = {f"{space}/{name}": _read(item) for (space, name), item in view.items[_LOCAL_QUEUE].items()}
+        self._on, self._at = {}, {}
+        for key, item in view.items.get(_POD, {}).items():
+            self._place(key, item)
         return found
 
     def some(self, last: Translated, view: View, changed: set[tuple[str, Key]]) -> Translated | None:
-        every = len(view.items[_WORKLOAD])
-        queues = self._consumed(last, view, {key for kind, key in changed if kind == _LOCAL_QUEUE})
-        if len(changed) >= _MOST * every or any(kind not in (_WORKLOAD, _LOCAL_QUEUE) for kind, _ in changed):
+        of: dict[str, set[Key]] = {kind: set() for kind in _ALONE}
+        for kind, key in changed:
+            if kind not in of:
+                return None
+            of[kind].add(key)
+        if len(of[_WORKLOAD]) >= _MOST * len(view.items[_WORKLOAD]) > 0 or self._else(last, view, of):
             return None
+        queues = self._consumed(last, view, of[_LOCAL_QUEUE])
         if queues is None:
             return None
-        keys = {key for kind, key in changed if kind == _WORKLOAD}
-        some = only(view, {_WORKLOAD: keys, **dict.fromkeys(_CONFIGURED, ())})
-        part = translate("kueue", some, None, Within([], (), {}, self._local), self._configured)
+        nodes, keys = self._touched(view, of), of[_WORKLOAD]
+        pods = {key for name in nodes for key in self._on.get(name, ())}
+        some = only(
+            view,
+            {_WORKLOAD: keys, _NODE: [("", name) for name in nodes], _POD: pods, **dict.fromkeys(_CONFIGURED, ())},
+        )
+        within = Within([], {name for _, name in view.items.get(_NODE, ())}, {}, self._local)
+        part = translate("kueue", some, None, within, self._configured)
         gone = {f"{space}/{name}" for space, name in keys}
+        about = {*((_WORKLOAD, key) for key in keys), *((_NODE, ("", name)) for name in nodes)}
+        about |= {(_POD, key) for key in pods | of[_POD]}
         return replace(
             last,
+            nodes=without(last.nodes, nodes) | part.nodes,
             workloads=without(last.workloads, gone) | part.workloads,
             asks=without(last.asks, gone) | part.asks,
-            findings=merged(last.findings, part.findings, {(_WORKLOAD, key) for key in keys}),
+            findings=merged(last.findings, part.findings, about),
             queues=last.queues | queues,
         )
+
+    def _else(self, last: Translated, view: View, of: dict[str, set[Key]]) -> bool:
+        """Whether nodes or pods changed so that something else is said of everything: the first came, or the last went,
+        or there are nodes and no topology that decides anything."""
+        if not of[_NODE] and not of[_POD]:
+            return False
+        nobody = not view.items[_NODE] or not view.items[_POD] or not self._at
+        return nobody or not last.configuration.topologies
+
+    def _touched(self, view: View, of: dict[str, set[Key]]) -> set[str]:
+        """The nodes that changed, or on which a pod came, changed, or went."""
+        nodes = {name for _, name in of[_NODE]}
+        for key in of[_POD]:
+            if (old := self._at.pop(key, None)) is not None:
+                self._on[old].discard(key)
+                nodes.add(old)
+            if (item := view.items[_POD].get(key)) is not None:
+                self._place(key, item)
+                nodes |= {self._at[key]} if key in self._at else set()
+        return nodes
+
+    def _place(self, key: Key, item: Item) -> None:
+        if isinstance(node := part(item, "spec").get("nodeName"), str):
+            self._at[key] = node
+            self._on.setdefault(node, set()).add(key)
 
     def _consumed(self, last: Translated, view: View, changed: set[Key]) -> dict[str, QueueState] | None:
         """What these LocalQueues have consumed by now, where that is all that changed; None: it is not."""

@@ -16,6 +16,8 @@ from app.following.reading import Absent, Broken, Denied, Gone, Reader
 log = structlog.get_logger()
 
 _FIRST, _LONGEST = 0.5, 30.0
+_UNUSED, _UNKNOWN = 2.0, 0.1
+"""Seconds between looks whether flavors have topologies."""
 _LOOK_AGAIN = 60.0
 """Seconds between looks for a kind that the server did not have."""
 
@@ -41,6 +43,9 @@ class Watcher(Thread):
         """Follow, and say what goes wrong."""
         reason = "start"
         while not self._stopping.is_set():
+            if self._kind.placed and not (places := self._mirror.places()):
+                self._unused(known=places is not None)
+                continue
             try:
                 self._follow(reason)
             except Gone:
@@ -52,9 +57,7 @@ class Watcher(Thread):
                 if self._kind.needed:
                     self._broken(str(error))
                 else:
-                    self._mirror.absent(self._kind)
-                    if self._recorder is not None:
-                        self._recorder.absent(self._kind)
+                    self._absent()
                 self._pause(_LOOK_AGAIN if not self._kind.needed else self._backoff())
             except Denied as error:
                 reason = "denied"
@@ -101,6 +104,18 @@ class Watcher(Thread):
                     self._pause(_FIRST)
                 else:
                     self._failures = 0
+                if self._kind.placed and self._mirror.places() is False:
+                    return
+
+    def _unused(self, *, known: bool) -> None:
+        """No flavor has a topology, or nobody knows yet: nothing is read of the kind, and it is looked for again."""
+        if known:
+            self._absent()
+        self._pause(_UNUSED if known else _UNKNOWN)
+
+    def _absent(self) -> None:
+        if self._mirror.absent(self._kind) and self._recorder is not None:
+            self._recorder.absent(self._kind)
 
     def _broken(self, error: str, *, whole: bool = False, missing: bool = False) -> None:
         """Let others know, and say so once. ``missing``: what is followed without it may be followed on."""

@@ -6,10 +6,11 @@ from tests.cluster.server import definition
 
 GROUP = "kueue.x-k8s.io/v1beta1"
 SPACE = "default"
+RACK = "example.com/rack"
 START = "2026-11-22T08:00:00Z"
 _KINDS = {
     "ClusterQueue": False, "Cohort": False, "LocalQueue": True, "Workload": True, "ResourceFlavor": False,
-    "WorkloadPriorityClass": False,
+    "WorkloadPriorityClass": False, "Topology": False,
 }  # fmt: skip
 
 
@@ -18,11 +19,16 @@ def definitions() -> list[dict[str, Any]]:
     group = GROUP.partition("/")[0]
     return [
         definition(
-            kind, kind.lower() + ("es" if kind.endswith("s") else "s"), group, "v1beta1", "v1beta2",
+            kind, _plural(kind), group, "v1beta1", "v1beta2",
             namespaced=namespaced,
         )
         for kind, namespaced in _KINDS.items()
     ]  # fmt: skip
+
+
+def _plural(kind: str) -> str:
+    name = kind.lower()
+    return name + "es" if name.endswith("s") else name.removesuffix("y") + "ies" if name.endswith("gy") else name + "s"
 
 
 def _made(kind: str, name: str, spec: dict[str, Any], space: str | None = None) -> dict[str, Any]:
@@ -32,6 +38,12 @@ def _made(kind: str, name: str, spec: dict[str, Any], space: str | None = None) 
 
 def flavor(name: str = "default") -> dict[str, Any]:
     return _made("ResourceFlavor", name, {})
+
+
+def topology(name: str) -> dict[str, Any]:
+    """Hosts in racks."""
+    levels = [{"nodeLabel": RACK}, {"nodeLabel": "kubernetes.io/hostname"}]
+    return _made("Topology", name, {"levels": levels})
 
 
 def cluster_queue(name: str, cpu: int, cohort: str | None = None, **preemption: str) -> dict[str, Any]:

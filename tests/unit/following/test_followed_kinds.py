@@ -19,7 +19,7 @@ def test_only_what_may_be_missing_is_not_needed() -> None:
     optional = {kind.name for kinds in FOLLOWED.values() for kind in kinds if not kind.needed}
     assert optional == {
         "Cohort", "WorkloadPriorityClass", "PriorityClass", "AdmissionCheck", "Namespace", "LimitRange", "RuntimeClass",
-        "ConfigMap",
+        "ConfigMap", "Topology", "Node", "Pod",
     }  # fmt: skip
     assert all(kind.needed for engine in ("kai", "yunikorn") for kind in FOLLOWED[engine])
     assert all(kind.state for kinds in FOLLOWED.values() for kind in kinds)
@@ -42,12 +42,15 @@ def test_rights_are_those_of_the_table_and_no_others() -> None:
                 "apiGroups": ["kueue.x-k8s.io"],
                 "resources": [
                     "clusterqueues", "cohorts", "localqueues", "resourceflavors", "workloads",
-                    "workloadpriorityclasses", "admissionchecks",
+                    "workloadpriorityclasses", "admissionchecks", "topologies",
                 ],
                 "verbs": ["list", "watch"],
             },
             {"apiGroups": ["scheduling.k8s.io"], "resources": ["priorityclasses"], "verbs": ["list", "watch"]},
-            {"apiGroups": [""], "resources": ["namespaces", "limitranges"], "verbs": ["list", "watch"]},
+            {
+                "apiGroups": [""], "resources": ["namespaces", "limitranges", "nodes", "pods"],
+                "verbs": ["list", "watch"],
+            },
             {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"], "verbs": ["list", "watch"]},
         ],
     }  # fmt: skip

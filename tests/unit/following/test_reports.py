@@ -155,7 +155,7 @@ def test_a_report_tells_what_is_followed_and_what_is_kept(monkeypatch: pytest.Mo
     assert all(of.heard_at is not None for of in said.kinds)
     assert said.local_queues == {"default/l": "q"}
     assert said.priority_classes == {"high": 7}
-    assert said.lists == {"start": 11, "configuration": 1}
+    assert said.lists == {"start": 14, "configuration": 1}
     assert [one.pointer for one in said.findings] == ["/Workload/default/w/spec"]
     msgspec.convert(msgspec.to_builtins(said), ClusterReport)
 
@@ -282,7 +282,7 @@ def test_a_snapshot_that_is_gone_is_put_again(monkeypatch: pytest.MonkeyPatch) -
     service.taken.clear()
     standing.follower._step()
     assert service.taken == ["PUT snapshots/snap"]
-    assert standing.report().lists == {"start": 11, "configuration": 1, "snapshot_lost": 1}
+    assert standing.report().lists == {"start": 14, "configuration": 1, "snapshot_lost": 1}
 
 
 def test_a_snapshot_of_somebody_else_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,7 +323,7 @@ def test_a_pulse_has_an_age_once_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> 
     standing.follower._step()
     after = standing.follower.pulse()
     assert 0.0 <= after.age < 600.0
-    assert (after.writer, after.findings, after.lists) == (True, {"warning": 1}, {"start": 11, "configuration": 1})
+    assert (after.writer, after.findings, after.lists) == (True, {"warning": 1}, {"start": 14, "configuration": 1})
 
 
 def test_once_follows_until_everything_is_written_and_stops_its_watchers(monkeypatch: pytest.MonkeyPatch) -> None:

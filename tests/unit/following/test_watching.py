@@ -193,3 +193,36 @@ def test_it_waits_between_half_and_all_of_that() -> None:
         drawn.append(watcher._backoff())  # pyright: ignore
     assert 2.0 <= min(drawn) < 2.5
     assert 3.5 < max(drawn) <= 4.0
+
+
+FLAVOR = Kind("ResourceFlavor", "g", "resourceflavors", ("v1",))
+PLACED = Kind("Node", "", "nodes", ("v1",), needed=False, placed=True)
+
+
+def flavors(*topologies: str | None) -> Listed:
+    return Listed(
+        [{"metadata": {"name": f"f{i}"}, "spec": {"topologyName": of}} for i, of in enumerate(topologies)], "1"
+    )
+
+
+def test_nodes_are_read_only_while_a_flavor_has_a_topology(
+    pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script, mirror = Script(listed("n"), ("watch", [])), Mirror((FLAVOR, PLACED))
+    watcher = script.watcher = Watcher(PLACED, script, mirror)
+    wait, seen = watcher._pause, list[tuple[int, bool]]()  # pyright: ignore
+
+    def pause(seconds: float) -> None:
+        """The flavors are listed, then one gets a topology, and loses it again."""
+        wait(seconds)
+        node = mirror.kinds()[1]
+        seen.append((len(node.items), node.whole))
+        if len(seen) == 4:
+            watcher.stop()
+        elif len(seen) < 4:
+            mirror.listed(FLAVOR, "g/v1", flavors(None, "racks" if len(seen) == 2 else None), "test")
+
+    monkeypatch.setattr(watcher, "_pause", pause)
+    watcher.run()
+    assert seen == [(0, False), (0, True), (1, True), (0, True)]
+    assert script.asked == ["list", "watch 5"]
