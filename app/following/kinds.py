@@ -66,7 +66,7 @@ FOLLOWED: dict[EngineName, tuple[Kind, ...]] = {
         Kind("Namespace", "", "namespaces", ("v1",), needed=False),
         Kind("LimitRange", "", "limitranges", ("v1",), needed=False),
         Kind("RuntimeClass", "node.k8s.io", "runtimeclasses", ("v1",), needed=False),
-        Kind("Topology", KUEUE, "topologies", ("v1beta2", "v1beta1", "v1alpha1"), needed=False, placed=True),
+        replace(_kueue("Topology", "topologies", needed=False), placed=True),
         replace(_NODE, needed=False, placed=True),
         replace(_POD, needed=False, placed=True),
         Kind("ConfigMap", "", "configmaps", ("v1",), needed=False, within="kueue-system",
