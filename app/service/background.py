@@ -28,8 +28,9 @@ from app.jobs import repository
 from app.jobs.worker import Limits, Worker
 from app.simulations import running
 from app.simulations.service import KIND
-from app.studies import backtests, forecasts
+from app.studies import backtests, exposures, forecasts
 from app.studies.backtesting import Backtesting
+from app.studies.exposing import Exposing
 from app.studies.forecasting import Forecasting
 from app.traces import repository as traces_repository
 from app.traces.ingest import Limits as TraceLimits
@@ -72,6 +73,7 @@ def worker_of(database: Database, settings: Settings, abandon: Callable[[], None
     kinds = {
         KIND: running.Simulating(configurations, traces.opened, running.Limits(settings.simulation_days)),
         forecasts.KIND: Forecasting(configurations, settings.simulation_days),
+        exposures.KIND: Exposing(configurations),
         backtests.KIND: Backtesting(database, configurations, Resolver(database, stored)),
     }
     return Worker(database, kinds, Limits(settings.simulation_seconds, settings.simulation_bytes), abandon)

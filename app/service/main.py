@@ -60,8 +60,9 @@ from app.service.document import DESCRIPTION, SUMMARY, TAGS, described
 from app.simulations import router as simulations
 from app.simulations.accepting import Terms
 from app.simulations.service import Simulations
-from app.studies import backtests, forecasts
+from app.studies import backtests, exposures, forecasts
 from app.studies.backtests import Backtests
+from app.studies.exposures import ExposureJobs, Kept
 from app.studies.forecasts import Forecasts
 from app.traces import router as traces
 from app.traces.ingest import Limits as TraceLimits
@@ -74,7 +75,7 @@ from app.workers.worker import Reserve, give_back_when_idle, keep_freed_blocks
 _CAPABILITIES = (
     decisions, batch, decisions.COMPARISONS, decisions.PLANS, extenders, rules, snapshots, clusters, shadow, manifests,
     configurations,
-    simulations, forecasts, backtests, traces, access, health,
+    simulations, forecasts, exposures, backtests, traces, access, health,
 )  # fmt: skip
 """What the interface documents."""
 
@@ -121,6 +122,7 @@ class Services(Provided):
     traces: Traces
     simulations: Simulations
     forecasts: Forecasts
+    exposures: ExposureJobs
     backtests: Backtests
 
 
@@ -191,6 +193,7 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
         traces=traces,
         simulations=Simulations(jobs, traces, stored, Terms(variants, settings.trace_jobs), settings.small_body_bytes),
         forecasts=Forecasts(jobs, stored, snapshots.state, variants, days),
+        exposures=ExposureJobs(jobs, stored, Kept(snapshots.get, snapshots.state, snapshots.asks)),
         backtests=Backtests(jobs, stored, variants, lambda: log.settle(_SETTLE_SECONDS)),
     )
     provide(app.state, services)

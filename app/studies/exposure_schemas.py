@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from app.jobs.service import JobState
 from app.solver.model.base import Count, Duration, Name, Priority, Time, Wire
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.decision import ConfigurationUsed, Outcome, StateUsed
@@ -142,3 +143,60 @@ class ExposureOutcome(Wire, frozen=True, kw_only=True):
     """How many asks that nobody has made were decided."""
     complete: bool
     """Whether neither bound, of rounds and of decisions, cut it short."""
+
+
+class ExposureProgress(Wire, frozen=True, kw_only=True):
+    """How far it is."""
+
+    decisions: Count = 0
+    """How many asks that nobody has made are decided so far."""
+    total: Count = 0
+    """The most that will be."""
+
+
+class Exposures(JobState, frozen=True, kw_only=True):
+    """Who is next: how it stands, and once done what came of it."""
+
+    configuration: str | None = None
+    """The configuration that was named. Absent: it was sent along."""
+    snapshot: str | None = None
+    """The snapshot that was named. Absent: the state was sent along."""
+    progress: ExposureProgress | None = None
+    """How far it is. Absent: not begun, or ended."""
+    outcome: ExposureOutcome | None = None
+    """What came of it. Absent: it is not done, or this is a list."""
+    error: str | None = None
+    """Why it failed. Absent: it did not."""
+
+
+class ExposuresPage(Wire, frozen=True, kw_only=True):
+    """Newest first, without outcomes."""
+
+    items: list[Exposures]
+    """Those of this page."""
+    next_cursor: str | None = None
+    """Where the next page begins. Absent: there is none."""
+
+
+EXPOSURE = {
+    "now": "2026-03-02T09:30:00Z",
+    "configuration": {
+        "engine": "kueue",
+        "queues": [
+            {"name": "cohort"},
+            {"name": "research", "parent": "cohort", "quota": {"gpu": {"guaranteed": 2}}},
+            {"name": "serving", "parent": "cohort", "quota": {"gpu": {"guaranteed": 2}},
+             "kueue": {"preemption": {"reclaim_within_cohort": "Any"}}},
+        ],
+    },
+    "state": {
+        "workloads": [
+            {"id": "sweep", "queue": "research", "priority": 0, "created_at": "2026-03-02T08:00:00Z",
+             "started_at": "2026-03-02T08:00:00Z", "tasks": [{"name": "main", "count": 4, "requests": {"gpu": 1}}]},
+        ],
+    },
+    "asks": [
+        {"id": "chat", "queue": "serving", "priority": 10, "created_at": "2026-03-02T09:00:00Z",
+         "tasks": [{"name": "main", "count": 1, "requests": {"gpu": 1}}]},
+    ],
+}  # fmt: skip

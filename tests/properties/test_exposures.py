@@ -10,8 +10,8 @@ from app.answering.answers import answer
 from app.answering.sources import Compiled, nothing_stored
 from app.solver.model.instant import at
 from app.solver.model.problems import InvalidInput
+from app.studies.exposing import expose
 from app.studies.exposure_schemas import ExposureOutcome, ExposureRequest
-from app.studies.exposures import expose
 from tests.vectors.files import ENGINES, HERE, files, read
 
 SAMPLE = 25
