@@ -15,7 +15,7 @@ from app.answering.sources import Compiled, Documents
 from app.base.decoding import decode
 from app.http.body import Body
 from app.http.openapi import operation
-from app.http.pages import Cursor, Limit
+from app.http.parameters import Cursor, Limit
 from app.http.responses import json_response
 from app.http.services import service
 from app.jobs.service import Jobs, JobsOfKind, New, outcome_of, state_of

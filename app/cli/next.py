@@ -1,0 +1,120 @@
+"""``arbiter next``: of all that runs, who is next, and in which order what waits would go."""
+
+import time
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+
+from app.answering.sources import nothing_stored
+from app.base.decoding import decode
+from app.cli.live import Live
+from app.cli.manifests import as_request, failed
+from app.cli.offline import Json, Queues, Situation
+from app.cli.output import BAD_INPUT, EVICTS, NOTHING, Files, gathered, say, table, tried
+from app.cli.remote import Service, guarded, refused
+from app.studies.exposing import expose
+from app.studies.exposure_schemas import Exposure, ExposureOutcome, ExposureRequest, Exposures
+
+_EVERY_SECONDS = 0.5
+_JSON = {"Content-Type": "application/json"}
+_FIELDS = ("engine", "now", "configuration", "state", "asks")
+_NOBODY = Live()
+
+
+def next(  # noqa: A001
+    file: Situation = "-",
+    /,
+    *,
+    files: Files = None,
+    configuration: Queues = None,
+    snapshot: Annotated[
+        str | None, Parameter(help="A snapshot that the service at --url keeps, in place of files.")
+    ] = None,
+    queue: Annotated[str | None, Parameter(help="Only work of this queue and of those below it.")] = None,
+    live: Live = _NOBODY,
+    json: Json = False,
+) -> int:
+    """Who is next? Of every running workload what would evict it, now and next, and what keeps it.
+
+    FILE is a request or a manifest, as `arbiter decide` takes it. With --snapshot, or --cluster, the service is asked.
+
+    Exit code 0: what waits evicts nobody, 1: it does, 3: bad input.
+    """
+    wanted = {"queue": queue}
+    named = snapshot or live.cluster
+    if named is not None:
+        service = Service(live.url, live.token)
+        body = {**wanted, "state": {"snapshot": named}, "asks": "pending"}
+        return guarded(lambda: _asked(service, body, named, json=json), named)
+
+    def act() -> int:
+        found = as_request(gathered(file, files), configuration)
+        given: dict[str, Any] = msgspec.json.decode(found.body)
+        asked = {**wanted, "now": datetime.now(UTC), **{name: given[name] for name in _FIELDS if name in given}}
+        request = decode(msgspec.json.encode(asked), ExposureRequest)
+        outcome = expose(request, nothing_stored().configurations, lambda: False, lambda _: None)
+        code = _told(outcome, json=json)
+        return BAD_INPUT if failed(found.findings) else code
+
+    return tried(file, act)
+
+
+def _asked(service: Service, body: dict[str, Any], named: str, *, json: bool) -> int:
+    reply = service.post("/v1/exposures", _JSON, msgspec.json.encode(body))
+    while reply.ok:
+        found = msgspec.json.decode(reply.body, type=Exposures)
+        if found.outcome is not None:
+            return _told(found.outcome, json=json)
+        if found.status not in ("queued", "running"):
+            say(found.error or found.status)
+            return BAD_INPUT
+        time.sleep(_EVERY_SECONDS)
+        reply = service.get(f"/v1/exposures/{found.id}")
+    return refused(named, reply)
+
+
+def _told(outcome: ExposureOutcome, *, json: bool) -> int:
+    if json:
+        say(msgspec.json.encode(outcome, order="deterministic").decode())
+    else:
+        _lines(outcome)
+    return EVICTS if any(one.standing == "now" for one in outcome.exposures) else NOTHING
+
+
+def _lines(outcome: ExposureOutcome) -> None:
+    say(f"{len(outcome.exposures)} run, {len(outcome.order)} wait; rules of {outcome.engine}")
+    if outcome.exposures:
+        say("who is next:")
+        table(
+            ("", "workload", "queue", "priority", "what would stop it"),
+            [(one.standing, one.workload, one.queue, str(one.priority), _why(one)) for one in outcome.exposures],
+        )
+    if outcome.order:
+        say("what goes next:")
+        table(
+            ("", "ask", "queue", "stops"),
+            [
+                ("–" if start.round is None else f"round {start.round}", start.ask, start.queue,
+                 ", ".join(start.evicts) or start.reason)
+                for start in outcome.order
+            ],
+        )  # fmt: skip
+    if not outcome.complete:
+        say("cut short by its bounds: POST /v1/exposures takes larger ones")
+
+
+def _why(one: Exposure) -> str:
+    if one.now is not None:
+        return f"{one.now.ask}, in round {one.now.round} ({one.now.rule})"
+    if one.next is not None:
+        task = one.next.ask.tasks[0]
+        asks = ", ".join(f"{value} {resource}" for resource, value in task.requests.items())
+        before = f", after {one.next.before} others" if one.next.before else ""
+        of = f"{one.next.units} × {asks}"
+        return f"{of} from {one.next.ask.queue} at priority {one.next.priority}{before} ({one.next.rule})"
+    if one.protection is None:
+        return "nothing that was tried"
+    until = "" if one.protection.until is None else f" until {one.protection.until:%Y-%m-%d %H:%M:%S}"
+    return f"{one.protection.message or one.protection.reason}{until if one.standing == 'safe' else ''}"
