@@ -17,7 +17,7 @@ from app.http.body import Body
 from app.http.openapi import operation
 from app.http.parameters import Cursor, Limit
 from app.http.responses import json_response
-from app.http.services import service
+from app.http.routing import service
 from app.jobs.service import Jobs, JobsOfKind, New, outcome_of, state_of
 from app.simulations.accepting import Pinning
 from app.solver.model.problems import InvalidInput, Problem
