@@ -16,6 +16,7 @@ from prometheus_client import (
 )
 
 from app.base.installation import installed_version
+from app.base.ticket import CLASSES, Class
 from app.http.openapi import VERSION, operation
 from app.http.routing import service
 
@@ -42,6 +43,10 @@ class Workers(Protocol):
 
     def workers(self) -> tuple[int, int]:
         """Processes that run, and how many of them are at work."""
+        ...
+
+    def waiting(self) -> Mapping[Class, int]:
+        """How many wait, by class."""
         ...
 
     def kept(self) -> tuple[int, int]:
@@ -113,14 +118,14 @@ class Metrics:
         known = Gauge("arbiter_configurations_known", "Configurations known by name.", registry=self.registry)
         known.set_function(lambda: float(len(heads)))
 
-    def work(self, dispatcher: Workers, waiting: Mapping[str, Callable[[], int]]) -> None:
+    def work(self, dispatcher: Workers) -> None:
         """Show who waits, by class, who works, and what is kept."""
         gauge = Gauge(
             "arbiter_requests_waiting", "Requests that wait for a thread or a worker, by class.", ["class"],
             registry=self.registry,
         )  # fmt: skip
-        for of, count in waiting.items():
-            gauge.labels(of).set_function(count)
+        for of in CLASSES:
+            gauge.labels(of).set_function(lambda of=of: dispatcher.waiting()[of])
         self._gauge("arbiter_workers", "Worker processes that run.", lambda: dispatcher.workers()[0])
         self._gauge("arbiter_workers_busy", "Worker processes that answer a request.", lambda: dispatcher.workers()[1])
         self._gauge("arbiter_snapshots", "Snapshots in memory.", lambda: dispatcher.kept()[0])

@@ -22,8 +22,7 @@ from app.http.responses import json_response
 from app.http.routing import service
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Problem
-from app.workers.dispatcher import Dispatcher
-from app.workers.offload import Offload
+from app.workers.dispatcher import Dispatcher, Offload
 
 DOCUMENTED = (ImportedManifest, ExportedManifest)
 

@@ -13,8 +13,8 @@ from starlette.types import Receive, Scope, Send
 
 from app.base.errors import ArbiterError, TooLarge, TooManyRequests
 from app.base.settings import Settings
-from app.decisions import router as asking
 from app.decisions.schemas import DECISION, SITUATION, DecisionAnswer
+from app.decisions.service import Decider
 from app.http import responses
 from app.http.body import require_lines
 from app.http.budget import Hold, hold_of
@@ -113,7 +113,7 @@ async def _one(request: Request, number: int, line: bytes | ArbiterError) -> Bat
     try:
         if isinstance(line, ArbiterError):
             raise line
-        answer = await asking.decided(request, line)
+        answer = await service(request, Decider).answer(line)
     except Exception as error:
         refusal = await responses.answer_to(request, error)
         return BatchAnswer(number, refusal.status_code, problem=msgspec.Raw(bytes(refusal.body)))

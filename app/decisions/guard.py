@@ -13,7 +13,7 @@ from app.http.openapi import operation
 from app.http.responses import json_response
 from app.http.routing import service
 from app.metrics import Metrics
-from app.workers.offload import Offload
+from app.workers.dispatcher import Offload
 
 DOCUMENTED = (ExtenderPreemptionArgs, ExtenderPreemptionResult)
 

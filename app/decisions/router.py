@@ -1,7 +1,4 @@
-"""The questions of a scheduler, one or several rule books or work not yet submitted, and the log of the answers.
-
-A question is on its way to whoever answers it off the event loop, in the place that its class of requests has.
-"""
+"""The questions of a scheduler, one or several rule books or work not yet submitted, and the log of the answers."""
 
 from dataclasses import replace
 from typing import Annotated, Any
@@ -41,28 +38,7 @@ from app.solver.model.request import (
     PreemptibilityRequest,
     SharesRequest,
 )
-from app.workers.dispatcher import Dispatcher
-from app.workers.offload import Offload
-
-_BRIEF = 8192
-"""Bytes of a body that is most likely answered in less time than it takes to hand it to a thread."""
-
-
-async def decided(request: Request, body: bytes) -> bytes:
-    """The answer to a decision request, which is logged. Raises what deciding does, TooManyRequests, DeadlinePassed.
-
-    Where it waits for its log entry it takes nobody's place meanwhile.
-    """
-    of, decider = service(request, Dispatcher).class_of(body), service(request, Decider)
-    decision = await service(request, Offload).run(of, decider.decide, body, brief=len(body) <= _BRIEF)
-    return await decider.acknowledged(decision)
-
-
-async def ask(request: Request, operation: Operation, body: bytes) -> bytes:
-    """The answer to another question, which is not. Raises as ``decided`` does."""
-    of, decider = service(request, Dispatcher).class_of(body), service(request, Decider)
-    return await service(request, Offload).run(of, decider.ask, operation, body, brief=len(body) <= _BRIEF)
-
+from app.workers.dispatcher import Offload
 
 DOCUMENTED = (
     DecisionRequest,
@@ -102,7 +78,7 @@ Id = Annotated[UUID, Path(description="`id` of an answer")]
 )
 async def decide(request: Request) -> Response:  # no dependencies: resolving them costs as much as a small decision
     """Decide each ask against the same state (`independent`), or one scheduling cycle over all asks (`cycle`)."""
-    return json_response(await decided(request, await read_body(request)))
+    return json_response(await service(request, Decider).answer(await read_body(request)))
 
 
 @router.post(
@@ -114,7 +90,7 @@ async def decide(request: Request) -> Response:  # no dependencies: resolving th
 )
 async def shares(request: Request, body: Body) -> Response:
     """Fair shares and usage of every queue, as the engine counts them."""
-    return json_response(await ask(request, Operation.SHARES, body))
+    return json_response(await service(request, Decider).answer_question(Operation.SHARES, body))
 
 
 @router.post(
@@ -132,7 +108,7 @@ async def shares(request: Request, body: Body) -> Response:
 )
 async def preemptibility(request: Request, body: Body) -> Response:
     """Whether each running workload and task could be stopped, and what protects it; nothing is decided."""
-    return json_response(await ask(request, Operation.PREEMPTIBILITY, body))
+    return json_response(await service(request, Decider).answer_question(Operation.PREEMPTIBILITY, body))
 
 
 @router.post(
@@ -150,7 +126,7 @@ async def preemptibility(request: Request, body: Body) -> Response:
 )
 async def effective_settings(request: Request, body: Body) -> Response:
     """What each queue and workload inherits or overrides in the end; durations in seconds."""
-    return json_response(await ask(request, Operation.EFFECTIVE_SETTINGS, body))
+    return json_response(await service(request, Decider).answer_question(Operation.EFFECTIVE_SETTINGS, body))
 
 
 def _about(
@@ -312,7 +288,7 @@ COMPARISONS = Part(comparisons, (ComparisonRequest, Comparison))
 )
 async def compare(request: Request, body: Body) -> Response:
     """One answer for each variant of engine, settings or configuration, and where they differ."""
-    return json_response(await ask(request, Operation.COMPARISON, body))
+    return json_response(await service(request, Decider).answer_question(Operation.COMPARISON, body))
 
 
 MANIFEST = """\
@@ -350,4 +326,4 @@ PLANS = Part(plans, (PlanRequest, PlanAnswer))
 async def plan(request: Request, body: Body) -> Response:
     """What the system would make of a manifest: whether it would run now and where, who would stop for it, what would
     let it in, and what each queue uses before and after. Nothing is stored, submitted or logged."""
-    return json_response(await ask(request, Operation.PLAN, body))
+    return json_response(await service(request, Decider).answer_question(Operation.PLAN, body))

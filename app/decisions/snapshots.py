@@ -30,8 +30,7 @@ from app.http.routing import service
 from app.solver.model.decision import Decision, Plan, StateUsed
 from app.solver.model.problems import Problem
 from app.solver.model.state import Ask, Delta, State
-from app.workers.dispatcher import Dispatcher
-from app.workers.offload import Offload
+from app.workers.dispatcher import Dispatcher, Offload
 
 _EVERY_SECONDS = 60.0
 _MOST_COUNTED = 10_000

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from fastapi import FastAPI
@@ -67,8 +67,7 @@ from app.studies.forecasts import Forecasts
 from app.traces import router as traces
 from app.traces.ingest import Limits as TraceLimits
 from app.traces.service import Traces
-from app.workers.dispatcher import Dispatcher
-from app.workers.offload import Offload, Room
+from app.workers.dispatcher import Dispatcher, Offload, Room
 from app.workers.pool import Limits, Pool
 from app.workers.worker import Reserve, give_back_when_idle, keep_freed_blocks
 
@@ -153,15 +152,14 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
     log = _decision_log(database, settings, kept, ledger)
     stored = Configurations(database, settings.configuration_cache_bytes)
     kept.follow(stored.heads, settings.heads_stale_seconds)
-    dispatcher = _dispatcher(settings, stored)
     offload = Offload(_rooms(settings), settings.request_timeout)
-    dispatcher.crowded = lambda: offload.inside("small") > 1
+    dispatcher = _dispatcher(settings, stored, offload)
     waits = settings.database_timeout + 1 if settings.decision_log == "sync" else None
     decider = Decider(
         dispatcher, log=log, metrics=kept, database=database, waits=waits, documents=stored, ledger=ledger
     )
     snapshots = Snapshots(dispatcher, decider, database)
-    kept.work(dispatcher, {of: partial(_waiting, dispatcher, offload, of) for of in CLASSES})
+    kept.work(dispatcher)
     kept.registry.register(Census(database))
     tokens = Tokens(database)
     traces = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes), settings.small_body_bytes)
@@ -225,10 +223,6 @@ def _pages(app: FastAPI, settings: Settings) -> tuple[Any, ...]:
     return (console,)
 
 
-def _waiting(dispatcher: Dispatcher, offload: Offload, of: Class) -> int:
-    return offload.waiting(of) + dispatcher.waiting()[of]
-
-
 def _retention(settings: Settings) -> Retention:
     return Retention(settings.shadow_retention_days, settings.shadow_retention_entries, settings.shadow_retention_bytes)
 
@@ -287,14 +281,14 @@ def _rooms(settings: Settings) -> dict[Class, Room]:
     return {of: Room(_THREADS, _SMALL_WAITING * waiting) if of == "small" else elsewhere for of in CLASSES}
 
 
-def _dispatcher(settings: Settings, stored: Configurations) -> Dispatcher:
+def _dispatcher(settings: Settings, stored: Configurations, offload: Offload) -> Dispatcher:
     store = SnapshotStore(
         budget=settings.snapshot_memory_bytes, idle=settings.snapshot_idle_seconds, clock=time.monotonic
     )
     limits = Limits(settings.snapshot_memory_bytes, settings.snapshot_idle_seconds)
     pool = Pool(settings.workers, stored, limits) if settings.workers else None
     answerer = Answerer(Compiled(stored, budget=settings.configuration_cache_bytes), store)
-    return Dispatcher(answerer, pool, small=settings.small_body_bytes, seconds=settings.request_timeout)
+    return Dispatcher(answerer, pool, offload, small=settings.small_body_bytes, seconds=settings.request_timeout)
 
 
 @asynccontextmanager

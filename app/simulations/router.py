@@ -26,7 +26,7 @@ from app.simulations.results import Series, Simulation, SimulationPage
 from app.simulations.schemas import Event, JobLine, RoundLine, SimulationRequest
 from app.simulations.service import ENDED, Simulations
 from app.solver.model.request import DecisionRequest
-from app.workers.offload import Offload
+from app.workers.dispatcher import Offload
 
 _CPU = {"cpu": {"guaranteed": "8"}}
 _PREEMPTION = {"preemption": {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}}

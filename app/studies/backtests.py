@@ -38,7 +38,7 @@ from app.studies.backtest_schemas import (
     DecisionDiffers,
 )
 from app.studies.backtesting import DIFFERENCES
-from app.workers.offload import Offload
+from app.workers.dispatcher import Offload
 
 KIND = "backtest"
 

@@ -28,7 +28,7 @@ from app.solver.model.base import Time
 from app.solver.model.request import StateOrReference
 from app.studies.forecast_schemas import FORECAST, Forecast, ForecastOutcome, ForecastPage, ForecastRequest
 from app.studies.forecasting import scenarios
-from app.workers.offload import Offload
+from app.workers.dispatcher import Offload
 
 KIND = "forecast"
 KeptStates = Callable[[str], tuple[int, bytes]]

@@ -19,7 +19,7 @@ from app.traces.ingest import COLUMNS
 from app.traces.mapping import DEFAULTS, Format, Mapping
 from app.traces.schemas import TraceFormat, TraceFormats, TracePage, TraceSummary
 from app.traces.service import Traces, etag
-from app.workers.offload import Offload
+from app.workers.dispatcher import Offload
 
 TRACE: list[dict[str, Any]] = [
     {

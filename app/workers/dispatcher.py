@@ -1,24 +1,39 @@
-"""Who answers: this process for what is small, a worker for what is large, slow or asks about a kept snapshot."""
+"""Who answers: this process for what is small, a worker for what is large, slow or asks about a kept snapshot.
 
+Work that takes the processor for long is done off the event loop, each class in places of its own, with the garbage
+collector out of the way. Decoding allocates hundreds of thousands of containers that live until the answer is written;
+a collector that looks at them over and over doubles the time and frees nothing. While any solve runs the collector is
+paused; between solves, and at the latest after a few seconds of unbroken load, it gets its turn.
+"""
+
+import asyncio
+import gc
 import math
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from dataclasses import replace as with_changes
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from app.answering.answerer import Answerer, Reply
 from app.answering.operations import Inquiry, Operation
+from app.base import tracing
 from app.base.decoding import occurs
-from app.base.errors import Unavailable
-from app.base.ticket import Class, Ticket, TooSlow, held
+from app.base.errors import DeadlinePassed, TooManyRequests, Unavailable
+from app.base.ticket import CLASSES, Class, Ticket, TooSlow, held, holding
+from app.http.middleware import requested_timeout
 from app.solver.registry import ENGINES, engine_of
 from app.solver.stopping import stoppable
-from app.workers.offload import CLOSING
-from app.workers.pool import Pool
+from app.workers.pool import CLOSING, Pool
 
 T = TypeVar("T")
 Named = tuple[str | None, str | None]
@@ -31,6 +46,147 @@ _PATIENCE = 0.1
 """The same for a small request in this process; then it is slow, and a worker begins it again."""
 _PATIENCE_IN_A_CROWD = 0.005
 """The same while other small ones wait for the processor."""
+
+
+_LONGEST_PAUSE = 5.0
+_BRIEF_THREADS = 4
+"""For brief requests that could not be answered at once: most of them wait for the database."""
+
+
+@dataclass
+class _Pause:
+    """Who is inside, and since when the collector is off."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    inside: int = 0
+    since: float = 0.0
+
+
+_pause = _Pause()
+
+
+@contextmanager
+def collector_paused() -> Generator[None]:
+    """No garbage collection inside, also when several threads are inside at once."""
+    with _pause.lock:
+        _pause.inside += 1
+        if gc.isenabled():
+            _pause.since = time.monotonic()
+            gc.disable()
+    try:
+        yield
+    finally:
+        with _pause.lock:
+            _pause.inside -= 1
+            overdue = time.monotonic() - _pause.since > _LONGEST_PAUSE
+            if overdue:
+                _pause.since = time.monotonic()
+            if _pause.inside == 0:
+                gc.enable()
+        if overdue:
+            gc.collect(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """``threads``: requests of a class that are answered at once; ``waiting``: those that may wait for a thread."""
+
+    threads: int
+    waiting: int
+
+
+class _Places:
+    """The places of one class."""
+
+    def __init__(self, of: Class, room: Room) -> None:
+        self.threads = ThreadPoolExecutor(room.threads, thread_name_prefix=f"solve-{of}")
+        self.room = room
+        self.inside = 0
+
+    async def run(self, ticket: Ticket, function: Callable[..., T], *args: Any) -> T:
+        """Raises what ``function`` raises, TooManyRequests, and DeadlinePassed where it did not begin in time."""
+        if self.inside >= self.room.threads + self.room.waiting:
+            raise TooManyRequests(f"{self.inside} requests like this one are being answered or wait already")
+        self.inside += 1
+        try:
+            # Cancelling does nothing once it has begun: then it stops by itself, at a safe point.
+            future = self.threads.submit(copy_context().run, _paused, ticket, _after_waiting(function), *args)
+            overdue = asyncio.get_running_loop().call_later(ticket.left, future.cancel)
+            try:
+                return await asyncio.wrap_future(future)
+            except asyncio.CancelledError:
+                if future.cancelled() and not ticket.left:
+                    raise DeadlinePassed(ticket.seconds) from None
+                raise
+            finally:
+                overdue.cancel()
+        finally:
+            self.inside -= 1
+
+
+class Offload:
+    """Threads by class, so that waiting for the database never takes the place of solving, nor one class another's.
+
+    ``seconds``: the longest a request may take from here on, waiting included.
+    """
+
+    def __init__(self, rooms: Mapping[Class, Room], seconds: float) -> None:
+        self._places = {of: _Places(of, room) for of, room in rooms.items()}
+        small = rooms["small"]
+        self._brief = _Places("small", Room(min(_BRIEF_THREADS, small.threads), small.waiting))
+        self._seconds = seconds
+
+    async def run(self, of: Class, function: Callable[..., T], *args: Any, brief: bool = False) -> T:
+        """``function(*args)`` in a thread of that class, within ``Request-Timeout``. A small one that turns out to take
+        long begins again among the slow ones. Raises what it raises, TooManyRequests and DeadlinePassed.
+
+        ``brief``: a small one that most likely takes less than handing it to a thread does is tried here first, and
+        then in threads that only such ones have: it does not stand behind small ones that turn out to be slow."""
+        asked = requested_timeout()
+        ticket = Ticket.now(of, self._seconds if asked is None else min(asked, self._seconds))
+        places = self._places[of]
+        if brief and of == "small":
+            with suppress(TooSlow):
+                return _paused(with_changes(ticket, at_once=True), function, *args)
+            places = self._brief
+        try:
+            return await places.run(ticket, function, *args)
+        except TooSlow:
+            return await self._places["slow"].run(with_changes(ticket, of="slow"), function, *args)
+
+    def inside(self, of: Class) -> int:
+        """Requests of the class that are being answered or wait."""
+        return sum(places.inside for places in self._of(of))
+
+    def waiting(self, of: Class) -> int:
+        """Those that wait for a thread."""
+        return sum(max(0, places.inside - places.room.threads) for places in self._of(of))
+
+    def close(self) -> None:
+        """Drop what waits. What runs ends at its next safe point; nobody waits for it here."""
+        for places in (*self._places.values(), self._brief):
+            places.threads.shutdown(wait=False, cancel_futures=True)
+
+    def _of(self, of: Class) -> tuple[_Places, ...]:
+        return (self._places[of], self._brief) if of == "small" else (self._places[of],)
+
+
+def _paused(ticket: Ticket, function: Callable[..., T], *args: Any) -> T:
+    with collector_paused(), holding(ticket):
+        return function(*args)
+
+
+def _after_waiting(function: Callable[..., T]) -> Callable[..., T]:
+    """``function``; whoever wants to know is told how long it waited to be called."""
+    if (listening := tracing.listener()) is None:
+        return function
+    begin = time.perf_counter()
+
+    def begun(*args: Any) -> T:
+        tracing.since("waiting", begin, listening)
+        return function(*args)
+
+    return begun
 
 
 class _StateName(msgspec.Struct, frozen=True):
@@ -48,17 +204,19 @@ _PEEK = msgspec.json.Decoder(_Peek)
 class Dispatcher:
     """The operations of ``Answerer``, wherever they run. Without a pool everything runs here.
 
-    ``small``: bodies up to this many bytes are answered here; ``seconds``: the longest anything may take that comes
-    without a ticket.
+    ``offload``: threads of this process; ``small``: bodies up to this many bytes are answered here; ``seconds``: the
+    longest anything may take that comes without a ticket.
     """
 
-    def __init__(self, answerer: Answerer, pool: Pool | None, *, small: int, seconds: float) -> None:
+    def __init__(
+        self, answerer: Answerer, pool: Pool | None, offload: Offload, *, small: int, seconds: float
+    ) -> None:  # fmt: skip
         self._answerer = answerer
         self._pool = pool
         self._small = small
         self._seconds = seconds
         self._closing = False
-        self.crowded: Callable[[], bool] = lambda: False
+        self.offload = offload
 
     @property
     def answerer(self) -> Answerer:
@@ -106,9 +264,10 @@ class Dispatcher:
         ticket = held() or Ticket.now("large", self._seconds)
         return [self._pool.call(asked, b"", ticket, worker=at) for at in range(len(self._pool))]
 
-    def waiting(self) -> Counter[Class]:
-        """How many wait for a worker, by class."""
-        return Counter() if self._pool is None else self._pool.waiting()
+    def waiting(self) -> dict[Class, int]:
+        """How many wait for a thread or for a worker, by class."""
+        of_pool = Counter[Class]() if self._pool is None else self._pool.waiting()
+        return {of: self.offload.waiting(of) + of_pool[of] for of in CLASSES}
 
     def workers(self) -> tuple[int, int]:
         """How many run, and how many of them are at work."""
@@ -164,7 +323,7 @@ class Dispatcher:
             spent = time.thread_time()
             if at_first is None:
                 at_first = spent
-            if spent - at_first > alone or (spent - at_first > in_a_crowd and self.crowded()):
+            if spent - at_first > alone or (spent - at_first > in_a_crowd and self.offload.inside("small") > 1):
                 raise TooSlow
 
         return check

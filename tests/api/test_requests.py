@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from app.base.settings import Settings
 from app.service.main import create_app
-from app.workers.offload import Offload
+from app.workers.dispatcher import Offload
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from app.answering.answerer import Answerer
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled
 from app.base.settings import Settings
-from app.base.ticket import CLASSES
 from app.configurations.heads import Heads
 from app.metrics import Metrics
 from app.workers.dispatcher import Dispatcher
+from tests.support.threads import threads
 from tests.unit.counted import Counted
 
 PAGES = {
@@ -107,8 +107,8 @@ def metrics() -> dict[str, tuple[set[str], bool]]:
     kept = Metrics()
     kept.follow(Heads(time.monotonic), 5.0)
     answerer = Answerer(Compiled(None), SnapshotStore(budget=1, idle=1, clock=time.monotonic))
-    dispatcher = Dispatcher(answerer, None, small=1, seconds=1)
-    kept.work(dispatcher, dict.fromkeys(CLASSES, lambda: 1))
+    dispatcher = Dispatcher(answerer, None, threads(), small=1, seconds=1)
+    kept.work(dispatcher)
     kept.answered("GET", "/healthz", 200, 0.1)
     kept.refusals.labels("forbidden").inc()
     kept.extender.labels("answered").inc()

@@ -18,8 +18,7 @@ from app.http.responses import json_response
 from app.http.routing import service
 from app.solver.model.configuration import EngineName
 from app.solver.model.request import DecisionRequest
-from app.workers.dispatcher import Dispatcher
-from app.workers.offload import Offload
+from app.workers.dispatcher import Dispatcher, Offload
 
 DOCUMENTED = (ShadowReport, ShadowRecord, ShadowPage)
 EXAMPLE = {

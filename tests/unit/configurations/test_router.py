@@ -16,8 +16,7 @@ from app.configurations.repository import Revision
 from app.formats import export
 from app.http.parameters import Preconditions
 from app.solver.model.configuration import Configuration
-from app.workers.dispatcher import Dispatcher
-from app.workers.offload import Offload
+from app.workers.dispatcher import Dispatcher, Offload
 
 DOCUMENT = b'{"engine":"kueue","queues":[{"name":"a","priority":3}]}'
 ANYBODYS = b'{"queues":[]}'

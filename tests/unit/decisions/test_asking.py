@@ -9,11 +9,9 @@ from uuid import UUID
 import pytest
 
 from app.decisions import router
-from app.decisions import router as asking
 from app.decisions.repository import Filters
 from app.decisions.service import Decider
-from app.workers.dispatcher import Dispatcher
-from app.workers.offload import Offload
+from app.workers.dispatcher import Offload
 
 ID = UUID(int=7)
 NOBODY = cast("Any", None)
@@ -26,13 +24,12 @@ class Wired:
         self.asked: list[tuple[Any, ...]] = []
 
     def __call__(self, request: Any, kind: type[Any]) -> Any:
-        decider = SimpleNamespace(
-            decide="decide", ask="ask", acknowledged=self._acknowledged, request="request", resolved="resolved",
-            replay="replay", explain="explain",
-        )  # fmt: skip
-        dispatcher = SimpleNamespace(class_of=lambda body: f"class {len(body)}")
-        found = {Dispatcher: dispatcher, Decider: decider, Offload: self}
-        return found[cast("Any", kind)]
+        dispatcher = SimpleNamespace(class_of=lambda body: f"class {len(body)}", offload=self)
+        decider = Decider(cast("Any", dispatcher), log=NOBODY, metrics=NOBODY, database=NOBODY)
+        for name in ("decide", "ask", "request", "resolved", "replay", "explain"):
+            setattr(decider, name, name)
+        decider.acknowledged = self._acknowledged
+        return {Decider: decider, Offload: self}[cast("Any", kind)]
 
     async def run(self, *asked: Any, **how: Any) -> Any:
         self.asked.append((*asked, how.get("brief")))
@@ -45,8 +42,7 @@ class Wired:
 @pytest.fixture
 def wired(monkeypatch: pytest.MonkeyPatch) -> Wired:
     made = Wired()
-    for module in (asking, router):
-        monkeypatch.setattr(module, "service", made)
+    monkeypatch.setattr(router, "service", made)
     return made
 
 
@@ -58,7 +54,7 @@ def test_small_bodies_are_brief_and_decisions_wait_for_the_log(wired: Wired, mon
 
     monkeypatch.setattr(router, "read_body", body)
     assert asyncio.run(router.decide(NOBODY)).body == b"decided and logged"
-    assert asyncio.run(asking.decided(NOBODY, large)) == b"decided and logged"
+    assert asyncio.run(wired(NOBODY, Decider).answer(large)) == b"decided and logged"
     assert wired.asked == [("class 8192", "decide", small, True), ("class 8193", "decide", large, False)]
     wired.asked.clear()
     for act in (router.shares, router.preemptibility, router.effective_settings):

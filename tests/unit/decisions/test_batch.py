@@ -11,8 +11,8 @@ from fastapi import Request
 
 from app.base.errors import NotFound, TooLarge, TooManyRequests, UnsupportedMediaType
 from app.base.settings import Settings
-from app.decisions import router
 from app.decisions.batch import _Line, decide_batch  # pyright: ignore[reportPrivateUsage]
+from app.decisions.service import Decider
 from app.http.budget import FREE, Budget
 from app.http.routing import provide
 from tests.support.services import services
@@ -31,7 +31,7 @@ class Batch:
         self.budget = Budget(most)
         self.sent: list[Json] = []
         app = SimpleNamespace(state=SimpleNamespace())
-        provide(app.state, services(Settings(max_body_bytes=LIMIT), self.budget))  # pyright: ignore[reportArgumentType]
+        provide(app.state, services(Settings(max_body_bytes=LIMIT), self.budget, object.__new__(Decider)))  # pyright: ignore[reportArgumentType]
         self.scope: Json = {
             "type": "http", "method": "POST", "path": "/v1/decisions:batch", "query_string": b"", "app": app,
             "headers": [(b"content-type", b"application/x-ndjson")], "server": ("test", 80), "scheme": "http",
@@ -63,7 +63,7 @@ class Batch:
 
 
 def answer_by(monkeypatch: pytest.MonkeyPatch, answering: Answering) -> None:
-    monkeypatch.setattr(router, "decided", answering)
+    monkeypatch.setattr(Decider, "answer", answering)
 
 
 async def length(_: Request, body: bytes) -> bytes:
@@ -121,7 +121,7 @@ def test_everything_that_a_line_held_is_given_back(monkeypatch: pytest.MonkeyPat
     whole = b"x" * LIMIT + b"\n"
     batch = Batch(*(line for _ in range(3) for line in (whole, b"n" * LIMIT + b"\n", b"x" * LIMIT + b"xx\n")), most=1)
     batch.budget = Budget(LIMIT - FREE)
-    provide(batch.scope["app"].state, services(Settings(max_body_bytes=LIMIT), batch.budget))
+    provide(batch.scope["app"].state, services(Settings(max_body_bytes=LIMIT), batch.budget, object.__new__(Decider)))
 
     async def one_by_one() -> list[tuple[int, int, Any]]:
         pieces, batch.pieces = batch.pieces, []

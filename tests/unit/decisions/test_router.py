@@ -12,7 +12,7 @@ from app.decisions import guard
 from app.decisions.service import Decider
 from app.metrics import Metrics
 from app.solver.model.problems import InvalidInput
-from app.workers.offload import Offload
+from app.workers.dispatcher import Offload
 
 
 class Wired:

@@ -84,11 +84,12 @@ def test_who_waits_and_who_works_is_shown() -> None:
     dispatcher: Any = SimpleNamespace(
         workers=lambda: (3, 2),
         kept=lambda: (5, 700),
+        waiting=lambda: waiting,
     )
     metrics = Metrics()
-    metrics.work(dispatcher, {of: lambda i=i: 11 * i for of, i in waiting.items()})
+    metrics.work(dispatcher)
     found = shown(metrics)
-    assert {of: found["arbiter_requests_waiting", (of,)] for of in CLASSES} == {of: 11 * i for of, i in waiting.items()}
+    assert {of: found["arbiter_requests_waiting", (of,)] for of in CLASSES} == waiting
     assert [found[f"arbiter_{name}", ()] for name in ("workers", "workers_busy", "snapshots", "snapshots_bytes")] == [
         3, 2, 5, 700,
     ]  # fmt: skip

@@ -20,8 +20,7 @@ from app.http.routing import Services
 from app.http.tracing import Tracing, TracingMiddleware
 from app.metrics import Metrics
 from app.service import main
-from app.workers.dispatcher import Dispatcher
-from app.workers.offload import Room
+from app.workers.dispatcher import Dispatcher, Room
 
 ALONE = Settings(database_url=None, workers=0)
 
@@ -105,14 +104,6 @@ def test_workers_are_there_where_they_are_wanted() -> None:
     for workers, there in ((0, False), (2, True)):
         dispatcher = made(workers=workers).state.services.of(Dispatcher)
         assert any(type(value).__name__ == "Pool" for value in vars(dispatcher).values()) is there
-
-
-def test_small_ones_crowd_where_two_are_inside(monkeypatch: pytest.MonkeyPatch) -> None:
-    app = made()
-    dispatcher, offload = app.state.services.of(Dispatcher), app.state.services.of(main.Offload)
-    for inside, crowded in ((0, False), (1, False), (2, True)):
-        monkeypatch.setattr(type(offload), "inside", lambda self, of, n=inside: n if of == "small" else 9)
-        assert dispatcher.crowded() is crowded
 
 
 class Parts:

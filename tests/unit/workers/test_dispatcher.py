@@ -10,12 +10,13 @@ from app.base.ticket import Ticket, holding
 from app.solver.registry import ENGINES
 from app.solver.stopping import safe_point
 from app.workers.dispatcher import Dispatcher
+from tests.support.threads import threads
 
 
 @pytest.fixture
 def dispatcher() -> Dispatcher:
     answerer = Answerer(Compiled(None), SnapshotStore(budget=1, idle=1, clock=time.monotonic))
-    return Dispatcher(answerer, None, small=1, seconds=1)
+    return Dispatcher(answerer, None, threads(), small=1, seconds=1)
 
 
 def test_every_engine_is_imported_before_the_first_request(

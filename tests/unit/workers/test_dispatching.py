@@ -9,10 +9,11 @@ import pytest
 from app.answering.answerer import Answerer, Reply
 from app.answering.operations import Inquiry, Operation
 from app.base.errors import DeadlinePassed, Unavailable
-from app.base.ticket import Ticket, TooSlow, held, holding
+from app.base.ticket import Class, Ticket, TooSlow, held, holding
 from app.solver.stopping import safe_point
-from app.workers.dispatcher import Dispatcher
+from app.workers.dispatcher import Dispatcher, Offload
 from app.workers.worker import Reserve
+from tests.support.threads import threads
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -55,7 +56,7 @@ class Calls:
 
 def dispatcher(pool: Any = None, **more: Any) -> tuple[Dispatcher, Calls]:
     here = Calls()
-    return Dispatcher(cast("Answerer", here), pool, **({"small": 10, "seconds": 60.0} | more)), here
+    return Dispatcher(cast("Answerer", here), pool, threads(), **({"small": 10, "seconds": 60.0} | more)), here
 
 
 NAMED = b'{"state":{"snapshot":"s"},"configuration":"c"}'
@@ -100,7 +101,7 @@ def test_everywhere_is_every_worker() -> None:
     assert [one[2:] for one in pool.asked] == [(0, "large"), (1, "large")]
     alone, _ = dispatcher()
     assert [one.body for one in alone.everywhere(Inquiry(Operation.SNAPSHOT_LIST, NOW))] == [b"here"]
-    assert (alone.waiting().total(), alone.workers()) == (0, (0, 0))
+    assert (sum(alone.waiting().values()), alone.workers()) == (0, (0, 0))
     made.close()
     assert pool.asked[-1] == "closed"
 
@@ -110,7 +111,8 @@ def test_what_is_told_of_workers_is_the_pools(monkeypatch: pytest.MonkeyPatch) -
     pool = Calls()
     made, here = dispatcher(pool)
     made.start()
-    assert (made.waiting(), made.workers(), made.kept()) == (Counter(large=3), (2, 1), (4, 40))
+    assert made.waiting() == {"small": 0, "slow": 0, "large": 3, "snapshot": 0}
+    assert (made.workers(), made.kept()) == ((2, 1), (4, 40))
     made.close()
     assert (pool.asked, here.asked) == (["started", "closed"], [])
     assert made.answerer is cast("Any", here)
@@ -136,8 +138,18 @@ class Times:
 def times(monkeypatch: pytest.MonkeyPatch) -> Times:
     made = Times()
     monkeypatch.setattr("app.workers.dispatcher.time", made)
-    monkeypatch.setattr("app.workers.offload.time", made)
+    monkeypatch.setattr("app.base.ticket.time", made)
     return made
+
+
+class Crowd:
+    """Stands for threads with so many small requests inside."""
+
+    def __init__(self, small: int) -> None:
+        self._small = small
+
+    def inside(self, of: Class) -> int:
+        return self._small if of == "small" else 9
 
 
 def safe(made: Dispatcher, times: Times, ticket: Ticket, *steps: tuple[float, float]) -> int | None:
@@ -178,8 +190,8 @@ def test_how_long_a_small_one_is_tried(
     times: Times, at_once: bool, pooled: bool, crowded: bool, steps: list[tuple[float, float]], slow: int | None
 ) -> None:
     made, _ = dispatcher(Calls() if pooled else None)
-    assert not made.crowded(), "unless somebody says so"
-    made.crowded = lambda: crowded
+    small = Crowd(2 if crowded else 1)
+    made.offload = cast("Offload", small)
     assert safe(made, times, Ticket("small", 100.0, 100.0, at_once), *steps) == slow
     assert safe(made, times, Ticket("slow", 100.0, 100.0), (0.1, 0.0), (90.0, 89.0)) is None
 

@@ -9,7 +9,7 @@ import pytest
 from app.base import tracing
 from app.base.errors import DeadlinePassed, TooManyRequests
 from app.base.ticket import CLASSES, Class, Ticket, TooSlow, held, may_wait
-from app.workers.offload import Offload, Room, collector_paused
+from app.workers.dispatcher import Offload, Room, collector_paused
 
 
 def test_the_collector_is_off_inside_and_on_outside() -> None:
@@ -47,7 +47,7 @@ def test_it_stays_off_until_the_last_thread_leaves() -> None:
 
 
 def test_unbroken_load_does_not_keep_it_from_collecting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.workers.offload._LONGEST_PAUSE", -1.0)
+    monkeypatch.setattr("app.workers.dispatcher._LONGEST_PAUSE", -1.0)
     collected: list[int] = []
     monkeypatch.setattr(gc, "collect", collected.append)
     with collector_paused():
@@ -206,7 +206,7 @@ def test_a_refusal_says_how_many_there_are() -> None:
 def test_a_request_may_ask_for_less_time_and_not_for_more(
     asked: float | None, allowed: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.workers.offload.requested_timeout", lambda: asked)
+    monkeypatch.setattr("app.workers.dispatcher.requested_timeout", lambda: asked)
     places = offload(seconds=20.0)
     asks: list[tuple[Class, bool]] = [("small", False), ("small", True), ("slow", False)]
     for of, brief in asks:
@@ -286,7 +286,7 @@ def test_the_wait_for_a_thread_is_told_to_whoever_listens() -> None:
 
 def test_a_pause_counts_from_when_the_collector_was_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
     now, collected = [100.0], list[int]()
-    monkeypatch.setattr("app.workers.offload.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("app.workers.dispatcher.time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(gc, "collect", collected.append)
     with collector_paused():
         now[0] += 4

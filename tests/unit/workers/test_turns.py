@@ -5,7 +5,7 @@ import pytest
 
 from app.base.errors import DeadlinePassed, Unavailable
 from app.base.ticket import Class, Ticket
-from app.workers.offload import Turns
+from app.workers.pool import Turns
 
 
 class Line:

@@ -12,8 +12,7 @@ import pytest
 from app.auth.tokens import Tokens
 from app.base.errors import BadInput, Unavailable
 from app.db.database import Database
-from app.decisions import router as comparisons
-from app.decisions import router as plans
+from app.decisions import router as questions
 from app.decisions import snapshots as router
 from app.decisions.schemas import CARRIED
 from app.decisions.service import Decider
@@ -187,12 +186,13 @@ def test_every_operation_on_snapshots_has_their_places(monkeypatch: pytest.Monke
 def test_plans_and_comparisons_are_asked_for_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
-    async def ask(request: Any, operation: Any, body: bytes) -> bytes:
-        asked.append((operation.value, body))
-        return b"{}"
+    class Deciding:
+        async def answer_question(self, operation: Any, body: bytes) -> bytes:
+            asked.append((operation.value, body))
+            return b"{}"
 
-    for module, act in ((plans, plans.plan), (comparisons, comparisons.compare)):
-        monkeypatch.setattr(module, "ask", ask)
+    monkeypatch.setattr(questions, "service", lambda request, kind: Deciding())
+    for act in (questions.plan, questions.compare):
         answer = asyncio.run(act(cast(Any, None), b"x"))
         assert (answer.status_code, answer.body, answer.media_type) == (200, b"{}", "application/json")
     assert asked == [("plan", b"x"), ("comparison", b"x")]
