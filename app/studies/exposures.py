@@ -31,7 +31,7 @@ from app.studies.exposure_schemas import (
     Exposures,
     ExposuresPage,
 )
-from app.workers.offload import Offload
+from app.workers.dispatcher import Offload
 
 KIND = "exposure"
 
