@@ -1,8 +1,9 @@
 """Fields of a configuration set by path: ``queues.research.quota.gpu.guaranteed=12``.
 
 Names lead through mappings, and through lists to the element of that ``name``; the rest of a path may be quoted where
-a name has dots (``queues."root.a".weight``). A field may be new, where a document may have it; what leads to it must
-be there.
+a name has dots (``queues."root.a".weight``). ``queues.research.flavors.spot.cpu.guaranteed`` leads to quotas by flavor;
+where one flavor alone has the resource, ``quota`` does too. A field may be new, where a document may have it; what
+leads to it must be there.
 """
 
 import difflib
@@ -78,6 +79,8 @@ def _follow(here: Any, steps: list[str], told: list[str]) -> tuple[str, int, Any
         named = cast(dict[str, Any], here)
     else:
         raise LookupError(f"{'.'.join(told)} is a value: there is nothing below it")
+    if steps[0] == "flavors" and told[:1] == ["queues"] and isinstance(here, dict) and len(steps) > 3:
+        return _of_flavor(named, steps, told)
     if steps[0] == "quota" and "resource_groups" in named and len(steps) > 2:
         return "quota", 1, _quota_of_flavors(named["resource_groups"], ".".join(steps[1:-1]), told)
     for length in range(len(steps) - 1, 0, -1):
@@ -92,6 +95,17 @@ def _follow(here: Any, steps: list[str], told: list[str]) -> tuple[str, int, Any
     if isinstance(here, dict) and (steps[0] in _mappings() or told == ["settings"]):
         return steps[0], 1, named.setdefault(steps[0], {})
     raise LookupError(_nothing(told, steps[0], list(named)))
+
+
+def _of_flavor(queue: dict[str, Any], steps: list[str], told: list[str]) -> tuple[str, int, Any]:
+    """The quotas of one flavor of a queue, after ``flavors`` and its name. Raises LookupError."""
+    flavors = {_name(flavor): flavor for group in queue.get("resource_groups") or () for flavor in group["flavors"]}
+    if "quota" in queue:
+        flavors["default"] = {"quota": queue["quota"]}
+    for length in range(len(steps) - 2, 0, -1):
+        if (name := ".".join(steps[1 : 1 + length])) in flavors:
+            return "quota", 1 + length, flavors[name].setdefault("quota", {})
+    raise LookupError(_nothing([*told, "flavors"], steps[1], list(flavors)))
 
 
 def _quota_of_flavors(groups: Any, resource: str, told: list[str]) -> dict[str, Any]:

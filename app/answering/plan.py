@@ -138,10 +138,11 @@ def plan(body: bytes, now: Time, sources: Sources) -> bytes:
     watch = Stopwatch()
     with watch.stage("decode"):
         request = decode(body, PlanRequest)
-        at = request.now or now
-        submitted = _before(at, _waited(request))
+        waited = _waited(request)
     with watch.stage("compile"):
         cluster = situation(request, sources)
+        at = request.now or (now if cluster.imported is None else cluster.imported.as_of(now))
+        submitted = _before(at, waited)
         findings = Findings()
         planned = _planned(request, cluster, submitted, findings)
     new = [ask for one in planned for ask in one.asks]

@@ -17,7 +17,7 @@ from app.answering.answers import asks_of, configure, load
 from app.answering.overrides import with_fields
 from app.answering.sources import Sources
 from app.base.documents import Path, read
-from app.formats import import_configuration
+from app.formats import Imported, import_configuration
 from app.formats.kueue.considered import LocalQueue
 from app.formats.manifests import kept_objects
 from app.formats.objects import PriorityClass
@@ -59,7 +59,8 @@ class PlanRequest(Wire, frozen=True, kw_only=True):
     engine: EngineName | None = None
     """Whose rules decide. Absent: the engine of the configuration, or of the manifests of the cluster."""
     now: Time | None = None
-    """The time of the decision. Absent: the host's clock."""
+    """The time of the decision. Absent: when the state of `cluster` was taken, where it says so; else the host's
+    clock."""
     cluster: str | None = None
     """Manifests of the cluster, as `POST /v1/configurations:import` takes them: queues, nodes, what runs and waits.
     Absent: `configuration` and `state` say it."""
@@ -279,12 +280,13 @@ _GROUPS = ("scheduling.k8s.io", "kueue.x-k8s.io")
 
 @dataclass(slots=True)
 class Situation:
-    """A cluster compiled. ``asks``: what waits there."""
+    """A cluster compiled. ``asks``: what waits there; ``imported``: of which manifests it was made."""
 
     loaded: Loaded
     asks: list[Ask]
     beside: Beside
     findings: list[Finding] = field(default_factory=list[Finding])
+    imported: Imported | None = None
 
 
 def situation(request: PlanRequest, sources: Sources) -> Situation:
@@ -338,7 +340,7 @@ def _of_manifests(request: PlanRequest, text: bytes, beside: Beside, sources: So
         sources,
     )
     findings = [msgspec.structs.replace(f, pointer=_CLUSTER + f.pointer) for f in imported.findings]
-    return Situation(loaded, [*imported.asks, *asks_of(request.asks, loaded)], beside, findings)
+    return Situation(loaded, [*imported.asks, *asks_of(request.asks, loaded)], beside, findings, imported)
 
 
 def _objects(text: bytes) -> list[tuple[Path, Any]]:

@@ -131,7 +131,7 @@ def get(name: Name, /, *, url: Url = DEFAULT_URL, token: Token = None) -> int:
     """Print a stored configuration as JSON."""
 
     def act() -> int:
-        reply = _read(Service(url, token), name)
+        reply = revision_of(Service(url, token), name)
         if not reply.ok:
             return refused(name, reply)
         say(_pretty(_document(reply)))
@@ -182,7 +182,7 @@ def diff(
         service = Service(url, token)
         if file is None:
             return between(service, name, against)
-        reply = _read(service, name)
+        reply = revision_of(service, name)
         if not reply.ok:
             return refused(name, reply)
         stored, local = _pretty(_document(reply)), _pretty(_normal(as_json(read(file))))
@@ -194,7 +194,8 @@ def diff(
     return guarded(act, file or name)
 
 
-def _read(service: Service, reference: str) -> Reply:
+def revision_of(service: Service, reference: str) -> Reply:
+    """What the service has under ``name``, ``name@revision`` or ``name@label``. Raises Unreachable."""
     name, _, which = reference.partition("@")
     path = f"/v1/configurations/{segment(name)}"
     if which and not which.isdigit():

@@ -1,21 +1,27 @@
 """``import``, ``export``, and manifests where a request is expected: ``kubectl get … -o json | arbiter decide -``."""
 
 import json as jsonlib
+import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import msgspec
 from cyclopts import Parameter
 
+from app.answering.overrides import with_fields
 from app.base.decoding import decode
-from app.cli.configuration import Remote
+from app.cli.configuration import Remote, revision_of
 from app.cli.output import (
     BAD_INPUT,
     UNREACHABLE,
+    Fields,
     Files,
     Source,
     as_json,
     complain,
+    fields_of,
     gathered,
     joined,
     problems,
@@ -34,6 +40,7 @@ from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.request import Mode
 
 _OURS = Remote()
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}(@[A-Za-z0-9._-]{1,128})?")
 
 File = Annotated[str, Parameter(allow_leading_hyphen=True, help="A file; '-' reads standard input.")]
 
@@ -136,15 +143,74 @@ class Situation(NamedTuple):
     findings: list[Finding]
 
 
-def as_request(sources: list[Source], configuration: str | None) -> Situation:
-    """The one source that is a request, YAML or JSON; or the request that manifests make, with the configuration of
-    the file ``configuration`` in place of theirs. Where that is a manifest too, it is read together with them, so that
-    what it says of queues counts for the work. Raises InvalidInput, OSError."""
-    given = None if configuration is None else Source(configuration, read(configuration))
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Otherwise:
+    """What is decided otherwise than files say."""
+
+    configuration: Annotated[
+        str | None,
+        Parameter(
+            help="The configuration, in place of the one that is said: a file of Arbiter's, a manifest, or the name of "
+            "one that the service has (name, name@revision, name@label)."
+        ),
+    ] = None
+    set: Fields = None
+    now: Annotated[
+        str | None,
+        Parameter(
+            help="When, as 2026-03-02T09:30:00Z. Default: what the request says, else when its state was taken, else "
+            "the host's clock."
+        ),
+    ] = None
+    remote: Remote = _OURS
+
+
+AS_IT_SAYS = Otherwise()
+
+
+def as_request(sources: list[Source], otherwise: Otherwise = AS_IT_SAYS) -> Situation:
+    """The one source that is a request, YAML or JSON; or the request that manifests make; with what is ``otherwise``.
+    A configuration that is a manifest too is read together with manifests, so that what it says of queues counts for
+    the work. Raises InvalidInput, OSError, Unreachable."""
+    found = _as_said(sources, otherwise)
+    return Situation(changed(found.body, otherwise), found.findings)
+
+
+def changed(body: bytes, otherwise: Otherwise, now: str = "now") -> bytes:
+    """The request with its fields set and its time, which it calls ``now``, said. Raises InvalidInput."""
+    if not otherwise.set and otherwise.now is None:
+        return body
+    request = decode(body, dict[str, msgspec.Raw])
+    if otherwise.set:
+        given = request.get("configuration")
+        if given is None or bytes(given)[:1] == b'"':
+            detail = "--set needs the configuration itself: give it with --configuration"
+            raise InvalidInput([Problem(pointer="/configuration", detail=detail)])
+        document = with_fields(decode(bytes(given), Configuration), fields_of(otherwise.set))
+        request["configuration"] = msgspec.Raw(msgspec.json.encode(document))
+    if otherwise.now is not None:
+        request[now] = msgspec.Raw(msgspec.json.encode(otherwise.now))
+    return msgspec.json.encode(request)
+
+
+def stored_or_file(name: str, remote: Remote) -> Source:
+    """A file, or the configuration of that name that the service has. Raises InvalidInput, OSError, Unreachable."""
+    if name != "-" and not Path(name).exists() and _NAME.fullmatch(name):
+        return Source(name, msgspec.json.encode(_fetched(name, Service(remote.url, remote.token))))
+    return Source(name, read(name))
+
+
+def _as_said(sources: list[Source], otherwise: Otherwise) -> Situation:
+    given = None if otherwise.configuration is None else stored_or_file(otherwise.configuration, otherwise.remote)
     if len(sources) == 1 and not is_native(sources[0].body):
-        if given is not None:
-            raise InvalidInput([Problem(pointer="", detail="--configuration goes with a manifest, not with a request")])
-        return Situation(as_json(sources[0].body), [])
+        body = as_json(sources[0].body)
+        if given is None:
+            return Situation(body, [])
+        request = decode(body, dict[str, msgspec.Raw])
+        document, findings = configuration_of(given)
+        request["configuration"] = msgspec.Raw(msgspec.json.encode(document))
+        return Situation(msgspec.json.encode(request), findings)
     for source in sources:
         if not is_native(source.body):
             raise InvalidInput([Problem(pointer="", detail=f"{source.name}: several files must all be manifests")])
@@ -157,7 +223,13 @@ def as_request(sources: list[Source], configuration: str | None) -> Situation:
         raise InvalidInput(
             [Problem(pointer="/queues", detail="no queues in the manifest: give them with --configuration")]
         )
-    return Situation(msgspec.json.encode(_request(found)), found.findings)
+    request = _request(found)
+    clock = datetime.now(UTC)
+    at = found.as_of(clock)
+    if at != clock:
+        request["now"] = at
+        complain(f"  decided as of {at.isoformat()}, when the source was taken; --now says another time")
+    return Situation(msgspec.json.encode(request), found.findings)
 
 
 def imported(sources: list[Source], format: Format, known: Configuration | None = None) -> Imported:  # noqa: A002
@@ -198,10 +270,14 @@ def with_mode(body: bytes, mode: Mode | None) -> bytes:
 def read_configuration(file: str) -> tuple[Configuration, list[Finding]]:
     """A configuration of Arbiter, or the one that a manifest makes and what was found there. Raises InvalidInput,
     OSError."""
-    body = read(file)
-    if not is_native(body):
-        return decode(as_json(body), Configuration), []
-    found = import_configuration(body, "kubernetes")
+    return configuration_of(Source(file, read(file)))
+
+
+def configuration_of(source: Source) -> tuple[Configuration, list[Finding]]:
+    """The same of what was read."""
+    if not is_native(source.body):
+        return decode(as_json(source.body), Configuration), []
+    found = import_configuration(source.body, "kubernetes")
     _report(found.findings)
     return found.configuration, found.findings
 
@@ -235,9 +311,7 @@ def _stored(configuration: Configuration, name: str, service: Service) -> int:
 
 
 def _fetched(reference: str, service: Service) -> Configuration:
-    name, _, revision = reference.partition("@")
-    path = f"/v1/configurations/{segment(name)}" + (f"/revisions/{segment(revision)}" if revision else "")
-    reply = service.get(path)
+    reply = revision_of(service, reference)
     if not reply.ok:
         detail = reply.json().get("detail") or f"the service answered {reply.status}"
         raise InvalidInput([Problem(pointer="", detail=detail)])

@@ -20,9 +20,8 @@ from app.answering.comparison import compare as compare_variants
 from app.answering.sources import nothing_stored
 from app.base.errors import ArbiterError
 from app.cli import report
-from app.cli.configuration import DEFAULT_URL, Token, Url
+from app.cli.manifests import AS_IT_SAYS, Otherwise, as_request, changed, failed, read_configuration, with_mode
 from app.cli.manifests import Situation as Asking
-from app.cli.manifests import as_request, failed, read_configuration, with_mode
 from app.cli.output import (
     BAD_INPUT,
     CANNOT,
@@ -66,13 +65,6 @@ Situation = Annotated[
         "json` prints them; '-' reads standard input.",
     ),
 ]
-Queues = Annotated[
-    str | None,
-    Parameter(
-        name="--configuration", help="The configuration for a manifest: a file of Arbiter's, or a manifest of its own."
-    ),
-]
-
 AskedMode = Annotated[
     Mode | None,
     Parameter(
@@ -90,8 +82,6 @@ class Logged:
     decision: Annotated[
         str | None, Parameter(help="The id of a logged decision of the service, in place of a file: why it was so.")
     ] = None
-    url: Url = DEFAULT_URL
-    token: Token = None
 
 
 _FROM_FILES = Logged()
@@ -103,15 +93,15 @@ def decide(
     *,
     files: Files = None,
     json: Json = False,
-    configuration: Queues = None,
     mode: AskedMode = None,
+    otherwise: Otherwise = AS_IT_SAYS,
 ) -> int:
     """Decide a request from a file: who would be evicted, and why.
 
     Exit code 0: nothing to evict, 1: somebody would be, 2: an ask can't run, 3: bad input, also where a manifest has an
     error and is answered without what is wrong.
     """
-    return _situation(file, files, configuration, lambda found: _decided(found, mode, None, json=json))
+    return _situation(file, files, otherwise, lambda found: _decided(found, mode, None, json=json))
 
 
 def explain(
@@ -121,16 +111,20 @@ def explain(
     json: Json = False,
     files: Files = None,
     full: Annotated[bool, Parameter(negative=(), help="Every candidate and step, not only groups of them.")] = False,
-    configuration: Queues = None,
     mode: AskedMode = None,
     logged: Logged = _FROM_FILES,
+    otherwise: Otherwise = AS_IT_SAYS,
 ) -> int:
     """Decide a request from a file and say how: each step, what became of each candidate, by which rule."""
     level: Explain = "full" if full else "summary"
     if logged.decision is not None:
-        service = Service(logged.url, logged.token)
-        return _logged(logged.decision, service, lambda body: _decided(Asking(body, []), mode, level, json=json))
-    return _situation(file, files, configuration, lambda found: _decided(found, mode, level, json=json))
+        service = Service(otherwise.remote.url, otherwise.remote.token)
+
+        def again(body: bytes) -> int:
+            return _decided(Asking(changed(body, otherwise), []), mode, level, json=json)
+
+        return _logged(logged.decision, service, again)
+    return _situation(file, files, otherwise, lambda found: _decided(found, mode, level, json=json))
 
 
 def _logged(decision: str, service: Service, act: Callable[[bytes], int]) -> int:
@@ -143,9 +137,9 @@ def _logged(decision: str, service: Service, act: Callable[[bytes], int]) -> int
     return guarded(asked, decision)
 
 
-def _situation(file: str, files: list[str] | None, configuration: str | None, act: Callable[[Asking], int]) -> int:
+def _situation(file: str, files: list[str] | None, otherwise: Otherwise, act: Callable[[Asking], int]) -> int:
     """``act`` on what the files say together."""
-    return tried(file, lambda: act(as_request(gathered(file, files), configuration)))
+    return guarded(lambda: tried(file, lambda: act(as_request(gathered(file, files), otherwise))), file)
 
 
 def _decided(found: Asking, mode: Mode | None, level: Explain | None, *, json: bool) -> int:
@@ -192,7 +186,7 @@ def compare(
 
     def act() -> int:
         added, findings = _variants(configuration or [], engine or [], set or [])
-        found = as_request(gathered(file, files), None)
+        found = as_request(gathered(file, files))
         body = _with_variants(with_mode(found.body, None), added)
         return _compared(body, [*found.findings, *findings], json=json)
 

@@ -141,6 +141,12 @@ class Where:
     configuration: Annotated[
         str | None, Parameter(help="A file; with --snapshot the name of a stored configuration.")
     ] = None
+    now: Annotated[
+        str | None,
+        Parameter(
+            help="When, as 2026-03-02T09:30:00Z. Default: when the cluster's state was taken, else the host's clock."
+        ),
+    ] = None
     url: Url = DEFAULT_URL
     token: Token = None
 
@@ -168,6 +174,7 @@ def plan(
     def act() -> int:
         asked: dict[str, Any] = {"queue": queue, "namespace": namespace, "waited": waited}
         asked |= {"manifest": _work(read(manifest)), "set": fields_of(set or [])}
+        asked |= {} if where.now is None else {"now": where.now}
         service = Service(where.url, where.token)
         if (name := _followed(where)) is not None:
             cluster = situation(service, name)

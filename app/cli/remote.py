@@ -78,7 +78,8 @@ class Service:
                 return Reply(error.code, error.read(), error.headers.get("ETag"))
         except OSError as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
-            raise Unreachable(f"{address}: {reason}") from None
+            how = "; `arbiter serve` starts the service" if isinstance(reason, ConnectionRefusedError) else ""
+            raise Unreachable(f"{address}: {reason}{how}") from None
 
 
 def _own_address() -> str:

@@ -20,8 +20,10 @@ from cyclopts import Parameter
 from app.answering.answers import encode
 from app.answering.sources import Compiled
 from app.base.decoding import decode
+from app.cli.manifests import AS_IT_SAYS, Otherwise, changed, configuration_of, stored_or_file
 from app.cli.offline import Json
 from app.cli.output import as_json, hint, say, table, tried
+from app.cli.remote import guarded
 from app.simulations.core.run import simulate as run
 from app.simulations.core.scenario import setting_of, variants_of
 from app.simulations.core.sink import Amounts, Silence, time_of
@@ -120,6 +122,7 @@ def simulate(
         Path | None,
         Parameter(help="Draw usage, waits and evictions to this file, SVG; one a variant (extra `plot`)."),
     ] = None,
+    otherwise: Otherwise = AS_IT_SAYS,
 ) -> int:
     """Let a trace of jobs run through an engine, round by round, on a virtual clock: waits, evictions, lost work.
 
@@ -129,7 +132,7 @@ def simulate(
     def play() -> int:
         if plot is not None:
             require()
-        request = _request(file)
+        request = _request(file, otherwise)
         with ExitStack() as files:
             sinks = {
                 name: files.enter_context(Path(path).open("wb"))
@@ -140,16 +143,22 @@ def simulate(
         _shown(found, json=json)
         return 0
 
-    return tried(file, play)
+    return guarded(lambda: tried(file, play), file)
 
 
-def _request(file: str) -> SimulationRequest:
-    """The request in ``file``, no larger than a trace may be. Raises OSError, InvalidInput, TooLarge."""
+def _request(file: str, otherwise: Otherwise) -> SimulationRequest:
+    """The request in ``file``, no larger than a trace may be, with what is ``otherwise``; its ``--now`` is its start.
+    Raises OSError, InvalidInput, TooLarge, Unreachable."""
     from app.traces.files import bounded, limits  # with pydantic, which `decide` can do without
 
     hint(file)
     most = limits()
-    request = decode(as_json(bounded(file, most.bytes)), SimulationRequest)
+    body = as_json(bounded(file, most.bytes))
+    if otherwise.configuration is not None:
+        document, _ = configuration_of(stored_or_file(otherwise.configuration, otherwise.remote))
+        given = {"configuration": msgspec.Raw(msgspec.json.encode(document))}
+        body = msgspec.json.encode({**decode(body, dict[str, msgspec.Raw]), **given})
+    request = decode(changed(body, otherwise, "start"), SimulationRequest)
     if isinstance(request.trace, Trace) and len(request.trace.jobs) > most.jobs:
         raise InvalidInput([Problem(pointer="/trace/jobs", detail=most.too_many)])
     return request

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from dataclasses import replace as with_
+from datetime import datetime
 from itertools import chain
 from typing import Any
 
@@ -125,11 +127,10 @@ def read_manifests(
     reading = _Reading(found, pods, classes, known, within, findings)
     if chosen == "kueue":
         _, local = kueue_import.read_configuration(kept.kueue, Findings())
-        return _kueue(reading, {**(within.local_queues if within else {}), **local})
-    if chosen == "kai":
-        return _kai(reading)
-    if chosen == "yunikorn":
-        return _yunikorn(reading)
+        made = _kueue(reading, {**(within.local_queues if within else {}), **local})
+        return with_(made, taken=_taken(found), about=True)
+    if chosen is not None and (read := {"kai": _kai, "yunikorn": _yunikorn}.get(chosen)) is not None:
+        return with_(read(reading), taken=_taken(found), about=True)
     findings.add("no-engine", "warning", (), "nothing here belongs to Kueue, KAI Scheduler or YuniKorn")
     nodes = read_cluster_nodes(found.nodes, pods, rename={})
     return Imported(Configuration() if known is None else known, State(nodes=nodes), [], findings.all())
@@ -234,7 +235,8 @@ def _kai(reading: _Reading) -> Imported:
     within = reading.within
     gpus = within.gpus if within else kai_pods.gpu_memory((made.name, made.labels) for made in found.nodes)
     workloads, asks = kai_pods.read_groups(found.groups, members, queues, reading.classes, gpus)
-    return _imported(configuration, read_cluster_nodes(found.nodes, strangers, rename={}), workloads, asks, findings)
+    nodes = read_cluster_nodes(found.nodes, strangers, rename={})
+    return _imported(configuration, nodes, workloads, asks, findings)
 
 
 def _yunikorn(reading: _Reading) -> Imported:
@@ -263,3 +265,18 @@ def _imported(
     queues: dict[str, QueueState] | None = None,
 ) -> Imported:  # fmt: skip
     return Imported(configuration, State(nodes=nodes, workloads=workloads, queues=queues or {}), asks, findings.all())
+
+
+def _taken(found: _Sorted) -> datetime | None:
+    """The newest time in a source whose nodes say when they were last heard of; None where none does: what else has a
+    time may have had it for long."""
+    heard = [
+        at
+        for node in found.nodes
+        for condition in node.status.children("conditions")
+        if (at := condition.time("lastHeartbeatTime")) is not None
+    ]
+    if not heard:
+        return None
+    every = (*found.workloads, *found.groups, *found.pods, *found.nodes)
+    return max([*heard, *(made.created_at for made in every if made.created_at is not None)])

@@ -8,7 +8,7 @@ import gives is here too.
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from math import isfinite
 from typing import Any, Literal, cast
@@ -27,6 +27,8 @@ from app.solver.stopping import safe_point
 
 Severity = Literal["error", "warning", "info"]
 MOST_ALIKE = 20
+_LIVE = timedelta(minutes=10)
+"""Kubelets say at least every 5 minutes that they are there."""
 
 
 class Findings:
@@ -328,10 +330,19 @@ def _kind(value: Any) -> str:
 @dataclass(frozen=True, slots=True)
 class Imported:
     """``state`` and ``asks`` are what runs and what waits, where the source says so; ``findings`` say what could not
-    be carried over, with pointers into the source. ``taken``: when it was, where the source says it."""
+    be carried over, with pointers into the source. ``taken``: when it was, where the source says it; ``about``: as far
+    as some object of it tells, which may be minutes earlier."""
 
     configuration: Configuration
     state: State
     asks: list[Ask]
     findings: list[Finding]
     taken: datetime | None = None
+    about: bool = False
+
+    def as_of(self, clock: datetime) -> datetime:
+        """The time at which the state is decided: when it was taken, else now. One that was taken just about now is
+        one of now."""
+        if self.taken is None or (self.about and abs(clock - self.taken) < _LIVE):
+            return clock
+        return self.taken

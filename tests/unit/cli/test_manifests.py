@@ -12,6 +12,7 @@ import yaml
 from app.cli import run
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 WORKLOADS = str(MANIFESTS / "kueue-workloads.json")
 QUEUES = str(MANIFESTS / "kueue-v1beta2.yaml")
 
@@ -31,7 +32,7 @@ def test_a_manifest_is_printed_as_a_configuration_and_its_findings_are_complaint
     document = json.loads(said.out)
     assert [queue["name"] for queue in document["queues"]][-1] == "team-b"
     assert said.out == json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-    assert "warning /0/admissionFairSharing: shares between LocalQueues are not decided" in said.err
+    assert "warning /0/waitForPodsReady: waiting for pods to be ready is not decided" in said.err
 
 
 def test_errors_in_a_manifest_are_an_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,10 +151,57 @@ def test_a_configuration_of_another_system_is_refused(tmp_path: Path, capsys: py
     )
 
 
-def test_a_configuration_does_not_go_with_a_request(capsys: pytest.CaptureFixture[str]) -> None:
-    request = Path(__file__).parents[3] / "examples" / "kueue-classic.json"
+def test_a_configuration_takes_the_place_of_a_requests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    request = EXAMPLES / "kueue-classic.json"
     assert run(["decide", str(request), "--configuration", QUEUES]) == 3
-    assert "goes with a manifest" in capsys.readouterr().err
+    assert "no queue 'serving'" in capsys.readouterr().err
+    own = tmp_path / "own.json"
+    own.write_text(json.dumps(json.loads(request.read_bytes())["configuration"]))
+    assert run(["decide", str(request)]) == run(["decide", str(request), "--configuration", str(own)])
+
+
+def decided(capsys: pytest.CaptureFixture[str], *words: str) -> list[Any]:
+    assert run(["decide", *words, "--json"]) in (0, 1, 2)
+    return json.loads(capsys.readouterr().out)["decisions"]
+
+
+def test_fields_are_set_and_the_time_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    dump = str(MANIFESTS / "yunikorn-dump.json")
+    assert decided(capsys, dump)[0]["outcome"] == "preempt"
+    assert decided(capsys, dump, "--now", "2026-03-02T09:29:10Z")[0]["conditions"][0]["message"].startswith(
+        "the ask is"
+    )
+    assert decided(capsys, dump, "--set", "settings.yunikorn.preemption=false")[0]["outcome"] == "wait"
+    assert run(["decide", dump, "--set", "queues.batch.weight=2"]) == 3
+    assert "is 'root.batch' meant?" in capsys.readouterr().err
+    assert run(["decide", dump, "--now", "tomorrow"]) == 3
+    assert "/now" in capsys.readouterr().err
+
+
+def test_a_state_is_decided_at_the_time_when_it_was_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    found = decided(capsys, str(MANIFESTS / "yunikorn-dump.json"))
+    assert found[0]["conditions"][0]["last_transition_time"] == "2026-03-02T09:30:00Z"
+    assert run(["decide", str(MANIFESTS / "yunikorn-dump.json")]) == 1
+    assert "decided as of 2026-03-02T09:30:00+00:00, when the source was taken" in capsys.readouterr().err
+
+
+def test_a_quota_is_set_by_flavor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def flavor(name: str) -> dict[str, Any]:
+        return {"name": name, "quota": {"nvidia.com/gpu": {"guaranteed": 1}}}
+
+    group = {"resources": ["nvidia.com/gpu"], "flavors": [flavor("a"), flavor("b.c")]}
+    queue = {"name": "q.x", "resource_groups": [group]}
+    task = {"name": "main", "requests": {"nvidia.com/gpu": 2}}
+    request = {
+        "configuration": {"engine": "kueue", "queues": [queue], "flavors": [{"name": "a"}, {"name": "b.c"}]},
+        "state": {"workloads": []}, "asks": [{"id": "x", "queue": "q.x", "tasks": [task]}],
+    }  # fmt: skip
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps(request))
+    path = "queues.q.x.flavors.b.c.nvidia.com/gpu.guaranteed=2"
+    assert decided(capsys, str(file), "--set", path)[0]["assignment"] == {"main": {"nvidia.com/gpu": "b.c"}}
+    assert run(["decide", str(file), "--set", "queues.q.x.flavors.c.cpu.guaranteed=2"]) == 3
+    assert "has no 'c': there are 'a', 'b.c'" in capsys.readouterr().err
 
 
 def test_export_speaks_the_words_of_a_system(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
