@@ -60,32 +60,20 @@ def check_wanted(overlay: Overlay) -> None:
 
 
 def check_devices(overlay: Overlay) -> None:
-    """Devices hold the shares that are on them and no more than a GPU; nodes have the rest of their GPUs whole."""
-    gpus, status, node, request = overlay.gpus, overlay.status, overlay.node, overlay.request
-    device, on = gpus._device, gpus._of_node  # pyright: ignore[reportPrivateUsage]
-    tables = gpus._running, gpus._releasing, gpus._promised  # pyright: ignore[reportPrivateUsage]
-    sums = [[0] * len(tables[0]) for _ in tables]
-    for t, (s, d) in enumerate(zip(status, device, strict=True)):
-        if gpus.share[t] and s in HOLDING:
-            assert d in on[node[t]]
-            sums[1 if s == RELEASING else 2 if s == PIPELINED else 0][d] += gpus.share[t]
-    running, releasing, promised = tables
-    assert (running, promised) == (sums[0], sums[2])
+    """Devices are promised to those that wait for them, and held for good by those that have a place; the rest of what
+    is listed on them is being released. Exact books promise no more than there is."""
+    gpus, status, node = overlay.gpus, overlay.status, overlay.node
+    need, held = gpus._need, gpus._held  # pyright: ignore[reportPrivateUsage]
+    used, allocated = gpus._used, gpus._allocated  # pyright: ignore[reportPrivateUsage]
+    waiting, placed = [0] * len(used), [0] * len(used)
+    for t, s in enumerate(status):
+        for d in gpus.on(t) if held[t] >= 0 and s in ACTIVE else ():
+            placed[d] += need(t, node[t])
+            waiting[d] += need(t, node[t]) if s == PIPELINED else 0
+    assert [u - a for u, a in zip(used, allocated, strict=True)] == waiting
+    releasing = gpus._releasing  # pyright: ignore[reportPrivateUsage]
+    assert [a - r for a, r in zip(allocated, releasing, strict=True)] == placed
     assert not (overlay.exact and gpus.overfilled())
-    left = sum(gpus.share[t] for t, _ in _left_behind(overlay))
-    assert all(have >= of for have, of in zip(releasing, sums[1], strict=True))
-    assert sum(releasing) == sum(sums[1]) + left
-    for n, capacity in enumerate(overlay.state.capacity):
-        whole = {t for t in range(len(status)) if request[t][GPU] and not gpus.share[t]}
-        later = sum(request[t][GPU] for t in whole if node[t] == n and status[t] in ACTIVE)
-        now = sum(request[t][GPU] for t in whole if node[t] == n and status[t] in (RUNNING, ALLOCATED, RELEASING))
-        now += sum(request[t][GPU] for t, at in _left_behind(overlay) if at == n and t in whole)
-        assert overlay.free[GPU][n] == capacity[GPU] - later - 1000 * sum(
-            bool(running[d] or promised[d]) for d in on.get(n, ())
-        )
-        assert overlay.idle[GPU][n] == capacity[GPU] - now - 1000 * sum(
-            bool(running[d] or releasing[d]) for d in on.get(n, ())
-        )
 
 
 def check_queues(overlay: Overlay) -> None:

@@ -6,6 +6,9 @@ journal, so a failed attempt costs what it wrote, not what there is.
 """
 
 from collections.abc import MutableSequence, Sequence
+from typing import TypeVar, cast
+
+T = TypeVar("T")
 
 
 class Journal:
@@ -34,6 +37,11 @@ class Journal:
     def put(self, table: MutableSequence[int], at: int, value: int) -> None:
         """``table[at] = value``, remembered."""
         self._log.append((table, at, table[at]))
+        table[at] = value
+
+    def put_any(self, table: list[T], at: int, value: T) -> None:
+        """``put`` for a table of anything."""
+        self._log.append((cast(list[int], table), at, cast(int, table[at])))
         table[at] = value
 
     def checkpoint(self) -> int:

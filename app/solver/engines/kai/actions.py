@@ -6,7 +6,7 @@ from heapq import nsmallest
 
 from app.solver.engines.kai.job_order import PendingOrder, VictimTable
 from app.solver.engines.kai.jobs import ALLOCATED, GPU, PENDING, PIPELINED, RELEASING, RUNNING
-from app.solver.engines.kai.overlay import ACTIVE, Overlay
+from app.solver.engines.kai.overlay import ACTIVE, Overlay, total
 from app.solver.engines.kai.placing import Placer, constraints
 from app.solver.engines.kai.queue_order import QueueOrder
 from app.solver.engines.kai.search import Search
@@ -245,10 +245,12 @@ def consolidation(cycle: Cycle) -> None:
 
 def _consolidate_for(cycle: Cycle, job: int) -> bool:
     overlay = cycle.overlay
-    needed = overlay.wanted(job)[1][GPU]
+    tasks = overlay.wanted(job)[0]
+    needed = total(overlay.request, tasks)[GPU]
+    memory = sum(portion.memory for t in tasks if (portion := overlay.jobs.task_portion[t]) is not None)
     free = overlay.nodes.gpu_free()
     available = sum(gpus for gpus, node in zip(free, overlay.state.nodes, strict=True) if node.schedulable)
-    if available < needed:
+    if available < needed or (memory and overlay.nodes.gpu_memory() < memory):
         cycle.tools.trail.note("too-few-gpus-free", "the cluster has too few GPUs idle or being released")
         return False
 

@@ -9,7 +9,7 @@ from math import floor
 from app.solver.compiled.tree import Tree
 from app.solver.engines.kai.configuration import CompiledConfiguration
 from app.solver.engines.kai.jobs import CPU, GPU, KAI_UNLIMITED, MEMORY, PENDING, Jobs, Share
-from app.solver.engines.kai.state import CompiledState, baseline, layout, upwards
+from app.solver.engines.kai.state import CompiledState, baseline, by_memory, layout, upwards
 
 # KAI adds to each weight its historical usage times this factor; without history the factor cancels out in exact
 # arithmetic, but not in doubles, where it decides what is rounded down.
@@ -212,10 +212,11 @@ def _use(state: CompiledState, jobs: Jobs) -> tuple[list[Share], list[Share], li
     none of them; pending pods, which come with asks, only in the last."""
     base, tree = baseline(state), state.configuration.tree
     pending = [[0, 0, 0] for _ in tree.names]
+    wants, _ = by_memory(state, jobs)
     for t in range(len(state.jobs.task_name), len(jobs.task_name)):
         if jobs.task_state[t] != PENDING:
             continue
-        _add(pending[jobs.queue[jobs.task_job[t]]], jobs.task_request[t])
+        _add(pending[jobs.queue[jobs.task_job[t]]], wants[t])
     requested = [
         (a[CPU] + b[CPU], a[MEMORY] + b[MEMORY], a[GPU] + b[GPU])
         for a, b in zip(base.allocated, upwards(tree, pending), strict=True)

@@ -6,6 +6,7 @@ these three (KAI: resource_share.AllResources); tasks and nodes may have more co
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 
 from app.solver.compiled.resources import ResourceIndex
 from app.solver.engines.kai.gangs import Gang, compile_gang, gang_problems
@@ -83,7 +84,7 @@ def input_problems(state: State) -> Iterator[Problem]:
     for i, workload in enumerate(state.workloads):
         yield from job_problems(workload, ("state", "workloads", i))
         for task in workload.tasks:
-            if task.count != 1 or not readable(task.requests):
+            if task.count != 1 or task.gpu_memory or not readable(task.requests):
                 yield from task_problems(workload.tasks, ("state", "workloads", i))
                 break
 
@@ -115,6 +116,10 @@ def _unreadable(name: str, value: Quantity) -> str | None:
 def task_problems(tasks: Sequence[Task], at: tuple[str | int, ...]) -> Iterator[Problem]:
     """What KAI can't read of one workload or ask; ``at`` is its place in the request."""
     for t, task in enumerate(tasks):
+        whole = [name for name, value in task.requests.items() if is_gpu(name) and value not in (0, "0")]
+        if task.gpu_memory and whole:
+            detail = f"it asks for {whole[0]} too: a pod asks for GPUs, or for memory of them"
+            yield Problem(pointer=pointer(*at, "tasks", t, "gpu_memory"), detail=detail)
         if task.count != 1:
             detail = f"count {task.count}: a KAI task is one pod, give each its own name"
             yield Problem(pointer=pointer(*at, "tasks", t, "count"), detail=detail)
@@ -165,6 +170,48 @@ _STATES = {
 }  # fmt: skip
 
 
+LEAST_GPU_MEMORY = 100
+"""MiB of a GPU of a node that does not say; amounts are whole multiples of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """Shares of GPUs: of how many, and of each thousandths (``part``), or MiB (``memory``), the other being 0."""
+
+    devices: int
+    part: int
+    memory: int
+
+    def memory_on(self, size: int) -> int:
+        """MiB of each device on a node whose GPUs have ``size``. Parts are doubles there, and are cut."""
+        return self.memory or int(self.part / 1000 * size)
+
+    def gpus_on(self, size: int) -> int:
+        """What it counts for its queue there, in thousandths of a GPU: memory by hundredths of a device, rounded up."""
+        return self.devices * (hundredths(self.memory, size) if self.memory else self.part)
+
+
+def hundredths(memory: int, size: int) -> int:
+    """The part of a GPU of ``size`` MiB, in thousandths, rounded up to hundredths as doubles have it."""
+    return ceil(memory / size * 100) * 10
+
+
+def portion_of(task: Task, gpus: int) -> Portion | None:
+    """The shares that a pod wants that asks for so many thousandths of a GPU; None where it wants none."""
+    devices = task.gpu_devices or 1
+    if task.gpu_memory:
+        return Portion(devices, 0, task.gpu_memory)
+    return Portion(devices, gpus, 0) if 0 < gpus < 1000 else None
+
+
+def with_shares(request: Vector, portion: Portion | None, size: int | None) -> Vector:
+    """The request with what its shares count in GPUs; memory counts nothing before the pod has a node (``size``)."""
+    if portion is None or (portion.devices == 1 and not portion.memory):
+        return request
+    gpus = 0 if portion.memory and size is None else portion.gpus_on(size or LEAST_GPU_MEMORY)
+    return (*request[:GPU], gpus, *request[GPU + 1 :])
+
+
 @dataclass(slots=True)
 class Jobs:
     """PodGroups and their pods. Jobs are numbered: workloads by id, then asks in the order of the request.
@@ -199,6 +246,7 @@ class Jobs:
     task_state: list[int] = field(default_factory=list[int])
     task_request: list[Vector] = field(default_factory=list[Vector])
     task_wire: list[Task] = field(default_factory=list[Task])
+    task_portion: list[Portion | None] = field(default_factory=list[Portion | None])
 
     def copy(self) -> "Jobs":
         """A copy whose lists can grow; what they hold is shared, so ``tasks`` of a job must not grow in place."""
@@ -212,6 +260,7 @@ class Jobs:
             task_job=self.task_job.copy(),
             task_node=self.task_node.copy(), task_state=self.task_state.copy(),
             task_request=self.task_request.copy(), task_wire=self.task_wire.copy(),
+            task_portion=self.task_portion.copy(),
         )  # fmt: skip
 
     def by_pod_set(self, tasks: Iterable[int]) -> dict[str, list[int]]:
@@ -232,12 +281,12 @@ class Jobs:
 
 def add_workloads(
     jobs: Jobs, workloads: Sequence[Workload], queues: dict[str, int], nodes: dict[str, int], columns: Columns,
-    rules: RuleSet,
+    rules: RuleSet, memory: Sequence[int],
 ) -> None:  # fmt: skip
     """Append workloads to an empty table. Raises KeyError, QuantityError."""
     names, of, where, states = jobs.task_name, jobs.task_job, jobs.task_node, jobs.task_state
     known = _STATES if rules.knows_stuck else _STATES | {"stuck_in_releasing": RELEASING}
-    requests, wires = jobs.task_request, jobs.task_wire
+    requests, wires, portions = jobs.task_request, jobs.task_wire, jobs.task_portion
     for j, w in enumerate(workloads):
         jobs.id.append(w.id)
         jobs.uid.append(w.id if w.uid is None else w.uid)
@@ -256,7 +305,11 @@ def add_workloads(
             of.append(j)
             where.append(NOWHERE if task.node is None else nodes[task.node])
             states.append(RELEASING if w.evicted and task.state == "running" else known[task.state])
-            requests.append(columns(task.requests, pod=True))
+            request = columns(task.requests, pod=True)
+            portion = portion_of(task, request[GPU])
+            portions.append(portion)
+            size = None if task.node is None or states[-1] == GONE else memory[nodes[task.node]]
+            requests.append(request if portion is None else with_shares(request, portion, size))
             wires.append(task)
         jobs.tasks.append(list(range(first, len(names))))
     jobs.by_id = {name: j for j, name in enumerate(jobs.id)}

@@ -2,156 +2,279 @@
 which device of a node every pod sits on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from app.solver.engines.kai.jobs import ALLOCATED, GPU, NOWHERE, PIPELINED, RELEASING, RUNNING, STUCK, Vector
+from app.solver.engines.kai.jobs import (
+    ALLOCATED,
+    GPU,
+    NOWHERE,
+    PIPELINED,
+    RELEASING,
+    RUNNING,
+    STUCK,
+    Portion,
+    Vector,
+    hundredths,
+)
 from app.solver.engines.kai.state import Baseline
 from app.solver.journal import Journal
+from app.solver.model.state import Task
 
 WHOLE = 1000
 _NONE = -1
 
 
 class GpuShares:
-    """Devices are numbered across nodes. ``share[t]`` is the pod's part of a device in thousandths, 0 for pods
-    that take whole GPUs or none. Per device: thousandths held by running pods, by pods being released, and
-    promised to pipelined ones."""
+    """Which GPUs of which node pods have shares of. Devices are numbered across nodes; ``share[t]`` says whether a pod
+    wants shares at all. Amounts are MiB: of every GPU of a node, ``used`` by everybody listed, ``allocated`` by all but
+    those that wait for it, ``releasing`` by those that leave, less those that wait. Whole GPUs of the node follow.
 
-    def __init__(self, journal: Journal, gpu: list[int], free: list[int], idle: list[int]) -> None:
-        """``gpu``: what each pod asks for. ``free`` and ``idle``: whole GPUs by node, which follow the devices."""
-        self.share = [amount if 0 < amount < WHOLE else 0 for amount in gpu]
+    Source: KAI-Scheduler ``api/node_info/gpu_sharing_node_info.go``, whose books these are.
+    """
+
+    def __init__(
+        self, journal: Journal, portions: Sequence[Portion | None], nodes: "GpuNodes", free: list[int],
+        idle: list[int],
+    ) -> None:  # fmt: skip
+        """``free`` and ``idle``: whole GPUs by node in thousandths, which follow the devices."""
+        self.share = [portion is not None for portion in portions]
         self.any = any(self.share)
+        self._portions = portions
+        self._nodes = nodes
         self._journal = journal
         self._free, self._idle = free, idle
-        self._device = [_NONE] * len(gpu)
+        self._held = [_NONE] * len(portions)
+        self._sets: list[tuple[int, ...]] = []
+        self._left: dict[tuple[int, int], tuple[int, ...]] = {}
         self._of_node: dict[int, list[int]] = {}
-        self._running: list[int] = []
+        self._node: list[int] = []
+        self._used: list[int] = []
+        self._allocated: list[int] = []
         self._releasing: list[int] = []
-        self._promised: list[int] = []
+        self._leaving: list[int] = []
+        self._named: dict[tuple[int, str], int] = {}
 
-    def seed(self, t: int, n: int, status: int) -> None:
-        """Put a running or releasing pod of the state on a device."""
-        need = self.share[t]
-        for d in self._of_node.get(n, ()):
-            if self._running[d] + self._releasing[d] + need <= WHOLE:
-                break
+    def seed(self, t: int, n: int, status: int, group: str | None) -> None:
+        """Put a pod of the state on devices: the one of that name, else the first ones with room."""
+        portion = self._portions[t]
+        assert portion is not None
+        if group is not None:
+            device = self._named.get((n, group))
+            if device is None:
+                device = self._named[n, group] = self._new(n)
+            devices = [device]
         else:
-            d = self._new(n)
-        self._write(t, n, d, status, 1)
+            need, size = self._need(t, n), self._nodes.memory[n]
+            devices = [d for d in self._of_node.get(n, ()) if self._used[d] + need <= size][: portion.devices]
+        while len(devices) < portion.devices:
+            devices.append(self._new(n, but=devices))
+        self.enter(t, n, status, tuple(devices))
 
-    def fits(self, t: int, n: int) -> bool:
-        """Whether some device of node n could take the pod once releases are done."""
-        need = self.share[t]
-        return self._free[n] >= WHOLE or any(
-            self._running[d] + self._promised[d] + need <= WHOLE for d in self._in_use(n, now=False)
+    def _need(self, t: int, n: int) -> int:
+        portion = self._portions[t]
+        return 0 if portion is None else portion.memory_on(self._nodes.memory[n])
+
+    def _with_room(self, t: int, n: int) -> list[int]:
+        """Shared devices that hold the pod once what leaves is gone; not those that everybody leaves."""
+        need, size = self._need(t, n), self._nodes.memory[n]
+        allocated, releasing = self._allocated, self._releasing
+        return [
+            d
+            for d in self._of_node.get(n, ())
+            if self._used[d] and allocated[d] != releasing[d] and size - allocated[d] + releasing[d] >= need
+        ]
+
+    def _enough(self, t: int, n: int, whole: int) -> bool:
+        portion = self._portions[t]
+        assert portion is not None
+        if self._need(t, n) > self._nodes.memory[n]:
+            return False
+        return whole // WHOLE >= portion.devices or (
+            n in self._of_node and whole // WHOLE + len(self._with_room(t, n)) >= portion.devices
         )
 
+    def fits(self, t: int, n: int) -> bool:
+        """Whether node n has the devices for the pod once releases are done."""
+        return self._enough(t, n, self._free[n])
+
     def fits_idle(self, t: int, n: int) -> bool:
-        """Whether some device of node n can take the pod now, and is promised to nobody."""
-        return (self._idle[n] >= WHOLE and self._free[n] >= WHOLE) or self.fits_shared(t, n)
+        """Whether it has them as the released scheduler sees it now: shared ones with room later count."""
+        return self._enough(t, n, self._idle[n])
 
     def fits_shared(self, t: int, n: int) -> bool:
-        """Whether a device that is shared already has room now."""
-        return bool(self._with_room_now(t, n))
+        """Whether some device that is shared already has room."""
+        return bool(self._with_room(t, n))
 
     def fitting(self, t: int, nodes: list[int]) -> list[int]:
         """Those of ``nodes`` that ``fits`` holds for, in their order."""
-        free, of_node = self._free, self._of_node
-        return [n for n in nodes if free[n] >= WHOLE or (n in of_node and self.fits(t, n))]
+        return [n for n in nodes if self.fits(t, n)]
 
     def fitting_shared(self, t: int, nodes: list[int]) -> list[int]:
         """Those of ``nodes`` that ``fits_shared`` holds for, in their order."""
         return [n for n in nodes if n in self._of_node and self.fits_shared(t, n)]
 
-    def _with_room_now(self, t: int, n: int) -> list[int]:
-        """Shared devices that can take the pod now. One whose pods all leave must be free to be kept."""
-        need = self.share[t]
-        return [
-            d
-            for d in self._in_use(n, now=True)
-            if self._load(d) + need <= WHOLE and (self._running[d] or self._promised[d] or self._free[n] >= WHOLE)
-        ]
+    def choose(self, t: int, n: int, *, now: bool) -> tuple[tuple[int, ...], bool] | None:
+        """Devices for a pod on node n, the fullest shared ones first, then whole ones; and whether it must wait for
+        some of them. ``now``: the node has all it needs idle. None where there are too few."""
+        portion = self._portions[t]
+        assert portion is not None
+        need, size = self._need(t, n), self._nodes.memory[n]
+        shared = sorted(self._with_room(t, n), key=lambda d: (-self._used[d], d))[: portion.devices]
+        idle, releasing = self._idle[n], self._free[n] - self._idle[n]
+        whole = idle // WHOLE + max(0, releasing) // WHOLE if idle > 0 or releasing > 0 else 0
+        if len(shared) + whole < portion.devices:
+            return None
+        waits = not now or any(size - self._allocated[d] < need or not self._allocated[d] for d in shared)
+        fresh: list[int] = []
+        while len(shared) + len(fresh) < portion.devices:
+            fresh.append(self._new(n, but=fresh))
+        return (*shared, *fresh), waits
 
-    def has_room(self, n: int) -> bool:
-        """Whether a shared device has a part that is not taken for good."""
-        return self.any and any(self._running[d] < WHOLE for d in self._in_use(n, now=True))
+    def listed(self, t: int, n: int) -> tuple[int, ...] | None:
+        """The devices of node n with which a pod that is being released there, or that left it, is listed."""
+        return self._left.get((t, n))
 
-    def unused(self, n: int) -> int:
-        """What shared devices of node n have left once releases are done, in thousandths of a GPU."""
-        return sum(WHOLE - self._running[d] - self._promised[d] for d in self._in_use(n, now=False))
+    def on(self, t: int) -> tuple[int, ...]:
+        """The devices of the pod."""
+        return self._sets[self._held[t]]
 
-    def enter(self, t: int, n: int, status: int) -> None:
-        """Choose a device for a pod placed on node n: the fullest shared one that has room, else a whole one."""
-        need = self.share[t]
-        later = [d for d in self._in_use(n, now=False) if self._running[d] + self._promised[d] + need <= WHOLE]
-        now = self._with_room_now(t, n)
-        choice = now or ([] if status == ALLOCATED or (self._idle[n] >= WHOLE and self._free[n] >= WHOLE) else later)
-        d = max(choice, key=lambda d: (self._load(d), -d)) if choice else self._new(n)
-        self._write(t, n, d, status, 1)
+    def leave(self, t: int, n: int) -> None:
+        """The pod goes to other devices; what it had on node n stays listed there as being released."""
+        self._left[t, n] = self.on(t)
 
-    def may_return(self, t: int, n: int) -> bool:
-        """Whether the device that the pod is leaving still has room for it, and is still a device to be had."""
-        d = self._device[t]
-        taken = self._running[d] + self._promised[d]
-        return taken + self.share[t] <= WHOLE and (taken > 0 or self._free[n] >= WHOLE)
-
-    def overfilled(self) -> bool:
-        """Whether some device is promised more than it has."""
-        return any(a + b > WHOLE for a, b in zip(self._running, self._promised, strict=True))
+    def enter(self, t: int, n: int, status: int, devices: tuple[int, ...]) -> None:
+        """The pod comes to these devices of node n."""
+        self._sets.append(devices)
+        self._journal.put(self._held, t, len(self._sets) - 1)
+        self._count(t, n, devices, status)
 
     def change(self, t: int, n: int, before: int, after: int) -> None:
         """A pod's status changed where it is."""
-        d = self._device[t]
-        self._write(t, n, d, before, -1)
-        self._write(t, n, d, after, 1)
+        devices = self.on(t)
+        self._uncount(t, n, devices, before)
+        self._count(t, n, devices, after)
 
-    def _load(self, d: int) -> int:
-        return self._running[d] + self._releasing[d] + self._promised[d]
+    def may_return(self, t: int, n: int) -> bool:
+        """Whether the devices that the pod is leaving still have room for it, and are still devices to be had."""
+        need, size = self._need(t, n), self._nodes.memory[n]
+        held = [self._allocated[d] - self._releasing[d] for d in self.on(t)]
+        fresh = sum(not taken for taken in held)
+        return all(taken + need <= size for taken in held) and self._free[n] >= fresh * WHOLE
 
-    def _in_use(self, n: int, *, now: bool) -> list[int]:
-        """Shared devices of a node: those that some pod is on ``now``, being released or not; otherwise those that
-        some pod is on, or is promised to be, once releases are done."""
-        other = self._releasing if now else self._promised
-        return [d for d in self._of_node.get(n, ()) if self._running[d] or other[d]]
+    def overfilled(self) -> bool:
+        """Whether some device is promised more than it has."""
+        memory = self._nodes.memory
+        return any(a - r > memory[n] for a, r, n in zip(self._allocated, self._releasing, self._node, strict=True))
 
-    def _new(self, n: int) -> int:
+    def room(self, n: int) -> tuple[int, int]:
+        """What shared devices of node n have idle, and what of them is being released, in thousandths of a GPU, rounded
+        as released KAI rounds: devices that everybody leaves count as idle less what is held, and whole elsewhere."""
+        size = self._nodes.memory[n]
+        idle = releasing = 0
         for d in self._of_node.get(n, ()):
-            if not self._load(d):
+            held, leaves = self._allocated[d], self._releasing[d]
+            if held > 0:
+                idle += WHOLE - hundredths(held, size)
+            if leaves > 0 and not (self._used[d] and leaves == self._used[d]):
+                releasing += hundredths(leaves, size)
+        return idle, releasing
+
+    def memory_left(self, n: int) -> int:
+        """The same in MiB."""
+        size, left = self._nodes.memory[n], 0
+        for d in self._of_node.get(n, ()):
+            held, leaves = self._allocated[d], self._releasing[d]
+            left += size - held if held > 0 else 0
+            left += leaves if leaves > 0 and not (self._used[d] and leaves == self._used[d]) else 0
+        return left
+
+    def _new(self, n: int, but: Sequence[int] = ()) -> int:
+        """A device that nobody is listed on."""
+        for d in self._of_node.get(n, ()):
+            if not (self._used[d] or self._allocated[d] or self._releasing[d] or self._leaving[d]) and d not in but:
                 return d
-        d = len(self._running)
-        for table in (self._running, self._releasing, self._promised):
+        for table in (self._used, self._allocated, self._releasing, self._leaving):
             table.append(0)
-        self._of_node.setdefault(n, []).append(d)
-        return d
+        self._node.append(n)
+        self._of_node.setdefault(n, []).append(len(self._used) - 1)
+        return len(self._used) - 1
 
-    def _write(self, t: int, n: int, d: int, status: int, sign: int) -> None:
-        """Count the pod in or out of device d; whole GPUs of the node follow what the device is now used for."""
-        table = {
-            RUNNING: self._running,
-            ALLOCATED: self._running,
-            STUCK: self._running,
-            RELEASING: self._releasing,
-        }.get(status, self._promised)
-        was_free, was_idle = self._takes(d)
-        self._journal.add(table, d, sign * self.share[t])
-        now_free, now_idle = self._takes(d)
-        if now_free != was_free:
-            self._journal.add(self._free, n, was_free - now_free)
-        if now_idle != was_idle:
-            self._journal.add(self._idle, n, was_idle - now_idle)
-        if sign > 0:
-            self._journal.put(self._device, t, d)
+    def _all_taken(self, n: int) -> int:
+        """GPUs of the node that are idle, taken whole, or shared, counted as released KAI counts them."""
+        shared = sum(self._used[d] > 0 for d in self._of_node.get(n, ()))
+        return self._idle[n] // WHOLE + self._nodes.whole[n] // WHOLE + shared
 
-    def _takes(self, d: int) -> tuple[int, int]:
-        """What device d takes from the node's GPUs: free (once releases are done) and idle."""
-        return (
-            WHOLE if self._running[d] or self._promised[d] else 0,
-            WHOLE if self._running[d] or self._releasing[d] else 0,
-        )
+    def _idle_by(self, n: int, gpus: int) -> None:
+        self._journal.add(self._idle, n, gpus * WHOLE)
+        self._journal.add(self._free, n, gpus * WHOLE)
+
+    def _leave_by(self, n: int, d: int, gpus: int, *, marked: bool | None = None) -> None:
+        self._journal.add(self._free, n, gpus * WHOLE)
+        if marked is not None:
+            self._journal.put(self._leaving, d, marked)
+
+    def _count(self, t: int, n: int, devices: tuple[int, ...], status: int) -> None:
+        add, need, gpus = self._journal.add, self._need(t, n), self._nodes.gpus[n]
+        used, releasing = self._used, self._releasing
+        for d in devices:
+            add(used, d, need)
+            if status == RELEASING:
+                add(releasing, d, need)
+                add(self._allocated, d, need)
+                if used[d] == releasing[d]:
+                    if not self._leaving[d]:
+                        self._leave_by(n, d, 1, marked=True)
+                    if gpus < self._all_taken(n):
+                        self._idle_by(n, -1)
+            elif status == PIPELINED:
+                add(releasing, d, -need)
+                if used[d] - need == releasing[d] + need:
+                    self._leave_by(n, d, -1)
+            else:
+                add(self._allocated, d, need)
+                if used[d] <= need and gpus < self._all_taken(n):
+                    self._idle_by(n, -1)
+                if self._leaving[d]:
+                    self._leave_by(n, d, -1, marked=False)
+
+    def _uncount(self, t: int, n: int, devices: tuple[int, ...], status: int) -> None:
+        add, need, gpus = self._journal.add, self._need(t, n), self._nodes.gpus[n]
+        used, releasing = self._used, self._releasing
+        for d in devices:
+            add(used, d, -need)
+            if status == RELEASING:
+                add(releasing, d, -need)
+                add(self._allocated, d, -need)
+                if used[d] <= 0:
+                    if gpus >= self._all_taken(n):
+                        self._idle_by(n, 1)
+                    if self._leaving[d]:
+                        self._leave_by(n, d, -1, marked=False)
+            elif status == PIPELINED:
+                add(releasing, d, need)
+                if used[d] + need == releasing[d] - need or not (used[d] or releasing[d]):
+                    self._leave_by(n, d, 1)
+            else:
+                add(self._allocated, d, -need)
+                if used[d] <= 0 and gpus >= self._all_taken(n):
+                    self._idle_by(n, 1)
+                if used[d] and releasing[d] == used[d] and not self._leaving[d]:
+                    self._leave_by(n, d, 1, marked=True)
 
 
-_TAKES_FREE = (RUNNING, ALLOCATED, PIPELINED)
-_TAKES_IDLE = (RUNNING, ALLOCATED, RELEASING)
+@dataclass(frozen=True, slots=True)
+class GpuNodes:
+    """By node: the MiB of each of its GPUs, how many it has, and thousandths of GPUs that pods listed there take whole,
+    those that wait or that left included."""
+
+    memory: list[int]
+    gpus: list[int]
+    whole: list[int]
+
+
+_TAKES_FREE = (RUNNING, ALLOCATED, PIPELINED, STUCK)
+_TAKES_IDLE = (RUNNING, ALLOCATED, RELEASING, STUCK)
 
 
 class Nodes:
@@ -160,15 +283,18 @@ class Nodes:
 
     def __init__(
         self, journal: Journal, base: Baseline, request: list[Vector],
-        columns: list[tuple[tuple[int, int], ...]], width: int,
+        columns: list[tuple[tuple[int, int], ...]], width: int, portions: Sequence[Portion | None],
+        gpus: GpuNodes,
     ) -> None:  # fmt: skip
-        """``request``: by pod, of ``width`` columns. ``columns``: what each pod takes, shares of a GPU left out."""
+        """``request``: by pod, of ``width`` columns. ``columns``: what each pod takes, shares of a GPU left out;
+        ``portions``: these."""
         nothing = [0] * (len(base.free[0]))
         wider = width - len(base.free)
         self.free = [column.copy() for column in (*base.free, *[nothing] * wider)]
         self.idle = [column.copy() for column in (*base.idle, *[nothing] * wider)]
         self.touched: list[int] = []
-        self.gpus = GpuShares(journal, [v[GPU] for v in request], self.free[GPU], self.idle[GPU])
+        self.gpus = GpuShares(journal, portions, gpus, self.free[GPU], self.idle[GPU])
+        self._whole, self._memory = gpus.whole, gpus.memory
         self._request = request
         self._columns = columns
         self._add = journal.add
@@ -177,22 +303,30 @@ class Nodes:
         self._idle = self.idle[0], self.idle[1], self.idle[2]
         self._before = [*base.free, *[nothing] * wider]
 
-    def seed(self, status: Sequence[int], node: Sequence[int]) -> None:
-        """Put the pods of the state that hold a share of a GPU on devices. Amounts have the other pods already."""
-        if self.gpus.any:
-            for t, (s, n) in enumerate(zip(status, node, strict=True)):
-                if self.gpus.share[t] and n != NOWHERE and s in (RUNNING, RELEASING, STUCK):
-                    self.gpus.seed(t, n, s)
+    def seed(self, pods: Iterable[int], status: Sequence[int], node: Sequence[int], wires: Sequence[Task]) -> None:
+        """Put the pods of the state that hold shares of GPUs on devices, in the order given. Amounts have the others
+        already."""
+        if not self.gpus.any:
+            return
+        for t, (s, n) in enumerate(zip(status, node, strict=True)):
+            if n != NOWHERE and s in _TAKES_IDLE and not self.gpus.share[t]:
+                self._whole[n] += self._request[t][GPU]
+        for t in pods:
+            s, n = status[t], node[t]
+            if self.gpus.share[t] and n != NOWHERE and s in _TAKES_IDLE:
+                self.gpus.seed(t, n, s, wires[t].gpu_group)
 
-    def enter(self, t: int, n: int, status: int) -> None:
-        """Pod t comes to node n."""
+    def enter(self, t: int, n: int, status: int, devices: tuple[int, ...]) -> None:
+        """Pod t comes to node n; ``devices``: those that it has shares of."""
         add = self._add
+        if self.gpus.any and not self.gpus.share[t]:
+            add(self._whole, n, self._request[t][GPU])
         for r, amount in self._columns[t]:
             add(self.free[r], n, -amount)
             if status == ALLOCATED:
                 add(self.idle[r], n, -amount)
         if self.gpus.share[t]:
-            self.gpus.enter(t, n, status)
+            self.gpus.enter(t, n, status, devices)
 
     def change(self, t: int, n: int, before: int, after: int) -> None:
         """Pod t stays on node n with another status."""
@@ -214,12 +348,18 @@ class Nodes:
     def gpu_free(self) -> list[int]:
         """GPUs by node, idle or being released, parts of shared devices included."""
         free = self.free[GPU]
-        return [have + self.gpus.unused(n) for n, have in enumerate(free)] if self.gpus.any else free
+        return [have + sum(self.gpus.room(n)) for n, have in enumerate(free)] if self.gpus.any else free
+
+    def gpu_memory(self) -> int:
+        """MiB of GPUs of all nodes, idle or being released."""
+        whole = self.free[GPU]
+        return sum(whole[n] // WHOLE * memory + self.gpus.memory_left(n) for n, memory in enumerate(self._memory))
 
     def has_gpu_room(self, n: int) -> bool:
         """Whether node n has a GPU, or a part of one, idle or being released."""
         idle = self.idle[GPU][n]
-        return idle > 0 or self.free[GPU][n] > idle or self.gpus.has_room(n)
+        now, later = self.gpus.room(n) if self.gpus.any else (0, 0)
+        return idle + now > 0 or self.free[GPU][n] - idle + later > 0
 
     def overfilled(self) -> bool:
         """Whether some node is promised more than it has, which was not so at the start."""

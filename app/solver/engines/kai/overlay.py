@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from app.solver.engines.kai.fair_share import Division, divide
 from app.solver.engines.kai.jobs import (
     ALLOCATED,
+    GPU,
     NOWHERE,
     OLDEST,
     PENDING,
@@ -19,9 +20,10 @@ from app.solver.engines.kai.jobs import (
     Jobs,
     Share,
     Vector,
+    with_shares,
 )
-from app.solver.engines.kai.nodes import Nodes
-from app.solver.engines.kai.state import Baseline, CompiledState, baseline, columns, with_asks
+from app.solver.engines.kai.nodes import GpuNodes, Nodes
+from app.solver.engines.kai.state import Baseline, CompiledState, baseline, by_memory, columns, layout, with_asks
 from app.solver.journal import Journal
 from app.solver.model.instant import micros
 from app.solver.model.state import Ask
@@ -150,10 +152,16 @@ class Overlay:
         self.virtual = [0] * len(self.status)
         self.ghost = [0] * len(self.status)  # bit n: also listed on node n, which it left in this cycle
         self.request = jobs.task_request
-        base = baseline(state)
-        taken = [*base.columns, *columns(self.request[self.running_tasks :], {})]
-        self.nodes = Nodes(self.journal, base, self.request, taken, width)
-        self.nodes.seed(self.status, self.node)
+        base, first = baseline(state), self.running_tasks
+        taken = [*base.columns, *columns(self.request[first:], jobs.task_portion[first:], {})]
+        memory = layout(state).gpu_memory
+        gpus = GpuNodes(memory, [v[GPU] // 1000 for v in state.capacity], [0] * len(memory))
+        self.nodes = Nodes(self.journal, base, self.request, taken, width, jobs.task_portion, gpus)
+        by_id = jobs.by_id
+        as_sent = (t for w in state.workloads for t in state.jobs.tasks[by_id[w.id]])
+        self.nodes.seed(as_sent, self.status, self.node, jobs.task_wire)
+        self._memory = memory
+        self.wants, self.bounded = by_memory(state, jobs)
         self.counts = JobCounts(self.journal, jobs, base, self._waiting_pods())
         self.queues = QueueUse(self.journal, self.division, self.paths, jobs)
         self._show_tables()
@@ -234,7 +242,7 @@ class Overlay:
                 tasks = able[: self.lacks(job)]
             else:
                 tasks = gang.next_pods(self.active_pods(job), self.jobs.by_pod_set(able))
-            found = self._wanted[job] = (tasks, total(self.request, tasks))
+            found = self._wanted[job] = (tasks, total(self.wants, tasks))
         return found
 
     def lacks(self, job: int) -> int:
@@ -356,31 +364,54 @@ class Overlay:
     def pipeline(self, t: int, n: int) -> bool:
         """Give a pod a place that may still have to be released; on a node that lists it already, restore it."""
         if self.status[t] == RELEASING:
-            was, may_return = self.node[t], self.nodes.may_return
-            if was == n and may_return(t, n):
+            was = self.node[t]
+            if was == n:
                 return self.restore(t)
             if was != n and self.ghost[t] >> n & 1:
                 # It left this node earlier in the cycle: KAI takes it for already there and puts it back where it
                 # moved to. Released code forgets to ask whether that place is still free.
-                return (not self.strict or (self.fits(t, was) and may_return(t, was))) and self.restore(t)
+                return (not self.strict or self.fits(t, was)) and self.restore(t)
         self._place(t, n, PIPELINED)
+        return True
+
+    def place_share(self, t: int, n: int, *, bind: bool) -> bool:
+        """Give a pod shares of GPUs of node n: at once if ``bind`` and it need not wait. On the very devices with which
+        the node lists it already, it is restored; on others of the same node it moves."""
+        chosen = self.gpus.choose(t, n, now=bind and self.nodes.fits_idle(t, n))
+        if chosen is None:
+            return False
+        devices, waits = chosen
+        if not waits:
+            self._place(t, n, ALLOCATED, devices)
+            return True
+        if self.status[t] == RELEASING:
+            was = self.node[t]
+            here = self.gpus.on(t) if was == n else self.gpus.listed(t, n) if self.ghost[t] >> n & 1 else None
+            if here is not None and set(here) == set(devices):
+                free = was == n or not self.strict or (self.fits(t, was) and self.nodes.may_return(t, was))
+                return free and self.restore(t)
+        self._place(t, n, PIPELINED, devices)
         return True
 
     def allocate(self, t: int, n: int) -> None:
         """Give a pending pod a place that is idle."""
         self._place(t, n, ALLOCATED)
 
-    def _place(self, t: int, n: int, status: int) -> None:
+    def _place(self, t: int, n: int, status: int, devices: tuple[int, ...] = ()) -> None:
         put = self.journal.put
         before, j, was = self.status[t], self.jobs.task_job[t], self.node[t]
         if before == RELEASING:
             put(self.ghost, t, self.ghost[t] | 1 << was)
+            if devices:
+                self.gpus.leave(t, was)
             self.counts.back(j)
         else:
             self.counts.placed(j)
         put(self.status, t, status)
         put(self.node, t, n)
-        self.nodes.enter(t, n, status)
+        if self.gpus.share[t] and (portion := self.jobs.task_portion[t]) is not None and portion.memory:
+            self.journal.put_any(self.request, t, with_shares(self.request[t], portion, self._memory[n]))
+        self.nodes.enter(t, n, status, devices)
         self.queues.charge(j, self.request[t], 1)
         self._note(Operation(PLACE, t, before, was, n))
 

@@ -140,7 +140,7 @@ class Placer:
         """Place all of ``tasks`` or none on ``nodes``. ``bind``: pods that fit what is idle start now; otherwise
         every pod waits for the statement's evictions."""
         overlay = self._overlay
-        self.refused = self._order.over_bounds(job, total(overlay.request, tasks))
+        self.refused = self._order.over_bounds(job, total(overlay.bounded, tasks))
         if self.refused is not None:
             return False
         mark = overlay.checkpoint()
@@ -172,7 +172,7 @@ class Placer:
         return self._by_free
 
     def _by_gpus(self, t: int) -> bool:
-        return bool(self._overlay.request[t][GPU]) and not self._overlay.gpus.any
+        return not self._overlay.gpus.any and bool(self._overlay.request[t][GPU])
 
     def _place_alike(self, tasks: list[int], nodes: Set[int], *, bind: bool) -> bool:
         """Place pods of one request and the same constraints, one after the other."""
@@ -182,6 +182,8 @@ class Placer:
 
     def _put(self, t: int, n: int, *, bind: bool) -> bool:
         overlay = self._overlay
+        if overlay.gpus.share[t]:
+            return overlay.place_share(t, n, bind=bind)
         if bind and overlay.fits_idle(t, n):
             overlay.allocate(t, n)
             return True
@@ -256,7 +258,8 @@ class Placer:
     def _best(self, t: int, nodes: Set[int], tried: set[int]) -> int | None:
         """The best node of ``nodes`` that fits the pod, ``tried`` ones left out; None without any."""
         overlay, allowed, has_gpu = self._overlay, self.allowed(t), self._has_gpu
-        gpu, shared = bool(overlay.request[t][GPU]), bool(overlay.gpus.share[t])
+        shared = overlay.gpus.share[t]
+        gpu = shared or bool(overlay.request[t][GPU])
         has, free = (has_gpu, overlay.free[GPU]) if gpu else (self._has_cpu, overlay.free[CPU])
         open_nodes = self.by_name if nodes is self.everywhere else [n for n in self.by_name if n in nodes]
         found = overlay.nodes.fitting(t, open_nodes)

@@ -28,7 +28,8 @@ class RuleSet:
     ``sub_group_trees``: gangs are trees, elastic at every level; otherwise pod sets that are all needed.
     ``knows_stuck``: pods that should have gone keep their room; otherwise it is about to be free.
     ``delays_preemption``: a job can be made to wait before it makes anybody go. ``own_staleness``: a gang may have a
-    grace of its own before it is evicted as stale.
+    grace of its own before it is evicted as stale. ``measures_gpu_memory``: GPU memory counts in GPUs of the smallest
+    node before it has one, and of the largest for bounds; otherwise in GPUs of 100 MiB, and for bounds not at all.
     """
 
     release: Release
@@ -44,6 +45,7 @@ class RuleSet:
     knows_stuck: bool
     delays_preemption: bool
     own_staleness: bool
+    measures_gpu_memory: bool
 
     @property
     def one_prefix(self) -> bool:
@@ -58,12 +60,12 @@ _NODE_LOCAL: Final[tuple[Generator, ...]] = ("node-local",)
 KAI_0_13: Final = RuleSet(
     release="0.13", filters_by_queue=False, generators=_NODE_LOCAL, doubling=False, own_scenario=False,
     nodes_of_recorded=False, joined_chunks=False, carries_running=False, restores_nodes=False,
-    sub_group_trees=False, knows_stuck=False, delays_preemption=False, own_staleness=False,
+    sub_group_trees=False, knows_stuck=False, delays_preemption=False, own_staleness=False, measures_gpu_memory=False,
 )  # fmt: skip
 KAI_0_17: Final = RuleSet(
     release="0.17", filters_by_queue=True, generators=("node-local", "multi-node"), doubling=True, own_scenario=True,
     nodes_of_recorded=True, joined_chunks=True, carries_running=True, restores_nodes=True,
-    sub_group_trees=True, knows_stuck=True, delays_preemption=True, own_staleness=True,
+    sub_group_trees=True, knows_stuck=True, delays_preemption=True, own_staleness=True, measures_gpu_memory=True,
 )  # fmt: skip
 RELEASES: Final[dict[Release, RuleSet]] = {"0.13": KAI_0_13, "0.17": KAI_0_17}
 

@@ -266,7 +266,7 @@ class Search:
         """Victims and the part in the order of pending jobs, each where it fits; True when the part found its place."""
         overlay, placer, budget = self._overlay, self._tools.placer, self._tools.budget
         part, taking = list(trial.part), dict.fromkeys(trial.listed)
-        turns = Turns(overlay, self._tools.order, contenders, taking, (self._job, total(overlay.request, part)))
+        turns = Turns(overlay, self._tools.order, contenders, taking, (self._job, total(overlay.wants, part)))
         placed = False
         while (job := turns.pop()) is not None and budget.spend():
             if job == self._job:

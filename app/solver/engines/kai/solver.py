@@ -38,7 +38,7 @@ class Found:
 def open_nodes(tools: Tools, job: int) -> Iterable[int]:
     """Nodes with a GPU idle or being released; all of them where some pod of the job needs none."""
     overlay = tools.overlay
-    if any(not overlay.request[t][GPU] for t in overlay.jobs.tasks[job]):
+    if any(not overlay.request[t][GPU] and not overlay.gpus.share[t] for t in overlay.jobs.tasks[job]):
         return tools.placer.everywhere
     return [n for n in tools.placer.everywhere if overlay.nodes.has_gpu_room(n)]
 
@@ -197,7 +197,7 @@ class Solver:
         """Victims and the part in the order of pending jobs, each where it fits; True when the part found its place."""
         overlay, scenario, placer = self._overlay, self._scenario, self._tools.placer
         budget, taking, part = self._tools.budget, scenario.taking, list(scenario.part)
-        wants = self._job, total(overlay.request, part)
+        wants = self._job, total(overlay.wants, part)
         turns = Turns(overlay, self._tools.order, self._contenders, extra_jobs, wants)
         self._undisturbed, placed = True, False
         while (job := turns.pop()) is not None and budget.spend():

@@ -16,6 +16,7 @@ from app.solver.engines.kai.jobs import (
     CPU,
     GONE,
     GPU,
+    LEAST_GPU_MEMORY,
     MEMORY,
     NOWHERE,
     PENDING,
@@ -26,13 +27,16 @@ from app.solver.engines.kai.jobs import (
     STUCK,
     Columns,
     Jobs,
+    Portion,
     Share,
     Vector,
     add_ask,
     add_workloads,
     input_problems,
     is_gpu,
+    portion_of,
     widened,
+    with_shares,
 )
 from app.solver.kubernetes import untolerated
 from app.solver.model.problems import InvalidInput
@@ -72,6 +76,7 @@ class Layout:
     by_name: list[int]
     place: list[int]
     everywhere: frozenset[int]
+    gpu_memory: list[int]
     has_cpu: list[bool]
     has_gpu: list[bool]
     usable: Share
@@ -137,7 +142,7 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
     columns = Columns(resources)
     jobs = Jobs()
     add_workloads(jobs, sorted(state.workloads, key=attrgetter("id")), configuration.tree.index, node_index, columns,
-                  configuration.policy.release)  # fmt: skip
+                  configuration.policy.release, [gpu_memory(node) for node in state.nodes])  # fmt: skip
     capacity: list[Vector] = []
     for node in state.nodes:
         have, taken = columns(node.capacity), columns(node.occupied)
@@ -158,6 +163,12 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
 def _uncounted(capacity: Vector, pods: int) -> Vector:
     """The capacity of a node that doesn't say how many pods it takes, where others do."""
     return (*capacity[:pods], BOUNDLESS, *capacity[pods + 1 :])
+
+
+def gpu_memory(node: Node) -> int:
+    """MiB of each GPU of a node, cut to whole hundreds."""
+    memory = node.gpu_memory or 0
+    return max(LEAST_GPU_MEMORY, memory - memory % LEAST_GPU_MEMORY)
 
 
 def with_asks(state: CompiledState, asks: Sequence[Ask]) -> tuple[Jobs, ResourceIndex]:
@@ -183,14 +194,37 @@ def with_asks(state: CompiledState, asks: Sequence[Ask]) -> tuple[Jobs, Resource
             jobs.task_job.append(j)
             jobs.task_node.append(NOWHERE)
             jobs.task_state.append(GONE if task.state == "gated" else PENDING)
-            jobs.task_request.append(columns(task.requests, pod=True))
+            request = columns(task.requests, pod=True)
+            jobs.task_portion.append(portion_of(task, request[GPU]))
+            jobs.task_request.append(with_shares(request, jobs.task_portion[-1], None))
             jobs.task_wire.append(task)
     width = len(resources)
     jobs.task_request = [v if len(v) == width else widened(v, width) for v in jobs.task_request]
     return jobs, resources
 
 
-_WHOLE = 1000
+def by_memory(state: CompiledState, jobs: Jobs) -> tuple[list[Vector], list[Vector]]:
+    """What pods count before they have a node, for the order of queues and their shares, and for bounds: GPU memory in
+    GPUs of the smallest node that says what it has, and of the largest. 0.13 takes the smallest for 100 MiB, and for
+    bounds memory counts nothing."""
+    if not any(portion is not None and portion.memory for portion in jobs.task_portion):
+        return jobs.task_request, jobs.task_request
+    memory = layout(state).gpu_memory
+    if not state.configuration.policy.release.measures_gpu_memory:
+        return _by_memory(jobs, LEAST_GPU_MEMORY), _by_memory(jobs, None)
+    smallest = min((size for size in memory if size > LEAST_GPU_MEMORY), default=LEAST_GPU_MEMORY)
+    return _by_memory(jobs, smallest), _by_memory(jobs, max(memory, default=None))
+
+
+def _by_memory(jobs: Jobs, size: int | None) -> list[Vector]:
+    found = jobs.task_request.copy()
+    for t, portion in enumerate(jobs.task_portion):
+        if portion is not None and portion.memory:
+            gpus = 0 if size is None else round(portion.devices * portion.memory / size * 1000)
+            found[t] = (*found[t][:GPU], gpus, *found[t][GPU + 1 :])
+    return found
+
+
 _HOLDING = (RUNNING, RELEASING, STUCK)
 
 
@@ -219,34 +253,31 @@ def _layout(state: CompiledState) -> Layout:
     usable = [v for v, node in zip(state.capacity, state.nodes, strict=True) if node.schedulable]
     return Layout(
         by_name=by_name, place=place, everywhere=frozenset(range(len(names))),
+        gpu_memory=[gpu_memory(node) for node in state.nodes],
         has_cpu=[bool(v[CPU]) for v in state.capacity], has_gpu=[bool(v[GPU]) for v in state.capacity],
         usable=(sum(v[CPU] for v in usable), sum(v[MEMORY] for v in usable), sum(v[GPU] for v in usable)),
         open=[node.schedulable and untolerated(node.taints, ()) is None for node in state.nodes], allowed={},
     )  # fmt: skip
 
 
-def is_share(request: Vector) -> bool:
-    """Whether a request is for a share of one GPU."""
-    return 0 < request[GPU] < _WHOLE
-
-
-def columns(requests: Sequence[Vector], seen: dict[Vector, tuple[tuple[int, int], ...]]) -> Iterable[
-    tuple[tuple[int, int], ...]
-]:  # fmt: skip
-    """The columns that each request takes from a node; ``seen`` keeps those worked out."""
-    for request in requests:
-        found = seen.get(request)
+def columns(
+    requests: Sequence[Vector], portions: Sequence[Portion | None],
+    seen: dict[tuple[Vector, bool], tuple[tuple[int, int], ...]],
+) -> Iterable[tuple[tuple[int, int], ...]]:  # fmt: skip
+    """The columns that each request takes from a node, shares of GPUs left out; ``seen`` keeps those worked out."""
+    for request, portion in zip(requests, portions, strict=True):
+        key = request, portion is not None
+        found = seen.get(key)
         if found is None:
-            share = is_share(request)
-            found = seen[request] = tuple(
-                (r, amount) for r, amount in enumerate(request) if amount and not (r == GPU and share)
+            found = seen[key] = tuple(
+                (r, amount) for r, amount in enumerate(request) if amount and not (r == GPU and key[1])
             )
         yield found
 
 
 def _baseline(state: CompiledState) -> Baseline:
     jobs, tree = state.jobs, state.configuration.tree
-    taken = list(columns(jobs.task_request, {}))
+    taken = list(columns(jobs.task_request, jobs.task_portion, {}))
     free = [[v[r] for v in state.capacity] for r in range(len(state.resources))]
     sums = Sums(
         free, [column.copy() for column in free], [[0, 0, 0] for _ in tree.names], [[0, 0, 0] for _ in tree.names]

@@ -19,6 +19,7 @@ from app.solver.engines.kai.state import (
     columns,
     compile_state,
     homeless,
+    layout,
     sums_over,
     upwards,
 )
@@ -32,7 +33,7 @@ _Touched = tuple[int, int, Workload | None]
 
 _BY_JOB = ("id", "uid", "queue", "priority", "created", "started", "preemptible", "min_available",
            "gang", "delay", "evicted_at", "stale_since", "grace", "ask")  # fmt: skip
-_BY_TASK = ("task_name", "task_node", "task_state", "task_request", "task_wire")
+_BY_TASK = ("task_name", "task_node", "task_state", "task_request", "task_wire", "task_portion")
 
 
 def update(loaded: CompiledState, configured: CompiledConfiguration, state: State, changes: Changes) -> CompiledState:
@@ -54,7 +55,7 @@ def followed(
     resources = ResourceIndex(loaded.resources.names)
     fresh = Jobs()
     add_workloads(fresh, now, configured.tree.index, loaded.node_index, Columns(resources),
-                  configured.policy.release)  # fmt: skip
+                  configured.policy.release, layout(loaded).gpu_memory)  # fmt: skip
     if len(resources) != width or not _readable(now):
         return None
     jobs_edits, task_edits = _edits(old, fresh, touched)
@@ -164,7 +165,7 @@ def _baseline(
     if before is None or before.homeless or homeless(fresh):
         return None
     old, tree = loaded.jobs, loaded.configuration.tree
-    taken = list(columns(fresh.task_request, {}))
+    taken = list(columns(fresh.task_request, fresh.task_portion, {}))
     sums = sums_over(tree, before.free, before.idle)
     for a, b, _, _ in jobs_edits:
         for j in range(a, b):

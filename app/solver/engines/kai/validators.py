@@ -159,7 +159,7 @@ class Fairness:
     def __call__(self, scenario: Scenario) -> Refusal | None:
         overlay = self._overlay
         leaf = overlay.jobs.queue[scenario.job]
-        want = total(overlay.request, scenario.part)
+        want = total(overlay.wants, scenario.part)
         remaining: dict[int, Share] = {}
         involved: dict[int, set[int]] = {}
         for queue, taken in self._taken(scenario):

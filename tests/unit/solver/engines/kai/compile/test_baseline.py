@@ -3,11 +3,13 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from app.solver.engines.kai.configuration import compile_configuration
-from app.solver.engines.kai.state import Baseline, CompiledState, baseline, compile_state, is_share
+from app.solver.engines.kai.jobs import Portion, portion_of
+from app.solver.engines.kai.state import Baseline, CompiledState, baseline, compile_state
 from app.solver.model.configuration import Configuration
-from app.solver.model.state import State
+from app.solver.model.state import State, Task
 
 QUEUES = [{"name": "top"}, {"name": "a", "parent": "top"}, {"name": "b", "parent": "top"}]
 NODES = [
@@ -56,8 +58,21 @@ def test_the_sums_are_worked_out_once() -> None:
     assert baseline(state) is baseline(state)
 
 
-def test_a_share_is_more_than_nothing_and_less_than_one_gpu() -> None:
-    assert [is_share((0, 0, gpu)) for gpu in (0, 1, 999, 1000, 2000)] == [False, True, True, False, False]
+@pytest.mark.parametrize(
+    ("given", "gpus", "portion"),
+    [
+        ({}, 0, None), ({}, 1000, None), ({}, 1, Portion(1, 1, 0)), ({}, 999, Portion(1, 999, 0)),
+        ({"gpu_devices": 3}, 250, Portion(3, 250, 0)), ({"gpu_memory": 500}, 0, Portion(1, 0, 500)),
+        ({"gpu_memory": 500, "gpu_devices": 2}, 0, Portion(2, 0, 500)), ({"gpu_devices": 2}, 2000, None),
+    ],
+)  # fmt: skip
+def test_shares_are_parts_or_memory_of_gpus(given: Any, gpus: int, portion: Portion | None) -> None:
+    assert portion_of(Task(name="t", **given), gpus) == portion
+
+
+def test_what_shares_count_on_a_node() -> None:
+    assert (Portion(2, 0, 15_000).memory_on(40_000), Portion(2, 0, 15_000).gpus_on(40_000)) == (15_000, 760)
+    assert (Portion(1, 290, 0).memory_on(100), Portion(1, 290, 0).gpus_on(100)) == (28, 290), "doubles are cut"
 
 
 def test_whoever_holds_a_place_that_nobody_names_is_told_by_job_and_place() -> None:

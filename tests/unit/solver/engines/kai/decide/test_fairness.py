@@ -51,7 +51,8 @@ class World:
                 queue=queue, min_available=[random.choice((0, 1, 2, 3)) for _ in range(8)], tasks=tasks,
                 preemptible=[random.random() < 0.6] * 8, gang=[None] * 8,
             ),
-            state=SimpleNamespace(configuration=SimpleNamespace(tree=TREE)), parent_queue=TREE.parent, request=request,
+            state=SimpleNamespace(configuration=SimpleNamespace(tree=TREE)), parent_queue=TREE.parent,
+            request=request, wants=request,
             status=[random.choice((RELEASING, RELEASING, PIPELINED)) for _ in range(24)],
         )  # fmt: skip
         listed = {v: tasks[v] for v in victims}

@@ -1,149 +1,157 @@
-"""Which device of a node a share of a GPU goes to, by hand. One node; amounts in thousandths of a GPU."""
+"""Which devices of a node shares of GPUs go to, by hand. One node; GPUs of 100 MiB; shares in thousandths of a GPU."""
 
 from random import Random
 
 import pytest
 
-from app.solver.engines.kai.jobs import ALLOCATED, PIPELINED, RELEASING, RUNNING
-from app.solver.engines.kai.nodes import GpuShares
+from app.solver.engines.kai.jobs import ALLOCATED, PIPELINED, RELEASING, RUNNING, Portion
+from app.solver.engines.kai.nodes import GpuNodes, GpuShares
 from app.solver.journal import Journal
+from app.solver.model.problems import InvalidInput
 from tests.unit.solver.engines.kai.case import Case, ask, node, queue, workload
 
 
 class Node:
     """A node with whole GPUs, and pods with shares."""
 
-    def __init__(self, gpus: int, *shares: int) -> None:
+    def __init__(self, gpus: int, *shares: int | Portion) -> None:
         self.free, self.idle = [gpus * 1000], [gpus * 1000]
         self.journal = Journal()
-        self.gpus = GpuShares(self.journal, list(shares), self.free, self.idle)
+        portions = [
+            share if isinstance(share, Portion) else Portion(1, share, 0) if share else None for share in shares
+        ]
+        self.gpus = GpuShares(self.journal, portions, GpuNodes([100], [gpus], [0]), self.free, self.idle)
 
     @property
     def left(self) -> tuple[int, int, int]:
-        """Whole GPUs free and idle, and what shared ones have left."""
-        return self.free[0], self.idle[0], self.gpus.unused(0)
+        """Whole GPUs free and idle, and what shared ones have left once releases are done."""
+        return self.free[0], self.idle[0], sum(self.gpus.room(0))
+
+    def seed(self, *status: int) -> None:
+        """Pods of the state, from the first on."""
+        for t, s in enumerate(status):
+            self.gpus.seed(t, 0, s, None)
+
+    def put(self, t: int, *, now: bool) -> int | None:
+        """Place a pod where it fits; its status then."""
+        chosen = self.gpus.choose(t, 0, now=now and self.gpus.fits_idle(t, 0)) if self.gpus.fits(t, 0) else None
+        if chosen is None:
+            return None
+        status = PIPELINED if chosen[1] else ALLOCATED
+        self.gpus.enter(t, 0, status, chosen[0])
+        return status
 
 
 def test_running_shares_are_packed_in_their_order() -> None:
-    of = Node(3, 600, 500, 400, 100, 0, 1000, 400)
-    for t in range(4):
-        of.gpus.seed(t, 0, RUNNING)
+    of = Node(3, 600, 500, 400, 100, 0, 400)
+    of.seed(*[RUNNING] * 4)
     assert of.left == (1000, 1000, 400), "600 + 400 on one, 500 + 100 on another"
-    assert of.gpus.fits_shared(6, 0)
-    assert of.gpus.share == [600, 500, 400, 100, 0, 0, 400], "whole ones share nothing"
+    assert of.gpus.fits_shared(5, 0)
+    assert of.gpus.share == [True] * 4 + [False, True], "whole ones share nothing"
 
 
-def test_what_is_being_released_takes_a_device_now_and_not_later() -> None:
-    of = Node(2, 600, 300)
-    of.gpus.seed(0, 0, RELEASING)
-    assert of.left == (2000, 1000, 0)
-    of.gpus.seed(1, 0, RUNNING)
-    assert of.left == (1000, 1000, 700), "both fit on one device"
-    of = Node(2, 600, 500)
-    of.gpus.seed(0, 0, RELEASING)
-    of.gpus.seed(1, 0, RUNNING)
-    assert of.left == (1000, 0, 500), "what leaves is still there: a device each"
+def test_running_shares_are_where_the_state_says() -> None:
+    of = Node(3, 300, 300, 300)
+    for t, name in enumerate(("a", "b", "a")):
+        of.gpus.seed(t, 0, RUNNING, name)
+    assert of.gpus.on(0) == of.gpus.on(2) != of.gpus.on(1)
 
 
-def test_a_pod_that_waits_takes_an_idle_gpu_before_the_place_of_one_that_leaves() -> None:
-    """On the first device 400 run and 400 leave: 500 fit there later, not now. The second is idle."""
-    of = Node(2, 400, 400, 500)
-    of.gpus.seed(0, 0, RUNNING)
-    of.gpus.seed(1, 0, RELEASING)
-    of.gpus.enter(2, 0, PIPELINED)
-    assert of.left == (0, 1000, 1100), "a device of its own, promised"
-    taken = Node(1, 400, 400, 500)
-    taken.gpus.seed(0, 0, RUNNING)
-    taken.gpus.seed(1, 0, RELEASING)
-    assert taken.gpus.fits(2, 0)
-    assert not taken.gpus.fits_idle(2, 0)
-    taken.gpus.enter(2, 0, PIPELINED)
-    assert taken.left == (0, 0, 100), "without one, where it fits later"
+def test_a_device_that_everybody_leaves_is_a_whole_one_for_who_comes() -> None:
+    of = Node(1, 600, 600)
+    of.seed(RELEASING)
+    assert of.left[:2] == (1000, 0)
+    assert not of.gpus.fits_shared(1, 0)
+    assert of.put(1, now=True) == PIPELINED
+    assert of.left[:2] == (0, 0)
+    assert set(of.gpus.on(0)).isdisjoint(of.gpus.on(1))
 
 
-def test_a_pod_that_waits_goes_where_it_fits_once_what_leaves_is_gone_however_full_others_are() -> None:
-    """On the first device 800 run; on the second 500 leave and 300 are promised, so that 400 fit there later."""
-    of = Node(2, 800, 500, 300, 400)
-    of.gpus.seed(0, 0, RUNNING)
-    of.gpus.seed(1, 0, RELEASING)
-    of.gpus.enter(2, 0, PIPELINED)
-    assert of.left == (0, 0, 900)
-    assert not of.gpus.fits_idle(3, 0)
-    assert of.gpus.fits(3, 0)
-    of.gpus.enter(3, 0, PIPELINED)
-    assert (of.left, of.gpus.overfilled()) == ((0, 0, 500), False)
+def test_of_shared_devices_the_fullest_with_room_is_taken() -> None:
+    of = Node(3, 300, 800, 200, 100)
+    of.seed(RUNNING, RUNNING)
+    assert of.put(2, now=True) == ALLOCATED
+    assert of.gpus.on(2) == of.gpus.on(1)
+    assert of.put(3, now=True) == ALLOCATED
+    assert of.gpus.on(3) == of.gpus.on(0)
+
+
+def test_a_pod_waits_for_a_share_that_is_being_released() -> None:
+    of = Node(1, 400, 400, 500)
+    of.seed(RUNNING, RELEASING)
+    assert of.put(2, now=True) == PIPELINED
+    assert of.gpus.on(2) == of.gpus.on(0)
+    assert not of.gpus.overfilled()
+
+
+def test_a_pod_with_several_shares_takes_as_many_devices() -> None:
+    of = Node(3, 500, Portion(2, 0, 50), Portion(2, 0, 60), Portion(2, 0, 101))
+    of.seed(RUNNING)
+    assert of.put(1, now=True) == ALLOCATED
+    assert len(set(of.gpus.on(1))) == 2
+    assert of.gpus.on(1)[0] == of.gpus.on(0)[0]
+    assert not of.gpus.fits(2, 0), "one GPU is left for two shares"
+    assert not of.gpus.fits(3, 0), "no GPU has so much memory"
+
+
+@pytest.mark.parametrize(("share", "fits"), [(400, True), (410, False)])
+def test_a_device_is_full_at_one_gpu(share: int, fits: bool) -> None:
+    of = Node(1, 600, share)
+    of.seed(RUNNING)
+    assert (of.gpus.fits(1, 0), of.gpus.fits_idle(1, 0), of.gpus.fits_shared(1, 0)) == (fits, fits, fits)
+    assert of.gpus.room(0) == (400, 0)
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_devices_hold_and_promise_no_more_than_a_gpu(seed: int) -> None:
-    """Whatever comes where it fits, leaves, and comes back where it may."""
+    """Whatever comes where it fits, leaves, and comes back where it may; undone, all is as it was."""
     random = Random(seed)
     shares = [random.choice((100, 200, 300, 400, 500, 600, 800, 900)) for _ in range(12)]
     of, status, seen = Node(3, *shares), dict[int, int](), set[int]()
     for _ in range(120):
         t = random.randrange(12)
-        if t not in status and of.gpus.fits_idle(t, 0):
-            of.gpus.enter(t, 0, ALLOCATED)
-            status[t] = ALLOCATED
-        elif t not in status and of.gpus.fits(t, 0):
-            of.gpus.enter(t, 0, PIPELINED)
-            status[t] = PIPELINED
-        elif status.get(t) == ALLOCATED:
+        if t not in status:
+            before = of.left
+            mark = of.journal.checkpoint()
+            if (put := of.put(t, now=len(status) < 6 or random.random() < 0.7)) is None:
+                continue
+            if random.random() < 0.2:
+                of.journal.rollback(mark)
+                assert of.left == before
+            else:
+                status[t] = put
+        elif status[t] == ALLOCATED:
             of.gpus.change(t, 0, ALLOCATED, RELEASING)
             status[t] = RELEASING
-        elif status.get(t) == RELEASING and of.gpus.may_return(t, 0):
+        elif status[t] == RELEASING and of.gpus.may_return(t, 0):
             of.gpus.change(t, 0, RELEASING, ALLOCATED)
             status[t] = ALLOCATED
         assert not of.gpus.overfilled()
-        assert min(of.left) >= 0
-        later = sum(shares[t] for t, s in status.items() if s != RELEASING)
-        assert of.left[2] == 3000 - of.free[0] - later
+        assert of.free[0] >= 0
         seen.update(status.values())
     assert seen == {ALLOCATED, PIPELINED, RELEASING}
 
 
-def test_of_shared_devices_the_fullest_with_room_is_taken() -> None:
-    of = Node(3, 600, 300, 300, 400)
-    for t, status in ((0, RUNNING), (2, RUNNING)):
-        of.gpus.enter(t, 0, status)
-    assert of.left == (2000, 2000, 100), "300 join the 600"
-    of = Node(3, 300, 800, 200, 100)
-    for t in range(3):
-        of.gpus.enter(t, 0, RUNNING)
-    assert of.left == (1000, 1000, 700), "200 join the 800, not the 300"
-    of.gpus.enter(3, 0, ALLOCATED)
-    assert of.left == (1000, 1000, 600)
-
-
-@pytest.mark.parametrize(("share", "fits"), [(400, True), (401, False)])
-def test_a_device_is_full_at_one_gpu(share: int, fits: bool) -> None:
-    of = Node(1, 600, share)
-    of.gpus.seed(0, 0, RUNNING)
-    assert (of.gpus.fits(1, 0), of.gpus.fits_idle(1, 0), of.gpus.fits_shared(1, 0)) == (fits, fits, fits)
-    assert of.gpus.has_room(0)
-
-
 def test_a_pod_may_come_back_while_its_device_has_room_and_is_a_device_to_be_had() -> None:
-    of = Node(1, 600, 600, 400)
-    of.gpus.seed(0, 0, RUNNING)
+    of = Node(1, 600, 600)
+    of.seed(RUNNING)
     of.gpus.change(0, 0, RUNNING, RELEASING)
-    assert of.left == (1000, 0, 0)
     assert of.gpus.may_return(0, 0)
     of.free[0] = 999
     assert not of.gpus.may_return(0, 0), "somebody else was promised the whole GPU"
     of.free[0] = 1000
-    mark = of.journal.checkpoint()
-    of.gpus.enter(1, 0, PIPELINED)
-    assert of.left == (0, 0, 400)
-    assert not of.gpus.may_return(0, 0), "600 are promised"
-    of.journal.rollback(mark)
-    of.gpus.enter(2, 0, PIPELINED)
-    assert of.gpus.may_return(0, 0), "400 are promised, and 600 are left"
-    assert not of.gpus.overfilled()
     of.gpus.change(0, 0, RELEASING, RUNNING)
-    assert of.left == (0, 0, 0)
-    assert not of.gpus.overfilled()
-    assert not of.gpus.has_room(0) or of.gpus.unused(0) == 0
+    assert of.left == (0, 0, 400)
+
+
+def test_memory_of_gpus_is_asked_for_and_refused_beside_gpus() -> None:
+    pending = ask("p", "a", gpu=0, task={"gpu_memory": 30_000})
+    where = [node("n", gpu=1, gpu_memory=20_000), node("m", gpu=1, gpu_memory=40_000)]
+    for release in ("0.13", "0.17"):
+        assert Case([queue("a", gpu=4)], where, [], pending, release=release).placed == {"p-0": "m"}
+    with pytest.raises(InvalidInput) as refused:
+        Case([queue("a", gpu=4)], where, [], ask("p", "a", gpu=1, task={"gpu_memory": 1}))
+    assert [problem.pointer for problem in refused.value.problems] == ["/asks/0/tasks/0/gpu_memory"]
 
 
 def test_pods_of_an_evicted_workload_are_being_released() -> None:
