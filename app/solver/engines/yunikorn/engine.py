@@ -22,14 +22,8 @@ from app.solver.question import Question
 from app.solver.stopping import safe_point
 
 
-def in_turn(state: CompiledState, asks: list[Ask]) -> list[Ask]:
-    """The asks as a cycle takes them. Raises QuantityError."""
-    return sorted(asks, key=lambda ask: _turn(state, ask))
-
-
-def _turn(state: CompiledState, ask: Ask) -> tuple[int, int, str]:
+def _turn(state: CompiledState, ask: Ask, request: Request) -> tuple[int, int, str]:
     """The order of a cycle: priority as the root sees it, then age, then id."""
-    request = requests_of(state, ask)[0]
     priority = request.priority
     for q in state.configuration.paths[request.queue]:
         settings = state.configuration.settings[q]
@@ -46,7 +40,8 @@ def plan(state: CompiledState, question: Question) -> Result:
     context = Context(question.now, options is None or options.node_choice == "scored")
     cycle = question.mode == "cycle"
     overlay = Overlay(state)
-    asks = in_turn(state, question.asks) if cycle else question.asks
+    requests = {ask.id: requests_of(state, ask) for ask in question.asks}
+    asks = sorted(question.asks, key=lambda ask: _turn(state, ask, requests[ask.id][0])) if cycle else question.asks
     decisions: dict[str, Decision] = {}
     placements: dict[str, list[Placement]] = {}
     notes: dict[str, Any] = {}
@@ -56,7 +51,7 @@ def plan(state: CompiledState, question: Question) -> Result:
         if turn and not cycle:
             overlay = Overlay(state)
         record = recorder(question.why())
-        overlay, outcomes = _units(overlay, requests_of(state, ask), context, record, comparisons)
+        overlay, outcomes = _units(overlay, requests[ask.id], context, record, comparisons)
         decisions[ask.id] = report.answer(overlay, ask, outcomes, question.now, record)
         waits = decisions[ask.id].outcome == "wait"
         placements[ask.id] = [] if waits else report.placements(overlay, ask, outcomes)

@@ -16,7 +16,7 @@ from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask, Task
 
 _DEMANDS = 256
-"""Pods ask so many different things of nodes, and those are kept; one more begins anew."""
+"""Pods ask so many different things, and those are kept; one more begins anew."""
 MOST_UNITS = 256
 """Allocation asks that one ask of the wire may stand for (tasks times count)."""
 
@@ -106,8 +106,19 @@ def _feasible(state: CompiledState, ask: Ask, task: Task) -> frozenset[int] | No
     return passing if named is None else passing & named
 
 
+def _amounts(state: CompiledState, task: Task) -> tuple[ResourceIndex, Amounts]:
+    """What the task requests, and the resources that it may name beyond the cluster's. Raises QuantityError."""
+    known, key = state.lazy.wanted, tuple(task.requests.items())
+    if (found := known.get(key)) is None:
+        if len(known) >= _DEMANDS:
+            known.clear()
+        resources = ResourceIndex(state.resources.names)
+        found = known[key] = resources, resources.steps(task.requests)
+    return found
+
+
 def _request(state: CompiledState, ask: Ask, task: Task) -> Request:
-    resources = ResourceIndex(state.resources.names)
+    resources, amounts = _amounts(state, task)
     workload = state.application(ask.workload or ask.id)
     priority = task.priority if task.priority is not None else ask.priority
     if priority is None:
@@ -118,7 +129,7 @@ def _request(state: CompiledState, ask: Ask, task: Task) -> Request:
     required = task.required_node or ask.required_node
     return Request(
         ask=ask, task=task, queue=state.configuration.tree.index[ask.queue],
-        amounts=resources.steps(task.requests), resources=resources, priority=priority,
+        amounts=amounts, resources=resources, priority=priority,
         created=OLDEST if at is None else micros(at), checked=None if checked is None else micros(checked),
         triggered=carried is not None and carried.triggered_preemption,
         required=None if required is None else state.node_index[required],

@@ -130,12 +130,11 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     def _carry(self, name: str, block: dict[str, Any]) -> None:
         """What this cycle did for an ask that goes on waiting, for it and for a reservation of its own."""
         asks = self._asks[self._of[name]]
-        told = replace(
-            asks[name].yunikorn or wire.Ask(),
-            last_preemption_check_at=block.get("last_preemption_check_at"),
-            triggered_preemption=block.get("triggered_preemption", False),
-        )
-        asks[name] = replace(asks[name], yunikorn=told)
+        checked, triggered = block.get("last_preemption_check_at"), block.get("triggered_preemption", False)
+        before = asks[name].yunikorn
+        if before is None or (before.last_preemption_check_at, before.triggered_preemption) != (checked, triggered):
+            told = replace(before or wire.Ask(), last_preemption_check_at=checked, triggered_preemption=triggered)
+            asks[name] = replace(asks[name], yunikorn=told)
 
     def _hold(self, node: str, name: str) -> None:
         """The ask has triggered preemption, and never does so again: it holds one node at most."""

@@ -51,6 +51,9 @@ class Lazy:
     created: Ints | None = None
     by_node: tuple[Ints, Ints] | None = None
     passing: dict[object, frozenset[int]] = field(default_factory=dict[object, frozenset[int]])
+    wanted: dict[object, tuple[ResourceIndex, Amounts]] = field(
+        default_factory=dict[object, tuple[ResourceIndex, Amounts]]
+    )
     tracked: Tracked | None = None
 
 
