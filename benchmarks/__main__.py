@@ -5,7 +5,7 @@ import datetime
 import os
 from pathlib import Path
 
-from benchmarks import chart, crowd, inputs, kueue_racks, measure, simulations, ytsaurus_tree
+from benchmarks import chart, crowd, inputs, kueue_racks, measure, simulations, sweeps, ytsaurus_tree
 from benchmarks.budgets import BUDGETS, BUSY_CROWD_SECONDS, CROWD_SECONDS, MEMORY_MB, SMALL_MEDIAN, SMALL_TAIL, Budget
 from benchmarks.inputs import Input
 from benchmarks.measure import Figure
@@ -18,7 +18,10 @@ def main() -> None:
     """Run what was asked for and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--only", nargs="*", default=[], help="inputs whose name contains one of these, or `simulations`, `small`"
+        "--only",
+        nargs="*",
+        default=[],
+        help="inputs whose name contains one of these, or `simulations`, `sweep`, `small`",
     )
     parser.add_argument("--quick", action="store_true", help="cold figures only")
     parser.add_argument("--chart", type=Path, help="write the chart here")
@@ -27,10 +30,13 @@ def main() -> None:
     rows = [row for name in names if (row := _one(name, quick=options.quick)) is not None]
     if "simulations" in options.only:
         simulations.print_all()
+    if "sweep" in options.only:
+        sweeps.print_all()
     if "small" in options.only:
         _small()
     if not options.quick and not options.only:
         simulations.print_all()
+        sweeps.print_all()
         _small()
         _crowd()
         _growth()
