@@ -83,6 +83,14 @@ class Facts:
         return self.name.replace("-", "_")
 
 
+def _nothing_set(_: object, __: State | None) -> dict[str, Any]:
+    return {}
+
+
+def _nothing_found(_: Configuration) -> list[Finding]:
+    return []
+
+
 C = TypeVar("C")
 S = TypeVar("S")
 
@@ -106,27 +114,29 @@ class Engine(Generic[C, S]):
     """Compile a configuration alone. Raises InvalidInput with every problem."""
     load: Callable[[C, State], S]
     """Compile a state against it. Raises InvalidInput, QuantityError or KeyError; the caller diagnoses."""
-    update: Callable[[S, C, State, Changes], S]
-    """The state compiled, given what a delta changed since the first argument, which must not change: equal to
-    ``load``, and compiled anew where following costs more."""
     plan: Callable[[S, Question], Result]
     """Decide. Pure: the same arguments give the same result."""
-    rounds: Callable[[C, Configuration, RunOptions], Rounds[C, S]]
-    """The keeper of what waits in one simulation, by the configuration compiled and as written."""
-    shares: Callable[[S, list[Ask], int, Options], dict[str, Any]]
-    """The body of ``POST /v1/shares`` at an instant in microseconds: ``{queues: {...}, workloads?: {...}}``."""
+    update: Callable[[S, C, State, Changes], S] | None = None
+    """The state compiled, given what a delta changed since the first argument, which must not change: equal to
+    ``load``, and compiled anew where following costs more. None: it is always compiled anew."""
+    rounds: Callable[[C, Configuration, RunOptions], Rounds[C, S]] | None = None
+    """The keeper of what waits in one simulation, by the configuration compiled and as written. None: it is not
+    simulated."""
+    shares: Callable[[S, list[Ask], int, Options], dict[str, Any]] | None = None
+    """The body of ``POST /v1/shares`` at an instant in microseconds: ``{queues: {...}, workloads?: {...}}``. None:
+    queues have no shares."""
     after_shares: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]] | None = None
     """A state as JSON with what that answer's fair shares carry over to the next update, at
     ``options.<block>.last_update_at``. None: nothing is carried over."""
-    preemptibility: Callable[[S, ProtectionQuestion], dict[str, Any]]
-    """The body of ``POST /v1/preemptibility``."""
+    preemptibility: Callable[[S, ProtectionQuestion], dict[str, Any]] | None = None
+    """The body of ``POST /v1/preemptibility``. None: it can't be told of work by itself."""
     judge: Callable[[S, int, Ask, list[list[Eviction]]], list[list[Refusal]]] | None = None
     """Who of each proposal may not be evicted for the ask at an instant in microseconds, given that all of it would be:
     by the rules that a decision finds victims by. Every eviction is of something in the state; a refusal without a
     detail says what its rule says. None: the engine has no say in who else is evicted."""
-    effective_settings: Callable[[C, State | None], dict[str, Any]]
+    effective_settings: Callable[[C, State | None], dict[str, Any]] = _nothing_set
     """The body of ``POST /v1/effective-settings``; durations in seconds."""
-    findings: Callable[[Configuration], list[Finding]]
+    findings: Callable[[Configuration], list[Finding]] = _nothing_found
     """What an administrator should know: pointers are relative to the configuration document."""
 
     @property

@@ -18,13 +18,14 @@ from app.solver.engine import Engine
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Answer, ConfigurationUsed, Decision, Plan, Result, StateUsed
-from app.solver.model.problems import Finding, InvalidInput, Problem
-from app.solver.model.request import Options
+from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupported
+from app.solver.model.request import Options, RunOptions
 from app.solver.model.state import Ask, State
 from app.solver.proposals import judged
 from app.solver.question import ProtectionQuestion, Question
 from app.solver.quotas import oversubscribed
 from app.solver.registry import ENGINES, engine_of
+from app.solver.rounds import Rounds
 from app.solver.stopping import safe_point
 
 
@@ -108,6 +109,7 @@ def _runs(workload: str, task: str | None, tasks: dict[str, set[str]]) -> None:
 
 T = TypeVar("T")
 NO_OPTIONS = Options()
+NO_RUN_OPTIONS = RunOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,13 +227,18 @@ def update(loaded: Loaded, state: State, index: Index, changes: Changes, *, gene
         state=state,
         index=index,
         digest=loaded.digest.after(state, changes),
-        compiled=_diagnosed(
-            lambda: configured.engine.update(loaded.compiled, configured.compiled, state, changes), problems
-        ),
+        compiled=_diagnosed(lambda: _updated(loaded, state, changes), problems),
         snapshot=loaded.snapshot,
         generation=generation,
         beside=loaded.beside,
     )
+
+
+def _updated(loaded: Loaded, state: State, changes: Changes) -> Any:
+    engine, compiled = loaded.configured.engine, loaded.configured.compiled
+    if engine.update is None:
+        return engine.load(compiled, state)
+    return engine.update(loaded.compiled, compiled, state, changes)
 
 
 def with_beside(loaded: Loaded, beside: Beside) -> Loaded:
@@ -270,16 +277,30 @@ def planned(loaded: Loaded, question: Question) -> Result:
 
 def shares(loaded: Loaded, asks: list[Ask], now: int, options: Options = NO_OPTIONS) -> dict[str, Any]:
     """The body of ``POST /v1/shares``."""
+    engine = loaded.configured.engine
+    if engine.shares is None:
+        raise _unsupported(engine, "queues have no shares")
     _check_asks(loaded, asks)
-    return loaded.configured.engine.shares(loaded.compiled, asks, now, options)
+    return engine.shares(loaded.compiled, asks, now, options)
 
 
 def preemptibility(loaded: Loaded, question: ProtectionQuestion) -> dict[str, Any]:
     """The body of ``POST /v1/preemptibility``."""
+    engine = loaded.configured.engine
+    if engine.preemptibility is None:
+        raise _unsupported(engine, "nothing can be told of work by itself")
     _check_asks(loaded, question.asks)
     if question.ask is not None:
         _refuse(check.one_ask_problems(loaded.configured.names, loaded.index, question.ask))
-    return loaded.configured.engine.preemptibility(loaded.compiled, question)
+    return engine.preemptibility(loaded.compiled, question)
+
+
+def rounds(configured: Configured, options: RunOptions = NO_RUN_OPTIONS) -> Rounds[Any, Any]:
+    """The keeper of what waits in one simulation. Raises Unsupported."""
+    engine = configured.engine
+    if engine.rounds is None:
+        raise _unsupported(engine, "it is not simulated")
+    return engine.rounds(configured.compiled, configured.configuration, options)
 
 
 def effective_settings(configured: Configured, state: State | None) -> dict[str, Any]:
@@ -310,6 +331,10 @@ def as_finding(problem: Problem) -> Finding:
         rule="invalid-document", severity="error",
         pointer=problem.pointer.removeprefix("/configuration"), detail=problem.detail,
     )  # fmt: skip
+
+
+def _unsupported(engine: Engine[Any, Any], why: str) -> Unsupported:
+    return Unsupported([Problem(pointer="/engine", detail=f"{engine.name}: {why}")])
 
 
 def _check_asks(loaded: Loaded, asks: list[Ask]) -> None:

@@ -153,8 +153,7 @@ def _waited(request: ExposureRequest) -> int:
 
 def _unit(scenario: Scenario) -> Unit:
     """What runs and is stopped as one: a whole ask, or each of its tasks."""
-    configured = scenario.configured
-    return configured.engine.rounds(configured.compiled, configured.configuration, scenario.request.options).unit
+    return solve.rounds(scenario.configured, scenario.request.options).unit
 
 
 def _wanted(request: ExposureRequest, loaded: solve.Loaded) -> set[str]:

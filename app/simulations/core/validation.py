@@ -15,7 +15,6 @@ from app.solver.index import Index
 from app.solver.model.base import Duration
 from app.solver.model.duration import DurationError
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.request import RunOptions
 from app.solver.model.state import Ask, Node, State
 from app.solver.question import Question
 from app.solver.solve import Configured, Loaded
@@ -47,8 +46,7 @@ class Setting:
 
     def __post_init__(self) -> None:
         self.index = Index(State(nodes=self.nodes))
-        first = self.configured[0]
-        rounds = first.engine.rounds(first.compiled, first.configuration, RunOptions())
+        rounds = solve.rounds(self.configured[0])
         self._whole, self._told = rounds.unit == "job", rounds.infeasible
 
     def never(self, ask: Ask) -> str | None:

@@ -57,10 +57,7 @@ class World:
         self._watch = watch
         self._recorder = Recorder() if sink.recorded else None
         self._kept = Kept(scenario.configured, scenario.request.state, self._recorder)
-        configured = scenario.configured
-        self._rounds: Rounds[Any, Any] = configured.engine.rounds(
-            configured.compiled, configured.configuration, scenario.request.options
-        )
+        self._rounds: Rounds[Any, Any] = solve.rounds(scenario.configured, scenario.request.options)
         capacity = self._rounds.capacity(self._kept.nodes)
         level = sink.level if sink.leveled else None
         guarantees = self._rounds.guarantees()

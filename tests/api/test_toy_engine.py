@@ -1,0 +1,73 @@
+"""An engine is added by a file and a line: everything else learns of it from its record."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+ADDED = "from app.solver.engines import ENGINES; ENGINES['toy'] = 'tests.support.toy'\n"
+"""The line of ``app/solver/engines/__init__.py``, before anything else of Arbiter is imported."""
+REQUEST: dict[str, Any] = {
+    "now": "2026-01-01T00:00:00Z", "configuration": {"engine": "toy", "queues": [{"name": "q"}]},
+    "state": {"workloads": [{"id": "old", "queue": "q", "priority": 1}, {"id": "new", "queue": "q", "priority": 1}]},
+    "asks": [{"id": "ask", "queue": "q", "priority": 2, "tasks": [{"name": "t"}]}],
+}  # fmt: skip
+SERVICE = """
+import json, sys
+from starlette.testclient import TestClient
+from app.base import logs
+from app.base.settings import Settings
+from app.service.main import create_app
+
+request = json.loads(sys.argv[2])
+settings = Settings(database_url=sys.argv[1], allowed_hosts="testserver", log_level="error", decision_log="sync")
+logs.configure(settings)
+with TestClient(create_app(settings)) as client:
+    told = {}
+    for name in ("decisions", "effective-settings", "shares", "preemptibility"):
+        body = request if name == "decisions" else {k: request[k] for k in ("configuration", "state")}
+        reply = client.post(f"/v1/{name}", json=body)
+        told[name] = (reply.status_code, reply.json())
+    compared = {**request, "variants": [{"name": "kueue", "engine": "kueue"}]}
+    told["comparisons"] = (client.post("/v1/comparisons", json=compared).status_code, None)
+    told["rules"] = client.get("/v1/rules", params={"engine": "toy"}).json()
+    told["log"] = client.get("/v1/decisions", params={"engine": "toy"}).json()
+    told["metrics"] = client.get("/metrics").text
+    told["page"] = client.get("/ask").text
+    told["enum"] = client.get("/openapi.json").json()["components"]["schemas"]["EngineName"]["enum"]
+print(json.dumps(told))
+"""
+
+
+def run(code: str, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", ADDED + code, *arguments]
+    return subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True, check=False)
+
+
+def test_a_service_decides_by_it_logs_it_counts_it_shows_it_and_documents_it(database_url: str) -> None:
+    """And says what it can't do."""
+    done = run(SERVICE, database_url, json.dumps(REQUEST))
+    assert done.returncode == 0, done.stderr
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    status, answer = told["decisions"]
+    assert (status, answer["engine"]) == (200, "toy")
+    assert [(one["outcome"], one["victims"][0]["workload"]) for one in answer["decisions"]] == [("preempt", "new")]
+    assert told["comparisons"][0] == 200, "a situation of it is told in the words of others"
+    assert [one["rule"] for one in told["rules"]["rules"]] == ["weaker"]
+    assert [one["engine"] for one in told["log"]["items"]] == ["toy"]
+    assert 'engine="toy"' in told["metrics"]
+    assert "<option>toy</option>" in told["page"]
+    assert "toy" in told["enum"]
+    for question in ("shares", "preemptibility"):
+        status, problem = told[question]
+        assert (status, problem["errors"][0]["pointer"]) == (422, "/engine")
+    assert told["effective-settings"][0] == 200
+
+
+def test_the_command_line_decides_by_it() -> None:
+    code = "import sys; from app.cli import run; sys.exit(run(sys.argv[1:]))"
+    done = run(code, "decide", "-", "--json", text=json.dumps(REQUEST))
+    assert not done.stderr
+    assert json.loads(done.stdout)["decisions"][0]["victims"][0]["workload"] == "new"
