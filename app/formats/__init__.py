@@ -12,6 +12,7 @@ from app.base.documents import Path, Unreadable, read
 from app.formats import manifests
 from app.formats.exported import EXPORTS, FORMATS, Exported, ExportFormat, Format
 from app.formats.kai import exporting as kai_export
+from app.formats.kai import snapshot
 from app.formats.kueue import exporting as kueue_export
 from app.formats.reader import Findings, Imported
 from app.formats.yson import is_yson, read_yson
@@ -60,8 +61,11 @@ def _read(text: bytes, format: str, known: Configuration | None) -> Imported:  #
     findings = Findings()
     if _PAGE.match(text[:2048]):
         raise Unreadable("this is a page for a browser (HTML or XML), no document of any system: was there a login?")
+    text = snapshot.unpacked(text)
     yson = format in ("ytsaurus", "kubernetes") and is_yson(text)
     documents = read_yson(text) if yson else read(text)
+    if format in ("kai", "kubernetes"):
+        documents = snapshot.objects_of(documents)
     _refuse_no_document(documents, format)
     if all(document == [] for _, document in documents):
         findings.add("empty", "warning", (), "there is no object in it")

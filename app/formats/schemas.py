@@ -20,7 +20,7 @@ T = TypeVar("T")
 _NATIVE = (
     "apiVersion", "kind", "partitions", "tiers", "actions", "pools", "config", "nodes_filter", "$attributes", "$value",
     "queuename", "applications", "applicationID", "nodeID", "clusterInfo", "operations", "pool_trees",
-    "scheduling_info_per_pool_tree",
+    "scheduling_info_per_pool_tree", "rawObjects",
 )  # fmt: skip
 _OURS = ("configuration", "state", "asks")
 _YAML = re.compile(rb"^(?:-\s+)?[\"']?(?:%s)[\"']?\s*:" % "|".join(map(re.escape, _NATIVE)).encode(), re.MULTILINE)
@@ -30,7 +30,7 @@ _YAML_OF_OURS = re.compile(rb"^[\"']?(?:%s)[\"']?\s*:" % "|".join(_OURS).encode(
 def is_native(body: bytes) -> bool:
     """Whether ``body`` is a manifest, an answer of YuniKorn's REST interface, a pool tree or an orchid, and no
     configuration or request of Arbiter. What is no document at all is none."""
-    if is_yson(body):
+    if is_yson(body) or body.startswith(b"PK"):
         return True
     if body.lstrip()[:1] not in (b"{", b"["):
         return _YAML.search(body) is not None and _YAML_OF_OURS.search(body) is None

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from app.formats.exported import unkeepable
+from app.formats.kai.snapshot import PARAMETERS, flags_of
 from app.formats.objects import KAI_SCHEDULER, Object, instead, kept, named, whole
 from app.formats.pods import quantity
 from app.formats.reader import Findings, Reader
@@ -160,9 +161,12 @@ def _scheduler_file(root: Reader) -> kai.Settings:
     root.not_carried("queueDepthPerAction", "Arbiter tries every job of a queue")
     root.not_carried("usageDBConfig", "historical usage does not weigh in")
     root.ignore("kind", "apiVersion", "metadata")
+    parameters = root.take(PARAMETERS)
     root.close()
     words = [] if actions is None else [word.strip() for word in actions.split(",") if word.strip()]
-    return _settings(arguments.get("minruntime", {}), None if actions is None else _actions(words, root), {}, root)
+    flags = flags_of(parameters) if isinstance(parameters, dict) else {}
+    chosen = None if not words else _actions(words, root)
+    return _settings(arguments.get("minruntime", {}), chosen, flags, root)
 
 
 def _plugin(plugin: Reader, name: str) -> Mapping[str, Any]:

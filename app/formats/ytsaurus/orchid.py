@@ -7,7 +7,7 @@ its jobs. Of the settings it tells those of the tree, not those of each pool: th
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -24,6 +24,10 @@ _ROOT = "<Root>"
 _RESOURCES = ("user_slots", "cpu", "gpu", "memory", "network")
 _RUNNING = ("running_jobs", "running_allocations")
 _STATES = {"non_starving": "non_starving", "starving": "starving", "aggressively_starving": "aggressively_starving"}
+_NAMED = (*_TREES, "nodes", "operations", "pools", *_RUNNING)
+_PARTS = (*_NAMED, "fair_share_info")
+"""Mappings that are read, and those whose keys are names."""
+_ORCHID = "//sys/scheduler/orchid/scheduler"
 _MOST_JOBS = 100_000
 
 
@@ -41,7 +45,10 @@ class _Shares:
 def is_orchid(document: Any) -> bool:
     """Whether this is a scheduler's orchid, not a pool tree."""
     return (
-        isinstance(document, dict) and "operations" in document and any(key in document for key in (*_TREES, "nodes"))
+        isinstance(document, dict)
+        and ("operations" in document or "nodes" in document)
+        and any(key in document for key in (*_TREES, "nodes", "operations"))
+        and sum(key in document for key in (*_TREES, "nodes", "operations")) > 1
     )
 
 
@@ -64,6 +71,7 @@ def read_trees(documents: list[tuple[Path, Any]], findings: Findings, known: Con
 def _read_orchid(at: Path, document: Any, findings: Findings, known: Configuration | None) -> Imported:
     """Configuration, state and asks of one pool tree: the default one, else that with the most operations."""
     root = Reader(document, at, findings)
+    _report_opaque(document, at, findings)
     trees = next((root.child(key) for key in _TREES if key in root), Reader(None, at, findings))
     chosen = _tree_of(root, trees)
     for name in trees.value:
@@ -83,6 +91,22 @@ def _read_orchid(at: Path, document: Any, findings: Findings, known: Configurati
         )
     state = State(nodes=nodes, workloads=running, queues=_starving(pools))
     return Imported(_configuration(pools, tree, known), state, asks, findings.all())
+
+
+def _report_opaque(document: Any, at: Path, findings: Findings) -> None:
+    """``yt get`` prints ``#`` for a part that it does not descend into: that is not nothing. Every such part that would
+    be read is an error with the command that shows it."""
+    pending: list[tuple[Any, Path, bool]] = [(document, (), False)]
+    while pending:
+        value, path, named = pending.pop()
+        if value is None and path:
+            detail = f"opaque (#): `yt get {_ORCHID}/{'/'.join(map(str, path))}` shows it"
+            findings.add("opaque", "error", (*at, *path), detail)
+        if not isinstance(value, dict):
+            continue
+        for key, inner in cast(dict[str, Any], value).items():
+            if named or key in _PARTS:
+                pending.append((inner, (*path, key), key in _NAMED and not named))
 
 
 def _configuration(pools: Reader, tree: Reader, known: Configuration | None) -> Configuration:

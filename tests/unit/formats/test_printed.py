@@ -138,3 +138,21 @@ def test_workloads_of_kueue_that_are_done_or_in_no_queue() -> None:
         ("error", "no-queue", "/3/spec", "no ClusterQueue 'gone' in the source: workload 'ns/b' is left out"),
         ("error", "no-queue", "/4/spec", "no LocalQueue 'ns/none' in the source: workload 'ns/c' is left out"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ('{"nodes"=#;"operations"={};"pool_trees"={}}', "nodes"),
+        ('{"nodes"={"n"=#};"operations"={};"pool_trees"={}}', "nodes/n"),
+        ('{"nodes"={};"operations"=#;"pool_trees"={}}', "operations"),
+        ('{"nodes"={};"operations"={"a"={"running_jobs"=#}};"pool_trees"={}}', "operations/a/running_jobs"),
+        ('{"nodes"={};"pool_trees"={"t"={"pools"=#}}}', "pool_trees/t/pools"),
+        ('{"nodes"={};"scheduling_info_per_pool_tree"={"t"={"fair_share_info"=#}}}',
+         "scheduling_info_per_pool_tree/t/fair_share_info"),
+    ],
+)  # fmt: skip
+def test_a_part_that_was_not_printed_is_an_error_with_the_command_that_prints_it(text: str, where: str) -> None:
+    found = [one for one in import_configuration(text.encode(), "kubernetes").findings if one.severity == "error"]
+    assert [(one.rule, one.pointer) for one in found] == [("opaque", f"/{where}")]
+    assert f"`yt get //sys/scheduler/orchid/scheduler/{where}` shows it" in found[0].detail

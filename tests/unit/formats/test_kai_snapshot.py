@@ -1,0 +1,104 @@
+"""Snapshots of KAI Scheduler's own plugin, as a zip and as the file in it."""
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.base.documents import MAX_BYTES, Unreadable
+from app.cli import run
+from app.formats import import_configuration
+
+Json = dict[str, Any]
+PARAMETERS = {
+    "maxNumberConsolidationPreemptees": 7,
+    "allowConsolidatingReclaim": True,
+    "schedulerName": "kai-scheduler",
+}
+
+
+def pod(name: str, group: str, node: str | None = None) -> Json:
+    container = {"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    spec = {"schedulerName": "kai-scheduler", "containers": [container]} | ({"nodeName": node} if node else {})
+    metadata = {"name": name, "namespace": "ns", "annotations": {"pod-group-name": group}}
+    return {"metadata": metadata, "spec": spec, "status": {"phase": "Running" if node else "Pending"}}
+
+
+def snapshot(**more: Any) -> Json:
+    """Objects without their kinds, as the scheduler's listers have them."""
+    groups = [
+        {"metadata": {"name": name, "namespace": "ns"}, "spec": {"queue": "lab", "minMember": 1}} for name in ("a", "b")
+    ]
+    resources = {
+        "gpu": {"quota": 2, "limit": -1},
+        "cpu": {"quota": -1, "limit": -1},
+        "memory": {"quota": -1, "limit": -1},
+    }
+    raw = {
+        "queues": [{"metadata": {"name": "lab"}, "spec": {"resources": resources}}],
+        "nodes": [{"metadata": {"name": "n"}, "status": {"allocatable": {"nvidia.com/gpu": "2", "cpu": "8"}}}],
+        "podGroups": groups, "pods": [pod("a-0", "a", "n"), pod("b-0", "b")], "configMaps": [], "topologies": None,
+        "priorityClasses": [{"metadata": {"name": "train"}, "value": 50}],
+    }  # fmt: skip
+    config = {"actions": "allocate,reclaim", "tiers": [{"plugins": [{"name": "predicates"}]}]}
+    return {"config": config, "schedulerParams": PARAMETERS, "rawObjects": raw | more}
+
+
+def zipped(document: Json, name: str = "snapshot.json") -> bytes:
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as archive:
+        archive.writestr(name, json.dumps(document))
+    return held.getvalue()
+
+
+@pytest.mark.parametrize("body", [zipped(snapshot()), json.dumps(snapshot()).encode()], ids=["zip", "json"])
+@pytest.mark.parametrize("system", ["kai", "kubernetes"])
+def test_a_snapshot_is_configuration_and_state(body: bytes, system: str) -> None:
+    found = import_configuration(body, system)
+    assert [one for one in found.findings if one.severity == "error"] == []
+    settings = found.configuration.settings.kai
+    assert settings is not None
+    assert (settings.actions, settings.max_consolidation_preemptees) == (["allocate", "reclaim"], 7)
+    assert (settings.allow_consolidating_reclaim, settings.use_scheduling_signatures) == (True, False), (
+        "left out: false"
+    )
+    assert [queue.name for queue in found.configuration.queues] == ["lab"]
+    assert [node.name for node in found.state.nodes] == ["n"]
+    assert [(one.id, one.tasks[0].node) for one in found.state.workloads] == [("ns/a", "n")]
+    assert [ask.id for ask in found.asks] == ["ns/b"]
+
+
+def test_a_pod_that_is_being_bound_is_on_its_node() -> None:
+    bound = {"metadata": {"name": "r", "namespace": "ns"}, "spec": {"podName": "b-0", "selectedNode": "n"}}
+    found = import_configuration(zipped(snapshot(bindRequests=[bound, None, {}])), "kai")
+    assert [one.id for one in found.state.workloads] == ["ns/a", "ns/b"]
+    assert found.asks == []
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (zipped(snapshot(), "other.json"), "without snapshot.json"), (b"PK\x03\x04 no zip", "can't be read"),
+        (zipped(snapshot())[:80], "can't be read"),
+    ],
+)  # fmt: skip
+def test_a_zip_that_is_none_of_kais_is_refused(body: bytes, why: str) -> None:
+    with pytest.raises(Unreadable, match=why):
+        import_configuration(body, "kubernetes")
+
+
+def test_what_a_zip_unpacks_to_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.formats.kai.snapshot.MAX_BYTES", 1000)
+    assert MAX_BYTES > 1000
+    with pytest.raises(Unreadable, match="more than the 1000 bytes"):
+        import_configuration(zipped({"rawObjects": {}, "x": "a" * 2000}), "kai")
+
+
+def test_a_snapshot_is_decided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "snapshot.zip"
+    file.write_bytes(zipped(snapshot()))
+    assert run(["decide", str(file)]) == 0
+    assert "ns/b: admit on n" in capsys.readouterr().out
