@@ -45,7 +45,15 @@ def _part(name: str, body: bytes) -> bytes:
     return b'--b\r\nContent-Disposition: form-data; name="%b"; filename="f"\r\n\r\n%b\r\n' % (name.encode(), body)
 
 
-def _small() -> Iterator[Attack]:
+def _doors(document: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Method, path and media type of every operation that reads a body: what was added since yesterday too."""
+    for template, operations in document["paths"].items():
+        for method, operation in operations.items():
+            for media in operation.get("requestBody", {}).get("content", {}):
+                yield method.upper(), re.sub(r"{\w+}", "x", template), media
+
+
+def _small(document: dict[str, Any]) -> Iterator[Attack]:
     """Texts that are small and would cost much, at every door that reads any."""
     wrapped: dict[str, Any] = {"engine": "kueue", "configuration": {}, "state": {}, "asks": []}
     for name, text in HOSTILE.items():
@@ -57,14 +65,9 @@ def _small() -> Iterator[Attack]:
         yield Attack(f"plan: {name}", "POST", "/v1/plans", _part("cluster", text) + b"--b--\r\n", _PARTS)
         plan = json.dumps({"cluster": text.decode(errors="replace"), "manifests": "a: 1"}).encode()
         yield Attack(f"plan of JSON: {name}", "POST", "/v1/plans", plan)
-        for path in ("decisions", "simulations", "forecasts", "backtests", "comparisons", "plans", "shares", "tokens"):
-            yield Attack(f"{path}: {name}", "POST", f"/v1/{path}", text)
-            yield Attack(f"{path}, as YAML: {name}", "POST", f"/v1/{path}", text, _YAML)
-        for path in ("snapshots/x", "configurations/x", "clusters/x", "configurations/x/queues/q"):
-            yield Attack(f"{path}: {name}", "PUT", f"/v1/{path}", text)
-        yield Attack(f"deltas: {name}", "POST", "/v1/snapshots/x/deltas", text)
-        yield Attack(f"shadow: {name}", "POST", "/v1/shadow", text)
-        yield Attack(f"extender: {name}", "POST", "/v1/extenders/x/preempt", text)
+        for method, path, media in _doors(document):
+            yield Attack(f"{method} {path}: {name}", method, path, text, {"Content-Type": media})
+            yield Attack(f"{method} {path}, as YAML: {name}", method, path, text, _YAML)
         yield Attack(f"batch: {name}", "POST", "/v1/decisions:batch", json.dumps(wrapped).encode() + b"\n" + text)
     nodes = b"resources: {cpu: 1}\nnodes: {count: 1000000, capacity: {cpu: 1}}"
     files = _part("trace", _SWF) + _part("mapping", nodes) + b"--b--\r\n"
@@ -159,7 +162,7 @@ def main() -> int:
             _ask(port, Attack("pictures and pages are imported", "GET", "/"))
             wait_for_rest(process)
             before, worst, count, seen = memory_mb(process), (0.0, ""), 0, written.stat().st_size
-            for attack in (*_small(), *_large()):
+            for attack in (*_small(document), *_large()):
                 status, seconds = _ask(port, attack)
                 time.sleep(0.005)
                 lines = written.read_text()[seen:].splitlines()
