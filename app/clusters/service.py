@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import zstandard
@@ -43,7 +44,7 @@ class Clusters:
         self._ages = ages or FollowedAges()
         self._database = database
         self._retention = retention
-        self._identifiers = Identifiers()
+        self._reports = audit.Frequent()
 
     def report(self, name: str, said: ClusterReport) -> ClusterLease:
         """Keep what a follower says. Raises Unavailable."""
@@ -74,8 +75,9 @@ class Clusters:
     def evict(self, name: str, said: EvictionReport) -> None:
         """Keep evictions that a follower saw. Raises Unavailable."""
         rows: list[dict[str, Any]] = []
+        identifiers = Identifiers()  # of the times that are reported: the next report may be of earlier ones
         for one in said.evictions:
-            identity = self._identifiers.new(one.at)
+            identity = identifiers.new(one.at)
             fields = {field: getattr(one, field) for field in one.__struct_fields__}
             record = EvictionRecord(id=identity, cluster=name, engine=said.engine, **fields)
             body = zstandard.ZstdCompressor().compress(encode(record))
@@ -85,12 +87,15 @@ class Clusters:
                  "queue": one.queue and storable(one.queue), "by": one.by and storable(one.by), "bytes": len(body),
                  "record": body}
             )  # fmt: skip
-        kept, newest = self._retention, max(one.at for one in said.evictions)
+        kept = self._retention
+        # Those who report have clocks of their own: what one of them takes for the future makes nothing old.
+        newest = min(max(one.at for one in said.evictions), datetime.now(UTC))
         with self._database.session() as session:
             repository.save_evictions(session, rows)
+            self._reports.record(session, "cluster.evictions", name)
             repository.prune_evictions(
                 session,
-                before=earliest(newest - timedelta(days=kept.days)) if kept.days else None,
+                before=_earlier(newest, kept.days),
                 keep=kept.entries or None, keep_bytes=kept.bytes or None,
             )  # fmt: skip
 
@@ -113,6 +118,14 @@ class Clusters:
             if not repository.forget(session, name):
                 raise _unknown(name)
             audit.record(session, "cluster.forget", name)
+
+
+def _earlier(than: datetime, days: float) -> UUID | None:
+    """The id below which everything is more than ``days`` older than that; None: no such bound."""
+    try:
+        return earliest(than - timedelta(days=days)) if days else None
+    except OverflowError:
+        return None
 
 
 def _unknown(name: str) -> NotFound:

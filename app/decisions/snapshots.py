@@ -3,11 +3,8 @@
 ``/v1/snapshots``: send a state once, then only what changed.
 """
 
-import math
-import time
 from contextlib import suppress
 from datetime import UTC, datetime
-from threading import Lock
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -17,7 +14,6 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from app.answering.operations import Inquiry, Operation
 from app.answering.snapshots import ApplyRequest, Carried, PendingAsks, SnapshotList, SnapshotRequest, SnapshotStatus
 from app.auth import audit
-from app.auth.callers import current_actor
 from app.base.decoding import decode
 from app.base.errors import BadInput, Unavailable
 from app.db.database import Database
@@ -31,9 +27,6 @@ from app.solver.model.decision import Decision, Plan, StateUsed
 from app.solver.model.problems import Problem
 from app.solver.model.state import Ask, Delta, State
 from app.workers.dispatcher import Dispatcher, Offload
-
-_EVERY_SECONDS = 60.0
-_MOST_COUNTED = 10_000
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -53,8 +46,7 @@ class Snapshots:
         self._dispatcher = dispatcher
         self._decider = decider
         self._database = database
-        self._unwritten: dict[tuple[str, str], tuple[float, int]] = {}
-        self._lock = Lock()
+        self._changes = audit.Frequent()
 
     def put(self, name: str, body: bytes) -> bytes:
         """Raises InvalidInput, NotFound for an unknown configuration."""
@@ -117,16 +109,8 @@ class Snapshots:
         return ApplyRequest(decision=carried, ask=request.ask, generation=generation, now=request.now)
 
     def _changed(self, name: str) -> None:
-        """Deltas come a thousand a second: a line a minute for each actor says how many there were."""
-        key, now = (name, current_actor()), time.monotonic()
-        with self._lock:
-            began, count = self._unwritten.pop(key, (-math.inf, 0))
-            due = now - began >= _EVERY_SECONDS
-            self._unwritten[key] = (now, 0) if due else (began, count + 1)
-            while len(self._unwritten) > _MOST_COUNTED:
-                del self._unwritten[next(iter(self._unwritten))]
-        if due:
-            self._record("snapshot.change", name, {"unwritten": count} if count else None)
+        if (detail := self._changes.add("snapshot.change", name)) is not None:
+            self._record("snapshot.change", name, detail or None)
 
     def _record(self, action: str, name: str, detail: dict[str, Any] | None = None) -> None:
         """Snapshots are kept in memory, and go on without the database: then the line is missing."""

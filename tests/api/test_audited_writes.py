@@ -1,10 +1,15 @@
 """Every write leaves a line of the audit log."""
 
+import pytest
 from starlette.testclient import TestClient
 
+from app.clusters.router import EVICTION
 from app.clusters.router import EXAMPLE as CLUSTER
+from app.clusters.shadow.router import EXAMPLE as SHADOW
 from app.decisions.schemas import SITUATION
 from app.simulations.router import SIMULATION
+from app.studies.exposures import EXPOSURE
+from tests.document import document
 
 LINES = {"Content-Type": "application/x-ndjson"}
 
@@ -30,3 +35,53 @@ def test_traces_simulations_snapshots_and_clusters_leave_lines(service: TestClie
         ("cluster.follow", "c"), ("cluster.forget", "c"),
     ]  # fmt: skip
     assert {line["actor"] for line in lines} == {"anonymous"}
+
+
+QUESTIONS = {
+    "decide", "decide_batch", "shares", "preemptibility", "effective_settings", "compare", "plan", "replay_decision",
+    "guard_preemption", "import_configuration",
+}  # fmt: skip
+"""What changes nothing; decisions have a log of their own."""
+WRITES = {
+    "create_token", "revoke_token", "revoke_session", "put_configuration", "delete_configuration", "put_queue",
+    "delete_queue", "put_label", "delete_label", "restore_configuration_revision", "put_trace", "delete_trace",
+    "simulate", "delete_simulation", "forecast", "delete_forecast", "backtest", "delete_backtest", "expose",
+    "delete_exposures", "put_snapshot", "change_snapshot", "apply_decision", "delete_snapshot", "report_cluster",
+    "delete_cluster", "report_evictions", "report_preemption",
+}  # fmt: skip
+"""Each leaves a line: a test of its own says which."""
+
+
+def test_whoever_adds_an_operation_says_whether_it_writes() -> None:
+    found = {
+        operation["operationId"]
+        for operations in document()["paths"].values()
+        for method, operation in operations.items()
+        if method != "get"
+    }
+    assert found == QUESTIONS | WRITES
+
+
+def test_reports_and_exposures_leave_lines(service: TestClient) -> None:
+    service.put("/v1/configurations/c", json={"engine": "kueue", **SITUATION["configuration"]}).raise_for_status()
+    job = service.post("/v1/exposures", json=EXPOSURE).raise_for_status().json()["id"]
+    service.delete(f"/v1/exposures/{job}").raise_for_status()
+    for _ in range(2):  # of one kind a line a minute
+        service.post("/v1/clusters/c/evictions", json={"engine": "kueue", "evictions": [EVICTION]}).raise_for_status()
+        service.post("/v1/shadow", json=SHADOW).raise_for_status()
+    lines = service.get("/v1/audit").json()["items"][::-1]
+    assert [(line["action"], line["target"]) for line in lines[1:]] == [
+        ("exposure.begin", job), ("exposure.cancel", job), ("cluster.evictions", "c"),
+        ("shadow.report", SHADOW["cluster"]),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("at", "others"), [("0001-01-01T00:00:00Z", set[str]()), ("9999-12-31T23:59:59Z", {"other"})])
+def test_a_report_of_another_time_makes_nothing_old(service: TestClient, at: str, others: set[str]) -> None:
+    """Whoever reports has a clock of its own. What is past retention is forgotten, and nothing else."""
+    for one in (EVICTION, {**EVICTION, "at": at, "workload": "other"}, {**EVICTION, "workload": "third"}):
+        service.post("/v1/clusters/c/evictions", json={"engine": "kueue", "evictions": [one]}).raise_for_status()
+    found = service.get("/v1/clusters/c/evictions").json()["items"]
+    assert {one["workload"] for one in found} == {EVICTION["workload"], "third"} | others
+    times = [one["at"] for one in found]
+    assert times == sorted(times, reverse=True), "ids are those of the times that are reported"

@@ -11,6 +11,7 @@ from sqlalchemy import RowMapping
 
 from app.answering.answers import encode
 from app.answering.operations import Inquiry, Operation
+from app.auth import audit
 from app.base.decoding import decode
 from app.base.errors import NotFound
 from app.base.identifiers import Identifiers, earliest
@@ -47,6 +48,7 @@ class Shadow:
         self._retention = retention
         self._count = count
         self._identifiers = Identifiers()
+        self._reports = audit.Frequent()
 
     def report(self, body: bytes) -> ShadowRecord:
         """Compare, keep, count. Raises InvalidInput, Unavailable and what deciding does; then nothing is kept."""
@@ -120,6 +122,7 @@ class Shadow:
         }  # fmt: skip
         with self._database.session() as session:
             repository.save(session, row)
+            self._reports.record(session, "shadow.report", record.cluster)
             repository.prune(
                 session,
                 before=earliest(now - timedelta(days=kept.days)) if kept.days else None,

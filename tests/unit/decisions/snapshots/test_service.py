@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
+from app.auth.audit import Frequent
 from app.auth.tokens import Tokens
 from app.base.errors import BadInput, Unavailable
 from app.db.database import Database
@@ -75,8 +76,8 @@ def snapshots(solver: Solver) -> Snapshots:
 
 def test_writes_leave_a_line_and_deltas_one_a_minute(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("app.decisions.snapshots.time.monotonic", lambda: now[0])
     made = Snapshots(cast(Dispatcher, Solver(b"{}")), cast(Decider, Log()), database)
+    monkeypatch.setattr(made, "_changes", Frequent(lambda: now[0]))
     made.put("s", b"1")
     for _ in range(5):
         made.delta("s", b"2")
