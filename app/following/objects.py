@@ -43,7 +43,7 @@ class Listed(NamedTuple):
 _NOISE = "kubectl.kubernetes.io/last-applied-configuration"
 _BOOKKEEPING = ("managedFields", "resourceVersion", "generation", "selfLink")
 _STATUS: dict[str, tuple[str, ...]] = {
-    "Workload": ("conditions", "admission", "reclaimablePods", "requeueState", "admissionChecks"),
+    "Workload": ("conditions", "admission", "reclaimablePods", "requeueState", "admissionChecks", "unhealthyNodes"),
     "ClusterQueue": ("conditions",),
     "LocalQueue": ("fairSharing",),
     "AdmissionCheck": ("conditions",),

@@ -37,6 +37,7 @@ class _Condition:
 _Conditions = Mapping[str, _Condition]
 _NEVER = _Condition(False, None, "")
 _ADMITTED = _Condition(True, None, "")
+_MOST_UNHEALTHY = 8
 _GATED = "kueue.x-k8s.io/admission-gated-by"
 
 
@@ -123,7 +124,10 @@ def _read(made: Object, conditions: _Conditions, cluster: _Cluster, running: lis
             tasks = _admitted(pod_sets, admission, made.status, decided=cluster.decided)
             workload = _running(made, spec, queue, priority, conditions, tasks)
             drained = cluster.drained(local) and not workload.evicted
-            block = kueue.Workload(drained=drained, local_queue=local if queue in cluster.usage_based else None)
+            block = kueue.Workload(
+                drained=drained, local_queue=local if queue in cluster.usage_based else None,
+                unhealthy_nodes=_unhealthy(made.status),
+            )  # fmt: skip
             running.append(structs.replace(workload, kueue=None if block == kueue.Workload() else block))
         else:
             spec.warn("active", f"workload {made.id!r} is not active any more: its quota is not counted", "info")
@@ -137,6 +141,11 @@ def _read(made: Object, conditions: _Conditions, cluster: _Cluster, running: lis
     spec.not_carried("preemptionGates", "gates of preemption are off by default (MultiKueue, alpha)", "info")
     spec.ignore("queueName", "active")
     spec.close()
+
+
+def _unhealthy(status: Reader) -> list[str]:
+    """Nodes that failed under its pods."""
+    return [of.text("name") or "" for of in status.children("unhealthyNodes")][:_MOST_UNHEALTHY]
 
 
 def _considered(ask: Ask, made: Object, conditions: _Conditions, why: str | None) -> Ask:

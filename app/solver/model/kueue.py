@@ -229,6 +229,9 @@ class Workload(Wire, frozen=True, kw_only=True):
     """Its LocalQueue, as `state.queues` has it. Absent: one of the name of its queue."""
     drained: bool = False
     """Whether its LocalQueue has the stop policy `HoldAndDrain`: it is evicted."""
+    unhealthy_nodes: Annotated[list[str], msgspec.Meta(max_length=8)] = []
+    """Hosts of its topology assignment that have failed: the pods of one get another host, or the workload is evicted;
+    with more than one it is evicted."""
 
 
 class QueueState(Wire, frozen=True, kw_only=True):

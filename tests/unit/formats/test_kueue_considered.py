@@ -294,3 +294,11 @@ def test_amounts_that_are_none_are_told() -> None:
     status = {"fairSharing": {"admissionFairSharingStatus": {"consumedResources": {"cpu": "much"}}}}
     found = read(manager(usageHalfLifeTime="1h"), FLAVOR, cluster_queue(**SCOPE), local_queue() | {"status": status})
     assert [one.rule for one in found.findings if one.severity == "error"] == ["bad-value"]
+
+
+def test_nodes_that_failed_under_admitted_work_are_read() -> None:
+    status = {"unhealthyNodes": [{"name": "n1"}, {"name": "n2"}]}
+    found = read(FLAVOR, cluster_queue(), local_queue(), workload("w", admitted=True, status=status))
+    block = found.state.workloads[0].kueue
+    assert block is not None
+    assert block.unhealthy_nodes == ["n1", "n2"]

@@ -1,7 +1,7 @@
 """Kueue as an engine: an answer, which of its decisions Kueue itself would not have made, and the wiring."""
 
 from collections.abc import Sequence
-from dataclasses import replace as replaced
+from dataclasses import replace as replaced_in
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from app.solver.engines.kueue.answer import answer, shares, waits_behind
 from app.solver.engines.kueue.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.kueue.cycle import OUTRUN, Cycle, alone, carried, check_asks, queues
 from app.solver.engines.kueue.explain import explain
+from app.solver.engines.kueue.failed_nodes import replaced
 from app.solver.engines.kueue.findings import effective_settings, findings
 from app.solver.engines.kueue.inadmissible import drained, kept_waiting, together
 from app.solver.engines.kueue.knobs import KNOBS, NONE, Knob, Run, check_knobs, knobs_set
@@ -33,12 +34,18 @@ def plan(state: CompiledState, question: Question) -> Result:
     """Decide every ask. Raises InvalidInput with every problem of the asks, or of a knob."""
     state.settle()
     check_asks(state, question.asks)
-    waiting, evictions = kept_waiting(state, question), drained(state)
-    if not waiting and not evictions:
+    waiting, evictions, second = kept_waiting(state, question), drained(state), replaced(state)
+    evictions += second.evictions
+    if not waiting and not evictions and not second.assignments:
         return _plan(state, question)
     tried = [ask for ask in question.asks if ask.id not in waiting]
-    result = _plan(state, replaced(question, asks=tried))
-    return together(result, question.asks, waiting, evictions)
+    result = together(_plan(second.state, replaced_in(question, asks=tried)), question.asks, waiting, evictions)
+    if not second.assignments:
+        return result
+    placements = [*second.placements, *result.plan.placements]
+    return replace(
+        result, plan=replace(result.plan, placements=placements), notes={"topology_assignments": second.assignments}
+    )
 
 
 def _plan(state: CompiledState, question: Question) -> Result:

@@ -9,7 +9,7 @@ an ask preempt or somebody be preempted (the knobs that KEP-83 deferred), it com
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from msgspec.structs import replace
@@ -26,6 +26,7 @@ from app.solver.engines.kueue.admission_sharing import (
 )
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.cycle import OTHERS, OUTRUN, OVERLAP
+from app.solver.engines.kueue.failed_nodes import marked
 from app.solver.engines.kueue.knobs import ask_turns, victim_turns
 from app.solver.engines.kueue.line import Line, SharedLine, shape_of
 from app.solver.engines.kueue.state import CompiledState
@@ -34,8 +35,9 @@ from app.solver.model.decision import Decision, PlannedEviction, Result
 from app.solver.model.duration import parse as span
 from app.solver.model.instant import at, micros
 from app.solver.model.kueue import Ask as AskBlock
-from app.solver.model.kueue import FlavorScan, Preemption
+from app.solver.model.kueue import FlavorScan, Preemption, TopologyAssignment
 from app.solver.model.kueue import RunOptions as KueueRun
+from app.solver.model.kueue import Workload as WorkloadBlock
 from app.solver.model.request import Options, RunOptions
 from app.solver.model.state import Ask, Node, QueueState, State, Task, Workload
 from app.solver.question import Question
@@ -60,7 +62,8 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
     no other, ``_came``: how many there were; ``_back``: asks that step back for a time after an eviction. ``_freed``:
     trees in which something finished or was released, until who is aside in them comes back at ``_returns``;
     ``_generation``: by queue, how often something came into it, left it, or its quota changed; ``_cycle``: how many
-    there were. ``_ledger``: what LocalQueues have consumed, where queues go by it."""
+    there were. ``_ledger``: what LocalQueues have consumed, where queues go by it; ``_moved``: whether nodes are others
+    than at the last round; ``_workloads``: what ran then."""
 
     unit: ClassVar[Unit] = "job"
 
@@ -85,6 +88,8 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         self._running: dict[str, tuple[str, int, int]] = {}
         self._known = False
         self._drains = bool(configured.drains)
+        self._moved = False
+        self._workloads: Sequence[Workload] = ()
         rates = rates_of(configured)
         self._ledger = None if rates is None else Ledger(rates)
 
@@ -146,6 +151,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
 
     def changed(self, configured: CompiledConfiguration, configuration: Configuration, nodes: Sequence[Node]) -> None:
         del configuration, nodes
+        self._moved = bool(configured.topologies)
         changed = _changed(self._configuration, configured)
         if not changed and configured.topologies:
             changed = list(self._lines)  # nodes are others, on which pods are placed
@@ -178,7 +184,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         for job in self._wakes.passed(now):
             self._time_passed(job, now)
         self._sample(now)
-        return self._drains or (self._due and bool(self._heads))
+        return self._drains or self._moved or (self._due and bool(self._heads))
 
     def wakes_at(self) -> int | None:
         if not self._waiting:
@@ -212,13 +218,20 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
                         self._runs(
                             workload.id, workload.queue, workload.priority or 0, micros(workload.started_at), now
                         )
+        lost = self._on_lost_nodes(loaded, state)
         if self._ledger is None:
-            return None
+            return Turn(workloads=lost) if lost else None
         if not self._ledger.begun:
             self._ledger.begin(loaded, now)
         self._sample(now)
         news = self._ledger.news(loaded.local_queues)
-        return Turn(queues={name: QueueState(kueue=of) for name, of in news.items()}) if news else None
+        queues = {name: QueueState(kueue=of) for name, of in news.items()}
+        return Turn(queues=queues, workloads=lost) if queues or lost else None
+
+    def _on_lost_nodes(self, loaded: CompiledState, state: State) -> list[Workload]:
+        """What runs on hosts that went, as Kueue marks it."""
+        self._workloads = state.workloads
+        return marked(state, loaded.rooms) if self._moved and loaded.rooms is not None else []
 
     def question(self, now: int, holds: Holds) -> Question:
         del holds
@@ -226,12 +239,14 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         return Question(now, heads, "cycle", _NO_OPTIONS)
 
     def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
-        self._due = self._drains = False
+        self._due = self._drains = self._moved = False
         self._cycle += 1
         turn = Turn(evicted=[eviction for eviction in result.plan.evictions if not leaving(eviction)])
         turn.more = bool(turn.evicted)
         when, asks = at(question.now), {ask.id: ask for ask in question.asks}
         decisions = {decision.ask: decision for decision in result.decisions}
+        if replaced := (result.notes or {}).get("topology_assignments"):
+            turn.workloads = [_elsewhere(of, replaced[of.id]) for of in self._workloads if of.id in replaced]
         for name in result.order or ():
             ask, decision = asks[name], decisions[name]
             if decision.outcome == "admit":
@@ -445,6 +460,15 @@ def _changed(before: CompiledConfiguration, after: CompiledConfiguration) -> lis
     if before.source.settings != after.source.settings or before.source.flavors != after.source.flavors:
         known = {}
     return [queue.name for queue in after.source.queues if known.get(queue.name) != queue]
+
+
+def _elsewhere(workload: Workload, assignments: Mapping[str, TopologyAssignment]) -> Workload:
+    """With the hosts that replace failed ones."""
+    tasks = [
+        replace(task, topology_assignment=assignments.get(task.name, task.topology_assignment))
+        for task in workload.tasks
+    ]
+    return replace(workload, tasks=tasks, kueue=replace(workload.kueue or WorkloadBlock(), unhealthy_nodes=[]))
 
 
 def _id(ask: Ask) -> str:

@@ -106,6 +106,7 @@ RULES: tuple[Rule, ...] = (
         ("queue-inactive", "Its ClusterQueue is stopped or not active: what runs there is nobody's candidate."),
         ("ClusterQueueStopped", "Its ClusterQueue has the stop policy HoldAndDrain."),
         ("LocalQueueStopped", "Its LocalQueue has the stop policy HoldAndDrain."),
+        ("NodeFailures", "A node of it failed and its pods find no other host, or several nodes of it failed."),
         ("behind-head", "One ask of a queue is tried in a cycle, and another one goes first."),
     ),
     *_rules(

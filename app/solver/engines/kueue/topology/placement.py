@@ -124,11 +124,15 @@ class Placement:
 
     def __init__(
         self, forest: Forest, remaining: Remaining, workers: PodSet, leader: PodSet | None, wanted: Wanted,
-        units: Sequence[int] | None = None,
+        units: Sequence[int] | None = None, *, within: Domain | None = None,
     ) -> None:  # fmt: skip
-        """``units``: how many of the workers fit in each leaf by what is left there, where that is known."""
+        """``units``: how many of the workers fit in each leaf by what is left there, where that is known; ``within``:
+        the domain that they must be in."""
         self._forest, self._remaining, self._wanted = forest, remaining, wanted
         self._allowed = forest.allowed(workers.task)
+        if within is not None:
+            pairs = zip(self._allowed, forest.leaves, strict=True)
+            self._allowed = [of and leaf.values[: len(within.values)] == within.values for of, leaf in pairs]
         self._requests = [(name, amount) for name, amount in workers.requests.items() if amount > 0]
         self._leader = None if leader is None else [pair for pair in leader.requests.items() if pair[1] > 0]
         number = len(forest)

@@ -178,7 +178,7 @@ class Rooms:
     def _uses(self, workload: Workload) -> Iterator[tuple[str, int, Amounts, int]]:
         """Flavor, leaf, what a pod takes, and how many pods, through every flavor that shows the leaf."""
         for task in workload.tasks:
-            flavor = self._flavor(task)
+            flavor = self.flavor_of(task)
             if flavor is None or task.topology_assignment is None:
                 continue
             requests = per_pod(task)
@@ -189,7 +189,7 @@ class Rooms:
                     if leaf is not None:
                         yield name, leaf, requests, domain.count
 
-    def _flavor(self, task: Task) -> str | None:
+    def flavor_of(self, task: Task) -> str | None:
         """The flavor through which it uses nodes."""
         return next((name for name in (task.flavors or {}).values() if name in self.forests), None)
 
@@ -203,7 +203,7 @@ class Rooms:
     def _used_by(self, workload: Workload) -> Usage:
         found: Usage = {}
         for task in workload.tasks:
-            flavor = self._flavor(task)
+            flavor = self.flavor_of(task)
             if flavor is None or task.topology_assignment is None:
                 continue
             requests = per_pod(task)

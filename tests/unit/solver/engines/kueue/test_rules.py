@@ -120,6 +120,9 @@ def _on_nodes() -> Iterator[Json]:
     yield _full(of, [], *pending, mode="cycle", nodes=[node])
     pending[0]["tasks"][0]["requests"] = {"cpu": 3}
     yield _full(of, [], pending[0], nodes=[node])
+    lost = runs("w", "a", 2, flavor="f", kueue={"unhealthy_nodes": ["gone"]})
+    lost["tasks"][0]["topology_assignment"] = {"levels": [host], "domains": [{"values": ["gone"], "count": 2}]}
+    yield _full(of, [lost], nodes=[node])
 
 
 def _beyond_kueue() -> Iterator[Json]:
