@@ -39,7 +39,7 @@ PRIORITIES = {"LS": 100, "Guaranteed": 100, "Burstable": 50, "BE": 0}
 
 OVERLOAD = 3
 """How many times as much is asked for as there is."""
-OVERLOAD_JOBS = 600
+OVERLOAD_JOBS = 300
 OVERLOADED_NODES = 12
 PAUSE, LASTS = 300, 600
 """Seconds."""

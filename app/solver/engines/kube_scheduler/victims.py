@@ -52,17 +52,21 @@ class DryRun:
     possible: int
 
 
-def units_of(pods: Iterable[Pod], now: int) -> list[Unit]:
-    """kube-scheduler: getCrossNodesVictims. Pods in the order of their nodes' lists."""
+def units_of(pods: Iterable[Pod], now: int, below: int | None = None) -> list[Unit]:
+    """kube-scheduler: getCrossNodesVictims. Pods in the order of their nodes' lists. ``below``: only those of a lower
+    priority, each at its place among all."""
     found: list[Unit] = []
     seen: set[int] = set()
+    count = 0
     for pod in pods:
         group = pod.group
-        if group is None or not group.whole:
-            found.append(_unit([pod], group, now, len(found)))
-        elif id(group) not in seen:
-            seen.add(id(group))
-            found.append(_unit(group.pods, group, now, len(found)))
+        together = group is not None and group.whole
+        if together and id(group) in seen:
+            continue
+        seen.add(id(group))
+        if below is None or pod.effective_priority < below:
+            found.append(_unit(group.pods if group is not None and together else [pod], group, now, count))
+        count += 1
     return found
 
 
@@ -127,7 +131,7 @@ class _Trial:
 
 def victims_on(world: World, cycle: Cycle, site: Site, now: int) -> Candidate | Status | None:
     """kube-scheduler: SelectVictimsOnNode. None: nobody there is less important, or nobody had to go."""
-    units = [unit for unit in units_of(site.pods, now) if unit.priority < cycle.pod.priority]
+    units = units_of(site.pods, now, cycle.pod.priority)
     if not units:
         return None
     trial = _Trial(world, cycle, site)
