@@ -5,7 +5,7 @@ import datetime
 import os
 from pathlib import Path
 
-from benchmarks import chart, crowd, inputs, kueue_racks, measure, simulations, sweeps, ytsaurus_tree
+from benchmarks import chart, crowd, inputs, kube_cluster, kueue_racks, measure, simulations, sweeps, ytsaurus_tree
 from benchmarks.budgets import BUDGETS, BUSY_CROWD_SECONDS, CROWD_SECONDS, MEMORY_MB, SMALL_MEDIAN, SMALL_TAIL, Budget
 from benchmarks.inputs import Input
 from benchmarks.measure import Figure
@@ -53,6 +53,8 @@ def _input(name: str) -> Input | None:
         return inputs.of(name, ytsaurus_tree.tree())
     if name.startswith("kueue-racks"):
         return inputs.of(name, kueue_racks.racks())
+    if name.startswith("kube-scheduler"):
+        return inputs.of(name, kube_cluster.cluster())
     return inputs.recorded(name)
 
 
@@ -75,6 +77,8 @@ def _one(name: str, *, quick: bool) -> chart.Row | None:
             kept = measure.resident(client, item)
             values["resident"] = kept.ratio
             _print("resident", kept, budget.resident, budget)
+            if name.startswith("kube-scheduler") and (seconds := kube_cluster.released(item.request)) is not None:
+                print(f"    the released preemption: {seconds / kept.j:.3g} J, {seconds / kept.seconds:.3g} times")
             if "n50000" in name:
                 _print("delta", measure.delta(client, item), 0.05, budget)
         memory = peak_memory_mb(process)

@@ -26,6 +26,7 @@ BUDGETS: dict[str, Budget] = {
     "kueue-fair-tree-n50000-q1000": Budget(0.73, 1.1, 0.03, again=0.9),
     "kueue-fair-nofit-n10000-q1000": Budget(16, 3, 1),
     "kueue-racks-5000n-50000": Budget(None, 2, 0.1),
+    "kube-scheduler-5000n-50000": Budget(None, 2, 0.1),
     "yunikorn-node-1000n-10000a-100q": Budget(38, 2.5, 0.2),
     "yunikorn-node-5000n-50000a-100q": Budget(24, 2, 0.2),
     "yunikorn-node-5000n-50000a-500q": Budget(85, 2, 0.15),

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from app.solver.engines.kube_scheduler.filters import Cycle, Status, World, fits, statuses_of
-from app.solver.engines.kube_scheduler.pods import Pod
+from app.solver.engines.kube_scheduler.pods import Pod, Unit
 from app.solver.engines.kube_scheduler.scores import best
 from app.solver.engines.kube_scheduler.victims import (
     Candidate,
     DryRun,
-    Unit,
     Violation,
     by_budgets,
     by_importance,
@@ -134,7 +133,7 @@ def _gang(world: World, ask: Ask, pods: list[Pod], chance: Chance) -> Outcome:
 def _gang_preempting(world: World, ask: Ask, pods: list[Pod], needed: int, chance: Chance) -> Outcome:
     priority = ask.priority or 0
     everybody = [pod for site in world.sites for pod in site.pods]
-    units = [unit for unit in units_of(everybody, chance.now) if unit.priority < priority]
+    units = units_of(everybody, chance.now, priority)
     if not units:
         return Outcome("wait", "not-helpful", "nobody is less important")
     for unit in units:
@@ -145,7 +144,7 @@ def _gang_preempting(world: World, ask: Ask, pods: list[Pod], needed: int, chanc
         reason = f"only {len(assigned)} of {needed} pods would have room without all less important pods"
         return Outcome("wait", "no-candidate", reason)
     _take_back(world, assigned)
-    violating, kept = by_budgets(by_importance(units), world.state.budgets)
+    violating, kept = by_budgets(by_importance(units), world.state)
     victims: list[Unit] = []
     spared: list[Pod] = []
     broken: list[Violation] = []

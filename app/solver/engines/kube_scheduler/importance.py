@@ -5,8 +5,9 @@ Insertion sort up to twelve elements, pattern-defeating quicksort beyond. Source
 
 from typing import Any, Generic, TypeVar
 
+from app.solver.engines.kube_scheduler.pods import STABLE
+
 T = TypeVar("T")
-_FEW = 12
 _NINTHER = 50
 _STEPS = 5
 _ALL_SWAPPED = 12
@@ -15,6 +16,8 @@ _WORD = 2**64 - 1
 
 def go_sorted(items: list[T], keys: list[Any]) -> list[T]:
     """``items`` in ascending order of ``keys``, with equal ones where Go's sort leaves them."""
+    if len(items) <= STABLE:  # insertion sort leaves equal ones as they are
+        return [items[i] for i in sorted(range(len(items)), key=keys.__getitem__)]
     run = _Run(list(keys), list(items))
     run.sort(0, len(items), len(items).bit_length())
     return run.items
@@ -37,7 +40,7 @@ class _Run(Generic[T]):
         balanced = partitioned = True
         while True:
             length = b - a
-            if length <= _FEW:
+            if length <= STABLE:
                 self._insertion(a, b)
                 return
             if limit == 0:

@@ -4,9 +4,11 @@ A pod here is one task: its namespace is its workload's queue. Pods of a node st
 workloads first, then tasks, for the released code decides ties by the order of a node's list.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
+from functools import lru_cache
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import msgspec
@@ -16,11 +18,13 @@ from app.solver.model import kube_scheduler as wire
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.quantity import parse, scale_of
+from app.solver.model.quantity import Quantity, parse, scale_of
 from app.solver.model.state import OVER, Ask, Node, State, Task, Workload
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 PODS = "pods"
+STABLE = 12
+"""So many at most are left in their order by Go's sort where they are equal."""
 _ANY_ADDRESS = "0.0.0.0"
 Labels = Mapping[str, str]
 Matcher = Callable[[Labels], bool]
@@ -123,6 +127,20 @@ class Pod:
     place: int = -1
     """A number of its own among all pods that run; -1: it asks."""
     _shape: bytes | None = None
+    _unit: "Unit | None" = None
+
+    def unit(self, now: int, at: int) -> "Unit":
+        """It alone, as what is evicted together. ``at``: how many were looked at before it; without a start it started
+        just now, after them. Source: NewVictim."""
+        if self._unit is not None:
+            return self._unit
+        alone = 0 if self.group is not None else 1
+        start = (now, at + 1) if self.start is None else (self.start, 0)
+        priority = self.effective_priority
+        unit = Unit([self], priority, (-priority, alone, -1, start))
+        if self.start is not None:
+            self._unit = unit
+        return unit
 
     @property
     def shape(self) -> bytes:
@@ -140,6 +158,15 @@ class Pod:
 
 
 @dataclass(slots=True, eq=False)
+class Unit:
+    """What is evicted together: a pod, or all pods of a group. ``key``: ascending, the more important first."""
+
+    pods: list[Pod]
+    priority: int
+    key: tuple[int, int, int, tuple[int, int]]
+
+
+@dataclass(slots=True, eq=False)
 class Group:
     """Pods of one workload that are a scheduling group."""
 
@@ -149,7 +176,7 @@ class Group:
     pods: list[Pod] = field(default_factory=list[Pod])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Machine:
     """A node as the state has it. ``capacity``: steps; ``most``: how many pods, None: no limit;
     ``used``: by pods and ``others``, who are not in the state."""
@@ -163,6 +190,19 @@ class Machine:
     others: dict[str, int]
     pods: tuple[Pod, ...]
     ports: frozenset[Port]
+    _ranked: "tuple[list[Unit], list[int], bool] | None" = None
+
+    def less_important(self, priority: int) -> list[Unit] | None:
+        """Its pods of a lower priority, the most important first; None: that hangs on the moment, on pods elsewhere, or
+        on where Go's sort leaves equal ones."""
+        if self._ranked is None:
+            alone = all(pod.start is not None and (pod.group is None or not pod.group.whole) for pod in self.pods)
+            units = sorted([pod.unit(0, 0) for pod in self.pods], key=attrgetter("key")) if alone else []
+            distinct = len({unit.key for unit in units}) == len(units)
+            self._ranked = units, [-unit.priority for unit in units], alone and distinct
+        units, ranks, distinct = self._ranked
+        found = units[bisect_right(ranks, -priority) :]
+        return found if distinct or (len(found) <= STABLE and len(units) == len(self.pods)) else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,6 +231,8 @@ class CompiledState:
     pods: list[Pod]
     nominated: dict[int, list[tuple[str, Pod]]]
     budgets: list[Budget]
+    budgets_in: dict[str, list[tuple[int, Budget]]]
+    """By namespace, each with its place in ``budgets``."""
     anti: list[Pod]
     friends: list[Pod]
     by_workload: dict[str, tuple[Workload, list[Pod]]]
@@ -255,16 +297,21 @@ def compile_state(
             priority = held.ask.priority or 0 if task.priority is None else task.priority
             pod = _pod(held.ask.id, held.ask.queue, task, priority, held.ask.required_node)
             nominated.setdefault(place[held.node], []).append((held.ask.id, pod))
+    budgets = [
+        Budget(one.name, one.queue, selector_of(one.selector), one.disruptions_allowed, frozenset(one.disrupted))
+        for one in state.disruption_budgets
+    ]
+    budgets_in: dict[str, list[tuple[int, Budget]]] = {}
+    for i, budget in enumerate(budgets):
+        budgets_in.setdefault(budget.namespace, []).append((i, budget))
     return CompiledState(
         configuration=configuration,
         machines=_machines(state.nodes, on, None if before is None else before.machines),
         place=place,
         pods=pods,
         nominated=nominated,
-        budgets=[
-            Budget(one.name, one.queue, selector_of(one.selector), one.disruptions_allowed, frozenset(one.disrupted))
-            for one in state.disruption_budgets
-        ],
+        budgets=budgets,
+        budgets_in=budgets_in,
         anti=[pod for pod in pods if pod.anti],
         friends=[pod for pod in pods if pod.affinity],
         by_workload=by_workload,
@@ -308,14 +355,26 @@ def _running_pods(
 
 
 def _running(workload: Workload, task: Task, node: int, group: Group | None) -> Pod:
-    priority = workload.priority if task.priority is None else task.priority
-    pod = _pod(workload.id, workload.queue, task, priority, None)
     started = task.started_at or workload.started_at
-    pod.start = None if started is None else micros(started)
-    pod.terminating = task.state in ("preempted", "releasing", "stuck_in_releasing")
-    pod.preempted = task.state == "preempted"
-    pod.node = node
-    pod.group = group
+    state, namespace = task.state, workload.queue
+    pod = Pod(
+        workload.id,
+        task.name,
+        namespace,
+        workload.priority if task.priority is None else task.priority,
+        task,
+        _steps(task.requests),
+        task.labels or NO_LABELS,
+        _ports(task.host_ports) if task.host_ports else (),
+        _terms(task.pod_affinity, namespace) if task.pod_affinity else (),
+        _terms(task.pod_anti_affinity, namespace) if task.pod_anti_affinity else (),
+        None if started is None else micros(started),
+        state != "running" and state in ("preempted", "releasing", "stuck_in_releasing"),
+        state == "preempted",
+        node,
+        task.required_node,
+        group,
+    )
     if group is not None:
         group.pods.append(pod)
     return pod
@@ -325,13 +384,18 @@ def _pod(workload: str, namespace: str, task: Task, priority: int, required: str
     return Pod(
         workload=workload, name=task.name, namespace=namespace, priority=priority, task=task,
         requests=_steps(task.requests), labels=task.labels or NO_LABELS,
-        ports=tuple((p.ip or _ANY_ADDRESS, p.protocol, p.port) for p in task.host_ports or () if p.port > 0),
-        affinity=_terms(task.pod_affinity, namespace), anti=_terms(task.pod_anti_affinity, namespace),
+        ports=_ports(task.host_ports) if task.host_ports else (),
+        affinity=_terms(task.pod_affinity, namespace) if task.pod_affinity else (),
+        anti=_terms(task.pod_anti_affinity, namespace) if task.pod_anti_affinity else (),
         required_node=task.required_node or required,
     )  # fmt: skip
 
 
-def _terms(given: Sequence[wire.PodAffinityTerm] | None, namespace: str) -> tuple[Term, ...]:
+def _ports(given: Sequence[wire.HostPort]) -> tuple[Port, ...]:
+    return tuple((one.ip or _ANY_ADDRESS, one.protocol, one.port) for one in given if one.port > 0)
+
+
+def _terms(given: Sequence[wire.PodAffinityTerm], namespace: str) -> tuple[Term, ...]:
     return tuple(
         Term(
             key=one.topology_key,
@@ -339,7 +403,7 @@ def _terms(given: Sequence[wire.PodAffinityTerm] | None, namespace: str) -> tupl
             namespaces=frozenset(one.namespaces or ((namespace,) if one.namespace_selector is None else ())),
             others=selector_of(one.namespace_selector),
         )
-        for one in given or ()
+        for one in given
     )
 
 
@@ -370,9 +434,12 @@ def _machine(at: int, node: Node, pods: tuple[Pod, ...]) -> Machine:
     capacity = _steps(node.capacity)
     others = _steps(node.occupied) if node.occupied else {}
     used = dict(others)
+    ports: set[Port] = set()
     for pod in pods:
         for resource, amount in pod.requests.items():
             used[resource] = used.get(resource, 0) + amount
+        if pod.ports:
+            ports.update(pod.ports)
     return Machine(
         at,
         node,
@@ -382,14 +449,16 @@ def _machine(at: int, node: Node, pods: tuple[Pod, ...]) -> Machine:
         used,
         others,
         pods,
-        frozenset(port for pod in pods for port in pod.ports),
+        frozenset(ports),
     )
 
 
-def _steps(given: Mapping[str, object]) -> dict[str, int]:
-    """By name, so that the order that a request names resources in never shows."""
-    steps = given.items() if len(given) < 2 else sorted(given.items(), key=_name)
-    return {name: parse(value, scale_of(name)) for name, value in steps}  # pyright: ignore[reportArgumentType]
+def _steps(given: Mapping[str, Quantity]) -> dict[str, int]:
+    """By name, so that the order that a request names resources in never shows. Pods with the same share one: it is
+    never changed."""
+    return _parsed(tuple(given.items())) if given else {}
 
 
-_name = itemgetter(0)
+@lru_cache(maxsize=1 << 14, typed=True)
+def _parsed(given: tuple[tuple[str, Quantity], ...]) -> dict[str, int]:
+    return {name: parse(value, scale_of(name)) for name, value in sorted(given, key=itemgetter(0))}

@@ -4,28 +4,18 @@ Source: ``framework/plugins/defaultpreemption`` (SelectVictimsOnNode) and ``fram
 (pickOneNodeForPreemption, FilterVictimsWithPDBViolation, MoreImportantVictim).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from app.solver.engines.kube_scheduler.filters import Cycle, Site, Status, World, fits
+from app.solver.engines.kube_scheduler.filters import Cycle, Site, World, fits, nominated
 from app.solver.engines.kube_scheduler.importance import go_sorted
-from app.solver.engines.kube_scheduler.pods import Budget, Group, Pod
+from app.solver.engines.kube_scheduler.pods import Budget, CompiledState, Pod, Unit
 from app.solver.stopping import safe_point
 
 _OFFSET = 2**31
-Start = tuple[int, int]
-"""When it started; pods that say nothing started just now, one after the other."""
+_MANY = 2**31
 Violation = tuple[Pod, str]
 """A pod whose eviction violates a budget, and the budget."""
-
-
-@dataclass(slots=True, eq=False)
-class Unit:
-    """What is evicted together: a pod, or all pods of a group. ``key``: ascending, the more important first."""
-
-    pods: list[Pod]
-    priority: int
-    key: tuple[int, int, int, Start]
 
 
 @dataclass(slots=True, eq=False)
@@ -44,36 +34,34 @@ class Candidate:
 
 @dataclass(slots=True, eq=False)
 class DryRun:
-    """What was found on the nodes looked at, in order; ``refused``: nodes that no eviction would help, and why."""
+    """What was found on the nodes looked at, in order."""
 
     candidates: list[Candidate]
-    refused: list[tuple[Site, Status | None]]
     looked_at: int
     possible: int
 
 
-def units_of(pods: Iterable[Pod], now: int, below: int | None = None) -> list[Unit]:
-    """kube-scheduler: getCrossNodesVictims. Pods in the order of their nodes' lists. ``below``: only those of a lower
-    priority, each at its place among all."""
+def units_of(pods: Iterable[Pod], now: int, below: int) -> list[Unit]:
+    """Those of a priority below ``below``, each at its place among all. Pods in the order of their nodes' lists.
+    kube-scheduler: getCrossNodesVictims."""
     found: list[Unit] = []
     seen: set[int] = set()
-    count = 0
+    place = 0
     for pod in pods:
         group = pod.group
-        together = group is not None and group.whole
-        if together and id(group) in seen:
+        if group is None or not group.whole:
+            if pod.effective_priority < below:
+                found.append(pod.unit(now, place))
+        elif id(group) in seen:
             continue
-        seen.add(id(group))
-        if below is None or pod.effective_priority < below:
-            found.append(_unit(group.pods if group is not None and together else [pod], group, now, count))
-        count += 1
+        else:
+            seen.add(id(group))
+            if group.priority < below:
+                at = (now, place + 1)
+                start = min(at if other.start is None else (other.start, 0) for other in group.pods)
+                found.append(Unit(group.pods, group.priority, (-group.priority, 0, -len(group.pods), start)))
+        place += 1
     return found
-
-
-def _unit(pods: list[Pod], group: Group | None, now: int, at: int) -> Unit:
-    priority = pods[0].effective_priority
-    starts = [(now, at + 1) if pod.start is None else (pod.start, 0) for pod in pods]
-    return Unit(pods, priority, (-priority, 1 if group is None else 0, -len(pods), min(starts)))
 
 
 def dry_run(world: World, cycle: Cycle, sites: Sequence[Site], most: int, offset: int, now: int) -> DryRun:
@@ -81,22 +69,25 @@ def dry_run(world: World, cycle: Cycle, sites: Sequence[Site], most: int, offset
     one of them violates no budget."""
     kept: list[Candidate] = []
     violating: list[Candidate] = []
-    refused: list[tuple[Site, Status | None]] = []
     looked_at = 0
+    plain = not (cycle.spreads or cycle.affine or cycle.pod.ports)
+    wanted = {resource: amount for resource, amount in cycle.pod.requests.items() if amount > 0}
     for i in range(len(sites)):
         safe_point()
         site = sites[(offset + i) % len(sites)]
         looked_at += 1
-        found = victims_on(world, cycle.copy(), site.copy(), now)
-        if isinstance(found, Candidate):
+        if plain and not (world.nominated and nominated(cycle, site, world)):
+            trial: _Trial | _Room = _Room(cycle.pod, site, wanted)
+        else:
+            trial = _Trial(world, cycle.copy(), site.copy())
+        found = victims_on(world, site, trial, now)
+        if found is not None:
             into = kept if found.violations == 0 else violating
             if len(into) < most:
                 into.append(found)
             if kept and len(kept) + len(violating) >= most:
                 break
-        else:
-            refused.append((site, found))
-    return DryRun([*kept, *violating], refused, looked_at, len(sites))
+    return DryRun([*kept, *violating], looked_at, len(sites))
 
 
 class _Trial:
@@ -105,50 +96,91 @@ class _Trial:
     def __init__(self, world: World, cycle: Cycle, site: Site) -> None:
         self._world, self._cycle, self._site = world, cycle, site
 
-    def status(self) -> Status | None:
-        return fits(self._cycle, self._site, self._world)
-
-    def take_away(self, unit: Unit) -> None:
-        for pod in unit.pods:
-            if pod.node == self._site.machine.at:
-                self._site.remove(pod)
-            self._cycle.change(pod, self._world.state.machines[pod.node], -1)
-
-    def put_back(self, unit: Unit) -> None:
-        for pod in unit.pods:
-            if pod.node == self._site.machine.at:
-                self._site.add(pod)
-            self._cycle.change(pod, self._world.state.machines[pod.node], 1)
+    def emptied(self, now: int) -> list[Unit] | None:
+        """All that is less important than the pod, the most important first, which is away from here on. None: there is
+        nobody, or the pod does not even fit then."""
+        units = units_of(self._site.pods, now, self._cycle.pod.priority)
+        for unit in units:
+            self._change(unit, self._site.remove, -1)
+        return by_importance(units) if units and fits(self._cycle, self._site, self._world) is None else None
 
     def reprieves(self, unit: Unit) -> bool:
         """Whether the pod fits with ``unit`` back; then it is back."""
-        self.put_back(unit)
-        if self.status() is None:
+        self._change(unit, self._site.add, 1)
+        if fits(self._cycle, self._site, self._world) is None:
             return True
-        self.take_away(unit)
+        self._change(unit, self._site.remove, -1)
         return False
 
+    def _change(self, unit: Unit, move: Callable[[Pod], None], by: int) -> None:
+        for pod in unit.pods:
+            if pod.node == self._site.machine.at:
+                move(pod)
+            self._cycle.change(pod, self._world.state.machines[pod.node], by)
 
-def victims_on(world: World, cycle: Cycle, site: Site, now: int) -> Candidate | Status | None:
-    """kube-scheduler: SelectVictimsOnNode. None: nobody there is less important, or nobody had to go."""
-    units = units_of(site.pods, now, cycle.pod.priority)
-    if not units:
+
+class _Room:
+    """The same for a node where nothing but what is free can stand in the way. ``_free``: by resource that the pod asks
+    for, what would be left beside it; ``_places``: for how many more pods."""
+
+    __slots__ = ("_free", "_places", "_priority", "_site", "_wanted")
+
+    def __init__(self, pod: Pod, site: Site, wanted: Mapping[str, int]) -> None:
+        machine = site.machine
+        capacity, used = machine.capacity, site.used
+        self._priority, self._site = pod.priority, site
+        self._wanted = wanted
+        self._free = [capacity.get(name, 0) - used.get(name, 0) - amount for name, amount in wanted.items()]
+        self._places = _MANY if machine.most is None else machine.most - site.count - 1
+
+    def emptied(self, now: int) -> list[Unit] | None:
+        """See ``_Trial``."""
+        site, priority = self._site, self._priority
+        machine = site.machine
+        units = machine.less_important(priority) if site.pods is machine.pods else None
+        if units is None:
+            units = by_importance(units_of(site.pods, now, priority))
+        here = [pod.requests for unit in units for pod in unit.pods if pod.node == machine.at]
+        for i, name in enumerate(self._wanted):
+            self._free[i] += sum([requests.get(name, 0) for requests in here])
+        self._places += len(here)
+        return units if units and self._places >= 0 and min(self._free, default=0) >= 0 else None
+
+    def reprieves(self, unit: Unit) -> bool:
+        """See ``_Trial``."""
+        free, places, at = self._free, self._places, self._site.machine.at
+        for pod in unit.pods:
+            if pod.node == at:
+                requests = pod.requests
+                free = [left - requests.get(name, 0) for name, left in zip(self._wanted, free, strict=True)]
+                places -= 1
+        if places < 0 or (free and min(free) < 0):
+            return False
+        self._free, self._places = free, places
+        return True
+
+
+def victims_on(world: World, site: Site, trial: "_Trial | _Room", now: int) -> Candidate | None:
+    """kube-scheduler: SelectVictimsOnNode. None: nobody there is less important, all of them are not enough, or nobody
+    had to go."""
+    units = trial.emptied(now)
+    if units is None:
         return None
-    trial = _Trial(world, cycle, site)
-    for unit in units:
-        trial.take_away(unit)
-    if (status := trial.status()) is not None:
-        return status
-    violating, kept = by_budgets(by_importance(units), world.state.budgets)
+    violating, kept = by_budgets(units, world.state)
     victims: list[Unit] = []
     spared: list[Pod] = []
     broken: list[Violation] = []
-    for unit, violations in [*violating, *((unit, list[Violation]()) for unit in kept)]:
+    for unit, violations in violating:
         if trial.reprieves(unit):
             spared += unit.pods
-            continue
-        victims.append(unit)
-        broken += violations
+        else:
+            victims.append(unit)
+            broken += violations
+    for unit in kept:
+        if trial.reprieves(unit):
+            spared += unit.pods
+        else:
+            victims.append(unit)
     if violating and kept:
         victims = by_importance(victims)
     if not victims:
@@ -162,22 +194,22 @@ def by_importance(units: list[Unit]) -> list[Unit]:
     return go_sorted(units, [unit.key for unit in units])
 
 
-def by_budgets(
-    units: Iterable[Unit], budgets: Sequence[Budget]
-) -> tuple[list[tuple[Unit, list[Violation]]], list[Unit]]:
+def by_budgets(units: Iterable[Unit], state: CompiledState) -> tuple[list[tuple[Unit, list[Violation]]], list[Unit]]:
     """Those whose eviction violates a budget, each with which of its pods do, and the others.
     kube-scheduler: a budget is charged also by what goes below zero; the budgets after it are not."""
-    left = [budget.allowed for budget in budgets]
+    if not state.budgets:
+        return [], list(units)
+    left: dict[int, int] = {}
     violating: list[tuple[Unit, list[Violation]]] = []
     kept: list[Unit] = []
     for unit in units:
         broken: list[Violation] = []
         for pod in unit.pods:
             if pod.labels:
-                for i, budget in enumerate(budgets):
+                for i, budget in state.budgets_in.get(pod.namespace, ()):
                     if not _of(budget, pod):
                         continue
-                    left[i] -= 1
+                    left[i] = left.get(i, budget.allowed) - 1
                     if left[i] < 0:
                         broken.append((pod, budget.name))
                         break
@@ -190,12 +222,7 @@ def by_budgets(
 
 def _of(budget: Budget, pod: Pod) -> bool:
     selector = budget.selector
-    return (
-        budget.namespace == pod.namespace
-        and not selector.everything
-        and selector.matches(pod.labels)
-        and pod.name not in budget.disrupted
-    )
+    return not selector.everything and pod.name not in budget.disrupted and selector.matches(pod.labels)
 
 
 def chosen(candidates: list[Candidate]) -> list[Candidate]:
