@@ -6,10 +6,10 @@ knows in its memory alone is not written anywhere, and both ways are asked:
 
 - Work that it admitted and that was not written down yet counts as admitted (Kueue assumes it in its cache).
 - A scan of flavors that stopped before the last one goes on from there (Kueue: LastAssignment), in whichever of the
-  places where it can have stopped. Not for an ask that it has not looked at before, nor where its last word on the ask
-  is that it waits for those it preempts: with that the place is forgotten.
+  places where it can have stopped; not for an ask that it has not looked at before.
 - Kueue takes one head of every queue. Which it had is not written either: the one that preempts, with those seen to
-  act within the same second; or all that stand first in their queues; or it alone.
+  act within the same second and those that wait for their victims, which are heads in every cycle; or without these; or
+  with all that stand first in their queues; or it alone.
 
 Evictions for one ask may be those of several cycles: of those that have been seen, in their order, each cycle takes as
 many as its answer has.
@@ -26,7 +26,7 @@ from msgspec import structs
 
 from app.clusters.shadow.comparing import Compared, compared, expected_of
 from app.clusters.shadow.schemas import Assumed, ShadowOutcome, ShadowReport, ShadowVictim, Why
-from app.following.evidence import NOT_NAMED, admissions, condition, nominated
+from app.following.evidence import NOT_NAMED, admissions, nominated
 from app.following.history import Eviction, Preemption, Rewind
 from app.following.mirror import View
 from app.following.objects import Key, key_of, part
@@ -303,24 +303,26 @@ class _Cycles:
             yield [own], "independent", ()
             return
         others = [one for one in found.asks.values() if one.queue != own.queue and _considered(one)]
-        acting = list({one.queue: one for one in others if one.id in near}.values())
-        heads = {tuple(one.id for one in of): of for of in (acting, others, [])}
-        scans = [None, *_scans(found, own)] if self._may_go_on(rewind) else [None]
-        for scan in scans:
-            ask = own if scan is None else structs.replace(
-                own, kueue=structs.replace(own.kueue or KueueAsk(), flavor_scan=scan)
-            )  # fmt: skip
-            for of in heads.values():
-                yield [ask, *of], "cycle", () if scan is None else ("flavor_scan",)
+        acting = {one.queue: one for one in others if one.id in near}
+        pending = {one.queue: one for one in others if one.kueue is not None and one.kueue.preemption_pending}
+        guesses = [list((pending | acting).values()), list(acting.values()), others, list[Ask]()]
+        heads = {tuple(one.id for one in of): of for of in guesses}
+        yield from self._with_scans(found, own, list(heads.values()), rewind)
 
-    def _may_go_on(self, rewind: Rewind) -> bool:
-        """Whether a scan of its flavors can have stopped somewhere, as far as its object tells."""
-        space, _, name = self._ask.rpartition("/")
-        item = rewind.items.get("Workload", {}).get((space, name))
-        if item is None or not nominated(item):
-            return False
-        waits = condition(item, "QuotaReserved", "False")
-        return waits is None or "Pending the preemption of" not in str(waits.get("message", ""))
+    def _with_scans(
+        self, found: Translated, own: Ask, heads: list[list[Ask]], rewind: Rewind
+    ) -> Iterator[tuple[list[Ask], Mode, tuple[Assumed, ...]]]:
+        """From the first flavor, and from where the ask's scan can have stopped, or that of another head."""
+        for of in heads:
+            yield [own, *of], "cycle", ()
+        goes_on = _goes_on(self._ask, rewind)
+        for scan in _scans(found, own) if goes_on else ():
+            for of in heads:
+                yield [_from(own, scan), *of], "cycle", ("flavor_scan",)
+        for other in heads[0]:
+            for scan in _scans(found, other) if _goes_on(other.id, rewind) else ():
+                rest = [_from(one, scan) if one is other else one for one in heads[0]]
+                yield [own, *rest], "cycle", ("flavor_scan",)
 
     def _judgement(self, start: int, attempt: _Attempt) -> Judgement:
         judge, seen = self._judge, self._seen[start : start + attempt.takes]
@@ -362,6 +364,17 @@ def victims_of(seen: Sequence[Eviction], names: Mapping[str, tuple[str, str]]) -
         workload, task = names.get(_id(one.seen.victim), (_id(one.seen.victim), None))
         victims.append(ShadowVictim(workload=workload, task=task, reason=one.seen.reason))
     return victims
+
+
+def _from(ask: Ask, scan: FlavorScan) -> Ask:
+    return structs.replace(ask, kueue=structs.replace(ask.kueue or KueueAsk(), flavor_scan=scan))
+
+
+def _goes_on(ask: str, rewind: Rewind) -> bool:
+    """Whether the scan of an ask's flavors can have stopped somewhere: Kueue has looked at it before."""
+    space, _, name = ask.rpartition("/")
+    item = rewind.items.get("Workload", {}).get((space, name))
+    return item is not None and nominated(item)
 
 
 def _considered(ask: Ask) -> bool:

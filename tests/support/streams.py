@@ -60,11 +60,15 @@ class Stream:
         """Kueue writes a condition of a Workload."""
         self.put(self._with_condition(self.workload(name), kind, status, reason, message))
 
-    def admit(self, name: str, queue: str, usage: Json, flavor: str = "default", count: int = 1) -> None:
+    def admit_alone(self, name: str, queue: str, usage: Json, flavor: str = "default", count: int = 1) -> None:
+        """Kueue gives its one pod set quota."""
+        flavors = dict.fromkeys(usage, flavor)
+        self.admit(name, queue, [{"name": "main", "count": count, "flavors": flavors, "resourceUsage": usage}])
+
+    def admit(self, name: str, queue: str, assigned: list[Json]) -> None:
         """Kueue gives it quota."""
         made = self.workload(name)
-        assigned = {"name": "main", "count": count, "flavors": dict.fromkeys(usage, flavor), "resourceUsage": usage}
-        made.setdefault("status", {})["admission"] = {"clusterQueue": queue, "podSetAssignments": [assigned]}
+        made.setdefault("status", {})["admission"] = {"clusterQueue": queue, "podSetAssignments": assigned}
         for kind in ("Evicted", "Preempted"):
             if any(one["type"] == kind for one in made["status"].get("conditions", [])):
                 made = self._with_condition(made, kind, "False", "QuotaReserved", "")
@@ -73,7 +77,8 @@ class Stream:
 
     def evict(self, name: str, by: str, reason: str = "InClusterQueue") -> None:
         """Kueue preempts it for the workload ``by``."""
-        message = f"Preempted to accommodate a workload (UID: u-{by}, JobUID: UNKNOWN) due to {reason}"
+        uid = self.workload(by)["metadata"]["uid"]
+        message = f"Preempted to accommodate a workload (UID: {uid}, JobUID: UNKNOWN) due to {reason}"
         made = self._with_condition(self.workload(name), "Evicted", "True", "Preempted", message)
         self.put(self._with_condition(made, "Preempted", "True", reason, message))
 
@@ -82,6 +87,12 @@ class Stream:
         made = self.workload(name)
         made["status"].pop("admission", None)
         self.put(self._with_condition(made, "QuotaReserved", "False", "Pending", "Preempted"))
+
+    def waits(self, name: str, message: str) -> None:
+        """Kueue says why it is not admitted; it writes nothing where it has said so before."""
+        listed = self.workload(name).get("status", {}).get("conditions", [])
+        if not any(one["type"] == "QuotaReserved" and one["message"] == message for one in listed):
+            self.condition(name, "QuotaReserved", "False", "Pending", message)
 
     def finish(self, name: str) -> None:
         """It has ended."""

@@ -239,10 +239,10 @@ def database(monkeypatch: pytest.MonkeyPatch) -> Any:
     Own.ran, Own.fails, Database.before = [], None, None
     monkeypatch.delenv("DATABASE_URL", raising=False)
     monkeypatch.setattr("app.db.embedded.EmbeddedPostgres", Own)
-    monkeypatch.setattr("app.db.Database", Database)
-    monkeypatch.setattr("app.db.migrate", lambda url: Own.ran.append(f"migrated {url}"))
-    monkeypatch.setattr("app.db.head_revision", lambda: "0009")
-    monkeypatch.setattr("app.db.is_newer", lambda before: before == "0010")
+    monkeypatch.setattr("app.db.database.Database", Database)
+    monkeypatch.setattr("app.db.database.migrate", lambda url: Own.ran.append(f"migrated {url}"))
+    monkeypatch.setattr("app.db.database.head_revision", lambda: "0009")
+    monkeypatch.setattr("app.db.database.is_newer", lambda before: before == "0010")
     return Own
 
 

@@ -45,7 +45,7 @@ def stream() -> Stream:
         made.put(one)
     for name, priority in (("a", 1), ("b", 2)):
         made.put(kueue.workload(name, "l", 2, priority))
-        made.admit(name, "q", {"cpu": "2"})
+        made.admit_alone(name, "q", {"cpu": "2"})
         made.wait(1)
     made.put(kueue.workload("p", "l", 2, 9))
     made.wait(1)
@@ -105,7 +105,7 @@ def test_each_cycle_of_a_preemptor_is_judged_alone(stream: Stream) -> None:
     stream.wait(0.5)
     stream.release("a")
     stream.put(kueue.workload("first", "l", 2, 10))
-    stream.admit("first", "q", {"cpu": "2"})  # another goes before it and takes what was freed
+    stream.admit_alone("first", "q", {"cpu": "2"})  # another goes before it and takes what was freed
     stream.wait(0.25)
     stream.evict("b", "p")
     found = judged(stream)
@@ -130,7 +130,7 @@ def test_work_that_was_admitted_and_not_written_down_yet_counts(stream: Stream) 
     stream.wait(3)
     stream.evict("a", "p")
     stream.wait(0.125)
-    stream.admit("quick", "q", {"cpu": "2"})
+    stream.admit_alone("quick", "q", {"cpu": "2"})
     (one,) = judged(stream)
     assert (one.outcome, one.report.assumed, one.report.changes) == ("agreed", ["admissions"], 0)
 
@@ -151,7 +151,7 @@ def test_a_scan_of_flavors_may_have_gone_on(known: bool, outcome: str) -> None:
         stream.put(one)
     for name, flavor in (("a", "first"), ("b", "second")):
         stream.put(kueue.workload(name, "l", 2, 1))
-        stream.admit(name, "q", {"cpu": "2"}, flavor)
+        stream.admit_alone(name, "q", {"cpu": "2"}, flavor)
         stream.wait(1)
     stream.put(kueue.workload("p", "l", 2, 9))
     if known:
@@ -174,7 +174,7 @@ def cohort() -> Stream:
         stream.put(kueue.local_queue(f"l-{name}", name))
     for name in ("a", "b"):
         stream.put(kueue.workload(name, "l-z", 2, 1))
-        stream.admit(name, "z", {"cpu": "2"})
+        stream.admit_alone(name, "z", {"cpu": "2"})
         stream.wait(1)
     return stream
 
