@@ -22,7 +22,7 @@ from app.base.settings import Settings
 from app.db.database import Database, migrate
 from app.db.embedded import EmbeddedPostgres
 from app.service.main import create_app
-from tests.strict import pytest_runtest_makereport, pytest_runtest_setup, pytest_runtest_teardown
+from tests.support.strict import pytest_runtest_makereport, pytest_runtest_setup, pytest_runtest_teardown
 
 __all__ = ["pytest_runtest_makereport", "pytest_runtest_setup", "pytest_runtest_teardown"]
 

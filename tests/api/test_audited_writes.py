@@ -9,7 +9,7 @@ from app.clusters.shadow.router import EXAMPLE as SHADOW
 from app.decisions.schemas import SITUATION
 from app.simulations.router import SIMULATION
 from app.studies.exposures import EXPOSURE
-from tests.document import document
+from tests.support.document import document
 
 LINES = {"Content-Type": "application/x-ndjson"}
 

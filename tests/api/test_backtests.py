@@ -9,7 +9,7 @@ from app.base.settings import Settings
 from app.db.database import Database
 from app.decisions import repository
 from app.decisions.schemas import ASK, DECISION, SITUATION
-from tests.working import working
+from tests.support.working import working
 
 NAMED = {"name": "named", "set": {"queues.serving.kueue.preemption.reclaim_within_cohort": "Never"}}
 SAME = {"name": "same"}

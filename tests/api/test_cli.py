@@ -15,7 +15,7 @@ from app.base.settings import Settings
 from app.cli import run
 from app.cli.remote import Service
 from app.db.database import Database
-from tests.live import ROOT, serving
+from tests.support.live import ROOT, serving
 
 DOCUMENT: dict[str, Any] = {
     "engine": "kueue",

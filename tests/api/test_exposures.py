@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from app.base.settings import Settings
 from app.cli import run
 from app.studies.exposure_schemas import EXPOSURE
-from tests.working import working
+from tests.support.working import working
 
 
 def test_who_is_next_is_told_and_forgotten(service: TestClient, settings: Settings) -> None:

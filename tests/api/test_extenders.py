@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from app.base.settings import Settings
 from app.service.main import create_app
-from tests.asgi import Asgi
+from tests.support.asgi import Asgi
 
 NOW = "2026-11-22T12:00:00Z"
 LONG_AGO = "2026-01-01T00:00:00Z"

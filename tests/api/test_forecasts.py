@@ -4,7 +4,7 @@ from starlette.testclient import TestClient
 
 from app.base.settings import Settings
 from app.studies.forecast_schemas import FORECAST
-from tests.working import working
+from tests.support.working import working
 
 
 def test_a_forecast_is_made_told_of_and_forgotten(service: TestClient, settings: Settings) -> None:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from app.cli import run
-from tests.live import ROOT, serving
+from tests.support.live import ROOT, serving
 from tests.unit.formats.test_native_state import ORCHID
 
 MANIFESTS = ROOT / "tests" / "manifests"

@@ -10,7 +10,7 @@ from app.following.keeping import ApiError, Arbiter, Keeper, Reply
 from app.following.translating import Translated, translate
 from app.following.translator import Translator
 from app.solver.model.configuration import Configuration, EngineName, Queue
-from tests.changing import World
+from tests.support.changing import World
 
 NAME = "kept"
 

@@ -9,7 +9,7 @@ from app.base.settings import Settings
 from app.service.main import create_app
 from app.studies.forecast_schemas import FORECAST
 from tests.api.requests import decision
-from tests.working import working
+from tests.support.working import working
 
 
 def scraped(service: TestClient) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:

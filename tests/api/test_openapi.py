@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from app.http.responses import MEDIA_TYPE
 from openapi import refresh
-from tests.document import FILE, document
+from tests.support.document import FILE, document
 
 DOCUMENT = document()
 METHODS = {"get", "put", "post", "delete", "patch"}

@@ -15,7 +15,7 @@ from app.auth.tokens import Tokens
 from app.base.settings import Settings
 from app.db.database import Database
 from app.service.main import create_app
-from tests.live import serving
+from tests.support.live import serving
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "openapi" / "openapi.json").read_text())
 OPERATIONS = [

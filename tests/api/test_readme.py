@@ -15,7 +15,7 @@ from app import cli
 from app.base.decoding import decode
 from app.solver import solve
 from app.solver.model.configuration import Configuration
-from tests.live import ROOT, environment_of, serving
+from tests.support.live import ROOT, environment_of, serving
 from tests.vectors.compare import disagreements
 
 README = (ROOT / "README.md").read_text()

@@ -16,7 +16,7 @@ import httpx2
 import pytest
 
 from app.simulations.router import SIMULATION
-from tests.live import ADDRESS, ROOT, running, started, welcome
+from tests.support.live import ADDRESS, ROOT, running, started, welcome
 
 Start = Callable[..., "Serving"]
 

@@ -18,7 +18,7 @@ from app.jobs.worker import Worker
 from app.service.main import create_app
 from app.simulations import accepting as elsewhere
 from app.simulations.router import SIMULATION
-from tests.working import working
+from tests.support.working import working
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from app.solver import solve
 from app.solver.stopping import safe_point
 from app.studies import backtesting
 from app.traces import repository as traces
+from tests.support.working import working
 from tests.unit.simulations.test_loops import LOOPS
-from tests.working import working
 
 GENEROUS = 60.0
 """Seconds within which even a slow machine does what takes less than two."""

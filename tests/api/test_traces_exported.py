@@ -10,8 +10,8 @@ import httpx2
 import pytest
 
 from app.base.settings import traces_wanted
-from tests.collector import Collector, Span, collecting
-from tests.live import ROOT, Live, running
+from tests.support.collector import Collector, Span, collecting
+from tests.support.live import ROOT, Live, running
 
 EXAMPLE = (ROOT / "examples" / "kueue-classic.json").read_bytes()
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"

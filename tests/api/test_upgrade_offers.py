@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.api.requests import decision
-from tests.live import serving
+from tests.support.live import serving
 
 BODY = json.dumps(decision()).encode()
 OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABk\r\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live import ADDRESS, ROOT, environment_of, welcome
+from tests.support.live import ADDRESS, ROOT, environment_of, welcome
 
 UV = Path(sys.executable).parent / "uv"
 

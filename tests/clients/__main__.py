@@ -19,7 +19,7 @@ from pathlib import Path
 from app.db.embedded import EmbeddedPostgres
 from tests.clients.programs import Failed, Skipped
 from tests.clients.steps import go, java, lint, python, typescript
-from tests.live import ROOT, environment_of, serving
+from tests.support.live import ROOT, environment_of, serving
 
 OPENAPI = ROOT / "openapi"
 DIST = ROOT / "dist" / "clients"

@@ -12,7 +12,7 @@ from app.following.kinds import FOLLOWED, WITNESSES
 from tests.cluster import kueue
 from tests.cluster.build import missing
 from tests.cluster.server import Cluster, cluster, definition
-from tests.live import serving
+from tests.support.live import serving
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.cluster.build import folder as programs
-from tests.mortal import mortal
+from tests.support.mortal import mortal
 
 _SECONDS = 240.0
 """How long a start may take on a slow machine."""

@@ -15,7 +15,7 @@ from app.cli.output import BAD_INPUT
 from tests.cluster import kueue
 from tests.cluster.following import eventually, following, fresh, kept
 from tests.cluster.server import Cluster
-from tests.live import running
+from tests.support.live import running
 
 
 def agrees(cluster: Cluster, arbiter: httpx2.Client, name: str) -> bool:

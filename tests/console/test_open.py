@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from app.base.settings import Settings
 from app.service.serve import EXAMPLE, NAME, fill
-from tests.working import working
+from tests.support.working import working
 
 PLAIN = (
     "/",

@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.console.queues import WORDS, uses
-from tests.live import ROOT
+from tests.support.live import ROOT
 
 EXAMPLES = ROOT / "examples"
 GPU = "nvidia.com/gpu"

@@ -25,8 +25,8 @@ from app.decisions.schemas import DECISION, SITUATION
 from app.simulations.router import SIMULATION
 from app.studies.backtest_schemas import BACKTEST
 from app.studies.forecast_schemas import FORECAST
-from tests.document import document
-from tests.live import ROOT, environment_of, serving
+from tests.support.document import document
+from tests.support.live import ROOT, environment_of, serving
 
 CONFIGURATION = Path(__file__).parent / "schemathesis.toml"
 ENOUGH = 2000

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 import zstandard
 
-from tests.live import Live, running
+from tests.support.live import Live, running
 
 MIB = 1 << 20
 HEAD = b"POST /v1/decisions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.api.requests import decision
-from tests.live import serving
+from tests.support.live import serving
 
 SHORT = {"ARBITER_HEAD_TIMEOUT": "1", "ARBITER_BODY_TIMEOUT": "1", "ARBITER_IDLE_TIMEOUT": "2", "WORKERS": "0"}
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"

@@ -15,7 +15,7 @@ from typing import Any
 
 from app.service.serve import PROMISED_SECONDS
 from tests.api.requests import DECISION
-from tests.live import running
+from tests.support.live import running
 
 CLIENTS = 12
 BUSY = 6

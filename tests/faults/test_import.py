@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.faults.test_bodies import watched
-from tests.live import Live, running
+from tests.support.live import Live, running
 
 _QUEUE = """\
 ---

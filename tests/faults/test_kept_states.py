@@ -17,7 +17,7 @@ from app.decisions import repository
 from app.decisions import repository as kept
 from app.decisions.log import DatabaseStore
 from app.service.main import create_app
-from tests.live import running
+from tests.support.live import running
 
 QUEUE = {
     "name": "q",

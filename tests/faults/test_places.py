@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.api.requests import DECISION
-from tests.live import running
+from tests.support.live import running
 
 SMALL = json.dumps(DECISION).encode()
 

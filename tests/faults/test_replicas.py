@@ -12,7 +12,7 @@ import pytest
 
 from tests.api.requests import decision
 from tests.faults.outage import Outage
-from tests.live import serving
+from tests.support.live import serving
 
 LIMIT = 30.0
 

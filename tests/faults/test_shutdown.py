@@ -13,7 +13,7 @@ import pytest
 
 from app.service.serve import PROMISED_SECONDS
 from tests.api.requests import DECISION
-from tests.live import Live, running
+from tests.support.live import Live, running
 
 
 def _send(live: Live, body: bytes, answers: list[int]) -> None:

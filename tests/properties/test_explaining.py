@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
-from tests import kai_world
 from tests.properties import test_kueue_cycle as kueue
 from tests.properties import test_yunikorn_laws as yunikorn
 from tests.properties.ytsaurus_trees import heartbeat
-from tests.replay import answer
+from tests.support import kai_world
 from tests.support.profiles import examples
+from tests.support.replay import answer
 from tests.vectors.files import HERE, files, read
 
 Json = dict[str, Any]

@@ -16,7 +16,7 @@ from app.solver.model.request import DecisionRequest
 from app.solver.model.state import Ask, AskChanges, Delta, Node, NodeChanges, State, Workload, WorkloadChanges
 from app.solver.question import Question
 from app.solver.solve import Beside, Configured
-from tests.kai_world import Json, Shape, cluster
+from tests.support.kai_world import Json, Shape, cluster
 from tests.vectors.files import HERE, read
 
 RECORDED = {"kueue": ["cycle", "fair", "classic"], "yunikorn": ["preempt", "fresh-preempt"], "kai": ["decision"]}

@@ -14,8 +14,8 @@ from app.solver.check import without_native
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import Ask, Node, State, Task
 from app.solver.question import Question
-from tests.roundtrip import differences
 from tests.support.profiles import examples
+from tests.support.roundtrip import differences
 
 FAST = examples(60, phases=(Phase.generate,))
 NAMES = st.text("abcdefgh", min_size=1, max_size=4)

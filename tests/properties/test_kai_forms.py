@@ -12,7 +12,7 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import SharesRequest
 from app.solver.model.state import State
-from tests.kai_world import Json, Shape, cluster, decide, in_groups
+from tests.support.kai_world import Json, Shape, cluster, decide, in_groups
 from tests.support.profiles import examples
 
 FAST = examples(100)

@@ -12,7 +12,7 @@ from app.solver import solve
 from app.solver.model.configuration import Configuration
 from app.solver.model.request import SharesRequest
 from app.solver.model.state import State
-from tests.kai_world import ALL_ACTIONS, Json, Outcome, Shape, cluster, decide
+from tests.support.kai_world import ALL_ACTIONS, Json, Outcome, Shape, cluster, decide
 from tests.support.profiles import examples
 
 FAST = examples(120)

@@ -16,8 +16,8 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import State
-from tests.kai_checks import check_listing, listing, watched
-from tests.kai_world import NOW, Json, Shape, cluster, crowded, decide
+from tests.support.kai_checks import check_listing, listing, watched
+from tests.support.kai_world import NOW, Json, Shape, cluster, crowded, decide
 from tests.support.profiles import examples
 
 FAST = examples(300)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from app.solver.engines.kai.jobs import NOWHERE
 from app.solver.engines.kai.rule_sets import CHANGES, KAI_0_13, KAI_0_17, RuleSet
 from app.solver.engines.kai.scenario import Scenario
-from tests.kai_world import ALL_ACTIONS, Json, Shape, cluster, crowded, decide
+from tests.support.kai_world import ALL_ACTIONS, Json, Shape, cluster, crowded, decide
 from tests.support.profiles import examples
 
 FAST = examples(150)

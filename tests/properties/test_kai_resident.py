@@ -13,7 +13,7 @@ from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import Ask
 from app.solver.question import Question
-from tests.kai_world import NOW, Shape, cluster
+from tests.support.kai_world import NOW, Shape, cluster
 from tests.support.profiles import examples
 
 FAST = examples(80)

@@ -15,8 +15,8 @@ from app.solver.engines.kai.placing import Placer
 from app.solver.engines.kai.queue_order import QueueOrder
 from app.solver.engines.kai.scenario import Scenario
 from app.solver.engines.kai.validators import Fairness
-from tests.kai_oracle import best_node, queue_first, reclaim_refusal
-from tests.kai_world import ALL_ACTIONS, Json, Shape, cluster, crowded, decide
+from tests.support.kai_oracle import best_node, queue_first, reclaim_refusal
+from tests.support.kai_world import ALL_ACTIONS, Json, Shape, cluster, crowded, decide
 from tests.support.profiles import examples
 
 FAST = examples(150)

@@ -11,7 +11,7 @@ from app.solver.engines.kai.queue_order import NOTHING, QueueOrder, Standing
 from app.solver.engines.kai.scenario import Headroom, Scenario
 from app.solver.engines.kai.solver import Solver
 from app.solver.engines.kai.validators import Protection
-from tests.kai_world import ALL_ACTIONS, Json, Shape, cluster, decide
+from tests.support.kai_world import ALL_ACTIONS, Json, Shape, cluster, decide
 from tests.support.profiles import examples
 
 FAST = examples(120)

@@ -20,7 +20,7 @@ from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import Delta
 from app.solver.question import Question
-from tests.kai_world import NOW, Json, Shape, cluster
+from tests.support.kai_world import NOW, Json, Shape, cluster
 from tests.support.profiles import examples
 
 LAWS = examples(50)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver.engines.kai.rules import RULES
-from tests.kai_world import ALL_ACTIONS, Json, Outcome, Shape, cluster, crowded, decide
+from tests.support.kai_world import ALL_ACTIONS, Json, Outcome, Shape, cluster, crowded, decide
 from tests.support.profiles import examples
 
 FAST = examples(200)

@@ -17,7 +17,7 @@ from app.solver.model.request import DecisionRequest
 from app.solver.model.state import Delta
 from app.solver.question import Question
 from app.solver.solve import Loaded
-from tests.mutations import mutated
+from tests.support.mutations import mutated
 from tests.vectors.files import HERE, files, lines
 
 Json = dict[str, Any]

@@ -10,8 +10,8 @@ import pytest
 
 from app.base.settings import Settings
 from app.service.main import create_app
-from tests.asgi import Asgi
-from tests.mutations import mutated
+from tests.support.asgi import Asgi
+from tests.support.mutations import mutated
 from tests.vectors.files import ENGINES, HERE, files, read
 
 MUTATIONS = 400

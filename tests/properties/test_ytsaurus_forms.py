@@ -9,8 +9,8 @@ import pytest
 from app.solver import solve
 from app.solver.model.configuration import Configuration
 from tests.properties.ytsaurus_trees import heartbeat, tree
+from tests.support.yunikorn_world import grouped
 from tests.unit.solver.engines.ytsaurus.cluster import decide, effective, preemptibility, refused, shares
-from tests.yunikorn_world import grouped
 
 Json = dict[str, Any]
 QUOTA, GROUP = "/quota/", "/resource_groups/0/flavors/0/quota/"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.properties.yunikorn_laws import Laws
 from tests.support.profiles import examples
-from tests.yunikorn_world import Json, World, app, ask, grouped, node, queue, task
+from tests.support.yunikorn_world import Json, World, app, ask, grouped, node, queue, task
 
 RESOURCES = ("vcore", "memory")
 LEAVES = ("root.a", "root.b.c", "root.b.d", "root.b.cc", "root.e.f")

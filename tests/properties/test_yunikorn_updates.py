@@ -23,7 +23,7 @@ from app.solver.model.state import Ask, Delta, State
 from app.solver.question import ProtectionQuestion, Question
 from app.solver.solve import Loaded
 from tests.support.profiles import examples
-from tests.yunikorn_world import START, Json, ago, app, ask, node, queue, task
+from tests.support.yunikorn_world import START, Json, ago, app, ask, node, queue, task
 
 LAWS = examples(45, suppress_health_check=[HealthCheck.too_slow], phases=[Phase.generate])  # fmt: skip
 LEAVES = ("root.a", "root.b.c", "root.b.d", "root.e")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.solver.engines.yunikorn.rules import RULES
 from tests.properties.test_yunikorn_laws import QUICK, asks_of, tenants, worlds
 from tests.support.profiles import examples
-from tests.yunikorn_world import Json, World
+from tests.support.yunikorn_world import Json, World
 
 KNOWN = {rule.rule for rule in RULES}
 TAKEN = {"victim", "moved"}

@@ -7,7 +7,7 @@ subset. Requests have whole numbers, one task an ask, no priority offsets; they 
 from collections.abc import Iterator
 from itertools import combinations
 
-from tests.yunikorn_world import Json
+from tests.support.yunikorn_world import Json
 
 
 class Laws:

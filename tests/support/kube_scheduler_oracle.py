@@ -10,7 +10,7 @@ from typing import Any
 
 from app.solver.model.decision import Answer, Decision
 from tests.cluster.build import oracle as program
-from tests.mortal import mortal
+from tests.support.mortal import mortal
 
 Json = dict[str, Any]
 _AGAIN = 40

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 STARTER = """
 import shutil, signal, sys
-from tests.mortal import mortal
+from tests.support.mortal import mortal
 child = mortal([shutil.which("sleep"), "3600"], signal.SIGKILL, stdin=sys.stdin)
 print(child.pid, flush=True)
 child.wait()

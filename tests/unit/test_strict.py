@@ -28,7 +28,7 @@ def run(folder: Path, code: str, *options: str, **environment: str) -> subproces
     return subprocess.run(
         [
             sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"),
-            "-p", "xdist", "-p", "tests.strict", *options, str(folder),
+            "-p", "xdist", "-p", "tests.support.strict", *options, str(folder),
         ],
         cwd=ROOT, env={**os.environ, "CI": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment},
         capture_output=True, text=True, timeout=120, check=False,

@@ -14,7 +14,7 @@ from coverage import Coverage
 
 from tests.mutants.forks import every_function, put_in
 from tests.mutants.operators import Mutant
-from tests.replay import answer
+from tests.support.replay import answer
 from tests.vectors.compare import disagreements
 
 ROOT = Path(__file__).parents[2]

@@ -19,7 +19,7 @@ from app.solver.engines.kai.queue_order import Standing
 from app.solver.engines.kai.scenario import Scenario
 from app.solver.engines.kai.state import Key, Victim
 from app.solver.engines.kai.validators import Foregone, ScenarioValidator
-from tests.replay import answer
+from tests.support.replay import answer
 from tests.vectors.compare import disagreements
 from tests.vectors.files import SHARED
 

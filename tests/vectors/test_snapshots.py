@@ -10,7 +10,7 @@ import pytest
 
 from app.base.settings import Settings
 from app.service.main import create_app
-from tests.asgi import Asgi
+from tests.support.asgi import Asgi
 from tests.vectors.compare import disagreements
 from tests.vectors.files import AT_HAND, files, lines, selected
 

@@ -18,8 +18,8 @@ from app.base.settings import Settings
 from app.db.database import Database
 from app.jobs.worker import Worker
 from tests.console.browser.seeds import seed
-from tests.live import ROOT, serving
-from tests.working import working
+from tests.support.live import ROOT, serving
+from tests.support.working import working
 
 SCREENSHOTS = ROOT / "dist" / "screenshots"
 WIDE, NARROW = 1280, 380

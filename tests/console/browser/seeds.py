@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from app.clusters.router import EXAMPLE as REPORT
 from app.clusters.shadow.router import EXAMPLE as PREEMPTION
 from app.simulations.router import SIMULATION
-from tests.live import ROOT
+from tests.support.live import ROOT
 
 if TYPE_CHECKING:
     from tests.console.browser.conftest import Site

@@ -20,7 +20,7 @@ from app.following.shadowing import Shadowing
 from app.solver.model.configuration import EngineName
 from tests.cluster.recorded import expressible
 from tests.cluster.recorded.made import Item, Recorded
-from tests.replay import answer
+from tests.support.replay import answer
 
 LEAST: dict[EngineName, int] = {"kai": 100, "yunikorn": 19}
 

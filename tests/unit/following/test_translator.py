@@ -16,8 +16,8 @@ from app.formats.manifests import Within
 from app.formats.reader import MOST_ALIKE
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.problems import Finding
-from tests.changing import World
 from tests.cluster import pods
+from tests.support.changing import World
 
 ENGINES: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn")
 PARTS = ("configuration", "nodes", "workloads", "asks", "local_queues", "classes")

@@ -10,7 +10,7 @@ import yaml
 
 from app.formats import export, import_configuration
 from app.solver.model.configuration import Configuration
-from tests.roundtrip import differences
+from tests.support.roundtrip import differences
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests" / "roundtrip"
 

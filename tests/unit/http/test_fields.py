@@ -11,7 +11,7 @@ from app.solver.model.configuration import Queue
 from app.solver.model.kueue import Queue as KueueQueue
 from app.solver.model.request import DecisionRequest, StateOrReference
 from app.solver.model.state import State
-from tests.document import document
+from tests.support.document import document
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.kai_world import NOW, Json, decide
+from tests.support.kai_world import NOW, Json, decide
 
 ALL = ["allocate", "consolidation", "reclaim", "preempt"]
 

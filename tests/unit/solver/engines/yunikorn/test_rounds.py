@@ -15,7 +15,7 @@ from app.solver.model.instant import at
 from app.solver.model.request import Options, RunOptions
 from app.solver.model.state import Ask, Node, State, Workload
 from app.solver.rounds import Turn
-from tests.yunikorn_world import queue
+from tests.support.yunikorn_world import queue
 
 Json = dict[str, Any]
 SECOND = 1_000_000

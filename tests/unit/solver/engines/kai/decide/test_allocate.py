@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.solver.model.problems import InvalidInput
-from tests.kai_world import Json
+from tests.support.kai_world import Json
 from tests.unit.solver.engines.kai.case import Case, ask, node, queue, workload
 
 ROOT = queue("root", gpu="unlimited")

@@ -3,7 +3,7 @@
 import pytest
 
 from app.solver.engines.kai.trail import Budget
-from tests.kai_world import Json, decide
+from tests.support.kai_world import Json, decide
 from tests.unit.solver.engines.kai.report.clusters import CLUSTERS
 from tests.unit.solver.engines.kai.report.test_answers import ANSWERS
 

@@ -3,7 +3,7 @@
 import pytest
 
 from app.solver.engines.kai import trail
-from tests.kai_world import Json
+from tests.support.kai_world import Json
 from tests.unit.solver.engines.kai.case import Case, ask, node, queue, workload
 
 ROOT = queue("root", gpu="unlimited")

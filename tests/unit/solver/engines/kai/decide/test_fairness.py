@@ -11,7 +11,7 @@ from app.solver.compiled.tree import Tree
 from app.solver.engines.kai.jobs import PIPELINED, RELEASING
 from app.solver.engines.kai.queue_order import QueueOrder
 from app.solver.engines.kai.validators import Fairness, may_reclaim
-from tests.kai_oracle import reclaim_refusal
+from tests.support.kai_oracle import reclaim_refusal
 
 TREE = Tree([f"q{i}" for i in range(10)], [-1, 0, 1, 1, 0, 4, 4, -1, 7, 7])
 """Two trees; leaves are 2, 3, 5, 6, 8 and 9."""

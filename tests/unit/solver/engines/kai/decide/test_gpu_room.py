@@ -17,7 +17,7 @@ from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import State
 from app.solver.question import Question
-from tests.kai_world import NOW, Json, Shape, cluster
+from tests.support.kai_world import NOW, Json, Shape, cluster
 from tests.unit.solver.engines.kai.case import ask, node, queue, workload
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from app.solver.engines.kai.jobs import KAI_UNLIMITED, Share
 from app.solver.engines.kai.queue_order import NOTHING, QueueOrder, Standing, holds_within, within
-from tests.kai_oracle import queue_first
+from tests.support.kai_oracle import queue_first
 
 TOTAL: Share = (8, 8, 8000)
 A, B = 0, 1

@@ -3,7 +3,7 @@
 Each docstring says what must come of it and why: the answers were held against that line by line.
 """
 
-from tests.kai_world import NOW, Json
+from tests.support.kai_world import NOW, Json
 from tests.unit.solver.engines.kai.case import ALL, ask, node, queue, workload
 
 YOUNG, OLD = "2027-01-15T07:59:00Z", "2027-01-01T00:00:00Z"

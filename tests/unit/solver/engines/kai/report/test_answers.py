@@ -16,7 +16,7 @@ from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import State
 from app.solver.question import ProtectionQuestion, Question
-from tests.kai_world import Json
+from tests.support.kai_world import Json
 from tests.unit.solver.engines.kai.report.clusters import CLUSTERS
 
 ANSWERS: dict[str, Any] = json.loads((Path(__file__).parent / "answers.json").read_text())

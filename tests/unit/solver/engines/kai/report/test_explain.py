@@ -7,7 +7,7 @@ from typing import Any
 from app.solver.engines import kai
 from app.solver.engines.kai.rules import RULES
 from app.solver.model.problems import PROPOSALS
-from tests.kai_world import Json
+from tests.support.kai_world import Json
 from tests.unit.solver.engines.kai.case import Case, ask, node, queue, workload
 
 ROOT = queue("root", gpu="unlimited")

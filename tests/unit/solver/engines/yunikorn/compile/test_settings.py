@@ -6,7 +6,7 @@ import pytest
 
 from app.solver.engines.yunikorn.configuration import parse
 from app.solver.model.problems import InvalidInput
-from tests.yunikorn_world import World, app, grouped, node, queue, task
+from tests.support.yunikorn_world import World, app, grouped, node, queue, task
 
 
 def tree(*queues: Any, rules: str = "documented") -> World:

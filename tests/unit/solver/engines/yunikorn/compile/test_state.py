@@ -9,7 +9,7 @@ import pytest
 from app.solver.engines.yunikorn.state import OLDEST, CompiledState, sums
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
-from tests.yunikorn_world import Json, World, app, ask, node, queue, task
+from tests.support.yunikorn_world import Json, World, app, ask, node, queue, task
 
 FAR = (
     "1969-12-31T23:59:59.999999Z",

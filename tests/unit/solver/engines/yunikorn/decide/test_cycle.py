@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.yunikorn_world import Json, World, ask, node, queue
+from tests.support.yunikorn_world import Json, World, ask, node, queue
 
 ONE = {"vcore": 1}
 FENCE = {"priority_policy": "fence"}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.yunikorn_world import Json, World, ago, app, ask, node, queue, task
+from tests.support.yunikorn_world import Json, World, ago, app, ask, node, queue, task
 
 ONE, TWO, THREE = {"vcore": 1}, {"vcore": 2}, {"vcore": 3}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from app.solver.engines.yunikorn.guarantees import levels
-from tests.yunikorn_world import Json, World, app, ask, node, queue, task
+from tests.support.yunikorn_world import Json, World, app, ask, node, queue, task
 
 
 def tenant(p: Json | None, a: Json | None, b: Json | None, *tasks: Json) -> World:

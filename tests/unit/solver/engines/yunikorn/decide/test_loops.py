@@ -4,7 +4,7 @@ Each round evicted pods are made again by their replica set and wait as asks; th
 as a reservation. There is no space left on the cluster, and pods are 2 units big.
 """
 
-from tests.yunikorn_world import Json, World, app, ask, node, queue, task
+from tests.support.yunikorn_world import Json, World, app, ask, node, queue, task
 
 TWO = {"vcore": 2}
 

@@ -9,7 +9,7 @@ import pytest
 
 from app.solver.engines.yunikorn.room import IMPOSSIBLE, at_least, in_order
 from app.solver.engines.yunikorn.state import CompiledState
-from tests.yunikorn_world import Json, World, ago, app, ask, node, queue, task
+from tests.support.yunikorn_world import Json, World, ago, app, ask, node, queue, task
 
 ONE, TWO = {"vcore": 1}, {"vcore": 2}
 RULES = pytest.mark.parametrize("rules", ["documented", "shipped"])

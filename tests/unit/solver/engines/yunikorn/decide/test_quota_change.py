@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.solver.model.problems import InvalidInput
-from tests.yunikorn_world import Json, World, app, ask, node, queue, task
+from tests.support.yunikorn_world import Json, World, app, ask, node, queue, task
 
 ONE = {"vcore": 1}
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.yunikorn_world import Json, World, app, ask, node, queue, task
+from tests.support.yunikorn_world import Json, World, app, ask, node, queue, task
 
 TWO = {"vcore": 2}
 

@@ -12,7 +12,7 @@ from app.solver.model.decision import Decision
 from app.solver.model.instant import at, micros
 from app.solver.model.state import Ask, Node, State, Task, Workload
 from app.solver.question import Question
-from tests.yunikorn_world import Json, World, app, ask, node, queue, task
+from tests.support.yunikorn_world import Json, World, app, ask, node, queue, task
 
 NOW = micros(at(10**12))
 QUEUES = [

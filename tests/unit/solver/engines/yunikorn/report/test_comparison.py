@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.solver.engines.yunikorn import rule_sets
-from tests.yunikorn_world import Json, World, app, ask, node, queue, task
+from tests.support.yunikorn_world import Json, World, app, ask, node, queue, task
 
 ONE, TWO, FOUR = {"vcore": 1}, {"vcore": 2}, {"vcore": 4}
 

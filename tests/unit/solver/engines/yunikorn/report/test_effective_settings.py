@@ -1,6 +1,6 @@
 """The body of the answer, whole."""
 
-from tests.yunikorn_world import World, queue
+from tests.support.yunikorn_world import World, queue
 
 
 def test_every_queue_with_everything_that_holds_for_it() -> None:

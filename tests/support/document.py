@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parents[1] / "openapi" / "openapi.json"
+FILE = Path(__file__).parents[2] / "openapi" / "openapi.json"
 
 
 def document() -> dict[str, Any]:

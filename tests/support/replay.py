@@ -1,4 +1,4 @@
-"""Replay recorded decisions in process, without HTTP: ``python -m tests.replay kueue/classic.jsonl.gz [--limit N]``.
+"""Replay recorded decisions without HTTP: ``python -m tests.support.replay kueue/classic.jsonl.gz [--limit N]``.
 
 Files are looked up below ../shared/vectors. Uses that folder's comparison, so that both say the same.
 """
@@ -20,7 +20,7 @@ from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest, EffectiveSettingsRequest, PreemptibilityRequest, SharesRequest
 from app.solver.question import ProtectionQuestion, Question
 
-VECTORS = Path(__file__).resolve().parents[2] / "shared" / "vectors"
+VECTORS = Path(__file__).resolve().parents[3] / "shared" / "vectors"
 _SHAPES: dict[str, Any] = {
     "/v1/decisions": DecisionRequest,
     "/v1/shares": SharesRequest,

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.mortal import mortal
+from tests.support.mortal import mortal
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 ADDRESS = re.compile(r"http://[0-9.]+:[0-9]+")
 
 
