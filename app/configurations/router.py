@@ -36,6 +36,8 @@ from app.http.routing import service
 from app.solver.model.base import Wire
 from app.solver.model.configuration import Configuration, EngineName
 
+_PREFIX = "/v1/configurations"
+
 
 class Administration:
     """The stored configurations, and everything that changes them. ``idempotency``: seconds that answers are kept."""
@@ -112,7 +114,7 @@ def tagged(body: Wire, conditions: Preconditions) -> Response:
 
 LABELS_DOCUMENTED = (Label, LabelList, LabelRequest)
 
-labels = APIRouter(tags=["configurations"])
+labels = APIRouter(prefix=_PREFIX, tags=["configurations"])
 
 
 @labels.get(
@@ -184,7 +186,7 @@ def delete_label(name: Name, label: LabelName, admin: Admin, conditions: Conditi
 QUEUES_DOCUMENTED = (QueueDocument, StoredQueue)
 _EXAMPLE = {"parent": "all", "quota": {"cpu": {"guaranteed": "12"}}}
 
-queues = APIRouter(tags=["configurations"])
+queues = APIRouter(prefix=_PREFIX, tags=["configurations"])
 
 QueueName = Annotated[
     str, Path(min_length=1, max_length=512, description="Percent-encoded; may hold slashes", examples=["root.a.b"])
@@ -255,7 +257,7 @@ REVISIONS_DOCUMENTED = (RevisionPage, ConfigurationDiff)
 
 _NO_REVISION = 2**31 - 1
 
-revisions = APIRouter(tags=["configurations"])
+revisions = APIRouter(prefix=_PREFIX, tags=["configurations"])
 
 Against = Annotated[
     int | None, Query(ge=0, le=10**9, description="The older revision; by default the one before, 0 for nothing at all")
@@ -344,7 +346,7 @@ EXAMPLE = {
 
 __all__ = ["DOCUMENTED", "EXAMPLE", "Name", "Number", "Service", "router"]
 
-router = APIRouter(prefix="/v1/configurations", tags=["configurations"])
+router = APIRouter(prefix=_PREFIX, tags=["configurations"])
 
 
 @router.get(
@@ -414,4 +416,4 @@ def delete_configuration(name: Name, admin: Admin, conditions: Conditions, once:
 
 
 for part in (queues, revisions, labels):
-    router.include_router(part)
+    router.routes += part.routes

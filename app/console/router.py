@@ -37,7 +37,7 @@ for part in (
     importing_pages,
     clusters_pages,
 ):
-    router.include_router(part)
+    router.routes += part.routes
 
 
 def install(app: FastAPI) -> None:

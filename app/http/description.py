@@ -15,7 +15,7 @@ from typing import Any, cast
 import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from fastapi.routing import RouteContext
+from fastapi.routing import APIRoute
 
 from app.base.descriptions import descriptions, is_ours
 from app.http.openapi import SCHEMA, VERSION, name_of, reference, renamed
@@ -253,7 +253,7 @@ _BEARER = {
 
 
 def describe(
-    app: FastAPI, routes: Sequence[RouteContext], shapes: tuple[type, ...], common: dict[str, dict[str, Any]]
+    app: FastAPI, routes: Sequence[APIRoute], shapes: tuple[type, ...], common: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
     """The OpenAPI document of ``app`` with ``routes``; ``shapes`` are all structs that operations refer to, ``common``
     the small schemas that have no struct."""

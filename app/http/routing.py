@@ -11,22 +11,22 @@ out. They are wired once when the app is created, and never changed after that.
 
 import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, FastAPI
-from fastapi.dependencies.utils import get_flat_params, request_params_to_args
 from fastapi.exceptions import RequestValidationError
-from fastapi.params import Path, Query
-from fastapi.routing import RouteContext, iter_route_contexts
+from fastapi.params import Depends, Path, Query
+from fastapi.routing import APIRoute
+from pydantic import TypeAdapter, ValidationError
 from starlette.datastructures import Headers, State
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match, request_response
+from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.http.openapi import is_page, needed_by, takes_basic
@@ -74,21 +74,61 @@ _PROGRAMS = "/v1/"
 _PARAMETER = re.compile(r"\{[^}]*\}")
 
 
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of the path or the query, as an endpoint or what it depends on declares it. ``hint``: its type with
+    its bounds; ``required``: whether it has to be there."""
+
+    alias: str
+    hint: Any
+    required: bool
+
+    @cached_property
+    def _reader(self) -> TypeAdapter[Any]:
+        return TypeAdapter(self.hint)
+
+    def faults(self, where: str, given: Mapping[str, str]) -> list[dict[str, Any]]:
+        """What is wrong with it in ``given``, in FastAPI's words."""
+        value = given.get(self.alias)
+        if value is None:
+            return [{"loc": (where, self.alias), "msg": "Field required"}] if self.required else []
+        try:
+            self._reader.validate_python(value)
+        except ValidationError as wrong:
+            return [{"loc": (where, self.alias, *fault["loc"]), "msg": fault["msg"]} for fault in wrong.errors()]
+        return []
+
+
+def parameters_of(call: Callable[..., Any], kind: type[Path] | type[Query]) -> list[Parameter]:
+    """Those of the path or of the query that ``call`` declares, then those that what it depends on does."""
+    found: list[Parameter] = []
+    below: list[Parameter] = []
+    hints = get_type_hints(call, include_extras=True)
+    for name, parameter in inspect.signature(call).parameters.items():
+        for said in getattr(hints.get(name), "__metadata__", ()):
+            if isinstance(said, kind):
+                required = parameter.default is inspect.Parameter.empty
+                found.append(Parameter(said.alias or name, hints[name], required))
+            elif isinstance(said, Depends):  # without a word on what: on its type
+                below += parameters_of(said.dependency or get_args(hints[name])[0], kind)
+    return found + below
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One method of one template. ``needs``: the scope; None for what is public. ``page``: it answers people."""
 
     app: ASGIApp
     needs: str | None
-    path: list[Any]
-    query: list[Any]
+    path: list[Parameter]
+    query: list[Parameter]
     page: bool
     basic: bool = False
     """Whether the token may come as the password of Basic credentials."""
 
     def refuse_unknown(self, request: Request) -> None:
         """Raises RequestValidationError where the query holds a parameter that this doesn't know, or a NUL, which no
-        text of the database can be compared with."""
+        text of the database can be compared with; with all else that is wrong with the address."""
         given = parse_qsl(request.url.query, keep_blank_values=True)
         known = {parameter.alias for parameter in self.query}
         unknown = [
@@ -97,9 +137,9 @@ class Operation:
         ]  # fmt: skip
         unknown += [{"loc": ("query", name), "msg": "it holds a NUL"} for name, value in given if "\0" in value]
         if unknown:
-            _, wrong = request_params_to_args(self.path, request.path_params)
-            _, also = request_params_to_args(self.query, request.query_params)
-            raise RequestValidationError([*wrong, *also, *unknown])
+            wrong = [fault for one in self.path for fault in one.faults("path", request.path_params)]
+            wrong += [fault for one in self.query for fault in one.faults("query", request.query_params)]
+            raise RequestValidationError([*wrong, *unknown])
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +194,12 @@ def names_of(scope: Scope) -> tuple[str, str]:
 class Operations(BaseRoute):
     """The only route of the application: finds the operation and runs it."""
 
-    def __init__(self, contexts: Iterable[RouteContext]) -> None:
-        self.contexts = list(contexts)
+    def __init__(self, routes: Iterable[APIRoute]) -> None:
+        self.routes = list(routes)
         self._exact: dict[str, Place] = {}
         self._places: dict[str, Place] = {}
-        for context in self.contexts:
-            self._add(context)
+        for route in self.routes:
+            self._add(route)
         self._patterned = sorted(self._places.values(), key=Place.literal_length, reverse=True)
 
     @property
@@ -191,24 +231,22 @@ class Operations(BaseRoute):
             found.operation.refuse_unknown(Request(scope))
         await found.operation.app(scope, receive, send)
 
-    def _add(self, context: RouteContext) -> None:
-        template = context.path_format
-        assert template is not None
+    def _add(self, route: APIRoute) -> None:
+        template = route.path_format
         place = self._places.get(template)
         if place is None:
-            place = self._places[template] = Place(template, re.compile(context.path_regex.pattern, re.DOTALL))
+            place = self._places[template] = Place(template, re.compile(route.path_regex.pattern, re.DOTALL))
             if "{" not in template:
                 self._exact[template] = place
-        parameters = get_flat_params(context.dependant)
         operation = Operation(
-            app=_app_of(context),
-            needs=needed_by(context.openapi_extra),
-            path=[one for one in parameters if isinstance(one.field_info, Path)],
-            query=[one for one in parameters if isinstance(one.field_info, Query)],
-            page=is_page(context.openapi_extra),
-            basic=takes_basic(context.openapi_extra),
+            app=_app_of(route),
+            needs=needed_by(route.openapi_extra),
+            path=parameters_of(route.endpoint, Path),
+            query=parameters_of(route.endpoint, Query),
+            page=is_page(route.openapi_extra),
+            basic=takes_basic(route.openapi_extra),
         )
-        for method in context.methods or ():
+        for method in route.methods or ():
             assert method not in place.operations, f"{method} {template} is there twice"
             place.operations[method] = operation
 
@@ -227,24 +265,22 @@ class Operations(BaseRoute):
         return None, {}
 
 
-def _app_of(context: RouteContext) -> ASGIApp:
+def _app_of(route: APIRoute) -> ASGIApp:
     """What answers. An operation that takes the request as it is and gives a response needs nothing that FastAPI works
     out beforehand, which takes as long as a tenth of a small decision."""
-    dependant = context.dependant
-    call = dependant.call
-    assert call is not None
-    signature = inspect.signature(call)
-    alone = dependant.request_param_name is not None and len(signature.parameters) == 1
-    if not alone or context.max_body_size is not None or signature.return_annotation is not Response:
-        return context.app
-    return request_response(call)
+    hints = get_type_hints(route.endpoint)
+    alone = list(hints.values()) == [Request, Response] and len(inspect.signature(route.endpoint).parameters) == 1
+    return Route(route.path, route.endpoint).app if alone else route.app
 
 
 def install(app: FastAPI, routers: Iterable[APIRouter]) -> Operations:
     """Let every request to ``app`` go by the operations of ``routers``.
 
-    They are taken as declared: FastAPI's own inclusion works every one of them out again for every application.
+    They are taken as declared, a router's own: FastAPI's inclusion of one router into another works every one of them
+    out again for every application.
     """
-    operations = Operations(iter_route_contexts([route for router in routers for route in router.routes]))
+    declared = [route for router in routers for route in router.routes]
+    assert all(isinstance(route, APIRoute) for route in declared), "a router that includes another"
+    operations = Operations(route for route in declared if isinstance(route, APIRoute))
     app.router.routes[:] = [operations]
     return operations

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from fastapi import FastAPI
-from fastapi.routing import RouteContext
+from fastapi.routing import APIRoute
 
 from app.auth.callers import Scope
 from app.http.description import describe
@@ -73,7 +73,7 @@ def common() -> dict[str, dict[str, Any]]:
     }
 
 
-def described(app: FastAPI, routes: Sequence[RouteContext], shapes: tuple[type, ...]) -> dict[str, Any]:
+def described(app: FastAPI, routes: Sequence[APIRoute], shapes: tuple[type, ...]) -> dict[str, Any]:
     """The OpenAPI document, as ``/openapi.json`` and openapi/openapi.json have it; ``shapes``: all structs that
     operations refer to."""
     return describe(app, routes, shapes, common())

@@ -131,7 +131,7 @@ class Service(FastAPI):
     @cached_property
     def _document(self) -> dict[str, Any]:
         shapes = tuple(shape for part in _CAPABILITIES for shape in part.DOCUMENTED)
-        return described(self, self.state.operations.contexts, shapes)
+        return described(self, self.state.operations.routes, shapes)
 
     def openapi(self) -> dict[str, Any]:
         """The OpenAPI document, worked out when it is first asked for."""

@@ -1,12 +1,15 @@
 """The protocol byte by byte, on a transport that only remembers: limits, phases, offers of other protocols."""
 
 import asyncio
+import inspect
 import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from uvicorn import Config
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from app.http.connections import Connections, Limits
@@ -408,3 +411,19 @@ def test_it_is_no_proxy() -> None:
         assert (peer.status, peer.requests) == (400, [])
 
     run(test)
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (HttpToolsProtocol, "connection_made connection_lost data_received on_message_begin on_url on_header "
+         "on_headers_complete on_message_complete on_body on_response_complete _unset_keepalive_if_required"),
+        (HttpToolsProtocol.__init__, "loop server_state pipeline headers parser cycle transport flow"),
+        (RequestResponseCycle.__init__, "body more_body message_event disconnected response_started response_complete"),
+        (FlowControl, "pause_reading resume_reading"), (FlowControl.__init__, "read_paused"),
+    ],
+)  # fmt: skip
+def test_what_is_built_on_in_uvicorn_is_there(kind: Any, names: str) -> None:
+    """By name: an update that takes one of these away is told here, and not by a hanging connection."""
+    has = set(kind.__code__.co_names) if inspect.isfunction(kind) else set(dir(kind))
+    assert set(names.split()) <= has

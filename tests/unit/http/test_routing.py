@@ -212,6 +212,6 @@ def test_only_what_needs_something_worked_out_has_it_worked_out() -> None:
     """An operation that takes the request and gives a response is called as it is."""
     made = operations()
     apps = {place.template: place.operations["GET"].app for place in made.places}
-    routes = {one.path: one.app for one in made.contexts if "GET" in (one.methods or ())}
+    routes = {one.path: one.app for one in made.routes if "GET" in (one.methods or ())}
     worked_out = {template for template, app in apps.items() if app is routes[template]}
     assert worked_out == set(apps) - {"/v1/things/newest", "/people"}

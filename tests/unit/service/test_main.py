@@ -150,6 +150,23 @@ def test_what_begins_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     ]  # fmt: skip
 
 
+def test_parameters_are_those_of_the_document() -> None:
+    """What is read from signatures is what FastAPI reads from them."""
+    app, count = made(), 0
+    paths = app.openapi()["paths"]
+    for place in app.state.operations.places:
+        for method, operation in place.operations.items():
+            if (said := paths.get(place.template, {}).get(method.lower())) is None:
+                continue
+            for where, listed in (("path", operation.path), ("query", operation.query)):
+                documented = [one for one in said.get("parameters", ()) if one.get("in") == where]
+                assert {(one.alias, one.required) for one in listed} == {
+                    (one["name"], one["required"]) for one in documented
+                }, (method, place.template)
+                count += len(listed)
+    assert count > 100
+
+
 def test_the_document_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     app, count = made(), list[int]()
     monkeypatch.setattr(main, "described", lambda *_: count.append(1) or {"made": len(count)})
