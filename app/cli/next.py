@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from app.answering.sources import nothing_stored
 from app.base.decoding import decode
 from app.cli.live import Live
-from app.cli.manifests import as_request, failed
-from app.cli.offline import Json, Queues, Situation
+from app.cli.manifests import Otherwise, Remote, as_request, failed
+from app.cli.offline import Json, Situation
 from app.cli.output import BAD_INPUT, EVICTS, NOTHING, Files, gathered, say, table, tried
 from app.cli.remote import Service, guarded, refused
 from app.studies.exposing import expose
@@ -28,7 +28,10 @@ def next(  # noqa: A001
     /,
     *,
     files: Files = None,
-    configuration: Queues = None,
+    configuration: Annotated[
+        str | None,
+        Parameter(help="The configuration, in place of the one that is said: a file, or the name of a stored one."),
+    ] = None,
     snapshot: Annotated[
         str | None, Parameter(help="A snapshot that the service at --url keeps, in place of files.")
     ] = None,
@@ -49,8 +52,10 @@ def next(  # noqa: A001
         body = {**wanted, "state": {"snapshot": named}, "asks": "pending"}
         return guarded(lambda: _asked(service, body, named, json=json), named)
 
+    otherwise = Otherwise(configuration=configuration, remote=Remote(url=live.url, token=live.token))
+
     def act() -> int:
-        found = as_request(gathered(file, files), configuration)
+        found = as_request(gathered(file, files), otherwise)
         given: dict[str, Any] = msgspec.json.decode(found.body)
         asked = {**wanted, "now": datetime.now(UTC), **{name: given[name] for name in _FIELDS if name in given}}
         request = decode(msgspec.json.encode(asked), ExposureRequest)
