@@ -16,6 +16,7 @@ import msgspec
 
 from app.base.settings import Settings
 from app.configurations import rules
+from app.formats import fields
 from app.http.openapi import VERSION
 from app.service.main import create_app
 from openapi import chart
@@ -24,6 +25,7 @@ HERE = Path(__file__).parent
 DOCUMENT = HERE / "openapi.json"
 LOCK = HERE / "VERSION.lock"
 RULES = HERE.parent / "docs" / "rules.md"
+FIELDS = HERE.parent / "docs" / "formats.md"
 CLIENTS = HERE / "clients"
 RECIPES = (
     "python/config.yaml",
@@ -91,6 +93,8 @@ def check() -> list[str]:
         return [f"{DOCUMENT.name} is not what the service serves: run `make openapi`"]
     if not RULES.exists() or RULES.read_text() != rules.page():
         return ["docs/rules.md is not what the engines' catalogues say: run `make openapi`"]
+    if FIELDS.read_text() != fields.written(FIELDS.read_text()):
+        return ["docs/formats.md is not what app/formats/fields.py says: run `make openapi`"]
     if stale := chart.stale():
         return [f"{', '.join(stale)}: not what the code says: run `make openapi`"]
     found = fingerprint(document, CLIENTS)
@@ -108,6 +112,7 @@ def refresh() -> list[str]:
         return wrong
     DOCUMENT.write_text(document)
     RULES.write_text(rules.page())
+    FIELDS.write_text(fields.written(FIELDS.read_text()))
     chart.refresh()
     LOCK.write_text(written(VERSION, found))
     return []

@@ -9,7 +9,7 @@ what a queue leaves out is 0, a limit of 0 included.
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 from app.formats.exported import unkeepable
 from app.formats.kai.snapshot import PARAMETERS, flags_of
@@ -164,7 +164,7 @@ def _scheduler_file(root: Reader) -> kai.Settings:
     parameters = root.take(PARAMETERS)
     root.close()
     words = [] if actions is None else [word.strip() for word in actions.split(",") if word.strip()]
-    flags = flags_of(parameters) if isinstance(parameters, dict) else {}
+    flags = flags_of(cast(dict[str, Any], parameters)) if isinstance(parameters, dict) else {}
     chosen = None if not words else _actions(words, root)
     return _settings(arguments.get("minruntime", {}), chosen, flags, root)
 

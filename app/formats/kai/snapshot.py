@@ -55,7 +55,7 @@ def objects_of(documents: list[tuple[Path, Any]]) -> list[tuple[Path, Any]]:
 def _parts(at: Path, snapshot: dict[str, Any]) -> Iterator[tuple[Path, Any]]:
     config, parameters = snapshot.get("config"), snapshot.get(PARAMETERS)
     if isinstance(config, dict):
-        told = {PARAMETERS: parameters} if isinstance(parameters, dict) else {}
+        told: dict[str, Any] = {PARAMETERS: parameters} if isinstance(parameters, dict) else {}
         yield (*at, "config"), {"actions": "", **cast(dict[str, Any], config), **told}
     raw = cast(dict[str, Any], snapshot["rawObjects"])
     bound = _bound(raw.get("bindRequests"))

@@ -139,6 +139,8 @@ def _read(made: Object, conditions: _Conditions, cluster: _Cluster, running: lis
         asks.append(_considered(ask, made, conditions, why or _refusal(made, conditions, queue, local, cluster)))
     spec.not_carried("maximumExecutionTimeSeconds", "a limit of running time does not bear on a decision", "info")
     spec.not_carried("preemptionGates", "gates of preemption are off by default (MultiKueue, alpha)", "info")
+    unhealthy = "a pod on a node that failed is placed elsewhere, which is not decided here"
+    made.status.not_carried("unhealthyNodes", unhealthy)
     spec.ignore("queueName", "active")
     spec.close()
 
@@ -270,6 +272,7 @@ def _admitted(pod_sets: list[_PodSet], admission: Reader, status: Reader, *, dec
         else:
             requests, units = _per_pod(usage, count)
         domains = read_assignment(assignment, decided=decided)
+        assignment.not_carried("delayedTopologyRequest", "places that are found in a second pass are not decided here")
         if domains is not None and pod_set is not None and units in (count, left):
             requests = {**{r: n for r, n in pod_set.pod.requests.items() if r != _PODS}, **requests}
         tasks.append(
