@@ -94,6 +94,7 @@ async def queues(visit: Visiting, wanted: Annotated[Json, Depends(_wanted)], pag
         words=facts_of(told["engine"]).entitlement if told else None,
         units=situation.units, way=situation.above(tree, wanted["under"] or None)[::-1],
         sizes={one.name: len(one.children) for one in tree.values()},
+        topologies=told.get("topologies", {}), most=_SHOWN,
     )  # fmt: skip
 
 

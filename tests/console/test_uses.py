@@ -6,11 +6,15 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.console.queues import WORDS, uses
+from app.console.queues import uses
+from app.solver.registry import facts_of
 from tests.support.live import ROOT
 
 EXAMPLES = ROOT / "examples"
 GPU = "nvidia.com/gpu"
+ENTITLED = facts_of("kueue").entitlement
+assert ENTITLED is not None
+ABOVE = ENTITLED.above
 
 
 def example(name: str) -> dict[str, Any]:
@@ -51,6 +55,26 @@ def test_both_pages_name_it(service: TestClient) -> None:
     place = "configuration=c&snapshot=now"
     for page in (f"/queues?{place}", f"/queues/of?{place}&queue=research"):
         text = service.get(page).text
-        assert WORDS["kueue"].above in text
+        assert ABOVE in text
         assert f"11 of 8 {GPU}" in text, page
-    assert WORDS["kueue"].above not in service.get("/queues?configuration=c").text
+    assert ABOVE not in service.get("/queues?configuration=c").text
+
+
+def test_nodes_are_shown_by_level_with_what_is_free(service: TestClient) -> None:
+    rack, host = "example.com/rack", "kubernetes.io/hostname"
+    group = {"resources": ["cpu"], "flavors": [{"name": "gpus", "quota": {"cpu": {"guaranteed": 9}}}]}
+    racks = {
+        "engine": "kueue", "queues": [{"name": "q", "resource_groups": [group]}],
+        "flavors": [{"name": "gpus", "topology": "t"}], "topologies": [{"name": "t", "levels": [rack, host]}],
+    }  # fmt: skip
+    nodes = [
+        {"name": name, "labels": {rack: "r1", host: name}, "capacity": {"cpu": cpu}}
+        for name, cpu in (("a", 5), ("b", 2))
+    ]
+    assert service.put("/v1/configurations/racks", json=racks).status_code < 300
+    state = {"engine": "kueue", "configuration": "racks", "state": {"nodes": nodes}}
+    assert service.put("/v1/snapshots/racks", json=state).status_code < 300
+    text = service.get("/queues?configuration=racks&snapshot=racks").text
+    for shown in ("Nodes of", f"{rack}: 1", f"{host}: 2", f"Most in one {host}", "r1 › a", "7 cpu", "5 cpu"):
+        assert shown in text, shown
+    assert "Nodes of" not in service.get("/queues?configuration=racks").text

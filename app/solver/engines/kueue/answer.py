@@ -17,7 +17,7 @@ from app.solver.engines.kueue.overlay import Overlay, Reason, Target
 from app.solver.engines.kueue.quota import Quotas, Usage
 from app.solver.engines.kueue.recorder import Recorder
 from app.solver.engines.kueue.state import CompiledState
-from app.solver.engines.kueue.topology.room import shown
+from app.solver.engines.kueue.topology.room import Rooms, shown
 from app.solver.model.decision import Condition, Decision, Shortage, Units, Victim
 from app.solver.model.instant import at
 from app.solver.model.kueue import TopologyAssignment
@@ -34,6 +34,7 @@ _WAY: dict[Reason, str] = {
 _UNKNOWN = "UNKNOWN"
 _MOST_NAMED = 3
 _MOST_SAID = 20
+_SHOWN_DOMAINS = 1000
 
 
 def path(tree: Tree, node: int) -> str:
@@ -258,10 +259,29 @@ def shares(state: CompiledState, asks: list[Ask], now: int, options: Options) ->
     ``fair_share``: the nominal quota of the subtree; ``usage``; ``borrowed``: usage beyond it, flavor by flavor;
     ``lendable``: the most that the parent could give, what ``share`` is measured against; ``share``: the weighted
     share as Kueue's status shows it, rounded up; ``precise_share``: the same as it is compared, absent where it is
-    infinite; ``dominant_resource``: the resource that makes the share."""
+    infinite; ``dominant_resource``: the resource that makes the share. With topologies: see ``_topologies``."""
     del asks, now  # what waits has no share here, and shares do not move with time
     configuration, usage = state.configuration, state.usage()
-    return {"queues": {name: _line(configuration, usage, node) for node, name in enumerate(configuration.tree.names)}}
+    found = {"queues": {name: _line(configuration, usage, node) for node, name in enumerate(configuration.tree.names)}}
+    return found if state.rooms is None else found | {"topologies": _topologies(state.rooms)}
+
+
+def _topologies(rooms: Rooms) -> dict[str, Any]:
+    """By flavor that has a topology, by level: each domain with what is left there (``free``) and the most of each
+    resource that is left in one domain of the lowest level (``largest``), the first of many."""
+    return {
+        flavor: [
+            {
+                "level": level, "domains_in_all": len(domains),
+                "domains": [
+                    {"values": list(domain.values), "free": _units(free), "largest": _units(largest)}
+                    for domain, free, largest in domains[:_SHOWN_DOMAINS]
+                ],
+            }
+            for level, domains in zip(forest.levels, rooms.free(flavor), strict=True)
+        ]
+        for flavor, forest in rooms.forests.items()
+    }  # fmt: skip
 
 
 def _line(configuration: CompiledConfiguration, usage: Usage, node: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.solver.engines.kueue.topology.forest import Amounts, Forest
+from app.solver.engines.kueue.topology.forest import Amounts, Domain, Forest
 from app.solver.engines.kueue.topology.placement import PODS, Placed, Placement, PodSet, fit, wanted_of
 from app.solver.model.configuration import Flavor
 from app.solver.model.kueue import TopologyAssignment, TopologyDomain
@@ -192,6 +192,20 @@ class Rooms:
     def flavor_of(self, task: Task) -> str | None:
         """The flavor through which it uses nodes."""
         return next((name for name in (task.flavors or {}).values() if name in self.forests), None)
+
+    def free(self, flavor: str) -> list[list[tuple[Domain, Amounts, Amounts]]]:
+        """By level, of each domain: what is left in it, and the most of each resource that is left in one leaf."""
+        forest = self.forests[flavor]
+        total: dict[Domain, Amounts] = {}
+        most: dict[Domain, Amounts] = {}
+        for leaf, left in zip(forest.leaves, self.left[flavor], strict=True):
+            domain: Domain | None = leaf
+            while domain is not None:
+                _subtract(total.setdefault(domain, {}), left, -1)
+                best = most.setdefault(domain, {})
+                best |= {name: max(amount, best.get(name, amount)) for name, amount in left.items()}
+                domain = domain.above
+        return [[(domain, total[domain], most[domain]) for domain in of] for of in forest.by_level]
 
     def used_by(self, workload: Workload) -> Usage:
         """What it uses of its own flavors' leaves."""

@@ -106,13 +106,13 @@ def findings(of: dict[str, Any]) -> list[Finding]:
     return solve.findings(msgspec.json.decode(json.dumps(of), type=Configuration))
 
 
-def shares(of: dict[str, Any], workloads: list[dict[str, Any]]) -> dict[str, Any]:
-    """The answer of ``POST /v1/shares``, by queue."""
-    body = {"configuration": of, "state": {"workloads": workloads}, "now": NOW}
+def shares(of: dict[str, Any], workloads: list[dict[str, Any]], part: str = "queues", **state: Any) -> dict[str, Any]:
+    """The answer of ``POST /v1/shares``, by queue, or another ``part`` of it."""
+    body = {"configuration": of, "state": {"workloads": workloads} | state, "now": NOW}
     request = msgspec.json.decode(json.dumps(body), type=SharesRequest)
     assert isinstance(request.configuration, Configuration)
     loaded = solve.load(solve.configure(request.configuration), request.state)
-    return solve.shares(loaded, request.asks, 0)["queues"]
+    return solve.shares(loaded, request.asks, 0)[part]
 
 
 def preemptibility(of: dict[str, Any], workloads: list[dict[str, Any]], **more: Any) -> dict[str, Any]:

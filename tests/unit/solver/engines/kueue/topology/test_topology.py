@@ -5,7 +5,17 @@ from typing import Any
 import pytest
 
 from app.solver.model.problems import InvalidInput
-from tests.unit.solver.engines.kueue.cluster import asks, configuration, decide, flavors, one, queue, runs, victims
+from tests.unit.solver.engines.kueue.cluster import (
+    asks,
+    configuration,
+    decide,
+    flavors,
+    one,
+    queue,
+    runs,
+    shares,
+    victims,
+)
 
 Json = dict[str, Any]
 RACK, HOST = "rack", "kubernetes.io/hostname"
@@ -181,3 +191,12 @@ def test_a_topology_that_is_not_there_is_named() -> None:
     with pytest.raises(InvalidInput) as refused:
         one(lost, [], asks("x", "q", 1), nodes=NODES)
     assert [p.pointer for p in refused.value.problems] == ["/configuration/flavors/0/topology"]
+
+
+def test_what_is_free_is_told_by_level() -> None:
+    racks, hosts = shares(of(), [on("w", 3, "a", "c")], "topologies", nodes=NODES)["f"]
+    assert (racks["level"], racks["domains_in_all"], hosts["domains_in_all"]) == (RACK, 2, 4)
+    assert racks["domains"][0] == {
+        "values": ["r1"], "free": {"cpu": 5, "pods": 19}, "largest": {"cpu": 4, "pods": 10},
+    }  # fmt: skip
+    assert [domain["free"]["cpu"] for domain in hosts["domains"]] == [1, 4, 1, 4]
