@@ -261,15 +261,21 @@ def _job(name: str, queue: str, at: int, lasts: int, requests: Body, count: int 
 
 CASES = [
     Case("kueue-nasa", 200, _nasa),
-    Case("kueue-alibaba", 600, lambda: _alibaba("kueue")),
-    Case("yunikorn-alibaba", 2_000, lambda: _alibaba("yunikorn")),
-    Case("kai-alibaba", 4_000, lambda: _alibaba("kai")),
-    Case("ytsaurus-alibaba", 4_000, lambda: _alibaba("ytsaurus")),
+    Case("kueue-alibaba", 330, lambda: _alibaba("kueue")),
+    Case("yunikorn-alibaba", 345, lambda: _alibaba("yunikorn")),
+    Case("kai-alibaba", 550, lambda: _alibaba("kai")),
+    Case("ytsaurus-alibaba", 1_460, lambda: _alibaba("ytsaurus")),
     Case("kube-scheduler-alibaba", 4_000, lambda: _alibaba("kube-scheduler")),
     Case("kueue-170-cohorts", 300, _grid),
     *(
-        Case(f"overload-{engine}", 4_000, partial(_overload, engine))
-        for engine in ("kueue", "yunikorn", "kai", "ytsaurus", "kube-scheduler")
+        Case(f"overload-{engine}", budget, partial(_overload, engine))
+        for engine, budget in (
+            ("kueue", 6_700),
+            ("yunikorn", 9_900),
+            ("kai", 14_100),
+            ("ytsaurus", 30_000),
+            ("kube-scheduler", 7_200),
+        )
     ),
 ]
 
