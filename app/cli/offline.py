@@ -173,13 +173,16 @@ def compare(
     engine: Annotated[
         list[EngineName] | None, Parameter(negative=(), help="A variant told in the words of this engine.")
     ] = None,
+    release: Annotated[
+        list[str] | None, Parameter(negative=(), help="A variant under this release of the engine's rules.")
+    ] = None,
     set: Fields = None,  # noqa: A002
     json: Json = False,
 ) -> int:
     """Decide a situation under several variants, and show where the answers differ.
 
     Variants are those of the request, and with the options one each beside the situation as it is; all fields of
-    --set together are one.
+    --set together are one. Releases stand for themselves: with two of them, one is compared with the other.
 
     Exit code 0: all variants agree, 1: they differ, 3: bad input, or a variant is refused.
     """
@@ -187,13 +190,13 @@ def compare(
     def act() -> int:
         added, findings = _variants(configuration or [], engine or [], set or [])
         found = as_request(gathered(file, files))
-        body = _with_variants(with_mode(found.body, None), added)
+        body = _with_variants(with_mode(found.body, None), added, release or [])
         return _compared(body, [*found.findings, *findings], json=json)
 
     return tried(file, act)
 
 
-def _with_variants(body: bytes, added: list[dict[str, Any]]) -> bytes:
+def _with_variants(body: bytes, added: list[dict[str, Any]], releases: list[str]) -> bytes:
     """The request in ``body`` with more variants. What is no request stays as it is, for whoever decodes it to say
     so."""
     try:
@@ -201,9 +204,30 @@ def _with_variants(body: bytes, added: list[dict[str, Any]]) -> bytes:
         own = msgspec.json.decode(found.get("variants", b"[]"), type=list[Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return body
-    if not added:
+    of_releases = [_of_release(found, release) for release in releases]
+    if not added and not of_releases:
         return body
-    return msgspec.json.encode({**found, "variants": [*(own or [{"name": _AS_IT_IS}]), *added]})
+    first = [] if len(of_releases) > 1 and not added else [{"name": _AS_IT_IS}]
+    return msgspec.json.encode({**found, "variants": [*(own or first), *added, *of_releases]})
+
+
+class _Settings(msgspec.Struct):
+    """What a request or its configuration says of its engine."""
+
+    engine: str | None = None
+    settings: dict[str, dict[str, Any] | None] = {}
+
+
+def _of_release(found: dict[str, msgspec.Raw], release: str) -> dict[str, Any]:
+    """The variant with the settings that the request's configuration has, under another release."""
+    try:
+        given = msgspec.json.decode(found.get("configuration", b"{}"), type=_Settings)
+    except msgspec.ValidationError:  # the name of one, or none: for whoever decodes the request to say so
+        given = _Settings()
+    asked = msgspec.json.decode(found.get("engine", b"null"), type=Any)
+    block = str(asked or given.engine or "kueue").replace("-", "_")
+    own = given.settings.get(block) or {}
+    return {"name": release, "settings": {block: {**own, "release": release}}}
 
 
 def _variants(

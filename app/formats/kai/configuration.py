@@ -53,11 +53,15 @@ def written_actions(actions: list[Action]) -> dict[str, Any]:
 QUEUE_GROUP = "scheduling.run.ai"
 SHARD_GROUP = "kai.scheduler"
 RULES_ANNOTATION = "arbiter/rules"
+RELEASE_ANNOTATION = "arbiter/release"
+NEWEST: kai.Release = "0.17"
+"""What is taken to run where nothing says so."""
 DEFAULT_SHARD = "default"
 
+_RELEASES: dict[str, kai.Release] = {one: one for one in (kai.Settings().release, NEWEST)}
 DEFAULT_PRIORITY = 100
 DEFAULT_CAP = 16  # KAI's own default of max-consolidation-preemptees
-AS_INSTALLED = kai.Settings(rules="shipped", max_consolidation_preemptees=DEFAULT_CAP)
+AS_INSTALLED = kai.Settings(rules="shipped", release=NEWEST, max_consolidation_preemptees=DEFAULT_CAP)
 """What a KAI Scheduler that nobody configured decides by: what comes from a real system is decided as released."""
 # Steps of Arbiter in one unit of a KAI queue.
 UNITS = {"cpu": 1, "memory": 10**6, "gpu": 1000}
@@ -242,7 +246,11 @@ def _kept_of_shard(made: Object, actions: Any, written: Any) -> dict[str, Any]:
     """``actions`` as they were, unless an export would write them so anyway; a name of its own."""
     fields = kept(made)
     metadata = dict(fields.get("metadata", {}))
-    annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key != RULES_ANNOTATION}
+    annotations = {
+        key: value
+        for key, value in metadata.get("annotations", {}).items()
+        if key not in (RULES_ANNOTATION, RELEASE_ANNOTATION)
+    }
     metadata |= {"annotations": annotations} if annotations else {}
     if not annotations:
         metadata.pop("annotations", None)
@@ -265,6 +273,7 @@ def _settings(
     rules = (annotations or {}).get(RULES_ANNOTATION)
     return kai.Settings(
         rules="documented" if rules == "documented" else "shipped",
+        release=_RELEASES.get((annotations or {}).get(RELEASE_ANNOTATION, NEWEST), NEWEST),
         default_reclaim_min_runtime=word("defaultReclaimMinRuntime"),
         default_preempt_min_runtime=word("defaultPreemptMinRuntime"),
         reclaim_resolve_method=word("reclaimResolveMethod") or "lca",

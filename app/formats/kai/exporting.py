@@ -10,7 +10,9 @@ from app.formats.kai.configuration import (
     AS_INSTALLED,
     DEFAULT_CAP,
     DEFAULT_SHARD,
+    NEWEST,
     QUEUE_GROUP,
+    RELEASE_ANNOTATION,
     RULES_ANNOTATION,
     SHARD_GROUP,
     UNITS,
@@ -51,8 +53,13 @@ def _shard(settings: kai.Settings, native: NativeDocuments, lost: Lost) -> dict[
     given: Any = native.kai.get("metadata")
     own = cast(dict[str, Any], given).get("name") if isinstance(given, dict) else None
     metadata: dict[str, Any] = {"name": own if isinstance(own, str) and own else DEFAULT_SHARD}
+    annotations: dict[str, str] = {}
     if settings.rules != "shipped":
-        metadata["annotations"] = {RULES_ANNOTATION: settings.rules}
+        annotations[RULES_ANNOTATION] = settings.rules
+    if settings.release != NEWEST:
+        annotations[RELEASE_ANNOTATION] = settings.release
+    if annotations:
+        metadata["annotations"] = annotations
     arguments: dict[str, Any] = {}
     for field, argument in (
         ("default_reclaim_min_runtime", "defaultReclaimMinRuntime"),

@@ -197,6 +197,29 @@ def test_compare_shows_where_variants_part(tmp_path: Path, capsys: pytest.Captur
     assert len(json.loads(capsys.readouterr().out)["variants"]) == 2
 
 
+def test_compare_of_releases_keeps_the_other_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """0.17 does not reclaim from a queue within its share, and so places nothing beside it either."""
+    gpus = {name: {"gpu": {"guaranteed": of}} for name, of in (("root", "unlimited"), ("a", 2), ("b", 4))}
+    queues = [{"name": name, "quota": quota} | ({"parent": "root"} if name != "root" else {})
+              for name, quota in gpus.items()]  # fmt: skip
+    running = [{"name": f"w-{t}", "node": "n", "requests": {"gpu": 1}} for t in range(3)]
+    body = {
+        "engine": "kai",
+        "configuration": {"settings": {"kai": {"actions": ["reclaim"]}}, "queues": queues},
+        "state": {
+            "nodes": [{"name": "n", "capacity": {"cpu": 4, "gpu": 4}}],
+            "workloads": [{"id": "w", "queue": "b", "min_available": 1, "tasks": running}],
+        },
+        "asks": [{"id": "p", "queue": "a", "tasks": [{"name": "p-0", "requests": {"gpu": 1}}]}],
+    }
+    file = write(tmp_path, body)
+    assert run(["compare", file, "--release", "0.13", "--release", "0.17", "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert [variant["name"] for variant in said["variants"]] == ["0.13", "0.17"]
+    assert {"ask": "p", "field": "node", "values": {"0.13": "n", "0.17": None}} in said["differences"]
+    assert run(["compare", file, "--release", "0.1"]) == 3
+
+
 def test_compare_without_differences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["compare", write(tmp_path, variants({"name": "a"}, {"name": "b"}))]) == 0
     assert "no differences" in capsys.readouterr().out

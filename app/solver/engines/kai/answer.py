@@ -49,6 +49,7 @@ def decision_of(cycle: Cycle, outcomes: Outcomes, a: int, question: Question) ->
     outcome = _outcome(cycle, placed, why, evicts=bool(victims))
     condition = _condition(cycle, outcomes, a, why, now)
     names = overlay.node_names
+    starts = any(overlay.status[t] == ALLOCATED for t in placed)  # a later action may move what allocate started
     decision = Decision(
         ask=ask.id,
         outcome=outcome,
@@ -57,7 +58,7 @@ def decision_of(cycle: Cycle, outcomes: Outcomes, a: int, question: Question) ->
         victims=victims,
         conditions=[condition],
         shortages=why.shortages or None if why else None,
-        starts=[ask.workload or ask.id] if job in cycle.starts and placed else None,
+        starts=[ask.workload or ask.id] if job in cycle.starts and starts else None,
     )
     if question.explain == "none":
         return decision
