@@ -24,7 +24,7 @@ from app.solver.model.configuration import UNWEIGHTED, Configuration, Queue, Quo
 from app.solver.model.problems import Finding, pointer
 from app.solver.model.quantity import UNLIMITED, QuantityError, parse, scale_of, units
 from app.solver.model.request import StateOrReference
-from app.solver.model.state import Ask, Node, State, Task, Workload
+from app.solver.model.state import Ask, Node, QueueState, State, Task, Workload
 from app.solver.quotas import PlacedQuota, quotas
 from app.solver.registry import all_facts, facts_of
 
@@ -142,7 +142,7 @@ R = TypeVar("R", Workload, Ask)
 
 _CALLED: dict[type[msgspec.Struct], str] = {
     Configuration: "a configuration", Queue: "queues", State: "a state", Node: "nodes", Workload: "running work",
-    Ask: "asks", Task: "tasks",
+    Ask: "asks", Task: "tasks", QueueState: "what queues carry over",
 }  # fmt: skip
 _MOST_PODS = 20_000
 
@@ -192,6 +192,8 @@ class _Telling:
             )
             return Told(configuration, state, self._each(asks, "asks"), list(self._findings.values()))
         self._lose_unsaid(msgspec.structs.replace(state, snapshot=None), "/state")
+        for name, queue in state.queues.items():
+            self._lose_unsaid(queue, pointer("state", "queues", name))
         nodes, workloads = state.nodes, state.workloads
         if self._new.places:
             nodes, workloads = self._on_nodes(nodes, workloads)

@@ -70,7 +70,11 @@ NODE = Node(
 )  # fmt: skip
 STATE = StateOrReference(
     nodes=[NODE], workloads=[RUNNING], reservations=[Reservation(node="n", ask=ASK)],
-    queues={"root.a": QueueState(ytsaurus=ytsaurus.PoolState(starvation="starving"))},
+    queues={
+        "root.a": QueueState(
+            ytsaurus=ytsaurus.PoolState(starvation="starving"), kueue=kueue.QueueState(consumed={"cpu": 1})
+        )
+    },
     disruption_budgets=[DisruptionBudget(name="b", queue="root.a")],
 )  # fmt: skip
 CONFIGURATION = Configuration(
@@ -91,6 +95,7 @@ def test_whatever_the_other_engine_does_not_read_is_a_finding(old: EngineName, n
     places: dict[type, str] = {
         Configuration: "/configuration", Queue: "/configuration/queues/#", Node: "/state/nodes/#",
         Workload: "/state/workloads/#", Ask: "/asks/#", Task: "/state/workloads/#/tasks/#",
+        QueueState: "/state/queues/root.a",
     }  # fmt: skip
     for kind, place in places.items():
         for name, readers in read_by(kind).items():

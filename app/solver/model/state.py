@@ -260,8 +260,7 @@ class State(Wire, frozen=True, kw_only=True):
     reservations: list[Reservation] = []
     """Nodes that earlier decisions keep for asks. Read by YuniKorn and kube-scheduler."""
     queues: dict[str, QueueState] = {}
-    """What queues carry over from update to update, by name. Read by YTsaurus, and by Kueue of LocalQueues (admission
-    fair sharing)."""
+    """What queues carry over from update to update, by name; for Kueue, what LocalQueues have consumed."""
     disruption_budgets: list[kube_scheduler_model.DisruptionBudget] = []
     """PodDisruptionBudgets, in the order in which they are asked. Read by kube-scheduler."""
 
