@@ -84,6 +84,7 @@ def test_a_pod_that_is_being_bound_is_on_its_node() -> None:
         (zipped(snapshot(), "other.json"), "without snapshot.json"), (b"PK\x03\x04 no zip", "can't be read"),
         (zipped(snapshot())[:80], "can't be read"),
     ],
+    ids=["another file", "no zip", "cut"],  # a zip holds the time at which it was made: no name for a test
 )  # fmt: skip
 def test_a_zip_that_is_none_of_kais_is_refused(body: bytes, why: str) -> None:
     with pytest.raises(Unreadable, match=why):
