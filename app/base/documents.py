@@ -89,22 +89,33 @@ def plain(text: str) -> Any:
     return text
 
 
-def _json(text: str) -> Any:
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        safe_point()
-        made = dict(pairs)
-        if len(made) < len(pairs):
-            seen: set[str] = set()
-            twice = next(key for key, _ in pairs if key in seen or seen.add(key))
-            raise Unreadable(f"key {twice[:200]!r} occurs twice in one object")
-        return made
+def refuse_keys_twice(body: bytes) -> None:
+    """Raises Unreadable where an object of ``body``, JSON, has a key twice. What is no JSON is left to its decoder."""
+    try:
+        json.loads(body, object_pairs_hook=_unique, parse_int=str, parse_float=str)
+    except Unreadable:
+        raise
+    except (ValueError, RecursionError):
+        return
 
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    safe_point()
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise Unreadable(f"key {twice[:200]!r} occurs twice in one object")
+    return made
+
+
+def _json(text: str) -> Any:
     def refused(word: str) -> Any:
         raise Unreadable(f"{word} is not JSON")
 
     try:
         value = json.loads(
-            text, object_pairs_hook=unique, parse_constant=refused, parse_int=_integer, parse_float=_float
+            text, object_pairs_hook=_unique, parse_constant=refused, parse_int=_integer, parse_float=_float
         )
         if _SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode()

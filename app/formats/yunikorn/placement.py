@@ -4,12 +4,12 @@ Source: yunikorn-core ``pkg/scheduler/placement`` (placement.go: PlaceApplicatio
 filter.go), k8shim ``pkg/cache/metadata.go`` and ``context.go`` (updateApplicationTags) for what a pod says.
 """
 
-import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from app.base.documents import Unreadable, read_one
 from app.formats.objects import Object
 from app.formats.reader import Findings, Reader
 from app.solver.model.configuration import Configuration, Queue, Quota
@@ -198,8 +198,8 @@ def _check(parts: Collection[str]) -> None:
 def submitter(annotations: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
     """User and groups, as the admission controller writes them on every pod."""
     try:
-        told: Any = json.loads(annotations.get(_USER_INFO) or "{}")
-    except (ValueError, RecursionError):
+        told: Any = read_one((annotations.get(_USER_INFO) or "{}").encode(), _USER_INFO)
+    except Unreadable:
         told = {}
     if not isinstance(told, dict):
         return DEFAULT_USER, ()

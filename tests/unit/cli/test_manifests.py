@@ -178,6 +178,25 @@ def test_fields_are_set_and_the_time_is_said(capsys: pytest.CaptureFixture[str])
     assert "/now" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("text", ['{"engine": "kai", "engine": "kueue"}', '{"state": {"nodes": [{"a": 1, "a": 1}]}}'])
+def test_a_key_twice_is_refused_in_json_too(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "request.json"
+    file.write_text(text)
+    for command in ("decide", "simulate", "plan", "compare"):
+        words = [command, str(file)] if command != "plan" else ["plan", str(file), "-f", str(file)]
+        assert run(words) == 3
+        assert "occurs twice in one object" in capsys.readouterr().err, command
+
+
+def test_no_nodes_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ask = {"id": "x", "queue": "a", "tasks": [{"name": "m", "requests": {"cpu": 1}}]}
+    request = {"configuration": {"engine": "kai", "queues": [{"name": "a"}]}, "state": {"workloads": []}, "asks": [ask]}
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps(request))
+    assert run(["decide", str(file)]) == 2
+    assert "there are no nodes" in capsys.readouterr().out
+
+
 def test_a_state_is_decided_at_the_time_when_it_was_taken(capsys: pytest.CaptureFixture[str]) -> None:
     found = decided(capsys, str(MANIFESTS / "yunikorn-dump.json"))
     assert found[0]["conditions"][0]["last_transition_time"] == "2026-03-02T09:30:00Z"

@@ -145,6 +145,8 @@ def _too_big(cycle: Cycle, pods: list[int]) -> Never | None:
         seen.add(key)
         open_nodes = [n for n in range(len(state.nodes)) if allowed is None or allowed[n]]
         if not open_nodes:
+            if not state.nodes:
+                return Never("NoNodes", "there are no nodes in the state")
             return Never("NoNodeAllowed", f"no node satisfies what {overlay.jobs.task_name[t]} asks of nodes")
         if not any(_holds(state.capacity[n], overlay.request[t]) for n in open_nodes):
             return _larger_than_nodes(cycle, t, open_nodes)

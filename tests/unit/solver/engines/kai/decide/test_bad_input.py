@@ -29,7 +29,7 @@ def test_no_node_allowed() -> None:
     case = Case(ONE, [node("n")], [], ask("p", "a", feasible_nodes=[]))
     assert (case.outcome("p"), case.reason("p")) == ("infeasible", "NoNodeAllowed")
     case = Case(ONE, [], [], ask("p", "a"))
-    assert (case.outcome("p"), case.reason("p")) == ("infeasible", "NoNodeAllowed")
+    assert (case.outcome("p"), case.reason("p")) == ("infeasible", "NoNodes")
 
 
 def test_a_gang_of_more_pods_than_there_are_can_never_run() -> None:
