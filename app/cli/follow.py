@@ -75,6 +75,10 @@ class Recorded:
         Path | None,
         Parameter(help="Judge each preemption of a recording, without a cluster and without a service."),
     ] = None
+    simulation: Annotated[
+        Path | None,
+        Parameter(help="Write the recording as a simulation to this file, for `arbiter simulate` [kueue]."),
+    ] = None
     fields: Fields = None
     json: Json = False
 
@@ -98,6 +102,8 @@ def follow(
     preemption of a recording is compared with Arbiter's: exit code 0, or 1 where some differ.
     """
     if recorded.replay is not None:
+        if recorded.simulation is not None:
+            return _simulation(engine, recorded.replay, recorded.simulation)
         return _replay(engine, recorded.replay, recorded)
     snapshot, configuration = kept.snapshot, kept.configuration
     if snapshot is None or configuration is None:
@@ -179,6 +185,34 @@ def _replay(engine: Engine, path: Path, recorded: Recorded) -> int:
             complain(f"{skipped} objects of other kinds are not read: {kinds}")
         complain(summary) if recorded.json else say(summary)
         return DIFFERENT if outcomes["differs"] else NOTHING
+
+    return guarded(act, str(path))
+
+
+def _simulation(engine: Engine, path: Path, out: Path) -> int:
+    """Write it down."""
+    import msgspec
+
+    from app.following.recording import lines
+    from app.following.replaying import in_order
+    from app.following.simulating import Recorded as Course
+
+    if engine != "kueue":
+        complain("only recordings of Kueue are simulations yet")
+        return BAD_INPUT
+
+    def act() -> int:
+        course = Course()
+        try:
+            made = course.simulation(in_order(lines(path)))
+        except LookupError as none:
+            complain(f"{path}: {none.args[0]}")
+            return BAD_INPUT
+        out.write_bytes(msgspec.json.encode(made) + b"\n")
+        say(f"{out}: {len(made['trace']['jobs'])} jobs, {len(made['trace']['changes'])} changes of the configuration")
+        for why, count in sorted(course.left_out.items()):
+            complain(f"{count} Workloads {why}")
+        return NOTHING
 
     return guarded(act, str(path))
 

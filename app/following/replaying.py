@@ -66,6 +66,10 @@ class Replay:
             self.told.judged += 1
             yield from Judge(self._engine, "recording", settings).judge(one, self.mirror.rewind())
 
+    def now(self) -> datetime:
+        """The time of what was heard last."""
+        return datetime.fromtimestamp(self._now, UTC)
+
     def hear(self, line: dict[str, Any]) -> None:
         """One line. Raises BadRequest."""
         self.told.lines += 1

@@ -14,6 +14,7 @@ from app.following.judging import Judgement
 from app.following.kinds import followed
 from app.following.recording import Recorder, lines
 from app.following.replaying import Replay
+from app.simulations.schemas import SimulationRequest
 from app.solver.model import kueue as model
 from app.solver.model.configuration import Settings
 from tests.cluster import kueue
@@ -348,3 +349,30 @@ def test_what_differs_is_said_with_its_exit_code(
     assert run(["follow", "kueue", "--replay", str(tmp_path / "none")]) == 3
     assert run(["follow", "kueue"]) == 3
     assert "--replay FILE" in capsys.readouterr().err
+
+
+def test_a_recording_is_a_simulation(stream: Stream, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stream.evict("a", "p")
+    stream.wait(5)
+    stream.release("a")
+    stream.admit_alone("p", "q", {"cpu": "2"})
+    stream.wait(30)
+    stream.finish("p")
+    stream.put(queue("q", 8, withinClusterQueue="LowerPriority"))
+    stream.wait(5)
+    stream.finish("b")
+    stream.put(kueue.workload("never", "l", 1))
+    file, out = tmp_path / "r.jsonl", tmp_path / "s.json"
+    file.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in stream.lines))
+    assert run(["follow", "kueue", "--replay", str(file), "--simulation", str(out)]) == 0
+    found = capsys.readouterr()
+    assert "2 jobs, 1 changes of the configuration" in found.out
+    assert "2 Workloads never ran to an end: left out" in found.err
+    made = msgspec.json.decode(out.read_bytes(), type=SimulationRequest)
+    trace: Any = made.trace
+    assert [(job.ask.id, job.duration) for job in trace.jobs] == [("default/b", 42.0), ("default/p", 30.0)]
+    assert trace.changes[0].configuration.queues[0].name == "q"
+    assert run(["simulate", str(out)]) == 0
+    assert run(["follow", "kai", "--replay", str(file), "--simulation", str(out)]) == 3
+    file.write_bytes(b'{"type":"RECORDING"}\n')
+    assert run(["follow", "kueue", "--replay", str(file), "--simulation", str(out)]) == 3
