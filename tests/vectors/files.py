@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 SHARED = HERE.parents[2] / "shared" / "vectors"
 AT_HAND = SHARED if SHARED.is_dir() else HERE
 """All there are here. The selection is a part of the collection, so nothing is replayed twice."""
-NEXT = ("kueue/*", "kube-scheduler/*", "kai/0.17-upstream", "kai/0.17-replayed")
+NEXT = ("kueue/*", "kube-scheduler/*", "kai/0.17-upstream*", "kai/0.17-replayed")
 """Vectors below ``next``, recorded ahead of the work, that agree by now."""
 
 
