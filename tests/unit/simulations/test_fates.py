@@ -32,9 +32,11 @@ class Bench:
         self.workloads = dict[str, Workload]()
         self.occupied = list[tuple[str, int]]()
         self.told, self.agenda, self.lives = Told(), Agenda(), dict[str, Life]()
+        self.released: list[tuple[str, int]] = []
         rounds: Any = SimpleNamespace(
             unit=unit, occupies=occupies, arrive=lambda ask: self.asked.append([t.name for t in ask.tasks]),  # pyright: ignore
             freed=self.asked.append, stopping=self.asked.append, leave=self.asked.append,
+            released=lambda job, now: self.released.append((job, now)),  # pyright: ignore
             evicting=lambda workload, task: workload,  # pyright: ignore
         )  # fmt: skip
         kept: Any = SimpleNamespace(
@@ -209,6 +211,7 @@ def test_what_is_cancelled_is_held_no_longer() -> None:
         bench = Bench(unit)
         life = bench.running("x", "y", least=2)
         bench.fates.cancel(life, START + 10)
+        assert bench.released == [("j", START + 10)], "engines are told whose amounts are free, and since when"
         bench.books.ledger.close(START + 10**6)
         assert bench.books.ledger.total.totals().used == {"cpu": 2e-05}, unit
 
