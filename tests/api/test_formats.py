@@ -65,7 +65,9 @@ def test_what_would_be_decided_wrongly_is_refused_unless_it_is_wanted(homeless: 
     body = (MANIFESTS / "kueue-workloads.json").read_bytes()
     refused = homeless.post(f"{IMPORT}?format=kubernetes", content=body, headers=YAML)
     assert refused.status_code == 422
-    assert [problem["pointer"] for problem in refused.json()["errors"]] == ["/items/9/spec"]
+    assert [problem["pointer"] for problem in refused.json()["errors"]] == [
+        "/items/6/spec/podSets/0/topologyRequest", "/items/9/spec",
+    ]  # fmt: skip
     for text in (b"<!DOCTYPE html><html></html>", b"# A title\n\nHello: there\n", b"just: a mapping", b"hello"):
         for wanted in ("", "&lenient=true"):
             answer = homeless.post(f"{IMPORT}?format=kubernetes{wanted}", content=text, headers=YAML)
@@ -82,7 +84,7 @@ def test_json_and_compressed_bodies_are_read_too(homeless: TestClient) -> None:
     )
     assert plain.status_code == packed.status_code == 200
     assert plain.json() == packed.json()
-    assert [ask["id"] for ask in plain.json()["asks"]] == ["ns/waiting"]
+    assert [ask["id"] for ask in plain.json()["asks"]] == ["ns/waiting", "ns/asleep"]
 
 
 def test_what_is_imported_can_be_decided(homeless: TestClient) -> None:
@@ -91,7 +93,7 @@ def test_what_is_imported_can_be_decided(homeless: TestClient) -> None:
     question = {key: got[key] for key in ("configuration", "state", "asks")} | {"now": "2026-01-02T00:00:00Z"}
     answer = homeless.post("/v1/decisions", json=question)
     assert answer.status_code == 200
-    assert [decision["ask"] for decision in answer.json()["decisions"]] == ["ns/waiting"]
+    assert [decision["ask"] for decision in answer.json()["decisions"]] == ["ns/waiting", "ns/asleep"]
 
 
 @pytest.mark.parametrize(
@@ -127,6 +129,7 @@ def test_export_then_import_is_the_same_configuration(service: TestClient, store
     back = service.post(f"{IMPORT}?format=kueue", content=answer.content, headers=YAML).json()["configuration"]
     expected = document()
     del expected["queues"][0]["priority"], expected["queues"][0]["kueue"]
+    assert back["queues"][1].pop("native") == {"kueue": {"spec": {"namespaceSelector": None}}}, "open to no namespace"
     assert {**back, "settings": {}} == {**expected, "settings": {}}
 
 

@@ -64,7 +64,8 @@ def test_the_commands_of_the_page_do_what_they_say(
     cluster = yaml.safe_load((MANIFESTS / "yunikorn-cluster.yaml").read_text())
     pods = {**cluster, "items": [item for item in cluster["items"] if item["kind"] != "ConfigMap"]}
     files = {
-        "queues.yaml": b"partitions:\n- name: default\n  queues: [{name: prod}, {name: dev, queues: [{name: team}]}]\n",
+        "queues.yaml": b"partitions:\n- name: default\n  placementrules: [{name: provided, create: true}]\n"
+        b"  queues: [{name: prod}, {name: default}, {name: dev, queues: [{name: team}]}]\n",
         "cluster.yaml": (ROOT / "examples" / "kueue-cluster.yaml").read_bytes(),
         "kueue.yaml": (ROOT / "examples" / "kueue-cluster.yaml").read_bytes(),
         "pods.json": json.dumps(pods).encode(),
