@@ -40,6 +40,7 @@ STORY = [
     "get_simulation_round",
     "get_simulation_round_request", "follow_simulation", "delete_simulation", "delete_trace",
     "forecast", "list_forecasts", "get_forecast", "delete_forecast",
+    "expose", "list_exposures", "get_exposures", "delete_exposures",
     "backtest", "list_backtests", "get_backtest", "list_backtest_differences", "delete_backtest",
     "create_token", "list_tokens", "revoke_token", "list_sessions", "revoke_session", "list_audit", "get_metrics",
     "delete_queue", "restore_configuration_revision", "delete_label", "delete_configuration",
@@ -47,7 +48,7 @@ STORY = [
 """In an order in which everything that an example names is there."""
 
 FIRST = {"put_configuration", "put_label", "put_trace"}
-IDS = {"decide", "report_preemption", "simulate", "forecast", "backtest", "create_token"}
+IDS = {"decide", "report_preemption", "simulate", "forecast", "expose", "backtest", "create_token"}
 
 
 def whole(part: dict[str, Any]) -> dict[str, Any]:
@@ -116,7 +117,7 @@ def test_every_example_is_accepted_and_answered_as_documented(guarded: TestClien
                 method, address(path, operation, ids), headers=headers, content=content if media is not None else None
             )
             assert answer.is_success, (name, answer.status_code, answer.text)
-            if name in ("simulate", "forecast", "backtest"):
+            if name in ("simulate", "forecast", "expose", "backtest"):
                 with working(settings) as worker:
                     assert worker.once()
             check_answer(operation, answer)
