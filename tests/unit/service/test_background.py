@@ -174,4 +174,9 @@ def test_a_worker_does_every_kind_of_job_within_the_settings(monkeypatch: pytest
     background.worker_of(database, settings, print)
     ((given, kinds, limits, abandon),) = made
     assert (given, abandon, limits) == (database, print, Limits(5, 6))
-    assert set(kinds) == {background.KIND, background.forecasts.KIND, background.backtests.KIND}
+    assert set(kinds) == {
+        background.KIND,
+        background.forecasts.KIND,
+        background.exposures.KIND,
+        background.backtests.KIND,
+    }
