@@ -4,24 +4,12 @@ import json
 from typing import Any
 
 import pytest
-from httpx2 import Response
 from starlette.testclient import TestClient
 
 from tests.api.requests import changed, decision, without
+from tests.support.bad_input import JSON, refused
 
-JSON = {"Content-Type": "application/json"}
 W1 = "/state/workloads/0"
-
-
-def refused(response: Response, status: int, *pointers: str) -> dict[str, Any]:
-    """The problem document of ``response``, which points at ``pointers`` and nothing else."""
-    assert response.status_code == status, response.text
-    assert response.headers["Content-Type"] == "application/problem+json"
-    problem = response.json()
-    assert problem["status"] == status
-    assert [error["pointer"] for error in problem.get("errors", [])] == list(pointers)
-    assert all(error["detail"] for error in problem.get("errors", []))
-    return problem
 
 
 def untouched(service: TestClient) -> None:

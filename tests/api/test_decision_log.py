@@ -17,8 +17,8 @@ from app.decisions import repository
 from app.decisions.log import DatabaseStore
 from app.service.main import create_app
 from tests.api.requests import decision
-from tests.api.test_decisions import stored
-from tests.unit.decisions.test_stored import entry, facts
+from tests.support.decisions import stored
+from tests.support.stored import entry, facts
 
 
 def decide(service: TestClient, request: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:

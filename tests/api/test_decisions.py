@@ -10,17 +10,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.api.requests import decision
+from tests.support.decisions import stored
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SITUATION = {key: value for key, value in decision().items() if key in ("engine", "now", "configuration", "state")}
-
-
-def stored(service: TestClient, name: str = "main") -> dict[str, Any]:
-    """A decision request over the stored configuration ``name``, which is put here."""
-    request = decision()
-    answer = service.put(f"/v1/configurations/{name}", json=request["configuration"] | {"engine": "kueue"})
-    assert answer.status_code == 201, answer.text
-    return request | {"configuration": name}
 
 
 def bare(answer: dict[str, Any]) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from app.auth.sessions import Sessions
 from app.auth.tokens import Tokens
 from app.base.settings import Settings
 from app.service.main import create_app
-from tests.contract.test_schemathesis import closed
 from tests.support.document import document
+from tests.support.schemathesis import closed
 from tests.support.working import working
 
 DOCUMENT: dict[str, Any] = closed(document())

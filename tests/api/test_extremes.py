@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.api.requests import decision
-from tests.api.test_bad_input import JSON, refused
+from tests.support.bad_input import JSON, refused
 
 OUTSIDE = ("0001-01-01T00:00:00+14:00", "0001-01-01T13:59:59.999999+14:00", "9999-12-31T23:59:59-00:01")
 ENDS = ("0001-01-01T00:00:00Z", "0001-01-01T14:00:00+14:00", "9999-12-31T23:59:59.999999Z")

@@ -13,7 +13,7 @@ import yaml
 
 from app.cli import run
 from tests.support.live import ROOT, serving
-from tests.unit.formats.test_native_state import ORCHID
+from tests.support.native_state import ORCHID
 
 MANIFESTS = ROOT / "tests" / "manifests"
 MANIFEST = Path(__file__).parents[1] / "manifests" / "yunikorn-queues.yaml"

@@ -21,8 +21,8 @@ from app.solver import solve
 from app.solver.stopping import safe_point
 from app.studies import backtesting
 from app.traces import repository as traces
+from tests.support.live import ROOT
 from tests.support.working import working
-from tests.unit.simulations.test_loops import LOOPS
 
 GENEROUS = 60.0
 """Seconds within which even a slow machine does what takes less than two."""
@@ -42,7 +42,7 @@ class Phase:
 
 def endless(name: str) -> dict[str, Any]:
     """A run that goes round in circles for ten years."""
-    return {**json.loads((LOOPS / f"{name}.json").read_text()), "on_loop": "continue"}
+    return {**json.loads((ROOT / "examples" / "loops" / f"{name}.json").read_text()), "on_loop": "continue"}
 
 
 def forecast() -> dict[str, Any]:

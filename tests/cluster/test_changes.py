@@ -14,18 +14,10 @@ from app.solver.model.configuration import EngineName
 from tests.cluster import kueue, pods
 from tests.cluster.following import differs, eventually, following, plain
 from tests.cluster.server import Cluster
+from tests.support.changes import account
 
 ENGINES: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn")
 Item = dict[str, Any]
-
-
-def account(cluster: Cluster, engine: EngineName, *, shadow: bool = False) -> str:
-    """The token of an account with the rights that following needs, and no others."""
-    name = f"follower-{engine}" + ("-shadow" if shadow else "")
-    cluster.apply(*manifests(engine, "default", name, shadow=shadow))
-    path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
-    made = cluster.call("POST", path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
-    return str(made["status"]["token"])
 
 
 def begin(cluster: Cluster) -> None:

@@ -16,8 +16,8 @@ from tests.cluster.following import eventually, following
 from tests.cluster.recorded import expressible
 from tests.cluster.recorded.made import SPACE, Item, Recorded
 from tests.cluster.server import Cluster
-from tests.cluster.test_changes import account
-from tests.cluster.test_shadow import records
+from tests.support.changes import account
+from tests.support.shadow import records
 
 MOST = 24
 """Decisions of an engine that are played; the unit tests have all of them."""

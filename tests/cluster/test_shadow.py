@@ -10,6 +10,7 @@ from app.cli import run
 from tests.cluster import kueue, playing
 from tests.cluster.following import eventually, following, kept
 from tests.cluster.server import Cluster
+from tests.support.shadow import records
 
 AT = "2026-11-22T09:00:00Z"
 SETTINGS: dict[bool, dict[str, Any]] = {
@@ -26,12 +27,6 @@ def preempt(cluster: Cluster, ask: str, victims: list[dict[str, Any]]) -> None:
     uid = cluster.call("GET", path)["metadata"]["uid"]
     for victim in victims:
         cluster.call("PATCH", cluster.path(victim, named=True), playing.evicted(victim, uid, AT))
-
-
-def records(arbiter: httpx2.Client, cluster: str, number: int) -> list[dict[str, Any]] | None:
-    """What was compared, once it is so much."""
-    found = arbiter.get("/v1/shadow", params={"cluster": cluster, "limit": 500}).json()["items"]
-    return found if len(found) >= number else None
 
 
 @pytest.mark.parametrize("fair", [False, True], ids=["classic", "fair"])

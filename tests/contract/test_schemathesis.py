@@ -27,6 +27,7 @@ from app.studies.backtest_schemas import BACKTEST
 from app.studies.forecast_schemas import FORECAST
 from tests.support.document import document
 from tests.support.live import ROOT, environment_of, serving
+from tests.support.schemathesis import closed
 
 CONFIGURATION = Path(__file__).parent / "schemathesis.toml"
 ENOUGH = 2000
@@ -48,14 +49,6 @@ SELDOM = {
     "POST /v1/snapshots/{name}/apply", "POST /v1/snapshots/{name}/deltas",
 }  # fmt: skip
 """What needs the right version of a thing as well: a matter of luck, and test_examples.py asks for it exactly."""
-
-
-def closed(document: dict[str, Any]) -> dict[str, Any]:
-    """The document without the promise that answers may grow: a field that it does not know is a fault today."""
-    for schema in document["components"]["schemas"].values():
-        if "properties" in schema:
-            schema.setdefault("additionalProperties", False)
-    return document
 
 
 @pytest.fixture

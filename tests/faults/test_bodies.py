@@ -2,11 +2,10 @@
 
 import gzip
 import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,9 +13,9 @@ from urllib.parse import urlsplit
 import pytest
 import zstandard
 
-from tests.support.live import Live, running
+from tests.support.bodies import MIB, watched
+from tests.support.live import Live
 
-MIB = 1 << 20
 HEAD = b"POST /v1/decisions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 FORM = b"POST /sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
 
@@ -27,12 +26,6 @@ def resident(live: Live) -> int:
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) << 10
     raise AssertionError("no VmRSS")
-
-
-@pytest.fixture
-def live(migrated_url: str, tmp_path: Path) -> Iterator[Live]:
-    with running(migrated_url, tmp_path, WORKERS="1", ARBITER_BODIES_MEMORY_BYTES=str(64 * MIB)) as found:
-        yield found
 
 
 def connect(live: Live) -> socket.socket:
@@ -50,29 +43,6 @@ def post(live: Live, body: bytes, **headers: str) -> int:
     answer.read()
     connection.close()
     return answer.status
-
-
-@contextmanager
-def watched(live: Live) -> Iterator[list[float]]:
-    """How long /healthz takes meanwhile, every time."""
-    taken, stop = list[float](), threading.Event()
-
-    def ask() -> None:
-        connection = HTTPConnection(urlsplit(live.address).netloc, timeout=60)
-        while not stop.wait(0.02):
-            began = time.monotonic()
-            connection.request("GET", "/healthz")
-            connection.getresponse().read()
-            taken.append(time.monotonic() - began)
-        connection.close()
-
-    watcher = threading.Thread(target=ask)
-    watcher.start()
-    try:
-        yield taken
-    finally:
-        stop.set()
-        watcher.join()
 
 
 @pytest.mark.parametrize("head", [HEAD, FORM], ids=["decision", "form"])

@@ -17,7 +17,7 @@ from app.auth import oidc
 from app.auth.tokens import Tokens
 from app.base.settings import Settings
 from app.service.main import create_app
-from tests.unit.auth.test_oidc import AUDIENCE, ISSUER, OURS, published, token
+from tests.support.oidc import AUDIENCE, ISSUER, OURS, published, token
 
 CLIENTS = 60
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.faults.test_bodies import watched
+from tests.support.bodies import watched
 from tests.support.live import Live, running
 
 _QUEUE = """\

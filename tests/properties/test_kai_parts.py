@@ -2,22 +2,17 @@
 
 from random import Random
 
-import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.solver.engines.kai.configuration import compile_configuration
 from app.solver.engines.kai.job_order import VictimOrder, VictimTable, sort_victims
 from app.solver.engines.kai.overlay import Overlay
 from app.solver.engines.kai.queue_order import QueueOrder, Standing
 from app.solver.engines.kai.scenario import Group, Scenario
-from app.solver.engines.kai.state import Key, Victim, compile_state
-from app.solver.model.configuration import Configuration
-from app.solver.model.instant import micros
-from app.solver.model.request import DecisionRequest
-from app.solver.model.state import State
+from app.solver.engines.kai.state import Key, Victim
 from tests.support.kai_checks import check_listing, listing, watched
-from tests.support.kai_world import NOW, Json, Shape, cluster, crowded, decide
+from tests.support.kai_parts import open_overlay
+from tests.support.kai_world import Shape, cluster, crowded, decide
 from tests.support.profiles import examples
 
 FAST = examples(300)
@@ -45,14 +40,6 @@ def test_parts_that_put_victims_back_are_among_those_played() -> None:
             decide(crowded(seed))
     assert seen["put back"] > 10
     assert seen["gone on"] > 100
-
-
-def open_overlay(body: Json) -> Overlay:
-    request = msgspec.convert(body, DecisionRequest)
-    assert isinstance(request.configuration, Configuration)
-    assert isinstance(request.state, State)
-    state = compile_state(compile_configuration(request.configuration), request.state)
-    return Overlay(state, request.asks, micros(NOW))
 
 
 @FAST

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from app.solver.engines.kueue.rules import RULES
 from tests.properties import test_kueue_laws
-from tests.properties.test_kueue_cycle import NEUTRAL, Cluster, clusters
+from tests.support.kueue_cycle import NEUTRAL, Cluster, clusters
 from tests.support.profiles import examples
 from tests.unit.solver.engines.kueue.cluster import decide, preemptibility
 

@@ -13,7 +13,7 @@ from app.solver.engines.kueue import state as compiled
 from app.solver.engines.kueue.amounts import Shapes
 from app.solver.engines.kueue.engine import ENGINE
 from app.solver.model.state import State, Task
-from tests.properties.test_kueue_updates import cluster, decisions, small_states_are_settled_too, work
+from tests.support.kueue_updates import cluster, decisions, small_states_are_settled_too, work
 from tests.support.profiles import examples
 
 LAWS = examples(40)

@@ -1,8 +1,6 @@
 """A compiled state that keeps up with deltas is the one that compiling again would give."""
 
 import random
-from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 import pytest
@@ -11,45 +9,14 @@ from hypothesis import strategies as st
 
 from app.solver.delta import apply_delta
 from app.solver.engines.kueue.engine import ENGINE
-from app.solver.engines.kueue.state import CompiledState, Places
+from app.solver.engines.kueue.state import Places
 from app.solver.index import Index
-from app.solver.model.configuration import Configuration
-from app.solver.model.instant import micros
-from app.solver.model.state import Ask, Delta, State
-from app.solver.question import Question
+from app.solver.model.state import Delta, State
+from tests.support.kueue_updates import NOW, Json, cluster, decisions, work
 from tests.support.profiles import examples
-from tests.unit.solver.engines.kueue.cluster import asks, at, configuration, queue, runs
+from tests.unit.solver.engines.kueue.cluster import at, runs
 
-Json = dict[str, Any]
 LAWS = examples(60, suppress_health_check=[HealthCheck.too_slow])
-NOW = micros(datetime(2026, 1, 1, 12, tzinfo=UTC))
-PREEMPTION = {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}
-
-
-@pytest.fixture(autouse=True)
-def small_states_are_settled_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Places, "WORTHWHILE", 1)
-
-
-def cluster(*, fair: bool) -> Configuration:
-    names = [f"q{i}" for i in range(5)]
-    queues = [queue("root"), queue("team", parent="root")]
-    queues += [queue(n, 8, "team" if n < "q2" else "root", preemption=PREEMPTION) for n in names]
-    queues[2]["quota"]["cpu"]["lending_limit"] = 3
-    return msgspec.convert(configuration(*queues, fair=fair), Configuration)
-
-
-def work(rng: random.Random, name: str) -> Json:
-    of = runs(name, f"q{rng.randint(0, 4)}", rng.randint(0, 4), rng.randint(0, 3))
-    of["uid"] = str(rng.randint(0, 9))
-    of["started_at"] = at(f"{rng.randint(9, 10):02}:{rng.randint(0, 3):02}")
-    if rng.random() < 0.05:
-        del of["started_at"]
-    of["evicted"] = rng.random() < 0.1
-    of["preemptible"] = rng.random() < 0.9
-    if rng.random() < 0.2:
-        of["tasks"].append({"name": "side", "count": rng.randint(0, 3), "requests": {"cpu": 1}})
-    return of
 
 
 def delta(rng: random.Random, state: State, step: int) -> Delta:
@@ -67,13 +34,6 @@ def delta(rng: random.Random, state: State, step: int) -> Delta:
         },
         Delta,
     )  # fmt: skip
-
-
-def decisions(loaded: CompiledState, rng: random.Random) -> list[list[Any]]:
-    """By ask, three answers in a row: the third comes from a settled state."""
-    pending = [asks(f"a{i}", f"q{i}", rng.randint(1, 12), 2, flavors={"cpu": "default"}) for i in range(5)]
-    question = Question(NOW, msgspec.convert(pending, list[Ask]))
-    return list(map(list, zip(*(ENGINE.plan(loaded, question).decisions for _ in range(3)), strict=True)))
 
 
 @LAWS

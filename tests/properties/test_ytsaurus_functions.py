@@ -10,10 +10,10 @@ import pytest
 from app.solver.engines.ytsaurus import fair_shares as fair_share
 from app.solver.engines.ytsaurus.fair_shares import FairShares, fair_shares
 from app.solver.engines.ytsaurus.situation import Situation
-from tests.properties.test_ytsaurus_shares import MINUTE, situation
 from tests.properties.ytsaurus_exact_trees import ExactTree
 from tests.properties.ytsaurus_round_trees import round_tree
 from tests.properties.ytsaurus_trees import tree
+from tests.support.ytsaurus_shares import MINUTE, situation
 
 NEAR = 1e-7
 HAIRS = (Fraction(1, 10**8), Fraction(-1, 10**8))

@@ -10,31 +10,19 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from app.solver import solve
 from app.solver.engines.ytsaurus import fair_shares as fair_share
 from app.solver.engines.ytsaurus.exact import Exact
 from app.solver.engines.ytsaurus.fair_shares import FairShares, due_shares, fair_shares
 from app.solver.engines.ytsaurus.pool_curves import Levels
-from app.solver.engines.ytsaurus.situation import Situation, situate
-from app.solver.engines.ytsaurus.volumes import Update
-from app.solver.model.configuration import Configuration
-from app.solver.model.request import SharesRequest
+from app.solver.engines.ytsaurus.situation import Situation
 from tests.properties.ytsaurus_round_trees import round_tree
 from tests.support.profiles import examples
+from tests.support.ytsaurus_shares import MINUTE, situation
 from tests.unit.solver.engines.ytsaurus.cluster import shares
 
-Json = dict[str, Any]
 LAWS = examples(60, suppress_health_check=list(HealthCheck))
 SEEDS = st.integers(0, 2**32)
 NEAR = 2e-9
-MINUTE = Update(now=60_000_000, last=0)
-
-
-def situation(body: Json) -> Situation:
-    asked = msgspec.convert(body, SharesRequest)
-    assert isinstance(asked.configuration, Configuration)
-    loaded = solve.load(solve.configure(asked.configuration, asked.engine), asked.state)
-    return situate(loaded.compiled, asked.asks)
 
 
 def children_sums(of: Situation, found: FairShares) -> Any:

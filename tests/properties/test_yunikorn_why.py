@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver.engines.yunikorn.rules import RULES
-from tests.properties.test_yunikorn_laws import QUICK, asks_of, tenants, worlds
 from tests.support.profiles import examples
+from tests.support.yunikorn_laws import QUICK, asks_of, tenants, worlds
 from tests.support.yunikorn_world import Json, World
 
 KNOWN = {rule.rule for rule in RULES}

@@ -1,6 +1,7 @@
 """Rules of the house that no linter knows."""
 
 import ast
+import re
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -80,6 +81,13 @@ def test_no_modules_import_one_another_in_a_circle() -> None:
 def test_no_file_is_past_500_lines() -> None:
     assert len(PYTHON) > 100
     assert {str(path): lines for path in PYTHON if (lines := path.read_text().count("\n")) > 500} == {}
+
+
+def test_no_test_module_imports_another() -> None:
+    """What tests share is in tests/support."""
+    imported = re.compile(r"^(?:from|import) tests\.(?:[\w.]+\.)?test_", re.MULTILINE)
+    files = sorted((ROOT / "tests").rglob("*.py"))
+    assert [file.name for file in files if imported.search(file.read_text())] == []
 
 
 def test_only_the_settings_read_the_environment() -> None:

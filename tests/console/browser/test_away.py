@@ -6,8 +6,8 @@ from playwright.sync_api import Browser
 
 from tests.console.browser.conftest import NARROW
 from tests.console.browser.keyboard import HEARD, dead_ends, unreachable
-from tests.console.browser.test_pages import serious
 from tests.support.live import serving
+from tests.support.pages import serious
 
 NOBODY_THERE = "postgresql+psycopg://nobody@127.0.0.1:1/none"
 BROKEN = """<!doctype html><div id=mouse>only the mouse</div><a>no address</a><button tabindex=3>jumps</button>

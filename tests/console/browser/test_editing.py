@@ -4,7 +4,7 @@ import json
 
 from tests.console.browser.conftest import Site, Visiting
 from tests.console.browser.seeds import EXAMPLES, example
-from tests.console.browser.test_pages import until
+from tests.support.pages import until
 
 QUEUE = {"name": "q", "quota": {"cpu": {"guaranteed": 4}}}
 

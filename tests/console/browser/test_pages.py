@@ -6,12 +6,11 @@ from typing import Any, cast
 from urllib.parse import quote
 
 import pytest
-from axe_playwright_python.base import AXE_SCRIPT  # pyright: ignore[reportMissingTypeStubs]
-from playwright.sync_api import Page
 
 from tests.console.browser.conftest import NARROW, WIDE, Site, Visiting
 from tests.console.browser.keyboard import HEARD, dead_ends, unreachable
 from tests.console.browser.seeds import HOSTILE, MARKUP
+from tests.support.pages import serious, until
 
 PAGES = {
     "overview": "/",
@@ -53,27 +52,6 @@ DRAWN = '<svg xmlns="http://www.w3.org/2000/svg" width="648" height="324"/>'
 
 def address(site: Site, page: str) -> str:
     return re.sub(r"\{(.+?)\}", lambda found: site.decisions[found[1]], PAGES[page])
-
-
-def serious(page: Page, within: str = "html") -> list[str]:
-    """What axe finds, serious or critical; its script is brought once to a page that stays."""
-    if not page.evaluate("typeof axe === 'object'"):
-        page.evaluate(AXE_SCRIPT)
-    found = page.evaluate("within => axe.run(within, {resultTypes: ['violations'], elementRef: false})", within)[
-        "violations"
-    ]
-    return [
-        f"{one['id']}: {one['nodes'][0]['html'][:160]}" for one in found if one["impact"] in ("serious", "critical")
-    ]
-
-
-def until(page: Page, holds: str) -> None:
-    """Wait for what a script says; the browser's own waiting would have to evaluate text, which our policy forbids."""
-    for _ in range(100):
-        if page.evaluate(holds):
-            return
-        page.wait_for_timeout(50)
-    raise AssertionError(holds)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,7 +1,7 @@
 """The reference at /docs: nothing serious for axe, offline, and what is tried there is sent in earnest."""
 
 from tests.console.browser.conftest import NARROW, WIDE, Site, Visiting, Visitor
-from tests.console.browser.test_pages import serious, until
+from tests.support.pages import serious, until
 
 
 def check(somebody: Visitor, name: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from app.simulations.router import SIMULATION
 from tests.console.browser.conftest import Site, Visiting
-from tests.console.browser.test_pages import until
+from tests.support.pages import until
 
 
 def test_one_is_started_followed_and_stopped(visit: Visiting, site: Site) -> None:

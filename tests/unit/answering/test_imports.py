@@ -12,7 +12,7 @@ from app.answering.plan import plan
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled, nothing_stored
 from app.solver.model.problems import InvalidInput
-from tests.unit.answering.test_sources import Documents
+from tests.support.sources import Documents
 
 NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 Json = dict[str, Any]

@@ -18,7 +18,7 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import State
 from app.solver.solve import Loaded
-from tests.unit.answering.test_sources import Documents
+from tests.support.sources import Documents
 
 Json = dict[str, Any]
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)

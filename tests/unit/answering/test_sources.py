@@ -1,20 +1,16 @@
 """Where configurations and states are found: compiled once each, as they are now or as they were."""
 
-import msgspec
 import pytest
 
 from app.answering.operations import Used
 from app.answering.sources import Compiled, Sources, nothing_stored
 from app.base.errors import Conflict, NotFound
 from app.solver import solve
-from app.solver.model.configuration import Configuration, Flavor, Queue
+from app.solver.model.configuration import Configuration
 from app.solver.model.decision import StateUsed
 from app.solver.model.state import State
 from app.solver.solve import Configured, Loaded
-
-
-def document(*queues: str, engine: str = "kueue") -> Configuration:
-    return Configuration(engine="kueue", flavors=[Flavor(name=engine)], queues=[Queue(name=name) for name in queues])
+from tests.support.sources import Documents, document
 
 
 def test_an_equal_configuration_is_compiled_once() -> None:
@@ -34,22 +30,6 @@ def test_what_was_not_used_for_longest_is_forgotten() -> None:
     assert sources.written(document("a"), None) is first
     second = sources.written(document("b"), None)
     assert second.configuration == document("b")
-
-
-class Documents:
-    """Stored documents by name; counts how often each is read."""
-
-    def __init__(self) -> None:
-        self.read: list[tuple[str, int]] = []
-        self.revision = 1
-
-    def head(self, reference: str) -> tuple[str, int]:
-        name, _, revision = reference.partition("@")
-        return name, int(revision) if revision else self.revision
-
-    def document(self, name: str, revision: int) -> bytes:
-        self.read.append((name, revision))
-        return msgspec.json.encode(document(f"{name}-{revision}"))
 
 
 def test_a_stored_configuration_is_compiled_once_for_each_revision_and_engine() -> None:

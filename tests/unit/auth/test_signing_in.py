@@ -22,7 +22,7 @@ from app.auth.sessions import Session, Sessions
 from app.auth.tokens import PREFIX, Tokens, digest_of
 from app.base.errors import BadInput, NotFound, Unavailable
 from app.db.database import Database
-from tests.unit.auth.test_oidc import AUDIENCE, ISSUER, OURS, Clock, Issuer, published, token
+from tests.support.oidc import AUDIENCE, ISSUER, OURS, Clock, Issuer, published, token
 
 Json = dict[str, Any]
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

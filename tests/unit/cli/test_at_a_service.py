@@ -11,7 +11,7 @@ import pytest
 from app.base.documents import Unreadable
 from app.cli import plan as plans
 from tests.cluster import kueue
-from tests.unit.cli.test_remote import JSON_BODY, MAIN, Captured, Fake, said
+from tests.support.remote import JSON_BODY, MAIN, Captured, Fake, said
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 REQUEST = json.loads((EXAMPLES / "kueue-classic.json").read_text())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.cli import run
-from tests.unit.formats.test_native_state import ORCHID
+from tests.support.native_state import ORCHID
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "plan.md").read_text()

@@ -18,7 +18,7 @@ from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem
 from app.studies.sweep_executors import Ran
 from app.studies.sweep_grid import Point
-from tests.unit.cli.test_remote import Captured, said
+from tests.support.remote import Captured, said
 
 Json = dict[str, Any]
 START = datetime(2000, 1, 1, tzinfo=UTC)

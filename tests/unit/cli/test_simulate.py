@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from app.cli import run
+from tests.support.kueue_run import two_queues
 from tests.unit.simulations.running import job
-from tests.unit.simulations.test_kueue_run import two_queues
 
 LOOPS = Path(__file__).parents[3] / "examples" / "loops"
 

@@ -21,7 +21,7 @@ from app.decisions.repository import Filters, New, kept_documents
 from app.decisions.service import Decider
 from app.metrics import Metrics
 from app.solver.model.decision import ConfigurationUsed
-from tests.unit.decisions.test_stored import facts
+from tests.support.stored import facts
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

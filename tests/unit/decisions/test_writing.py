@@ -23,7 +23,7 @@ from app.decisions import repository
 from app.decisions import repository as kept
 from app.decisions.log import DatabaseStore, DecisionLog, Entry, Row
 from app.metrics import Metrics
-from tests.unit.decisions.test_stored import facts
+from tests.support.stored import facts
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 OVERHEAD = 1024

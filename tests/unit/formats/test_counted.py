@@ -18,9 +18,9 @@ from app.formats.work.kueue import plan_operations
 from app.formats.work.read import Beside, Cluster, read_work
 from app.formats.ytsaurus.orchid import _wanted
 from app.solver.model.configuration import Configuration
-from tests.unit.formats.test_kueue_names import made
-from tests.unit.formats.test_left_out import imported
-from tests.unit.formats.test_work import of, pod
+from tests.support.kueue_names import made
+from tests.support.left_out import imported
+from tests.support.work import of, pod
 
 Json = dict[str, Any]
 

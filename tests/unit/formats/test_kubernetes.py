@@ -7,10 +7,7 @@ import pytest
 
 from app.formats import import_configuration
 from app.formats.reader import Imported
-
-
-def read(*items: dict[str, Any], format: str = "kubernetes") -> Imported:  # noqa: A002
-    return import_configuration(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}).encode(), format)
+from tests.support.kubernetes import read
 
 
 def pod(name: str, **spec: Any) -> dict[str, Any]:

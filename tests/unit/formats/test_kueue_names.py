@@ -5,13 +5,8 @@ from typing import Any
 import pytest
 
 from app.formats import export_configuration
-from tests.unit.formats.test_kubernetes import read
-
-
-def made(kind: str, name: str, parent: str | None = None) -> dict[str, Any]:
-    field = "parentName" if kind == "Cohort" else "cohortName"
-    spec = {field: parent} if parent else {}
-    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, "spec": spec}
+from tests.support.kubernetes import read
+from tests.support.kueue_names import made
 
 
 @pytest.mark.parametrize(

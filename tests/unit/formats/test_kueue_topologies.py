@@ -9,7 +9,7 @@ from app.formats import export_configuration
 from app.formats.kueue.topologies import request_of
 from app.solver.model.kueue import TopologyAssignment, TopologyDomain, TopologyRequest
 from app.solver.model.state import Toleration
-from tests.unit.formats.test_kubernetes import read
+from tests.support.kubernetes import read
 
 Json = dict[str, Any]
 KUEUE = "kueue.x-k8s.io/v1beta2"

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from app.solver.model.kueue import Ask
-from tests.unit.formats.test_kubernetes import read
-from tests.unit.formats.test_kueue_names import made
+from tests.support.kubernetes import read
+from tests.support.kueue_names import made
 
 SHORT = "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor default, 1 more needed"
 

@@ -1,29 +1,13 @@
 """What an import can't take over: each place that says so, with its place in the source and its words."""
 
-import json
 from typing import Any
 
 import pytest
 
 from app.formats import import_configuration
 from app.formats.exported import unkeepable
-from app.formats.reader import Imported
 from app.solver.check import MAX_DEPTH
-
-Json = dict[str, Any]
-
-
-def imported(system: str, *documents: Json) -> Imported:
-    text = "\n---\n".join(json.dumps(document) for document in documents)
-    return import_configuration(text.encode(), system)
-
-
-def said(found: Imported) -> list[tuple[str, str, str, str]]:
-    return [(one.severity, one.rule, one.pointer, one.detail) for one in found.findings]
-
-
-def of(version: str, kind: str, name: str | None = "x", **rest: Any) -> Json:
-    return {"apiVersion": version, "kind": kind, "metadata": {"name": name} if name else {}, **rest}
+from tests.support.left_out import FLAVOR, QUEUE, Json, imported, of, said
 
 
 def deep(levels: int = MAX_DEPTH + 1) -> Any:
@@ -33,7 +17,6 @@ def deep(levels: int = MAX_DEPTH + 1) -> Any:
     return value
 
 
-QUEUE, FLAVOR = ("kueue.x-k8s.io/v1beta1", "ClusterQueue"), ("kueue.x-k8s.io/v1beta1", "ResourceFlavor")
 KAI_QUEUE = ("scheduling.run.ai/v2", "Queue")
 KEPT_DEEP = "can't be kept: nested deeper than"
 

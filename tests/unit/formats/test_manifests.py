@@ -10,21 +10,7 @@ import pytest
 from app.formats import export, import_configuration
 from app.solver import solve
 from app.solver.model.configuration import Configuration
-
-MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
-FORMATS = {
-    "kueue-v1beta2.yaml": "kueue",
-    "kueue-v1beta1.yaml": "kueue",
-    "kueue-workloads.json": "kubernetes",
-    "yunikorn-queues.yaml": "yunikorn",
-    "yunikorn-cluster.yaml": "kubernetes",
-    "yunikorn-dump.json": "kubernetes",
-    "kai-queues.yaml": "kai",
-    "kai-scheduler-config.yaml": "kai",
-    "kai-cluster.yaml": "kubernetes",
-    "ytsaurus-pools.yaml": "ytsaurus",
-    "ytsaurus-cypress.json": "ytsaurus",
-}
+from tests.support.manifests import FORMATS, MANIFESTS
 
 
 def shown(name: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.formats import import_configuration
-from tests.unit.formats.test_left_out import QUEUE, Json, imported, of, said
+from tests.support.left_out import QUEUE, Json, imported, of, said
 
 
 def test_a_dump_lists_nodes_with_or_without_partitions() -> None:

@@ -9,7 +9,7 @@ import pytest
 from app.formats import Unreadable, export, import_configuration
 from app.formats.exported import go_duration, number
 from app.solver.model.configuration import Configuration
-from tests.unit.formats.test_kubernetes import read
+from tests.support.kubernetes import read
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from app.base.documents import read
 from app.formats import import_configuration
 from app.solver.model.problems import Finding, pointer
-from tests.unit.formats.test_manifests import FORMATS, MANIFESTS
+from tests.support.manifests import FORMATS, MANIFESTS
 
 UNREAD = {
     "metadata": "bookkeeping of the server, but for names, labels and annotations",

@@ -8,14 +8,7 @@ from app.formats.reader import Findings
 from app.formats.work import SPECIAL
 from app.formats.work.read import Beside, kinds, read_work
 from app.solver.model.problems import Finding
-
-
-def pod(cpu: str | int = 1, **more: Any) -> dict[str, Any]:
-    return {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}], **more}}
-
-
-def of(version: str, kind: str, spec: dict[str, Any], **metadata: Any) -> dict[str, Any]:
-    return {"apiVersion": version, "kind": kind, "metadata": {"name": "x", **metadata}, "spec": spec}
+from tests.support.work import of, pod
 
 
 def read(*manifests: dict[str, Any]) -> tuple[list[Any], list[Finding]]:

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from app.answering.answers import answer
+from app.answering.sources import nothing_stored
 from app.solver.model.problems import InvalidInput
+from tests.support.kueue_run import two_queues
+from tests.support.law import LATER
+from tests.support.placed_runs import NODES, configuration, queue
 from tests.unit.simulations.running import Told, job, played, request_for, rounds_of, told_again
-from tests.unit.simulations.test_kueue_run import two_queues
-from tests.unit.simulations.test_law import LATER, answer, nothing_stored
-from tests.unit.simulations.test_placed_runs import NODES, configuration, queue
 
 
 def problems(*args: Any, **more: Any) -> dict[str, str]:

@@ -9,9 +9,9 @@ from app.answering.answers import answer
 from app.answering.sources import nothing_stored
 from app.simulations.schemas import SimulationRequest
 from app.solver.rounds import Wakes
+from tests.support.kueue_run import two_queues
+from tests.support.placed_runs import NODES, configuration
 from tests.unit.simulations.running import job, play, request_for, rounds_of
-from tests.unit.simulations.test_kueue_run import two_queues
-from tests.unit.simulations.test_placed_runs import NODES, configuration
 
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
 

@@ -1,8 +1,8 @@
 """What a gang held while its tasks came and went."""
 
 from app.simulations.core.life import Holding
+from tests.support.placed_runs import NODES, configuration
 from tests.unit.simulations.running import job, played, request_for, rounds_of
-from tests.unit.simulations.test_placed_runs import NODES, configuration
 
 
 def test_what_is_thrown_away_is_the_end_of_a_run_and_checkpoints_have_their_part_of_the_rest() -> None:

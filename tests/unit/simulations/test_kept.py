@@ -11,7 +11,7 @@ from app.solver import solve
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import NodeChanges, QueueState, Reservation, State, Workload
 from app.solver.rounds import Turn
-from tests.unit.simulations.test_placed_runs import configuration
+from tests.support.placed_runs import configuration
 
 NODES = [{"name": name, "capacity": {"cpu": 4, "gpu": 4}} for name in ("n1", "n0")]
 

@@ -1,25 +1,10 @@
 """Runs of Kueue that are worked out by hand."""
 
-from typing import Any
-
 from app.answering.sources import Compiled
 from app.simulations.core.run import simulate
 from app.solver.model.instant import micros
+from tests.support.kueue_run import PREEMPTS, two_queues
 from tests.unit.simulations.running import START, Told, job, played, request_for, told_again, watched
-
-PREEMPTS = {"preemption": {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}}
-
-
-def two_queues(**kueue: Any) -> dict[str, Any]:
-    quota = {"cpu": {"guaranteed": 2}}
-    return {
-        "engine": "kueue",
-        "queues": [
-            {"name": "all"},
-            {"name": "a", "parent": "all", "quota": quota, "kueue": PREEMPTS | kueue},
-            {"name": "b", "parent": "all", "quota": quota, "kueue": PREEMPTS | kueue},
-        ],
-    }
 
 
 def test_an_empty_trace_is_over_at_once() -> None:

@@ -1,16 +1,13 @@
 """Every round is a request that anybody could post, and gets the same answer, byte for byte."""
 
-from datetime import UTC, datetime
-
 import pytest
 
 from app.answering.answers import answer
 from app.answering.sources import nothing_stored
 from app.simulations.core import state as records
+from tests.support.kueue_run import two_queues
+from tests.support.law import LATER
 from tests.unit.simulations.running import job, request_for, rounds_of, told_again, watched
-from tests.unit.simulations.test_kueue_run import two_queues
-
-LATER = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 def test_every_round_can_be_posted_and_gets_the_recorded_answer() -> None:

@@ -2,32 +2,13 @@
 
 import pytest
 
-from app.answering.sources import Compiled
-from app.simulations.core.run import simulate
-from app.simulations.core.sink import Amounts, Silence
-from app.simulations.results import Series, areas, edges, levels_of, line_of, series_of
-from app.simulations.schemas import SimulationRequest, Summary
+from app.simulations.results import Series, areas, edges, levels_of, series_of
+from app.simulations.schemas import Summary
 from app.solver.model.instant import micros
+from tests.support.kueue_run import two_queues
+from tests.support.levels import run
+from tests.support.placed_runs import NODES, configuration, mixed
 from tests.unit.simulations.running import job, request_for
-from tests.unit.simulations.test_kueue_run import two_queues
-from tests.unit.simulations.test_placed_runs import NODES, configuration, mixed
-
-
-class Levels(Silence):
-    """Keeps the lines of levels."""
-
-    leveled = True
-
-    def __init__(self) -> None:
-        self.lines: list[bytes] = []
-
-    def level(self, queue: str, since: int, usage: Amounts, waiting: Amounts, guarantee: Amounts) -> None:
-        self.lines.append(line_of(queue, since, usage, waiting, guarantee) + b"\n")
-
-
-def run(request: SimulationRequest) -> tuple[Summary, list[bytes]]:
-    levels = Levels()
-    return simulate(request, Compiled(None), levels, lambda: False), levels.lines
 
 
 def series(summary: Summary, lines: list[bytes], queue: str = "", points: int = 1) -> Series:

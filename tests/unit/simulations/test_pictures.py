@@ -18,9 +18,9 @@ from app.simulations.pictures import (
 from app.simulations.plots import Evictions, Waits
 from app.simulations.results import levels_of
 from app.simulations.schemas import Summary, Totals
+from tests.support.kueue_run import two_queues
+from tests.support.levels import run
 from tests.unit.simulations.running import job, request_for
-from tests.unit.simulations.test_kueue_run import two_queues
-from tests.unit.simulations.test_levels import run
 
 
 def lines(*items: Any) -> list[bytes]:

@@ -8,9 +8,9 @@ from app.answering.sources import Compiled
 from app.simulations.core.scenario import Scenario, every_node, scenario_of
 from app.simulations.core.sink import FIRST
 from app.solver.model.problems import InvalidInput
+from tests.support.kueue_run import two_queues
+from tests.support.placed_runs import NODES, configuration
 from tests.unit.simulations.running import request_for
-from tests.unit.simulations.test_kueue_run import two_queues
-from tests.unit.simulations.test_placed_runs import NODES, configuration
 
 S = 10**6
 

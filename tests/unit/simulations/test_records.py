@@ -12,7 +12,7 @@ from app.solver import solve
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import Ask, Delta, State
 from app.solver.question import Question
-from tests.unit.simulations.test_placed_runs import NODES, configuration
+from tests.support.placed_runs import NODES, configuration
 
 CONFIGURED = solve.configure(convert(configuration("yunikorn"), Configuration))
 Json = dict[str, Any]

@@ -17,8 +17,8 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.duration import DurationError
 from app.solver.model.problems import InvalidInput
 from app.solver.solve import Configured
+from tests.support.kueue_run import two_queues
 from tests.unit.simulations.running import job, request_for
-from tests.unit.simulations.test_kueue_run import two_queues
 
 S = 10**6
 

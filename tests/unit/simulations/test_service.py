@@ -17,7 +17,7 @@ from app.simulations.accepting import Terms
 from app.simulations.plots import Drawing, Evictions, Usage, Waits
 from app.simulations.results import About, Simulation, TraceUsed
 from app.simulations.service import Simulations
-from tests.unit.simulations.test_storing import TWICE, Bench, Stored
+from tests.support.storing import TWICE, Bench, Stored
 
 ID = UUID(int=5)
 TRACE = UUID(int=6)

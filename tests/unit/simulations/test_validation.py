@@ -13,9 +13,9 @@ from app.simulations.core.sink import FIRST, LATEST
 from app.simulations.core.validation import MOST_PROBLEMS, check_jobs, problems_of
 from app.simulations.schemas import Job
 from app.solver.model.problems import InvalidInput
+from tests.support.kueue_run import two_queues
+from tests.support.placed_runs import NODES, configuration
 from tests.unit.simulations.running import job, played, request_for
-from tests.unit.simulations.test_kueue_run import two_queues
-from tests.unit.simulations.test_placed_runs import NODES, configuration
 
 LONGEST = (LATEST - FIRST) // 10**6
 ABOVE = "must be above 0, by a microsecond at least"

@@ -17,17 +17,9 @@ from app.traces.formats.record import (
     micros_of,
     numbered,
 )
+from tests.support.formats import POD, line, rows
 
-KNOWN = {
-    "job": 1, "submit": 3, "wait": 5, "run_time": 100, "allocated_processors": 2, "cpu_time": -1, "used_memory": 64,
-    "requested_processors": 4, "requested_time": 200, "requested_memory": -1, "status": 1, "user": 7, "group": 1,
-    "executable": -1, "queue": 0, "partition": -1, "preceding_job": -1, "think_time": -1,
-}  # fmt: skip
 Zero = str | int | float
-
-
-def line(**more: Any) -> bytes:
-    return " ".join(str(value) for value in (KNOWN | more).values()).encode()
 
 
 def jobs(body: bytes, zero: Zero = "refuse", header: swf.Header | None = None) -> tuple[list[Record], list[str]]:
@@ -171,16 +163,6 @@ def test_what_is_listed_has_a_bound_and_what_is_counted_has_none() -> None:
         notes.add(i, "so")
     assert (complaints.count, len(complaints.found), notes.count, len(notes.found)) == (201, 200, 201, 100)
     assert (complaints.found[7].detail, complaints.found[7].pointer, notes.found[7]) == ("line 7: no", "/a", (7, "so"))
-
-
-POD = {
-    "sn": "-", "name": "p", "cpu_milli": 1500, "memory_mib": "0.5", "num_gpu": 2, "gpu_milli": 250, "gpu_spec": "",
-    "qos": "LS", "pod_phase": "Running", "creation_time": 5, "scheduled_time": 7, "deletion_time": "9.5",
-}  # fmt: skip
-
-
-def rows(*of: dict[str, Any]) -> bytes:
-    return "\n".join([",".join(of[0]), *(",".join(str(value) for value in row.values()) for row in of)]).encode()
 
 
 def pods(body: bytes, zero: Zero = "refuse") -> tuple[list[Record], list[str]]:

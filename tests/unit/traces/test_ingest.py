@@ -27,24 +27,11 @@ from app.traces.mapping import Mapping
 from app.traces.preparing import Prepared, Upload, mapping_of, prepare, source_of
 from app.traces.repository import StoredTrace
 from app.traces.schemas import TraceSummary
-from tests.unit.traces.test_formats import POD, line, rows
+from tests.support.formats import POD, line, rows
+from tests.support.ingest import Json, change, job, lines, queue
 
-Json = dict[str, Any]
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 NODE = {"sn": "n", "cpu_milli": 4000, "memory_mib": 1, "gpu": 1, "model": "A"}
-
-
-def job(name: str, at: Any = 0, queue: str = "q", **more: Any) -> Json:
-    task = {"name": "m", "count": 2, "requests": {"cpu": "1500m", "memory": 3}}
-    return {"ask": {"id": name, "queue": queue, "tasks": [task]}, "submitted_at": at, "duration": 5} | more
-
-
-def change(at: Any) -> Json:
-    return {"at": at, "nodes": {"add": [{"name": f"n{at}", "capacity": {}}]}}
-
-
-def lines(*entries: Json) -> bytes:
-    return b"".join(json.dumps(entry).encode() + b"\n" for entry in entries)
 
 
 def read(*entries: Json, most: Limits | None = None) -> Ingested:
@@ -183,10 +170,6 @@ def test_pods_and_their_nodes() -> None:
     assert ([node.name for node in found.nodes], found.changes, found.jobs) == (["n"], 1, 1)
     alone = ingest(Source("alibaba-gpu-2023", rows(POD)), Limits())
     assert (alone.nodes, alone.changes, alone.jobs) == ([], 0, 1)
-
-
-def queue(of: Configuration, name: str) -> Json:
-    return next(one for one in json.loads(msgspec.json.encode(of))["queues"] if one["name"] == name)
 
 
 EACH: Json = {"queue": {"name": "*", "parent": "all", "quota": {"cpu": {"limit": 9}}}}

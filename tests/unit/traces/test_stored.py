@@ -22,7 +22,7 @@ from app.traces.ingest import Limits, Source, ingest
 from app.traces.mapping import ALIBABA, SWF, Mapping
 from app.traces.preparing import prepare
 from app.traces.service import Traces, etag
-from tests.unit.traces.test_ingest import change, job, lines
+from tests.support.ingest import change, job, lines
 
 NONE = Preconditions(None, None)
 SECOND = lines(change(0), job("a"), job("b", 5))

@@ -18,9 +18,9 @@ from app.solver.model.problems import InvalidInput
 from app.studies.forecast_schemas import FORECAST, Forecast, ForecastOutcome, ForecastRequest
 from app.studies.forecasting import Forecasting, foretell, scenarios
 from app.studies.forecasts import Forecasts
+from tests.support.foretelling import asks, running
+from tests.support.kueue_run import two_queues
 from tests.unit.simulations.running import AT_ONCE, job
-from tests.unit.simulations.test_kueue_run import two_queues
-from tests.unit.studies.forecasts.test_foretelling import asks, running
 
 S = 10**6
 DAY = 86_400

@@ -10,26 +10,15 @@ from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
 from app.studies.forecast_schemas import ForecastOutcome, ForecastRequest
 from app.studies.forecasting import foretell
+from tests.support.foretelling import asks, running
+from tests.support.kueue_run import two_queues
+from tests.support.placed_runs import NODES, configuration, mixed
 from tests.unit.simulations.running import START, job, played
-from tests.unit.simulations.test_kueue_run import two_queues
-from tests.unit.simulations.test_placed_runs import NODES, configuration, mixed
-
-
-def asks(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{key: one[key] for key in ("ask", "submitted_at", "duration")} for one in jobs]
 
 
 def forecast(**request: Any) -> ForecastOutcome:
     body = {"start": "2000-01-01T00:00:00Z", **request}
     return foretell(convert(body, ForecastRequest), Compiled(None), 1000, lambda: False)
-
-
-def running(name: str, queue: str, cpu: int) -> dict[str, Any]:
-    return {
-        "id": name,
-        "queue": queue,
-        "tasks": [{"name": "m", "requests": {"cpu": cpu}, "flavors": {"cpu": "default"}}],
-    }
 
 
 def test_the_first_start_what_it_waits_for_and_how_a_quota_moves_it() -> None:

@@ -10,8 +10,8 @@ import zstandard
 from app.simulations.schemas import Summary
 from app.solver.model.problems import InvalidInput
 from app.studies.sweep_executors import Played, play
+from tests.support.kueue_run import two_queues
 from tests.unit.simulations.running import AT_ONCE, job
-from tests.unit.simulations.test_kueue_run import two_queues
 
 JOBS = [job(f"j{i:03}", "ab"[i % 2], 1, i, 1) for i in range(200)]
 

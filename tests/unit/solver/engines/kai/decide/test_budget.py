@@ -3,9 +3,9 @@
 import pytest
 
 from app.solver.engines.kai.trail import Budget
+from tests.support.kai_answers import ANSWERS
 from tests.support.kai_world import Json, decide
 from tests.unit.solver.engines.kai.report.clusters import CLUSTERS
-from tests.unit.solver.engines.kai.report.test_answers import ANSWERS
 
 
 def test_what_is_paid_for_with_the_last_step_is_the_last() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from app.solver.engines.kai.overlay import Overlay
-from tests.properties.test_kai_parts import open_overlay
+from tests.support.kai_parts import open_overlay
 from tests.support.kai_world import Json
 from tests.unit.solver.engines.kai.case import node, queue, workload
 

@@ -4,38 +4,12 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-import msgspec
 import pytest
 
-from app.solver.engines.kai.actions import Cycle, begin
-from app.solver.engines.kai.configuration import compile_configuration
 from app.solver.engines.kai.scenario import GpuRoom, Headroom
-from app.solver.engines.kai.state import compile_state
-from app.solver.engines.kai.trail import Budget, Trail
-from app.solver.model.configuration import Configuration
-from app.solver.model.instant import micros
-from app.solver.model.request import DecisionRequest
-from app.solver.model.state import State
-from app.solver.question import Question
-from tests.support.kai_world import NOW, Json, Shape, cluster
-from tests.unit.solver.engines.kai.case import ask, node, queue, workload
-
-
-def cycle_of(body: Json) -> Cycle:
-    request = msgspec.convert(body, DecisionRequest)
-    assert isinstance(request.configuration, Configuration)
-    assert isinstance(request.state, State)
-    state = compile_state(compile_configuration(request.configuration), request.state)
-    question = Question(micros(NOW), request.asks)
-    return begin(state, question.asks, question.now, Budget(), Trail(), strict=False)
-
-
-def body(nodes: list[Json], workloads: list[Json], *asks: Json) -> Json:
-    queues = [queue("a", gpu=8)]
-    return {
-        "engine": "kai", "configuration": {"queues": queues}, "asks": list(asks),
-        "state": {"nodes": nodes, "workloads": workloads}, "now": NOW.isoformat(),
-    }  # fmt: skip
+from tests.support.gpu_room import body, cycle_of
+from tests.support.kai_world import Shape, cluster
+from tests.unit.solver.engines.kai.case import ask, node, workload
 
 
 def test_the_filter_counts_what_is_given() -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from app.solver.engines.kai.placing import Predicates, constraints
 from app.solver.model.state import Ask, Node, Task
+from tests.support.gpu_room import cycle_of
 from tests.support.kai_world import Json, Shape, cluster
 from tests.unit.solver.engines.kai.case import Case, ask, node, queue, workload
-from tests.unit.solver.engines.kai.decide.test_gpu_room import cycle_of
 
 ONE = [queue("a", gpu=99)]
 

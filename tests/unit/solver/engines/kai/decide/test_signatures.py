@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.solver.engines.kai.actions import Failed, Signatures
-from tests.properties.test_kai_parts import open_overlay
+from tests.support.kai_parts import open_overlay
 from tests.unit.solver.engines.kai.case import ask, node, queue, workload
 
 ROOT = queue("root", gpu="unlimited")

@@ -8,7 +8,7 @@ from app.solver.engines.kai.jobs import ALLOCATED, PIPELINED, RELEASING, RUNNING
 from app.solver.engines.kai.overlay import NO_ASK, Eviction, Overlay
 from app.solver.engines.kai.placing import Placer
 from app.solver.engines.kai.queue_order import QueueOrder
-from tests.properties.test_kai_parts import open_overlay
+from tests.support.kai_parts import open_overlay
 from tests.support.kai_world import Json
 from tests.unit.solver.engines.kai.case import ask, node, queue, workload
 

@@ -5,7 +5,7 @@ import pytest
 from app.solver.engines.kai.job_order import VictimOrder, VictimTable, sort_victims, what_is_left
 from app.solver.engines.kai.overlay import Overlay
 from app.solver.engines.kai.queue_order import QueueOrder, Standing
-from tests.properties.test_kai_parts import open_overlay
+from tests.support.kai_parts import open_overlay
 from tests.support.kai_world import Json
 from tests.unit.solver.engines.kai.case import ask, node, queue, workload
 

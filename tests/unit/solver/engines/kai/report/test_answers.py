@@ -2,8 +2,6 @@
 shares, settings, remarks, and what the search cost."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -16,10 +14,9 @@ from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import State
 from app.solver.question import ProtectionQuestion, Question
+from tests.support.kai_answers import ANSWERS
 from tests.support.kai_world import Json
 from tests.unit.solver.engines.kai.report.clusters import CLUSTERS
-
-ANSWERS: dict[str, Any] = json.loads((Path(__file__).parent / "answers.json").read_text())
 
 
 class Counting(trail.Budget):

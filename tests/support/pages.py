@@ -1,0 +1,25 @@
+"""What tests of pages share with those beside them."""
+
+from axe_playwright_python.base import AXE_SCRIPT  # pyright: ignore[reportMissingTypeStubs]
+from playwright.sync_api import Page
+
+
+def serious(page: Page, within: str = "html") -> list[str]:
+    """What axe finds, serious or critical; its script is brought once to a page that stays."""
+    if not page.evaluate("typeof axe === 'object'"):
+        page.evaluate(AXE_SCRIPT)
+    found = page.evaluate("within => axe.run(within, {resultTypes: ['violations'], elementRef: false})", within)[
+        "violations"
+    ]
+    return [
+        f"{one['id']}: {one['nodes'][0]['html'][:160]}" for one in found if one["impact"] in ("serious", "critical")
+    ]
+
+
+def until(page: Page, holds: str) -> None:
+    """Wait for what a script says; the browser's own waiting would have to evaluate text, which our policy forbids."""
+    for _ in range(100):
+        if page.evaluate(holds):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(holds)
