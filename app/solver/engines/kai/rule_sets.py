@@ -122,4 +122,26 @@ CHANGES: Final = (
         "feasible-nodes-restored", "restores_nodes", "nodes that a refused scenario opened stay open",
         "nodes that a refused scenario opened are closed again", f"{_SOLVERS}/by_pod_solver.go",
     ),
+    Change(
+        "sub-group-trees", "sub_group_trees", "a gang is pod sets that are all needed",
+        "a gang is a tree of sub groups, elastic at every level", "api/podgroup_info/subgroup_info",
+    ),
+    Change(
+        "stuck-pods-keep-their-room", "knows_stuck", "what a pod that should have gone holds is about to be free",
+        "a pod that should have gone keeps its room", "api/pod_info/pod_info.go",
+    ),
+    Change(
+        "delayed-preemption", "delays_preemption", "a job may make others go at once",
+        "a job can be made to wait before it makes anybody go", "actions/utils/input_jobs.go",
+    ),
+    Change(
+        "staleness-of-the-group", "own_staleness", "every gang has the same grace before it is evicted as stale",
+        "a gang may have a grace of its own before it is evicted as stale",
+        "actions/stalegangeviction/stalegangeviction.go",
+    ),
+    Change(
+        "gpu-memory-by-node", "measures_gpu_memory", "GPU memory counts in GPUs of 100 MiB, and for bounds not at all",
+        "GPU memory counts in GPUs of the smallest node before it has one, and of the largest for bounds",
+        "api/node_info/gpu_sharing_node_info.go",
+    ),
 )  # fmt: skip
