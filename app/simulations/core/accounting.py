@@ -204,7 +204,7 @@ def rank(count: int, percent: int) -> int:
     return max(0, -(-count * percent // 100) - 1)
 
 
-class Ledger:
+class QueueAccounts:
     """``parents``: the queue above each queue; ``guarantees`` by queue, with all below it; ``capacity``: of all;
     ``level``: told what each queue holds, and all of them as the queue ``""``."""
 
@@ -287,11 +287,11 @@ class Ledger:
         return found
 
 
-class Books:
+class Accounting:
     """``first``, ``last``: when the first job was asked for and the last one ended, if any; ``ended``: how many have.
     ``mark``: stands for what runs where and what waits."""
 
-    def __init__(self, sink: Sink, ledger: Ledger) -> None:
+    def __init__(self, sink: Sink, ledger: QueueAccounts) -> None:
         self.ledger = ledger
         self._sink = sink
         self.first: int | None = None

@@ -165,7 +165,7 @@ def request_of(lines: Iterable[bytes], configured: Callable[[int], Configured]) 
     return in_words(configured(record.configuration), state, question)
 
 
-class Kept:
+class SimulatedCluster:
     """What runs now, and the same compiled as of the last round. ``_pending``, ``_nodes``: what has changed since;
     ``_going``: by node, what occupies it until it is released; ``recorder``: who is told of it."""
 

@@ -1,4 +1,4 @@
-"""What a run changes: jobs, the kept state, what waits, and the books."""
+"""What a run changes: jobs, the cluster, what waits, and the accounting."""
 
 from collections.abc import Hashable
 from dataclasses import replace as with_
@@ -6,13 +6,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from app.simulations.core.accounting import Books, Ledger, Loops
+from app.simulations.core.accounting import Accounting, Loops, QueueAccounts
 from app.simulations.core.agenda import ARRIVE, CANCEL, CHANGE, FINISH, RELEASE, Agenda, Arrivals, Item
-from app.simulations.core.fates import Fates
 from app.simulations.core.life import Clock, Life, one_by_one
+from app.simulations.core.lifecycle import JobLifecycle
 from app.simulations.core.scenario import Scenario
 from app.simulations.core.sink import Asked, Sink, Watch, span, time_of
-from app.simulations.core.state import Kept, Recorder
+from app.simulations.core.state import Recorder, SimulatedCluster
 from app.simulations.schemas import Evicted, Job, RoundLine, Summary
 from app.solver import solve
 from app.solver.model.decision import PlannedEviction
@@ -56,17 +56,19 @@ class World:
         self._sink = sink
         self._watch = watch
         self._recorder = Recorder() if sink.recorded else None
-        self._kept = Kept(scenario.configured, scenario.request.state, self._recorder)
+        self._cluster = SimulatedCluster(scenario.configured, scenario.request.state, self._recorder)
         self._rounds: Rounds[Any, Any] = solve.rounds(scenario.configured, scenario.request.options)
-        capacity = self._rounds.capacity(self._kept.nodes)
+        capacity = self._rounds.capacity(self._cluster.nodes)
         level = sink.level if sink.leveled else None
         guarantees = self._rounds.guarantees()
-        ledger = Ledger(scenario.start, _parents(scenario.configured), guarantees, capacity, level)
-        self._books = Books(sink, ledger)
+        ledger = QueueAccounts(scenario.start, _parents(scenario.configured), guarantees, capacity, level)
+        self._accounting = Accounting(sink, ledger)
         self._agenda = Agenda()
         self._lives: dict[str, Life] = {}
         self._arrivals = Arrivals(iter(scenario.jobs), self._agenda, scenario.start, self._lives.__contains__)
-        self._fates = Fates(scenario, self._kept, self._rounds, self._books, self._agenda, self._lives)
+        self._lifecycle = JobLifecycle(
+            scenario, self._cluster, self._rounds, self._accounting, self._agenda, self._lives
+        )
         self._loops = Loops()
         self._looping = False
         self._orbits = 0
@@ -103,7 +105,7 @@ class World:
 
     def tell(self, now: int) -> None:
         """Report progress, and tidy up."""
-        self._sink.progress(now, self._books.ended + self._arrivals.given_up, self.scenario.total, self._round)
+        self._sink.progress(now, self._accounting.ended + self._arrivals.given_up, self.scenario.total, self._round)
         if len(self._agenda) > 2 * (len(self._lives) + len(self._arrivals)) + 1024:
             self._agenda.prune(self._still_to_come)
 
@@ -118,7 +120,7 @@ class World:
             elif kind == FINISH:
                 self._finish(name, detail, now)
             elif kind == RELEASE:
-                self._fates.release(name, detail, now)
+                self._lifecycle.release(name, detail, now)
             elif kind == CANCEL:
                 self._cancel(name, now)
             else:
@@ -135,16 +137,16 @@ class World:
         if self._watch is not None:
             self._watch(Asked(self._round, loaded, question, result))
         carried, age = self._rounds.carried()
-        situation = (self._books.mark, carried)
+        situation = (self._accounting.mark, carried)
         # A loop is looked for, and ends, before it evicts anybody: whoever runs there runs to its end.
-        evicts = any(not self._fates.leaving(eviction) for eviction in result.plan.evictions)
+        evicts = any(not self._lifecycle.leaving(eviction) for eviction in result.plan.evictions)
         loop = self._loops.look(self._round, (situation, age), now) if evicts else None
         looping = loop is not None and self.scenario.request.on_loop == "stop"
         if self._instant.at != now:
             self._instant = _Instant(now)
         spinning = self._instant.again(situation)
         stop = looping or spinning
-        turn = Turn() if stop else self._rounds.answered(question, result, self._fates.leaving)
+        turn = Turn() if stop else self._rounds.answered(question, result, self._lifecycle.leaving)
         evicted = [self._evicted(eviction) for eviction in turn.evicted]
         line = RoundLine(
             n=self._round, at=time_of(now), asks=[ask.id for ask in question.asks], order=result.order,
@@ -155,14 +157,14 @@ class World:
         if self._recorder is not None:
             self._sink.record(self._recorder.round(self._round, loaded.state, question))
         if loop is not None:
-            self._books.other(now, "loop", round=loop.second, first=loop.first, jobs=loop.jobs)
+            self._accounting.other(now, "loop", round=loop.second, first=loop.first, jobs=loop.jobs)
             self._looping = looping
         if spinning:
             self._orbits += 1
             self._spinning = True
         self._loops.evicted(evicted)
         self._instant.acts += bool(turn.started or evicted)
-        self._kept.note(turn)
+        self._cluster.note(turn)
         self._carry(turn, evicted, now)
         return turn.more and self._rounds.due(now)
 
@@ -170,37 +172,37 @@ class World:
         """What the run came to; what is still alive is told of first."""
         for _, life in sorted(self._lives.items()):
             safe_point()
-            self._fates.look(life, end)
+            self._lifecycle.look(life, end)
             self._sink.job(life.line())
-        ledger, books = self._books.ledger, self._books
+        ledger, first, last = self._accounting.ledger, self._accounting.first, self._accounting.last
         ledger.close(end)
         return Summary(
-            engine=self._kept.configured.engine.name,  # pyright: ignore[reportArgumentType]
+            engine=self._cluster.configured.engine.name,  # pyright: ignore[reportArgumentType]
             start=time_of(self.scenario.start), end=time_of(end),
-            makespan=0 if books.first is None or books.last is None else seconds(books.last - books.first),
+            makespan=0 if first is None or last is None else seconds(last - first),
             rounds=self._round, total=ledger.total.totals(), queues=ledger.totals(),
             loops=self._loops.found, first_loops=self._loops.first, orbits=self._orbits,
         )  # fmt: skip
 
     def _loaded(self, now: int) -> Loaded:
         """The state that a round is asked of."""
-        loaded = self._kept.loaded()
+        loaded = self._cluster.loaded()
         before = self._rounds.before(loaded.compiled, loaded.state, now)
         if before is None:
             return loaded
-        self._kept.note(before)
-        return self._kept.loaded()
+        self._cluster.note(before)
+        return self._cluster.loaded()
 
     def _carry(self, turn: Turn, evicted: list[Evicted], now: int) -> None:
         """What the answer says, done: who goes, who moves, who comes."""
         moved = {(move.job, move.task) for move in turn.moved}
         for told in evicted:
             if (told.job, told.task) not in moved:
-                self._fates.evict(told, self._round, now)
+                self._lifecycle.evict(told, self._round, now)
         for move in turn.moved:
-            self._fates.move(move, self._round, now)
+            self._lifecycle.move(move, self._round, now)
         for start in turn.started:
-            self._fates.start(start, self._round, now)
+            self._lifecycle.start(start, self._round, now)
 
     def _evicted(self, eviction: PlannedEviction) -> Evicted:
         return Evicted(
@@ -220,7 +222,7 @@ class World:
         for workload in sorted(self.scenario.request.state.workloads, key=_id):
             job = jobs.get(workload.id)
             whole = job is not None and workload.id not in self.scenario.remaining
-            self._fates.found(workload, self._running(workload, job), whole=whole)
+            self._lifecycle.found(workload, self._running(workload, job), whole=whole)
 
     def _running(self, workload: Workload, job: Job | None) -> Life:
         """The life of what runs at the start: as long as ``remaining`` says, else as its job."""
@@ -242,7 +244,7 @@ class World:
         self._outside()
         life = Life(self._asked(job.ask, now), now, _clock(job, now), self._rounds.unit)
         self._lives[name] = life
-        self._books.submitted(life, now)
+        self._accounting.submitted(life, now)
         self._rounds.arrive(life.ask)
 
     def _asked(self, ask: Ask, now: int) -> Ask:
@@ -253,7 +255,7 @@ class World:
         return ask if self._rounds.unit == "job" else one_by_one(ask)
 
     def _finish(self, name: str, detail: Any, now: int) -> None:
-        if self._fates.finish(name, detail, now):
+        if self._lifecycle.finish(name, detail, now):
             self._outside()
             if name not in self._lives:
                 self._arrivals.ended(name, now)
@@ -264,37 +266,37 @@ class World:
         life = self._lives.get(name)
         if life is not None and life.ended_at is None:
             self._outside()
-            self._fates.cancel(life, now)
+            self._lifecycle.cancel(life, now)
             self._arrivals.ended(name, now)
 
     def _change(self, i: int, now: int) -> None:
         change = self.scenario.changes[i]
         self._outside()
         if change.nodes is not None:
-            self._fates.lose(set(change.nodes.remove), now)
-            self._kept.change_nodes(change.nodes)
+            self._lifecycle.lose(set(change.nodes.remove), now)
+            self._cluster.change_nodes(change.nodes)
             for node in sorted([*(n.name for n in (*change.nodes.add, *change.nodes.change)), *change.nodes.remove]):
-                self._books.other(now, "node", node=node)
+                self._accounting.other(now, "node", node=node)
         if change.configured is not None:
-            self._kept.configure(change.configured)
+            self._cluster.configure(change.configured)
             if self._recorder is not None:
                 self._recorder.configured(i + 1)
             for queue in change.queues or [None]:
-                self._books.other(now, "configuration", queue=queue)
-        configured, ledger = self._kept.configured, self._books.ledger
-        self._rounds.changed(configured.compiled, configured.configuration, self._kept.nodes)
-        self._fates.count(now, -1)
-        capacity = self._rounds.capacity(self._kept.nodes)
+                self._accounting.other(now, "configuration", queue=queue)
+        configured, ledger = self._cluster.configured, self._accounting.ledger
+        self._rounds.changed(configured.compiled, configured.configuration, self._cluster.nodes)
+        self._lifecycle.count(now, -1)
+        capacity = self._rounds.capacity(self._cluster.nodes)
         ledger.entitle(now, _parents(configured), self._rounds.guarantees(), capacity)
-        self._fates.count(now, 1)
+        self._lifecycle.count(now, 1)
 
     def _still_to_come(self, item: Item) -> bool:
         """Whether it happens to anybody: a run may have been cut short, a job may have ended."""
         at, kind, name, _, detail = item
         if kind == FINISH:
-            return self._fates.current(name, detail) is not None
+            return self._lifecycle.current(name, detail) is not None
         if kind == RELEASE:
-            return bool(self._fates.going(name, detail, at))
+            return bool(self._lifecycle.going(name, detail, at))
         if kind == CHANGE or name in self._arrivals:
             return True
         life = self._lives.get(name)

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from app.simulations.core.accounting import Account, Ledger, Loops, rank
+from app.simulations.core.accounting import Account, Loops, QueueAccounts, rank
 from app.simulations.core.agenda import ARRIVE, FINISH, Agenda
 from app.simulations.core.sink import time_of
 from app.simulations.schemas import Evicted, Spread
@@ -104,7 +104,7 @@ def test_a_circle_is_closed_by_the_same_situation_after_an_eviction() -> None:
 
 def test_every_queue_is_entitled_to_what_is_in_force() -> None:
     """Ten seconds each: a guarantees 2, then 6, then nothing any more; b comes with 3, below a."""
-    of = Ledger(0, {"a": None}, {"a": {"cpu": 2}}, {"cpu": 8})
+    of = QueueAccounts(0, {"a": None}, {"a": {"cpu": 2}}, {"cpu": 8})
     of.chain("a")[1].jobs += 1
     of.entitle(10 * S, {"a": None, "b": "a"}, {"a": {"cpu": 6}, "b": {"cpu": 3}}, {"cpu": 16})
     of.hold(10 * S, "b", {"cpu": 4}, 1)

@@ -1,10 +1,10 @@
-"""What the books say of jobs: the mark of a situation, and how areas are written."""
+"""What the accounting says of jobs: the mark of a situation, and how areas are written."""
 
 from typing import Any
 
 import pytest
 
-from app.simulations.core.accounting import Books, Ledger
+from app.simulations.core.accounting import Accounting, QueueAccounts
 from app.simulations.core.life import Clock, Life
 from app.simulations.core.sink import amounts_of, work
 from app.solver.model.state import Ask, Task
@@ -17,15 +17,15 @@ def task(name: str, **more: Any) -> Task:
 
 def mark(*lives: dict[str, Any], name: str = "j") -> int:
     """Of jobs ``j0``, ``j1``, ... by what each has ``waiting``, ``running`` and ``leaving``."""
-    books = Books(Told(), Ledger(0, {"q": None}, {}, {}))
+    accounting = Accounting(Told(), QueueAccounts(0, {"q": None}, {}, {}))
     for i, phases in enumerate(lives):
         life = Life(Ask(id=f"{name}{i}", queue="q", tasks=[task("x"), task("y")]), 0, Clock(0, 1), "task")
         life.waiting = {}
         for phase, tasks in phases.items():
             setattr(life, phase, {one.name: one for one in tasks})
-        books.remark(life)
-        books.remark(life)
-    return books.mark
+        accounting.remark(life)
+        accounting.remark(life)
+    return accounting.mark
 
 
 X, Y = task("x", node="n"), task("y", node="n")

@@ -4,12 +4,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from app.simulations.core.accounting import Books
+from app.simulations.core.accounting import Accounting
 from app.simulations.core.agenda import FINISH, RELEASE, Agenda
 from app.simulations.core.life import Clock, Life
 from app.simulations.core.scenario import Scenario
 from app.simulations.core.sink import Amounts, amounts_of, time_of
-from app.simulations.core.state import Kept
+from app.simulations.core.state import SimulatedCluster
 from app.simulations.schemas import Evicted
 from app.solver.apply import workload_of
 from app.solver.model.decision import PlannedEviction
@@ -21,22 +21,22 @@ Ending = tuple[str, int]
 """(task, or "" for the job; run of its clock)."""
 
 
-class Fates:
+class JobLifecycle:
     """Everything here happens at ``now``, in microseconds; ``n`` is the round that decided it."""
 
     def __init__(
         self,
         scenario: Scenario,
-        kept: Kept,
+        kept: SimulatedCluster,
         rounds: Rounds[Any, Any],
-        books: Books,
+        accounting: Accounting,
         agenda: Agenda,
         lives: dict[str, Life],
     ) -> None:
         self._scenario = scenario
-        self._kept = kept
+        self._cluster = kept
         self._rounds = rounds
-        self._books = books
+        self._accounting = accounting
         self._agenda = agenda
         self._lives = lives
 
@@ -57,7 +57,7 @@ class Fates:
         running = {task.name: task for task in workload.tasks}
         gone = set(running) if workload.evicted else self._going(running)
         self._lives[life.name] = life
-        self._books.submitted(life, now)
+        self._accounting.submitted(life, now)
         tasks = [replace(task, state="running") for task in running.values()]
         for name, task in running.items():
             life.tasks.setdefault(name, _asked(task))
@@ -86,23 +86,23 @@ class Fates:
         """Tasks of a job run from now on."""
         life = self._lives[start.job]
         self._run(life, start.tasks, n, now)
-        workload = self._kept.workload(start.job)
+        workload = self._cluster.workload(start.job)
         if workload is None:
             workload = workload_of(life.ask, start.job, time_of(now))
-        self._kept.set(replace(workload, tasks=[*workload.tasks, *start.tasks]))
+        self._cluster.set(replace(workload, tasks=[*workload.tasks, *start.tasks]))
 
     def evict(self, told: Evicted, n: int, now: int) -> None:
         """A job, or one of its tasks, loses what it holds, once the grace is over."""
         life = self._lives[told.job]
         names = None if told.task is None or self._whole else [told.task]
         lost = self._stop(life, names, now)
-        workload = self._kept.workload(told.job)
+        workload = self._cluster.workload(told.job)
         if workload is not None:
             after = self._rounds.evicting(workload, told.task)
-            self._kept.set(after) if after.tasks else self._kept.remove(told.job)
+            self._cluster.set(after) if after.tasks else self._cluster.remove(told.job)
         self._occupy(life, names or list(life.leaving), 1)
         task = told.task if names is not None and len(life.tasks) > 1 else None
-        self._books.evicted(life, now, lost, task=task, round=n, by=told.by, rule=told.rule)
+        self._accounting.evicted(life, now, lost, task=task, round=n, by=told.by, rule=told.rule)
         self._rounds.stopping(life.ask.queue)
 
     def going(self, name: str, task: str, now: int) -> dict[str, Task]:
@@ -125,12 +125,12 @@ class Fates:
             del life.leaving[one]
         if life.ended_at is None:
             self._wait_again(life, list(gone), now)
-        self._books.released(life, task if task and len(life.tasks) > 1 else None, list(gone.values()), now)
+        self._accounting.released(life, task if task and len(life.tasks) > 1 else None, list(gone.values()), now)
         if life.ended_at is not None:
             if not life.leaving:
                 del self._lives[life.name]
         else:
-            self._books.ledger.want(now, life.ask.queue, amounts_of(life.tasks[one] for one in gone), 1)
+            self._accounting.ledger.want(now, life.ask.queue, amounts_of(life.tasks[one] for one in gone), 1)
             self._rounds.arrive(life.pending())
         self._rounds.released(life.name, now)
         self._rounds.freed(life.ask.queue)
@@ -140,13 +140,13 @@ class Fates:
         life = self._lives[move.job]
         task = replace(life.running[move.task], node=move.node)
         life.running[move.task] = task
-        workload = self._kept.workload(move.job)
+        workload = self._cluster.workload(move.job)
         if workload is not None:
             tasks = [task if one.name == move.task else one for one in workload.tasks]
-            self._kept.set(replace(workload, tasks=tasks))
+            self._cluster.set(replace(workload, tasks=tasks))
         named = move.task if len(life.tasks) > 1 else None
-        self._books.event(now, "moved", life, task=named, round=n, node=move.node)
-        self._books.remark(life)
+        self._accounting.event(now, "moved", life, task=named, round=n, node=move.node)
+        self._accounting.remark(life)
 
     def finish(self, name: str, ending: Ending, now: int) -> bool:
         """Whether this run of a job, or of a task, has come to its end now."""
@@ -157,13 +157,13 @@ class Fates:
         done = [ending[0]] if ending[0] else list(life.running)
         held = [life.running.pop(one) for one in done]
         self._ran(life, amounts_of(held), clock.finish(now), now)
-        self._books.ledger.hold(now, life.ask.queue, amounts_of(held), -1)
+        self._accounting.ledger.hold(now, life.ask.queue, amounts_of(held), -1)
         self._remove(life, done)
         if all(other.phase == "ended" for other in life.clocks.values()):
             self._end(life, now)
         else:
-            self._books.event(now, "finished", life, task=ending[0])
-            self._books.remark(life)
+            self._accounting.event(now, "finished", life, task=ending[0])
+            self._accounting.remark(life)
         self._rounds.released(life.name, now)
         self._rounds.freed(life.ask.queue)
         return True
@@ -176,7 +176,7 @@ class Fates:
                 amounts = amounts_of([life.running[name]]) if name else held
                 self._ran(life, amounts, clock.halt(now, "ended"), now)
             clock.end(now)
-        self._books.ledger.hold(now, life.ask.queue, held, -1)
+        self._accounting.ledger.hold(now, life.ask.queue, held, -1)
         self._remove(life, list(life.running))
         life.running.clear()
         life.cancelled = True
@@ -208,7 +208,7 @@ class Fates:
 
     def count(self, now: int, sign: int) -> None:
         """Put what everybody holds and waits for on the accounts, or take it off."""
-        ledger = self._books.ledger
+        ledger = self._accounting.ledger
         for life in self._lives.values():
             held = [*life.running.values(), *life.leaving.values()]
             ledger.hold(now, life.ask.queue, amounts_of(held), sign)
@@ -225,7 +225,7 @@ class Fates:
         wanted = amounts_of([life.waiting.pop(task.name) for task in tasks if task.name in life.waiting])
         for task in tasks:
             life.running[task.name] = task
-        self._books.started(life, tasks, wanted, now)
+        self._accounting.started(life, tasks, wanted, now)
         if self._rounds.unit == "task":
             for task in tasks:
                 ending = (task.name, life.clocks[task.name].run + 1)
@@ -238,10 +238,10 @@ class Fates:
             if clock.phase == "running" and not self._whole:
                 life.holding.level(now, life.holds())
         if self._whole:
-            self._books.began(life, None, None, now, n)
+            self._accounting.began(life, None, None, now, n)
         else:
             for task in tasks:
-                self._books.began(life, task.name if len(life.tasks) > 1 else None, task.node, now, n)
+                self._accounting.began(life, task.name if len(life.tasks) > 1 else None, task.node, now, n)
 
     def _stop(self, life: Life, names: list[str] | None, now: int) -> int:
         """Running tasks (None: all) are on their way out; how much running is thrown away, in microseconds."""
@@ -255,7 +255,7 @@ class Fates:
             if clock is not None and clock.phase == "running":
                 spent = clock.stop(now)
                 lost += spent[1]
-                self._books.ran(life, amounts_of([task]), spent)
+                self._accounting.ran(life, amounts_of([task]), spent)
         clock = life.clocks.get("")
         if clock is not None and clock.phase == "running":
             if len(life.running) < life.least:
@@ -271,9 +271,9 @@ class Fates:
     def _ran(self, life: Life, held: Amounts, spent: tuple[int, int, int], now: int) -> None:
         """A run is over, or is looked at: of all that makes progress with one clock, which held so much."""
         if self._rounds.unit == "gang":
-            self._books.ledger.spent(life.ask.queue, *life.holding.split(now, spent))
+            self._accounting.ledger.spent(life.ask.queue, *life.holding.split(now, spent))
         else:
-            self._books.ran(life, held, spent)
+            self._accounting.ran(life, held, spent)
 
     def _wait_again(self, life: Life, names: list[str], now: int) -> None:
         """Tasks that were evicted at once wait, in the order in which they were first asked for."""
@@ -292,29 +292,29 @@ class Fates:
             for name in names:
                 node = life.leaving[name].node
                 if node is not None:
-                    self._kept.occupy(node, amounts_of([life.leaving[name]]), sign)
+                    self._cluster.occupy(node, amounts_of([life.leaving[name]]), sign)
 
     def _remove(self, life: Life, names: list[str]) -> None:
         """Tasks are in the state no longer; nor is the workload, once nothing of it is."""
-        workload = self._kept.workload(life.name)
+        workload = self._cluster.workload(life.name)
         if workload is None:
             return
         gone = set(names)
         left = [task for task in workload.tasks if task.name not in gone]
         if left:
-            self._kept.set(replace(workload, tasks=left))
+            self._cluster.set(replace(workload, tasks=left))
         else:
-            self._kept.remove(life.name)
+            self._cluster.remove(life.name)
 
     def _end(self, life: Life, now: int) -> None:
         """It has finished, or was given up."""
-        self._books.ledger.want(now, life.ask.queue, amounts_of(life.waiting.values()), -1)
+        self._accounting.ledger.want(now, life.ask.queue, amounts_of(life.waiting.values()), -1)
         life.waiting.clear()
         life.ended_at = now
         self._rounds.leave(life.name)
         if not life.leaving:
             del self._lives[life.name]
-        self._books.over(life, now)
+        self._accounting.over(life, now)
 
 
 def _asked(task: Task) -> Task:

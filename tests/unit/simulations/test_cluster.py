@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from app.base.decoding import convert
-from app.simulations.core.state import Kept, Recorder
+from app.simulations.core.state import Recorder, SimulatedCluster
 from app.solver import solve
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import NodeChanges, QueueState, Reservation, State, Workload
@@ -40,12 +40,12 @@ def held(ask: str, node: str) -> Reservation:
     return convert({"ask": asked, "node": node}, Reservation)
 
 
-def kept(engine: str = "ytsaurus", recorder: Recorder | None = None, **state: Any) -> Kept:
+def kept(engine: str = "ytsaurus", recorder: Recorder | None = None, **state: Any) -> SimulatedCluster:
     given = convert({"nodes": NODES, **state}, State)
-    return Kept(solve.configure(convert(configuration(engine), Configuration)), given, recorder)
+    return SimulatedCluster(solve.configure(convert(configuration(engine), Configuration)), given, recorder)
 
 
-def occupied(of: Kept) -> dict[str, Any]:
+def occupied(of: SimulatedCluster) -> dict[str, Any]:
     return {node.name: node.occupied for node in of.loaded().state.nodes}
 
 

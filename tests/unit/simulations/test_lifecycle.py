@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from app.base.decoding import convert
-from app.simulations.core.accounting import Books, Ledger
+from app.simulations.core.accounting import Accounting, QueueAccounts
 from app.simulations.core.agenda import FINISH, RELEASE, Agenda
-from app.simulations.core.fates import Fates
 from app.simulations.core.life import Clock, Life, Phase
+from app.simulations.core.lifecycle import JobLifecycle
 from app.simulations.schemas import Evicted
 from app.solver.model.decision import PlannedEviction
 from app.solver.model.state import Ask, Task, Workload
@@ -44,8 +44,8 @@ class Bench:
             remove=self.workloads.pop, occupy=lambda node, amounts, sign: self.occupied.append((node, sign)),  # pyright: ignore
         )  # fmt: skip
         scenario: Any = SimpleNamespace(start=START, grace=GRACE, request=SimpleNamespace(requeue=requeue))
-        self.books = Books(self.told, Ledger(START, {"q": None}, {}, {"cpu": 8}, None))
-        self.fates = Fates(scenario, kept, rounds, self.books, self.agenda, self.lives)
+        self.accounting = Accounting(self.told, QueueAccounts(START, {"q": None}, {}, {"cpu": 8}, None))
+        self.lifecycle = JobLifecycle(scenario, kept, rounds, self.accounting, self.agenda, self.lives)
         self.unit: Unit = unit
 
     def life(self, *names: str, least: int | None = None) -> Life:
@@ -54,11 +54,11 @@ class Bench:
 
     def running(self, *names: str, least: int | None = None) -> Life:
         life = self.lives["j"] = self.life(*names, least=least)
-        self.fates.start(Start("j", tasks(*names, node="n", state="running")), 1, START)
+        self.lifecycle.start(Start("j", tasks(*names, node="n", state="running")), 1, START)
         return life
 
     def evict(self, task: str | None, at: int) -> None:
-        self.fates.evict(Evicted(job="j", task=task, queue="q", rule="R"), 1, START + at)
+        self.lifecycle.evict(Evicted(job="j", task=task, queue="q", rule="R"), 1, START + at)
 
     def due(self) -> list[tuple[int, int, Any]]:
         """What is still to happen: when, what, to whom of it."""
@@ -74,7 +74,7 @@ def test_who_is_on_its_way_out_is_told_by_task_unless_jobs_go_as_a_whole(unit: U
     life = bench.running("x", "y")
 
     def leaving(task: str | None) -> bool:
-        return bench.fates.leaving(PlannedEviction(workload="j", task=task, queue="q", reason="R"))
+        return bench.lifecycle.leaving(PlannedEviction(workload="j", task=task, queue="q", reason="R"))
 
     assert [leaving(task) for task in (None, "x", "y")] == [False] * 3
     life.leaving["x"] = life.running.pop("x")
@@ -95,7 +95,7 @@ def test_a_gang_waits_again_once_nothing_of_it_is_leaving_a_task_once_it_is_gone
     bench.evict("x", 12)
     found = [life.clock("y").phase]
     for task, at in (("y", 15), ("x", 17)):
-        bench.fates.release("j", task, START + at)
+        bench.lifecycle.release("j", task, START + at)
         found.append(life.clock("y").phase)
     assert found == phases
     assert life.clock("y").since == START + (17 if unit == "gang" else 15)
@@ -111,7 +111,7 @@ def test_a_gang_that_runs_on_without_a_task_keeps_its_clock() -> None:
     bench = Bench("gang")
     life = bench.running("x", "y", least=1)
     bench.evict("y", 10)
-    bench.fates.release("j", "y", START + 15)
+    bench.lifecycle.release("j", "y", START + 15)
     clock = life.clock("")
     assert (clock.phase, clock.since, clock.run, list(life.waiting)) == ("running", START, 1, ["y"])
     assert life.ask.created_at is None
@@ -122,8 +122,8 @@ def test_a_job_goes_and_waits_as_a_whole() -> None:
     life = bench.running("x", "y")
     bench.evict("x", 10)
     assert (list(life.leaving), life.clock("").phase, life.clock("").lost) == (["x", "y"], "releasing", 10)
-    bench.fates.release("j", "", START + 15)
-    bench.fates.release("j", "", START + 16)
+    bench.lifecycle.release("j", "", START + 15)
+    bench.lifecycle.release("j", "", START + 16)
     assert (list(life.waiting), life.clock("").since, bench.workloads) == (["x", "y"], START + 15, {})
     assert bench.told.said() == ["0 started j", "1e-05 evicted j", "1.5e-05 released j"]
     assert bench.due() == [(15, RELEASE, ""), (LASTS, FINISH, ("", 1))]
@@ -138,14 +138,14 @@ def test_what_runs_at_the_start_and_its_job_does_not_know_is_asked_for_again_as_
     found = tasks("x", "more", node="n", state="running", started_at="2000-01-01T00:00:00Z")
     workload = Workload(id="j", queue="q", tasks=found)
     bench.workloads["j"] = workload
-    bench.fates.found(workload, life, whole=False)
+    bench.lifecycle.found(workload, life, whole=False)
     assert (list(life.tasks), list(life.running), list(life.waiting)) == (["x", "more"], ["x", "more"], [])
     own, more = tasks("x")[0], tasks("more", state="running")[0]
     assert life.tasks == {"x": own, "more": more}, "its own ask stands; without node and start"
     for task in ("more", "x"):
         if unit != "job" or task == "x":
             bench.evict(task, 10)
-            bench.fates.release("j", "" if unit == "job" else task, START + 15)
+            bench.lifecycle.release("j", "" if unit == "job" else task, START + 15)
     assert life.pending().tasks == [own, more]
     assert bench.asked[-2:] == [["x", "more"], "q"]
 
@@ -157,11 +157,11 @@ def test_who_leaves_when_the_run_begins_goes_after_the_grace_and_holds_its_node_
     found = [*tasks("x", node="n", state="running"), *tasks("y", node="m", state="releasing")]
     workload = Workload(id="j", queue="q", tasks=found)
     bench.workloads["j"] = workload
-    bench.fates.found(workload, life, whole=False)
+    bench.lifecycle.found(workload, life, whole=False)
     assert (life.initial, list(life.running), list(life.leaving), list(life.waiting)) == (True, ["x"], ["y"], ["z"])
     assert life.clock("y").phase == "releasing"
     assert bench.asked == [["z"]], "what of it waits is told"
-    bench.fates.release("j", "y", START + GRACE)
+    bench.lifecycle.release("j", "y", START + GRACE)
     assert bench.occupied == ([("m", 1), ("m", -1)] if occupies else [])
     assert [task.name for task in bench.workloads["j"].tasks] == ["x"]
     assert bench.asked[1:] == [["y", "z"], "q"]
@@ -172,13 +172,13 @@ def test_a_grace_that_was_cut_short_cuts_no_later_one_short() -> None:
     bench = Bench("task")
     life = bench.running("x", "y")
     bench.evict("x", 10)
-    bench.fates.lose({"n"}, START + 11)
+    bench.lifecycle.lose({"n"}, START + 11)
     assert (list(life.waiting), list(life.leaving)) == (["x", "y"], [])
-    bench.fates.start(Start("j", tasks("x", node="m", state="running")), 2, START + 12)
+    bench.lifecycle.start(Start("j", tasks("x", node="m", state="running")), 2, START + 12)
     bench.evict("x", 13)
-    bench.fates.release("j", "x", START + 10 + GRACE)
+    bench.lifecycle.release("j", "x", START + 10 + GRACE)
     assert list(life.leaving) == ["x"]
-    bench.fates.release("j", "x", START + 13 + GRACE)
+    bench.lifecycle.release("j", "x", START + 13 + GRACE)
     assert (list(life.waiting), list(life.leaving)) == (["x", "y"], [])
 
 
@@ -188,8 +188,8 @@ def test_events_name_a_task_where_a_job_has_several(unit: Unit, names: tuple[str
     bench = Bench(unit)
     bench.running(*names, least=1)
     bench.evict("x", 10)
-    bench.fates.release("j", "x", START + 15)
-    bench.fates.start(Start("j", tasks("x", node="n", state="running")), 2, START + 20)
+    bench.lifecycle.release("j", "x", START + 15)
+    bench.lifecycle.start(Start("j", tasks("x", node="n", state="running")), 2, START + 20)
     told = [(event.kind, event.task) for event in bench.told.events if event.task != "y"]
     named = None if len(names) == 1 else "x"
     assert told == [(kind, named) for kind in ("started", "evicted", "released", "started")]
@@ -201,7 +201,7 @@ def test_who_leaves_occupies_nodes_in_the_order_of_names() -> None:
     found = [task for name in names for task in tasks(name, node=f"on-{name}", state="releasing")]
     workload = Workload(id="j", queue="q", tasks=found)
     bench.workloads["j"] = workload
-    bench.fates.found(workload, bench.life(*names), whole=False)
+    bench.lifecycle.found(workload, bench.life(*names), whole=False)
     assert bench.occupied == [(f"on-{name}", 1) for name in sorted(names)]
     assert [item[2] for item in bench.due() if item[1] == RELEASE] == sorted(names)
 
@@ -210,24 +210,24 @@ def test_what_is_cancelled_is_held_no_longer() -> None:
     for unit in UNITS:
         bench = Bench(unit)
         life = bench.running("x", "y", least=2)
-        bench.fates.cancel(life, START + 10)
+        bench.lifecycle.cancel(life, START + 10)
         assert bench.released == [("j", START + 10)], "engines are told whose amounts are free, and since when"
-        bench.books.ledger.close(START + 10**6)
-        assert bench.books.ledger.total.totals().used == {"cpu": 2e-05}, unit
+        bench.accounting.ledger.close(START + 10**6)
+        assert bench.accounting.ledger.total.totals().used == {"cpu": 2e-05}, unit
 
 
 @pytest.mark.parametrize("names", [("x",), ("x", "y")])
 def test_a_task_that_moves_goes_on_where_it_is_moved_to(names: tuple[str, ...]) -> None:
     bench = Bench("gang")
     life = bench.running(*names)
-    marked = bench.books.mark
-    bench.fates.move(Move("j", "x", "m"), 2, START + 10)
+    marked = bench.accounting.mark
+    bench.lifecycle.move(Move("j", "x", "m"), 2, START + 10)
     places = {task.name: task.node for task in bench.workloads["j"].tasks}
     assert places == dict.fromkeys(names, "n") | {"x": "m"} == {n: task.node for n, task in life.running.items()}
     told = bench.told.events[-1]
     named = "x" if len(names) > 1 else None
     assert (told.kind, told.task, told.node, told.round) == ("moved", named, "m", 2)
-    assert bench.books.mark != marked
+    assert bench.accounting.mark != marked
     bench.workloads.clear()
-    bench.fates.move(Move("j", "x", "o"), 3, START + 11)
+    bench.lifecycle.move(Move("j", "x", "o"), 3, START + 11)
     assert (life.running["x"].node, bench.workloads) == ("o", {}), "nothing is put into the state"
