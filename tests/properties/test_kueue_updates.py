@@ -12,10 +12,11 @@ from app.solver.engines.kueue.engine import ENGINE
 from app.solver.engines.kueue.state import Places
 from app.solver.index import Index
 from app.solver.model.state import Delta, State
-from tests.support.kueue_updates import NOW, Json, cluster, decisions, work
+from tests.support.kueue_updates import NOW, Json, cluster, decisions, small_states_are_settled_too, work
 from tests.support.profiles import examples
 from tests.unit.solver.engines.kueue.cluster import at, runs
 
+__all__ = ["small_states_are_settled_too"]
 LAWS = examples(60, suppress_health_check=[HealthCheck.too_slow])
 
 
