@@ -13,8 +13,10 @@ from urllib.parse import urlsplit
 import pytest
 import zstandard
 
-from tests.support.bodies import MIB, watched
+from tests.support.bodies import MIB, live, watched
 from tests.support.live import Live
+
+__all__ = ["live"]
 
 HEAD = b"POST /v1/decisions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 FORM = b"POST /sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
