@@ -25,11 +25,10 @@ from app.formats.reader import Findings
 from app.formats.work.read import Beside, read_beside
 from app.formats.yson import is_yson
 from app.solver import solve
-from app.solver.apply import delta_of
-from app.solver.delta import apply_delta
 from app.solver.model.base import Duration, Name, Priority, Quantity, Time, Wire
 from app.solver.model.configuration import Configuration, EngineName, Queue
 from app.solver.model.decision import (
+    STARTS,
     Answer,
     ConfigurationUsed,
     Decision,
@@ -171,7 +170,6 @@ class PlanAnswer(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """Milliseconds by stage."""
 
 
-_STARTS = ("admit", "preempt")
 Families = list[list[Ask]]
 """Asks alike by the family: they go in turn, and where one can't start the others can't."""
 
@@ -198,7 +196,7 @@ def settle(loaded: Loaded, families: Families, question: Question) -> Settled:
         rounds.turn(asks)
     plan = Plan(evictions=rounds.evictions, placements=rounds.placements)
     answer = msgspec.structs.replace(rounds.answer, state=loaded.used, plan=plan)
-    left = [ask for ask in asks if rounds.decisions[ask.id].outcome not in _STARTS]
+    left = [ask for ask in asks if rounds.decisions[ask.id].outcome not in STARTS]
     return Settled(answer, rounds.decisions, rounds.after, left)
 
 
@@ -234,16 +232,17 @@ class _Rounds:
 
     def turn(self, asks: list[Ask]) -> tuple[list[Ask], set[str]]:
         """One cycle, carried out: the asks that were tried, and the ids of those that start."""
-        self.answer = self._decide(asks)
+        question = self._question_of(asks)
+        self.answer = solve.decide(self.after, question)
         order = None if self.answer.order is None else set(self.answer.order)
         tried = [ask for ask in asks if order is None or ask.id in order]
         by_ask = {decision.ask: decision for decision in self.answer.decisions}
         self.decisions |= {ask.id: by_ask[ask.id] for ask in tried}
         self.evictions += self.answer.plan.evictions
         self.placements += self.answer.plan.placements
-        started = {ask.id for ask in tried if by_ask[ask.id].outcome in _STARTS}
+        started = {ask.id for ask in tried if by_ask[ask.id].outcome in STARTS}
         if started or self.answer.plan.evictions:
-            self._carry_out(asks)
+            self.after = solve.carried_out(self.after, question, self.answer)
         return tried, started
 
     def rest(self, asks: list[Ask]) -> None:
@@ -252,26 +251,12 @@ class _Rounds:
         if left:
             known = {ask.id for ask in left}
             heads = [ask for ask in self._blocked if ask.id not in known]
-            for decision in self._decide([*heads, *left]).decisions:
+            for decision in solve.decide(self.after, self._question_of([*heads, *left])).decisions:
                 self.decisions.setdefault(decision.ask, decision)
 
-    def _decide(self, asks: list[Ask]) -> Answer:
+    def _question_of(self, asks: list[Ask]) -> Question:
         question = self._question
-        return solve.decide(
-            self.after, Question(question.now, asks, "cycle", question.options, question.explain)
-        )  # fmt: skip
-
-    def _carry_out(self, asks: list[Ask]) -> None:
-        """The state once everybody who has to has stopped, and everything that can has started."""
-        decisions = [_settled(decision) for decision in self.answer.decisions]
-        after = self.after
-        delta = delta_of(after.state, after.index, 0, asks, decisions, self.answer.plan, self._question.now)
-        state, index, touched = apply_delta(after.state, after.index, delta)
-        self.after = solve.update(after, state, index, touched, generation=0)
-
-
-def _settled(decision: Decision) -> Decision:
-    return msgspec.structs.replace(decision, outcome="admit") if decision.outcome == "preempt" else decision
+        return Question(question.now, asks, "cycle", question.options, question.explain)
 
 
 _CLUSTER = "/cluster"

@@ -10,12 +10,9 @@ that were not ready in time, a gang that is not whole) name nobody.
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, cast
+from datetime import datetime
 
-import msgspec
-
-from app.following.objects import Item, Key, key_of, part
+from app.following.objects import Item, Key, condition, instant, key_of, part
 from app.solver.model.configuration import EngineName
 
 NOT_NAMED = "the cluster does not say for whom"
@@ -68,11 +65,7 @@ def admissions(changes: Iterable[tuple[Item | None, Item | None]]) -> list[Item]
 
 def nominated(item: Item) -> bool:
     """Whether Kueue's scheduler has had a look at a Workload that waits: it writes down why it waits."""
-    listed = part(item, "status").get("conditions")
-    return any(
-        isinstance(one, dict) and cast(dict[str, Any], one).get("type") == "QuotaReserved"
-        for one in (cast(list[Any], listed) if isinstance(listed, list) else ())
-    )
+    return condition(item, "QuotaReserved", None) is not None
 
 
 def _kueue(old: Item | None, new: Item) -> Evidence | None:
@@ -82,7 +75,7 @@ def _kueue(old: Item | None, new: Item) -> Evidence | None:
     if was is not None and was.get("lastTransitionTime") == evicted.get("lastTransitionTime"):
         return None
     at, said, why = (
-        _time(evicted.get("lastTransitionTime")),
+        instant(evicted.get("lastTransitionTime")),
         _text(evicted.get("message")),
         _text(evicted.get("reason")),
     )
@@ -93,18 +86,6 @@ def _kueue(old: Item | None, new: Item) -> Evidence | None:
     found = _KUEUE.search(message)
     by = found[1] if found is not None and found[1] != _UNKNOWN else ""
     return Evidence(key_of(new), by, _text(preempted.get("reason")) or None, at, message)
-
-
-def condition(item: Item, kind: str, status: str = "True") -> dict[str, Any] | None:
-    """The condition of that type, where it has that status."""
-    found = part(item, "status").get("conditions")
-    for one in cast(list[Any], found) if isinstance(found, list) else ():
-        if not isinstance(one, dict):
-            continue
-        said = cast(dict[str, Any], one)
-        if said.get("type") == kind and said.get("status") == status:
-            return said
-    return None
 
 
 def _kai(old: Item | None, new: Item) -> Evidence | None:
@@ -143,16 +124,8 @@ def _new_message(old: Item | None, new: Item) -> str | None:
 
 
 def _event_time(event: Item) -> datetime | None:
-    times = (_time(event.get(name)) for name in ("eventTime", "lastTimestamp", "firstTimestamp"))
+    times = (instant(event.get(name)) for name in ("eventTime", "lastTimestamp", "firstTimestamp"))
     return next((at for at in times if at is not None), None)
-
-
-def _time(value: object) -> datetime | None:
-    try:
-        found = msgspec.convert(value, datetime)
-    except msgspec.ValidationError:
-        return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def _text(value: object) -> str:

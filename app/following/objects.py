@@ -4,7 +4,10 @@ Controllers write the status of queues with every admission, and nodes report ev
 such change as if it were one would never be done.
 """
 
+from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast
+
+import msgspec
 
 from app.formats.pods import NOT_SCHEDULING
 
@@ -67,6 +70,27 @@ def key_of(item: Item) -> Key:
     """Where an object is."""
     metadata = part(item, "metadata")
     return metadata.get("namespace") or "", metadata.get("name") or ""
+
+
+def condition(item: Item, kind: str, status: str | None = "True") -> dict[str, Any] | None:
+    """The condition of that type, where it has that status; None: whatever it has."""
+    found = part(item, "status").get("conditions")
+    for one in cast(list[Any], found) if isinstance(found, list) else ():
+        if not isinstance(one, dict):
+            continue
+        said = cast(dict[str, Any], one)
+        if said.get("type") == kind and status in (None, said.get("status")):
+            return said
+    return None
+
+
+def instant(value: object) -> datetime | None:
+    """A time as objects tell it, in UTC where it says no offset; None: it is none."""
+    try:
+        found = msgspec.convert(value, datetime)
+    except msgspec.ValidationError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def trimmed(kind: str, item: Item) -> Item:

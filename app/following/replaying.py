@@ -6,15 +6,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-import msgspec
-
 from app.base.errors import BadRequest
-from app.following.evidence import condition
 from app.following.history import History
 from app.following.judging import Judge, Judgement
 from app.following.kinds import followed
 from app.following.mirror import Mirror
-from app.following.objects import Event, Item, Listed, part, trimmed
+from app.following.objects import Event, Item, Listed, condition, instant, part, trimmed
 from app.solver.model import kueue
 from app.solver.model.configuration import EngineName, Settings
 
@@ -124,7 +121,7 @@ class Replay:
 
     def _pass_time(self, line: dict[str, Any], item: Item) -> None:
         """Time never goes back."""
-        at = _instant(line.get("at")) or _latest(item)
+        at = instant(line.get("at")) or _latest(item)
         if at is not None:
             self._now = max(self._now, at.timestamp())
 
@@ -142,7 +139,7 @@ class _Seen:
         """One more line."""
         preempted = condition(part(line, "object"), "Preempted")
         self.shares = self.shares or (preempted is not None and preempted.get("reason") == _FAIR)
-        at = _instant(line.get("at"))
+        at = instant(line.get("at"))
         if at is None or (self._latest is not None and at < self._latest - _APART):
             self.in_order = False
         self._latest = at or self._latest
@@ -162,7 +159,7 @@ def in_order(said: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         version = line.get("resource_version") or part(item, "metadata").get("resourceVersion")
         version = version or part(line, "metadata").get("resourceVersion") or ""
         known[kind] = int(version) if str(version).isdigit() else known.get(kind, 0)
-        at = _instant(line.get("at"))
+        at = instant(line.get("at"))
         place = (at.timestamp() if at is not None else 0.0), known[kind]
         every += [(place, of) for of in (*listing.pop(kind, ()), line)]
     every.sort(key=_place)
@@ -183,13 +180,5 @@ def _latest(item: Item) -> datetime | None:
     ]
     managed = part(item, "metadata").get("managedFields")
     holders += cast(list[Any], managed) if isinstance(managed, list) else []
-    found = (_instant(cast(dict[str, Any], of).get(name)) for of in holders if isinstance(of, dict) for name in _TIMES)
+    found = (instant(cast(dict[str, Any], of).get(name)) for of in holders if isinstance(of, dict) for name in _TIMES)
     return max((at for at in found if at is not None), default=None)
-
-
-def _instant(value: object) -> datetime | None:
-    try:
-        found = msgspec.convert(value, datetime)
-    except msgspec.ValidationError:
-        return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

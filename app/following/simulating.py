@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import msgspec
 from msgspec import structs
 
-from app.following.evidence import condition
 from app.following.mirror import View
-from app.following.objects import Item, Key, key_of, part
+from app.following.objects import Item, Key, condition, instant, key_of, part
 from app.following.replaying import Replay
 from app.following.translating import translate
 from app.solver.model.configuration import Configuration
@@ -81,14 +79,14 @@ class Recorded:
         life = self._lives.get(uid)
         if life is None:
             asked = {name: value for name, value in item.items() if name != "status"}
-            life = self._lives[uid] = _Life(key_of(item), asked, _time(metadata.get("creationTimestamp")) or now)
+            life = self._lives[uid] = _Life(key_of(item), asked, instant(metadata.get("creationTimestamp")) or now)
         reserved, finished = condition(item, "QuotaReserved"), condition(item, "Finished")
         if reserved is None:
             life.began = None
         elif life.began is None:
-            life.began = _time(reserved.get("lastTransitionTime")) or now
+            life.began = instant(reserved.get("lastTransitionTime")) or now
         if finished is not None and not life.finished:
-            life.finished, life.ended = True, _time(finished.get("lastTransitionTime")) or now
+            life.finished, life.ended = True, instant(finished.get("lastTransitionTime")) or now
             life.ran = None if life.began is None else (life.ended - life.began).total_seconds()
         elif gone and not life.finished:
             life.ended = now
@@ -115,10 +113,3 @@ class Recorded:
                 "ask": structs.replace(ask, id=name), "submitted_at": life.submitted.isoformat(),
                 "duration": max(ran, _LEAST_SECONDS),
             }  # fmt: skip
-
-
-def _time(value: object) -> datetime | None:
-    try:
-        return msgspec.convert(value, datetime)
-    except msgspec.ValidationError:
-        return None

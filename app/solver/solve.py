@@ -11,8 +11,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
+import msgspec
+
 from app.solver import check
-from app.solver.delta import Changes
+from app.solver.apply import delta_of
+from app.solver.delta import Changes, apply_delta
 from app.solver.digest import StateDigest, digest
 from app.solver.engine import Engine
 from app.solver.index import Index
@@ -273,6 +276,17 @@ def planned(loaded: Loaded, question: Question) -> Result:
     safe_point()
     verify(loaded.state, loaded.index, question, result)
     return result
+
+
+def carried_out(loaded: Loaded, question: Question, result: Answer | Result) -> Loaded:
+    """The state that ``result`` was decided on, once everybody who has to has stopped, and everything that can has
+    started."""
+    decisions = [
+        msgspec.structs.replace(one, outcome="admit") if one.outcome == "preempt" else one for one in result.decisions
+    ]
+    delta = delta_of(loaded.state, loaded.index, 0, question.asks, decisions, result.plan, question.now)
+    state, index, changes = apply_delta(loaded.state, loaded.index, delta)
+    return update(loaded, state, index, changes, generation=None)
 
 
 def shares(loaded: Loaded, asks: list[Ask], now: int, options: Options = NO_OPTIONS) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from app.answering.sources import Configurations
 from app.base.decoding import decode
@@ -24,11 +23,9 @@ from app.simulations.core.scenario import Scenario, scenario_of
 from app.simulations.core.sink import Asked, Silence, Stopped, span, time_of
 from app.simulations.schemas import Job, SimulationRequest, Trace
 from app.solver import solve
-from app.solver.apply import delta_of
-from app.solver.delta import apply_delta
 from app.solver.model.base import Time
 from app.solver.model.configuration import Configuration
-from app.solver.model.decision import Outcome, planned
+from app.solver.model.decision import STARTS, Outcome, planned
 from app.solver.model.duration import DurationError
 from app.solver.model.instant import at, micros
 from app.solver.model.problems import InvalidInput, Problem
@@ -47,7 +44,6 @@ from app.studies.exposure_schemas import (
 )
 from app.studies.probing import Probes
 
-_STARTS = ("admit", "preempt")
 _LONG = 100 * 365 * 86400
 """Seconds that everything is taken to run: longer than anybody looks ahead."""
 
@@ -188,13 +184,10 @@ def _cycles(loaded: solve.Loaded, waiting: list[Ask], now: int, watcher: "_Round
         question = Question(now, waiting, "cycle")
         result = solve.planned(loaded, question)
         watcher.look(Asked(watcher.played + 1, loaded, question, result))
-        started = {one.ask for one in result.decisions if one.outcome in _STARTS}
+        started = {one.ask for one in result.decisions if one.outcome in STARTS}
         if not started and not result.plan.evictions:
             return
-        decisions = [replace(one, outcome="admit") if one.ask in started else one for one in result.decisions]
-        delta = delta_of(loaded.state, loaded.index, 0, waiting, decisions, result.plan, now)
-        state, index, changes = apply_delta(loaded.state, loaded.index, delta)
-        loaded = solve.update(loaded, state, index, changes, generation=None)
+        loaded = solve.carried_out(loaded, question, result)
         for name in started:
             watcher.started(name)
         waiting = [ask for ask in waiting if ask.id not in started]
@@ -230,7 +223,7 @@ class _Rounds(Silence):
                 if decision.outcome == "admit":
                     self._started.setdefault(name, (asked.n, when))
         self._when = when
-        for eviction in planned(solve.answer_of(asked.loaded, asked.result)):
+        for eviction in planned(asked.result):
             name = self._named(eviction.for_ask or "")
             if name is None or eviction.workload in self._asks:
                 continue

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from app.simulations.core.life import one_by_one
 from app.simulations.core.sink import Stopped
 from app.solver import solve
+from app.solver.model.decision import STARTS
 from app.solver.model.instant import at
 from app.solver.model.quantity import parse, scale_of
 from app.solver.model.state import Ask, Task
@@ -19,7 +20,6 @@ from app.solver.question import Question
 from app.solver.rounds import Unit
 from app.studies.exposure_schemas import Threat
 
-_STARTS = ("admit", "preempt")
 _MOST_UNITS = {"job": 4096, "gang": 64, "task": 64}
 """Alike that one ask is tried with, by what the engine decides on as one: single tasks are decided one by one."""
 _HIGHEST = 2**31
@@ -150,7 +150,7 @@ class Probes:
         for victim in decision.victims:
             victims.setdefault(victim.workload, victim.reason)
         found = self._decided[queue, units, priority] = _Decided(
-            decision.outcome in _STARTS and decision.starts is None, victims
+            decision.outcome in STARTS and decision.starts is None, victims
         )
         return found
 

@@ -106,6 +106,8 @@ class Explanation(Wire, frozen=True, kw_only=True):
 
 Units = int | float
 Outcome = Literal["admit", "preempt", "wait", "infeasible"]
+STARTS: tuple[Outcome, ...] = ("admit", "preempt")
+"""With these an ask runs, now or once others have stopped."""
 
 
 class Condition(Wire, frozen=True, kw_only=True):
@@ -358,7 +360,7 @@ def plan_of(decisions: list[Decision]) -> Plan:
     return Plan(evictions=evictions, placements=[])
 
 
-def planned(answer: Answer) -> list[PlannedEviction]:
+def planned(answer: Answer | Result) -> list[PlannedEviction]:
     """Every eviction that ``answer`` plans, for all of its asks or for one of them, each once."""
     plans = [answer.plan, *(decision.plan for decision in answer.decisions if decision.plan is not None)]
     found: dict[tuple[str, str | None], PlannedEviction] = {}

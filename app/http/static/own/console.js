@@ -55,7 +55,10 @@ document.addEventListener("input", (event) => {
     else sessionStorage.removeItem(shelf(box));
   } catch { /* too long to be kept: it is on the page all the same */ }
 });
-document.addEventListener("submit", () => { unsaved = false; });
+document.addEventListener("submit", (event) => {
+  unsaved = false;
+  if (event.target.matches("form[data-keep]")) sessionStorage.setItem("arbiter:sent", location.pathname + location.search);
+});
 window.addEventListener("beforeunload", (event) => { if (unsaved) event.preventDefault(); });
 const restored = () => {
   const taken = sessionStorage.getItem("arbiter:sent");
@@ -84,9 +87,6 @@ const restored = () => {
     unsaved = true;
   }
 };
-document.addEventListener("submit", (event) => {
-  if (event.target.matches("form[data-keep]")) sessionStorage.setItem("arbiter:sent", location.pathname + location.search);
-});
 
 // A part that could not be asked for anew must not go on saying what was true before.
 const away = (event) => {

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.solver.engines.kai.job_order import Contenders, Turns, VictimOrder, sort_victims
-from app.solver.engines.kai.jobs import GPU, NOWHERE, PIPELINED, RELEASING
+from app.solver.engines.kai.jobs import GPU, NOWHERE
 from app.solver.engines.kai.overlay import Mark, Overlay, rank, total
 from app.solver.engines.kai.queue_order import Standing
 from app.solver.engines.kai.rule_sets import Generator
 from app.solver.engines.kai.scenario import Group, Scenario
-from app.solver.engines.kai.solver import Found, Tools, open_nodes
+from app.solver.engines.kai.solver import Found, Tools, disturbed, open_nodes
 from app.solver.engines.kai.validators import ScenarioValidator, refused_scenario
 
 _Sizes = tuple[tuple[int, ...], tuple[int, ...]]
@@ -280,22 +280,15 @@ class Search:
 
     def _needed(self, trial: Trial, recorded: list[int]) -> Found:
         """The groups of which some pod did not stay where it was, and the nodes that somebody leaves."""
-        overlay, status = self._overlay, self._overlay.status
-        gone: list[int] = []
-        moved: list[int] = []
-        for t in (*recorded, *trial.extra):
-            times = 1 if status[t] == RELEASING else overlay.evictions_of(t)
-            if status[t] == PIPELINED and times < 2:
-                moved.append(t)
-            elif times:
-                gone.append(t)
+        overlay = self._overlay
+        out = disturbed(overlay, (*recorded, *trial.extra))
         chosen: dict[int, dict[Group, None]] = {}
-        for t in (*gone, *moved):
+        for t in out:
             job = overlay.jobs.task_job[t]
             of_job = chosen.setdefault(job, {})
             if not any(t in group.tasks for group in of_job):
                 of_job[next(group for group in trial.groups[job] if t in group.tasks)] = None
-        left = {overlay.node_before(t) for t in (*gone, *moved)}
+        left = {overlay.node_before(t) for t in out}
         return Found([group for groups in chosen.values() for group in groups], left)
 
 

@@ -43,6 +43,20 @@ def open_nodes(tools: Tools, job: int) -> Iterable[int]:
     return [n for n in tools.placer.everywhere if overlay.nodes.has_gpu_room(n)]
 
 
+def disturbed(overlay: Overlay, tasks: Iterable[int]) -> list[int]:
+    """Those of ``tasks`` that did not stay where they were: first who is gone, then who only moves."""
+    status = overlay.status
+    gone: list[int] = []
+    moved: list[int] = []
+    for t in tasks:
+        times = 1 if status[t] == RELEASING else overlay.evictions_of(t)
+        if status[t] == PIPELINED and times < 2:
+            moved.append(t)
+        elif times:
+            gone.append(t)
+    return gone + moved
+
+
 class Solver:
     """One attempt to make room for one job. ``victims``: jobs that may be taken from, in order of the request.
     ``foregone``: see ``validators.Foregone``."""
@@ -225,26 +239,17 @@ class Solver:
         if self._undisturbed:
             groups = [*scenario.recorded, *scenario.chunks_of(extra_jobs)]
             return Found(groups, {overlay.node[t] for group in groups for t in group.tasks})
-        status = overlay.status
-        gone: list[int] = []
-        moved: list[int] = []
-        for tasks in (*(group.tasks for group in scenario.recorded), extra):
-            for t in tasks:
-                times = 1 if status[t] == RELEASING else overlay.evictions_of(t)
-                if status[t] == PIPELINED and times < 2:
-                    moved.append(t)
-                elif times:
-                    gone.append(t)
+        out = disturbed(overlay, [*(t for group in scenario.recorded for t in group.tasks), *extra])
         by_job: dict[int, dict[Group, None]] = {}
         group_of: dict[int, Group] = {}
         task_job = overlay.jobs.task_job
-        for t in (*gone, *moved):
+        for t in out:
             chosen = by_job.get(task_job[t])
             if chosen is None:
                 chosen = by_job[task_job[t]] = {}
                 group_of |= {other: group for group in scenario.groups[task_job[t]] for other in group.tasks}
             chosen[group_of[t]] = None
-        left = {overlay.node_before(t) for t in (*gone, *moved)}
+        left = {overlay.node_before(t) for t in out}
         return Found([group for groups in by_job.values() for group in groups], left)
 
 
