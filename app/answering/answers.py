@@ -130,6 +130,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Whom another scheduler would have evicted, and may not."""
     evictions: list[tuple[str, str]] = []
     """Who evicts whom: the workload that an eviction is for, and the one that is stopped."""
+    pods: list[str] = []
+    """`namespace/name` of the pod that the guard was asked for, and of those that kube-scheduler would have evicted."""
     pending: bytes = b""
     """The asks as JSON, where the request only said that those beside the snapshot are meant."""
 

@@ -6,6 +6,7 @@ A proposal is named by its node. The decision is one that anybody could ask for,
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 import msgspec
 
@@ -24,6 +25,7 @@ from app.formats.extender import (
     read_pod,
     recogniser,
 )
+from app.formats.pods import Pod
 from app.solver import solve
 from app.solver.model.decision import Answer
 from app.solver.model.instant import micros
@@ -33,6 +35,7 @@ from app.solver.model.state import Ask, Task, Workload
 from app.solver.question import Question
 from app.solver.solve import Loaded
 
+_MOST_NAMED = 1000
 _NO_PROPOSALS = "one of NodeNameToVictims and NodeNameToMetaVictims is expected"
 
 
@@ -92,8 +95,16 @@ def guard(body: bytes, now: datetime, sources: Sources, configuration: str, snap
     with watch.stage("solve"):
         answer = solve.decide(loaded, Question(micros(now), asks, proposals=request.proposals))
     with watch.stage("encode"):
-        answered = Answered(body=encode(answer), facts=facts_of(answer, micros(now), asks), seconds=watch.seconds)
+        facts = msgspec.structs.replace(facts_of(answer, micros(now), asks), pods=_named_pods(pod, args))
+        answered = Answered(body=encode(answer), facts=facts, seconds=watch.seconds)
         return Guarded(_result(args, answer), encode(request), answered, loaded)
+
+
+def _named_pods(pod: Pod, args: ExtenderPreemptionArgs) -> list[str]:
+    """The pod without room first, then those that kube-scheduler would evict, as far as they have names."""
+    victims = (one.metadata for of in (args.victims or {}).values() for one in of.pods or ())
+    names = (f"{one.namespace}/{one.name}" if one.namespace else one.name for one in victims)
+    return list(islice(dict.fromkeys((pod.made.id, *names)), _MOST_NAMED))
 
 
 def _proposals(args: ExtenderPreemptionArgs, found: Recogniser, loaded: Loaded) -> list[Proposal]:

@@ -19,14 +19,17 @@ DOCUMENTED = (ExtenderPreemptionArgs, ExtenderPreemptionResult)
 
 EXAMPLE: dict[str, Any] = {
     "Pod": {
-        "metadata": {"name": "serve-1", "namespace": "web", "labels": {"kueue.x-k8s.io/queue-name": "serving"}},
+        "metadata": {
+            "name": "serve-1", "namespace": "web", "uid": "9a1c",
+            "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "serve", "uid": "51d0"}],
+        },
         "spec": {"priority": 100, "containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]},
     },
     "NodeNameToVictims": {
         "node-1": {"Pods": [{"metadata": {"name": "train-0", "namespace": "ml", "uid": "6f9d"}}], "NumPDBViolations": 0}
     },
     "NodeNameToMetaVictims": None,
-}
+}  # fmt: skip
 
 router = APIRouter(prefix="/v1/extenders", tags=["extenders"])
 

@@ -477,6 +477,7 @@ def _columns(entry: Entry) -> dict[str, Any]:
         "actor": repository.storable(entry.actor),
         "queues": [repository.storable(queue) for queue in facts.queues],
         "spared": list(map(repository.storable, facts.spared)) or None,
+        "pods": list(map(repository.storable, facts.pods)) or None,
         "workloads": None if facts.workloads == facts.asks else list(map(repository.storable, facts.workloads)),
         "kept_state": entry.kept_state,
         "kept_configuration": entry.kept_configuration,

@@ -141,11 +141,13 @@ decisions = sa.Table(
     sa.Column("pairs", ARRAY(sa.BigInteger)),
     sa.Column("circle", sa.Boolean),
     sa.Column("spared", ARRAY(sa.Text)),
+    sa.Column("pods", ARRAY(sa.Text)),
     sa.Index(
         "ix_decisions_pairs", "pairs", postgresql_using="gin", postgresql_where=sa.text("pairs is not null"),
         postgresql_with={"fastupdate": "off"},
     ),
     sa.Index("ix_decisions_spared", "spared", postgresql_using="gin", postgresql_where=sa.text("spared is not null")),
+    sa.Index("ix_decisions_pods", "pods", postgresql_using="gin", postgresql_where=sa.text("pods is not null")),
     sa.Index("ix_decisions_circle", "id", postgresql_where=sa.text("circle")),
     sa.Index("ix_decisions_configuration_name", "configuration_name", "id"),
     sa.Index("ix_decisions_engine", "engine", "id"),
@@ -166,7 +168,7 @@ decisions = sa.Table(
 )  # fmt: skip
 
 _KEPT = ("kept_state", "kept_configuration")
-_HEAVY = {"request", "answer", "evicted", "workloads", "spared", *_KEPT, "kept_bytes", "pairs"}
+_HEAVY = {"request", "answer", "evicted", "workloads", "spared", "pods", *_KEPT, "kept_bytes", "pairs"}
 _SUMMARY = [column for column in decisions.c if column.name not in _HEAVY]
 
 
@@ -179,6 +181,7 @@ class Filters:
     configuration: str | None = None
     revision: int | None = None
     ask: str | None = None
+    pod: str | None = None
     evicted: str | None = None
     actor: str | None = None
     queue: str | None = None
@@ -284,30 +287,30 @@ def oldest(session: Session, filters: Filters, after: UUID | None, limit: int) -
 
 
 def _conditions(filters: Filters) -> list[sa.ColumnElement[bool]]:
+    of = decisions.c
     found: list[sa.ColumnElement[bool]] = []
-    if filters.engine is not None:
-        found.append(decisions.c.engine == storable(filters.engine))
-    if filters.outcome is not None:
-        found.append(decisions.c.outcomes.contains([storable(filters.outcome)]))
-    if filters.configuration is not None:
-        found.append(decisions.c.configuration_name == storable(filters.configuration))
+    exact = ((of.engine, filters.engine), (of.configuration_name, filters.configuration), (of.actor, filters.actor))
+    found += [column == storable(wanted) for column, wanted in exact if wanted is not None]
+    among = ((of.outcomes, filters.outcome), (of.evicted, filters.evicted), (of.queues, filters.queue),
+             (of.pods, filters.pod))  # fmt: skip
+    found += [column.contains([storable(wanted)]) for column, wanted in among if wanted is not None]
     if filters.revision is not None:
-        found.append(decisions.c.configuration_revision == filters.revision)
+        found.append(of.configuration_revision == filters.revision)
     if filters.ask is not None:
-        found.append(decisions.c.asks.contains([storable(filters.ask)]))
-    if filters.evicted is not None:
-        found.append(decisions.c.evicted.contains([storable(filters.evicted)]))
-    if filters.actor is not None:
-        found.append(decisions.c.actor == storable(filters.actor))
-    if filters.queue is not None:
-        found.append(decisions.c.queues.contains([storable(filters.queue)]))
+        found.append(_asked_by(storable(filters.ask)))
     if filters.circle is not None:
-        found.append(decisions.c.circle.is_(True) if filters.circle else decisions.c.circle.is_(None))
+        found.append(of.circle.is_(True) if filters.circle else of.circle.is_(None))
     if filters.since is not None:
-        found.append(decisions.c.id >= earliest(filters.since))
+        found.append(of.id >= earliest(filters.since))
     if filters.until is not None:
-        found.append(decisions.c.id < earliest(filters.until))
+        found.append(of.id < earliest(filters.until))
     return found
+
+
+def _asked_by(name: str) -> sa.ColumnElement[bool]:
+    """Whether a decision is about the ask of that id, or about the pod of that name."""
+    pod = decisions.c.pods.contains([name]) & (decisions.c.pods[1] == name)
+    return decisions.c.asks.contains([name]) | sa.func.coalesce(pod, False)
 
 
 def find(session: Session, identity: UUID) -> sa.RowMapping | None:
@@ -329,7 +332,7 @@ def mentions(session: Session, workload: str, before: UUID | None, limit: int) -
     Found by the indexes first, whatever the planner thinks of how many there are."""
     me = [storable(workload)]
     stopped = decisions.c.evicted.contains(me)
-    asked = decisions.c.asks.contains(me) | decisions.c.workloads.contains(me)
+    asked = _asked_by(me[0]) | decisions.c.workloads.contains(me)
     hits = sa.select(decisions.c.id, stopped.label("stopped"), sa.func.coalesce(asked, False).label("asked"))
     found = (
         hits.where(stopped | asked | decisions.c.spared.contains(me))
@@ -345,7 +348,7 @@ def mentions(session: Session, workload: str, before: UUID | None, limit: int) -
     page = sa.select(found.c.id).order_by(found.c.id.desc()).limit(limit)
     if before is not None:
         page = page.where(found.c.id < before)
-    query = sa.select(*_SUMMARY, decisions.c.workloads, decisions.c.answer).where(
+    query = sa.select(*_SUMMARY, decisions.c.workloads, decisions.c.pods, decisions.c.answer).where(
         decisions.c.id.in_(page.scalar_subquery())
     )
     rows = session.execute(query.order_by(decisions.c.id.desc())).mappings().all()

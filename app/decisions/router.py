@@ -130,15 +130,24 @@ async def effective_settings(request: Request, body: Body) -> Response:
 
 
 def _about(
-    ask: Annotated[str | None, Query(description="Id of an ask in the request.")] = None,
+    ask: Annotated[
+        str | None,
+        Query(description="Id of an ask in the request, or `namespace/name` of the pod that a guard's was for."),
+    ] = None,
     workload: Annotated[str | None, Query(description="Id of a workload that the plan evicts.")] = None,
     actor: Annotated[str | None, Query(description="Who asked: `token:<name>`, `oidc:<subject>`, `anonymous`.")] = None,
     queue: Annotated[str | None, Query(description="Queue of an ask, or of what the plan evicts.")] = None,
     circle: Annotated[
         bool | None, Query(description="Whether it belongs to a circle: A evicted B, B evicted A within an hour.")
     ] = None,
+    pod: Annotated[
+        str | None,
+        Query(
+            description="`namespace/name` of a pod in a question of kube-scheduler's: without room, or to be evicted."
+        ),
+    ] = None,
 ) -> Filters:
-    return Filters(ask=ask, evicted=workload, actor=actor, queue=queue, circle=circle)
+    return Filters(ask=ask, pod=pod, evicted=workload, actor=actor, queue=queue, circle=circle)
 
 
 def _filters(

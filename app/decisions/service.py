@@ -77,7 +77,8 @@ def _event(row: RowMapping, workload: str) -> WorkloadEvent:
     answer = msgspec.json.decode(unsqueezed(row["answer"]), type=_Answer)
     asks: Sequence[str] = row["asks"]
     of: Sequence[str] = row["workloads"] or asks
-    mine = [d for d, ask, owner in zip(answer.decisions, asks, of, strict=True) if workload in (ask, owner)]
+    pod = row["pods"][0] if row["pods"] else None  # that the guard was asked for
+    mine = [d for d, ask, owner in zip(answer.decisions, asks, of, strict=True) if workload in (ask, owner, pod)]
     identity: UUID = row["id"]
     return WorkloadEvent(
         decision=identity,

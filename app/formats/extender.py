@@ -2,11 +2,13 @@
 
 Source: ``k8s.io/kube-scheduler/extender/v1``. Fields that are not listed are left alone, as a client in Go leaves them.
 
-Pods of kube-scheduler's proposals as the workloads and asks that a snapshot has, by the rules that imports name them
-by: ``place`` for a victim, ``ask`` for the pod that finds no room.
+Pods of kube-scheduler's proposals as the workloads and asks that a snapshot has: ``place`` for a victim, ``ask`` for
+the pod that finds no room. What they say of themselves is not believed: it says where to look. KAI and YuniKorn: a pod
+is a task of a workload where the snapshot has its UID there. Kueue: a pod is of the Workload that its owner, or itself,
+owns.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha1
 from typing import Any, Protocol
@@ -18,8 +20,6 @@ from app.formats.objects import Classes, Object, objects
 from app.formats.pods import Pod, PodSpec, quantities, read_pods
 from app.formats.pods import read_pod as read_single
 from app.formats.reader import Findings, Reader
-from app.formats.work.kueue import QUEUE, leaf_names
-from app.formats.work.read import as_counted, resource_names
 from app.formats.yunikorn import pods as yunikorn_pods
 from app.formats.yunikorn.placement import Placement
 from app.solver.model.base import Total
@@ -132,7 +132,7 @@ def light_pod(pod: VictimPod) -> Pod:
     made = Object(
         kind="Pod", group="", version="v1", name=of.name, namespace=of.namespace, uid=of.uid or None, created_at=None,
         deleted=False, labels=of.labels or {}, annotations=of.annotations or {},
-        owners=tuple(owner.kind for owner in owners),
+        owners=tuple(owner.kind for owner in owners), owner_uids=tuple(owner.uid for owner in owners),
         root=Reader({"metadata": {"ownerReferences": listed}}, (), Findings()),
     )  # fmt: skip
     spec = PodSpec(
@@ -144,9 +144,6 @@ def light_pod(pod: VictimPod) -> Pod:
 
 
 _SYSTEM_CRITICAL = 2_000_000_000
-_GROUP = "kueue.x-k8s.io"
-_WORKLOAD = (f"{_GROUP}/workload", f"{_GROUP}/prebuilt-workload-name", f"{_GROUP}/pod-group-name")
-_MANAGED = (f"{_GROUP}/podset", f"{_GROUP}/managed", QUEUE)
 _JOB_SET = "jobset.sigs.k8s.io/jobset-"
 _HASH = 5
 _LONGEST_NAMES = (253, 63)
@@ -202,85 +199,128 @@ def _asking(workload: Workload, id: str, task: Task) -> Ask:  # noqa: A002
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+class _Tasks:
+    """The pods of workloads and asks, which tasks stand for: by name, and by the UID, which nobody can choose."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, dict[str, Task]] = {}
+
+    def named(self, work: Workload | Ask, name: str) -> Task | None:
+        """The task of that name; None: there is none."""
+        known = self._of.setdefault(f"{type(work).__name__} {work.id}", {})
+        if not known:
+            known.update((task.name, task) for task in work.tasks)
+        return known.get(name)
+
+    def place(self, work: Workload | None, id: str, name: str, uid: str | None) -> Eviction:  # noqa: A002
+        """Evicting the pod as a task of ``work``, which is called ``id``. One that was made anew since the snapshot is
+        a workload that there is not: its eviction is refused."""
+        known = None if work is None else self.named(work, name)
+        if known is not None and uid and known.uid not in (None, uid):
+            return Eviction(workload=uid)
+        return Eviction(workload=id, task=name)
+
+    def has(self, work: Workload | Ask | None, name: str, uid: str | None) -> bool:
+        """Whether the pod is a task of ``work``."""
+        known = None if work is None else self.named(work, name)
+        return known is not None and known.uid in (None, uid)
+
+
 class _Kai:
-    around: Around
+    def __init__(self, around: Around) -> None:
+        self._around, self._tasks = around, _Tasks()
 
     def place(self, pod: VictimPod) -> Eviction | None:
         light = light_pod(pod)
-        return Eviction(workload=kai_pods.group(light), task=light.made.name) if kai_pods.belongs(light) else None
+        if not kai_pods.belongs(light):
+            return None
+        group = kai_pods.group(light)
+        return self._tasks.place(self._around.running.get(group), group, light.made.name, light.made.uid)
 
     def ask(self, pod: Pod) -> Ask | None:
         if not kai_pods.belongs(pod):
             return None
-        group = kai_pods.group(pod)
-        task = Task(name=pod.made.name, requests=quantities(kai_pods.requests_of(pod, {})))
-        if (running := self.around.running.get(group)) is not None:
+        group, name, uid = kai_pods.group(pod), pod.made.name, pod.made.uid
+        task = Task(name=name, uid=uid, requests=quantities(kai_pods.requests_of(pod, {})))
+        waiting, running = self._around.waiting.get(group), self._around.running.get(group)
+        if running is not None and any(self._tasks.has(of, name, uid) for of in (running, waiting)):
             return _asking(running, group, task)
-        if (waiting := self.around.waiting.get(group)) is not None:
+        if waiting is not None and self._tasks.has(waiting, name, uid):
             return msgspec.structs.replace(waiting, tasks=[task])
         alone = replace(pod, made=replace(pod.made, annotations={}))
         _, asks = kai_pods.read_groups([], [alone], set(), Classes(), {})
-        if not asks or not self.around.has_queue(asks[0].queue):
+        if not asks or not self._around.has_queue(asks[0].queue):
             return None
-        return msgspec.structs.replace(asks[0], id=group, tasks=[task])
+        return msgspec.structs.replace(asks[0], id=pod.made.id, tasks=[task])
 
 
-@dataclass(frozen=True, slots=True)
 class _YuniKorn:
-    around: Around
+    def __init__(self, around: Around) -> None:
+        self._around, self._tasks = around, _Tasks()
 
     def place(self, pod: VictimPod) -> Eviction | None:
         light = light_pod(pod)
         if not yunikorn_pods.belongs(light):
             return None
-        return Eviction(workload=yunikorn_pods.application(light), task=light.made.id)
+        application = yunikorn_pods.application(light)
+        return self._tasks.place(self._around.running.get(application), application, light.made.id, light.made.uid)
 
     def ask(self, pod: Pod) -> Ask | None:
         if not yunikorn_pods.belongs(pod):
             return None
-        if (waiting := self.around.waiting.get(pod.made.id)) is not None:
+        waiting = self._around.waiting.get(pod.made.id)
+        if waiting is not None and waiting.uid in (None, pod.made.uid):
             return waiting
-        placement = Placement(self.around.configuration)
+        placement = Placement(self._around.configuration)
         _, asks, _ = yunikorn_pods.read_applications([pod], placement, Classes(), Findings())
         if not asks:
             return None
-        running = self.around.running.get(yunikorn_pods.application(pod))
-        if running is not None:
+        application = yunikorn_pods.application(pod)
+        running = self._around.running.get(application)
+        if running is not None and self._tasks.has(running, pod.made.id, pod.made.uid):
             return msgspec.structs.replace(asks[0], queue=running.queue, workload=running.id)
-        return asks[0] if self.around.has_queue(asks[0].queue) else None
+        return asks[0] if self._around.has_queue(asks[0].queue) else None
 
 
-@dataclass(frozen=True, slots=True)
 class _Kueue:
-    around: Around
+    def __init__(self, around: Around) -> None:
+        self._around = around
+        self._owned: dict[str, list[Workload | Ask]] | None = None
 
     def place(self, pod: VictimPod) -> Eviction | None:
         of = pod.metadata
-        words = {**(of.labels or {}), **(of.annotations or {})}
-        names = workload_names(of.name, of.uid, words, of.owner_references or [])
-        for name in names:
-            if f"{of.namespace}/{name}" in self.around.running:
-                return Eviction(workload=f"{of.namespace}/{name}")
-        return Eviction(workload=f"{of.namespace}/{names[0]}") if any(key in words for key in _MANAGED) else None
+        found = self._found(of.namespace, of.name, of.uid, of.labels or {}, of.owner_references or [])
+        return next((Eviction(workload=one.id) for one in found if isinstance(one, Workload)), None)
 
     def ask(self, pod: Pod) -> Ask | None:
         made = pod.made
         owners = msgspec.convert(_owners(made.root.value), list[OwnerReference], strict=False)
-        words = {**made.labels, **made.annotations}
-        for name in workload_names(made.name, made.uid or "", words, owners):
-            id = f"{made.namespace}/{name}"  # noqa: A001
-            if (running := self.around.running.get(id)) is not None:
-                return _asking(running, id, running.tasks[0]) if running.tasks else None
-            if (waiting := self.around.waiting.get(id)) is not None:
-                return waiting
-        queue = words.get(QUEUE)
-        if queue not in leaf_names(self.around.configuration):
-            return None
-        counted = resource_names(self.around.configuration)
-        requests = as_counted({**pod.spec.requests, **({"pods": 1} if "pods" in counted else {})}, counted)
-        task = Task(name="main", requests=quantities(requests), tolerations=pod.spec.tolerations)
-        return Ask(id=made.id, queue=queue, priority=pod.priority, created_at=made.created_at, tasks=[task])
+        for one in self._found(made.namespace, made.name, made.uid or "", made.labels, owners):
+            if isinstance(one, Ask):
+                return one
+            return _asking(one, one.id, one.tasks[0]) if one.tasks else None
+        return None
+
+    def _found(
+        self, space: str, name: str, uid: str, labels: Mapping[str, str], owners: list[OwnerReference]
+    ) -> Iterator[Workload | Ask]:
+        """The Workloads that may be the pod's, what runs first: called after what owns it, or owned by the same."""
+        around = self._around
+        ids = [f"{space}/{made}" for made in workload_names(name, uid, labels, owners)]
+        yield from (around.running[id] for id in ids if id in around.running)  # noqa: A001
+        yield from (around.waiting[id] for id in ids if id in around.waiting)  # noqa: A001
+        for owner in (uid, *(one.uid for one in _managing_first(owners))):
+            for one in self._owned_by(owner) if owner else ():
+                if one.id.startswith(f"{space}/"):
+                    yield one
+
+    def _owned_by(self, uid: str) -> list[Workload | Ask]:
+        if self._owned is None:
+            self._owned = {}
+            for one in (*self._around.running.values(), *self._around.waiting.values()):
+                for owner in one.kueue.owners if one.kueue is not None else ():
+                    self._owned.setdefault(owner, []).append(one)
+        return self._owned.get(uid, [])
 
 
 def _owners(document: Mapping[str, Any]) -> list[Any]:
@@ -289,17 +329,21 @@ def _owners(document: Mapping[str, Any]) -> list[Any]:
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
-def workload_names(name: str, uid: str, words: Mapping[str, str], owners: list[OwnerReference]) -> list[str]:
-    """The names that the Kueue Workload of a pod may have, the likeliest first: as labels and annotations say, of the
-    JobSet or the controller that made the pod, of the pod itself.
+def _managing_first(owners: list[OwnerReference]) -> list[OwnerReference]:
+    return sorted(owners, key=lambda one: one.controller is not True)
+
+
+def workload_names(name: str, uid: str, labels: Mapping[str, str], owners: list[OwnerReference]) -> list[str]:
+    """The names that the Kueue Workload of a pod may have, the likeliest first: of the JobSet that made the Job that
+    made the pod, of the controller that did, of the pod itself. A JobSet is one where the Job is called after it.
 
     Source: Kueue's ``pkg/controller/jobframework/workload_names.go``: kind and name of the object, cut to what a name
     may be long, and five digits of a SHA-1 over kind, group, name and UID."""
-    found = [words[key] for key in _WORKLOAD if words.get(key)]
-    job_set = words.get(f"{_JOB_SET}name"), words.get(f"{_JOB_SET}uid")
-    if job_set[0] and job_set[1]:
-        found += _named_after("JobSet", "jobset.x-k8s.io", job_set[0], job_set[1])
-    for owner in sorted(owners, key=lambda one: one.controller is not True):
+    found: list[str] = []
+    job_set = labels.get(f"{_JOB_SET}name"), labels.get(f"{_JOB_SET}uid")
+    for owner in _managing_first(owners):
+        if job_set[0] and job_set[1] and owner.kind == "Job" and owner.name.startswith(f"{job_set[0]}-"):
+            found += _named_after("JobSet", "jobset.x-k8s.io", job_set[0], job_set[1])
         found += _named_after(owner.kind, owner.api_version.rpartition("/")[0], owner.name, owner.uid)
     return [*found, *_named_after("Pod", "", name, uid)]
 

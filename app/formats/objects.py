@@ -37,6 +37,7 @@ class Object:
     labels: dict[str, str]
     annotations: dict[str, str]
     owners: tuple[str, ...]
+    owner_uids: tuple[str, ...]
     root: Reader
     inside: "tuple[Object, str] | None" = None
     """The ConfigMap that holds it, and the key."""
@@ -141,7 +142,7 @@ def _object(root: Reader, listed_kind: str, listed_version: str) -> Object | Non
         root.findings.add("unknown-kind", "warning", root.at, "no kind: this is no Kubernetes object")
         return None
     metadata = root.child("metadata")
-    owners = tuple(str(owner.take("kind")) for owner in metadata.children("ownerReferences"))
+    references = list(metadata.children("ownerReferences"))
     return Object(
         kind=kind,
         group=group,
@@ -153,7 +154,8 @@ def _object(root: Reader, listed_kind: str, listed_version: str) -> Object | Non
         deleted="deletionTimestamp" in metadata,
         labels=metadata.labels("labels"),
         annotations=metadata.labels("annotations"),
-        owners=owners,
+        owners=tuple(str(owner.take("kind")) for owner in references),
+        owner_uids=tuple(uid for owner in references if (uid := owner.text("uid"))),
         root=root,
     )
 

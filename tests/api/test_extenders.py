@@ -101,6 +101,22 @@ def test_only_lawful_nodes_stay_and_the_log_says_why(client: TestClient) -> None
     assert counted(client, "answered") == 1
 
 
+def test_decisions_are_found_by_the_names_of_pods(client: TestClient) -> None:
+    asking = pod("serve-7", "serve", schedulerName="default-scheduler")
+    ask(client, {"n1": [pod("old-0", "old")], "n2": [pod("young-0", "young"), pod("other-0")]}, asking)
+    ask(client, {"n1": [pod("old-0", "old")]}, pod("next-0", "next"))
+    second, first = (one["id"] for one in client.get("/v1/decisions").json()["items"])
+
+    def found(**by: str) -> list[str]:
+        return [one["id"] for one in client.get("/v1/decisions", params=by).json()["items"]]
+
+    assert found(ask="ml/serve-7") == found(pod="ml/serve-7") == found(pod="ml/young-0") == [first]
+    assert found(pod="ml/old-0") == [second, first]
+    assert found(ask="ml/old-0") == found(pod="ml/nobody") == []
+    (event,) = client.get("/v1/workloads/ml%2Fserve-7/history").json()["items"]
+    assert (event["decision"], event["asked"][0]["outcome"]) == (first, "preempt")
+
+
 def test_uids_alone_are_enough(client: TestClient) -> None:
     proposals = {
         name: {"Pods": [{"UID": uid}], "NumPDBViolations": 0}

@@ -98,7 +98,7 @@ def test_within_its_minimum_runtime_nobody_is_evicted_and_without_a_snapshot_the
             kubernetes.apply(pod("serve-0", "serve", "guard-high"))
             eventually(lambda: "old-0" not in there(kubernetes))
         assert "young-0" in there(kubernetes)
-        assert ("young-0", "reclaim-min-runtime") in refusals(arbiter, "default/serve")
+        assert ("young-0", "reclaim-min-runtime") in refusals(arbiter, "default/serve-0")
         before = counted(arbiter, "not_found")
         arbiter.delete("/v1/snapshots/guard-kai")
         kubernetes.apply(pod("again-0", "serve", "guard-high"))
@@ -148,6 +148,13 @@ def test_nobody_goes_out_of_a_queue_at_its_guarantee_or_across_a_fence(
         assert {"prod-0", "web-0", "inner-0"} <= there(kubernetes)
 
 
+def owned(item: Item, name: str | None = None) -> Item:
+    """``item`` as the Job of that name owns it, or that of its own."""
+    job = name or item["metadata"]["name"]
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": f"uid-of-{job}", "controller": True}
+    return {**item, "metadata": {**item["metadata"], "ownerReferences": [owner]}}
+
+
 def test_nobody_goes_out_of_a_queue_of_kueue_that_borrows_nothing(kubernetes: Cluster, arbiter: httpx2.Client) -> None:
     nodes(kubernetes, "node-own", "node-borrowed")
     kubernetes.apply(
@@ -155,24 +162,31 @@ def test_nobody_goes_out_of_a_queue_of_kueue_that_borrows_nothing(kubernetes: Cl
         *(kueue.cluster_queue(name, cpu, "pool", reclaimWithinCohort="Any") for name, cpu in
           (("own", 4), ("lender", 4), ("borrower", 0))),
         *(kueue.local_queue(name, name) for name in ("own", "lender", "borrower")),
-        kueue.workload("keeps", "own", 4, admitted="own"),
-        kueue.workload("gives", "borrower", 4, admitted="borrower"),
-        kueue.workload("claims", "lender", 4),
+        owned(kueue.workload("keeps", "own", 4, admitted="own")),
+        owned(kueue.workload("gives", "borrower", 4, admitted="borrower")),
+        owned(kueue.workload("claims", "lender", 4)),
     )  # fmt: skip
 
     def pod(name: str, priority: str, on: str | None = None) -> Item:
-        labels = {"kueue.x-k8s.io/prebuilt-workload-name": name}
-        return with_class(pods.pod(f"{name}-0", SCHEDULER, 4, on, labels=labels), priority)
+        return with_class(owned(pods.pod(f"{name}-0", SCHEDULER, 4, on), name), priority)
 
     with scheduling(kubernetes, arbiter, "guard-kueue"), following(kubernetes, arbiter, "kueue", "guard-kueue"):
-        kubernetes.apply(  # by priority alone the one in the queue at its guarantee would go
-            pod("keeps", "guard-low", "node-own"), pod("gives", "guard-middle", "node-borrowed")
+        boasts = pods.pod(
+            "boasts-0",
+            SCHEDULER,
+            1,
+            "node-borrowed",
+            labels={f"{kueue.GROUP.partition('/')[0]}/pod-group-name": "keeps"},
         )
+        kubernetes.apply(  # by priority alone the one in the queue at its guarantee would go
+            pod("keeps", "guard-low", "node-own"), pod("gives", "guard-middle", "node-borrowed"),
+            with_class(boasts, "guard-middle"),
+        )  # fmt: skip
         eventually(
             lambda: {"default/keeps", "default/gives"} == kept(arbiter, "guard-kueue").get("workloads", {}).keys()
         )
         kubernetes.apply(pod("claims", "guard-high"))
-        eventually(lambda: "gives-0" not in there(kubernetes))
+        eventually(lambda: not {"gives-0", "boasts-0"} & there(kubernetes))
         assert "keeps-0" in there(kubernetes)
         assert {rule for task, rule in refusals(arbiter, "default/claims") if "keeps" in task} == {"within-nominal"}
 

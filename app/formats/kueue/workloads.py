@@ -126,7 +126,7 @@ def _read(made: Object, conditions: _Conditions, cluster: _Cluster, running: lis
             drained = cluster.drained(local) and not workload.evicted
             block = kueue.Workload(
                 drained=drained, local_queue=local if queue in cluster.usage_based else None,
-                unhealthy_nodes=_unhealthy(made.status),
+                unhealthy_nodes=_unhealthy(made.status), owners=list(made.owner_uids),
             )  # fmt: skip
             running.append(structs.replace(workload, kueue=None if block == kueue.Workload() else block))
         else:
@@ -329,6 +329,7 @@ def _ask(
     block = kueue.Ask(
         preemption_pending=_PENDING.search(conditions.get("QuotaReserved", _NEVER).message) is not None,
         first_attempt_at=None if admitted.holds else admitted.since,
+        owners=list(made.owner_uids),
     )
     return Ask(
         id=made.id,

@@ -94,6 +94,7 @@ def _pod(work: Work, pod_set: PodSet, cluster: Cluster, name: str) -> Pod:
         labels=work.made.labels if bare else pod_set.labels,
         annotations=work.made.annotations if bare else pod_set.annotations,
         owners=() if bare else (work.kind.name,),
+        owner_uids=(),
     )
     spec = pod_set.pod
     priority = spec.priority

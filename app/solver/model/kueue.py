@@ -220,6 +220,8 @@ class Ask(Wire, frozen=True, kw_only=True):
     """Until when it steps back after an eviction (Kueue: requeueState.requeueAt). Absent: it does not."""
     first_attempt_at: Time | None = None
     """When it was first tried, for waiting times (KEP-83, not in Kueue yet). Absent: when it was created."""
+    owners: list[str] = []
+    """UIDs of what owns its Workload object: its job, or its pods. Decides nothing: the guard knows pods by them."""
 
 
 class Workload(Wire, frozen=True, kw_only=True):
@@ -232,6 +234,8 @@ class Workload(Wire, frozen=True, kw_only=True):
     unhealthy_nodes: Annotated[list[str], msgspec.Meta(max_length=8)] = []
     """Hosts of its topology assignment that have failed: the pods of one get another host, or the workload is evicted;
     with more than one it is evicted."""
+    owners: list[str] = []
+    """UIDs of what owns its Workload object: its job, or its pods. Decides nothing: the guard knows pods by them."""
 
 
 class QueueState(Wire, frozen=True, kw_only=True):

@@ -80,13 +80,13 @@ def test_what_is_read_from_the_log_and_decided_again_has_places_of_large_ones(wi
 
 
 def test_a_listing_is_limited_by_what_is_asked() -> None:
-    about = router._about("a", "w", "mo", "q", True)  # pyright: ignore[reportPrivateUsage]
-    assert about == Filters(ask="a", evicted="w", actor="mo", queue="q", circle=True)
+    about = router._about("a", "w", "mo", "q", True, "ns/p")  # pyright: ignore[reportPrivateUsage]
+    assert about == Filters(ask="a", pod="ns/p", evicted="w", actor="mo", queue="q", circle=True)
     now = datetime(2026, 1, 1, tzinfo=UTC)
     for configuration, name, revision in ((None, None, None), ("main", "main", None), ("main@12", "main", 12)):
         found = router._filters(about, "kai", "wait", configuration, now, now)  # pyright: ignore[reportPrivateUsage]
         assert found == Filters(
-            ask="a", evicted="w", actor="mo", queue="q", circle=True, engine="kai", outcome="wait",
+            ask="a", pod="ns/p", evicted="w", actor="mo", queue="q", circle=True, engine="kai", outcome="wait",
             configuration=name, revision=revision, since=now, until=now,
         )  # fmt: skip
     assert router._filters(Filters()) == Filters()  # pyright: ignore[reportPrivateUsage]

@@ -45,7 +45,8 @@ def test_every_column_of_an_entry() -> None:
         "configuration_digest": "c", "state_digest": "s", "asks": ["a", "b\ufffd"], "outcomes": ["preempt", "wait"],
         "evicted": ["x\ufffd", "y"], "evictions": 3, "seconds": {"decode": 0.25},
         "request_digest": sha256(b"the request").hexdigest(), "actor": "mo\ufffd", "queues": ["q\ufffd"],
-        "spared": ["z\ufffd"], "workloads": ["a", "w\ufffd"], "kept_state": "k1", "kept_configuration": "k2",
+        "spared": ["z\ufffd"], "pods": ["p\ufffd"], "workloads": ["a", "w\ufffd"], "kept_state": "k1",
+        "kept_configuration": "k2",
     }  # fmt: skip
     assert UUID(found["id"]) == ID
     assert len(found["pairs"]) == 2
@@ -54,9 +55,9 @@ def test_every_column_of_an_entry() -> None:
 
 
 def test_what_needs_no_column_has_none() -> None:
-    own = facts(spared=[], workloads=["a", "b\0"], evictions=[], configuration=ConfigurationUsed(digest="c"))
+    own = facts(spared=[], pods=[], workloads=["a", "b\0"], evictions=[], configuration=ConfigurationUsed(digest="c"))
     found = columns(entry(own))
-    assert [found[name] for name in ("spared", "workloads", "pairs", "configuration_name")] == [None] * 4
+    assert [found[name] for name in ("spared", "pods", "workloads", "pairs", "configuration_name")] == [None] * 5
     assert entry(own).row().returns is None
     assert entry(facts()).row().returns is not None
 
@@ -116,6 +117,7 @@ def row(answer: Json, identity: int = 7, **more: Any) -> RowMapping:
     own: Json = {
         "id": UUID(int=identity), "created_at": NOON, "now": 1_500_000, "engine": "kai", "configuration_name": "main",
         "configuration_revision": 2, "configuration_digest": "c", "actor": "mo", "asks": ["a", "b"], "workloads": None,
+        "pods": None,
         "answer": zstandard.ZstdCompressor().compress(json.dumps(answer).encode()),
     }  # fmt: skip
     return cast("RowMapping", own | more)
@@ -160,6 +162,10 @@ def test_what_the_log_tells_of_a_workload() -> None:
     assert [(a.ask, a.outcome, a.reason, a.message) for a in told.asked] == [("b", "wait", "Because", "so")]
     (told,) = history("mine", Mentions(0, 1, [row(answer, workloads=["mine", "b"])]), 5).items
     assert [(a.ask, a.reason, a.message) for a in told.asked] == [("a", None, None)]
+    (told,) = history("ns/p", Mentions(0, 1, [row(answer, pods=["ns/p", "b"])]), 5).items
+    assert [a.ask for a in told.asked] == ["a", "b"]
+    (told,) = history("ns/other", Mentions(0, 1, [row(answer, pods=["ns/p", "ns/other"])]), 5).items
+    assert told.asked == []
 
 
 def test_a_page_of_the_history_says_where_the_next_begins() -> None:

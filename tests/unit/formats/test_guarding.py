@@ -11,10 +11,13 @@ OWNERS = [
 
 def test_names_the_likeliest_first() -> None:
     words = JOB_SET | {"kueue.x-k8s.io/pod-group-name": "group", "kueue.x-k8s.io/workload": "own"}
-    made = ["jobset-train-4801f", "job-j-e9150", "replicaset-rs-0eb76", "pod-p-0-d71f7"]
-    assert workload_names("p-0", "up", words, OWNERS) == ["own", "group", *made]
+    job, *others = ["job-j-e9150", "replicaset-rs-0eb76", "pod-p-0-d71f7"]
+    assert workload_names("p-0", "up", words, OWNERS) == [job, *others]
+    made = OwnerReference(kind="Job", api_version="batch/v1", name="train-workers-0", uid="uo", controller=True)
+    assert workload_names("p-0", "up", words, [made])[0] == "jobset-train-4801f"
     for key in JOB_SET:
-        assert workload_names("p-0", "up", {key: JOB_SET[key]}, OWNERS) == made[1:]
+        assert "jobset-train-4801f" not in workload_names("p-0", "up", {key: JOB_SET[key]}, [made])
+    assert workload_names("p-0", "up", words, []) == ["pod-p-0-d71f7"]
 
 
 def test_a_long_name_is_cut_to_what_a_name_may_be_long_now_and_formerly() -> None:

@@ -9,6 +9,7 @@ import pytest
 from app.formats.extender import Around, Recogniser, VictimPod, is_system_critical, read_pod, recogniser
 from app.formats.pods import Pod
 from app.solver.model.configuration import Configuration
+from app.solver.model.kueue import Workload as KueueWorkload
 from app.solver.model.request import Eviction
 from app.solver.model.state import Ask, Task, Workload
 
@@ -18,14 +19,15 @@ QUEUE = "kueue.x-k8s.io/queue-name"
 
 
 def around(
-    *queues: dict[str, Any], running: list[dict[str, Any]] | None = None, waiting: list[str] | None = None
-) -> Around:
+    *queues: dict[str, Any], running: list[dict[str, Any]] | None = None, waiting: list[str] | None = None,
+    tasks: list[Task] | None = None, uid: str | None = None,
+) -> Around:  # fmt: skip
     task = Task(name="t", requests={"cpu": 3})
     works = {
         one["id"]: Workload(uid="uw", priority=5, created_at=MADE, preemptible=False, **{"tasks": [task], **one})
         for one in running or []
     }
-    asks = {name: Ask(id=name, queue="waiting", priority=9, tasks=[task]) for name in waiting or []}
+    asks = {name: Ask(id=name, queue="waiting", uid=uid, priority=9, tasks=tasks or [task]) for name in waiting or []}
     return Around(msgspec.convert({"queues": list(queues)}, Configuration), works, asks)
 
 
@@ -91,9 +93,10 @@ def test_kai_knows_its_pods_by_scheduler_and_group_and_names_groups_by_owner() -
     assert kai.place(victim("default-scheduler")) is None
 
 
-def test_kai_asks_for_one_more_pod_of_what_runs_or_waits_else_for_the_group_that_it_would_make() -> None:
-    running = {"id": "ns/g", "queue": "busy", "min_available": 3}
-    kai = told("kai", around({"name": "a"}, running=[running], waiting=["ns/w"]))
+def test_kai_asks_for_one_more_pod_of_what_runs_or_waits_where_the_snapshot_has_it_there_else_for_it_alone() -> None:
+    mine = Task(name="p", uid="u", requests={"cpu": 3})
+    running = {"id": "ns/g", "queue": "busy", "min_available": 3, "tasks": [mine]}
+    kai = told("kai", around({"name": "a"}, running=[running], waiting=["ns/w"], tasks=[mine]))
     asks = {"cpu": 2, "nvidia.com/gpu": 1}
     more = kai.ask(pending(annotations={"pod-group-name": "g"}))
     assert shown(more) == ("ns/g", "busy", "ns/g", ["p"], asks)
@@ -104,12 +107,30 @@ def test_kai_asks_for_one_more_pod_of_what_runs_or_waits_else_for_the_group_that
     assert waits is not None
     assert waits.priority == 9
     named: dict[str, Any] = {"labels": {"kai.scheduler/queue": "a"}}
-    assert shown(kai.ask(pending("kai-scheduler", **named))) == ("ns/pg-p", "a", None, ["p"], asks)
+    for joined in ("g", "w"):
+        claims: dict[str, Any] = {**named, "annotations": {"pod-group-name": joined}}
+        for other in (pending(**claims, uid="another"), pending(**claims, name="another")):
+            found = kai.ask(other)
+            assert found is not None
+            assert (found.id, found.queue, found.workload, found.priority) == (other.made.id, "a", None, 50)
+    assert shown(kai.ask(pending("kai-scheduler", **named))) == ("ns/p", "a", None, ["p"], asks)
     new = pending(**named, annotations={"pod-group-name": "new", "gpu-fraction": "0.5"})
-    assert shown(kai.ask(new)) == ("ns/new", "a", None, ["p"], asks | {"nvidia.com/gpu": "500m"})
+    assert shown(kai.ask(new)) == ("ns/p", "a", None, ["p"], asks | {"nvidia.com/gpu": "500m"})
     assert kai.ask(pending("kai-scheduler", labels={"kai.scheduler/queue": "b"})) is None
     assert kai.ask(pending("kai-scheduler")) is None
     assert kai.ask(pending(**named)) is None
+
+
+@pytest.mark.parametrize(("engine", "words", "work", "task"), [
+    ("kai", {"annotations": {"pod-group-name": "g"}}, "ns/g", "p"),
+    ("yunikorn", {"labels": {"applicationId": "g"}}, "g", "ns/p"),
+])  # fmt: skip
+def test_a_pod_made_anew_under_a_known_name_is_nobody_that_the_snapshot_has(
+    engine: str, words: dict[str, Any], work: str, task: str
+) -> None:
+    known = told(engine, around(running=[{"id": work, "queue": "q", "tasks": [Task(name=task, uid="u")]}]))
+    assert known.place(victim(**words)) == Eviction(workload=work, task=task)
+    assert known.place(victim(**words, uid="anew")) == Eviction(workload="anew")
 
 
 def test_yunikorn_knows_its_pods_by_scheduler_and_application() -> None:
@@ -120,15 +141,20 @@ def test_yunikorn_knows_its_pods_by_scheduler_and_application() -> None:
     assert yunikorn.place(victim("other")) is None
 
 
-def test_yunikorn_asks_pod_by_pod_in_the_queue_of_what_runs() -> None:
+def test_yunikorn_asks_pod_by_pod_in_the_queue_of_what_runs_where_the_snapshot_has_it_there() -> None:
     root, leaf = {"name": "root"}, {"name": "root.a", "parent": "root"}
-    running = {"id": "app", "queue": "root.other"}
-    yunikorn = told("yunikorn", around(root, leaf, running=[running], waiting=["ns/w"]))
+    running = {"id": "app", "queue": "root.other", "tasks": [Task(name="ns/p", uid="u")]}
+    yunikorn = told("yunikorn", around(root, leaf, running=[running], waiting=["ns/w"], uid="uw"))
     asks = {"vcore": 2, "nvidia.com/gpu": 1, "pods": 1}
-    waits = yunikorn.ask(pending("yunikorn", name="w"))
+    waits = yunikorn.ask(pending("yunikorn", name="w", uid="uw"))
     assert shown(waits) == ("ns/w", "waiting", None, ["t"], {"cpu": 3})
     labels: dict[str, Any] = {"applicationId": "app", "queue": "a"}
     assert shown(yunikorn.ask(pending(labels=labels))) == ("ns/p", "root.other", "app", ["ns/p"], asks)
+    for other in (pending(labels=labels, uid="another"), pending(labels=labels, name="another"),
+                  pending(labels=labels, name="w")):  # fmt: skip
+        found = yunikorn.ask(other)
+        assert found is not None
+        assert (found.queue, found.workload) == ("root.a", None)
     labels["applicationId"] = "new"
     assert shown(yunikorn.ask(pending(labels=labels))) == ("ns/p", "root.a", None, ["ns/p"], asks)
     dynamic = pending(labels=labels | {"queue": "root.a.new"})
@@ -139,44 +165,43 @@ def test_yunikorn_asks_pod_by_pod_in_the_queue_of_what_runs() -> None:
     assert top.ask(pending(labels=labels | {"queue": "b"})) is None
 
 
-def test_kueue_knows_its_pods_by_the_workloads_that_there_are() -> None:
-    kueue = told("kueue", around(running=[{"id": "ns/job-j-e9150", "queue": "q"}, {"id": "ns/own", "queue": "q"}]))
-    owner = [{"kind": "Job", "apiVersion": "batch/v1", "name": "j", "uid": "uo", "controller": True}]
-    assert kueue.place(victim(ownerReferences=owner)) == Eviction(workload="ns/job-j-e9150")
-    annotated = victim(ownerReferences=owner, annotations={f"{KUEUE}/workload": "own"})
-    assert kueue.place(annotated) == Eviction(workload="ns/own")
-    assert kueue.place(victim(labels={QUEUE: "local", f"{KUEUE}/workload": "new"})) == Eviction(workload="ns/new")
-    assert kueue.place(victim(labels={f"{KUEUE}/podset": "main"}, name="p-0", uid="up")) == Eviction(
-        workload="ns/pod-p-0-d71f7"
-    )
-    assert kueue.place(victim(annotations={f"{KUEUE}/managed": "true"})) is not None
-    assert kueue.place(victim(labels={"app": "x"})) is None
+OWNER = [{"kind": "Job", "apiVersion": "batch/v1", "name": "j", "uid": "uo", "controller": True}]
+CLAIMS = [
+    {"labels": {f"{KUEUE}/prebuilt-workload-name": "runs"}},
+    {"labels": {f"{KUEUE}/pod-group-name": "runs"}},
+    {"annotations": {f"{KUEUE}/workload": "runs"}},
+    {"labels": {f"{KUEUE}/managed": "true", f"{KUEUE}/podset": "main", QUEUE: "leaf"}},
+    {"labels": {"jobset.sigs.k8s.io/jobset-name": "train", "jobset.sigs.k8s.io/jobset-uid": "uj"}},
+]
 
 
-def test_kueue_asks_for_what_runs_or_waits_else_for_a_pod_in_a_queue() -> None:
-    quota = {"quota": {"cpu": {"guaranteed": 4}, "pods": {"guaranteed": 4}, "gpu": {"guaranteed": 1}}}
-    empty = {"id": "ns/none", "queue": "q", "tasks": []}
-    of = around(
-        {"name": "top"}, {"name": "leaf", "parent": "top", **quota},
-        running=[{"id": "ns/runs", "queue": "q"}, empty], waiting=["ns/waits"],
-    )  # fmt: skip
+def test_kueue_knows_its_pods_by_what_owns_them() -> None:
+    owned = {"id": "ns/prebuilt", "queue": "q", "kueue": KueueWorkload(owners=["uo", "u-of-another"])}
+    group = {"id": "ns/group", "queue": "q", "kueue": KueueWorkload(owners=["u-1", "u-2"])}
+    kueue = told("kueue", around(running=[{"id": "ns/job-j-e9150", "queue": "q"}, group]))
+    assert kueue.place(victim(ownerReferences=OWNER)) == Eviction(workload="ns/job-j-e9150")
+    assert [kueue.place(victim(uid=uid)) for uid in ("u-1", "u-3")] == [Eviction(workload="ns/group"), None]
+    assert kueue.place(victim(uid="u-1", namespace="elsewhere")) is None
+    prebuilt = told("kueue", around(running=[owned]))
+    assert prebuilt.place(victim(ownerReferences=OWNER)) == Eviction(workload="ns/prebuilt")
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(next(iter(next(iter(claim.values()))))))
+def test_what_a_pod_says_of_itself_makes_it_nobody_s_that_kueue_has(claim: dict[str, Any]) -> None:
+    names = ("ns/runs", "ns/jobset-train-4801f")
+    of = around({"name": "leaf"}, running=[{"id": name, "queue": "q"} for name in names], waiting=list(names))
     kueue = told("kueue", of)
-    runs = kueue.ask(pending(labels={f"{KUEUE}/workload": "runs"}))
-    assert shown(runs) == ("ns/runs", "q", "ns/runs", ["t"], {"cpu": 3})
-    assert kueue.ask(pending(labels={f"{KUEUE}/workload": "none"})) is None
-    waits = kueue.ask(pending(annotations={f"{KUEUE}/workload": "waits"}))
-    assert shown(waits) == ("ns/waits", "waiting", None, ["t"], {"cpu": 3})
-    owner = [{"kind": "Job", "apiVersion": "batch/v1", "name": "j", "uid": "uo", "controller": True}, 3]
-    owned = told("kueue", around(waiting=["ns/job-j-e9150"])).ask(pending(ownerReferences=owner))
-    assert owned is not None
-    assert owned.id == "ns/job-j-e9150"
-    alone = kueue.ask(pending(labels={QUEUE: "leaf"}, creationTimestamp="2026-11-22T00:00:00Z"))
-    assert shown(alone) == ("ns/p", "leaf", None, ["main"], {"cpu": 2, "gpu": 1, "pods": 1})
-    assert alone is not None
-    assert (alone.priority, alone.created_at) == (7, MADE)
-    assert kueue.ask(pending(labels={QUEUE: "top"})) is None
-    assert kueue.ask(pending()) is None
-    plain = told("kueue", around({"name": "leaf", "quota": {"cpu": {"guaranteed": 4}}}))
-    assert shown(plain.ask(pending(labels={QUEUE: "leaf"}))) == (
-        "ns/p", "leaf", None, ["main"], {"cpu": 2, "nvidia.com/gpu": 1},
-    )  # fmt: skip
+    assert kueue.place(victim(**claim)) is None
+    assert kueue.ask(pending(**claim)) is None
+
+
+def test_kueue_asks_for_what_runs_or_waits() -> None:
+    job_set = {"labels": CLAIMS[-1]["labels"], "ownerReferences": [{**OWNER[0], "name": "train-workers-0"}]}
+    empty = {"id": "ns/none", "queue": "q", "tasks": [], "kueue": KueueWorkload(owners=["un"])}
+    of = around(running=[{"id": "ns/jobset-train-4801f", "queue": "q"}, empty], waiting=["ns/job-j-e9150"])
+    kueue = told("kueue", of)
+    runs = kueue.ask(pending(**job_set))
+    assert shown(runs) == ("ns/jobset-train-4801f", "q", "ns/jobset-train-4801f", ["t"], {"cpu": 3})
+    assert kueue.ask(pending(uid="un")) is None
+    waits = kueue.ask(pending(ownerReferences=[*OWNER, 3]))
+    assert shown(waits) == ("ns/job-j-e9150", "waiting", None, ["t"], {"cpu": 3})
