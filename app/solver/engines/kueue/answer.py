@@ -188,8 +188,9 @@ def _preempting(overlay: Overlay, nomination: Nomination, record: Recorder) -> D
     wanted = _wanted(overlay, nomination)
     victims = eviction_details(overlay, ask, queue, nomination.targets)
     record.preempts(ask, victims)
-    pending = shortage_text(overlay, queue, wanted)
-    pending += f". Pending the preemption of {len(nomination.targets)} workload(s)"
+    reasons = "; ".join(filter(None, [_misfit(nomination), shortage_text(overlay, queue, wanted)]))
+    pending = f"{reasons}. " if reasons else ""
+    pending += f"Pending the preemption of {len(nomination.targets)} workload(s)"
     return Decision(
         ask=ask.id, outcome="preempt", assignment=assignment.flavors(), borrowing=assignment.level > 0,
         topology_assignment=_places(overlay, nomination),
@@ -205,13 +206,21 @@ def _waiting(overlay: Overlay, nomination: Nomination, record: Recorder, waiting
     never = None if nomination.pinned else never_fits(overlay.state.configuration, queue, ask.tasks)
     hopeless = never is not None
     text = shortage_text(overlay, queue, wanted)
-    reasons = "; ".join(filter(None, [waiting, never, *assignment.lacking, text])) or "no workload may be preempted"
+    reasons = "; ".join(filter(None, [waiting, never, *assignment.lacking, text]))
+    if not reasons:
+        reasons = "; ".join(filter(None, [_misfit(nomination), "no workload may be preempted"]))
     record.waits(ask, reasons, hopeless=hopeless)
     return Decision(
         ask=ask.id, outcome="infeasible" if hopeless else "wait", victims=[],
         shortages=shortages(overlay, queue, wanted) or None,
         conditions=[pending_condition(overlay, reasons)], explanation=record.explanation(),
     )  # fmt: skip
+
+
+def _misfit(nomination: Nomination) -> str:
+    """Which of its pods find no places as things are, where quota is there."""
+    misfit = nomination.assignment.misfit
+    return "" if misfit is None else f"{misfit.task}: {misfit.reason}"
 
 
 def waits_behind(overlay: Overlay, ask: Ask, head: Ask, record: Recorder) -> Decision:

@@ -4,16 +4,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from msgspec.structs import replace as struct_replace
-
 from app.solver.compiled.tree import ROOTLESS
+from app.solver.engines.kueue import nodes
 from app.solver.engines.kueue.amounts import PODS
+from app.solver.engines.kueue.nodes import WORDS
 from app.solver.engines.kueue.nominate import demands
 from app.solver.engines.kueue.nomination import Books, Entry, Mode, Nomination
 from app.solver.engines.kueue.overlay import Overlay
 from app.solver.engines.kueue.preemptibility import fr_name
 from app.solver.engines.kueue.quota import Field, Usage
-from app.solver.engines.kueue.topology.placement import PodSet
 from app.solver.model.decision import Candidate, Change
 from app.solver.model.quantity import units
 
@@ -165,60 +164,7 @@ def bottleneck(overlay: Overlay, queue: int, fr: int) -> str:
     return f"the borrowing limit of {names[at]} is reached"
 
 
-def easier_places(overlay: Overlay, nomination: Nomination) -> list[str]:
-    """What its pods could ask for instead to find places as things are, in one sentence each; nothing where they find
-    them, or where quota is short as well. Each has been tried."""
-    pod_sets, preemptor = nomination.assignment.pod_sets, nomination.preemptor
-    if overlay.room is None or not pod_sets or not overlay.usage.fits(preemptor.queue, preemptor.request):
-        return []
-    _, misfit = overlay.place(pod_sets)
-    if misfit is None:
-        return []
-    at = next(i for i, (_, of) in enumerate(pod_sets) if of.task.name == misfit.task)
-    flavor, of = pod_sets[at]
-
-    def fits(other: PodSet) -> bool:
-        return overlay.place((*pod_sets[:at], (flavor, other), *pod_sets[at + 1 :]))[1] is None
-
-    found: list[str] = []
-    name, request = of.task.name, of.request
-    if request is not None and request.required is not None:
-        level = request.required
-        if fits(replace(of, request=struct_replace(request, required=None, preferred=level))):
-            found.append(f"{name} fits now with {level} preferred, not required")
-        levels = overlay.room.rooms.forests[flavor].levels
-        above = levels[: levels.index(level)] if level in levels else ()
-        wider = next(
-            (up for up in reversed(above) if fits(replace(of, request=struct_replace(request, required=up)))), None
-        )
-        if wider is not None:
-            found.append(f"{name} fits now within one {wider}")
-    few, many = 0, of.count
-    while many - few > 1:  # of counts only whole slices and their likes differ, and more is never easier
-        middle = (few + many) // 2
-        few, many = (middle, many) if fits(replace(of, count=middle)) else (few, middle)
-    if few:
-        found.append(f"{few} of the {of.count} pods of {name} fit now")
-    return found
-
-
 _MOST_NAMED = 3
-_WORDS = {
-    "priority": "has a priority that the policy does not let the ask preempt",
-    "not-newer": "has the ask's priority and is not newer",
-    "within-nominal": "runs in queues that are within their quota",
-    "within-cluster-queue-never": "runs in the ask's own queue, where withinClusterQueue is Never",
-    "reclaim-within-cohort-never": "runs in other queues, and reclaimWithinCohort is Never",
-    "not-preemptible": "is marked as not preemptible",
-    "own-workload": "belongs to the ask itself",
-    "already-leaving": "stops for another ask already",
-    "ask-would-borrow": "could only go for an ask that does not borrow",
-    "queue-back-within-quota": "is in queues that would be back within quota before the ask fits",
-    "share-too-low": "is in queues whose share is not high enough against the ask's",
-    "not-enough": "could go, but all of it together is not enough",
-    "preemption-policy-never": "could only go for an ask that preempts",
-    "waits-before-preempting": "could only go for an ask that has waited longer",
-}
 
 
 def sentence(overlay: Overlay, nomination: Nomination, told: Iterable[Candidate], books: Books | None) -> str:
@@ -231,9 +177,9 @@ def sentence(overlay: Overlay, nomination: Nomination, told: Iterable[Candidate]
         if amount > usage.available(queue, fr)
     ]
     if not lacks:
-        lacking = nomination.assignment.lacking or _no_places(nomination)
-        reasons = lacking or ["nothing is short, but nobody may be preempted"]
-        return "; ".join([*reasons, *easier_places(overlay, nomination)])
+        reasons = [*nomination.assignment.lacking, *nodes.in_the_way(overlay, nomination, told, books)]
+        reasons = reasons or ["nothing is short, but nobody may be preempted"]
+        return "; ".join([*reasons, *nodes.easier_places(overlay, nomination)])
     # The largest lack, against what was wanted: steps of different resources do not compare.
     short, fr, amount = max(lacks, key=lambda lack: (lack[0] / lack[2], -lack[1]))
     resource, most = usage.quotas.frs[fr][1], usage.quotas.potential_available(queue, fr)
@@ -245,25 +191,20 @@ def sentence(overlay: Overlay, nomination: Nomination, told: Iterable[Candidate]
     return text + bottleneck(overlay, queue, fr) + _holders(overlay, fr, told) + earlier
 
 
-def _no_places(nomination: Nomination) -> list[str]:
-    """Quota is there for all; whoever runs on the nodes may not be preempted."""
-    return ["quota is there, and the nodes have no room for the pods"] if nomination.assignment.pod_sets else []
-
-
 def _holders(overlay: Overlay, fr: int, told: Iterable[Candidate]) -> str:
     """Whose usage of what is short could not be had, by the rule that accounts for most of it."""
     index = {workload.id: i for i, workload in enumerate(overlay.state.workloads)}
     held: dict[str, tuple[int, int]] = {}
     for found in told:
         amount = dict(overlay.state.amounts(index[found.workload])).get(fr, 0)
-        if found.rule in _WORDS and amount:
+        if found.rule in WORDS and amount:
             total, count = held.get(found.rule, (0, 0))
             held[found.rule] = (total + amount, count + 1)
     if not held:
         return ""
     rule, (total, count) = max(held.items(), key=lambda item: (item[1], item[0]))
     resource = overlay.usage.quotas.frs[fr][1]
-    return f"; most of it ({units(total, resource)} in {count} workload(s)) {_WORDS[rule]}"
+    return f"; most of it ({units(total, resource)} in {count} workload(s)) {WORDS[rule]}"
 
 
 def outrun(books: Books, head: Nomination) -> str:
@@ -283,6 +224,8 @@ def outrun(books: Books, head: Nomination) -> str:
 
     found = books.without(head, shortest)
     if found is None:
+        if books.fits(head) == "nodes":
+            return "nodes that it counted on are taken by earlier heads of this cycle"
         return "earlier heads of this cycle changed what it counted on"
     lack, fr = found
     resource = books.overlay.usage.quotas.frs[fr][1]

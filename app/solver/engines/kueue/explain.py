@@ -4,14 +4,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from app.solver.engines.kueue import answer, blockers
+from app.solver.engines.kueue import answer, blockers, nodes
 from app.solver.engines.kueue.blockers import smallest_changes
 from app.solver.engines.kueue.fair_share import Rivals, Share, share_without
+from app.solver.engines.kueue.nodes import LookedAt
 from app.solver.engines.kueue.nomination import Books, Fit, Nomination, Suit
 from app.solver.engines.kueue.overlay import Overlay, Preemptor, Target
 from app.solver.engines.kueue.preemptibility import Judge, fr_name
 from app.solver.engines.kueue.recorder import SILENT, Recorder
-from app.solver.engines.kueue.topology.room import Misfit
+from app.solver.engines.kueue.topology.room import Misfit, Place, PodSets
 from app.solver.model.decision import Explanation, Verdict, Victim
 from app.solver.model.quantity import units
 from app.solver.model.state import Ask, Task
@@ -42,6 +43,7 @@ class Explainer(Recorder):
         self._candidates: list[int] = []
         self._compared: dict[str, Any] = {}
         self._borrow: bool | None = None
+        self._pod_sets: PodSets = ()
 
     def boosted(self, given: int, counts: int) -> None:
         if counts != given:
@@ -61,9 +63,28 @@ class Explainer(Recorder):
     def flavor_refused(self, task: str, flavor: str, reason: str) -> None:
         self._why.step("flavor-refused", reason, task=task, flavor=flavor)
 
-    def nodes_short(self, misfit: Misfit, *, empty: bool) -> None:
+    def nodes_short(self, overlay: Overlay, pod_sets: PodSets, misfit: Misfit, *, empty: bool) -> None:
+        self._looked_at([one for one in nodes.looked_at(overlay, pod_sets, empty=empty) if one.task == misfit.task])
         when = ", even with none of Kueue's work running" if empty else " as things are"
         self._why.step("nodes-short", f"{misfit.task}: {misfit.reason}{when}", task=misfit.task)
+
+    def _looked_at(self, found: Iterable[LookedAt]) -> None:
+        for one in found:
+            self._why.step(
+                "domains-looked-at", one.sentence, task=one.task, level=one.level, need=one.need, unit=one.unit,
+                domains=one.domains, domains_in_all=one.of,
+            )  # fmt: skip
+
+    def placed(self, overlay: Overlay, pod_sets: PodSets, places: Mapping[str, Place]) -> None:
+        self._looked_at(nodes.looked_at(overlay, pod_sets))
+        where = nodes.areas(overlay, pod_sets, places)
+        index = {workload.id: i for i, workload in enumerate(overlay.state.workloads)}
+        for found in [found for found in self._why.candidates() if found.verdict == "put-back"]:
+            if not nodes.frees(overlay, index[found.workload], where):
+                detail = f"{found.detail}: it frees nothing where the ask's pods go"
+                self._why.candidate(
+                    found.verdict, found.rule, found.workload, queue=found.queue, detail=detail, **found.numbers
+                )
 
     def flavor_considered(self, task: str, flavor: str, suit: Suit) -> None:
         level = None if suit.fit is Fit.NO_FIT else suit.level
@@ -95,11 +116,14 @@ class Explainer(Recorder):
             if fr in contested:
                 cell, resource = usage.quotas.cells[queue][fr], usage.quotas.frs[fr][1]
                 available = usage.available(queue, fr)
+                short = amount > available
+                detail = "more is requested than available" if short else "quota is available, places on nodes are not"
                 self._why.step(
-                    "needs-preemption", f"{fr_name(overlay, fr)}: more is requested than available",
+                    "needs-preemption" if short else "nodes-short", f"{fr_name(overlay, fr)}: {detail}",
                     requested=units(amount, resource), available=units(available, resource),
                     used=units(usage.used[cell], resource), nominal=units(usage.quotas.nominal[cell], resource),
                 )  # fmt: skip
+        self._pod_sets = preemptor.pod_sets
         judge = Judge(overlay, preemptor, contested)
         self._candidates, self._borrow = [], None
         for workload in range(len(overlay.state.workloads)):
@@ -163,13 +187,16 @@ class Explainer(Recorder):
             for fr, amount in preemptor.request
         }
         numbers, self._compared = self._compared, {}
+        if preemptor.pod_sets:
+            numbers = {"pods_in": nodes.pods_in(overlay, workload, preemptor.pod_sets), **numbers}
         if self._borrow is not None:
             numbers = {"borrowing": self._borrow, **numbers}
         detail = f"number {len(targets)} to go" + ("; now the ask fits" if fits else "; the ask does not fit yet")
         self._record(overlay, workload, "victim", reason, detail, order=len(targets), after=after, **numbers)
 
     def put_back(self, overlay: Overlay, workload: int) -> None:
-        self._record(overlay, workload, "put-back", "still-fits", "the ask fits with it back")
+        pods = {"pods_in": nodes.pods_in(overlay, workload, self._pod_sets)} if self._pod_sets else {}
+        self._record(overlay, workload, "put-back", "still-fits", "the ask fits with it back", **pods)
 
     def search_failed(self, overlay: Overlay, targets: Iterable[Target]) -> None:
         detail = "the ask does not fit even with everybody gone whom this search may take"

@@ -121,8 +121,7 @@ class Assigner:
             out.mode = min(out.mode, mode)
             if mode is Mode.NO_FIT or any(task.requests and not out.choices[task.name] for task, _ in group):
                 return out
-        if self.overlay.room is not None:
-            self._place(out)
+        place(self.overlay, self.preemptor.queue, self.tasks, out, self.record)
         return out
 
     def _pod_sets(self, group: Sequence[tuple[Task, int]], out: Assignment) -> Mode:
@@ -172,36 +171,6 @@ class Assigner:
             fr = self.overlay.fr(self.preemptor.queue, choice.flavor, resource)
             out.usage[fr] = out.usage.get(fr, 0) + wanted.get(resource, 0)
             out.level = max(out.level, choice.level)
-
-    def _place(self, out: Assignment) -> None:
-        """Kueue: with quota for all, nodes for all; where nodes lack, whoever runs on them may have to stop."""
-        configuration = self.overlay.state.configuration
-        found: list[tuple[str, PodSet]] = []
-        for task, count in zip(self.tasks, out.counts, strict=True):
-            flavors = sorted({c.flavor for c in out.choices[task.name].values()} & configuration.topologies.keys())
-            if not asks(task.topology_request) and not configuration.only_topologies[self.preemptor.queue]:
-                continue
-            if len(flavors) != 1:
-                out.mode = Mode.NO_FIT
-                out.lacking = [f"{task.name}: gets {len(flavors)} flavors with a topology, not one"]
-                return
-            found.append((flavors[0], PodSet.of(task, count)))
-        out.pod_sets = tuple(found)
-        if not found:
-            return
-        if out.mode is Mode.FIT:
-            out.places, misfit = self.overlay.place(out.pod_sets)
-            if misfit is not None:
-                out.preempt([misfit.task])
-                self.record.nodes_short(misfit, empty=False)
-        if out.mode is Mode.PREEMPT:
-            out.places, misfit = self.overlay.place(out.pod_sets, empty=True)
-            if misfit is None:
-                out.preempt(of.task.name for _, of in found)
-            else:
-                out.mode = Mode.NO_FIT
-                out.lacking = [f"{misfit.task}: {misfit.reason}, even with none of Kueue's work running"]
-                self.record.nodes_short(misfit, empty=True)
 
     def _group(
         self, tasks: Sequence[Task], group: Group, wanted: Mapping[str, int], out: Assignment
@@ -307,6 +276,40 @@ def _sum(each: Sequence[Mapping[str, int]]) -> dict[str, int]:
         for resource, amount in wanted.items():
             total[resource] = total.get(resource, 0) + amount
     return dict(sorted(total.items()))
+
+
+def place(overlay: Overlay, queue: int, tasks: Sequence[Task], out: Assignment, record: Recorder) -> None:
+    """Kueue: with quota for all, nodes for all; where nodes lack, whoever runs on them may have to stop. Raises
+    QuantityError."""
+    configuration = overlay.state.configuration
+    if overlay.room is None:
+        return
+    found: list[tuple[str, PodSet]] = []
+    for task, count in zip(tasks, out.counts, strict=True):
+        flavors = sorted({c.flavor for c in out.choices[task.name].values()} & configuration.topologies.keys())
+        if not asks(task.topology_request) and not configuration.only_topologies[queue]:
+            continue
+        if len(flavors) != 1:
+            out.mode = Mode.NO_FIT
+            out.lacking = [f"{task.name}: gets {len(flavors)} flavors with a topology, not one"]
+            return
+        found.append((flavors[0], PodSet.of(task, count)))
+    out.pod_sets = tuple(found)
+    if not found:
+        return
+    if out.mode is Mode.FIT:
+        out.places, out.misfit = overlay.place(out.pod_sets)
+        if out.misfit is not None:
+            out.preempt([out.misfit.task])
+            record.nodes_short(overlay, out.pod_sets, out.misfit, empty=False)
+    if out.mode is Mode.PREEMPT:
+        out.places, misfit = overlay.place(out.pod_sets, empty=True)
+        if misfit is None:
+            out.preempt(of.task.name for _, of in found)
+        else:
+            out.mode, out.misfit = Mode.NO_FIT, None
+            out.lacking = [f"{misfit.task}: {misfit.reason}, even with none of Kueue's work running"]
+            record.nodes_short(overlay, out.pod_sets, misfit, empty=True)
 
 
 def topology_refusal(

@@ -12,6 +12,7 @@ from app.solver.engines.kueue.flavors import (
     Search,
     borrowing_level,
     flavor_called,
+    place,
     refusal,
     requests,
 )
@@ -78,7 +79,7 @@ def nominate(
     Raises QuantityError."""
     safe_point()
     if is_pinned(ask):
-        return _targeted(overlay, ask, preemptor, _as_pinned(overlay, preemptor.queue, ask), search, record)
+        return _targeted(overlay, ask, preemptor, _as_pinned(overlay, preemptor.queue, ask, record), search, record)
     search = _remembering(search, overlay)
     scanned = None if pins is not None else scan_of(ask)
     if scanned is not None:
@@ -98,8 +99,10 @@ def nominate(
         return whole
     counts, reduced = found
     record.reduced(ask.tasks, counts)
-    if reduced.targets and record is not SILENT:
+    if record is not SILENT and reduced.targets:
         search(overlay, reduced.seeker, reduced.contested, record)
+    if record is not SILENT and reduced.places:
+        _after(overlay, reduced.targets, reduced.assignment, record)
     return reduced
 
 
@@ -159,7 +162,9 @@ def _targeted(
 
     places = assignment.places
     if targets and assignment.pod_sets:
-        places = _after(overlay, targets, assignment)
+        places = _after(overlay, targets, assignment, record)
+    elif places and assignment.mode is Mode.FIT:
+        record.placed(overlay, assignment.pod_sets, places)
 
     def elsewhere(other: Overlay) -> Nomination:
         return nominate(other, ask, asking, search)
@@ -167,11 +172,12 @@ def _targeted(
     return Nomination(ask, asking, seeker, assignment, disputed, targets, places, is_pinned(ask), elsewhere)
 
 
-def _after(overlay: Overlay, targets: list[Target], assignment: Assignment) -> dict[str, Place]:
+def _after(overlay: Overlay, targets: list[Target], assignment: Assignment, record: Recorder) -> dict[str, Place]:
     """Where the pods go once the targets have stopped."""
     for workload, _ in targets:
         overlay.remove(workload)
     places, _ = overlay.place(assignment.pod_sets)
+    record.placed(overlay, assignment.pod_sets, places)
     for workload, _ in targets:
         overlay.restore(workload)
     return places
@@ -202,10 +208,10 @@ def contested(overlay: Overlay, queue: int, assignment: Assignment) -> list[int]
     })  # fmt: skip
 
 
-def _as_pinned(overlay: Overlay, queue: int, ask: Ask) -> Assignment:
-    """The ask's own flavors: a flavor-resource needs preemption when the ask's total for it is not available. No
-    flavor is judged by taints, labels, or by what preemption could free. One that its queue does not list has no quota
-    of the queue's own, and what the cohort lends of it (Kueue: a missing quota counts as 0)."""
+def _as_pinned(overlay: Overlay, queue: int, ask: Ask, record: Recorder) -> Assignment:
+    """The ask's own flavors: a flavor-resource needs preemption when the ask's total for it is not available, or its
+    nodes have no room. No flavor is judged by taints, labels, or by what preemption could free. One that its queue does
+    not list has no quota of the queue's own, and what the cohort lends of it (Kueue: a missing quota counts as 0)."""
     configuration = overlay.state.configuration
     out = Assignment(counts=[t.count for t in ask.tasks])
     by_task = [pinned(configuration, queue, task) for task in ask.tasks]
@@ -223,4 +229,5 @@ def _as_pinned(overlay: Overlay, queue: int, ask: Ask) -> Assignment:
         out.mode, out.level = min(out.mode, mode), max(out.level, level)
     for task, of in zip(ask.tasks, by_task, strict=True):
         out.choices[task.name] = {resource: choice[(flavor, resource)] for flavor, resource in of}
+    place(overlay, queue, ask.tasks, out, record)
     return out

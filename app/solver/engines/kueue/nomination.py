@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Literal, NamedTuple, TypeVar
 
 from app.solver.engines.kueue.overlay import Overlay, PodSets, Preemptor, Target
-from app.solver.engines.kueue.topology.room import Place
+from app.solver.engines.kueue.topology.room import Misfit, Place
 from app.solver.model.kueue import FlavorFungibility
 from app.solver.model.state import Ask
 
@@ -83,7 +83,7 @@ class Assignment:
     among them; ``level``: the highest borrowing level; ``mode``: the worst over pod sets; ``lacking``: what kept a pod
     set without flavors; ``scan``: by task, by resource, the place of the flavor at which the scan of its group stopped,
     -1 where that was the last; ``pod_sets``: those that a topology has a say on, with their flavors; ``places``:
-    where their pods go as things are, where they all fit."""
+    where their pods go as things are, where they all fit; ``misfit``: the one that does not, where quota would do."""
 
     counts: list[int]
     choices: dict[str, dict[str, Choice]] = field(default_factory=dict[str, dict[str, Choice]])
@@ -94,6 +94,7 @@ class Assignment:
     scan: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
     pod_sets: PodSets = ()
     places: dict[str, Place] = field(default_factory=dict[str, Place])
+    misfit: Misfit | None = None
 
     def request(self) -> tuple[tuple[int, int], ...]:
         """Usage as a Preemptor's request: what is asked for, without what is asked for 0 times (Kueue:
@@ -146,11 +147,13 @@ Fits = Literal["yes", "no", "nodes"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What one head booked in its queue, steps by flavor-resource, and who stops for it."""
+    """What one head booked in its queue, steps by flavor-resource, on which leaves of which flavor, and who stops for
+    it."""
 
     ask: str
     queue: int
     amounts: tuple[tuple[int, int], ...]
+    nodes: frozenset[tuple[str, int]]
     victims: tuple[int, ...] = ()
 
 
@@ -219,9 +222,8 @@ class Books:
         queue, request = head.preemptor.queue, head.preemptor.request
         self.overlay.usage.add(queue, request)
         self._without.add(queue, request)
-        state = self.overlay.state
-        self.entries.append(Entry(head.ask.id, queue, request, tuple(workload for workload, _ in head.targets)))
-        self._take_nodes(head)
+        state, stop = self.overlay.state, tuple(workload for workload, _ in head.targets)
+        self.entries.append(Entry(head.ask.id, queue, request, self._take_nodes(head), stop))
         for workload, _ in head.targets:
             if workload not in self.victims:
                 self.victims.add(workload)
@@ -229,18 +231,22 @@ class Books:
                 if self._room_without is not None:
                     self._room_without.add(self._room_without.rooms.used_by(state.workloads[workload]), -1)
 
-    def _take_nodes(self, head: Nomination) -> None:
-        for room in (self.overlay.room, self._room_without):
-            if room is not None:
-                room.add(room.rooms.used_at(head.preemptor.pod_sets, head.places))
+    def _take_nodes(self, head: Nomination) -> frozenset[tuple[str, int]]:
+        """Flavors and leaves on which it takes something."""
+        room = self.overlay.room
+        if room is None or self._room_without is None:
+            return frozenset()
+        used = room.rooms.used_at(head.preemptor.pod_sets, head.places)
+        room.add(used)
+        self._room_without.add(used)
+        return frozenset(used)
 
     def reserve(self, head: Nomination) -> None:
         """The head keeps its capacity from later heads although nobody stops for it."""
         queue = head.preemptor.queue
         usage = self.overlay.usage
-        self._take_nodes(head)
         amounts = reservation(self.overlay, head)
-        self.entries.append(Entry(head.ask.id, queue, tuple(amounts)))
+        self.entries.append(Entry(head.ask.id, queue, tuple(amounts), self._take_nodes(head)))
         for fr, amount in amounts:
             if amount >= 0:
                 usage.add(queue, ((fr, amount),))

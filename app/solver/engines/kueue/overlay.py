@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from app.solver.engines.kueue.admission_sharing import Favour
 from app.solver.engines.kueue.quota import FlavorResource, Usage
 from app.solver.engines.kueue.state import CompiledState
-from app.solver.engines.kueue.topology.room import Misfit, Place, PodSets, Room, place_all
+from app.solver.engines.kueue.topology.room import Look, Misfit, Place, PodSets, Room, place_all
 
 Reason = Literal["InClusterQueue", "InCohortReclamation", "InCohortReclaimWhileBorrowing", "InCohortFairSharing"]
 Target = tuple[int, Reason]
@@ -115,13 +115,15 @@ class Overlay:
             return False
         return not preemptor.pod_sets or (self.room is not None and self.room.fits(preemptor.pod_sets))
 
-    def place(self, pod_sets: PodSets, *, empty: bool = False) -> tuple[dict[str, Place], Misfit | None]:
-        """Where pod sets go as things are; ``empty``: as if nothing of Kueue's ran."""
+    def place(
+        self, pod_sets: PodSets, *, empty: bool = False, look: Look | None = None
+    ) -> tuple[dict[str, Place], Misfit | None]:
+        """Where pod sets go as things are; ``empty``: as if nothing of Kueue's ran. ``look``: see ``place_all``."""
         room = self.room
         assert room is not None, "whoever has pod sets to place has nodes"
         if empty:
-            return place_all(room.rooms.forests, pod_sets, room.empty, room.empty_units)
-        return place_all(room.rooms.forests, pod_sets, room.left, room.units)
+            return place_all(room.rooms.forests, pod_sets, room.empty, room.empty_units, look)
+        return place_all(room.rooms.forests, pod_sets, room.left, room.units, look)
 
     def evict(self, workloads: Iterable[int]) -> None:
         """Take workloads out for good: neither usage nor candidates from here on."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from app.solver.engines.kueue.fair_share import Rivals
 from app.solver.engines.kueue.nomination import Books, Nomination, Suit
 from app.solver.engines.kueue.overlay import Overlay, Preemptor, Target
-from app.solver.engines.kueue.topology.room import Misfit
+from app.solver.engines.kueue.topology.room import Misfit, Place, PodSets
 from app.solver.model.decision import Explanation, Victim
 from app.solver.model.state import Ask, Task
 
@@ -25,8 +25,11 @@ class Recorder:
     def flavor_refused(self, task: str, flavor: str, reason: str) -> None:
         """A pod set may not use a flavor at all."""
 
-    def nodes_short(self, misfit: Misfit, *, empty: bool) -> None:
+    def nodes_short(self, overlay: Overlay, pod_sets: PodSets, misfit: Misfit, *, empty: bool) -> None:
         """Quota is there, and nodes have no room for a pod set; ``empty``: nor would they with nothing of Kueue's."""
+
+    def placed(self, overlay: Overlay, pod_sets: PodSets, places: Mapping[str, Place]) -> None:
+        """All find places, with those gone that stop for it; the overlay is as it was before."""
 
     def flavor_considered(self, task: str, flavor: str, suit: Suit) -> None:
         """How well a flavor suits a pod set."""

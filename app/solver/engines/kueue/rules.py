@@ -41,6 +41,10 @@ RULES: tuple[Rule, ...] = (
             "Quota is there, but the flavor's nodes have no room for the pods as their topology request wants them.",
         ),
         (
+            "domains-looked-at",
+            "The domains of a level that a placement looks at, with how much fits in each and what is free there.",
+        ),
+        (
             "trees-by-chance",
             "With fair sharing the origin takes cohort trees in an order left to chance; here the request's decides.",
         ),

@@ -168,6 +168,34 @@ class Placement:
         chosen = self._choose(wanted.level)
         return chosen if isinstance(chosen, str) else None
 
+    def looked_at(self) -> list[list[Domain]]:
+        """Domains by level in the order in which levels are looked at, up to the first of which one domain holds all.
+        Not once ``places`` was asked for."""
+        wanted, found = self._wanted, list[list[Domain]]()
+        need, leads = wanted.count // wanted.size, self._leads
+        for level in range(wanted.level, -1, -1):
+            domains = sorted(self._forest.by_level[level], key=self._order_beside)
+            found.append(domains)
+            holds = any(self._slices_beside[of.id] >= need and leads[of.id] >= wanted.leaders for of in domains)
+            if holds or wanted.required or wanted.least_free:
+                break
+        return found
+
+    def fitting(self, domain: Domain) -> int:
+        """How many slices fit in it, beside their leader if there is one."""
+        return (self._slices_beside if self._wanted.leaders else self._slices)[domain.id]
+
+    def left(self, domain: Domain) -> Amounts:
+        """What is left in it of what the workers request."""
+        if not domain.children:
+            left = self._remaining(domain.leaf)
+            return {name: left.get(name, 0) for name, _ in self._requests}
+        total: Amounts = {}
+        for child in domain.children:
+            for name, amount in self.left(child).items():
+                total[name] = total.get(name, 0) + amount
+        return total
+
     def places(self) -> tuple[Placed, Placed] | str:
         """Leaves for the workers and for their leader, if there is one; or why they do not all fit."""
         chosen = self._choose(self._wanted.level)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.solver.engines.kueue.topology.forest import Amounts, Domain, Forest
-from app.solver.engines.kueue.topology.placement import PODS, Placed, Placement, PodSet, fit, wanted_of
+from app.solver.engines.kueue.topology.placement import PODS, Placed, Placement, PodSet, Wanted, fit, wanted_of
 from app.solver.model.configuration import Flavor
 from app.solver.model.kueue import TopologyAssignment, TopologyDomain
 from app.solver.model.quantity import parse, scale_of
@@ -20,6 +20,7 @@ Remaining = Callable[[str, int], Amounts]
 """What is left in a leaf of a flavor's forest."""
 Units = Callable[[str, Amounts], list[int] | None]
 Assumed = dict[tuple[str, ...], Amounts]
+Look = Callable[[PodSet, Forest, Wanted, Placement], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,11 @@ def place_all(
     pod_sets: Sequence[tuple[str, PodSet]],
     remaining: Remaining,
     units: Units | None = None,
+    look: Look | None = None,
 ) -> tuple[dict[str, Place], Misfit | None]:
     """Places by name of the task for pod sets with their flavors, up to the first that does not fit. ``units``: how
-    many pods fit in each leaf of a flavor, where that is known for all leaves at once."""
+    many pods fit in each leaf of a flavor, where that is known for all leaves at once; ``look`` is shown each group's
+    placement before it is made."""
     found: dict[str, Place] = {}
     hosts: Assumed = {}
     for flavor in sorted({flavor for flavor, _ in pod_sets}):
@@ -57,9 +60,12 @@ def place_all(
             wanted = wanted_of(forest, workers, leader)
             left = _left(forest, flavor, remaining, assumed)
             known = units(flavor, workers.requests) if units is not None and not assumed else None
-            placed = (
-                wanted if isinstance(wanted, str) else Placement(forest, left, workers, leader, wanted, known).places()
-            )
+            if isinstance(wanted, str):
+                return found, Misfit(workers.task.name, wanted)
+            placement = Placement(forest, left, workers, leader, wanted, known)
+            if look is not None:
+                look(workers, forest, wanted, placement)
+            placed = placement.places()
             if isinstance(placed, str):
                 return found, Misfit(workers.task.name, placed)
             for of, pods in zip((workers, leader), placed, strict=True):

@@ -95,8 +95,57 @@ def test_who_frees_nothing_that_helps_is_put_back() -> None:
     assert (decision["outcome"], victims(decision)) == ("preempt", ["n", "w"])
     decision = one(of(20), running, wants("x", 3, 2, {"required": RACK}, priority=5), nodes=NODES, explain="full")
     assert (decision["outcome"], victims(decision)) == ("preempt", ["w"])
-    verdicts = {c["workload"]: (c["verdict"], c["rule"]) for c in decision["explanation"]["candidates"]}
-    assert verdicts["n"] == ("put-back", "still-fits")
+    told = {c["workload"]: c for c in decision["explanation"]["candidates"]}
+    assert (told["n"]["verdict"], told["n"]["rule"]) == ("put-back", "still-fits")
+    assert (told["n"]["numbers"]["pods_in"], told["w"]["numbers"]["pods_in"]) == ({"r1": 1}, {"r1": 1})
+    assert told["n"]["detail"] == "the ask fits with it back", "its rack is the one"
+    running[0] = on("n", 1, "c")
+    decision = one(of(20), running, wants("x", 3, 2, {"required": RACK}, priority=5), nodes=NODES, explain="full")
+    told = {c["workload"]: c for c in decision["explanation"]["candidates"]}
+    assert told["n"]["detail"] == "the ask fits with it back: it frees nothing where the ask's pods go"
+
+
+def test_every_domain_that_is_looked_at_is_told_with_what_is_free() -> None:
+    running = [on("w", 3, "a"), on("v", 2, "c", priority=9)]
+    decision = one(of(), running, wants("x", 2, 4, {"required": RACK}, priority=5), nodes=NODES, explain="full")
+    assert victims(decision) == ["w"]
+    assert decision["conditions"][0]["message"] == (
+        "main: only 3 of 4 pods fit. Pending the preemption of 1 workload(s)"
+    )
+    before, after = (s for s in decision["explanation"]["steps"] if s["rule"] == "domains-looked-at")
+    assert before["detail"] == "main: room in one rack for 4 pods: r2 has 3, r1 has 2"
+    assert before["numbers"]["domains"] == [
+        {"domain": "r2", "fits": 3, "free": {"cpu": 6, "pods": 19}},
+        {"domain": "r1", "fits": 2, "free": {"cpu": 5, "pods": 19}},
+    ]
+    assert after["detail"] == "main: room in one rack for 4 pods: r1 has 4, r2 has 3", "with the victim gone"
+    contested = next(s for s in decision["explanation"]["steps"] if "requested" in s.get("numbers", {}))
+    assert (contested["rule"], contested["detail"]) == (
+        "nodes-short", "f/cpu: quota is available, places on nodes are not",
+    )  # fmt: skip
+    # Who only prefers a rack is looked for in all of them together, after each for itself.
+    levels = {"topologies": [{"name": "t", "levels": ["block", RACK, HOST]}]}
+    nodes = [node | {"labels": node["labels"] | {"block": "b"}} for node in NODES]
+    decision = one(of() | levels, running, wants("x", 2, 5, {"preferred": RACK}), nodes=nodes, explain="full")
+    steps = [s["numbers"] for s in decision["explanation"]["steps"] if s["rule"] == "domains-looked-at"]
+    assert [(s["level"], [d["fits"] for d in s["domains"]]) for s in steps] == [(RACK, [3, 2]), ("block", [5])]
+
+
+def test_an_ask_that_names_its_flavors_is_placed_like_any_other() -> None:
+    running = [on("w", 4, *"ac", priority=9), on("v", 4, "b")]
+    ask = wants("x", 4, 2, {"required": RACK}, flavors={"cpu": "f"})
+    assert one(of(32), running, ask, nodes=NODES)["conditions"][0]["message"] == (
+        "main: only 1 of 2 pods fit; no workload may be preempted"
+    )
+    ask["tasks"][0]["count"] = 1
+    assert places(one(of(32), running, ask, nodes=NODES)) == {"d": 1}
+    ask["tasks"][0] |= {"count": 2, "topology_request": {"required": HOST}}
+    assert (
+        "even with none of Kueue's work running" in one(of(32), running, ask, nodes=NODES)["conditions"][0]["message"]
+    )
+    ask["tasks"][0] |= {"count": 2, "topology_request": {"preferred": RACK}}
+    decision = one(of(32), running, ask | {"priority": 5}, nodes=NODES)
+    assert (victims(decision), places(decision)) == (["v"], {"b": 1, "d": 1})
 
 
 def test_what_no_empty_cluster_has_room_for_waits_and_stops_nobody() -> None:
@@ -121,7 +170,10 @@ def test_what_would_let_it_in_knows_the_nodes() -> None:
     assert places(decision) == {"d": 1}
     decision = one(of(20), running, wants("x", 2, 3, {"required": RACK}), nodes=NODES, explain="full")
     blocker = decision["explanation"]["blocker"]
-    assert blocker.startswith("quota is there, and the nodes have no room for the pods; ")
+    assert blocker.startswith(
+        "main: only 2 of 3 pods fit; nearest is r2, with room for 2; "
+        "what runs there (w) has a priority that the policy does not let the ask preempt; "
+    )
     assert "2 of the 3 pods of main fit now" in blocker
     assert "preferred" not in blocker, "there is no third place anywhere"
 
@@ -173,6 +225,11 @@ def test_heads_of_one_cycle_do_not_take_the_same_nodes() -> None:
     pending = [wants("x", 4, 1, {"required": HOST}, priority=1), wants("y", 4, 1, {"required": HOST}) | {"queue": "p"}]
     answer = decide(of(16, second), [], pending, mode="cycle", nodes=NODES)
     assert [places(answer["decisions"][name]) for name in ("x", "y")] == [{"a": 1}, {"b": 1}]
+    nodes = [node for node in NODES if node["labels"][HOST] == "a"]
+    answer = decide(of(16, second), [], pending, mode="cycle", nodes=nodes, explain="full")
+    assert answer["decisions"]["y"]["explanation"]["blocker"].startswith(
+        "main: only 0 of 1 pods fit; nearest is r1/a, with room for 0; x took nodes there before it in this cycle"
+    )
 
 
 def test_a_flavor_without_the_level_or_without_a_topology_is_refused() -> None:
