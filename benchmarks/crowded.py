@@ -9,7 +9,7 @@ from typing import Any
 from app.solver.model.configuration import EngineName
 from benchmarks.etcd import Etcd, Put
 from tests.cluster import kueue, pods
-from tests.cluster.server import Cluster, definition
+from tests.cluster.server import Cluster, followed_definitions
 
 NODES, PODS, GROUPS = 5_000, 50_000, 500
 CHURN = 20_000
@@ -81,8 +81,8 @@ def crowd(cluster: Cluster, engine: EngineName) -> Crowd:
         return Crowd(engine, None, _kueue(cluster, etcd), None)
     node, group = _node(cluster, etcd), None
     if engine == "kai":
-        for kind, version, namespaced in (("Queue", "v2", False), ("PodGroup", "v2alpha2", True)):
-            cluster.define(definition(kind, kind.lower() + "s", "scheduling.run.ai", version, namespaced=namespaced))
+        for defined in followed_definitions("kai"):
+            cluster.define(defined)
         cluster.apply(pods.kai_queue("parent", 400_000), pods.kai_queue("leaf", 200_000, "parent"))
         cluster.apply(pods.pod_group("app-000", "leaf"))
         key = b"/registry/scheduling.run.ai/podgroups/default/app-000"
@@ -141,7 +141,7 @@ def _status(phase: str) -> Item:
 
 def _kueue(cluster: Cluster, etcd: Etcd) -> Pattern:
     """Workloads, one a pod: in 500 ClusterQueues of 50 cohorts, with a LocalQueue each."""
-    for defined in kueue.definitions():
+    for defined in followed_definitions("kueue"):
         cluster.define(defined)
     cluster.apply(kueue.flavor())
     for number in range(GROUPS):

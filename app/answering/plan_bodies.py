@@ -79,6 +79,8 @@ class PlanRequest(Wire, frozen=True, kw_only=True):
     none at all, the label is taken for the name of the ClusterQueue."""
     priority_classes: dict[str, Priority] = {}
     """The value of each priority class, by name; added to those in the manifests."""
+    workload_priority_classes: dict[str, Priority] = {}
+    """The same of Kueue's WorkloadPriorityClasses. Absent: `priority_classes` are its own too."""
     waited: Duration = 0
     """For how long the work is taken to have waited: some rules let work preempt only after a delay. Default: submitted
     just now."""
@@ -260,7 +262,7 @@ class _Rounds:
 
 
 _CLUSTER = "/cluster"
-_GROUPS = ("scheduling.k8s.io", "kueue.x-k8s.io")
+_KUBERNETES, _KUEUE = "scheduling.k8s.io", "kueue.x-k8s.io"
 
 
 @dataclass(slots=True)
@@ -296,8 +298,9 @@ def situation(request: PlanRequest, sources: Sources) -> Situation:
     for name, queue in request.local_queues.items():
         known = beside.local_queues.get(name)
         beside.local_queues[name] = LocalQueue(queue) if known is None else replace(known, cluster_queue=queue)
-    for name, value in request.priority_classes.items():
-        for group in _GROUPS:
+    own, kueue = request.priority_classes, request.workload_priority_classes
+    for group, classes in ((_KUBERNETES, own), (_KUEUE, kueue or own)):
+        for name, value in classes.items():
             beside.classes.put(group, name, PriorityClass(value, False, False, None))
     return found
 

@@ -21,6 +21,7 @@ _JSON = {"Content-Type": "application/json"}
 _NAMED = 10
 _EVICTIONS = 5
 _OLD_SECONDS = 90.0
+_BESIDE = ("local_queues", "priority_classes", "workload_priority_classes")
 
 
 @Parameter(name="*")
@@ -69,7 +70,7 @@ def situation(service: Service, name: str) -> dict[str, Any] | Reply:
     found = reply.json()
     _warn(found)
     newest = min(found["followers"], key=lambda follower: follower["age_seconds"])
-    beside = {key: newest[key] for key in ("local_queues", "priority_classes") if key in newest}
+    beside = {key: newest[key] for key in _BESIDE if key in newest}
     return {"state": {"snapshot": found["snapshot"]}, "asks": "pending", **beside}
 
 
@@ -138,7 +139,8 @@ def _warn(cluster: dict[str, Any]) -> None:
 
 def _told(body: bytes, *, json: bool) -> int:
     fields: dict[str, Any] = documents.loads(body)
-    result = msgspec.convert({k: v for k, v in fields.items() if k not in ("id", "stats")}, Answer)
+    # Of an answer the service says more than an engine: its id, its times, how old what was followed is.
+    result = msgspec.convert({name: fields[name] for name in Answer.__struct_fields__ if name in fields}, Answer)
     if json:
         say(body.decode())
     else:

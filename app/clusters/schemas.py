@@ -64,7 +64,9 @@ class ClusterReport(Wire, frozen=True, kw_only=True):
     local_queues: Annotated[dict[str, str], msgspec.Meta(max_length=100_000)] = {}
     """The ClusterQueue of each LocalQueue, by `namespace/name` (Kueue)."""
     priority_classes: Annotated[dict[str, Priority], msgspec.Meta(max_length=10_000)] = {}
-    """The value of each priority class, by name."""
+    """The value of each PriorityClass of Kubernetes, by name."""
+    workload_priority_classes: Annotated[dict[str, Priority], msgspec.Meta(max_length=10_000)] = {}
+    """The value of each WorkloadPriorityClass of Kueue, by name: one of Kubernetes of the same name is another."""
 
 
 class ClusterLease(Wire, frozen=True, kw_only=True):

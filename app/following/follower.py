@@ -32,6 +32,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from app.base.decoding import prepare_types
 from app.clusters.schemas import ClusterLease, ClusterReport, FollowedKind, Stage
 from app.following.history import KEPT_SECONDS, QUIET_SECONDS, History
 from app.following.keeping import ApiError, ApiUnavailable, Arbiter, Keeper, NotYet
@@ -190,6 +191,7 @@ class Follower:
 
     def __init__(self, task: Task, reader: Reader, arbiter: Arbiter, tidy: Callable[[], object] | None = None) -> None:
         """``tidy``: called again and again, between batches."""
+        prepare_types()
         self._task = task
         self._tidy = tidy
         self._reader = reader
@@ -360,5 +362,6 @@ class Follower:
             findings=self._findings()[:_FINDINGS],
             error="; ".join(errors)[:2000] or None,
             local_queues=found.local_queues if found else {},
-            priority_classes=found.classes if found else {},
+            priority_classes=found.priority_classes if found else {},
+            workload_priority_classes=found.workload_priority_classes if found else {},
         )  # fmt: skip

@@ -13,13 +13,12 @@ from app.solver.model.problems import Finding
 from app.solver.model.state import Ask, Node, QueueState, Workload
 
 _CONFIG_MAPS = ("yunikorn-defaults", "yunikorn-configs")
-_CLASSES = ("WorkloadPriorityClass", "PriorityClass")
 
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """What a cluster is in Arbiter's words. ``local_queues``: the ClusterQueue of each; ``classes``: values by name;
-    ``queues``: what LocalQueues have consumed, where that counts."""
+    """What a cluster is in Arbiter's words. ``local_queues``: the ClusterQueue of each; values of classes by
+    name, those of Kubernetes and Kueue's apart; ``queues``: what LocalQueues have consumed, where that counts."""
 
     configuration: Configuration
     nodes: dict[str, Node]
@@ -27,7 +26,8 @@ class Translated:
     asks: dict[str, Ask]
     findings: list[Finding]
     local_queues: dict[str, str]
-    classes: dict[str, int]
+    priority_classes: dict[str, int]
+    workload_priority_classes: dict[str, int]
     queues: dict[str, QueueState] = field(default_factory=dict[str, QueueState])
 
 
@@ -48,7 +48,8 @@ def translate(
         asks={ask.id: ask for ask in read.asks},
         findings=read.findings,
         local_queues=_local_queues(view.items.get("LocalQueue", {})),
-        classes=_classes(view.items),
+        priority_classes=_values(view.items.get("PriorityClass", {})),
+        workload_priority_classes=_values(view.items.get("WorkloadPriorityClass", {})),
         queues=read.state.queues,
     )
 
@@ -78,6 +79,6 @@ def _local_queues(items: dict[Key, Item]) -> dict[str, str]:
     return {name: queue for name, queue in found.items() if isinstance(queue, str)}
 
 
-def _classes(items: dict[str, dict[Key, Item]]) -> dict[str, int]:
-    found = {name: item.get("value") for kind in _CLASSES for (_, name), item in sorted(items.get(kind, {}).items())}
+def _values(classes: dict[Key, Item]) -> dict[str, int]:
+    found = {name: item.get("value") for (_, name), item in sorted(classes.items())}
     return {name: value for name, value in found.items() if isinstance(value, int)}

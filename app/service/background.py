@@ -19,6 +19,7 @@ import msgspec
 
 from app.answering.sources import Compiled
 from app.base import logs
+from app.base.decoding import prepare_types
 from app.base.errors import Unavailable
 from app.base.settings import Settings
 from app.configurations.service import Configurations
@@ -47,6 +48,7 @@ def run(settings: Settings, parent: int) -> int:
     """Do jobs until told to stop; the exit status. ``parent``: a file descriptor that is closed when whoever started
     this process is gone."""
     logs.configure(settings)
+    prepare_types()
     with suppress(OSError):
         os.nice(_NICE)
     database = Database(settings.database_url, settings)

@@ -21,6 +21,7 @@ from app.auth.middleware import AuthenticationMiddleware
 from app.auth.oidc import Client, CodeFlow, OpenId, Provider
 from app.auth.sessions import Sessions
 from app.auth.tokens import Guesses, Tokens
+from app.base.decoding import prepare_types
 from app.base.settings import Settings
 from app.base.ticket import CLASSES, Class
 from app.clusters import router as clusters
@@ -142,6 +143,7 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
     """The service on ``settings``; ``beside``: processes that run as long, which ``/readyz`` tells of.
 
     Nothing connects or starts before its lifespan begins."""
+    prepare_types()
     app = Service(
         title="Arbiter", summary=SUMMARY, description=DESCRIPTION, version=VERSION, openapi_tags=TAGS,
         lifespan=_lifespan, redirect_slashes=False, openapi_url=None,

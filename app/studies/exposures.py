@@ -152,7 +152,7 @@ def list_exposures(exposures: Service, limit: Limit = 50, cursor: Cursor = None)
 
 @router.get(
     "/{id}",
-    operation_id="get_exposures",
+    operation_id="get_exposure",
     summary="How far it is and, once done, who is next",
     **operation(needs="read", responses={200: Exposures}, errors=_READ),
 )
@@ -163,7 +163,7 @@ def get_exposures(id: Id, exposures: Service) -> Response:  # noqa: A002
 
 @router.delete(
     "/{id}",
-    operation_id="delete_exposures",
+    operation_id="delete_exposure",
     summary="Stop it, or forget it",
     **operation(needs="decide", responses={204: None}, errors=_READ),
 )

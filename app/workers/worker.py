@@ -26,6 +26,7 @@ from app.answering.answerer import Answerer
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled
 from app.base import tracing
+from app.base.decoding import prepare_types
 from app.base.ticket import Ticket, released_at_the_end
 from app.solver.registry import ENGINES, engine_of
 from app.solver.stopping import stoppable
@@ -163,6 +164,7 @@ def _answer(answerer: Answerer, store: SnapshotStore, call: Call, body: bytes) -
 
 def main() -> None:
     """The process's entry."""
+    prepare_types()
     descriptor, budget, idle = sys.argv[1:]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the service decides when its workers stop
     with socket.socket(fileno=int(descriptor)) as connection:

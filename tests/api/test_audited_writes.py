@@ -46,7 +46,7 @@ WRITES = {
     "create_token", "revoke_token", "revoke_session", "put_configuration", "delete_configuration", "put_queue",
     "delete_queue", "put_label", "delete_label", "restore_configuration_revision", "put_trace", "delete_trace",
     "simulate", "delete_simulation", "forecast", "delete_forecast", "backtest", "delete_backtest", "expose",
-    "delete_exposures", "put_snapshot", "change_snapshot", "apply_decision", "delete_snapshot", "report_cluster",
+    "delete_exposure", "put_snapshot", "change_snapshot", "apply_decision", "delete_snapshot", "report_cluster",
     "delete_cluster", "report_evictions", "report_preemption",
 }  # fmt: skip
 """Each leaves a line: a test of its own says which."""

@@ -40,7 +40,7 @@ STORY = [
     "get_simulation_round",
     "get_simulation_round_request", "follow_simulation", "delete_simulation", "delete_trace",
     "forecast", "list_forecasts", "get_forecast", "delete_forecast",
-    "expose", "list_exposures", "get_exposures", "delete_exposures",
+    "expose", "list_exposures", "get_exposure", "delete_exposure",
     "backtest", "list_backtests", "get_backtest", "list_backtest_differences", "delete_backtest",
     "create_token", "list_tokens", "revoke_token", "list_sessions", "revoke_session", "list_audit", "get_metrics",
     "delete_queue", "restore_configuration_revision", "delete_label", "delete_configuration",

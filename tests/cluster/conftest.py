@@ -9,9 +9,8 @@ import httpx2
 import pytest
 
 from app.following.kinds import FOLLOWED, WITNESSES
-from tests.cluster import kueue
 from tests.cluster.build import missing
-from tests.cluster.server import Cluster, cluster, definition
+from tests.cluster.server import Cluster, cluster, followed_definitions
 from tests.support.live import serving
 
 
@@ -28,12 +27,10 @@ def server() -> Iterator[Cluster]:
     if (why := missing()) is not None:
         pytest.skip(why)
     with cluster(Path(tempfile.mkdtemp(prefix="arbiter-cluster-"))) as found:
-        for defined in kueue.definitions():
+        for defined in followed_definitions(*FOLLOWED):
             found.define(defined)
-        for kind, version in (("Queue", "v2"), ("PodGroup", "v2alpha2")):
-            plural, namespaced = kind.lower() + "s", kind == "PodGroup"
-            found.define(definition(kind, plural, "scheduling.run.ai", version, namespaced=namespaced))
-        found.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "yunikorn"}})
+        for space in ("yunikorn", "kueue-system"):
+            found.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}})
         yield found
 
 

@@ -111,6 +111,14 @@ def differs(cluster: Cluster, arbiter: httpx2.Client, engine: EngineName, name: 
     return ", ".join(sorted(wrong)[:10])
 
 
+def settle(cluster: Cluster, arbiter: httpx2.Client, engine: EngineName, name: str) -> None:
+    """Wait until what is kept under ``name`` is what a list gives. Raises AssertionError, with what is not."""
+    deadline = time.monotonic() + PATIENCE
+    while wrong := differs(cluster, arbiter, engine, name):
+        assert time.monotonic() < deadline, wrong
+        time.sleep(0.05)
+
+
 def nodes(cluster: Cluster, *names: str) -> None:
     """Ready nodes of 4 CPUs. The API server marks new ones as not ready; nobody else is there to take that back."""
     for name in names:

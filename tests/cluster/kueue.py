@@ -2,33 +2,10 @@
 
 from typing import Any
 
-from tests.cluster.server import definition
-
 GROUP = "kueue.x-k8s.io/v1beta1"
 SPACE = "default"
 RACK = "example.com/rack"
 START = "2026-11-22T08:00:00Z"
-_KINDS = {
-    "ClusterQueue": False, "Cohort": False, "LocalQueue": True, "Workload": True, "ResourceFlavor": False,
-    "WorkloadPriorityClass": False, "Topology": False,
-}  # fmt: skip
-
-
-def definitions() -> list[dict[str, Any]]:
-    """Of all kinds that are followed, in both versions."""
-    group = GROUP.partition("/")[0]
-    return [
-        definition(
-            kind, _plural(kind), group, "v1beta1", "v1beta2",
-            namespaced=namespaced,
-        )
-        for kind, namespaced in _KINDS.items()
-    ]  # fmt: skip
-
-
-def _plural(kind: str) -> str:
-    name = kind.lower()
-    return name + "es" if name.endswith("s") else name.removesuffix("y") + "ies" if name.endswith("gy") else name + "s"
 
 
 def _made(kind: str, name: str, spec: dict[str, Any], space: str | None = None) -> dict[str, Any]:
@@ -51,6 +28,7 @@ def cluster_queue(name: str, cpu: int, cohort: str | None = None, **preemption: 
     spec: dict[str, Any] = {
         "resourceGroups": [{"coveredResources": ["cpu"], "flavors": quota}],
         "preemption": preemption,
+        "namespaceSelector": {},
     }
     return _made("ClusterQueue", name, spec | ({"cohort": cohort} if cohort else {}))
 

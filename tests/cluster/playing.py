@@ -91,15 +91,20 @@ def played(vector: dict[str, Any], prefix: str) -> Played:
     text = export(msgspec.convert(configuration, Configuration), "kueue").text
     documents = [one for one in yaml.safe_load_all(text) if one["kind"] != "Configuration"]
     queues = [one["metadata"]["name"] for one in documents if one["kind"] == "ClusterQueue"]
+    for one in documents:
+        if one["kind"] == "ClusterQueue":
+            one["spec"]["namespaceSelector"] = {}
     running = {one["id"]: _workload(one, prefix) for one in request["state"]["workloads"]}
     (ask,), (decision,) = request["asks"], vector["expect"]["decisions"]
     reasons = {one["workload"]: one["reason"] for one in decision["victims"]}
+    # Kueue names them among those who make room, and does not evict them anew.
+    evicted_before = {one["id"] for one in request["state"]["workloads"] if one.get("evicted")}
     return Played(
         ask=f"{kueue.SPACE}/{prefix}{ask['id']}",
         objects=[
             *documents, *(kueue.local_queue(name, name) for name in queues), *running.values(), _workload(ask, prefix),
         ],
-        victims=[{**running[name], "reason": reason} for name, reason in reasons.items()],
+        victims=[{**running[name], "reason": reason} for name, reason in reasons.items() if name not in evicted_before],
         others=[{**item, "reason": "InClusterQueue"} for name, item in running.items() if name not in reasons],
     )  # fmt: skip
 

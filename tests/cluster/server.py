@@ -22,6 +22,8 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from app.following.kinds import FOLLOWED
+from app.solver.model.configuration import EngineName
 from tests.cluster.build import folder as programs
 from tests.support.mortal import mortal
 
@@ -169,9 +171,10 @@ class Cluster:
                 self.call("PATCH", self.path(made, named=True) + "/status", {"status": item["status"]})
 
     def clear(self, paths: Iterable[str]) -> None:
-        """Delete all objects of each path; those that the server makes itself stay."""
+        """Delete all objects of each path; those that the server makes itself stay, and namespaces, which only a
+        controller that nobody runs here could end."""
         for path in paths:
-            if "priorityclasses" in path and "kueue" not in path:
+            if path.endswith(("/namespaces", "k8s.io/v1/priorityclasses")):
                 continue
             spaces = {item["metadata"].get("namespace") for item in self.call("GET", path)["items"]}
             for space in spaces:
@@ -246,6 +249,9 @@ PLURALS = {
     "WorkloadPriorityClass": "workloadpriorityclasses",
 }  # fmt: skip
 
+NAMESPACED = {"LocalQueue", "Workload", "PodGroup"}
+"""Of the kinds that the systems define."""
+
 
 @contextmanager
 def cluster(folder: Path) -> Generator[Cluster]:
@@ -276,3 +282,14 @@ def definition(kind: str, plural: str, group: str, *versions: str, namespaced: b
             ],
         },
     }
+
+
+def followed_definitions(*engines: EngineName) -> list[dict[str, Any]]:
+    """Of every kind that is followed of these engines and that an API server has not of itself, in all versions read;
+    the oldest is stored, as in a cluster that was upgraded."""
+    kinds = [kind for engine in engines for kind in FOLLOWED[engine]]
+    own = {kind.name: kind for kind in kinds if kind.group and not kind.group.endswith(".k8s.io")}
+    return [
+        definition(name, kind.plural, kind.group, *reversed(kind.versions), namespaced=name in NAMESPACED)
+        for name, kind in own.items()
+    ]

@@ -12,7 +12,7 @@ import pytest
 from app.following.kinds import manifests
 from app.solver.model.configuration import EngineName
 from tests.cluster import kueue, pods
-from tests.cluster.following import differs, eventually, following, plain
+from tests.cluster.following import eventually, following, plain, settle
 from tests.cluster.server import Cluster
 from tests.support.changes import account
 
@@ -113,7 +113,7 @@ def test_after_changes_restarts_and_lost_history_the_snapshot_is_what_a_list_giv
         """Once nothing is on its way, and until they are there again: a change of queues or a restart would bring them
         back without being missed."""
         for engine in ENGINES:
-            eventually(lambda engine=engine: not differs(kubernetes, arbiter, engine, f"random-{engine}") or None)
+            settle(kubernetes, arbiter, engine, f"random-{engine}")
             arbiter.delete(f"/v1/snapshots/random-{engine}").raise_for_status()
         for engine in ENGINES:
             eventually(lambda engine=engine: there(engine))
@@ -135,7 +135,7 @@ def test_after_changes_restarts_and_lost_history_the_snapshot_is_what_a_list_giv
             pods.yunikorn_pod("runs-y", "app", "root.prod", 1, "node-0"),
         )  # fmt: skip
         for engine in ENGINES:
-            eventually(lambda engine=engine: not differs(kubernetes, arbiter, engine, f"random-{engine}") or None)
+            settle(kubernetes, arbiter, engine, f"random-{engine}")
             found = plain(kubernetes, engine)
             assert all(found[part] for part in ("workloads", "asks", "queues")), engine
         lists = arbiter.get("/v1/clusters/random-kueue").json()["followers"][0]["lists"]
@@ -143,7 +143,7 @@ def test_after_changes_restarts_and_lost_history_the_snapshot_is_what_a_list_giv
     for engine in ENGINES:  # a follower that starts anew finds another cluster than the one that it left
         changes.make()
         with following(kubernetes, arbiter, engine, f"random-{engine}", tokens[engine]):
-            eventually(lambda engine=engine: not differs(kubernetes, arbiter, engine, f"random-{engine}") or None)
+            settle(kubernetes, arbiter, engine, f"random-{engine}")
 
 
 def test_without_rights_it_says_so_and_goes_on_once_it_has_them(kubernetes: Cluster, arbiter: httpx2.Client) -> None:

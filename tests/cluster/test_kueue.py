@@ -70,10 +70,12 @@ def test_a_cluster_is_followed_from_its_list_through_a_change_to_a_decision(
         assert follower["writer"]
         assert {kind["kind"]: kind["objects"] for kind in follower["kinds"]} == {
             "ClusterQueue": 2, "Cohort": 0, "LocalQueue": 2, "ResourceFlavor": 1, "Workload": 201,
-            "WorkloadPriorityClass": 1,
+            "WorkloadPriorityClass": 1, "AdmissionCheck": 0, "ConfigMap": 0, "LimitRange": 0, "Namespace": 6,
+            "PriorityClass": 2, "RuntimeClass": 0,
         }  # fmt: skip
         assert follower["local_queues"] == {"default/a": "team-a", "default/b": "team-b"}
-        assert follower["priority_classes"] == {"high": 1000}
+        assert follower["workload_priority_classes"] == {"high": 1000}
+        assert follower["priority_classes"].keys() == {"system-cluster-critical", "system-node-critical"}
 
 
 def _following(arbiter: httpx2.Client, name: str) -> dict[str, Any] | None:

@@ -24,6 +24,7 @@ from app.db.database import Database
 from app.decisions.schemas import DECISION, SITUATION
 from app.simulations.router import SIMULATION
 from app.studies.backtest_schemas import BACKTEST
+from app.studies.exposure_schemas import EXPOSURE
 from app.studies.forecast_schemas import FORECAST
 from tests.support.document import document
 from tests.support.live import ROOT, environment_of, serving
@@ -83,6 +84,7 @@ def ids(address: str) -> dict[str, str]:
         found["SESSION"] = service.get("/v1/sessions").raise_for_status().json()["items"][0]["id"]
         found["FORECAST"] = service.post("/v1/forecasts", json=FORECAST).raise_for_status().json()["id"]
         found["BACKTEST"] = service.post("/v1/backtests", json=BACKTEST).raise_for_status().json()["id"]
+        found["EXPOSURE"] = service.post("/v1/exposures", json=EXPOSURE).raise_for_status().json()["id"]
         for name in ("SIMULATION", "STOPPED"):
             found[name] = service.post("/v1/simulations", json=SIMULATION).raise_for_status().json()["id"]
         while (status := service.get(f"/v1/simulations/{found['STOPPED']}").json()["status"]) != "done":

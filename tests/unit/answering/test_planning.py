@@ -123,6 +123,13 @@ def test_priorities_come_from_classes_and_an_unknown_one_is_a_finding() -> None:
     manifest = job()
     manifest["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "urgent"
     assert planned(manifest, priority_classes={"urgent": 7})["work"][0]["priority"] == 7
+    both = {"priority_classes": {"urgent": 7}, "workload_priority_classes": {"urgent": 9}}
+    assert planned(manifest, **both)["work"][0]["priority"] == 9, "Kueue's own label names Kueue's own class"
+    del manifest["metadata"]["labels"]["kueue.x-k8s.io/priority-class"]
+    manifest["spec"]["template"]["spec"]["priorityClassName"] = "urgent"
+    assert planned(manifest, **both)["work"][0]["priority"] == 7
+    manifest = job()
+    manifest["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "urgent"
     answer = planned(manifest)
     assert answer["work"][0]["priority"] == 0
     assert "priority class 'urgent' is not known here" in answer["findings"][-1]["detail"]

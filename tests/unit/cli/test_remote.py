@@ -207,8 +207,9 @@ def test_why_something_waits(service: Fake, capsys: Captured, outcome: str, evic
     live(service, [ask], [ask])
     plan = {"evictions": [{"workload": w, "queue": "q", "reason": "r", "for_ask": "ml/train"} for w in evictions],
             "placements": []}  # fmt: skip
+    beside = {"followed": {"cluster": "live", "age_seconds": 2.1}, "said_by_a_newer_service": True}
     service.says("POST /v1/decisions", {
-        "id": "7", "stats": {}, "engine": "kai", "configuration": {"digest": "c"}, "state": {"digest": "s"},
+        **beside, "id": "7", "stats": {}, "engine": "kai", "configuration": {"digest": "c"}, "state": {"digest": "s"},
         "decisions": [{"ask": "ml/train", "outcome": outcome, "victims": [], "conditions": []}], "plan": plan,
     })  # fmt: skip
     found = said(capsys, "why", "train")

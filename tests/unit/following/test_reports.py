@@ -154,7 +154,7 @@ def test_a_report_tells_what_is_followed_and_what_is_kept(monkeypatch: pytest.Mo
     ]  # fmt: skip
     assert all(of.heard_at is not None for of in said.kinds)
     assert said.local_queues == {"default/l": "q"}
-    assert said.priority_classes == {"high": 7}
+    assert (said.priority_classes, said.workload_priority_classes) == ({}, {"high": 7})
     assert said.lists == {"start": 14, "configuration": 1}
     assert [one.pointer for one in said.findings] == ["/Workload/default/w/spec"]
     msgspec.convert(msgspec.to_builtins(said), ClusterReport)

@@ -65,7 +65,8 @@ def test_queues_and_classes_are_known_by_name() -> None:
         kueue.priority_class("high", 7), kueue.priority_class("both", 8),
     ))  # fmt: skip
     assert found.local_queues == {"default/l": "q"}
-    assert found.classes == {"own": 3, "both": 4, "high": 7}
+    assert found.priority_classes == {"own": 3, "both": 4}
+    assert found.workload_priority_classes == {"high": 7, "both": 8}
 
 
 def finding(pointer: str, rule: str = "r", detail: str = "") -> Finding:

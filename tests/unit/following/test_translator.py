@@ -20,7 +20,7 @@ from tests.cluster import pods
 from tests.support.changing import World
 
 ENGINES: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn")
-PARTS = ("configuration", "nodes", "workloads", "asks", "local_queues", "classes")
+PARTS = ("configuration", "nodes", "workloads", "asks", "local_queues", "priority_classes", "workload_priority_classes")
 
 
 @pytest.mark.parametrize("seed", [20261122, 0])
