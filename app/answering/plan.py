@@ -152,7 +152,10 @@ def plan(body: bytes, now: Time, sources: Sources) -> bytes:
         settled = settle(cluster.loaded, families, question)
         queues = changes(cluster.loaded, cluster.asks, new, settled, micros(at), request.options)
     answer, by_ask = settled.answer, settled.decisions
-    work = [_described(one, by_ask) for one in planned]
+    waiting, place = {ask.id for ask in cluster.asks}, {ask: i for i, ask in enumerate(settled.order)}
+    before = [min(place[ask.id] for ask in one.asks) for one in planned]
+    ahead = [[ask for ask in settled.order[:at] if ask in waiting] for at in before]
+    work = [_described(one, by_ask, behind) for one, behind in zip(planned, ahead, strict=True)]
     made = PlanAnswer(
         engine=answer.engine, configuration=answer.configuration, state=answer.state,
         outcome=_worst(one.outcome for one in work), work=work, asks=new,
@@ -232,7 +235,7 @@ def _below(findings: list[Finding]) -> list[Finding]:
     return [msgspec.structs.replace(finding, pointer=_MANIFEST + finding.pointer) for finding in findings]
 
 
-def _described(planned: Planned, by_ask: dict[str, Decision]) -> PlannedWork:
+def _described(planned: Planned, by_ask: dict[str, Decision], behind: list[str]) -> PlannedWork:
     asks = planned.asks
     tasks = [task for ask in asks for task in ask.tasks]
     steps: dict[str, int] = {}
@@ -243,6 +246,7 @@ def _described(planned: Planned, by_ask: dict[str, Decision]) -> PlannedWork:
         object=planned.title, queue=asks[0].queue, priority=asks[0].priority or 0,
         pods=sum(task.count for task in tasks), requests={name: units(value, name) for name, value in steps.items()},
         outcome=_worst(by_ask[ask.id].outcome for ask in asks), asks=[ask.id for ask in asks],
+        behind=behind,
     )  # fmt: skip
 
 

@@ -110,6 +110,8 @@ class PlannedWork(Wire, frozen=True, kw_only=True):
     """The outcome of all of it: the worst of its asks."""
     asks: list[str]
     """The ids of the asks that it became."""
+    behind: list[str] = []
+    """The asks that wait already and that the system tries before it, in that order."""
 
 
 class ResourceChange(Wire, frozen=True, kw_only=True):
@@ -179,12 +181,13 @@ Families = list[list[Ask]]
 @dataclass(frozen=True, slots=True)
 class Settled:
     """What came of it: the last answer with everything to carry out, the decision on each ask, and the state after
-    that. ``left``: asks that wait on."""
+    that. ``left``: asks that wait on. ``order``: the ids of the asks, as they were first tried."""
 
     answer: Answer
     decisions: dict[str, Decision]
     after: Loaded
     left: list[Ask]
+    order: list[str]
 
 
 def settle(loaded: Loaded, families: Families, question: Question) -> Settled:
@@ -199,7 +202,7 @@ def settle(loaded: Loaded, families: Families, question: Question) -> Settled:
     plan = Plan(evictions=rounds.evictions, placements=rounds.placements)
     answer = msgspec.structs.replace(rounds.answer, state=loaded.used, plan=plan)
     left = [ask for ask in asks if rounds.decisions[ask.id].outcome not in STARTS]
-    return Settled(answer, rounds.decisions, rounds.after, left)
+    return Settled(answer, rounds.decisions, rounds.after, left, list(rounds.order))
 
 
 class _Rounds:
@@ -210,6 +213,7 @@ class _Rounds:
         self.decisions: dict[str, Decision] = {}
         self.evictions: list[PlannedEviction] = []
         self.placements: list[Placement] = []
+        self.order: dict[str, None] = {}
         self._question = question
         self._strict = {
             queue.name
@@ -239,6 +243,7 @@ class _Rounds:
         order = None if self.answer.order is None else set(self.answer.order)
         tried = [ask for ask in asks if order is None or ask.id in order]
         by_ask = {decision.ask: decision for decision in self.answer.decisions}
+        self.order |= dict.fromkeys(self.answer.order or (ask.id for ask in tried))
         self.decisions |= {ask.id: by_ask[ask.id] for ask in tried}
         self.evictions += self.answer.plan.evictions
         self.placements += self.answer.plan.placements
@@ -255,6 +260,7 @@ class _Rounds:
             heads = [ask for ask in self._blocked if ask.id not in known]
             for decision in solve.decide(self.after, self._question_of([*heads, *left])).decisions:
                 self.decisions.setdefault(decision.ask, decision)
+                self.order.setdefault(decision.ask)
 
     def _question_of(self, asks: list[Ask]) -> Question:
         question = self._question

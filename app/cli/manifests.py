@@ -18,15 +18,16 @@ from app.cli.output import (
     UNREACHABLE,
     Fields,
     Files,
+    OfFiles,
     Source,
     as_json,
     complain,
     fields_of,
     gathered,
     joined,
-    problems,
     read,
     say,
+    wrong,
 )
 from app.cli.remote import Service, Unreachable, refused, segment
 from app.cli.remote import findings as remarked
@@ -83,11 +84,11 @@ def import_manifest(
         complain(f"{error.filename or file}: {error.strerror or error}")
         return BAD_INPUT
     except InvalidInput as invalid:
-        problems(file, invalid.problems)
+        wrong(file, invalid)
         return BAD_INPUT
     code = 0
-    wrong = failed(found.findings) and not out.lenient
-    if out.store is not None and wrong:
+    refused_here = failed(found.findings) and not out.lenient
+    if out.store is not None and refused_here:
         complain(f"{file}: nothing is stored, as some of it would be decided wrongly; --lenient stores the rest")
     elif out.store is not None:
         code = _stored(found.configuration, out.store, Service(remote.url, remote.token))
@@ -95,7 +96,7 @@ def import_manifest(
         say(_pretty(found))
     else:
         say(_pretty(_request(found) if out.request else found.configuration))
-    return code or (BAD_INPUT if wrong else 0)
+    return code or (BAD_INPUT if refused_here else 0)
 
 
 def export(
@@ -126,7 +127,7 @@ def export(
         complain(f"{source}: {error.strerror or error}")
         return BAD_INPUT
     except InvalidInput as invalid:
-        problems(source, invalid.problems)
+        wrong(source, invalid)
         return BAD_INPUT
     _report(made.findings)
     if strict and any(finding.severity != "info" for finding in made.findings):
@@ -213,7 +214,7 @@ def _as_said(sources: list[Source], otherwise: Otherwise) -> Situation:
         return Situation(msgspec.json.encode(request), findings)
     for source in sources:
         if not is_native(source.body):
-            raise InvalidInput([Problem(pointer="", detail=f"{source.name}: several files must all be manifests")])
+            raise OfFiles([(source.name, Problem(pointer="", detail="several files must all be manifests"))])
     if given is not None and is_native(given.body):
         found = imported([*sources, given], "kubernetes")
     else:
@@ -239,13 +240,12 @@ def imported(sources: list[Source], format: Format, known: Configuration | None 
         found = import_configuration(sources[0].body, format, known)
         _report(found.findings)
         return found
-    body, names = joined(sources)
-    found = import_configuration(body, format, known)
+    together = joined(sources)
+    found = import_configuration(together.body, format, known)
     for finding in found.findings:
-        number = finding.pointer[1:].partition("/")[0]
-        where = f"{names[int(number)]}: " if number.isdigit() and int(number) < len(names) else ""
-        pointer = finding.pointer or "(document)"
-        complain(f"  {where}{finding.severity} {pointer}: {finding.detail} [{finding.rule}]")
+        file, pointer = together.place(finding.pointer)
+        where = f"{file}: " if file else ""
+        complain(f"  {where}{finding.severity} {pointer or '(document)'}: {finding.detail} [{finding.rule}]")
     return found
 
 

@@ -8,16 +8,17 @@ What commands read: files, folders and standard input, JSON or YAML.
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import Annotated, Any, NamedTuple
 
 from cyclopts import Parameter
 
-from app.base.documents import Unreadable, refuse_keys_twice
+from app.base.documents import Path, Unreadable, refuse_keys_twice
 from app.base.documents import read as parsed
 from app.base.errors import ArbiterError
 from app.formats.yson import read_any
 from app.solver.model.problems import InvalidInput, Problem
+from app.solver.model.problems import pointer as to_pointer
 
 NOTHING, EVICTS, CANNOT, BAD_INPUT, UNREACHABLE = range(5)
 DIFFERENT = 1
@@ -69,6 +70,22 @@ def problems(source: str, found: Sequence[Problem]) -> None:
         complain(f"  {problem.pointer or '(document)'}: {problem.detail}")
 
 
+class OfFiles(InvalidInput):
+    """What is wrong with some of several files."""
+
+    def __init__(self, found: Iterable[tuple[str, Problem]]) -> None:
+        self.by_file: dict[str, list[Problem]] = {}
+        for file, problem in found:
+            self.by_file.setdefault(file, []).append(problem)
+        super().__init__(problem for listed in self.by_file.values() for problem in listed)
+
+
+def wrong(source: str, invalid: InvalidInput) -> None:
+    """Every problem of an input, under the file that it is of."""
+    for file, found in (invalid.by_file if isinstance(invalid, OfFiles) else {source: invalid.problems}).items():
+        problems(file, found)
+
+
 def tried(file: str, act: Callable[[], int]) -> int:
     """``act``'s exit code, or BAD_INPUT with everything that is wrong with ``file`` said on standard error."""
     try:
@@ -76,7 +93,7 @@ def tried(file: str, act: Callable[[], int]) -> int:
     except OSError as error:
         complain(f"{error.filename or file}: {error.strerror or error}")
     except InvalidInput as invalid:
-        problems(file, invalid.problems)
+        wrong(file, invalid)
     except ArbiterError as refused:
         if refused.problems:
             problems(file, refused.problems)
@@ -88,7 +105,7 @@ def tried(file: str, act: Callable[[], int]) -> int:
 def read(file: str) -> bytes:
     """The bytes of ``file``, or of standard input where it is ``-``. Raises OSError."""
     hint(file)
-    return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    return sys.stdin.buffer.read() if file == "-" else FilePath(file).read_bytes()
 
 
 def hint(file: str) -> None:
@@ -147,7 +164,7 @@ def gathered(first: str, more: list[str] | None) -> list[Source]:
     names = [*([] if first == "-" and more else [first]), *(more or [])]
     found: list[Source] = []
     for name in names:
-        folder = Path(name)
+        folder = FilePath(name)
         if name != "-" and folder.is_dir():
             files = sorted(one for one in folder.iterdir() if one.suffix in SUFFIXES)
             if not files:
@@ -171,12 +188,31 @@ def as_json(body: bytes) -> bytes:
     return json.dumps(document).encode() if isinstance(document, dict | list) else body
 
 
-def joined(sources: list[Source]) -> tuple[bytes, list[str]]:
-    """All documents of several sources as one list, and of each document the source that it is from."""
+class Joined(NamedTuple):
+    """All documents of several sources as one list, and where each is from: the source, and its place there."""
+
+    body: bytes
+    places: list[tuple[str, Path]]
+
+    def place(self, pointer: str) -> tuple[str, str]:
+        """The source that ``pointer`` into the list leads into, empty where it leads into none, and the pointer
+        there."""
+        number, slash, rest = pointer.removeprefix("/").partition("/")
+        if not number.isdigit() or int(number) >= len(self.places):
+            return "", pointer
+        name, at = self.places[int(number)]
+        return name, to_pointer(*at) + slash + rest
+
+
+def joined(sources: list[Source]) -> Joined:
+    """Read several sources together. Raises OfFiles."""
     documents: list[object] = []
-    names: list[str] = []
+    places: list[tuple[str, Path]] = []
     for source in sources:
-        for _, document in read_any(source.body):
-            documents.append(document)
-            names.append(source.name)
-    return json.dumps(documents).encode(), names
+        try:
+            found = read_any(source.body)
+        except InvalidInput as invalid:
+            raise OfFiles((source.name, problem) for problem in invalid.problems) from None
+        documents += [document for _, document in found]
+        places += [(source.name, at) for at, _ in found]
+    return Joined(json.dumps(documents).encode(), places)

@@ -5,7 +5,7 @@
 
 import json as documents
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,6 @@ from app.answering.plan_bodies import PlanAnswer, PlannedWork, QueueChange
 from app.answering.sources import nothing_stored
 from app.base.documents import Unreadable
 from app.base.documents import read as parsed
-from app.base.errors import ArbiterError
 from app.cli import report
 from app.cli.configuration import DEFAULT_URL, Token, Url
 from app.cli.live import situation
@@ -29,18 +28,21 @@ from app.cli.output import (
     CANNOT,
     EVICTS,
     NOTHING,
+    UNREACHABLE,
     Fields,
+    Joined,
+    OfFiles,
     Source,
     complain,
     fields_of,
     gathered,
     joined,
-    problems,
     read,
     say,
     table,
+    tried,
 )
-from app.cli.remote import Reply, Service, guarded, refused
+from app.cli.remote import Reply, Service, Unreachable, refused
 from app.cli.report import amount
 from app.formats.schemas import is_native
 from app.formats.yson import is_yson, read_yson
@@ -50,10 +52,16 @@ from app.solver.model.problems import InvalidInput, Problem
 
 
 def print_plan(answer: PlanAnswer) -> None:
-    """Each object with its outcome; each ask with who stops for it and what would let it in, asks that fare alike told
-    once; then queues before and after."""
+    """Each object with its outcome, and who goes before it; each ask with who stops for it and what would let it in,
+    asks that fare alike told once; then queues before and after."""
     header = ("OBJECT", "QUEUE", "PRIORITY", "PODS", "ASKS FOR", "OUTCOME")
     table(header, (_work_row(work) for work in answer.work), indent="")
+    outcomes = {decision.ask: decision.outcome for decision in answer.waiting}
+    for work in answer.work:
+        if work.behind:
+            first = ", ".join(f"{ask} ({outcomes[ask]})" for ask in work.behind[:_MOST_BEFORE])
+            more = "" if len(work.behind) <= _MOST_BEFORE else f" and {len(work.behind) - _MOST_BEFORE} more"
+            say(f"{work.object}: {len(work.behind)} that wait already go before it: {first}{more}")
     say()
     shown: list[Decision] = []
     for work in answer.work:
@@ -116,6 +124,7 @@ def _shown(value: Quantity | None) -> str:
     return amount(int(rounded) if rounded == int(rounded) else rounded)
 
 
+_MOST_BEFORE = 10
 _EXIT = {"admit": NOTHING, "preempt": EVICTS, "wait": CANNOT, "infeasible": CANNOT}
 _OF_A_REQUEST = ("engine", "now", "configuration", "state", "asks", "options")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -171,6 +180,8 @@ def plan(
     part of the manifest is left out.
     """
 
+    files = _Blamed(manifest)
+
     def act() -> int:
         asked: dict[str, Any] = {"queue": queue, "namespace": namespace, "waited": waited}
         asked |= {"manifest": _work(read(manifest)), "set": fields_of(set or [])}
@@ -179,21 +190,45 @@ def plan(
         if (name := _followed(where)) is not None:
             cluster = situation(service, name)
             return (
-                refused(name, cluster)
-                if isinstance(cluster, Reply)
-                else _sent(manifest, asked | cluster, service, json)
+                refused(name, cluster) if isinstance(cluster, Reply) else _sent(files, asked | cluster, service, json)
             )
         if where.snapshot is None:
-            asked |= _cluster(where.cluster or [], where.configuration)
-            return _told(planned(documents.dumps(asked).encode(), datetime.now(UTC), nothing_stored()), json=json)
+            asked |= _cluster(where.cluster or [], where.configuration, files)
+            try:
+                found = planned(documents.dumps(asked).encode(), datetime.now(UTC), nothing_stored())
+            except InvalidInput as invalid:
+                raise files.blamed(invalid.problems) from None
+            return _told(found, files, json=json)
         asked |= {"state": {"snapshot": where.snapshot}, "configuration": where.configuration}
-        return _sent(manifest, asked, service, json)
+        return _sent(files, asked, service, json)
 
     try:
-        return guarded(act, manifest)
-    except ArbiterError as error:
-        problems(manifest, error.problems)
-        return BAD_INPUT
+        return tried(manifest, act)
+    except Unreachable as error:
+        complain(str(error))
+        return UNREACHABLE
+
+
+class _Blamed:
+    """The files that a request is made of, to name the one at fault. ``of``: the file of a part of the request, by
+    pointer; ``joined``: the documents of its ``cluster``, where there are several files."""
+
+    def __init__(self, manifest: str) -> None:
+        self.of: dict[str, str] = {"/manifest": manifest}
+        self.joined: Joined | None = None
+
+    def place(self, pointer: str) -> tuple[str, str]:
+        """The file that ``pointer`` into the request leads into, empty where it leads into none, and where there."""
+        part, slash, rest = pointer.removeprefix("/").partition("/")
+        if part == "cluster" and self.joined is not None:
+            return self.joined.place(slash + rest)
+        file = self.of.get(f"/{part}", "")
+        return file, slash + rest if file and part in ("manifest", "cluster") else pointer
+
+    def blamed(self, found: Sequence[Problem]) -> OfFiles:
+        """The same problems, each of its file."""
+        placed = ((*self.place(problem.pointer), problem.detail) for problem in found)
+        return OfFiles((file or self.of["/manifest"], Problem(pointer=at, detail=why)) for file, at, why in placed)
 
 
 def _followed(where: Where) -> str | None:
@@ -205,15 +240,17 @@ def _followed(where: Where) -> str | None:
     return given if is_name else None
 
 
-def _sent(manifest: str, asked: dict[str, Any], service: Service, json: bool) -> int:
+def _sent(files: _Blamed, asked: dict[str, Any], service: Service, json: bool) -> int:
     reply = service.post("/v1/plans", {"Content-Type": "application/json"}, documents.dumps(asked).encode())
-    return _told(reply.body, json=json) if reply.ok else refused(manifest, reply)
+    return _told(reply.body, files, json=json) if reply.ok else refused(files.of["/manifest"], reply)
 
 
-def _told(body: bytes, *, json: bool) -> int:
+def _told(body: bytes, files: _Blamed, *, json: bool) -> int:
     answer = msgspec.json.decode(body, type=PlanAnswer)
     for finding in answer.findings:
-        complain(f"  {finding.severity} {finding.pointer}: {finding.detail} [{finding.rule}]")
+        file, pointer = files.place(finding.pointer)
+        where = f"{file}: " if file else ""
+        complain(f"  {where}{finding.severity} {pointer or '(document)'}: {finding.detail} [{finding.rule}]")
     if json:
         say(body.decode())
     else:
@@ -221,7 +258,7 @@ def _told(body: bytes, *, json: bool) -> int:
     return BAD_INPUT if any(f.severity == "error" for f in answer.findings) else _EXIT[answer.outcome]
 
 
-def _cluster(files: list[str], configuration: str | None) -> dict[str, Any]:
+def _cluster(files: list[str], configuration: str | None, blamed: _Blamed) -> dict[str, Any]:
     """The part of the request that says what the cluster is. Raises InvalidInput, OSError."""
     if not files:
         detail = "what cluster? name a file with -f, or a snapshot of the service with --snapshot"
@@ -229,20 +266,28 @@ def _cluster(files: list[str], configuration: str | None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     manifests: list[Source] = []
     for source in gathered(files[0], [*files[1:], *([] if configuration is None else [configuration])]):
-        document = None if is_native(source.body) else _said(_text(source.body))
+        document = _said(source)
         if document is None:
             manifests.append(source)
         else:
             found |= document
+            blamed.of |= {f"/{key}": source.name for key in document}
     if manifests:
         alone = len(manifests) == 1 and not is_yson(manifests[0].body)
-        found["cluster"] = _text(manifests[0].body if alone else joined(manifests)[0])
+        blamed.of["/cluster"] = manifests[0].name
+        blamed.joined = None if alone else joined(manifests)
+        found["cluster"] = _text(manifests[0].body if blamed.joined is None else blamed.joined.body)
     return found
 
 
-def _said(text: str) -> dict[str, Any] | None:
-    """What a document of Arbiter says of a cluster; None for what is none."""
-    found = parsed(text.encode())
+def _said(source: Source) -> dict[str, Any] | None:
+    """What a document of Arbiter says of a cluster; None for what is none. Raises OfFiles."""
+    if is_native(source.body):
+        return None
+    try:
+        found = parsed(source.body)
+    except InvalidInput as invalid:
+        raise OfFiles((source.name, problem) for problem in invalid.problems) from None
     if len(found) != 1 or not isinstance(found[0][1], dict):
         return None
     document = cast(dict[str, Any], found[0][1])

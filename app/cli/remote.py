@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from app.cli.output import BAD_INPUT, UNREACHABLE, complain, problems
+from app.cli.output import BAD_INPUT, UNREACHABLE, complain, wrong
 from app.solver.model.problems import InvalidInput
 
 _SECONDS = 30
@@ -108,7 +108,7 @@ def guarded(act: Callable[[], int], what: str) -> int:
     except OSError as error:
         complain(f"{what}: {error.strerror or error}")
     except InvalidInput as invalid:
-        problems(what, invalid.problems)
+        wrong(what, invalid)
     return BAD_INPUT
 
 

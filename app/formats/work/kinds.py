@@ -11,7 +11,7 @@ An object that starts pods, and its pod sets: how many pods of which template.
 
 import difflib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from app.base.documents import Path
@@ -19,8 +19,8 @@ from app.formats.objects import Object
 from app.formats.pods import PodSpec, Steps, read_pod_spec, steps
 from app.formats.reader import Reader
 
-Grouping = Literal["one", "pod", "replica"]
-"""What is decided together: all pods of the object, each pod by itself, or each replica of the object."""
+Grouping = Literal["one", "pod", "replica", "set"]
+"""What is decided together: all pods of the object, each pod by itself, each replica of the object, or each pod set."""
 Minimum = Literal["one", "all", "workers"]
 """How many pods of a group must start together: one, all of them, or head and the fewest workers (Ray)."""
 
@@ -60,8 +60,10 @@ class PodSets:
 @dataclass(frozen=True, slots=True)
 class Kind:
     """``kueue``: what is one Workload; ``kai``: what is one pod group, of which ``minimum`` pods must start together;
-    ``kai_class``: the priority class of that pod group where the object names none. ``priority``: where the object
-    itself names a priority class."""
+    ``kai_class``: the priority class of that pod group where the object names none; ``kai_order``: where the object
+    says in which order its pod sets start, as all of them are one group unless that is one after the other.
+    ``metadata``: of what the system sees, where that is not the object itself. ``priority``: where the object itself
+    names a priority class."""
 
     group: str
     name: str
@@ -70,6 +72,8 @@ class Kind:
     kai: Grouping = "one"
     minimum: Minimum = "one"
     kai_class: str = "train"
+    kai_order: str | None = None
+    metadata: str = "metadata"
     replicas: str | None = None
     priority: str | None = None
     least_of_all: tuple[str, ...] = ()
@@ -114,7 +118,8 @@ def _ray(name: str, cluster: str, *more: PodSets) -> Kind:
 KINDS: tuple[Kind, ...] = (
     Kind("", "Pod", (PodSets("", template="", count=_ONCE),), kueue="pod", kai="pod"),
     Kind("batch", "Job", (PodSets("spec", count=(_PARALLELISM,)),), kai="pod"),
-    Kind("batch", "CronJob", (PodSets("spec.jobTemplate.spec", count=(_PARALLELISM,)),)),
+    Kind("batch", "CronJob", (PodSets("spec.jobTemplate.spec", count=(_PARALLELISM,)),),
+         metadata="spec.jobTemplate.metadata"),
     Kind("apps", "Deployment", (PodSets("spec"),), kueue="pod", kai="pod", kai_class="inference"),
     Kind("apps", "ReplicaSet", (PodSets("spec"),), kueue="pod"),
     Kind("apps", "StatefulSet", (PodSets("spec"),)),
@@ -122,6 +127,7 @@ KINDS: tuple[Kind, ...] = (
         "jobset.x-k8s.io", "JobSet",
         (PodSets("spec.replicatedJobs[]", template="template.spec.template", name="@name",
                  count=(Times("replicas"), Times("template.spec.parallelism", at_most="template.spec.completions"))),),
+        kai="set", minimum="all", kai_order="spec.startupPolicy.startupPolicyOrder",
     ),
     _ray("RayCluster", "spec"),
     _ray("RayJob", "spec.rayClusterSpec",
@@ -215,8 +221,9 @@ class PodSet:
 @dataclass(frozen=True, slots=True)
 class Work:
     """An object that starts pods: ``replicas`` times its pod sets. ``least``: the pods that it says must start
-    together. ``priority_class``: the one that the object itself names; ``made.name`` may be the start of a generated
-    name."""
+    together. ``priority_class``: the one that the object itself names; ``in_order``: whether its pod sets start one
+    after the other; ``made.name`` may be the start of a generated name. Labels and annotations of ``made`` are those
+    that the system sees, at ``metadata``."""
 
     kind: Kind
     made: Object
@@ -225,7 +232,7 @@ class Work:
     replicas: int = 1
     least: int | None = None
     priority_class: str | None = None
-    more: dict[str, str] = field(default_factory=dict[str, str])
+    in_order: bool = True
 
     @property
     def id(self) -> str:
@@ -236,6 +243,11 @@ class Work:
     def title(self) -> str:
         """Kind, namespace and name, for messages."""
         return f"{self.kind.full} {self.id}"
+
+    @property
+    def metadata(self) -> Path:
+        """Where the labels and annotations are that the system sees."""
+        return (*self.made.root.at, *_steps(self.kind.metadata))
 
     @property
     def pods(self) -> int:

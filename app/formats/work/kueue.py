@@ -2,7 +2,8 @@
 
 The rules are those of Kueue's job integrations: the label ``kueue.x-k8s.io/queue-name`` names a LocalQueue of the
 object's namespace; the priority is that of the WorkloadPriorityClass in the label ``kueue.x-k8s.io/priority-class``,
-else of the object's own class, else of the first pod set that names one.
+else of the object's own class, else of the first pod set that names one. Pods that name a group are one Workload, with
+a pod set for each role: pods alike.
 
 An operation of YTsaurus before it starts: its specification as one ask.
 
@@ -11,7 +12,9 @@ and the limits of its section: ``tasks`` of a vanilla operation, ``mapper``, ``r
 limit leaves out has YTsaurus' default: one cpu, 512 MiB, no GPU.
 """
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -32,6 +35,9 @@ GROUP = "kueue.x-k8s.io"
 QUEUE = f"{GROUP}/queue-name"
 PRIORITY = f"{GROUP}/priority-class"
 _LEAST = f"{GROUP}/job-min-parallelism"
+_POD_GROUP = f"{GROUP}/pod-group-name"
+_IN_GROUP = f"{GROUP}/pod-group-total-count"
+_FAST = f"{GROUP}/pod-group-fast-admission"
 _PODS = "pods"
 _MOST_ASKS = 5000
 
@@ -41,12 +47,84 @@ def plan_work(works: list[Work], cluster: Cluster) -> list[Planned]:
     names = resource_names(cluster.configuration)
     selectors = Selectors(cluster.configuration, cluster.beside.namespaces)
     planned: list[Planned] = []
-    for work in works:
+    for work in _grouped(works, cluster):
         found = _queue(work, cluster)
         if found is not None:
             refused = _refusal(work, *found, selectors, cluster)
             planned.append(Planned(work.title, list(_asks(work, found[0], refused, cluster, names))))
     return planned
+
+
+def _grouped(works: list[Work], cluster: Cluster) -> Iterator[Work]:
+    """``works`` with the pods of each group as one, in the place of its first."""
+    members: dict[str, list[Work]] = {}
+    for work in works:
+        if name := _group_name(work):
+            members.setdefault(f"{work.made.namespace}/{name}", []).append(work)
+    for work in works:
+        name = _group_name(work)
+        if not name:
+            yield work
+        elif (pods := members.pop(f"{work.made.namespace}/{name}", None)) is not None:
+            group = _group(name, pods, cluster)
+            if group is not None:
+                yield group
+
+
+def _group_name(work: Work) -> str | None:
+    if work.kind.full != "Pod":
+        return None
+    return work.made.labels.get(_POD_GROUP) or work.made.annotations.get(_POD_GROUP)
+
+
+def _group(name: str, pods: list[Work], cluster: Cluster) -> Work | None:
+    """Kueue's rules for what makes a group (``validatePodGroupMetadata``): each pod says the same queue and the same
+    number, and so many there are, unless the first may stand for all. None, and a finding, where one is broken."""
+    first = pods[0]
+    group = replace(first, kind=replace(first.kind, name="Pod group", kueue="one"), name=name)
+    total = 0
+    for pod in pods:
+        given = pod.made.annotations.get(_IN_GROUP, "")
+        if not re.fullmatch("[1-9][0-9]{0,5}", given):
+            detail = f"a pod of group {name!r} says in {_IN_GROUP!r} how many there are"
+            cluster.left_out(pod, detail, "metadata", "annotations", rule="bad-value")
+            return None
+        total = total or int(given)
+        if int(given) != total:
+            detail = f"group {name!r} has {given} pods here, and {total} by its first pod"
+            cluster.left_out(pod, detail, "metadata", "annotations", _IN_GROUP, rule="bad-value")
+            return None
+        if cluster.queue is None and _local_queue(pod) != _local_queue(first):
+            detail = f"group {name!r} waits in {_local_queue(first)!r} by its first pod"
+            cluster.left_out(pod, detail, "metadata", "labels", QUEUE)
+            return None
+    fast = first.made.annotations.get(_FAST) == "true"
+    if len(pods) < total and not fast:
+        detail = f"{len(pods)} of its {total} pods are here: Kueue waits for the others"
+        cluster.left_out(group, detail, "metadata", "annotations", _IN_GROUP, rule="bad-value")
+        return None
+    if len(pods) > total:
+        detail = f"{len(pods)} pods of {total} in group {name!r}: the last are left out, as Kueue deletes them"
+        cluster.findings.add("excess-pods", "warning", pods[total].made.root.at, detail)
+    if fast:
+        return replace(group, pod_sets=[replace(first.pod_sets[0], count=total)])
+    return replace(group, pod_sets=_roles(group, [pod.pod_sets[0] for pod in pods[:total]], cluster))
+
+
+def _roles(group: Work, pods: list[PodSet], cluster: Cluster) -> list[PodSet]:
+    """A pod set for all pods that are alike, named after its place."""
+    roles: list[PodSet] = []
+    for pod in pods:
+        same = next((i for i, role in enumerate(roles) if role.pod == pod.pod), None)
+        if same is None:
+            roles.append(replace(pod, name=f"role-{len(roles)}"))
+        else:
+            roles[same] = replace(roles[same], count=roles[same].count + 1)
+    if len(roles) == 1:
+        return [replace(roles[0], name="main")]
+    detail = f"{group.title} has {len(roles)} roles: they go in the order of the manifest, Kueue's is that of a hash"
+    cluster.findings.add("assumed-order", "info", group.made.root.at, detail)
+    return roles
 
 
 def _refusal(work: Work, queue: str, local: LocalQueue | None, selectors: Selectors, cluster: Cluster) -> str | None:
@@ -85,7 +163,7 @@ def _queue(work: Work, cluster: Cluster) -> tuple[str, LocalQueue | None] | None
         )
     elif not local and name in leaves:
         detail = f"no LocalQueues are known: {name!r} is taken for the ClusterQueue of that name"
-        work.made.root.findings.add("assumed-queue", "info", (*work.made.root.at, "metadata", "labels", QUEUE), detail)
+        work.made.root.findings.add("assumed-queue", "info", (*work.metadata, "labels", QUEUE), detail)
         return name, None
     else:
         there = f"LocalQueues {near(local)}" if local else f"no LocalQueues; ClusterQueues are {near(leaves)}"
@@ -105,9 +183,10 @@ def leaf_names(configuration: Configuration) -> list[str]:
 
 
 def _local_queue(work: Work) -> str | None:
-    """The name that its label says. Pods carry it themselves where Kueue decides them one by one."""
+    """The name that its label says. Pods carry it themselves where Kueue decides them one by one; those of an object
+    that is one Workload are passed over, whatever they say."""
     of_template = (found for pod_set in work.pod_sets if (found := pod_set.labels.get(QUEUE)))
-    return work.made.labels.get(QUEUE) or next(of_template, None)
+    return work.made.labels.get(QUEUE) or (next(of_template, None) if work.kind.kueue == "pod" else None)
 
 
 def _asks(work: Work, queue: str, refused: str | None, cluster: Cluster, names: set[str]) -> Iterator[Ask]:
@@ -154,10 +233,10 @@ def _task(pod_set: PodSet, work: Work, names: set[str], counting: Counting, *, o
 def _least(work: Work, count: int) -> int | None:
     """Partial admission of a batch/v1 Job."""
     given = work.made.annotations.get(_LEAST)
-    if given is None or work.kind.full != "batch/Job":
+    if given is None or work.kind.full not in ("batch/Job", "batch/CronJob"):
         return None
     if not given.isascii() or not given.isdigit() or not 0 < int(given[:10]) <= count:
-        at = (*work.made.root.at, "metadata", "annotations", _LEAST)
+        at = (*work.metadata, "annotations", _LEAST)
         work.made.root.findings.add("bad-value", "error", at, f"{given[:40]!r} is no count from 1 to {count}")
         return None
     return int(given)
@@ -169,7 +248,7 @@ def _priority(work: Work, cluster: Cluster) -> int:
         found = cluster.beside.classes.find(name, GROUP)
         if found is not None:
             return found.value
-        _unknown_class(work, name, "metadata", "labels", PRIORITY)
+        _unknown_class(work, name, (*work.metadata, "labels", PRIORITY))
         return 0
     given = [work.priority_class, *(pod_set.pod.priority_class for pod_set in work.pod_sets)]
     numbers = [pod_set.pod.priority for pod_set in work.pod_sets if pod_set.pod.priority is not None]
@@ -178,13 +257,13 @@ def _priority(work: Work, cluster: Cluster) -> int:
         return numbers[0]
     found = cluster.beside.classes.find(name)
     if name is not None and found is None:
-        _unknown_class(work, name, "spec")
+        _unknown_class(work, name, (*work.made.root.at, "spec"))
     return found.value if found else 0
 
 
-def _unknown_class(work: Work, name: str, *below: str) -> None:
+def _unknown_class(work: Work, name: str, at: Path) -> None:
     detail = f"priority class {name!r} is not known here: planned with priority 0"
-    work.made.root.findings.add("unknown-name", "warning", (*work.made.root.at, *below), detail)
+    work.made.root.findings.add("unknown-name", "warning", at, detail)
 
 
 _SECTIONS = ("mapper", "reducer", "reduce_combiner", "joiner")

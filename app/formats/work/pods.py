@@ -2,10 +2,11 @@
 
 Work under KAI Scheduler: pod groups as its pod grouper makes them.
 
-A group is an object, one pod of it (Job, Deployment), or one replica (LeaderWorkerSet). Training jobs need all their
-pods at once, Ray its head and the fewest workers, the others one pod. The queue is in the label
-``kai.scheduler/queue`` of the object, else of its pods; the priority is that of the pods' class, else of the class in
-the label ``priorityClassName``, else ``train``, and ``inference`` for a Deployment.
+A group is an object, one pod of it (Job, Deployment), one replica (LeaderWorkerSet), or one replicated job of a JobSet
+that starts them in order. Training jobs and JobSets need all their pods at once, Ray its head and the fewest workers,
+the others one pod. The queue is in the label ``kai.scheduler/queue`` of the object, else of its pods; the priority is
+that of the class in the label ``priorityClassName`` of either, else of the pods' own, else ``train``, and ``inference``
+for a Deployment. Pods that name a PodGroup beside them are its pods, and nothing is made for them.
 
 Work under YuniKorn: each pod is an ask of its application. Task groups ask for placeholders first.
 
@@ -22,7 +23,17 @@ from typing import Any, cast
 
 import msgspec
 
-from app.formats.kai.pods import NON_PREEMPTIBLE_FROM, OWN_CLASSES, QUEUE_LABELS, requests_of, warn_of_topology
+from app.formats.kai.pods import (
+    NON_PREEMPTIBLE_FROM,
+    OWN_CLASSES,
+    POD_GROUP,
+    QUEUE_LABELS,
+    group,
+    read_groups,
+    requests_of,
+    warn_of_topology,
+)
+from app.formats.objects import Object
 from app.formats.pods import Pod, quantities, read_nodes, steps
 from app.formats.reader import Reader
 from app.formats.work.kinds import PodSet, Work
@@ -116,14 +127,47 @@ def plan_kai(works: list[Work], cluster: Cluster) -> list[Planned]:
     """The asks of ``works``: one for each pod group."""
     if works and too_many(works, cluster):
         return []
-    return [Planned(work.title, list(_kai_asks(work, cluster))) for work in works]
+    grouped = [work for work in works if work.kind.full == "Pod" and POD_GROUP in work.made.annotations]
+    others = [work for work in works if work not in grouped]
+    return [*_of_groups(grouped, cluster), *(Planned(work.title, list(_kai_asks(work, cluster))) for work in others)]
+
+
+def _of_groups(works: list[Work], cluster: Cluster) -> Iterator[Planned]:
+    """The PodGroups of the manifest, each with its pods."""
+    pods = [pod for work in works for _, _, pod in pods_of(work, cluster)]
+    named = {group(pod) for pod in pods}
+    groups = [made for made in cluster.beside.groups if made.id in named]
+    known = {made.id for made in groups}
+    for pod in pods:
+        if (name := group(pod)) not in known:
+            detail = f"there is no PodGroup {name!r} beside it, and KAI makes none for a pod that names one"
+            at = (*pod.made.root.at, "metadata", "annotations", POD_GROUP)
+            cluster.findings.add("no-group", "error", at, f"Pod {pod.made.id}: {detail}")
+    there = [pod for pod in pods if group(pod) in known]
+    moved = [replace(made, root=_in_queue(made, cluster.queue)) for made in groups] if cluster.queue else groups
+    _, asks = read_groups(moved, there, set(cluster.queues), cluster.beside.classes, cluster.gpus)
+    for ask in asks:
+        parent = next((q.name for q in cluster.configuration.queues if q.parent == ask.queue), None)
+        if parent is not None:
+            at = next(made.root.at for made in groups if made.id == ask.id)
+            detail = f"PodGroup {ask.id}: {ask.queue!r} is a parent queue"
+            cluster.findings.add("no-queue", "error", (*at, "spec", "queue"), detail)
+            continue
+        running = ask.id if ask.id in cluster.running else None
+        made = msgspec.structs.replace(ask, id=cluster.free(ask.id), created_at=cluster.created_at, workload=running)
+        yield Planned(f"PodGroup {ask.id}", [made])
+
+
+def _in_queue(made: Object, queue: str) -> Reader:
+    spec = {**made.spec.value, "queue": queue}
+    return Reader({**made.root.value, "spec": spec}, made.root.at, made.root.findings)
 
 
 def _kai_asks(work: Work, cluster: Cluster) -> Iterator[Ask]:
     queue = _queue(work, cluster)
     if queue is None:
         return
-    warn_of_topology(work.made.annotations, work.made.root, (*work.made.root.at, "metadata", "annotations"))
+    warn_of_topology(work.made.annotations, work.made.root, (*work.metadata, "annotations"))
     priority = _priority(work, cluster)
     for name, members in _kai_groups(work, cluster):
         yield Ask(
@@ -137,8 +181,14 @@ def _kai_groups(work: Work, cluster: Cluster) -> Iterator[tuple[str, list[_Membe
     grouped: dict[str, list[_Member]] = {}
     for replica, pod_set, pod in pods_of(work, cluster):
         grouping = work.kind.kai
-        one = work.id if grouping == "one" or (grouping == "replica" and work.replicas == 1) else f"{work.id}-{replica}"
-        grouped.setdefault(pod.made.id if grouping == "pod" else one, []).append((pod_set, pod))
+        one = work.id
+        if grouping == "pod":
+            one = pod.made.id
+        elif grouping == "replica" and work.replicas > 1:
+            one = f"{work.id}-{replica}"
+        elif grouping == "set" and work.in_order and len(work.pod_sets) > 1:
+            one = f"{work.id}-{pod_set.name}"
+        grouped.setdefault(one, []).append((pod_set, pod))
     yield from grouped.items()
 
 
@@ -174,7 +224,7 @@ def _queue(work: Work, cluster: Cluster) -> str | None:
 def _priority(work: Work, cluster: Cluster) -> int:
     words = [work.made.labels, *(pod_set.labels for pod_set in work.pod_sets)]
     own = next((pod_set.pod.priority_class for pod_set in work.pod_sets if pod_set.pod.priority_class), None)
-    name = own or next((of[_PRIORITY] for of in words if of.get(_PRIORITY)), None) or work.kind.kai_class
+    name = next((of[_PRIORITY] for of in words if of.get(_PRIORITY)), None) or own or work.kind.kai_class
     found = cluster.beside.classes.find(name)
     if found is not None:
         return found.value
@@ -185,7 +235,8 @@ def _priority(work: Work, cluster: Cluster) -> int:
 
 
 def _preemptible(work: Work, priority: int) -> bool:
-    said = work.made.labels.get(_PREEMPTIBILITY)
+    words = [work.made.labels, *(pod_set.labels for pod_set in work.pod_sets)]
+    said = next((of[_PREEMPTIBILITY] for of in words if of.get(_PREEMPTIBILITY)), None)
     return said != "non-preemptible" if said else priority < NON_PREEMPTIBLE_FROM
 
 
@@ -238,7 +289,7 @@ def _labelled(pod: Pod, work: Work, cluster: Cluster) -> Pod:
         pod = replace(pod, made=replace(pod.made, labels={**own, **pod.made.labels}))
     elif work.kind.full != "Pod" and not _says(pod.made.labels) and not _says(pod.made.annotations) and _says(own):
         detail = "labels of the object do not reach its pods: put YuniKorn's labels into the pod template"
-        cluster.findings.add("not-handed-on", "warning", (*work.made.root.at, "metadata", "labels"), detail)
+        cluster.findings.add("not-handed-on", "warning", (*work.metadata, "labels"), detail)
     if cluster.queue is not None:
         pod = replace(pod, made=replace(pod.made, labels={**pod.made.labels, QUEUE: cluster.queue}))
     return pod

@@ -3,6 +3,7 @@
 What every system's reader of work needs: the cluster it is for, names of queues and resources, ids that are free.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -15,7 +16,7 @@ from app.formats.kueue.considered import LocalQueue, read_local_queue
 from app.formats.objects import Classes, Object, objects, read_classes
 from app.formats.pods import Steps
 from app.formats.reader import Findings, Reader
-from app.formats.work.kinds import KINDS, Kind, PodSet, Work, leaf, number, read_pod_sets
+from app.formats.work.kinds import KINDS, Kind, PodSet, Work, follow, leaf, number, read_pod_sets
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.state import Ask
 
@@ -24,6 +25,7 @@ Special = Callable[[Object, "Beside"], list[PodSet]]
 
 _BY_KIND = {(kind.group, kind.name): kind for kind in KINDS}
 _CLASSES = ("PriorityClass", "WorkloadPriorityClass")
+_POD_GROUP = ("scheduling.run.ai", "PodGroup")
 _RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
 _NO_PODS = (
     "ConfigMap", "Secret", "Service", "ServiceAccount", "PersistentVolumeClaim", "PersistentVolume",
@@ -32,17 +34,22 @@ _NO_PODS = (
     "ResourceFlavor", "ClusterQueue", "Cohort", "AdmissionCheck", "Queue", "Node",
 )  # fmt: skip
 _GENERATED = "xxxxx"
+OF_SCHEDULERS = re.compile(
+    r"(kueue\.x-k8s\.io|yunikorn\.apache\.org|kai\.scheduler|runai)/|(applicationId|queue|project|priorityClassName)$"
+)
+"""Labels that Kueue, YuniKorn or KAI Scheduler reads of work."""
 
 
 @dataclass(slots=True)
 class Beside:
-    """What stands beside the work: priority classes, LocalQueues (by id), labels of namespaces, training runtimes, and
-    what fills in pods."""
+    """What stands beside the work: priority classes, LocalQueues (by id), labels of namespaces, training runtimes,
+    PodGroups (KAI), and what fills in pods."""
 
     classes: Classes = field(default_factory=Classes)
     local_queues: dict[str, LocalQueue] = field(default_factory=dict[str, LocalQueue])
     namespaces: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     runtimes: dict[tuple[str, str], Object] = field(default_factory=dict[tuple[str, str], Object])
+    groups: list[Object] = field(default_factory=list[Object])
     admission: Admission = field(default_factory=Admission)
 
     def complete(self, other: "Beside") -> None:
@@ -69,6 +76,8 @@ def read_beside(documents: list[tuple[Path, Any]], into: Beside, findings: Findi
             into.namespaces[made.name] = made.labels
         elif made.kind in _RUNTIMES:
             into.runtimes[made.kind, made.name] = made
+        elif (made.group, made.kind) == _POD_GROUP:
+            into.groups.append(made)
         elif made.kind in OF_ADMISSION:
             into.admission.add(made)
         else:
@@ -90,7 +99,9 @@ def read_work(
     known."""
     found: list[Work] = []
     names: dict[str, int] = {}
-    for made in read_beside(documents, beside, findings):
+    left = read_beside(documents, beside, findings)
+    beside.groups = [_in(made, namespace) for made in beside.groups]
+    for made in left:
         kind = _BY_KIND.get((made.group, made.kind))
         if kind is not None:
             work = _work(kind, _in(made, namespace), beside, special.get(kind.full))
@@ -112,7 +123,7 @@ def _in(made: Object, namespace: str) -> Object:
 def _work(kind: Kind, made: Object, beside: Beside, special: Special | None) -> Work | None:
     """The object as work; None, and findings, where it starts nothing."""
     root = beside.admission.admitted(made.root, made.namespace, exists=kind.kueue == "pod")
-    made = replace(made, root=root)
+    made = _as_seen(kind, replace(made, root=root))
     name = made.name
     if not name:
         start = root.child("metadata").text("generateName")
@@ -124,12 +135,32 @@ def _work(kind: Kind, made: Object, beside: Beside, special: Special | None) -> 
     replicas = 1 if kind.replicas is None else number(root, kind.replicas)
     work = Work(
         kind=kind, made=made, name=name, pod_sets=pod_sets, replicas=1 if replicas is None else replicas,
-        least=_least(kind, root), priority_class=_priority_class(kind, root),
+        least=_least(kind, root), priority_class=_priority_class(kind, root), in_order=_in_order(kind, root),
     )  # fmt: skip
     if not work.pods:
         root.findings.add("no-pods", "warning", root.at, f"{work.title} starts no pods: left out")
         return None
     return work
+
+
+def _as_seen(kind: Kind, made: Object) -> Object:
+    """With the labels and annotations of what the system sees: the Job of a CronJob has those of its template."""
+    if kind.metadata == Kind.metadata:
+        return made
+    metadata = follow(made.root, kind.metadata)
+    labels = metadata.labels("labels")
+    for key in made.labels:
+        if key not in labels and OF_SCHEDULERS.match(key):
+            detail = f"a {kind.name} does not hand its own labels on: only those at {kind.metadata}.labels count"
+            made.root.findings.add("not-handed-on", "warning", (*made.root.at, "metadata", "labels", key), detail)
+    return replace(made, labels=labels, annotations=metadata.labels("annotations"))
+
+
+def _in_order(kind: Kind, root: Reader) -> bool:
+    if kind.kai_order is None:
+        return True
+    holder, name = leaf(root, kind.kai_order)
+    return holder.text(name) in (None, "InOrder")
 
 
 def _least(kind: Kind, root: Reader) -> int | None:
@@ -206,7 +237,7 @@ class Cluster:
 
     def left_out(self, work: Work, detail: str, *below: str, rule: str = "no-queue") -> None:
         """An object that can't be planned, and why."""
-        at = (*work.made.root.at, *below)
+        at = (*work.metadata, *below[1:]) if below[:1] == ("metadata",) else (*work.made.root.at, *below)
         self.findings.add(rule, "error", at, f"{work.title}: {detail}")
 
 

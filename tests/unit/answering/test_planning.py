@@ -102,6 +102,82 @@ def test_what_waits_already_goes_first_and_a_strict_queue_lets_nobody_pass() -> 
     assert "ahead" in blocked["decisions"][0]["conditions"][0]["message"]
 
 
+def in_group(*pods: tuple[str, int], total: int | None, fast: bool = False, queues: str = "team") -> dict[str, Any]:
+    """Pods of the group ``g``: name and cpu. ``queues``: of each in turn."""
+    items: list[dict[str, Any]] = []
+    named = queues.split()
+    for i, (name, cpu) in enumerate(pods):
+        labels = {"kueue.x-k8s.io/queue-name": named[i % len(named)], "kueue.x-k8s.io/pod-group-name": "g"}
+        annotations = {} if total is None else {"kueue.x-k8s.io/pod-group-total-count": str(total)}
+        annotations |= {"kueue.x-k8s.io/pod-group-fast-admission": "true"} if fast else {}
+        metadata = {"name": name, "labels": labels, "annotations": annotations}
+        containers = [{"name": "m", "resources": {"requests": {"cpu": cpu}}}]
+        items.append({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers}})
+    return {"kind": "List", "items": items}
+
+
+def test_a_group_of_pods_is_one_workload_with_a_pod_set_for_each_role() -> None:
+    answer = planned(in_group(("a", 1), ("b", 2), ("c", 1), total=3))
+    (ask,) = answer["asks"]
+    assert ask["id"] == "default/g"
+    assert [(t["name"], t.get("count", 1), t["requests"]["cpu"]) for t in ask["tasks"]] == [
+        ("role-0", 2, 1), ("role-1", 1, 2),
+    ]  # fmt: skip
+    assert [f["rule"] for f in answer["findings"] if "hash" in f["detail"]] == ["assumed-order"]
+    assert planned(in_group(("a", 3), ("b", 3), total=2))["outcome"] == "admit", "4 of its own and 2 borrowed"
+    assert planned(in_group(("a", 3), ("b", 3), ("c", 3), total=3))["outcome"] in ("wait", "infeasible")
+    (all_of_it,) = planned(in_group(("a", 3), total=2, fast=True))["asks"]
+    assert [(t["name"], t["count"]) for t in all_of_it["tasks"]] == [("main", 2)]
+    more = planned(in_group(("a", 1), ("b", 1), total=1))
+    assert more["work"][0]["pods"] == 1
+    assert [(f["rule"], f["pointer"]) for f in more["findings"] if f["severity"] == "warning"] == [
+        ("excess-pods", "/manifest/items/1"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("manifest", "pointer", "detail"),
+    [
+        (in_group(("a", 1), total=None), "/0/metadata/annotations", "says in 'kueue.x-k8s.io/pod-group-total-count'"),
+        (in_group(("a", 1), ("b", 1), total=3), "/0/metadata/annotations", "2 of its 3 pods are here"),
+        (in_group(("a", 1), ("b", 1), total=2, queues="team other"), "/1/metadata/labels", "waits in 'team'"),
+    ],
+)
+def test_a_group_that_kueue_makes_no_workload_of_is_an_error(manifest: Any, pointer: str, detail: str) -> None:
+    ((at, why),) = refused(manifest).items()
+    assert at.startswith(f"/manifest/items{pointer}")
+    assert detail in why
+
+
+def test_the_job_of_a_cron_job_has_the_labels_of_its_template() -> None:
+    template = job(parallelism=2)
+    cron = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly"}}
+    spec = {"jobTemplate": {"metadata": template["metadata"], "spec": template["spec"]}}
+    answer = planned({**cron, "spec": spec})
+    assert [(work["object"], work["queue"], work["pods"]) for work in answer["work"]] == [
+        ("batch/CronJob default/nightly", "team", 2),
+    ]  # fmt: skip
+    unlabelled = {**cron, "metadata": {"name": "nightly", "labels": template["metadata"]["labels"]}}
+    ((at, why),) = refused({**unlabelled, "spec": {"jobTemplate": {"spec": template["spec"]}}}).items()
+    assert (at, "would start at once" in why) == ("/manifest/spec/jobTemplate/metadata/labels", True)
+    both = planned({**unlabelled, "spec": spec})
+    assert [f["rule"] for f in both["findings"] if f["severity"] == "warning"] == []
+
+
+def test_who_goes_before_it_is_said_in_the_order_of_the_engine() -> None:
+    tasks = [{"name": "main", "requests": {"cpu": 3}}]
+    waiting = [
+        {"id": "late", "queue": "team", "created_at": "2026-03-02T09:00:00Z", "tasks": tasks},
+        {"id": "early", "queue": "team", "created_at": "2026-03-02T08:00:00Z", "tasks": tasks},
+        {"id": "behind", "queue": "team", "priority": -1, "tasks": tasks},
+    ]
+    answer = planned(job(cpu=3), asks=waiting)
+    assert answer["work"][0]["behind"] == ["early", "late"]
+    assert {d["ask"]: d["outcome"] for d in answer["waiting"]} == {"late": "admit", "early": "admit", "behind": "wait"}
+    assert answer["outcome"] == "wait"
+    assert planned(job(cpu=3), asks=waiting, waited="3h")["work"][0].get("behind", []) == []
+
+
 def test_a_local_queue_leads_to_its_cluster_queue() -> None:
     answer = planned(job(queue="mine"), local_queues={"default/mine": "other"})
     assert answer["work"][0]["queue"] == "other"

@@ -168,6 +168,49 @@ KAI = {"kai.scheduler/queue": "lab"}
 GPU = {"nvidia.com/gpu": 1}
 
 
+def job_set(**spec: Any) -> dict[str, Any]:
+    """One pod of a driver, and two jobs of two workers."""
+    return of("jobset.x-k8s.io/v1alpha2", "JobSet", {**spec, "replicatedJobs": [
+        {"name": "driver", "template": {"spec": {"template": pod(**GPU)}}},
+        {"name": "worker", "replicas": 2, "template": {"spec": {"parallelism": 2, "template": pod(**GPU)}}},
+    ]}, **KAI)  # fmt: skip
+
+
+def grouped(*pods: tuple[str, str], **spec: Any) -> list[dict[str, Any]]:
+    """A PodGroup ``g`` and pods of one GPU each: their names, and the group that each names."""
+    made = [of("scheduling.run.ai/v2alpha2", "PodGroup", {"queue": "lab", **spec})]
+    made[0]["metadata"] = {"name": "g"}
+    for name, group in pods:
+        one = of("v1", "Pod", pod(**GPU)["spec"])
+        one["metadata"] = {"name": name, "annotations": {"pod-group-name": group}}
+        made.append(one)
+    return made
+
+
+def test_pods_that_name_a_pod_group_beside_them_are_decided_with_it() -> None:
+    nine = grouped(*((f"p{i}", "g") for i in range(9)), minMember=9, priorityClassName="build")
+    for count, outcome in ((8, "admit"), (9, "infeasible")):
+        documents = [{**nine[0], "spec": {**nine[0]["spec"], "minMember": count}}, *nine[1 : count + 1]]
+        answer = planned("kai", {"kind": "List", "items": documents})
+        (ask,) = answer["asks"]
+        assert (ask["id"], len(ask["tasks"]), ask["min_available"], ask["priority"]) == (
+            "default/g", count, count, 100,
+        )  # fmt: skip
+        assert (answer["work"][0]["object"], answer["outcome"]) == ("PodGroup default/g", outcome)
+
+
+def test_a_pod_group_of_kai_is_there_and_in_a_leaf() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        planned("kai", {"kind": "List", "items": grouped(("p", "other"))})
+    (problem,) = refused.value.problems
+    assert problem.pointer == "/manifest/items/1/metadata/annotations/pod-group-name"
+    assert "there is no PodGroup 'default/other' beside it" in problem.detail
+    with pytest.raises(InvalidInput, match="'org' is a parent queue"):
+        planned("kai", {"kind": "List", "items": grouped(("p", "g"), queue="org")})
+    answer = planned("kai", {"kind": "List", "items": grouped(("p", "g"), queue="ghost")}, queue="lab")
+    assert answer["asks"][0]["queue"] == "lab"
+
+
 @pytest.mark.parametrize(
     ("manifest", "groups"),
     [
@@ -196,6 +239,15 @@ GPU = {"nvidia.com/gpu": 1}
             of("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", {
                 "replicas": 2, "leaderWorkerTemplate": {"size": 3, "workerTemplate": pod(**GPU)}}, **KAI),
             [(3, 3, 50), (3, 3, 50)],
+        ),
+        (job_set(), [(1, 1, 50), (4, 4, 50)]),
+        (job_set(startupPolicy={"startupPolicyOrder": "InOrder"}), [(1, 1, 50), (4, 4, 50)]),
+        (job_set(startupPolicy={"startupPolicyOrder": "AnyOrder"}), [(5, 5, 50)]),
+        (
+            of("batch/v1", "CronJob", {"jobTemplate": {
+                "metadata": {"labels": {**KAI, "priorityClassName": "build"}},
+                "spec": {"parallelism": 3, "template": pod(**GPU)}}}),
+            [(3, 1, 100)],
         ),
     ],
 )  # fmt: skip

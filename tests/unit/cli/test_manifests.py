@@ -257,8 +257,8 @@ CYPRESS = str(MANIFESTS / "ytsaurus-cypress.json")
         (["compare", WORKLOADS, "--engine", "kai"], "/items/9/spec"),
         (["compare", WORKLOADS, "--configuration", WORKLOADS], "/items/9/spec"),
         (["compare", EXAMPLE, "--configuration", WORKLOADS], "/items/9/spec"),
-        (["plan", "JOB", "-f", WORKLOADS, "--queue", "cq"], "/cluster/items/9/spec"),
-        (["plan", "JOB", "-f", EXAMPLE, "--queue", "serving", "-n", "x"], "/manifest/1/kind"),
+        (["plan", "JOB", "-f", WORKLOADS, "--queue", "cq"], "/items/9/spec"),
+        (["plan", "JOB", "-f", EXAMPLE, "--queue", "serving", "-n", "x"], "/1/kind"),
     ],
 )
 @pytest.mark.parametrize("json_too", [False, True])
@@ -273,11 +273,11 @@ def test_an_error_is_the_exit_code_of_every_command_and_in_its_json(
     words = [str(job) if word == "JOB" else word for word in command]
     assert run([*words, *(["--json"] if json_too else [])]) == 3
     said = capsys.readouterr()
-    assert pointer in said.err
+    assert f" error {pointer}: " in said.err
     assert said.out != ""
     if json_too:
         errors = [one["pointer"] for one in json.loads(said.out)["findings"] if one["severity"] == "error"]
-        assert pointer in errors
+        assert any(one.endswith(pointer) for one in errors)
 
 
 def test_queues_and_work_come_from_several_files_and_folders(
@@ -291,7 +291,7 @@ def test_queues_and_work_come_from_several_files_and_folders(
     assert run(["decide", "-f", str(tmp_path)]) == 3
     said = capsys.readouterr()
     assert said.out == whole
-    assert f"{tmp_path / '09.json'}: error /9/spec: no LocalQueue" in said.err
+    assert f"{tmp_path / '09.json'}: error /spec: no LocalQueue" in said.err
     local = [item for item in items if item["kind"] == "LocalQueue"]
     rest = [item for item in items if item["kind"] != "LocalQueue"]
     (tmp_path / "queues.yaml").write_text(yaml.safe_dump_all(local))

@@ -17,6 +17,13 @@ CLUSTER = str(ROOT / "examples" / "kueue-cluster.yaml")
 JOB = (ROOT / "examples" / "job.yaml").read_text()
 
 
+LISTED = """apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {{name: f{0}}}
+spec: {{nodeLabels: {{a: [{0}]}}}}
+"""
+
+
 def commands() -> list[tuple[str, str]]:
     blocks = re.findall(r"^```console\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     return [
@@ -97,7 +104,22 @@ def test_far_too_many_pods_are_refused_by_the_field_that_says_so(
     file.write_text(json.dumps(job))
     cluster = Path(__file__).resolve().parents[2] / "manifests" / "kai-cluster.yaml"
     assert run(["plan", str(file), "-f", str(cluster), "--queue", "team"]) == 3
-    assert "/manifest/spec/parallelism: batch/Job default/big: 2147483647 pods" in capsys.readouterr().err
+    assert "  /spec/parallelism: batch/Job default/big: 2147483647 pods" in capsys.readouterr().err
+
+
+def test_the_file_at_fault_is_named_and_the_place_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong, torn, other = (tmp_path / name for name in ("wrong.yaml", "torn.yaml", "other.yaml"))
+    wrong.write_text(f"{LISTED.format('x')}---\n{LISTED.format(4)}")
+    torn.write_text("kind: [")
+    other.write_text(LISTED.format(4))
+    assert planned(tmp_path, JOB, "-f", str(wrong)) == 3
+    assert f"{wrong}: error /0/spec/nodeLabels/a: " in capsys.readouterr().err
+    assert planned(tmp_path, JOB, "-f", str(torn), "-f", str(wrong)) == 3
+    assert f"{torn}: 1 problem\n  (document): neither JSON nor YAML" in capsys.readouterr().err
+    assert planned(tmp_path, "kind: [", "-f", str(other)) == 3
+    assert f"{tmp_path / 'job.yaml'}: 1 problem\n  (document): neither" in capsys.readouterr().err
+    assert planned(tmp_path, JOB, cluster=str(wrong)) == 3
+    assert f"{wrong}: 1 problem\n  (document): there are no queues in it" in capsys.readouterr().err
 
 
 def test_would_it_run_if_the_queue_had_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

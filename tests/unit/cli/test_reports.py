@@ -280,9 +280,11 @@ def test_yaml_is_read_as_json(body: bytes, expected: bytes) -> None:
 def test_several_documents_are_one_too_many_or_one_list() -> None:
     with pytest.raises(Unreadable, match="2 documents: one is expected"):
         as_json(b"a: 1\n---\nb: 2\n")
-    assert joined([Source("f", b"a: 1\n---\nb: 2\n"), Source("g", b'{"c": 3}')]) == (
-        b'[{"a": 1}, {"b": 2}, {"c": 3}]', ["f", "f", "g"],
-    )  # fmt: skip
+    together = joined([Source("f", b"a: 1\n---\nb: 2\n"), Source("g", b'{"c": 3}')])
+    assert together.body == b'[{"a": 1}, {"b": 2}, {"c": 3}]'
+    assert [together.place(at) for at in ("/1/b", "/2/c", "/2", "/3/c", "", "/x")] == [
+        ("f", "/1/b"), ("g", "/c"), ("g", ""), ("", "/3/c"), ("", ""), ("", "/x"),
+    ]  # fmt: skip
 
 
 def test_fields_on_the_command_line() -> None:
