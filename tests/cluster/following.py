@@ -65,9 +65,12 @@ def eventually(holds: Callable[[], Any], seconds: float = PATIENCE) -> Any:
 
 
 def fresh(cluster: Cluster, engine: EngineName) -> Translated:
-    """What a list of everything gives now."""
+    """What a list of everything gives now; of nodes, pods and topologies only where a flavor has a topology."""
     source, mirror = reader(cluster), Mirror(FOLLOWED[engine])
     for kind in FOLLOWED[engine]:
+        if kind.placed and not mirror.places():
+            mirror.absent(kind)
+            continue
         version = source.version(kind)
         mirror.listed(kind, kind.api_version(version), source.list(kind, version), "test")
     view = mirror.view()

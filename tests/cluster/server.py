@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from functools import cache
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -146,8 +147,16 @@ class Cluster:
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         headers = {"Authorization": f"Bearer {token or self.token}", "Content-Type": kind}
         request = urllib.request.Request(self.address + path, sent, headers, method=method)
-        with urllib.request.urlopen(request, timeout=60, context=self._context()) as answer:
-            return json.loads(answer.read())
+        deadline = time.monotonic() + _SECONDS
+        while True:
+            try:
+                with urllib.request.urlopen(request, timeout=60, context=self._context()) as answer:
+                    return json.loads(answer.read())
+            except urllib.error.HTTPError as error:
+                # After a restart a kind is read anew before it is served.
+                if error.code != HTTPStatus.TOO_MANY_REQUESTS or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
 
     def define(self, crd: dict[str, Any]) -> None:
         """Add a kind, and wait until it is served."""
