@@ -68,9 +68,10 @@ def test_a_cluster_is_followed_from_its_list_through_a_change_to_a_decision(
         _ask_about_it(str(arbiter.base_url), tmp_path, capsys)
         (follower,) = found["followers"]
         assert follower["writer"]
+        spaces = len(kubernetes.call("GET", "/api/v1/namespaces")["items"])
         assert {kind["kind"]: kind["objects"] for kind in follower["kinds"]} == {
             "ClusterQueue": 2, "Cohort": 0, "LocalQueue": 2, "ResourceFlavor": 1, "Workload": 201,
-            "WorkloadPriorityClass": 1, "AdmissionCheck": 0, "ConfigMap": 0, "LimitRange": 0, "Namespace": 6,
+            "WorkloadPriorityClass": 1, "AdmissionCheck": 0, "ConfigMap": 0, "LimitRange": 0, "Namespace": spaces,
             "PriorityClass": 2, "RuntimeClass": 0,
         }  # fmt: skip
         assert follower["local_queues"] == {"default/a": "team-a", "default/b": "team-b"}
