@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.following.objects import Item, Key, condition, instant, key_of, part
+from app.formats.kueue.workloads import awaits_victims
 from app.solver.model.configuration import EngineName
 
 NOT_NAMED = "the cluster does not say for whom"
@@ -61,6 +62,12 @@ def reserves(item: Item | None) -> bool:
 def admissions(changes: Iterable[tuple[Item | None, Item | None]]) -> list[Item]:
     """The Workloads that got quota with these changes, as they are with it."""
     return [new for old, new in changes if new is not None and reserves(new) and not reserves(old)]
+
+
+def preempts(item: Item) -> bool:
+    """Whether a Workload waits for victims to stop, as Kueue's scheduler says of it."""
+    waits = condition(item, "QuotaReserved", "False")
+    return waits is not None and awaits_victims(_text(waits.get("message")))
 
 
 def nominated(item: Item) -> bool:

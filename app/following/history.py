@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from app.following.evidence import Evidence, ends, evidence
-from app.following.objects import Item, Key, part
+from app.following.evidence import Evidence, ends, evidence, preempts, reserves
+from app.following.objects import Item, Key, id_of, part
 from app.solver.model.configuration import EngineName
 
 Items = dict[str, dict[Key, Item]]
@@ -27,6 +27,7 @@ _LONGEST_SECONDS = 20.0
 _KEPT_CHANGES = 200_000
 _WAITING = 1000
 _EVICTIONS = 10_000
+_PREEMPTORS = 20_000
 
 
 class Change(NamedTuple):
@@ -60,6 +61,14 @@ class Preemption:
     evictions: list[Eviction] = field(default_factory=list[Eviction])
 
 
+class Sign(NamedTuple):
+    """A Workload awaits victims since then, or, as it has quota, no more."""
+
+    at: Position
+    key: Key
+    awaits: bool
+
+
 @dataclass(slots=True)
 class Rewind:
     """A cluster that goes back in time, change by change. ``items`` is what it was; ``evictions``: all that were seen
@@ -70,6 +79,7 @@ class Rewind:
     _changes: list[Change]
     _left: int
     _forgotten: Position
+    _signs: list[Sign] = field(default_factory=list[Sign])
     since: float | None = None
 
     def to(self, at: Position) -> bool:
@@ -95,6 +105,23 @@ class Rewind:
             of[change.key] = change.old
         return change.kind, change.key
 
+    def preemptors(self, before: Position) -> dict[str, Position]:
+        """The Workloads that had ended a cycle by then with victims that must stop first, and had got no quota since;
+        each with when it did last."""
+        by_uid = {part(item, "metadata").get("uid"): key for key, item in self.items.get("Workload", {}).items()}
+        evicting = (
+            Sign(one.at, by_uid[one.seen.by], True) for one in self.evictions if one.seen.by in by_uid
+        )  # fmt: skip
+        found: dict[str, Position] = {}
+        for sign in sorted((*self._signs, *evicting), key=_position):
+            if sign.at >= before:
+                break
+            if sign.awaits:
+                found[id_of(sign.key)] = sign.at
+            else:
+                found.pop(id_of(sign.key), None)
+        return found
+
     def undone(self, seconds: float) -> Iterable[Change]:
         """What is undone now, the oldest first, as far as it was heard within ``seconds`` of the first of it."""
         found = self._changes[self._left :]
@@ -118,7 +145,7 @@ class Rewind:
     def copy(self) -> "Rewind":
         """Another one that stands where this does."""
         items = {kind: dict(of) for kind, of in self.items.items()}
-        return Rewind(items, self.evictions, self._changes, self._left, self._forgotten, self.since)
+        return Rewind(items, self.evictions, self._changes, self._left, self._forgotten, self._signs, self.since)
 
 
 class History:
@@ -141,6 +168,7 @@ class History:
         self._open: dict[str, Preemption] = {}
         self._evictions: deque[Eviction] = deque(maxlen=_EVICTIONS)
         self._others: list[Eviction] = []
+        self._signs: deque[Sign] = deque(maxlen=_PREEMPTORS)
 
     def changed(self, kind: str, key: Key, old: Item | None, new: Item | None, version: str, *, state: bool) -> None:
         """Something is no longer ``old``. ``version``: its resource version; ``state``: whether the kind says how the
@@ -150,6 +178,11 @@ class History:
         if state and self._kept:
             self._changes.append(Change(at, now, kind, key, old, new))
             self._forget(now)
+        if kind == "Workload" and new is not None:
+            if reserves(new) and not reserves(old):
+                self._signs.append(Sign(at, key, awaits=False))
+            elif preempts(new) and not (old is not None and preempts(old)):
+                self._signs.append(Sign(at, key, awaits=True))
         if ends(kind, old, new):
             self._ended[key] = at, now
         if new is not None and (found := evidence(self._engine, kind, old, new)) is not None:
@@ -189,7 +222,8 @@ class History:
         """From ``items``, as they are now."""
         changes = sorted(self._changes, key=_position)
         found = {kind: dict(of) for kind, of in items.items()}
-        return Rewind(found, list(map(self._first_sign, self._evictions)), changes, len(changes), self._forgotten)
+        evictions = list(map(self._first_sign, self._evictions))
+        return Rewind(found, evictions, changes, len(changes), self._forgotten, list(self._signs))
 
     def _position(self, version: str, *, state: bool) -> Position:
         """Events may be kept in a store of their own, with versions of its own: they stand no earlier than all that was
@@ -232,5 +266,5 @@ class History:
                 del self._ended[gone.key]
 
 
-def _position(change: Change) -> Position:
+def _position(change: Change | Sign) -> Position:
     return change.at

@@ -66,6 +66,12 @@ def part(of: dict[str, Any], key: str) -> dict[str, Any]:
     return cast(dict[str, Any], found) if isinstance(found, dict) else {}
 
 
+def id_of(key: Key) -> str:
+    """As workloads and asks are called."""
+    space, name = key
+    return f"{space}/{name}" if space else name
+
+
 def key_of(item: Item) -> Key:
     """Where an object is."""
     metadata = part(item, "metadata")

@@ -13,8 +13,9 @@ from msgspec import structs
 from app.clusters.schemas import EvictionReport, SeenEviction
 from app.clusters.shadow.schemas import ShadowOutcome, ShadowReport
 from app.following.history import Eviction, Preemption, Rewind
-from app.following.judging import Judge, Judgement, ask_id
+from app.following.judging import Judge, Judgement
 from app.following.keeping import ApiError, ApiUnavailable, Arbiter
+from app.following.memory import ask_id
 from app.following.mirror import Mirror
 from app.following.objects import owner_of, part
 from app.solver.model.configuration import Configuration, EngineName

@@ -27,7 +27,7 @@ class Translated:
     findings: list[Finding]
     local_queues: dict[str, str]
     priority_classes: dict[str, int]
-    workload_priority_classes: dict[str, int]
+    workload_priority_classes: dict[str, int] = field(default_factory=dict[str, int])
     queues: dict[str, QueueState] = field(default_factory=dict[str, QueueState])
 
 

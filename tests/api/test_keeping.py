@@ -32,7 +32,7 @@ class Near(Arbiter):
 
 def translated() -> Translated:
     configuration = Configuration(engine="kueue", queues=[Queue(name="q")])
-    return Translated(configuration, nodes={}, workloads={}, asks={}, findings=[], local_queues={}, classes={})
+    return Translated(configuration, nodes={}, workloads={}, asks={}, findings=[], local_queues={}, priority_classes={})
 
 
 @pytest.mark.parametrize("engine", ["kueue", "kai", "yunikorn"])

@@ -3,6 +3,7 @@ Kueue writes it, a little late where it writes beside the next cycle."""
 
 import copy
 import random
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,11 +22,13 @@ _WAITS = "couldn't assign flavors to pod set main: insufficient unused quota"
 
 class Course:
     """``stream`` of a recorded course; ``evicted``: how many evictions are in it. ``seed``: of how late admissions are
-    written down; None: none is late."""
+    written down; None: none is late. ``late``, ``apart``: seconds at most until then, and between evictions of a cycle,
+    which are written in any order then, with what is late between them."""
 
-    def __init__(self, vector: Json, seed: int | None = None) -> None:
+    def __init__(self, vector: Json, seed: int | None = None, *, late: float = _LATE, apart: float = 0.0) -> None:
         self._request, self._expect = vector["request"], vector["expect"]
         self._random = None if seed is None else random.Random(seed)
+        self._longest, self._apart = late, apart
         running = self._request["state"]["workloads"]
         self._jobs = {one["id"]: one for one in [*running, *(job["ask"] for job in self._request["trace"]["jobs"])]}
         self._changes = {
@@ -117,7 +120,7 @@ class Course:
 
     def _cycle(self, cycle: Json) -> None:
         stopped: list[str] = []
-        for eviction in cycle["evicted"]:
+        for eviction in self._in_any_order(cycle["evicted"]):
             self.evicted += 1
             self._late = [
                 one for one in self._late if one[1] != eviction["job"] or self._write(self._at, one[1], one[2])
@@ -131,7 +134,9 @@ class Course:
                     task: (head.get("counts", {}).get(task), flavors) for task, flavors in head["assignment"].items()
                 }
                 status = {"queue": head["queue"], "tasks": self._admission(head["job"], tasks)}
-                late = 0.0 if self._random is None else self._random.choice((0.0, self._random.random() * _LATE))
+                late = (
+                    0.0 if self._random is None else self._random.choice((0.0, self._random.random() * self._longest))
+                )
                 if late:
                     self._late.append((self._at + late, head["job"], status))
                 else:
@@ -141,6 +146,15 @@ class Course:
         for name in stopped:
             del self._stopping[name]
             self.stream.release(name)
+
+    def _in_any_order(self, evicted: list[Json]) -> Iterator[Json]:
+        """Time passes between them where they are written apart."""
+        if self._random is None or not self._apart:
+            yield from evicted
+            return
+        for eviction in self._random.sample(evicted, len(evicted)):
+            self._until(self._at + self._random.random() * self._apart)
+            yield eviction
 
     def _workload(self, ask: Json) -> Json:
         made = kueue.workload(ask["id"], ask["queue"], 1, ask.get("priority", 0))

@@ -97,6 +97,11 @@ def read_workloads(
     return running, asks
 
 
+def awaits_victims(message: str) -> bool:
+    """Whether Kueue says of a workload, as why it has no quota yet, that its victims must stop first."""
+    return _PENDING.search(message) is not None
+
+
 def _filled_in(made: Object, around: Around) -> Reader:
     """With what LimitRanges and RuntimeClasses of the cluster add to its pods (Kueue: AdjustResources)."""
     specs = (pod_set.child("template").child("spec") for pod_set in made.spec.children("podSets"))
@@ -327,7 +332,7 @@ def _ask(
     # KEP-83 counts waiting from the first attempt: the moment at which Admitted became False.
     admitted = conditions.get("Admitted", _NEVER)
     block = kueue.Ask(
-        preemption_pending=_PENDING.search(conditions.get("QuotaReserved", _NEVER).message) is not None,
+        preemption_pending=awaits_victims(conditions.get("QuotaReserved", _NEVER).message),
         first_attempt_at=None if admitted.holds else admitted.since,
         owners=list(made.owner_uids),
     )

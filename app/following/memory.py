@@ -1,0 +1,218 @@
+"""What Kueue's scheduler knew in its memory alone when it preempted: what it can have been, the likeliest first. Pure.
+
+- One head of every queue takes part in a cycle. Which it had is not written down. A workload that ended a cycle with
+  victims that must stop first is its queue's head in every cycle until it is admitted or another one takes its place,
+  whatever is written of it since (Kueue: the queue's sticky head; semantics of BestEffortFIFO). Others are seen to act
+  in the same second, or it is written of them just after why they wait; or they stand first in their queues; or they do
+  not bear on it.
+- A scan of flavors that stopped before the last one goes on from there (Kueue: LastAssignment), in whichever of the
+  places where it can have stopped; not for an ask that it has not looked at before.
+- What it admitted and that was not written down yet counts as admitted (Kueue assumes it in its cache). Admissions are
+  written beside the next cycles, in any order: of each queue the first few were before, and the next may have been its
+  head.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, product
+from typing import Literal
+
+from msgspec import structs
+
+from app.clusters.shadow.schemas import Assumed
+from app.following.evidence import admissions, nominated
+from app.following.history import Eviction, Rewind
+from app.following.objects import Item, Key, condition, id_of, instant, key_of, part
+from app.following.translating import Translated
+from app.solver.model.configuration import EngineName, Queue
+from app.solver.model.kueue import Ask as KueueAsk
+from app.solver.model.kueue import FlavorScan
+from app.solver.model.state import Ask
+
+TOGETHER_SECONDS = 1.0
+"""Evictions and admissions so close may be of one cycle, and an admission may be that late in being written down."""
+_SCANS, _WAYS = 16, 64
+
+Mode = Literal["cycle", "independent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """What a scheduler can have been asked at one moment."""
+
+    asks: list[Ask]
+    mode: Mode
+    assumed: tuple[Assumed, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Workloads as if their admissions had been written down, and the head that a queue then had, by queue."""
+
+    items: dict[Key, Item]
+    next: dict[str, str] = field(default_factory=dict[str, str])
+
+
+class Memory:
+    """Of the cycle in which ``ask`` evicted ``first``. ``by``: its UID; ``rewind`` stands just before."""
+
+    def __init__(self, ask: str, by: str, first: Eviction, rewind: Rewind) -> None:
+        self._ask, self._rewind = ask, rewind
+        late = admissions((change.old, change.new) for change in rewind.undone(TOGETHER_SECONDS))
+        self.ahead = {key_of(item): item for item in late if id_of(key_of(item)) != ask and _until(item, first)}
+        self._near = {*_others(by, first, rewind), *(id_of(key_of(item)) for item in late)}
+        self._told = list(_told(rewind))
+        self._sticky = rewind.preemptors(first.at)
+
+    def assumed(self, there: Mapping[str, Mapping[Key, Item]], found: Translated, *, rare: bool) -> Iterator[Admitted]:
+        """Without ``rare`` all that was written down just after; with it the other ways."""
+        known = there.get("Workload", {})
+        late = {key: item for key, item in self.ahead.items() if key in known and id_of(key) in found.asks}
+        if not late:
+            return
+        if not rare:
+            yield Admitted(late)
+            return
+        by_queue: dict[str, list[Key]] = {}
+        for key in sorted(late, key=lambda key: _turn(late[key], found.asks[id_of(key)])):
+            by_queue.setdefault(found.asks[id_of(key)].queue, []).append(key)
+        own = found.asks[self._ask].queue
+        yield from islice(_ways(by_queue, own, late), _WAYS)
+
+    def guesses(self, found: Translated, heads: Mapping[str, str]) -> Iterator[Guess]:
+        """``heads``: the ask that heads a queue, where that is known."""
+        own = found.asks[self._ask]
+        others = [one for one in found.asks.values() if one.queue != own.queue and _considered(one)]
+        known = {queue: found.asks[name] for queue, name in heads.items() if name in found.asks and queue != own.queue}
+        told = {found.asks[name].queue: found.asks[name] for name in reversed(self._told) if name in found.asks}
+        told.pop(own.queue, None)
+        acting = {one.queue: one for one in others if one.id in self._near} | known
+        pending = {one.queue: one for one in others if one.kueue is not None and one.kueue.preemption_pending}
+        sticky = {one.queue: one for one in sorted(others, key=self._since) if one.id in self._sticky}
+        rest = [one for one in others if one.queue not in known]
+        guesses = [
+            list((pending | sticky | told | acting).values()), list((pending | sticky | acting).values()),
+            list((told | known).values()), list((pending | acting).values()), list(acting.values()),
+            [*rest, *known.values()], list(known.values()), list[Ask](),
+        ]  # fmt: skip
+        distinct = {tuple(one.id for one in of): of for of in guesses}
+        yield from self._with_scans(found, own, list(distinct.values()))
+
+    def _since(self, ask: Ask) -> tuple[int, int]:
+        return self._sticky.get(ask.id, (-1, 0))
+
+    def _with_scans(self, found: Translated, own: Ask, heads: list[list[Ask]]) -> Iterator[Guess]:
+        """From the first flavor, and from where the ask's scan can have stopped, or that of another head."""
+        for of in heads:
+            yield Guess([own, *of], "cycle")
+        for scan in _scans(found, own) if self._goes_on(self._ask) else ():
+            for of in heads:
+                yield Guess([_from(own, scan), *of], "cycle", ("flavor_scan",))
+        for other in heads[0]:
+            for scan in _scans(found, other) if self._goes_on(other.id) else ():
+                rest = [_from(one, scan) if one is other else one for one in heads[0]]
+                yield Guess([own, *rest], "cycle", ("flavor_scan",))
+
+    def _goes_on(self, ask: str) -> bool:
+        """Whether the scan of an ask's flavors can have stopped somewhere: Kueue has looked at it before."""
+        space, _, name = ask.rpartition("/")
+        item = self._rewind.items.get("Workload", {}).get((space, name))
+        return item is not None and nominated(item)
+
+
+def ask_id(engine: EngineName, by: str, rewind: Rewind) -> str | None:
+    """What the ask is called that was evicted for, which may be gone since."""
+    if engine == "kai":
+        return by
+    kind = "Workload" if engine == "kueue" else "Pod"
+    for key, item in rewind.items.get(kind, {}).items():
+        if part(item, "metadata").get("uid") == by:
+            return id_of(key)
+    return next((id_of(key) for key, uid in rewind.uids(kind) if uid == by), None)
+
+
+def _others(by: str, first: Eviction, rewind: Rewind) -> Iterator[str]:
+    """Asks that others were evicted for in what may be the same cycle."""
+    uids = dict.fromkeys(
+        one.seen.by for one in rewind.evictions
+        if one.seen.by not in ("", by) and abs(one.heard - first.heard) <= TOGETHER_SECONDS
+    )  # fmt: skip
+    found = (ask_id("kueue", uid, rewind) for uid in uids)
+    yield from (one for one in found if one is not None)
+
+
+def _told(rewind: Rewind) -> Iterator[str]:
+    """Workloads of which it was written just after the cycle that they wait, in that order."""
+    for change in rewind.undone(TOGETHER_SECONDS):
+        if change.kind != "Workload" or change.old is None or change.new is None:
+            continue
+        said = condition(change.new, "QuotaReserved", "False")
+        if said is not None and said != condition(change.old, "QuotaReserved", None):
+            yield id_of(change.key)
+
+
+def _until(item: Item, first: Eviction) -> bool:
+    """Whether Kueue admitted it no later than it evicted, in whole seconds, which is all that it says."""
+    reserved = condition(item, "QuotaReserved") or {}
+    at = instant(reserved.get("lastTransitionTime"))
+    return at is None or first.seen.at is None or at <= first.seen.at
+
+
+def _turn(item: Item, ask: Ask) -> tuple[str, int, str, str]:
+    """The order in which the workloads of a queue are admitted: by the second, then as the queue has them."""
+    reserved = condition(item, "QuotaReserved") or {}
+    created = "" if ask.created_at is None else ask.created_at.isoformat()
+    return str(reserved.get("lastTransitionTime") or ""), -(ask.priority or 0), created, ask.id
+
+
+def _ways(by_queue: Mapping[str, Sequence[Key]], own: str, late: Mapping[Key, Item]) -> Iterator[Admitted]:
+    """Of each queue the first few admitted before, and the next as its head, or not: first those in which cycles had a
+    head of every queue."""
+    queues = list(by_queue)
+    most = max(map(len, by_queue.values()))
+    together = [tuple(min(n, len(by_queue[queue])) for queue in queues) for n in range(most, -1, -1)]
+    every = product(*(range(len(by_queue[queue]), -1, -1) for queue in queues))
+    for counts in dict.fromkeys((*together, *islice(every, 4 * _WAYS))):
+        before = {key: late[key] for queue, n in zip(queues, counts, strict=True) for key in by_queue[queue][:n]}
+        heads = {
+            queue: id_of(by_queue[queue][n]) for queue, n in zip(queues, counts, strict=True)
+            if queue != own and n < len(by_queue[queue])
+        }  # fmt: skip
+        yield Admitted(before, heads)
+
+
+def _from(ask: Ask, scan: FlavorScan) -> Ask:
+    return structs.replace(ask, kueue=structs.replace(ask.kueue or KueueAsk(), flavor_scan=scan))
+
+
+def _considered(ask: Ask) -> bool:
+    return ask.kueue is None or ask.kueue.inadmissible is None
+
+
+def _scans(found: Translated, ask: Ask) -> list[FlavorScan]:
+    """Where the scan of its flavors can have stopped before the last one, in every group of its queue."""
+    queue = next((one for one in found.configuration.queues if one.name == ask.queue), None)
+    groups = _groups(queue)
+    places: list[list[tuple[str, list[str], int]]] = []
+    for task in ask.tasks:
+        for resources, flavors in groups:
+            asked = [resource for resource in task.requests if resource in resources]
+            if asked and flavors > 1:
+                places.append([(task.name, asked, place) for place in (*range(flavors - 1), -1)])
+    scans: list[FlavorScan] = []
+    for chosen in product(*places):
+        if all(place == -1 for _, _, place in chosen):
+            continue
+        if len(scans) == _SCANS:
+            break
+        stopped: dict[str, dict[str, int]] = {}
+        for task, resources, place in chosen:
+            stopped.setdefault(task, {}).update(dict.fromkeys(resources, place))
+        scans.append(FlavorScan(flavors=stopped))
+    return scans
+
+
+def _groups(queue: Queue | None) -> list[tuple[list[str], int]]:
+    """The resources of each group, and how many flavors it has."""
+    listed = (queue.resource_groups or ()) if queue is not None else ()
+    return [(group.resources, len(group.flavors)) for group in listed]
