@@ -28,9 +28,9 @@ from app.simulations.core.run import simulate as run
 from app.simulations.core.scenario import setting_of, variants_of
 from app.simulations.core.sink import Amounts, Silence, time_of
 from app.simulations.core.validation import check_jobs
-from app.simulations.pictures import evictions_of, resource_of, usage_of, waits_of
+from app.simulations.pictures import evictions_of, free_of, resource_of, usage_of, waits_of
 from app.simulations.plots import Drawing, drawn, require
-from app.simulations.results import Level, levels_of, line_of
+from app.simulations.results import Level, levels_of, line_of, spare_line_of, spare_of
 from app.simulations.schemas import Event, Job, JobLine, RoundLine, SimulationRequest, Summary, Totals, Trace
 from app.solver.model.problems import InvalidInput, Problem
 
@@ -67,6 +67,10 @@ class Spool:
         """See ``Sink``."""
         self._files["levels"].write(line_of(queue, since, usage, waiting, guarantee) + b"\n")
 
+    def spare(self, flavor: str, level: str, since: int, free: Amounts, largest: Amounts) -> None:
+        """See ``Sink``."""
+        self._files["levels"].write(spare_line_of(flavor, level, since, free, largest) + b"\n")
+
     def drawn(self, summary: Summary, variant: str) -> bytes:
         """All pictures in one, as SVG. Raises NotInstalled."""
 
@@ -78,6 +82,8 @@ class Spool:
             waits_of(self._lines("jobs")),
             evictions_of(self._lines("events")),
         ]
+        if summary.fragmentation:
+            pictures.append(free_of(summary, None, spare_of(self._blocks("levels"))))
         return drawn(Drawing(f"{summary.engine}: {variant}" if variant else str(summary.engine), pictures))
 
     def _lines(self, kind: _Kind) -> Iterator[bytes]:
@@ -120,7 +126,9 @@ def simulate(
     jobs: Output = None,
     plot: Annotated[
         Path | None,
-        Parameter(help="Draw usage, waits and evictions to this file, SVG; one a variant (extra `plot`)."),
+        Parameter(
+            help="Draw usage, waits, evictions and fragmentation to this file, SVG; one a variant (extra `plot`)."
+        ),
     ] = None,
     otherwise: Otherwise = AS_IT_SAYS,
 ) -> int:
@@ -245,6 +253,10 @@ class _Files(Silence):
     def level(self, queue: str, since: int, usage: Amounts, waiting: Amounts, guarantee: Amounts) -> None:
         if self._spool is not None:
             self._spool.level(queue, since, usage, waiting, guarantee)
+
+    def spare(self, flavor: str, level: str, since: int, free: Amounts, largest: Amounts) -> None:
+        if self._spool is not None:
+            self._spool.spare(flavor, level, since, free, largest)
 
     def progress(self, now: int, ended: int, total: int | None, rounds: int) -> None:
         if self._shows and (at := monotonic()) - self._shown >= _EVERY:

@@ -17,7 +17,7 @@ from matplotlib import dates
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from app.simulations.plots import Drawing, Evictions, Panel, Picture, Usage, Waits
+from app.simulations.plots import Drawing, Evictions, Free, Panel, Picture, Usage, Waits
 
 _mpl: Any = matplotlib  # its types are partial
 _dates: Any = dates
@@ -91,7 +91,7 @@ def svg(drawing: Drawing) -> bytes:
 def _height(picture: Picture) -> float:
     """In inches."""
     match picture:
-        case Usage():
+        case Usage() | Free():
             below = -(-max(0, len(picture.panels) - 1) // _COLUMNS)
             return 0.9 if not picture.panels else 2.6 + _PANEL * below
         case Waits():
@@ -103,25 +103,31 @@ def _height(picture: Picture) -> float:
 def _draw(page: _Page, picture: Picture) -> None:
     match picture:
         case Usage():
-            _usage(page, picture)
+            left_out = f"; {picture.left_out} queues with less are not drawn" if picture.left_out else ""
+            page.text(0.05, f"Usage of {picture.resource} over time{left_out}", fontsize=9)
+            _over_time(page, picture, "nothing was used", ("usage", "guarantee"))
+        case Free():
+            left_out = f"; {picture.left_out} more are not drawn" if picture.left_out else ""
+            said = f"Free {picture.resource} over time: at most in one domain, and in all of a level{left_out}"
+            page.text(0.05, said, fontsize=9)
+            _over_time(page, picture, "no flavor has a topology, or nothing was free", ("in one domain", "in all"))
         case Waits():
             _waits(page, picture)
         case Evictions():
             _evictions(page, picture)
 
 
-def _usage(page: _Page, picture: Usage) -> None:
-    """The first panel over the whole width, the others below it, all over the same time."""
-    left_out = f"; {picture.left_out} queues with less are not drawn" if picture.left_out else ""
-    page.text(0.05, f"Usage of {picture.resource} over time{left_out}", fontsize=9)
+def _over_time(page: _Page, picture: Usage | Free, nothing: str, labels: tuple[str, str]) -> None:
+    """The first panel over the whole width, with ``labels`` of what is filled and what is dashed; the others below it,
+    all over the same time."""
     if not picture.panels:
-        _nothing(page, "nothing was used")
+        _nothing(page, nothing)
         return
     unit, scale = _unit(picture)
     times = [datetime.fromtimestamp(at, UTC) for at in picture.at]
     whole = _INCHES - _LEFT - _RIGHT
     first = page.axes(_LEFT, 0.55, whole, 1.6)
-    _panel(first, picture.panels[0], times, scale)
+    _panel(first, picture.panels[0], times, scale, labels)
     first.set_ylabel(unit)
     first.legend(loc="lower right", ncols=2, bbox_to_anchor=(1, 1), borderaxespad=0)
     gap = 0.55
@@ -129,17 +135,17 @@ def _usage(page: _Page, picture: Usage) -> None:
     for number, panel in enumerate(picture.panels[1:]):
         row, column = divmod(number, _COLUMNS)
         axes = page.axes(_LEFT + column * (width + gap), 2.75 + row * _PANEL, width, _PANEL - 0.55)
-        _panel(axes, panel, times, scale)
+        _panel(axes, panel, times, scale, labels)
         if column == 0:
             axes.set_ylabel(unit)
 
 
-def _panel(axes: Any, panel: Panel, times: list[datetime], scale: float) -> None:
+def _panel(axes: Any, panel: Panel, times: list[datetime], scale: float, labels: tuple[str, str]) -> None:
     usage, guarantee = ([value / scale for value in values] for values in (panel.usage, panel.guarantee))
-    axes.stairs(usage, times, fill=True, color=_FILL, label="usage")
+    axes.stairs(usage, times, fill=True, color=_FILL, label=labels[0])
     axes.stairs(usage, times, color=_DARK, linewidth=0.6, baseline=None)
     axes.stairs(guarantee, times, color="black", linewidth=1.1, linestyle=_DASHES, baseline=None,
-                label="guarantee" if panel.name else "capacity")  # fmt: skip
+                label=labels[1] if panel.name else "capacity")  # fmt: skip
     axes.set_title(_short(panel.name) or "all queues")
     axes.set_ylim(bottom=0)
     axes.set_xlim(times[0], times[-1])
@@ -227,7 +233,7 @@ def _short(name: str) -> str:
     return name if len(name) <= 28 else f"{name[:13]}…{name[-14:]}"
 
 
-def _unit(picture: Usage) -> tuple[str, float]:
+def _unit(picture: Usage | Free) -> tuple[str, float]:
     """What the axes of a picture with panels are called, and what their values are divided by."""
     resource = picture.resource
     largest = max(max(panel.usage + panel.guarantee) for panel in picture.panels)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 
 from app.simulations.core.sink import work
-from app.simulations.plots import Evictions, Panel, Usage, Waits
+from app.simulations.plots import Evictions, Free, Panel, Usage, Waits
 from app.simulations.results import Level, areas, edges
 from app.simulations.schemas import Summary, Units
 from app.solver.model.instant import micros
@@ -67,6 +67,19 @@ def usage_of(summary: Summary, resource: str, levels: Callable[[str], Iterable[L
         for found in areas(levels(queue), at, resource).values()
     ]
     return Usage(resource, [edge / 1e6 for edge in at], panels, left_out)
+
+
+def free_of(summary: Summary, resource: str | None, spare: dict[tuple[str, str], list[Level]]) -> Free:
+    """What is free by flavor and level; of the resource wanted, else of the one that lies scattered most."""
+    most = max(summary.fragmentation, key=lambda of: (of.share, of.resource), default=None)
+    chosen = resource or (resource_of(summary, None) if most is None else most.resource)
+    at = edges(micros(summary.start), micros(summary.end), POINTS)
+    panels = [
+        Panel(f"{flavor}: {level}", _means(found.usage, at, chosen), _means(found.guarantee, at, chosen))
+        for (flavor, level), levels in list(spare.items())[:_PANELS]
+        for found in areas(levels, at, chosen).values()
+    ]
+    return Free(chosen, [edge / 1e6 for edge in at], panels, max(0, len(spare) - _PANELS))
 
 
 def _means(found: list[int], at: Sequence[int], resource: str) -> list[float]:

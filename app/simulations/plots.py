@@ -13,8 +13,7 @@ from app.base.errors import DeadlinePassed, NotInstalled
 from app.base.installation import python
 from app.base.ticket import Ticket, held
 
-Kind = Literal["usage", "waits", "evictions"]
-KINDS: tuple[Kind, ...] = ("usage", "waits", "evictions")
+Kind = Literal["usage", "waits", "evictions", "fragmentation"]
 
 
 class Panel(msgspec.Struct, frozen=True):
@@ -47,7 +46,17 @@ class Evictions(msgspec.Struct, frozen=True, tag=True):
     counts: dict[str, dict[str, int]]
 
 
-Picture = Usage | Waits | Evictions
+class Free(msgspec.Struct, frozen=True, tag=True):
+    """What is free, as ``Usage`` has what is used. A panel for each flavor and level of its topology: in place of usage
+    what one domain has at most, in place of a guarantee what all have together."""
+
+    resource: str
+    at: list[float]
+    panels: list[Panel]
+    left_out: int = 0
+
+
+Picture = Usage | Waits | Evictions | Free
 
 
 class Drawing(msgspec.Struct, frozen=True):

@@ -122,6 +122,35 @@ class Series(Wire, frozen=True, kw_only=True):
     """By resource."""
 
 
+class FreeSeries(Wire, frozen=True, kw_only=True):
+    """One resource over time: exact areas, in units of the resource times seconds, one for each interval."""
+
+    free: list[Units]
+    """What was free in all domains of the level."""
+    largest: list[Units]
+    """What was free in the one of them that had most at each moment."""
+
+
+class LevelSeries(Wire, frozen=True, kw_only=True):
+    """One level of a flavor's topology."""
+
+    flavor: str
+    """The flavor."""
+    level: str
+    """The level."""
+    resources: dict[str, FreeSeries]
+    """By resource."""
+
+
+class FragmentationSeries(Wire, frozen=True, kw_only=True):
+    """``GET /v1/simulations/{id}/fragmentation``."""
+
+    at: list[Time]
+    """Where intervals begin, and the end of the last one: one more than there are intervals."""
+    levels: list[LevelSeries]
+    """By flavor, from the outermost level to the lowest. Empty: no flavor has a topology."""
+
+
 class SimulationPage(Wire, frozen=True, kw_only=True):
     """``GET /v1/simulations``: newest first."""
 
@@ -136,13 +165,14 @@ Level = tuple[int, dict[str, tuple[int, int, int]]]
 
 
 class _Line(msgspec.Struct, array_like=True, frozen=True):
-    queue: str
+    of: str | tuple[str, str]
     since: int
     amounts: dict[str, tuple[int, int, int]]
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder(_Line).decode
+_SPARE = re.compile(rb"^\[\[.*$", re.MULTILINE)
 
 
 @dataclass
@@ -167,6 +197,22 @@ def level_of(since: int, usage: Amounts, waiting: Amounts, guarantee: Amounts) -
 def line_of(queue: str, since: int, usage: Amounts, waiting: Amounts, guarantee: Amounts) -> bytes:
     """A level as it is kept."""
     return _encode(_Line(queue, *level_of(since, usage, waiting, guarantee)))
+
+
+def spare_line_of(flavor: str, level: str, since: int, free: Amounts, largest: Amounts) -> bytes:
+    """What is free, as it is kept: a level of (flavor, level) that holds the largest and is guaranteed all."""
+    return _encode(_Line((flavor, level), *level_of(since, largest, {}, free)))
+
+
+def spare_of(blocks: Iterable[bytes]) -> dict[tuple[str, str], list[Level]]:
+    """The levels of every flavor and level of its topology, in order, from blocks of lines."""
+    found: dict[tuple[str, str], list[Level]] = {}
+    for block in blocks:
+        for line in _SPARE.findall(block):
+            one = _decode(line)
+            if isinstance(one.of, tuple):
+                found.setdefault(one.of, []).append((one.since, one.amounts))
+    return found
 
 
 def levels_of(blocks: Iterable[bytes], queue: str) -> Iterator[Level]:
@@ -236,3 +282,25 @@ def series_of(queue: str | None, at: Sequence[int], found: dict[str, Areas]) -> 
             for resource, areas in found.items()
         },
     )
+
+
+def fragmentation_of(
+    at: Sequence[int], found: dict[tuple[str, str], list[Level]], resource: str | None
+) -> FragmentationSeries:
+    """As the wire has it."""
+    return FragmentationSeries(
+        at=[time_of(edge) for edge in at],
+        levels=[
+            LevelSeries(
+                flavor=flavor, level=level,
+                resources={
+                    name: FreeSeries(
+                        free=[work(area, name) for area in of.guarantee],
+                        largest=[work(area, name) for area in of.usage],
+                    )
+                    for name, of in areas(levels, at, resource).items()
+                },
+            )
+            for (flavor, level), levels in found.items()
+        ],
+    )  # fmt: skip

@@ -22,7 +22,7 @@ from app.http.responses import json_response
 from app.http.routing import service
 from app.jobs.service import First, Most, Which
 from app.simulations.plots import Kind
-from app.simulations.results import Series, Simulation, SimulationPage
+from app.simulations.results import FragmentationSeries, Series, Simulation, SimulationPage
 from app.simulations.schemas import Event, JobLine, RoundLine, SimulationRequest
 from app.simulations.service import ENDED, Simulations
 from app.solver.model.request import DecisionRequest
@@ -59,7 +59,7 @@ SIMULATION: dict[str, Any] = {
 }
 
 
-DOCUMENTED = (SimulationRequest, Simulation, SimulationPage, Series, Event, RoundLine, JobLine)
+DOCUMENTED = (SimulationRequest, Simulation, SimulationPage, Series, FragmentationSeries, Event, RoundLine, JobLine)
 _READ = (404, 422, 503)
 _EVENT_STREAM = "text/event-stream"
 _SVG = "image/svg+xml"
@@ -213,6 +213,26 @@ async def get_series(
 
 
 @router.get(
+    "/{id}/fragmentation",
+    operation_id="get_simulation_fragmentation",
+    summary="What was free by level of topologies over time",
+    **operation(needs="read", responses={200: FragmentationSeries}, errors=(*_READ, 409, 429, 504)),
+)
+async def get_fragmentation(
+    id: Id,  # noqa: A002
+    request: Request,
+    simulations: Service,
+    variant: Which = None,
+    resource: Annotated[str | None, Query(max_length=512, description="One resource. Absent: each.")] = None,
+    points: Annotated[int, Query(ge=1, le=10_000, description="Intervals of equal length.")] = 200,
+) -> Response:
+    """In all domains of a level together, and in the one that had most: much that is free and little of it in one place
+    is fragmentation. Exact areas over intervals of equal length. 409 before the end."""
+    look = partial(simulations.fragmentation, variant=variant, resource=resource, points=points)
+    return json_response(encode(await service(request, Offload).run("large", look, id)))
+
+
+@router.get(
     "/{id}/plots/{kind}.svg",
     operation_id="get_simulation_plot",
     summary="A picture",
@@ -229,11 +249,16 @@ async def get_plot(
     simulations: Service,
     variant: Which = None,
     resource: Annotated[
-        str | None, Query(max_length=512, description="Of `usage`. Absent: the one that was used most.")
+        str | None,
+        Query(
+            max_length=512,
+            description="Of `usage` and `fragmentation`. Absent: the one that was used, or lay scattered, most.",
+        ),
     ] = None,
 ) -> Response:
     """`usage`: of each queue over time against its guarantee; `waits`: to the first start, as a distribution, of all
-    variants where none is named; `evictions`: from queue to queue. The same simulation gives the same bytes. 409 before
+    variants where none is named; `evictions`: from queue to queue; `fragmentation`: what was free at most in one domain
+    against all, by level of topologies. The same simulation gives the same bytes. 409 before
     the end, 501 where the service lacks the extra `arbiter-preemption[plot]`."""
     draw = partial(simulations.plot, variant=variant, kind=kind, resource=resource)
     return Response(await service(request, Offload).run("large", draw, id), media_type=_SVG)

@@ -19,7 +19,7 @@ from app.simulations.core.run import simulate
 from app.simulations.core.scenario import setting_of, variants_of
 from app.simulations.core.sink import Amounts
 from app.simulations.core.validation import check_jobs
-from app.simulations.results import JobDifference, Outcome, VariantSummary, line_of
+from app.simulations.results import JobDifference, Outcome, VariantSummary, line_of, spare_line_of
 from app.simulations.schemas import Change, Event, Job, JobLine, RoundLine, SimulationRequest, Trace, Units
 
 _MOST = 20
@@ -205,6 +205,10 @@ class _Storing:
     def level(self, queue: str, since: int, usage: Amounts, waiting: Amounts, guarantee: Amounts) -> None:
         """See ``Sink``."""
         self._work.write(self._levels, line_of(queue, since, usage, waiting, guarantee))
+
+    def spare(self, flavor: str, level: str, since: int, free: Amounts, largest: Amounts) -> None:
+        """See ``Sink``."""
+        self._work.write(self._levels, spare_line_of(flavor, level, since, free, largest))
 
     def progress(self, now: int, ended: int, total: int | None, rounds: int) -> None:
         """See ``Sink``. Raises LimitPassed."""

@@ -300,6 +300,24 @@ class Totals(Wire, frozen=True, kw_only=True):
     """What was missing to the guarantee while there was demand for it, by resource."""
 
 
+class Fragmentation(Wire, frozen=True, kw_only=True):
+    """How much of what a flavor's nodes had free could be had in one place. Areas in units of the resource times
+    seconds."""
+
+    flavor: str
+    """The flavor."""
+    level: str
+    """The level of its topology."""
+    resource: str
+    """The resource."""
+    free: Units
+    """What was free in all domains of the level, over time."""
+    largest: Units
+    """What was free in the one of them that had most, over time."""
+    share: float
+    """The share of what was free that was elsewhere: 1 - `largest` / `free`, 0 where nothing was free."""
+
+
 class Summary(Wire, frozen=True, kw_only=True):
     """What a run came to."""
 
@@ -317,6 +335,8 @@ class Summary(Wire, frozen=True, kw_only=True):
     """Over all queues."""
     queues: dict[str, Totals] = {}
     """By queue; a queue counts what lies below it."""
+    fragmentation: list[Fragmentation] = []
+    """What was free where pods are placed by topologies (Kueue), and how scattered. Empty: no flavor has a topology."""
     loops: int = 0
     """How many loops were found."""
     first_loops: list[Loop] = []

@@ -18,10 +18,11 @@ from app.jobs.service import Jobs, JobsOfKind, New, outcome_of, state_of
 from app.simulations.accepting import Acceptors, Terms, accept
 from app.simulations.core.scenario import scenario_of, variants_of
 from app.simulations.core.state import base_of, request_of
-from app.simulations.pictures import evictions_of, lines_in, resource_of, usage_of, waits_by_variant, waits_of
+from app.simulations.pictures import evictions_of, free_of, lines_in, resource_of, usage_of, waits_by_variant, waits_of
 from app.simulations.plots import Drawing, Kind, drawn, require
 from app.simulations.results import (
     About,
+    FragmentationSeries,
     Level,
     Outcome,
     Progress,
@@ -31,8 +32,10 @@ from app.simulations.results import (
     TraceUsed,
     areas,
     edges,
+    fragmentation_of,
     levels_of,
     series_of,
+    spare_of,
 )
 from app.simulations.running import RECORDS, OpenTrace, stream_of, with_trace
 from app.simulations.schemas import SimulationRequest, Summary
@@ -119,6 +122,14 @@ class Simulations(JobsOfKind[Simulation, SimulationPage]):
             raise NotFound(f"simulation {identity} has no queue {queue!r} that a job named")
         return series_of(queue, edges(start, end, points), found)
 
+    def fragmentation(
+        self, identity: UUID, variant: str | None, resource: str | None, points: int
+    ) -> FragmentationSeries:
+        """What was free where pods are placed by topologies. Raises NotFound, Conflict."""
+        at, summary, _ = self._done(identity, variant)
+        found = spare_of(self._jobs.lines(identity, stream_of(at, "levels")))
+        return fragmentation_of(edges(micros(summary.start), micros(summary.end), points), found, resource)
+
     def plot(self, identity: UUID, variant: str | None, kind: Kind, resource: str | None) -> bytes:
         """SVG; waits of all variants together where none is named. Raises NotFound, Conflict, NotInstalled."""
         require()
@@ -133,6 +144,9 @@ class Simulations(JobsOfKind[Simulation, SimulationPage]):
         title = summary.engine if not names else f"{summary.engine}: {names[at]}"
         if kind == "usage":
             picture = usage_of(summary, resource_of(summary, resource), levels)
+        elif kind == "fragmentation":
+            spare = spare_of(self._jobs.lines(identity, stream_of(at, "levels")))
+            picture = free_of(summary, resource, spare)
         elif kind == "evictions":
             picture = evictions_of(lines(at, "events"))
         elif variant is None and len(names) > 1:

@@ -25,6 +25,8 @@ from app.solver.quotas import quotas
 C = TypeVar("C")
 S = TypeVar("S")
 Unit = Literal["job", "gang", "task"]
+Spare = dict[tuple[str, str], dict[str, tuple[int, int]]]
+"""By flavor and level of its topology, by resource: steps that are free in all domains, and the most in one of them."""
 Holds = Callable[[str], bool]
 """Whether the state has a workload of that name."""
 
@@ -126,6 +128,11 @@ class Rounds(ABC, Generic[C, S]):
         """What is carried from round to round beside the state and what waits, and how old that is as far as it counts:
         equal for equal."""
         return (), ()
+
+    def spare(self, loaded: S) -> Spare:
+        """What is free in a compiled state where pods are placed by topologies; empty where they are not."""
+        del loaded
+        return {}
 
     def job_of(self, ask: str) -> str:
         """The job that an ask is for."""

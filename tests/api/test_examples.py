@@ -36,7 +36,7 @@ STORY = [
     "report_preemption", "list_preemptions", "get_preemption", "get_preemption_request",
     "list_trace_formats", "put_trace", "list_traces", "get_trace", "get_trace_summary",
     "simulate", "list_simulations", "get_simulation", "list_simulation_events", "list_simulation_rounds",
-    "list_simulation_jobs", "get_simulation_series", "get_simulation_plot",
+    "list_simulation_jobs", "get_simulation_series", "get_simulation_fragmentation", "get_simulation_plot",
     "get_simulation_round",
     "get_simulation_round_request", "follow_simulation", "delete_simulation", "delete_trace",
     "forecast", "list_forecasts", "get_forecast", "delete_forecast",

@@ -108,9 +108,34 @@ def test_series_are_the_summary_over_time(service: TestClient, done: Any, worker
     assert service.get(f"{waiting}/series").status_code == 409
 
 
+def test_fragmentation_is_the_summary_over_time(service: TestClient, done: Any) -> None:
+    host = "kubernetes.io/hostname"
+    nodes = [{"name": name, "labels": {host: name}, "capacity": {"cpu": 4, "pods": 9}} for name in "ab"]
+    groups = [{"resources": ["cpu"], "flavors": [{"name": "f", "quota": {"cpu": {"guaranteed": 8}}}]}]
+    configuration = {
+        "engine": "kueue", "topologies": [{"name": "t", "levels": [host]}], "flavors": [{"name": "f", "topology": "t"}],
+        "queues": [{"name": "q", "resource_groups": groups}],
+    }  # fmt: skip
+    task = {"name": "m", "count": 2, "requests": {"cpu": 3}, "topology_request": {"unconstrained": True}}
+    jobs = [{"ask": {"id": "x", "queue": "q", "tasks": [task]}, "submitted_at": 0, "duration": 10}]
+    where, told = done({"configuration": configuration, "state": {"nodes": nodes}, "trace": {"jobs": jobs}})
+    (summary,) = told["variants"][0]["summary"]["fragmentation"]
+    assert summary == {
+        "flavor": "f", "level": host, "resource": "cpu", "free": 20, "largest": 10, "share": 0.5,
+    }  # fmt: skip
+    found = service.get(f"{where}/fragmentation", params={"points": 5}).json()
+    (level,) = found["levels"]
+    assert (level["flavor"], level["level"], len(found["at"])) == ("f", host, 6)
+    assert level["resources"]["cpu"] == {"free": [4] * 5, "largest": [2] * 5}
+    assert service.get(f"{where}/rounds/1/request").json()["asks"][0]["tasks"][0]["topology_request"]
+    assert b"Free cpu over time" in service.get(f"{where}/plots/fragmentation.svg").content
+
+
 def test_pictures_are_drawn_and_are_the_same_twice(service: TestClient, done: Any) -> None:
     where, _ = done(SIMULATION)
-    found = {kind: service.get(f"{where}/plots/{kind}.svg") for kind in ("usage", "waits", "evictions")}
+    found = {
+        kind: service.get(f"{where}/plots/{kind}.svg") for kind in ("usage", "waits", "evictions", "fragmentation")
+    }
     for kind, answer in found.items():
         assert (answer.status_code, answer.headers["content-type"]) == (200, "image/svg+xml"), answer.text
         assert b"<svg" in answer.content[:500]

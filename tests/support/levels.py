@@ -3,7 +3,7 @@
 from app.answering.sources import Compiled
 from app.simulations.core.run import simulate
 from app.simulations.core.sink import Amounts, Silence
-from app.simulations.results import line_of
+from app.simulations.results import line_of, spare_line_of
 from app.simulations.schemas import SimulationRequest, Summary
 
 
@@ -17,6 +17,9 @@ class Levels(Silence):
 
     def level(self, queue: str, since: int, usage: Amounts, waiting: Amounts, guarantee: Amounts) -> None:
         self.lines.append(line_of(queue, since, usage, waiting, guarantee) + b"\n")
+
+    def spare(self, flavor: str, level: str, since: int, free: Amounts, largest: Amounts) -> None:
+        self.lines.append(spare_line_of(flavor, level, since, free, largest) + b"\n")
 
 
 def run(request: SimulationRequest) -> tuple[Summary, list[bytes]]:

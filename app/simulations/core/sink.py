@@ -126,8 +126,9 @@ class Stopped(Exception):
 
 
 class Sink(Protocol):
-    """Called in order, from the thread of the run. What a method raises ends the run. ``leveled``: whether ``level`` is
-    to be called; ``recorded``: whether ``record`` is; ``digested``: whether rounds tell the digest of their state."""
+    """Called in order, from the thread of the run. What a method raises ends the run. ``leveled``: whether ``level``
+    and ``spare`` are to be called; ``recorded``: whether ``record`` is; ``digested``: whether rounds tell the digest of
+    their state."""
 
     leveled: bool
     recorded: bool
@@ -152,6 +153,11 @@ class Sink(Protocol):
     def level(self, queue: str, since: int, usage: Amounts, waiting: Amounts, guarantee: Amounts) -> None:
         """What a queue with all below it holds, waits for and is guaranteed from an instant on; of all queues together
         where it has no name. Amounts in steps, which are not to be kept: they go on changing."""
+        ...
+
+    def spare(self, flavor: str, level: str, since: int, free: Amounts, largest: Amounts) -> None:
+        """What the nodes of a flavor have free from an instant on: in all domains of a level of its topology, and at
+        most in one of them. Called as ``level`` is."""
         ...
 
     def progress(self, now: int, ended: int, total: int | None, rounds: int) -> None:
@@ -184,6 +190,10 @@ class Silence:
     def level(self, queue: str, since: int, usage: Amounts, waiting: Amounts, guarantee: Amounts) -> None:
         """See ``Sink``."""
         del queue, since, usage, waiting, guarantee
+
+    def spare(self, flavor: str, level: str, since: int, free: Amounts, largest: Amounts) -> None:
+        """See ``Sink``."""
+        del flavor, level, since, free, largest
 
     def progress(self, now: int, ended: int, total: int | None, rounds: int) -> None:
         """See ``Sink``."""

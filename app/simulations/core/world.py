@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from app.simulations.core.accounting import Accounting, Loops, QueueAccounts
 from app.simulations.core.agenda import ARRIVE, CANCEL, CHANGE, FINISH, RELEASE, Agenda, Arrivals, Item
+from app.simulations.core.fragmentation import FreeRoom
 from app.simulations.core.life import Clock, Life, one_by_one
 from app.simulations.core.lifecycle import JobLifecycle
 from app.simulations.core.scenario import Scenario
@@ -69,6 +70,7 @@ class World:
         self._lifecycle = JobLifecycle(
             scenario, self._cluster, self._rounds, self._accounting, self._agenda, self._lives
         )
+        self._free = FreeRoom(sink)
         self._loops = Loops()
         self._looping = False
         self._orbits = 0
@@ -79,6 +81,7 @@ class World:
         for i, change in enumerate(scenario.changes):
             self._agenda.add(change.at, CHANGE, "", i)
         self._begin()
+        self._look(scenario.start)
 
     def next_event(self) -> int | None:
         """When something happens next, rounds aside."""
@@ -104,7 +107,8 @@ class World:
         return bool(self._lives) or len(self._arrivals) > 0
 
     def tell(self, now: int) -> None:
-        """Report progress, and tidy up."""
+        """Report progress and what is free, and tidy up."""
+        self._look(now)
         self._sink.progress(now, self._accounting.ended + self._arrivals.given_up, self.scenario.total, self._round)
         if len(self._agenda) > 2 * (len(self._lives) + len(self._arrivals)) + 1024:
             self._agenda.prune(self._still_to_come)
@@ -181,8 +185,14 @@ class World:
             start=time_of(self.scenario.start), end=time_of(end),
             makespan=0 if first is None or last is None else seconds(last - first),
             rounds=self._round, total=ledger.total.totals(), queues=ledger.totals(),
+            fragmentation=self._free.summary(end),
             loops=self._loops.found, first_loops=self._loops.first, orbits=self._orbits,
         )  # fmt: skip
+
+    def _look(self, now: int) -> None:
+        """At what is free, where pods are placed by topologies."""
+        if self._cluster.configured.configuration.topologies:
+            self._free.note(now, self._rounds.spare(self._cluster.loaded().compiled))
 
     def _loaded(self, now: int) -> Loaded:
         """The state that a round is asked of."""

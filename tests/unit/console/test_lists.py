@@ -180,7 +180,8 @@ def test_a_run_is_begun_with_what_the_form_says() -> None:
 
 def test_pictures_are_those_of_one_variant(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.console.simulations.require", lambda: None)
-    done: Json = {"id": "i", "status": "done", "names": ["a b", "c"]}
+    summaries = [{"name": "a b", "summary": {}}, {"name": "c", "summary": {"fragmentation": [{"flavor": "f"}]}}]
+    done: Json = {"id": "i", "status": "done", "names": ["a b", "c"], "variants": summaries}
     first = pictures_of(done, None)
     assert [(one.title, one.address) for one in first] == [
         ("Usage over time of a b", "/simulations/i/plots/usage.svg?variant=a+b"),
@@ -193,8 +194,9 @@ def test_pictures_are_those_of_one_variant(monkeypatch: pytest.MonkeyPatch) -> N
         "How often work of each queue of a b was stopped for each other queue",
     ]
     assert pictures_of(done, "c")[0].title == "Usage over time of c"
+    assert pictures_of(done, "c")[3].address == "/simulations/i/plots/fragmentation.svg?variant=c"
     assert [one.title for one in pictures_of({**done, "names": ["a"]}, None)][1] == "Waits"
-    assert [one.address for one in pictures_of({"id": "i", "status": "done"}, None)] == [
+    assert [one.address for one in pictures_of({"id": "i", "status": "done", "variants": [{"summary": {}}]}, None)] == [
         f"/simulations/i/plots/{kind}.svg" for kind in ("usage", "waits", "evictions")
     ]
     assert pictures_of({**done, "status": "running"}, None) == []

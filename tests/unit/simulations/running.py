@@ -36,6 +36,9 @@ class Told:
     def level(self, queue: str, since: int, usage: Amounts, waiting: Amounts, guarantee: Amounts) -> None:
         del queue, since, usage, waiting, guarantee
 
+    def spare(self, flavor: str, level: str, since: int, free: Amounts, largest: Amounts) -> None:
+        del flavor, level, since, free, largest
+
     def event(self, event: Event) -> None:
         self.events.append(event)
 

@@ -27,7 +27,7 @@ from app.solver.model.kueue import Workload as WorkloadBlock
 from app.solver.model.request import Options, RunOptions
 from app.solver.model.state import Ask, Node, QueueState, State, Task, Workload
 from app.solver.question import Question
-from app.solver.rounds import Holds, Rounds, Start, Turn, Unit, Wakes
+from app.solver.rounds import Holds, Rounds, Spare, Start, Turn, Unit, Wakes
 
 _NO_OPTIONS = Options()
 _NOMINATED = (OUTRUN, OVERLAP, OTHERS)
@@ -121,6 +121,16 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         """What runs on hosts that went, as Kueue marks it."""
         self._workloads = state.workloads
         return marked(state, loaded.rooms) if self._moved and loaded.rooms is not None else []
+
+    def spare(self, loaded: CompiledState) -> Spare:
+        """Of what a flavor has quota for."""
+        if loaded.rooms is None:
+            return {}
+        found: Spare = {}
+        for flavor in loaded.rooms.forests:
+            resources = sorted({resource for name, resource in self._configuration.quotas.frs if name == flavor})
+            found |= {(flavor, level): of for level, of in loaded.rooms.spare(flavor, resources).items()}
+        return found
 
     def question(self, now: int, holds: Holds) -> Question:
         del holds

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from app.simulations.drawing import svg
-from app.simulations.plots import Drawing, Evictions, Panel, Usage, Waits
+from app.simulations.plots import Drawing, Evictions, Free, Panel, Usage, Waits
 
 USAGE = Usage(
     "memory", [0.0, 3600.0, 7200.0],
@@ -19,7 +19,8 @@ USAGE = Usage(
 )  # fmt: skip
 WAITS = Waits({"all queues": [0.0, 3.0, 90.0, 4000.0], "team-a": [0.0, 90.0]}, never=2)
 EVICTIONS = Evictions({"team-a": {"b": 12, "": 1}, "b": {"team-a": 3}})
-WHOLE = Drawing("kueue: fair", [USAGE, WAITS, EVICTIONS])
+FREE = Free("gpu", [0.0, 3600.0, 7200.0], [Panel("f: rack", [2, 1], [4, 3]), Panel("f: host", [1, 1], [4, 3])], 1)
+WHOLE = Drawing("kueue: fair", [USAGE, WAITS, EVICTIONS, FREE])
 
 
 def comments(drawing: Drawing) -> set[str]:
@@ -34,15 +35,18 @@ def test_axes_units_names_and_counts_are_there() -> None:
     said = comments(WHOLE)
     assert {"kueue: fair", "memory (GiB)", "all queues", "team-a", "usage", "capacity", "12", "nobody"} <= said
     assert {"Usage of memory over time; 3 queues with less are not drawn", "waited longer than", "10 min"} <= said
+    assert {"Free gpu over time: at most in one domain, and in all of a level; 1 more are not drawn", "f: rack"} <= said
+    assert {"in one domain", "in all"} <= said
     assert {"Waits to the first start; 2 jobs never started", "Evictions from queue to queue (16)"} <= said
 
 
 @pytest.mark.parametrize(
     ("empty", "said"),
     [(Usage("cpu", [], []), "nothing was used"), (Waits({}), "no job started"), (Evictions({}), "nobody was evicted"),
-     (Waits({"all queues": [0.0]}), "nobody waited")],
+     (Waits({"all queues": [0.0]}), "nobody waited"),
+     (Free("cpu", [], []), "no flavor has a topology, or nothing was free")],
 )  # fmt: skip
-def test_nothing_to_draw_is_said(empty: Usage | Waits | Evictions, said: str) -> None:
+def test_nothing_to_draw_is_said(empty: Usage | Waits | Evictions | Free, said: str) -> None:
     assert said in comments(Drawing("", [empty]))
 
 

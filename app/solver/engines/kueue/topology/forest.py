@@ -7,6 +7,9 @@ domain of the lowest level: a host, known by its hostname alone, or all nodes wi
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from app.solver import kubernetes
 from app.solver.model.configuration import Flavor, Toleration
 from app.solver.model.quantity import parse, scale_of
@@ -87,6 +90,15 @@ class Forest:
     def leaf_ids(self) -> list[int]:
         """By leaf, its place among all domains."""
         return [leaf.id for leaf in self.leaves]
+
+    @cached_property
+    def place_of(self) -> list[NDArray[np.int64]]:
+        """By level, by leaf, the place of its domain among those of the level."""
+        found: list[NDArray[np.int64]] = []
+        for level, domains in enumerate(self.by_level):
+            place = {domain.values: i for i, domain in enumerate(domains)}
+            found.append(np.array([place[leaf.values[: level + 1]] for leaf in self.leaves], dtype=np.int64))
+        return found
 
     def __len__(self) -> int:
         """Domains of all levels."""

@@ -213,6 +213,21 @@ class Rooms:
                 domain = domain.above
         return [[(domain, total[domain], most[domain]) for domain in of] for of in forest.by_level]
 
+    def spare(self, flavor: str, resources: Iterable[str]) -> dict[str, dict[str, tuple[int, int]]]:
+        """By level, by resource: what is left in all domains together, and the most that is left in one."""
+        forest = self.forests[flavor]
+        found: dict[str, dict[str, tuple[int, int]]] = {level: {} for level in forest.levels}
+        for name in resources if forest.leaves else ():
+            column = self._column(flavor, name, empty=False)
+            if column is None:
+                continue
+            left = np.maximum(column, 0)
+            for level, place in zip(forest.levels, forest.place_of, strict=True):
+                sums = np.zeros(int(place.max()) + 1, dtype=np.int64)
+                np.add.at(sums, place, left)
+                found[level][name] = int(left.sum()), int(sums.max())
+        return found
+
     def used_by(self, workload: Workload) -> Usage:
         """What it uses of its own flavors' leaves."""
         known = self._known.get(id(workload))
