@@ -29,7 +29,7 @@ from app.simulations.core.scenario import setting_of, variants_of
 from app.simulations.core.sink import Amounts, Silence, time_of
 from app.simulations.core.validation import check_jobs
 from app.simulations.pictures import evictions_of, free_of, resource_of, usage_of, waits_of
-from app.simulations.plots import Drawing, drawn, require
+from app.simulations.plots import Drawing, Picture, drawn, require
 from app.simulations.results import Level, levels_of, line_of, spare_line_of, spare_of
 from app.simulations.schemas import Event, Job, JobLine, RoundLine, SimulationRequest, Summary, Totals, Trace
 from app.solver.model.problems import InvalidInput, Problem
@@ -77,7 +77,7 @@ class Spool:
         def levels(queue: str) -> Iterator[Level]:
             return levels_of(self._blocks("levels"), queue)
 
-        pictures = [
+        pictures: list[Picture] = [
             usage_of(summary, resource_of(summary, None), levels),
             waits_of(self._lines("jobs")),
             evictions_of(self._lines("events")),

@@ -165,13 +165,13 @@ def pictures_of(found: Json, variant: str | None) -> list[Picture]:
     usage = f"What each queue{of} used over time, beside its guarantee"
     waits = f"How long jobs{every} waited for their first start, as a distribution"
     evictions = f"How often work of each queue{of} was stopped for each other queue"
-    summary: Json = next((of["summary"] for of in found["variants"] if of.get("name") == one), {})
+    summaries: dict[str | None, Json] = {of.get("name"): of["summary"] for of in found["variants"]}
     pictures = [
         Picture(f"Usage over time{of}", f"{at}/usage.svg{query}", usage),
         Picture(f"Waits{every}", f"{at}/waits.svg", waits),
         Picture(f"Evictions{of}", f"{at}/evictions.svg{query}", evictions),
     ]
-    if summary.get("fragmentation"):
+    if one in summaries and summaries[one].get("fragmentation"):
         free = f"What was free{of} by level of topologies: at most in one domain, beside all together"
         pictures.append(Picture(f"Fragmentation{of}", f"{at}/fragmentation.svg{query}", free))
     return pictures
