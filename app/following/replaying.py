@@ -17,7 +17,8 @@ from app.solver.model.configuration import EngineName, Settings
 
 _END_SECONDS = 3600.0
 _APART = timedelta(seconds=5)
-_FAIR = "InCohortFairSharing"
+_FAIR, _BORROWING = "InCohortFairSharing", "InCohortReclaimWhileBorrowing"
+_SHARING = Settings(kueue=kueue.Settings(fair_sharing=True))
 _TIMES = ("lastTransitionTime", "lastTimestamp", "eventTime", "firstTimestamp", "creationTimestamp", "time")
 
 
@@ -45,13 +46,26 @@ class Replay:
         self, said: Callable[[], Iterator[dict[str, Any]]], settings: Settings | None = None
     ) -> Iterator[Judgement]:  # fmt: skip
         """Every cycle of every preemption in the recording that ``said`` gives the lines of, as often as it is asked.
-        ``settings``: of the engine; None: as the cluster's own objects say, else as what it did tells. Raises
-        BadRequest, OSError."""
+        ``settings``: of the engine; None: as the cluster's own objects say, else as what it did tells: an eviction that
+        only one of Kueue's modes makes, else the mode of which fewer cycles differ. Raises BadRequest, OSError."""
         seen = _Seen()
         for line in said():
             seen.add(line)
-        if settings is None and self._engine == "kueue" and seen.shares:
-            settings = Settings(kueue=kueue.Settings(fair_sharing=True))
+        if settings is not None or self._engine != "kueue" or seen.configured or seen.borrows:
+            yield from self._judge(said, seen, settings)
+        elif seen.shares:
+            yield from self._judge(said, seen, _SHARING)
+        else:
+            found = list(self._judge(said, seen, None))
+            if differing := _differing(found):
+                other = Replay(self._engine)
+                shared = list(other._judge(said, seen, _SHARING))
+                found = shared if _differing(shared) < differing else found
+            yield from found
+
+    def _judge(
+        self, said: Callable[[], Iterator[dict[str, Any]]], seen: "_Seen", settings: Settings | None
+    ) -> Iterator[Judgement]:
         for line in said() if seen.in_order else in_order(said()):
             self.hear(line)
             yield from self._ripe(settings)
@@ -126,19 +140,27 @@ class Replay:
             self._now = max(self._now, at.timestamp())
 
 
+def _differing(found: list[Judgement]) -> int:
+    return sum(one.outcome == "differs" for one in found)
+
+
 class _Seen:
-    """What is to be known of a recording before it is replayed. ``shares``: whether it tells of an eviction that only
-    fair sharing makes; ``in_order``: whether it is in the order of time, and not a file a kind after the other."""
+    """What is to be known of a recording before it is replayed. ``shares``, ``borrows``: whether it tells of an
+    eviction that only fair sharing makes, or only the other mode; ``configured``: whether the manager says its mode;
+    ``in_order``: whether it is in the order of time, and not a file a kind after the other."""
 
     def __init__(self) -> None:
-        self.shares = False
+        self.shares = self.borrows = self.configured = False
         self.in_order = True
         self._latest: datetime | None = None
 
     def add(self, line: dict[str, Any]) -> None:
         """One more line."""
-        preempted = condition(part(line, "object"), "Preempted")
-        self.shares = self.shares or (preempted is not None and preempted.get("reason") == _FAIR)
+        item = part(line, "object")
+        preempted = condition(item, "Preempted")
+        reason = None if preempted is None else preempted.get("reason")
+        self.shares, self.borrows = self.shares or reason == _FAIR, self.borrows or reason == _BORROWING
+        self.configured = self.configured or "ConfigMap" in (line.get("kind"), item.get("kind"))
         at = instant(line.get("at"))
         if at is None or (self._latest is not None and at < self._latest - _APART):
             self.in_order = False

@@ -14,6 +14,7 @@ from app.following.replaying import Replay
 from app.solver.model.configuration import Configuration
 from tests.support.courses import Course
 
+BOTH = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 COURSES = gzip.decompress(Path(__file__).with_name("courses.jsonl.gz").read_bytes()).splitlines()
 
 
@@ -34,3 +35,21 @@ def test_shadow_agrees_with_what_kueue_did(fair: bool, how: dict[str, Any]) -> N
         outcomes.update(one.outcome for one in found)
     assert outcomes.total() > 20
     assert outcomes["agreed"] + outcomes["agreed_earlier"] == outcomes.total(), outcomes
+
+
+def test_without_settings_the_mode_is_that_of_which_fewer_cycles_differ() -> None:
+    told: Counter[tuple[bool, bool]] = Counter()
+    for vector in map(json.loads, COURSES):
+        settings = msgspec.convert(vector["request"]["configuration"], Configuration).settings
+        known = settings.kueue
+        if known is not None and known.preemption_strategies not in (None, BOTH):
+            continue
+        fair, course = known is not None and known.fair_sharing, Course(vector)
+        found = list(Replay("kueue").judge(lambda course=course: iter(copy.deepcopy(course.stream.lines))))
+        assert all(one.outcome in ("agreed", "agreed_earlier") for one in found), vector["id"]
+        for one in found:
+            of = one.report.requests[0].configuration
+            assert isinstance(of, Configuration)
+            told[fair, of.settings.kueue is not None and of.settings.kueue.fair_sharing] += 1
+    assert told[False, False]
+    assert told[True, True]
