@@ -105,6 +105,7 @@ class Answerer:
             Operation.SNAPSHOT_ASKS: changes.asks,
             Operation.SNAPSHOT_DELETE: changes.delete,
             Operation.SNAPSHOT_LIST: changes.listing,
+            Operation.SNAPSHOT_FIND: changes.find,
         }
 
     def run(self, asked: Inquiry, body: bytes) -> Reply:

@@ -107,6 +107,7 @@ class Operation(Enum):
     SNAPSHOT_ASKS = "snapshot-asks"
     SNAPSHOT_DELETE = "snapshot-delete"
     SNAPSHOT_LIST = "snapshot-list"
+    SNAPSHOT_FIND = "snapshot-find"
 
 
 class Used(msgspec.Struct, frozen=True):

@@ -127,6 +127,11 @@ class SnapshotStore:
             self._used[name] = self._clock()
             return found
 
+    def peek(self, name: str) -> Snapshot | None:
+        """The current version, where there is one; looking is no use of it."""
+        with self._lock:
+            return self._kept.get(name)
+
     def own(self, name: str) -> Own:
         """The configuration and the engine that it was put with. Raises NotFound."""
         return self.get(name).own

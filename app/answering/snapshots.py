@@ -3,7 +3,10 @@
 What can be done with kept snapshots, bytes in and bytes out: the same in the service and in a worker.
 """
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+from heapq import nsmallest
+from typing import Any, Literal
 
 import msgspec
 
@@ -72,6 +75,39 @@ class SnapshotStatus(Wire, frozen=True, kw_only=True):
     """Estimated memory, in bytes."""
     digest: str | None = None
     """The digest of the state. Absent: not worked out."""
+
+
+class Sought(msgspec.Struct, frozen=True):
+    """A text, without case, that names are to hold; up to ``limit`` of each kind and snapshot, those first that begin
+    with it."""
+
+    part: str
+    limit: int
+
+
+class There(msgspec.Struct, frozen=True):
+    """What is in a kept snapshot by that name. ``configuration``: what it is compiled for, where that has a name."""
+
+    kind: Literal["snapshot", "queue", "workload", "ask", "node"]
+    name: str
+    snapshot: str
+    configuration: str | None
+
+
+def _holding(snapshot: Snapshot, sought: Sought) -> Iterator[There]:
+    """All of a snapshot that is called so."""
+    loaded = snapshot.loaded
+    named: tuple[tuple[Any, Iterable[str]], ...] = (
+        ("snapshot", (snapshot.name,)),
+        ("queue", sorted(loaded.configured.names)),
+        ("workload", (one.id for one in loaded.state.workloads)),
+        ("ask", (one.id for one in loaded.beside.asks)),
+        ("node", (one.name for one in loaded.state.nodes)),
+    )
+    for kind, names in named:
+        hits = [(at, name) for name in names if (at := name.casefold().find(sought.part)) >= 0]
+        for _, name in nsmallest(sought.limit, hits, key=lambda hit: (hit[0] > 0, len(hit[1]), hit[1])):
+            yield There(kind, name, snapshot.name, loaded.configured.used.name)
 
 
 class SnapshotList(Wire, frozen=True, kw_only=True):
@@ -189,6 +225,14 @@ class SnapshotChanges:
         del name, body, now
         kept = [self._describe(self._store.get(name)) for name in self._store.names()]
         return msgspec.json.encode(SnapshotList(items=kept))
+
+    def find(self, name: str, body: bytes, now: datetime) -> bytes:
+        """What is in kept snapshots and is called so: see ``Sought``."""
+        del name, now
+        sought = msgspec.json.decode(body, type=Sought)
+        kept = (self._store.peek(name) for name in self._store.names())
+        found = [there for one in kept if one is not None for there in _holding(one, sought)]
+        return msgspec.json.encode(found)
 
     def _status(self, snapshot: Snapshot, *, digest: bool = False) -> bytes:
         return msgspec.json.encode(self._describe(snapshot, digest=digest))

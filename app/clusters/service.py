@@ -1,8 +1,8 @@
 """Reports of followers, and what they say together of a cluster."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 from uuid import UUID
 
@@ -29,6 +29,7 @@ from app.clusters.shadow.service import Retention
 from app.db.database import Database
 from app.decisions.repository import storable
 from app.decisions.service import FollowedAges
+from app.finding.service import Hit, Kind, Names
 from app.http.parameters import decode_id, encode_cursor
 from app.solver.model.problems import Problem
 
@@ -39,8 +40,12 @@ _FORGET_AFTER = timedelta(hours=1)
 class Clusters:
     """The clusters that followers report about."""
 
-    def __init__(self, database: Database, retention: Retention, ages: FollowedAges | None = None) -> None:
-        """``retention``: of evictions, as of what shadow compares; ``ages``: is told how old snapshots are."""
+    def __init__(
+        self, database: Database, retention: Retention, ages: FollowedAges | None = None, names: Names | None = None
+    ) -> None:
+        """``retention``: of evictions, as of what shadow compares; ``ages``: is told how old snapshots are; ``names``:
+        who was evicted, and for whom."""
+        self._names = names
         self._ages = ages or FollowedAges()
         self._database = database
         self._retention = retention
@@ -72,6 +77,11 @@ class Clusters:
             rows = repository.reports(session, None, _FORGET_AFTER)
         return [_cluster(name, list(of)) for name, of in groupby(rows, lambda row: str(row["cluster"]))]
 
+    def find(self, part: str, limit: int) -> list[Hit]:
+        """See ``app.finding.service.Source``."""
+        named = (one for one in self.every() if part in one.name.casefold())
+        return [Hit(kind="cluster", name=one.name, snapshot=one.snapshot) for one in islice(named, limit)]
+
     def evict(self, name: str, said: EvictionReport) -> None:
         """Keep evictions that a follower saw. Raises Unavailable."""
         rows: list[dict[str, Any]] = []
@@ -98,6 +108,8 @@ class Clusters:
                 before=_earlier(newest, kept.days),
                 keep=kept.entries or None, keep_bytes=kept.bytes or None,
             )  # fmt: skip
+        if self._names is not None:
+            self._names.tell(_named(said))
 
     def evictions(self, name: str, of: Evicted, cursor: str | None, limit: int) -> EvictionPage:
         """A page, newest first. Raises BadRequest, Unavailable."""
@@ -118,6 +130,17 @@ class Clusters:
             if not repository.forget(session, name):
                 raise _unknown(name)
             audit.record(session, "cluster.forget", name)
+
+
+def _named(said: EvictionReport) -> Iterator[tuple[Kind, str]]:
+    for one in said.evictions:
+        yield "workload", storable(one.workload)
+        if one.job:
+            yield "workload", storable(one.job)
+        if one.queue:
+            yield "queue", storable(one.queue)
+        if one.by:
+            yield "ask", storable(one.by)
 
 
 def _earlier(than: datetime, days: float) -> UUID | None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,6 +26,7 @@ from app.configurations import repository as labels
 from app.configurations.heads import Heads
 from app.configurations.repository import HeadRow, New, Revision, Summary
 from app.db.database import Database, after_commit
+from app.finding.service import Hit
 from app.http.parameters import Preconditions
 from app.solver import solve
 from app.solver.digest import digest as digest_of
@@ -109,6 +111,19 @@ class Pin(NamedTuple):
     revision: int
 
 
+class _NamedQueue(msgspec.Struct):
+    name: str
+
+
+class _Named(msgspec.Struct):
+    """Of a document as it is stored, what its queues are called."""
+
+    queues: list[_NamedQueue] = []
+
+
+_MOST_SEARCHED = 200
+
+
 class Configurations:
     """The stored configurations. Revisions never change: those in use are kept, up to ``budget`` bytes of documents.
 
@@ -165,6 +180,23 @@ class Configurations:
         """Raises Unavailable."""
         with self._database.session() as session:
             return repository.page(session, after, limit)
+
+    def find(self, part: str, limit: int) -> list[Hit]:
+        """See ``app.finding.service.Source``: configurations, and queues of those that were read last or are now.
+        Documents are looked through as they are stored; only those that hold the text are decoded."""
+        found: list[Hit] = []
+        written = msgspec.json.encode(part)[1:-1].decode()
+        for one in self.page(None, _MOST_SEARCHED):
+            if part in one.name.casefold():
+                found.append(Hit(kind="configuration", name=one.name))
+            if sum(hit.kind == "queue" for hit in found) >= limit:
+                continue
+            document = self.document(one.name, one.revision)
+            if written in document.decode().casefold():
+                names = (queue.name for queue in msgspec.json.decode(document, type=_Named).queues)
+                hits = islice((name for name in names if part in name.casefold()), limit)
+                found += [Hit(kind="queue", name=name, configuration=one.name) for name in hits]
+        return found
 
     def history(self, name: str, before: int | None, limit: int) -> list[Summary]:
         """Raises NotFound, Unavailable."""

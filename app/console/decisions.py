@@ -4,7 +4,7 @@ One decision: why it was made, what stops, what is spared, and what queues and n
 
 Clusters that are followed: how old each is, what can't be carried over; and real preemptions beside Arbiter's.
 
-The decision log, and every decision that concerns one workload.
+The decision log.
 """
 
 import re
@@ -22,6 +22,7 @@ from app.base.lru import Lru
 from app.console import situation
 from app.console.api import Api, Call, Json, Refused, segment
 from app.console.api import Json as Document
+from app.console.finding import Nearest, nearest_of
 from app.console.situation import VERDICTS, Rules, chosen, groups, named, paged, rules_of, sentence
 from app.console.visit import PageRoute, Visit, Visiting
 from app.http.assets import HEADERS
@@ -354,14 +355,38 @@ async def decisions(
         if refused.status not in (400, 422):
             raise
         problem = refused.document
+    parts = _parts(wanted) if not cursor and not found["items"] and problem is None else None
+    if parts is not None and (again := await visit.api.get("/v1/decisions", {**parts, "limit": _PAGE}))["items"]:
+        found, wanted = again, parts
+    else:
+        parts = None
     more = found.get("next_cursor")
     following = f"/decisions?{urlencode({**wanted, 'cursor': more})}" if more else None
     return visit.show(
         "decisions.html", 200 if problem is None else problem["status"], found=found["items"], filters=filters,
         filtered=bool(wanted), problem=problem, following=following, first=not cursor, engines=list(ENGINES),
-        ranges=_ranges(wanted),
+        ranges=_ranges(wanted), parts=parts, nearest=await _nearest(visit, wanted) if not found["items"] else [],
         faults={f.get("parameter"): f["detail"] for f in (problem or {}).get("errors", ())},
     )  # fmt: skip
+
+
+_BY_PART = ("configuration", "queue", "ask", "workload", "actor")
+
+
+def _parts(wanted: Filters) -> Filters | None:
+    """The same filters by any part of a name; None: there is no name among them, or it says already what may be any."""
+    named = {name: f"*{value}*" for name, value in wanted.items() if name in _BY_PART and not {"*", "@"} & set(value)}
+    return {**wanted, **named} if named else None
+
+
+async def _nearest(visit: Visit, wanted: Filters) -> list[tuple[str, Nearest]]:
+    """For each name that was looked for, those that are nearly it, with the address of the log filtered by them."""
+    kinds = {"queue": ("queue",), "ask": ("ask",), "workload": ("workload",), "configuration": ("configuration",)}
+    found: list[tuple[str, Nearest]] = []
+    for name in kinds.keys() & wanted.keys():
+        near = await nearest_of(visit, wanted[name].strip("*"), kinds[name])
+        found += [(f"/decisions?{urlencode({**wanted, name: one.name})}", one) for one in near]
+    return found
 
 
 def _ranges(wanted: Filters) -> list[tuple[str, str]]:
@@ -369,16 +394,3 @@ def _ranges(wanted: Filters) -> list[tuple[str, str]]:
     kept = {name: value for name, value in wanted.items() if name not in ("since", "until")}
     spans = (("last hour", "1h"), ("last day", "1d"), ("last week", "7d"))
     return [(title, f"/decisions?{urlencode({**kept, 'since': since})}") for title, since in spans]
-
-
-@log_pages.get("/why", **page(needs="read"))
-async def why(visit: Visiting, workload: Text = "", cursor: Annotated[str, Query(max_length=1024)] = "") -> Response:
-    """Every kept decision that stopped a workload or was asked about it, newest first."""
-    wanted = workload.strip()
-    found: dict[str, Any] = {"items": []}
-    if wanted:
-        query = {"limit": _PAGE, "cursor": cursor or None}
-        found = await visit.api.get(f"/v1/workloads/{segment(wanted)}/history", query)
-    more = found.get("next_cursor")
-    following = f"/why?{urlencode({'workload': wanted, 'cursor': more})}" if more else None
-    return visit.show("why.html", workload=wanted, found=found, following=following)

@@ -1,10 +1,4 @@
-"""Circles in the log: A evicted B, and B evicted A within an hour.
-
-Each eviction of a decision has a key: a hash of whose rules, on which configuration, who, whom and the hour. What
-would close a circle with it has the keys of the opposite pair in that hour and its neighbours: one look into an index,
-however long the log and however often somebody evicts somebody.
-
-The decision log's writer: a bounded queue and one thread, so that storing never delays or fails an answer.
+"""The decision log's writer: a bounded queue and one thread, so that storing never delays or fails an answer.
 
 An entry waits in memory until the database has taken it. While the database is away the thread tries again
 and again; what no longer fits meanwhile is dropped, newest first, and counted.
@@ -13,12 +7,12 @@ and again; what no longer fits meanwhile is dropped, newest first, and counted.
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from hashlib import blake2b, sha256
+from hashlib import sha256
 from time import monotonic
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
@@ -27,7 +21,7 @@ import structlog
 import zstandard
 from sqlalchemy.orm import Session
 
-from app.answering.answers import Answered, Facts
+from app.answering.answers import Answered
 from app.answering.operations import Kept
 from app.auth.callers import ANONYMOUS
 from app.base.errors import Unavailable
@@ -36,37 +30,9 @@ from app.db.database import Database
 from app.decisions import repository
 from app.decisions import repository as kept
 from app.decisions.kept import squeezed
+from app.decisions.keys import WITHIN, names_of, pairs_of, returns_of
+from app.finding.service import Kind, Names
 from app.metrics import Metrics
-
-WITHIN = 3600 * 10**6
-"""Microseconds between the times that two decisions are made for."""
-_MOST = 1000
-"""Evictions of one decision that are looked at: a plan that stops more closes its circle with one of these."""
-
-
-def pairs_of(facts: Facts) -> list[int] | None:
-    """The keys of a decision's own evictions; None: it has none."""
-    hour = facts.now // WITHIN
-    return _keys(facts, facts.evictions[:_MOST], (hour,)) or None
-
-
-def returns_of(facts: Facts) -> list[int]:
-    """The keys of evictions that would close a circle with one of its own."""
-    hour = facts.now // WITHIN
-    back = ((victim, evictor) for evictor, victim in facts.evictions[:_MOST])
-    return _keys(facts, back, (hour - 1, hour, hour + 1))
-
-
-def _keys(facts: Facts, pairs: Iterable[tuple[str, str]], hours: tuple[int, ...]) -> list[int]:
-    found: dict[int, None] = {}
-    where = f"{facts.engine}\0{facts.configuration.name or ''}"
-    for one, other in pairs:
-        for hour in hours:
-            text = f"{where}\0{one}\0{other}\0{hour}"
-            digest = blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
-            found[int.from_bytes(digest, signed=True)] = None
-    return list(found)
-
 
 _BATCH_ENTRIES = 250
 _BATCH_BYTES = 8 << 20
@@ -94,12 +60,13 @@ _own = threading.local()
 
 
 class Row(NamedTuple):
-    """An entry as it is stored: ``columns`` as ``repository.encoded`` has them, what is kept with it, and where it may
-    close a circle, by which keys."""
+    """An entry as it is stored: ``columns`` as ``repository.encoded`` has them, what is kept with it, where it may
+    close a circle, by which keys, and by which names it is found."""
 
     columns: bytes
     documents: Sequence[Kept]
     returns: repository.Returns | None
+    names: Sequence[tuple[Kind, str]] = ()
 
 
 @dataclass(slots=True)
@@ -174,12 +141,14 @@ class Store(Protocol):
 
 class DatabaseStore:
     """The ``decisions`` table and what is kept with it, with the retention that the settings give. ``lost`` is told the
-    digests of what could not be kept, because what it builds on is gone."""
+    digests of what could not be kept, because what it builds on is gone; ``names``: by which entries are found."""
 
     def __init__(
-        self, database: Database, settings: Settings, lost: Callable[[set[str]], None] = lambda _: None
-    ) -> None:
+        self, database: Database, settings: Settings, lost: Callable[[set[str]], None] = lambda _: None,
+        names: Names | None = None,
+    ) -> None:  # fmt: skip
         self._database = database
+        self._names = names
         self._lost = lost
         self._days = settings.decision_log_retention_days
         self._keep = settings.decision_log_retention_entries
@@ -193,6 +162,7 @@ class DatabaseStore:
         else:
             self._database.send(repository.saving((row.columns, 0) for row in rows))
         self._mark_circles([row.returns for row in rows if row.returns is not None])
+        self._tell_names(rows)
         if missing:
             self._lost({one.hex() for one in missing})
 
@@ -219,6 +189,17 @@ class DatabaseStore:
             raise
         except Exception as error:  # the entries are stored all the same
             logger.warning("decision log: circles were not looked for", error=str(error)[:500])
+
+    def _tell_names(self, rows: Sequence[Row]) -> None:
+        """Raises Unavailable."""
+        if self._names is None:
+            return
+        try:
+            self._names.tell(one for row in rows for one in row.names)
+        except Unavailable:
+            raise
+        except Exception as error:  # the entries are stored all the same
+            logger.warning("decision log: names were not kept", error=str(error)[:500])
 
     def prune(self) -> None:
         """Delete what is past retention, a short transaction at a time."""
@@ -451,7 +432,7 @@ def _squeezed(data: bytes) -> bytes:
 def _row_of(entry: Entry) -> Row:
     returns = returns_of(entry.answered.facts)
     closing = repository.Returns(entry.id, entry.answered.facts.now, returns) if returns else None
-    return Row(repository.encoded(_columns(entry)), entry.documents, closing)
+    return Row(repository.encoded(_columns(entry)), entry.documents, closing, names_of(entry.answered.facts))
 
 
 def _columns(entry: Entry) -> dict[str, Any]:

@@ -20,6 +20,8 @@ from sqlalchemy.orm import Session
 from app.base.identifiers import earliest
 from app.db.connecting import Statement
 from app.db.database import metadata, past_retention
+from app.finding.repository import ANY, fitting, pattern
+from app.finding.service import Kind, fold
 
 kept_documents = sa.Table(
     "kept_documents",
@@ -174,7 +176,8 @@ _SUMMARY = [column for column in decisions.c if column.name not in _HEAVY]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """What a listing is limited to; None: anything. ``since`` is included, ``until`` is not."""
+    """What a listing is limited to; None: anything. ``since`` is included, ``until`` is not. Of a configuration, an
+    ask, a workload, a queue and whoever asked a ``*`` stands for any text."""
 
     engine: str | None = None
     outcome: str | None = None
@@ -289,15 +292,20 @@ def oldest(session: Session, filters: Filters, after: UUID | None, limit: int) -
 def _conditions(filters: Filters) -> list[sa.ColumnElement[bool]]:
     of = decisions.c
     found: list[sa.ColumnElement[bool]] = []
-    exact = ((of.engine, filters.engine), (of.configuration_name, filters.configuration), (of.actor, filters.actor))
-    found += [column == storable(wanted) for column, wanted in exact if wanted is not None]
-    among = ((of.outcomes, filters.outcome), (of.evicted, filters.evicted), (of.queues, filters.queue),
-             (of.pods, filters.pod))  # fmt: skip
+    called = ((of.configuration_name, filters.configuration), (of.actor, filters.actor))
+    found += [_called(column, wanted) for column, wanted in called if wanted is not None]
+    if filters.engine is not None:
+        found.append(of.engine == storable(filters.engine))
+    among = ((of.outcomes, filters.outcome), (of.pods, filters.pod))
     found += [column.contains([storable(wanted)]) for column, wanted in among if wanted is not None]
+    if filters.evicted is not None:
+        found.append(_has(of.evicted, filters.evicted, "workload"))
+    if filters.queue is not None:
+        found.append(_has(of.queues, filters.queue, "queue"))
     if filters.revision is not None:
         found.append(of.configuration_revision == filters.revision)
     if filters.ask is not None:
-        found.append(_asked_by(storable(filters.ask)))
+        found.append(_has(of.asks, filters.ask, "ask") if ANY in filters.ask else _asked_by(storable(filters.ask)))
     if filters.circle is not None:
         found.append(of.circle.is_(True) if filters.circle else of.circle.is_(None))
     if filters.since is not None:
@@ -313,9 +321,26 @@ def _asked_by(name: str) -> sa.ColumnElement[bool]:
     return decisions.c.asks.contains([name]) | sa.func.coalesce(pod, False)
 
 
+def _called(column: sa.Column[Any], name: str) -> sa.ColumnElement[bool]:
+    return column.like(pattern(name)) if ANY in name else column == storable(name)
+
+
+def _has(column: sa.Column[Any], name: str, kind: Kind) -> sa.ColumnElement[bool]:
+    """Whether a column of names has that one, or one of those that it stands for."""
+    if ANY not in name:
+        return column.contains([storable(name)])
+    return column.overlap(sa.func.array(fitting(kind, fold(name)).scalar_subquery()))
+
+
 def find(session: Session, identity: UUID) -> sa.RowMapping | None:
     """The whole row, or None."""
     return session.execute(sa.select(decisions).where(decisions.c.id == identity)).mappings().one_or_none()
+
+
+def between(session: Session, first: UUID, last: UUID, limit: int) -> Sequence[UUID]:
+    """Ids of decisions, newest first."""
+    query = sa.select(decisions.c.id).where(decisions.c.id.between(first, last))
+    return session.scalars(query.order_by(decisions.c.id.desc()).limit(limit)).all()
 
 
 class Mentions(NamedTuple):

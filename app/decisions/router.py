@@ -129,14 +129,21 @@ async def effective_settings(request: Request, body: Body) -> Response:
     return json_response(await service(request, Decider).answer_question(Operation.EFFECTIVE_SETTINGS, body))
 
 
+_ANY = "`*` stands for any text."
+
+
 def _about(
     ask: Annotated[
         str | None,
-        Query(description="Id of an ask in the request, or `namespace/name` of the pod that a guard's was for."),
+        Query(
+            description=f"Id of an ask in the request, or `namespace/name` of the pod that a guard's was for. {_ANY}"
+        ),
     ] = None,
-    workload: Annotated[str | None, Query(description="Id of a workload that the plan evicts.")] = None,
-    actor: Annotated[str | None, Query(description="Who asked: `token:<name>`, `oidc:<subject>`, `anonymous`.")] = None,
-    queue: Annotated[str | None, Query(description="Queue of an ask, or of what the plan evicts.")] = None,
+    workload: Annotated[str | None, Query(description=f"Id of a workload that the plan evicts. {_ANY}")] = None,
+    actor: Annotated[
+        str | None, Query(description=f"Who asked: `token:<name>`, `oidc:<subject>`, `anonymous`. {_ANY}")
+    ] = None,
+    queue: Annotated[str | None, Query(description=f"Queue of an ask, or of what the plan evicts. {_ANY}")] = None,
     circle: Annotated[
         bool | None, Query(description="Whether it belongs to a circle: A evicted B, B evicted A within an hour.")
     ] = None,
@@ -155,7 +162,7 @@ def _filters(
     engine: Annotated[EngineName | None, Query(description="That decided.")] = None,
     outcome: Annotated[Outcome | None, Query(description="Of any ask in the request.")] = None,
     configuration: Annotated[
-        str | None, Query(pattern="^[^@]+(@[0-9]{1,9})?$", description="`name` or `name@revision`.")
+        str | None, Query(pattern="^[^@]+(@[0-9]{1,9})?$", description=f"`name` or `name@revision`. {_ANY}")
     ] = None,
     since: Annotated[Moment | None, Query(description="RFC 3339 with offset; included.")] = None,
     until: Annotated[Moment | None, Query(description="RFC 3339 with offset; not included.")] = None,

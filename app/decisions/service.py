@@ -44,6 +44,7 @@ from app.decisions.schemas import (
     WorkloadEvent,
     WorkloadHistory,
 )
+from app.finding.service import Hit, ids_beginning
 from app.http.parameters import decode_id, encode_cursor
 from app.metrics import Metrics
 from app.solver.model.decision import ConfigurationUsed, Decision, Plan, PlannedEviction, ProposalVerdict, Victim
@@ -313,6 +314,14 @@ class Decider:
             rows = repository.page(session, filters, before, limit + 1)
         more = encode_cursor(str(rows[limit - 1]["id"])) if len(rows) > limit else None
         return DecisionPage(items=[_summary(row) for row in rows[:limit]], next_cursor=more)
+
+    def find(self, part: str, limit: int) -> list[Hit]:
+        """Decisions whose ids begin with ``part``; see ``app.finding.service.Source``."""
+        self._log.settle(_SETTLE_SECONDS)
+        if (span := ids_beginning(part)) is None:
+            return []
+        with self._database.session() as session:
+            return [Hit(kind="decision", name=str(one)) for one in repository.between(session, *span, limit)]
 
     def record(self, identity: UUID) -> DecisionRecord:
         """One entry of the log. Raises NotFound."""

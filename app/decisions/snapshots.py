@@ -12,13 +12,23 @@ import msgspec
 from fastapi import APIRouter, Depends, Path, Request, Response
 
 from app.answering.operations import Inquiry, Operation
-from app.answering.snapshots import ApplyRequest, Carried, PendingAsks, SnapshotList, SnapshotRequest, SnapshotStatus
+from app.answering.snapshots import (
+    ApplyRequest,
+    Carried,
+    PendingAsks,
+    SnapshotList,
+    SnapshotRequest,
+    SnapshotStatus,
+    Sought,
+    There,
+)
 from app.auth import audit
 from app.base.decoding import decode
 from app.base.errors import BadInput, Unavailable
 from app.db.database import Database
 from app.decisions.schemas import CARRIED, SITUATION
 from app.decisions.service import Decider
+from app.finding.service import Hit
 from app.http.body import Body
 from app.http.openapi import operation
 from app.http.responses import json_response
@@ -93,6 +103,19 @@ class Snapshots:
         lists = [msgspec.json.decode(reply.body, type=SnapshotList) for reply in replies]
         kept = sorted((snapshot for found in lists for snapshot in found.items), key=lambda snapshot: snapshot.name)
         return msgspec.json.encode(SnapshotList(items=kept))
+
+    def find(self, part: str, limit: int) -> list[Hit]:
+        """See ``app.finding.service.Source``."""
+        body = msgspec.json.encode(Sought(part, limit))
+        replies = self._dispatcher.everywhere(Inquiry(Operation.SNAPSHOT_FIND, datetime.now(UTC)), body)
+        found = (there for reply in replies for there in msgspec.json.decode(reply.body, type=list[There]))
+        return [
+            Hit(
+                kind=one.kind, name=one.name, snapshot=None if one.kind == "snapshot" else one.snapshot,
+                configuration=one.configuration,
+            )
+            for one in found
+        ]  # fmt: skip
 
     def _expanded(self, name: str, request: ApplyRequest, identity: str) -> ApplyRequest:
         try:

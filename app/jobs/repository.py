@@ -202,6 +202,12 @@ def page(session: Session, kind: str, before: UUID | None, limit: int) -> Sequen
     return session.execute(query).mappings().all()
 
 
+def between(session: Session, kind: str, first: UUID, last: UUID, limit: int) -> Sequence[UUID]:
+    """Ids of jobs, newest first."""
+    query = sa.select(jobs.c.id).where(jobs.c.kind == kind, jobs.c.id.between(first, last))
+    return session.scalars(query.order_by(jobs.c.id.desc()).limit(limit)).all()
+
+
 def cancel(session: Session, job: UUID, kind: str) -> bool:
     """Let its worker stop; whether it was alive."""
     stopped = (

@@ -24,6 +24,7 @@ from app.base.errors import NotFound, TooManyRequests
 from app.base.identifiers import Identifiers
 from app.base.ticket import held
 from app.db.database import Database
+from app.finding.service import Hit, ids_beginning
 from app.http.parameters import decode_id, encode_cursor
 from app.jobs import repository
 from app.jobs.chunks import lines_of
@@ -114,6 +115,13 @@ class Jobs:
         """Newest first. Raises Unavailable."""
         with self._database.session() as session:
             return list(repository.page(session, kind, before, limit))
+
+    def named(self, kind: Literal["simulation"], part: str, limit: int) -> list[Hit]:
+        """Those whose ids begin with ``part``, newest first. Raises Unavailable."""
+        if (span := ids_beginning(part)) is None:
+            return []
+        with self._database.session() as session:
+            return [Hit(kind=kind, name=str(one)) for one in repository.between(session, kind, *span, limit)]
 
     def stop(self, job: UUID, kind: str) -> None:
         """Stop it; one that has ended is forgotten with its results. Raises NotFound, Unavailable."""

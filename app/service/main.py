@@ -6,7 +6,8 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from datetime import timedelta
+from functools import cached_property, partial
 from typing import Any
 
 from fastapi import FastAPI
@@ -45,6 +46,8 @@ from app.decisions.kept import Ledger
 from app.decisions.log import DatabaseStore, DecisionLog
 from app.decisions.service import Decider
 from app.decisions.snapshots import Snapshots
+from app.finding import router as finding
+from app.finding.service import Finder, Names
 from app.http import assets, responses, routing
 from app.http.budget import Budget
 from app.http.middleware import CompressionMiddleware, RequestMiddleware, SitesMiddleware, TimeoutMiddleware
@@ -73,8 +76,8 @@ from app.workers.pool import Limits, Pool
 from app.workers.worker import Reserve, give_back_when_idle, keep_freed_blocks
 
 _CAPABILITIES = (
-    decisions, batch, decisions.COMPARISONS, decisions.PLANS, extenders, rules, snapshots, clusters, shadow, manifests,
-    configurations,
+    decisions, finding, batch, decisions.COMPARISONS, decisions.PLANS, extenders, rules, snapshots, clusters, shadow,
+    manifests, configurations,
     simulations, forecasts, exposures, backtests, traces, access, health,
 )  # fmt: skip
 """What the interface documents."""
@@ -114,6 +117,7 @@ class Services(Provided):
     snapshots: Snapshots
     clusters: Clusters
     shadow: Shadow
+    finder: Finder
     administration: Administration
     budget: Budget
     follower: Follower
@@ -151,7 +155,8 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
     database = Database(settings.database_url, settings)
     kept = Metrics()
     ledger = Ledger()
-    log = _decision_log(database, settings, kept, ledger)
+    names = Names(database, _longest(settings))
+    log = _decision_log(database, settings, kept, ledger, names)
     stored = Configurations(database, settings.configuration_cache_bytes)
     kept.follow(stored.heads, settings.heads_stale_seconds)
     offload = Offload(_rooms(settings), settings.request_timeout)
@@ -166,6 +171,7 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
     tokens = Tokens(database)
     traces = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes), settings.small_body_bytes)
     jobs = Jobs(database, settings.simulations_alive)
+    followed = Clusters(database, _retention(settings), decider.ages, names)
     variants, days = settings.simulation_variants, settings.simulation_days
     services = Services(
         settings=settings,
@@ -183,8 +189,18 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
         listeners=Listeners(settings.console_listeners),
         recordings=Recordings(),
         snapshots=snapshots,
-        clusters=Clusters(database, _retention(settings), decider.ages),
-        shadow=Shadow(database, dispatcher, _retention(settings), kept.shadowed),
+        clusters=followed,
+        finder=Finder(
+            (
+                snapshots.find,
+                decider.find,
+                names.holding,
+                stored.find,
+                followed.find,
+                partial(jobs.named, "simulation"),
+            )
+        ),
+        shadow=Shadow(database, dispatcher, _retention(settings), kept.shadowed, names),
         administration=Administration(database, stored, settings.idempotency_seconds),
         budget=Budget(settings.bodies_memory_bytes),
         follower=Follower(database, stored.heads, stored.documents, settings.configuration_poll_seconds),
@@ -229,10 +245,18 @@ def _retention(settings: Settings) -> Retention:
     return Retention(settings.shadow_retention_days, settings.shadow_retention_entries, settings.shadow_retention_bytes)
 
 
-def _decision_log(database: Database, settings: Settings, metrics: Metrics, ledger: Ledger) -> DecisionLog:
+def _longest(settings: Settings) -> timedelta | None:
+    """For how long a name may lead to something: as long as the log or what followers told is kept."""
+    days = settings.decision_log_retention_days, settings.shadow_retention_days
+    return timedelta(days=max(days)) if all(days) else None
+
+
+def _decision_log(
+    database: Database, settings: Settings, metrics: Metrics, ledger: Ledger, names: Names
+) -> DecisionLog:
     """The log, which tells ``ledger`` what it could not keep."""
     return DecisionLog(
-        DatabaseStore(database, settings, ledger.lost), metrics, lost=ledger.lost,
+        DatabaseStore(database, settings, ledger.lost, names), metrics, lost=ledger.lost,
         most_entries=settings.decision_log_queue_entries, most_bytes=settings.decision_log_queue_bytes,
     )  # fmt: skip
 

@@ -257,12 +257,12 @@ class Dispatcher:
             check()
             return work()
 
-    def everywhere(self, asked: Inquiry) -> list[Reply]:
+    def everywhere(self, asked: Inquiry, body: bytes = b"") -> list[Reply]:
         """Run an operation in every process that keeps snapshots. Raises DeadlinePassed, Unavailable."""
         if self._pool is None:
-            return [self._answerer.run(asked, b"")]
+            return [self._answerer.run(asked, body)]
         ticket = held() or Ticket.now("large", self._seconds)
-        return [self._pool.call(asked, b"", ticket, worker=at) for at in range(len(self._pool))]
+        return [self._pool.call(asked, body, ticket, worker=at) for at in range(len(self._pool))]
 
     def waiting(self) -> dict[Class, int]:
         """How many wait for a thread or for a worker, by class."""

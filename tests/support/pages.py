@@ -4,15 +4,17 @@ from axe_playwright_python.base import AXE_SCRIPT  # pyright: ignore[reportMissi
 from playwright.sync_api import Page
 
 
-def serious(page: Page, within: str = "html") -> list[str]:
-    """What axe finds, serious or critical; its script is brought once to a page that stays."""
+def findings(page: Page, within: str = "html", impacts: tuple[str, ...] = ()) -> list[str]:
+    """What axe finds, of whatever kind, or of these; its script is brought once to a page that stays."""
     if not page.evaluate("typeof axe === 'object'"):
         page.evaluate(AXE_SCRIPT)
     found = page.evaluate("within => axe.run(within, {resultTypes: ['violations'], elementRef: false})", within)[
         "violations"
     ]
     return [
-        f"{one['id']}: {one['nodes'][0]['html'][:160]}" for one in found if one["impact"] in ("serious", "critical")
+        f"{one['id']}: {one['nodes'][0]['html'][:160]}"
+        for one in found
+        if one["impact"] in (impacts or (one["impact"],))
     ]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Session
 
 from app.clusters.repository import evictions
@@ -24,9 +25,11 @@ shadow = sa.Table(
     sa.Column("bytes", sa.Integer, nullable=False),
     sa.Column("record", sa.LargeBinary, nullable=False),
     sa.Column("request", sa.LargeBinary),
+    sa.Column("victims", ARRAY(sa.Text)),
     sa.Index("ix_shadow_cluster", "cluster", "id"),
     sa.Index("ix_shadow_outcome", "outcome", "id"),
     sa.Index("ix_shadow_ask", "ask", "id"),
+    sa.Index("ix_shadow_victims", "victims", postgresql_using="gin", postgresql_where=sa.text("victims is not null")),
 )
 
 
@@ -58,7 +61,9 @@ def page(session: Session, filters: Filters, before: UUID | None, limit: int) ->
         if (wanted := getattr(filters, name)) is not None:
             query = query.where(shadow.c[name] == wanted)
     if filters.workload is not None or filters.queue is not None:
-        query = query.where(shadow.c.id.in_(_with_victim(filters)))
+        known = shadow.c.id.in_(_with_victim(filters))
+        told = shadow.c.victims.contains([filters.workload])
+        query = query.where(known if filters.workload is None or filters.queue is not None else known | told)
     if filters.since is not None:
         query = query.where(shadow.c.seen_at >= filters.since)
     if filters.until is not None:

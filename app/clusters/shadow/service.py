@@ -21,6 +21,7 @@ from app.clusters.shadow.repository import Filters
 from app.clusters.shadow.schemas import Cause, ShadowOutcome, ShadowPage, ShadowRecord, ShadowReport
 from app.db.database import Database
 from app.decisions.repository import storable
+from app.finding.service import Kind, Names
 from app.http.parameters import decode_id, encode_cursor
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.request import DecisionRequest
@@ -40,9 +41,11 @@ class Shadow:
     """Comparisons of real preemptions with Arbiter's."""
 
     def __init__(
-        self, database: Database, dispatcher: Dispatcher, retention: Retention, count: Callable[[str, str, str], None]
-    ) -> None:
-        """``count`` is told engine, outcome and cause of each."""
+        self, database: Database, dispatcher: Dispatcher, retention: Retention,
+        count: Callable[[str, str, str], None], names: Names | None = None,
+    ) -> None:  # fmt: skip
+        """``count`` is told engine, outcome and cause of each; ``names``: who was stopped, and for whom."""
+        self._names = names
         self._database = database
         self._dispatcher = dispatcher
         self._retention = retention
@@ -67,6 +70,9 @@ class Shadow:
         )  # fmt: skip
         self._keep(record, request)
         self._count(record.engine, record.outcome, cause)
+        if self._names is not None:
+            victims: list[tuple[Kind, str]] = [("workload", storable(one.workload)) for one in said.victims]
+            self._names.tell([("ask", storable(said.ask)), *victims])
         return record
 
     def page(self, filters: Filters, cursor: str | None, limit: int) -> ShadowPage:
@@ -119,6 +125,7 @@ class Shadow:
             "id": record.id, "cluster": storable(record.cluster), "engine": record.engine, "outcome": record.outcome,
             "ask": storable(record.ask), "seen_at": record.seen_at, "bytes": len(body) + len(packed or b""),
             "record": body, "request": packed,
+            "victims": list(dict.fromkeys(storable(one.workload) for one in record.observed)),
         }  # fmt: skip
         with self._database.session() as session:
             repository.save(session, row)

@@ -7,7 +7,7 @@ from playwright.sync_api import Browser
 from tests.console.browser.conftest import NARROW
 from tests.console.browser.keyboard import HEARD, dead_ends, unreachable
 from tests.support.live import serving
-from tests.support.pages import serious
+from tests.support.pages import findings
 
 NOBODY_THERE = "postgresql+psycopg://nobody@127.0.0.1:1/none"
 BROKEN = """<!doctype html><div id=mouse>only the mouse</div><a>no address</a><button tabindex=3>jumps</button>
@@ -28,7 +28,7 @@ def test_its_pages_say_so_and_the_browser_complains_of_nothing_else(browser: Bro
             assert page.evaluate("document.documentElement.scrollWidth") <= NARROW
             # Chromium tells of the page's own status; anything else would be a script's or the policy's.
             assert [text for text in complaints if "503 (Service Unavailable)" not in text] == []
-        assert serious(page) == []
+        assert findings(page) == []
 
 
 def test_the_keyboard_s_checks_find_what_only_a_mouse_can_do(browser: Browser) -> None:

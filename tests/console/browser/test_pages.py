@@ -1,4 +1,4 @@
-"""Every page: nothing serious for axe in either theme, narrow and wide; what each scope sees; hostile names."""
+"""Every page: nothing that axe finds in either theme, narrow and wide; what each scope sees; hostile names."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import pytest
 from tests.console.browser.conftest import NARROW, WIDE, Site, Visiting
 from tests.console.browser.keyboard import HEARD, dead_ends, unreachable
 from tests.console.browser.seeds import HOSTILE, MARKUP
-from tests.support.pages import serious, until
+from tests.support.pages import findings, until
 
 PAGES = {
     "overview": "/",
@@ -21,6 +21,10 @@ PAGES = {
     "import": "/import?name=imported",
     "decisions": "/decisions",
     "why": "/why?workload=sweep-17",
+    "why-really": "/why?workload=nobody",
+    "why-unknown": "/why?workload=sweep-1777",
+    "find": "/find?text=sweep",
+    "find-nearest": "/find?text=swep-1777",
     "ask": "/ask",
     "plan": "/plan",
     "compare": "/compare",
@@ -63,11 +67,11 @@ def test_every_page_in_both_themes_narrow_and_wide(visit: Visiting, site: Site, 
         shown = somebody.go(address(site, page))
         assert shown.locator("h1").count() == 1
         assert (unreachable(shown), dead_ends(shown)) == ([], [])
-        assert serious(shown) == []
+        assert findings(shown) == []
         somebody.picture(page)
         somebody.look(width=NARROW, dark=True)
         assert shown.evaluate("document.documentElement.scrollWidth") <= NARROW
-        assert serious(shown) == []
+        assert findings(shown) == []
         somebody.picture(f"{page}-narrow-dark")
 
 
@@ -76,7 +80,7 @@ def test_signed_out_one_is_asked_in_and_comes_back(visit: Visiting, site: Site) 
     with visit(None) as somebody:
         page = somebody.go(wanted)
         assert "/sign-in?next=" in page.url
-        assert serious(page) == []
+        assert findings(page) == []
         somebody.picture("sign-in")
         somebody.expected = ("401",)
         page.get_by_label("Token").fill("arb_wrong")
@@ -126,7 +130,7 @@ def test_each_scope_sees_what_it_may(visit: Visiting, site: Site) -> None:
                 assert page.get_by_role("button", name="Decide again").count() == 0
                 assert page.get_by_text("Candidates, in the order").count() == 1
                 assert "You may not see this" in somebody.go("/ask").locator("h1").inner_text()
-                assert serious(page) == []
+                assert findings(page) == []
             if scope == "admin":
                 assert page.get_by_role("link", name="Edit").count() == 1
     assert "Ask" not in titles["read"]
@@ -228,7 +232,7 @@ def test_a_quota_is_moved_with_the_keyboard_or_the_mouse_and_says_whom_it_stops(
         tried.get_by_text("Would spare 1").wait_for()
         assert "sweep-17" in tried.inner_text()
         assert page.locator("output").first.inner_text() == "11"
-        assert serious(page) == []
+        assert findings(page) == []
         somebody.picture("quotas-moved")
         box = page.get_by_label("research").bounding_box()
         assert box is not None

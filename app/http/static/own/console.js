@@ -41,6 +41,34 @@ document.addEventListener("input", (event) => {
   if (type === "range") document.querySelector(`output[for="${id}"]`).textContent = spelled(Number(value), dataset.resource);
 });
 
+// The box that finds: "/" leads to it from anywhere, arrows go through what it lists, Escape closes the list.
+const hits = () => [...document.querySelectorAll("#hits a")];
+document.addEventListener("keydown", (event) => {
+  const box = document.getElementById("find");
+  if (!box || event.ctrlKey || event.metaKey || event.altKey) return;
+  const at = document.activeElement;
+  if (event.key === "/" && !at.matches("input, select, textarea, [contenteditable]")) {
+    event.preventDefault();
+    box.focus();
+    box.select();
+    return;
+  }
+  if (!box.form.contains(at)) return;
+  const every = [box, ...hits()];
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (step && every.includes(at)) {
+    event.preventDefault();
+    every[Math.max(0, Math.min(every.length - 1, every.indexOf(at) + step))].focus();
+  } else if (event.key === "Escape") {
+    document.getElementById("hits").replaceChildren();
+    box.focus();
+  }
+});
+document.addEventListener("focusin", (event) => {
+  const list = document.getElementById("hits");
+  if (list && !event.target.closest(".find")) list.replaceChildren();
+});
+
 // Text that somebody types is kept in this tab until the form that has it was taken: a session that ended, a service that
 // restarted or an old form loses nothing. Leaving with something unsaved asks.
 const boxes = () => document.querySelectorAll("form[data-keep] textarea[name]");
@@ -91,7 +119,7 @@ const restored = () => {
 // A part that could not be asked for anew must not go on saying what was true before.
 const away = (event) => {
   const place = event.detail.target;
-  if (!place || place.getAttribute("role") !== "status") return;
+  if (!place || !place.matches("[role=status], .hits")) return;
   const note = document.createElement("p");
   note.className = "notice";
   const status = event.detail.xhr && event.detail.xhr.status;

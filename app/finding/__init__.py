@@ -1,0 +1,1 @@
+"""Finding: everything that has a name, by any part of it."""

@@ -1,0 +1,92 @@
+"""The three questions that people come with, from the first screen to the answer: at both widths, dark and light, with
+nothing that axe finds."""
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.console.browser.conftest import NARROW, WIDE, Site, Visiting
+from tests.support.pages import findings
+
+LOOKS = [(WIDE, False), (WIDE, True), (NARROW, False), (NARROW, True)]
+
+
+def fits(page: Page, width: int) -> None:
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_why_was_my_job_evicted(visit: Visiting, width: int, *, dark: bool) -> None:
+    with visit("read") as somebody:
+        page = somebody.go("/")
+        somebody.look(width=width, dark=dark)
+        page.keyboard.press("/")
+        page.keyboard.type("EEP-1")
+        page.locator("#hits").get_by_role("link", name="sweep-17").first.wait_for()
+        assert findings(page) == []
+        fits(page, width)
+        somebody.picture(f"find-{width}-{'dark' if dark else 'light'}", whole=False)
+        page.keyboard.press("ArrowDown")
+        assert "sweep-1" in page.evaluate("document.activeElement.textContent")
+        page.locator("#hits").get_by_role("link", name="sweep-17").first.click()
+        page.get_by_role("link", name="stopped for embeddings-rollout").first.wait_for()
+        assert findings(page) == []
+        fits(page, width)
+        page.get_by_role("link", name="stopped for embeddings-rollout").first.click()
+        page.get_by_role("heading", name="What stops, in order").wait_for()
+        assert findings(page) == []
+
+
+def test_a_real_victim_that_no_decision_stopped_is_found_with_what_befell_it(visit: Visiting, site: Site) -> None:
+    seen = {"at": "2026-11-22T12:00:00Z", "workload": "ml/really-gone", "job": "ml/train", "by": "ml/serve"}
+    site.call("POST", "/v1/clusters/production/evictions", {"engine": "kueue", "evictions": [seen]})
+    with visit("read") as somebody:
+        page = somebody.go("/queues")
+        page.keyboard.press("/")
+        page.keyboard.type("lly-gon")
+        page.locator("#hits").get_by_role("link", name="ml/really-gone").click()
+        page.get_by_role("heading", name="What really happened").wait_for()
+        assert "for ml/serve" in page.locator("main").inner_text()
+        page = somebody.go("/why?workload=ml/train")  # whose it was
+        assert "2026-11-22 12:00:00" in page.locator("main").inner_text()
+        page = somebody.go("/why?workload=nobody")  # stopped in a preemption that was compared
+        assert "Arbiter would have decided otherwise" in page.locator("main").inner_text()
+
+
+def test_what_is_misspelt_leads_to_the_nearest(visit: Visiting) -> None:
+    with visit("read") as somebody:
+        page = somebody.go("/why?workload=sweep-177")
+        page.locator("main").get_by_role("link", name="sweep-17", exact=False).first.wait_for()
+        page = somebody.go("/find?text=swep-17")
+        page.locator("main").get_by_role("link", name="sweep-17", exact=False).first.click()
+        page.get_by_role("link", name="stopped for embeddings-rollout").first.wait_for()
+        page = somebody.go("/decisions?workload=weep-1")
+        page.get_by_text("as a part of the name").wait_for()
+        assert page.locator("#log tbody tr").count() > 0
+        page = somebody.go("/decisions?queue=servig")
+        page.locator("#log").get_by_role("link", name="serving").first.click()
+        assert page.locator("#log tbody tr").count() > 0
+
+
+def test_enter_leads_to_what_has_that_name_alone(visit: Visiting, site: Site) -> None:
+    with visit("read") as somebody:
+        page = somebody.go("/decisions")
+        page.keyboard.press("/")
+        page.keyboard.type("empty-handed")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/configurations/empty-handed")
+        page = somebody.go(f"/find?text={site.decisions['simulation'][:13]}")
+        page.locator("main").get_by_role("link", name="simulation").first.click()
+        page.wait_for_url("**/simulations/**")
+
+
+def test_a_service_that_is_away_says_so_in_the_list(visit: Visiting) -> None:
+    with visit("read") as somebody:
+        somebody.expected = ("Failed to load resource", "htmx:")
+        page = somebody.go("/decisions")
+        somebody.context.set_offline(True)
+        try:
+            page.keyboard.press("/")
+            page.keyboard.type("anything")
+            page.locator("#hits").get_by_text("does not answer").wait_for()
+        finally:
+            somebody.context.set_offline(False)
