@@ -266,6 +266,16 @@ class Reader:
                 self.findings.add("wrong-type", "error", at, f"a string is expected, not {_kind(value)}")
         return out
 
+    def counts(self, key: str) -> list[int]:
+        """A list of whole numbers, 0 or more."""
+        out: list[int] = []
+        for at, value in self._items(key):
+            if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 2**31:
+                out.append(value)
+            else:
+                self.findings.add("wrong-type", "error", at, "a whole number of 32 bits, 0 or more, is expected")
+        return out
+
     def words(self, key: str, known: Collection[str]) -> list[str]:
         """A list of words out of ``known``; others are findings."""
         found = self.strings(key)

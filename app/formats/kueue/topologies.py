@@ -7,6 +7,8 @@ values have in common said once.
 from collections.abc import Mapping
 from typing import Any, cast
 
+import msgspec
+
 from app.formats.objects import Object
 from app.formats.reader import Reader
 from app.solver.model.configuration import Toleration
@@ -18,6 +20,8 @@ ANNOTATIONS = tuple(
 )
 """Of a pod template: any of them says that its pods are placed by a topology."""
 _SLICE_SIZE, _GROUP_NAME = "kueue.x-k8s.io/podset-slice-size", "kueue.x-k8s.io/podset-group-name"
+_LAYERS = "kueue.x-k8s.io/podset-slice-required-topology-constraints"
+_MOST_DOMAINS, _MOST_LAYERS = 100_000, 3
 _LABELS_OF_PODS = ("podIndexLabel", "subGroupIndexLabel", "subGroupCount")
 UNDECIDED = "topology-aware scheduling is decided where the source has the Topology and the cluster's Nodes"
 
@@ -30,7 +34,7 @@ def read_topology(made: Object) -> Topology:
 
 def placed_by_kueue(made: Object) -> bool:
     """Whether a pod was placed by its topology, so that its Workload says what it uses."""
-    return any(name in made.annotations for name in ANNOTATIONS)
+    return any(name in made.annotations for name in (*ANNOTATIONS, _LAYERS))
 
 
 def read_flavor_tolerations(spec: Reader) -> list[Toleration] | None:
@@ -83,9 +87,25 @@ def request_of(annotations: Mapping[str, str]) -> TopologyRequest | None:
     found = TopologyRequest(
         required=required, preferred=preferred, unconstrained=unconstrained == "true", slice_required=slices,
         slice_size=int(size) if size.isascii() and size.isdigit() and 0 < len(size) < 10 and int(size) > 0 else None,
-        pod_set_group=annotations.get(_GROUP_NAME),
+        slice_layers=_layers(annotations.get(_LAYERS)), pod_set_group=annotations.get(_GROUP_NAME),
     )  # fmt: skip
     return None if found == TopologyRequest() else found
+
+
+class _Layer(msgspec.Struct):
+    topology: str
+    size: int | str
+
+
+def _layers(text: str | None) -> list[SliceLayer] | None:
+    """Slices in layers as an annotation has them, JSON, sizes as numbers or in quotes; none where it can't be read, as
+    Kueue takes no such job."""
+    try:
+        given = msgspec.json.decode(text or "[]", type=list[_Layer])
+        found = [SliceLayer(level=of.topology, size=int(of.size)) for of in given]
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    return found if 0 < len(found) <= _MOST_LAYERS and all(0 < of.size < 2**31 for of in found) else None
 
 
 def read_assignment(of: Reader, *, decided: bool) -> TopologyAssignment | None:
@@ -109,19 +129,20 @@ def read_assignment(of: Reader, *, decided: bool) -> TopologyAssignment | None:
 
 def _slice(part: Reader, levels: int) -> list[TopologyDomain]:
     number = part.count("domainCount") or 0
+    if number > _MOST_DOMAINS:
+        part.warn("domainCount", f"more than {_MOST_DOMAINS} domains in one slice", "error", "bad-value")
+        number = 0
     columns = [_column(values, number) for values in part.children("valuesPerLevel")]
     counts = part.child("podCounts")
     universal = counts.count("universal")
-    given = counts.take("individual")
+    given = counts.counts("individual") if "individual" in counts.value else []
     counts.close()
     part.close()
-    individual = [universal] * number if universal is not None else cast(list[Any], given or [])
+    individual = [universal] * number if universal is not None else given
     if len(columns) != levels or len(individual) != number or any(len(column) != number for column in columns):
         part.findings.add("bad-value", "error", part.at, f"a slice of {number} domains has as many values and counts")
         return []
-    return [
-        TopologyDomain(values=[column[i] for column in columns], count=int(individual[i] or 0)) for i in range(number)
-    ]
+    return [TopologyDomain(values=[column[i] for column in columns], count=individual[i]) for i in range(number)]
 
 
 def _column(values: Reader, number: int) -> list[str]:

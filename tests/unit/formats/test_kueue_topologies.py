@@ -112,6 +112,39 @@ def test_a_slice_that_does_not_add_up_is_named() -> None:
     assert [f.rule for f in found.findings if f.severity == "error"] == ["bad-value"]
 
 
+@pytest.mark.parametrize(
+    "counts", [["x", 2], {"a": 1, "b": 2}, [-1, 2], [1.5, 2], [True, 2], [2**40, 2], None, [[1], 2], "12"]
+)
+def test_counts_of_a_slice_that_are_none_are_named(counts: Any) -> None:
+    broken = {**NEW, "slices": [NEW["slices"][0] | {"podCounts": {"individual": counts}}]}
+    found = read(*cluster(), workload({"required": RACK}, broken))
+    (task,) = found.state.workloads[0].tasks
+    assert task.topology_assignment is not None
+    assert task.topology_assignment.domains == []
+    assert "error" in [one.severity for one in found.findings]
+
+
+def test_a_slice_of_too_many_domains_is_refused_at_once() -> None:
+    slices = [{"domainCount": 2**31, "podCounts": {"universal": 1}, "valuesPerLevel": [{"universal": "n"}]}]
+    found = read(*cluster(), workload({"required": RACK}, {**NEW, "slices": slices}))
+    assert "more than 100000 domains in one slice" in [one.detail for one in found.findings]
+
+
+@pytest.mark.parametrize(
+    ("text", "layers"),
+    [
+        ('[{"topology": "rack", "size": 4}, {"topology": "host", "size": "2"}]', [("rack", 4), ("host", 2)]),
+        ("[]", None), ("no json", None), ('[{"topology": "rack"}]', None), ('[{"topology": "rack", "size": 0}]', None),
+        ('[{"topology": "rack", "size": "x"}]', None), ("[" * 100_000, None), ('{"a": 1}', None),
+        (f'[{",".join(4 * ["{}"])}]'.format(*4 * ['{"topology": "r", "size": 1}']), None),
+    ],
+)  # fmt: skip
+def test_slices_in_layers_are_read_from_an_annotation(text: str, layers: list[tuple[str, int]] | None) -> None:
+    found = request_of({"kueue.x-k8s.io/podset-slice-required-topology-constraints": text})
+    given = None if found is None else found.slice_layers
+    assert (None if given is None else [(of.level, of.size) for of in given]) == layers
+
+
 def test_without_nodes_no_topology_is_decided_on_and_each_place_says_so() -> None:
     objects = [one for one in cluster() if one["kind"] not in ("Node", "Pod")]
     found = read(*objects, workload({"required": RACK}))
