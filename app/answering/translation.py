@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import repeat
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -105,20 +106,33 @@ class Room:
 
     def __init__(self, nodes: list[Node], workloads: list[Workload]) -> None:
         self._free = {node.name: _steps(node.capacity) for node in nodes}
+        self._labels = {node.name: node.labels for node in nodes}
+        self._with: dict[tuple[tuple[str, str], ...], list[str]] = {}
         for node in nodes:
             self._take(node.name, _steps(node.occupied))
         for task in (task for workload in workloads for task in workload.tasks):
             if task.node in self._free:
                 self._take(task.node, {name: value * task.count for name, value in _steps(task.requests).items()})
 
-    def placed(self, task: Task) -> Task | None:
-        """``task``, one pod, on the first node with room; None where no node has any."""
+    def placed(self, task: Task, labels: tuple[tuple[str, str], ...] = ()) -> Task | None:
+        """``task``, one pod, on the first node with these labels that has room; None where no node has any."""
         wanted = _steps(task.requests)
-        for node, free in self._free.items():
+        for node in self._labelled(labels):
+            free = self._free[node]
             if all(free.get(name, 0) >= value for name, value in wanted.items() if value):
                 self._take(node, wanted)
                 return msgspec.structs.replace(task, node=node)
         return None
+
+    def _labelled(self, labels: tuple[tuple[str, str], ...]) -> Iterable[str]:
+        if not labels:
+            return self._free
+        found = self._with.get(labels)
+        if found is None:
+            found = self._with[labels] = [
+                name for name, of in self._labels.items() if all(of.get(key) == value for key, value in labels)
+            ]
+        return found
 
     def _take(self, node: str, amounts: dict[str, int]) -> None:
         free = self._free[node]
@@ -396,7 +410,13 @@ class _Telling:
             nodes = [one_node(self._configuration)]
         if all(task.node is not None for workload in workloads for task in workload.tasks):
             return nodes, workloads
-        self._lose("/state/workloads", "no-nodes", "running work that stands on no node is put on the first with room")
+        nowhere = [task for workload in workloads for task in workload.tasks if task.node is None]
+        if any(task.topology_assignment is None for task in nowhere):
+            detail = "running work that stands on no node is put on the first with room"
+            self._lose("/state/workloads", "no-nodes", detail)
+        if any(task.topology_assignment is not None for task in nowhere):
+            detail = "pods with a topology assignment are put on the first node with room of each of its domains"
+            self._lose("/state/workloads", "no-nodes", detail, "info")
         room = Room(nodes, workloads)
         return nodes, [self._put(workload, room, i) for i, workload in enumerate(workloads)]
 
@@ -406,12 +426,21 @@ class _Telling:
             if task.node is not None or task.count > _MOST_PODS:
                 tasks.append(task)
                 continue
-            placed = [one for pod in _pods(task) if (one := room.placed(pod)) is not None]
+            pods = zip(_pods(task), _domains(task), strict=False)
+            placed = [one for pod, labels in pods if (one := room.placed(pod, labels)) is not None]
             if len(placed) < task.count:
                 detail = f"{workload.id!r}: {task.count - len(placed)} of {task.name!r} fit on no node: left out"
                 self._lose(pointer("state", "workloads", i), "left-out", detail)
             tasks += placed
         return msgspec.structs.replace(workload, tasks=tasks)
+
+
+def _domains(task: Task) -> Iterator[tuple[tuple[str, str], ...]]:
+    """Of each pod in turn the labels that its node has by the task's topology assignment; none for those beyond it."""
+    if (assigned := task.topology_assignment) is not None:
+        for domain in assigned.domains:
+            yield from repeat(tuple(zip(assigned.levels, domain.values, strict=False)), domain.count)
+    yield from repeat(())
 
 
 def _pods(task: Task) -> list[Task]:

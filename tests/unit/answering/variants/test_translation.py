@@ -166,6 +166,29 @@ def test_running_work_goes_to_the_first_node_with_room() -> None:
     assert ("left-out", "/state/workloads/1") in lost(found, "/state")
 
 
+@pytest.mark.parametrize("new", ["kai", "yunikorn"])
+def test_pods_that_a_topology_placed_stay_there_and_what_it_asks_is_told_to_be_lost(new: str) -> None:
+    host = "kubernetes.io/hostname"
+    nodes = [{"name": name, "labels": {host: f"host-{name}"}, "capacity": {"cpu": 2}} for name in "mno"]
+    assigned = {"levels": [host], "domains": [{"values": [f"host-{name}"], "count": 1} for name in "on"]}
+    where = {"topology_request": {"required": host}, "topology_assignment": assigned}
+    state = {"nodes": nodes, "workloads": [{"id": "w", "queue": "lone", "tasks": two_pods(**where)}]}
+    topologies = {"topologies": [{"name": "t", "levels": [host]}]}
+    found = translated(KUEUE | topologies, new, state)
+    assert [(name, node) for name, node, _ in pods(found)] == [("t-0", "o"), ("t-1", "n")]
+    told_lost = {(f.severity, f.detail) for f in found.findings}
+    assert ("warning", f"{new} does not read topology request of tasks") in told_lost
+    assert ("warning", f"{new} does not read topologies of a configuration") in told_lost
+    assert ("no-nodes", "/state/workloads") in lost(found, "/state")
+    # A domain of several nodes: the first with room; where there is none, the pod is left out and told.
+    rack = {"levels": ["rack"], "domains": [{"values": ["r"], "count": 2}]}
+    labelled = [{**node, "labels": {"rack": "r" if node["name"] == "n" else "s"}} for node in nodes]
+    big = {"id": "w", "queue": "lone", "tasks": two_pods(topology_assignment=rack, requests={"cpu": 2})}
+    found = translated(KUEUE, new, {"nodes": labelled, "workloads": [big]})
+    assert [node for _, node, _ in pods(found)] == ["n"]
+    assert ("left-out", "/state/workloads/0") in lost(found, "/state")
+
+
 YUNIKORN: Json = {
     "engine": "yunikorn",
     "queues": [
