@@ -64,7 +64,7 @@ class Outages:
         """Processes that end as soon as they are started, or have ended and not answered since then."""
         found: list[Unable] = []
         if failing := dispatcher.failing():
-            detail = f"{len(failing)} of {count} solver processes ended and have answered nothing since"
+            detail = f"{len(failing)} of {count} solver processes ended or hang, and have answered nothing since"
             found.append(Unable(part="workers", since=min(failing.values()), detail=detail))
         return found + [
             Unable(part=companion.name, since=since, detail="its process ends and is started again")

@@ -43,6 +43,11 @@ _GRACE_SECONDS = 10.0
 """Past its deadline a worker gets this long to reach a safe point; then it is stuck and is replaced."""
 _TRIAL_SECONDS = 5.0
 """That a worker may take to start and answer something small when it is tried."""
+_LATE_SECONDS = 3.0
+"""Past its deadline a worker that has not answered for this long is told of as one that can't work."""
+_QUIET_SECONDS = 20.0
+"""A worker that has answered nothing for so long is tried when somebody asks who can work. Longer than a worker waits
+before it tidies its memory."""
 
 
 CLOSING = "the service is shutting down"
@@ -179,7 +184,9 @@ class Pool:
         self._closing = False
         self._guard = Lock()
         self._failing: dict[int, datetime] = {}
-        self._trial: Thread | None = None
+        self._due: dict[int, float] = {}
+        self._heard: dict[int, float] = {}
+        self._trials: dict[int, Thread] = {}
 
     def start(self) -> None:
         """Start the processes; before that nobody can be called."""
@@ -213,16 +220,19 @@ class Pool:
         return sum(worker.process.poll() is None for worker in self._workers)
 
     def failing(self) -> dict[int, datetime]:
-        """Workers that ended and have answered nothing since, and since when. They are tried meanwhile: one that can
-        work again is not among them for long."""
+        """Workers that ended, or are past the deadline of a call, and have answered nothing since, and since when. They
+        are tried meanwhile, and so are those that nobody has asked for a while: one that can work again is not among
+        them for long, one that hangs is soon."""
+        now = time.monotonic()
         for at, worker in enumerate(self._workers):
-            if worker.process.poll() is not None:
+            if worker.process.poll() is not None or now > self._due.get(at, now) + _LATE_SECONDS:
                 self._failing.setdefault(at, datetime.now(UTC))
-        found = dict(self._failing)
-        if found and (self._trial is None or not self._trial.is_alive()):
-            self._trial = Thread(target=self._try, args=(tuple(found),), name="trial", daemon=True)
-            self._trial.start()
-        return found
+            trial = self._trials.get(at)
+            tried = trial is not None and trial.is_alive()
+            if not tried and (at in self._failing or now > self._heard.setdefault(at, now) + _QUIET_SECONDS):
+                self._trials[at] = Thread(target=self._try, args=(at,), name="trial", daemon=True)
+                self._trials[at].start()
+        return dict(self._failing)
 
     def waiting(self) -> Counter[Class]:
         """How many calls wait for a worker, by class."""
@@ -246,13 +256,14 @@ class Pool:
             worker.process.wait()
             worker.connection.close()
 
-    def _try(self, failing: Iterable[int]) -> None:
-        """Ask each something small: the first call on one that has ended starts another, the second asks that one."""
-        for at in failing:
-            ticket = Ticket.now("small", _TRIAL_SECONDS)
-            while at in self._failing and ticket.left and not self._closing:
-                with suppress(Unavailable, DeadlinePassed):
-                    self.call(Inquiry(Operation.SNAPSHOT_LIST, datetime.now(UTC)), b"", ticket, worker=at)
+    def _try(self, at: int) -> None:
+        """Ask it something small: the first call on one that has ended starts another, the second asks that one."""
+        ticket = Ticket.now("small", _TRIAL_SECONDS)
+        while ticket.left and not self._closing:
+            with suppress(Unavailable, DeadlinePassed):
+                self.call(Inquiry(Operation.SNAPSHOT_LIST, datetime.now(UTC)), b"", ticket, worker=at)
+            if at not in self._failing:
+                return
 
     @contextmanager
     def _routed(self, asked: Inquiry) -> Generator[int | None]:
@@ -306,12 +317,14 @@ class Pool:
     def _talk(self, at: int, call: Call, body: bytes) -> Reply:
         worker = self._workers[at]
         worker.connection.settimeout(max(call.end - time.monotonic(), 0) + _GRACE_SECONDS)
+        self._due[at] = call.end
         try:
             send(worker.connection, call, body)
             while True:
                 received, answer = receive(worker.connection, FromWorker)
                 header: FromWorker = received
                 self._failing.pop(at, None)
+                self._heard[at] = time.monotonic()
                 _tell(header)
                 match header:
                     case Done():
@@ -329,6 +342,8 @@ class Pool:
             if not self._replace(at) and time.monotonic() >= call.end:
                 raise DeadlinePassed(call.seconds) from None
             raise Unavailable("the solver process stopped; its snapshots must be sent again", retry_after=1) from None
+        finally:
+            self._due.pop(at, None)
 
     def _heads(self, reference: str | None) -> dict[str, Head]:
         if reference is None:

@@ -91,7 +91,7 @@ def test_solver_processes_that_fail_are_named_and_decisions_need_one(
     wired = Wired("0002", "current")
     wired.failing = dict.fromkeys(range(failing), AS_OF)
     monkeypatch.setattr(health, "service", wired)
-    detail = f"{failing} of 2 solver processes ended and have answered nothing since"
+    detail = f"{failing} of 2 solver processes ended or hang, and have answered nothing since"
     for purpose, ready in (("everything", failing == 0), ("decisions", failing < 2)):
         answer = asyncio.run(health.readiness(cast("Any", None), cast("Any", purpose)))
         assert answer.status_code == (200 if ready else 503)

@@ -266,3 +266,23 @@ def test_workers_that_end_are_failing_until_one_answers(pool: Pool, monkeypatch:
         time.sleep(0.05)
     assert pool.failing() == {}, "nobody had to ask them something for it"
     assert pool.alive() == 2
+
+
+def test_a_worker_that_hangs_while_nobody_asks_it_is_found_and_replaced(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seconds in (("_QUIET", 0.0), ("_LATE", 0.1), ("_TRIAL", 1.0), ("_GRACE", 0.5)):
+        monkeypatch.setattr(f"app.workers.pool.{name}_SECONDS", seconds)
+    hanging, healthy = (worker.process.pid for worker in pool._workers)
+    os.kill(hanging, signal.SIGSTOP)
+    end, seen = time.monotonic() + SECONDS, set[int]()
+    while (failing := set(pool.failing())) != {0} and time.monotonic() < end:
+        seen |= failing
+        time.sleep(0.02)
+    assert failing == {0}
+    assert seen <= {0}
+    while pool.failing() and time.monotonic() < end:
+        time.sleep(0.02)
+    assert pool.failing() == {}
+    assert pool._workers[0].process.pid != hanging
+    assert pool._workers[1].process.pid == healthy
