@@ -8,7 +8,7 @@ from app.jobs.service import JobState
 from app.solver.model.base import Count, Duration, Name, Priority, Time, Wire
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.decision import ConfigurationUsed, Outcome, StateUsed
-from app.solver.model.request import RunOptions, StateOrReference
+from app.solver.model.request import Asks, RunOptions, StateOrReference
 from app.solver.model.state import Ask
 
 Standing = Literal["now", "next", "safe", "spared"]
@@ -25,7 +25,7 @@ class ExposureRequest(Wire, frozen=True, kw_only=True):
     """The configuration: `name`, `name@revision`, `name@label`, or the document itself. Absent: the snapshot's own."""
     state: StateOrReference
     """What runs: the state itself, or `{snapshot: name}`."""
-    asks: list[Ask] | Literal["pending"] = []
+    asks: Asks = []
     """What waits; `pending`: what is kept waiting beside the snapshot."""
     queue: Name | None = None
     """Only work of this queue and of those below it. Absent: of all."""

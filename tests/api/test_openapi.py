@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jsonschema
 import pytest
@@ -75,6 +75,25 @@ def test_every_reference_resolves_and_every_schema_is_used() -> None:
     used = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(DOCUMENT)))
     assert used == set(DOCUMENT["components"]["schemas"])
     assert all(re.fullmatch(r"[A-Z][A-Za-z0-9]*", name) for name in used)
+
+
+def test_no_schema_is_a_list_or_a_word() -> None:
+    """Java's generator makes of one what does not compile."""
+
+    def unions(value: Any, at: str) -> Iterator[tuple[str, list[Any]]]:
+        if isinstance(value, list):
+            for i, inner in enumerate(cast(list[Any], value)):
+                yield from unions(inner, f"{at}/{i}")
+        if isinstance(value, dict):
+            content = cast(dict[str, Any], value)
+            if isinstance(some := content.get("anyOf", content.get("oneOf")), list):
+                yield at, cast(list[Any], some)
+            for name, inner in content.items():
+                yield from unions(inner, f"{at}/{name}")
+
+    kinds = {at: {one.get("type", "object") for one in some} - {"null"} for at, some in unions(document(), "")}
+    assert kinds
+    assert [at for at, found in kinds.items() if "array" in found and len(found) > 1] == []
 
 
 def test_errors_are_problem_documents() -> None:

@@ -271,7 +271,9 @@ def test_workers_that_end_are_failing_until_one_answers(pool: Pool, monkeypatch:
 def test_a_worker_that_hangs_while_nobody_asks_it_is_found_and_replaced(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, seconds in (("_QUIET", 0.0), ("_LATE", 0.1), ("_TRIAL", 1.0), ("_GRACE", 0.5)):
+    for worker in range(2):  # both have started
+        call(pool, Operation.DECISION, body(), worker=worker)
+    for name, seconds in (("_QUIET", 0.0), ("_LATE", 2.0), ("_TRIAL", 1.0), ("_GRACE", 2.5)):
         monkeypatch.setattr(f"app.workers.pool.{name}_SECONDS", seconds)
     hanging, healthy = (worker.process.pid for worker in pool._workers)
     os.kill(hanging, signal.SIGSTOP)
