@@ -73,7 +73,7 @@ def import_manifest(
     out: Out = _PRINTED,
     remote: Remote = _OURS,
 ) -> int:
-    """Read a manifest of Kueue, YuniKorn, KAI Scheduler or YTsaurus, and print the configuration that it makes.
+    """Read a manifest of one of the systems, and print the configuration that it makes.
 
     What can't be carried over is said on standard error. Exit code 3 when some of that is an error, and then nothing
     is stored, unless --lenient is given.

@@ -1,4 +1,4 @@
-"""Native configurations of the four systems, and what runs in their clusters, in and out. Pure: no I/O.
+"""Native configurations of the systems, and what runs in their clusters, in and out. Pure: no I/O.
 
 ``import_configuration`` reads what a system's administrators write or ``kubectl get`` prints;
 ``export_configuration`` writes it. What can't be carried over is a finding, never silence.
@@ -13,6 +13,7 @@ from app.formats import manifests
 from app.formats.exported import EXPORTS, FORMATS, Exported, ExportFormat, Format
 from app.formats.kai import exporting as kai_export
 from app.formats.kai import snapshot
+from app.formats.kube_scheduler import configuration as kube_scheduler_export
 from app.formats.kueue import exporting as kueue_export
 from app.formats.reader import Findings, Imported
 from app.formats.yson import is_yson, read_yson
@@ -28,8 +29,8 @@ from app.solver.model.problems import Finding
 __all__ = ["EXPORTS", "FORMATS", "ExportFormat", "Exported", "Format", "Imported", "Unreadable", "export",
            "export_configuration", "import_configuration"]  # fmt: skip
 
-_MANIFESTS: dict[str, EngineName | None] = {"kueue": "kueue", "yunikorn": "yunikorn", "kai": "kai", "kubernetes": None}
-_ON_KUBERNETES: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn")
+_ON_KUBERNETES: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn", "kube-scheduler")
+_MANIFESTS: dict[str, EngineName | None] = {"kubernetes": None, **{name: name for name in _ON_KUBERNETES}}
 _PAGE = re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
 _Writer = Callable[[Configuration], Exported]
 _WRITERS: dict[str, _Writer] = {
@@ -37,6 +38,7 @@ _WRITERS: dict[str, _Writer] = {
     "yunikorn": yunikorn_export.export,
     "kai": kai_export.export,
     "ytsaurus": ytsaurus_export.export,
+    "kube-scheduler": kube_scheduler_export.export,
 }
 
 
@@ -98,7 +100,7 @@ def _refuse_no_document(documents: list[tuple[Path, Any]], format: str) -> None:
         )
     ):
         return
-    whose = "Kueue, YuniKorn, KAI Scheduler or YTsaurus" if format == "kubernetes" else format
+    whose = "Kueue, YuniKorn, KAI Scheduler, YTsaurus or kube-scheduler" if format == "kubernetes" else format
     keys = [str(key)[:40] for _, one in several[:1] if isinstance(one, dict) for key in list(cast(Any, one))[:4]]
     shown = f" (it begins with {', '.join(map(repr, keys))})" if keys else ""
     raise Unreadable(f"nothing in it is a document of {whose}{shown}")

@@ -22,7 +22,7 @@ from app.solver.model.problems import Finding, pointer
 from app.solver.stopping import safe_point
 
 Document = dict[str, Any]
-EXPORTS = ("kueue", "yunikorn", "kai", "ytsaurus")
+EXPORTS = ("kueue", "yunikorn", "kai", "ytsaurus", "kube-scheduler")
 FORMATS = (*EXPORTS, "kubernetes")
 if TYPE_CHECKING:
     Format: TypeAlias = str
@@ -74,6 +74,7 @@ def merged(made: Document, kept: Mapping[str, Any], at: Path = ()) -> list[Path]
 
 
 _BLOCKS = ("kueue", "yunikorn", "kai", "ytsaurus")
+"""Systems of whose documents parts are kept."""
 _PARTS = ("metadata", "spec")
 
 
@@ -110,14 +111,15 @@ class Lost:
 
     def other_blocks(self, configuration: Configuration, system: str) -> None:
         """Report blocks that only other engines read."""
-        for name in _BLOCKS:
-            if name == system:
+        for name in configuration.settings.__struct_fields__:
+            if name == system.replace("-", "_"):
                 continue
+            shown = name.replace("_", "-")
             if getattr(configuration.settings, name) is not None:
-                self.add(("settings", name), f"settings of {name} mean nothing to {system}")
+                self.add(("settings", name), f"settings of {shown} mean nothing to {system}")
             for i, queue in enumerate(configuration.queues):
-                if getattr(queue, name) is not None:
-                    self.add(("queues", i, name), f"settings of {name} mean nothing to {system}")
+                if getattr(queue, name, None) is not None:
+                    self.add(("queues", i, name), f"settings of {shown} mean nothing to {system}")
 
         self._other_natives(configuration, system)
 
@@ -303,11 +305,11 @@ def _one_line(text: str) -> str:
 
 T = TypeVar("T")
 
-_CPU = {"kueue": "cpu", "yunikorn": "vcore", "kai": "cpu", "ytsaurus": "cpu"}
+_CPU = {"kueue": "cpu", "yunikorn": "vcore", "kai": "cpu", "ytsaurus": "cpu", "kube-scheduler": "cpu"}
 _ONE_KIND_OF_GPU = ("kai", "ytsaurus")
 """Systems that count GPUs whoever makes them."""
 _VENDOR = "nvidia.com/gpu"
-_ON_KUBERNETES = ("kueue", "yunikorn")
+_ON_KUBERNETES = ("kueue", "yunikorn", "kube-scheduler")
 _ONLY_YTSAURUS = frozenset({"user_slots", "network"})
 _YTSAURUS = frozenset({"cpu", "gpu", "memory", "user_memory", "user_slots", "network"})
 

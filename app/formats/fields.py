@@ -85,6 +85,35 @@ FIELDS: dict[str, dict[str, dict[str, Effect]]] = {
             "spec.placementStrategy": "warning", "spec.queueDepthPerAction": "warning", "spec.usageDBConfig": "warning",
         },
     },
+    "kube-scheduler": {
+        "KubeSchedulerConfiguration": {
+            "profiles[].schedulerName": "decided", "profiles[].percentageOfNodesToScore": "warning",
+            "profiles[].pluginConfig": "decided", "profiles[].plugins": "warning",
+            "profiles[].plugins.multiPoint": "error", "profiles[].plugins.preFilter": "error",
+            "profiles[].plugins.filter": "error", "profiles[].plugins.postFilter": "error",
+            "percentageOfNodesToScore": "warning", "extenders": "error", "parallelism": "info",
+            "podInitialBackoffSeconds": "info", "podMaxBackoffSeconds": "info", "delayCacheUntilActive": "info",
+            "clientConnection": "none", "leaderElection": "none", "enableProfiling": "none",
+            "enableContentionProfiling": "none",
+        },
+        "DefaultPreemptionArgs": {"minCandidateNodesPercentage": "decided", "minCandidateNodesAbsolute": "decided"},
+        "InterPodAffinityArgs": {
+            "hardPodAffinityWeight": "warning", "ignorePreferredTermsOfExistingPods": "warning",
+        },
+        "NodeAffinityArgs": {"addedAffinity": "error"},
+        "NodeResourcesBalancedAllocationArgs": {"resources": "warning"},
+        "NodeResourcesFitArgs": {
+            "ignoredResources": "error", "ignoredResourceGroups": "error", "scoringStrategy": "warning",
+        },
+        "PodTopologySpreadArgs": {"defaultConstraints": "error", "defaultingType": "warning"},
+        "VolumeBindingArgs": {"bindTimeoutSeconds": "warning", "shape": "warning"},
+        "PodDisruptionBudget": {
+            "spec.selector": "decided", "spec.minAvailable": "none", "spec.maxUnavailable": "none",
+            "spec.unhealthyPodEvictionPolicy": "none", "status.disruptionsAllowed": "decided",
+            "status.disruptedPods": "decided", "status.conditions": "none", "status.currentHealthy": "none",
+            "status.desiredHealthy": "none", "status.expectedPods": "none", "status.observedGeneration": "none",
+        },
+    },
 }  # fmt: skip
 """By system, kind and path."""
 

@@ -1,4 +1,4 @@
-"""Kubernetes objects of any of the three systems, put together: configuration, what runs, what waits."""
+"""Kubernetes objects of any of the systems on it, put together: configuration, what runs, what waits."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -14,6 +14,8 @@ from app.base.documents import Path
 from app.formats.admission import KINDS as OF_ADMISSION
 from app.formats.kai import configuration as kai_import
 from app.formats.kai import pods as kai_pods
+from app.formats.kube_scheduler import configuration as kube_scheduler_import
+from app.formats.kube_scheduler import pods as kube_scheduler_pods
 from app.formats.kueue import importing as kueue_import
 from app.formats.kueue import workloads as kueue_workloads
 from app.formats.kueue.considered import Around, LocalQueue, usage_based
@@ -30,18 +32,18 @@ from app.formats.objects import (
     unknown_kind,
     whole,
 )
-from app.formats.pods import Pod, SinglePod, read_cluster_nodes, read_pod, read_pods
-from app.formats.reader import Findings, Imported
+from app.formats.pods import Pod, SinglePod, read_cluster_nodes, read_pod, read_pod_spec, read_pods
+from app.formats.reader import Findings, Imported, Reader
 from app.formats.yunikorn import importing as yunikorn_import
 from app.formats.yunikorn import pods as yunikorn_pods
 from app.formats.yunikorn.placement import Placement
 from app.solver.model.base import NativeDocuments
-from app.solver.model.configuration import Configuration, EngineName
+from app.solver.model.configuration import Configuration, EngineName, Queue
 from app.solver.model.state import Ask, Node, QueueState, State, Workload
 
 _KUEUE_KINDS = ("ClusterQueue", "Cohort", "ResourceFlavor")
 _KAI_KINDS = ("SchedulingShard", "Config", "Topology")
-_ORDER: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn")
+_ORDER: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn", "kube-scheduler")
 
 _Belongs = Callable[[Pod], bool]
 
@@ -55,6 +57,7 @@ class _Sorted:
         self.kai: list[Object] = []
         self.groups: list[Object] = []
         self.yunikorn: list[Object] = []
+        self.kube_scheduler: list[Object] = []
         self.classes: list[Object] = []
         self.pods: list[Object] = []
         self.nodes: list[Object] = []
@@ -82,6 +85,8 @@ class _Sorted:
             return self.kai
         if kind == YUNIKORN_QUEUES:
             return self.yunikorn
+        if kind == kube_scheduler_import.KIND or (kind == "PodDisruptionBudget" and group == "policy"):
+            return self.kube_scheduler
         if kind in OF_ADMISSION:
             return self.around
         if group == "":
@@ -121,17 +126,20 @@ def read_manifests(
     kept = _Sorted(kept_objects(known), Findings())
     classes = read_classes(found.classes).over(read_classes(kept.classes))
     nodes = {made.name for made in found.nodes} if within is None else within.nodes
-    pods = read_pods(chain(within.pods if within else (), map(read_pod, found.pods)), nodes, classes)
-    chosen = engine or (known.engine if known is not None else None) or _engine(found, pods, findings)
+    chosen = engine or (known.engine if known is not None else None) or _engine(found, findings)
+    read_spec = kube_scheduler_pods.read_spec if chosen == "kube-scheduler" else read_pod_spec
+    read = (read_pod(made, read_spec) for made in found.pods)
+    pods = read_pods(chain(within.pods if within else (), read), nodes, classes)
     _report_others(found, chosen)
     reading = _Reading(found, pods, classes, known, within, findings)
     if chosen == "kueue":
         _, local = kueue_import.read_configuration(kept.kueue, Findings())
         made = _kueue(reading, {**(within.local_queues if within else {}), **local})
         return with_(made, taken=_taken(found), about=True)
-    if chosen is not None and (read := {"kai": _kai, "yunikorn": _yunikorn}.get(chosen)) is not None:
-        return with_(read(reading), taken=_taken(found), about=True)
-    findings.add("no-engine", "warning", (), "nothing here belongs to Kueue, KAI Scheduler or YuniKorn")
+    readers = {"kai": _kai, "yunikorn": _yunikorn, "kube-scheduler": _kube_scheduler}
+    if chosen is not None and (reader := readers.get(chosen)) is not None:
+        return with_(reader(reading), taken=_taken(found), about=True)
+    findings.add("no-engine", "warning", (), "nothing here waits, runs or says how it is scheduled")
     nodes = read_cluster_nodes(found.nodes, pods, rename={})
     return Imported(Configuration() if known is None else known, State(nodes=nodes), [], findings.all())
 
@@ -163,7 +171,9 @@ class _Reading:
         return self.known if self.known.engine is not None else replace(self.known, engine=own.engine)
 
 
-def _engine(found: _Sorted, pods: list[Pod], findings: Findings) -> EngineName | None:
+def _engine(found: _Sorted, findings: Findings) -> EngineName | None:
+    """The system that most objects are of; kube-scheduler, which is in every cluster, where they are of no other."""
+    pods = [pod for made in found.pods if (pod := read_pod(with_(made, root=_unheard(made.root)))) is not None]
     counts: Counter[EngineName] = Counter(
         {
             "kueue": len(found.kueue) + len(found.workloads),
@@ -173,7 +183,7 @@ def _engine(found: _Sorted, pods: list[Pod], findings: Findings) -> EngineName |
     )
     present: list[EngineName] = [name for name in _ORDER if counts[name]]
     if not present:
-        return None
+        return "kube-scheduler" if found.kube_scheduler or found.pods else None
     chosen = min(present, key=lambda name: (-counts[name], _ORDER.index(name)))
     if len(present) > 1:
         others = ", ".join(f"{name} ({counts[name]})" for name in present if name != chosen)
@@ -181,10 +191,15 @@ def _engine(found: _Sorted, pods: list[Pod], findings: Findings) -> EngineName |
     return chosen
 
 
+def _unheard(root: Reader) -> Reader:
+    return Reader(root.value, root.at, Findings())
+
+
 def _report_others(found: _Sorted, chosen: EngineName | None) -> None:
     """Objects of the systems that were not chosen."""
     of: dict[EngineName, list[list[Object]]] = {
         "kueue": [found.kueue, found.workloads], "kai": [found.kai, found.groups], "yunikorn": [found.yunikorn],
+        "kube-scheduler": [found.kube_scheduler],
     }  # fmt: skip
     for name, lists in of.items():
         for made in (made for listed in lists for made in listed if name != chosen):
@@ -254,6 +269,27 @@ def _yunikorn(reading: _Reading) -> Imported:
         )
     nodes = read_cluster_nodes(found.nodes, strangers, rename=yunikorn_pods.RENAME)
     return _imported(configuration, nodes, workloads, asks, findings)
+
+
+def _kube_scheduler(reading: _Reading) -> Imported:
+    found, findings = reading.found, reading.findings
+    spaces = [made for made in found.around if made.kind == "Namespace"]
+    own = kube_scheduler_import.read_configuration(found.kube_scheduler, spaces, findings)
+    configuration = reading.counting(_with_classes(own, found.classes))
+    names = kube_scheduler_import.schedulers(found.kube_scheduler)
+    nodes = read_cluster_nodes(found.nodes, (), rename={}, conditions=False)
+    places = reading.within.nodes if reading.within else {node.name for node in nodes}
+    workloads, asks, held = kube_scheduler_pods.read_workloads(reading.pods, names, places, reading.classes)
+    budgets = kube_scheduler_pods.read_budgets(
+        made for made in found.kube_scheduler if made.kind == "PodDisruptionBudget"
+    )
+    known = {queue.name for queue in configuration.queues}
+    used = dict.fromkeys([*(of.queue for of in workloads), *(ask.queue for ask in asks), *(of.queue for of in budgets)])
+    more = [Queue(name=name) for name in used if name not in known]
+    if more:
+        configuration = replace(configuration, queues=[*configuration.queues, *more])
+    state = State(nodes=nodes, workloads=workloads, reservations=held, disruption_budgets=budgets)
+    return Imported(configuration, state, asks, findings.all())
 
 
 def _parted(pods: list[Pod], belongs: _Belongs) -> tuple[list[Pod], list[Pod]]:

@@ -115,20 +115,22 @@ class Nodes(TypedDict):
     pinned_node: str | None
 
 
-def read_nodes(spec: Reader) -> Nodes:
-    """Which nodes ``spec`` allows: of a pod, or of what pods are made of."""
-    affinity, pinned = _affinity(spec.child("affinity"))
-    spec.not_carried("topologySpreadConstraints", "spreading over topology domains is not decided here")
+def read_nodes(spec: Reader, *, by_itself: bool = True) -> Nodes:
+    """Which nodes ``spec`` allows: of a pod, or of what pods are made of. ``by_itself``: nobody decides on where other
+    pods are."""
+    affinity, pinned = _affinity(spec.child("affinity"), by_itself=by_itself)
+    if by_itself:
+        spec.not_carried("topologySpreadConstraints", "spreading over topology domains is not decided here")
     return Nodes(
         node_selector=spec.labels("nodeSelector") or None, tolerations=_tolerations(spec) or None,
         node_affinity=affinity, pinned_node=pinned,
     )  # fmt: skip
 
 
-def read_pod_spec(spec: Reader) -> PodSpec:
+def read_pod_spec(spec: Reader, *, by_itself: bool = True) -> PodSpec:
     """Read ``spec`` and close it: what bears on scheduling and has no place in Arbiter is a finding."""
     read = PodSpec(
-        **read_nodes(spec),
+        **read_nodes(spec, by_itself=by_itself),
         requests=_requests(spec),
         node_name=spec.text("nodeName") or None,
         priority=spec.integer("priority"),
@@ -137,8 +139,9 @@ def read_pod_spec(spec: Reader) -> PodSpec:
         scheduler=spec.text("schedulerName"),
         gated=bool(spec.children("schedulingGates")),
     )
-    spec.not_carried("resourceClaims", "dynamic resource claims are not counted")
-    spec.ignore(*NOT_SCHEDULING)
+    if by_itself:
+        spec.not_carried("resourceClaims", "dynamic resource claims are not counted")
+    spec.ignore("resourceClaims", "topologySpreadConstraints", *NOT_SCHEDULING)
     spec.close()
     return read
 
@@ -207,9 +210,11 @@ def read_taints(reader: Reader, key: str) -> list[Taint]:
     return found
 
 
-def _affinity(affinity: Reader) -> tuple[list[list[Expression]] | None, str | None]:
-    affinity.not_carried("podAffinity", "affinity to other pods is not decided here")
-    affinity.not_carried("podAntiAffinity", "affinity to other pods is not decided here")
+def _affinity(affinity: Reader, *, by_itself: bool) -> tuple[list[list[Expression]] | None, str | None]:
+    if by_itself:
+        affinity.not_carried("podAffinity", "affinity to other pods is not decided here")
+        affinity.not_carried("podAntiAffinity", "affinity to other pods is not decided here")
+    affinity.ignore("podAffinity", "podAntiAffinity")
     node = affinity.child("nodeAffinity")
     node.not_carried(
         "preferredDuringSchedulingIgnoredDuringExecution", "preferences among nodes are not weighed", "info"
@@ -313,8 +318,11 @@ def _priority(spec: PodSpec, classes: Classes) -> int:
     return found.value if found else 0
 
 
-def read_cluster_nodes(found: Iterable[Object], strangers: Iterable[Pod], *, rename: dict[str, str]) -> list[Node]:
-    """Nodes with what ``strangers``, pods of other schedulers, occupy there. ``rename``: resources by another name."""
+def read_cluster_nodes(
+    found: Iterable[Object], strangers: Iterable[Pod], *, rename: dict[str, str], conditions: bool = True
+) -> list[Node]:
+    """Nodes with what ``strangers``, pods of other schedulers, occupy there. ``rename``: resources by another name;
+    ``conditions``: whether the scheduler looks at the nodes' conditions, and not only at their taints."""
     occupied: dict[str, list[Steps]] = {}
     for pod in strangers:
         if pod.phase in ("running", "releasing") and pod.spec.node_name:
@@ -333,7 +341,7 @@ def read_cluster_nodes(found: Iterable[Object], strangers: Iterable[Pod], *, ren
                 occupied=quantities(renamed(taken, rename)),
                 labels=made.labels,
                 taints=read_taints(spec, "taints"),
-                schedulable=spec.boolean("unschedulable") is not True and _ready(made),
+                schedulable=spec.boolean("unschedulable") is not True and not (conditions and not _ready(made)),
             )
         )
     return nodes

@@ -1,4 +1,4 @@
-"""Export then import gives an equal configuration, for whatever the four systems can say."""
+"""Export then import gives an equal configuration, for whatever the systems can say."""
 
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -201,6 +201,26 @@ def _nested(tree: list[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
     return out
 
 
+@st.composite
+def kube_scheduler_configurations(draw: st.DrawFn) -> Configuration:
+    """Namespaces, and arguments of DefaultPreemption."""
+    arguments = some({
+        "min_candidate_nodes_percentage": st.integers(0, 100), "min_candidate_nodes_absolute": st.integers(0, 10**6),
+    })  # fmt: skip
+    queues = [
+        {"name": name, **draw(some({"created_at": INSTANTS}))}
+        for name in draw(st.lists(NAMES, min_size=1, max_size=5, unique=True))
+    ]
+    settings = {"kube_scheduler": draw(arguments)}
+    return converted({"engine": "kube-scheduler", "settings": settings, "queues": queues})
+
+
+@FAST
+@given(kube_scheduler_configurations())
+def test_kube_scheduler(configuration: Configuration) -> None:
+    stays(configuration, "kube-scheduler")
+
+
 @FAST
 @given(yunikorn_configurations())
 def test_yunikorn(configuration: Configuration) -> None:
@@ -321,8 +341,9 @@ def test_ytsaurus(configuration: Configuration) -> None:
 
 
 @FAST
-@given(kueue_configurations() | yunikorn_configurations() | kai_configurations() | ytsaurus_configurations(),
-       st.sampled_from(["kueue", "yunikorn", "kai", "ytsaurus"]))  # fmt: skip
+@given(kueue_configurations() | yunikorn_configurations() | kai_configurations() | ytsaurus_configurations()
+       | kube_scheduler_configurations(),
+       st.sampled_from(["kueue", "yunikorn", "kai", "ytsaurus", "kube-scheduler"]))  # fmt: skip
 def test_a_second_round_changes_nothing_and_a_foreign_system_says_what_it_loses(
     configuration: Configuration, system: str
 ) -> None:
@@ -330,7 +351,7 @@ def test_a_second_round_changes_nothing_and_a_foreign_system_says_what_it_loses(
     once = import_configuration(export(configuration, system).text.encode(), system).configuration
     twice = import_configuration(export(once, system).text.encode(), system).configuration
     assert once == twice
-    if solve_name != system and any(getattr(q, str(solve_name)) for q in configuration.queues):
+    if solve_name != system and any(getattr(q, str(solve_name), None) for q in configuration.queues):
         assert export(configuration, system).findings
     assert once.engine == system
     assert digest(once) == digest(twice)

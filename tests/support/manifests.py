@@ -13,6 +13,7 @@ FORMATS = {
     "kai-queues.yaml": "kai",
     "kai-scheduler-config.yaml": "kai",
     "kai-cluster.yaml": "kubernetes",
+    "kube-scheduler-cluster.yaml": "kubernetes",
     "ytsaurus-pools.yaml": "ytsaurus",
     "ytsaurus-cypress.json": "ytsaurus",
 }

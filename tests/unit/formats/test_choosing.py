@@ -12,6 +12,7 @@ from app.solver.model.configuration import Configuration, Queue
 Json = dict[str, Any]
 CLUSTER_QUEUE = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "q"}}
 KAI_QUEUE = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "q"}}
+BUDGET = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b", "namespace": "q"}}
 QUEUES_YAML = {"partitions": [{"name": "default", "queues": [{"name": "a"}]}]}
 DUMP: Json = {"queues": {"queuename": "root"}, "applications": [], "nodes": []}
 TREE: Json = {"pools": {"a": {}}}
@@ -30,7 +31,7 @@ def imported(document: Any, form: str, known: Configuration | None = None) -> An
     [
         (CLUSTER_QUEUE, "kueue", ["q"]), (KAI_QUEUE, "kai", ["q"]), (QUEUES_YAML, "yunikorn", ["root", "root.a"]),
         (DUMP, "yunikorn", ["root"]), ([DUMP], "yunikorn", ["root"]), (ORCHID, "ytsaurus", ["a"]),
-        ([{"queuename": "root"}], "yunikorn", ["root"]),
+        ([{"queuename": "root"}], "yunikorn", ["root"]), (BUDGET, "kube-scheduler", ["q"]),
     ],
 )  # fmt: skip
 def test_a_source_of_any_system_is_told_by_what_is_in_it(document: Any, engine: str, queues: list[str]) -> None:
@@ -39,7 +40,7 @@ def test_a_source_of_any_system_is_told_by_what_is_in_it(document: Any, engine: 
         assert (found.engine, [queue.name for queue in found.queues]) == (engine, queues)
 
 
-ENGINES = ("kueue", "yunikorn", "kai", "ytsaurus")
+ENGINES = ("kueue", "yunikorn", "kai", "ytsaurus", "kube-scheduler")
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,10 @@ ENGINES = ("kueue", "yunikorn", "kai", "ytsaurus")
     [
         (CLUSTER_QUEUE, "kueue", ["kueue"]), (KAI_QUEUE, "kai", ["kai"]), (QUEUES_YAML, "yunikorn", ["yunikorn"]),
         (DUMP, "yunikorn", ["yunikorn"]), (DUMP, "kubernetes", ["yunikorn"]), (ORCHID, "kubernetes", ["ytsaurus"]),
-        (ORCHID, "ytsaurus", ["ytsaurus"]), ([CLUSTER_QUEUE], "kubernetes", ["kueue", "kai", "yunikorn"]),
+        (ORCHID, "ytsaurus", ["ytsaurus"]),
+        ([CLUSTER_QUEUE], "kubernetes", ["kueue", "kai", "yunikorn", "kube-scheduler"]),
+        (BUDGET, "kubernetes", ["kueue", "kai", "yunikorn", "kube-scheduler"]),
+        (BUDGET, "kube-scheduler", ["kube-scheduler"]),
     ],
 )  # fmt: skip
 def test_a_given_configuration_is_of_a_system_that_the_source_can_be_of(

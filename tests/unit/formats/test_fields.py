@@ -16,7 +16,7 @@ Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMAS = {path.stem: path.read_text().splitlines() for path in sorted((ROOT / "tests" / "schemas").iterdir())}
 """Kind and path of every field, as the systems publish them: Kueue's and KAI's CRDs and Kueue's Configuration, the
-types that YuniKorn reads queues.yaml into."""
+types that YuniKorn reads queues.yaml into; kube-scheduler's configuration and budgets."""
 EVERY = [(system, *line.split(" ", 1)) for system, lines in SCHEMAS.items() for line in lines]
 
 
@@ -40,18 +40,55 @@ def test_the_page_shows_the_table() -> None:
 
 
 VALUES: Json = {
-    "concurrentAdmissionPolicy": {"migration": {"mode": "x"}}, "maximumExecutionTimeSeconds": 5,
-    "preemptionGates": [{"name": "g"}], "deviceClassMappings": [{"name": "a"}], "waitForPodsReady": {"timeout": "5m"},
-    "featureGates": {"A": True}, "integrations": {"frameworks": ["a"]}, "manageJobsWithoutQueueName": True,
-    "managedJobsNamespaceSelector": {"matchLabels": {"a": "b"}}, "multiKueue": {"gcInterval": "1m"},
-    "objectRetentionPolicies": {"workloads": {}}, "nodesortpolicy": {"type": "fair"},
+    "concurrentAdmissionPolicy": {"migration": {"mode": "x"}},
+    "maximumExecutionTimeSeconds": 5,
+    "preemptionGates": [{"name": "g"}],
+    "deviceClassMappings": [{"name": "a"}],
+    "waitForPodsReady": {"timeout": "5m"},
+    "featureGates": {"A": True},
+    "integrations": {"frameworks": ["a"]},
+    "manageJobsWithoutQueueName": True,
+    "managedJobsNamespaceSelector": {"matchLabels": {"a": "b"}},
+    "multiKueue": {"gcInterval": "1m"},
+    "objectRetentionPolicies": {"workloads": {}},
+    "nodesortpolicy": {"type": "fair"},
     "usergroupresolver": {"type": "os"},
-    "submitacl": "ann", "adminacl": "ann", "subGroups": [{"name": "a"}], "completions": 3, "parallelism": 3,
-    "topologyConstraint": {"topology": "t"}, "plugins": {"proportion": {"enabled": False}}, "kValue": 2,
-    "partitionLabelValue": "a", "placementStrategy": {"gpu": "spread"}, "queueDepthPerAction": {"allocate": 3},
-    "usageDBConfig": {"clientType": "prometheus"}, "unhealthyNodes": [{"name": "n"}],
+    "submitacl": "ann",
+    "adminacl": "ann",
+    "subGroups": [{"name": "a"}],
+    "completions": 3,
+    "parallelism": 3,
+    "topologyConstraint": {"topology": "t"},
+    "plugins": {"proportion": {"enabled": False}},
+    "kValue": 2,
+    "partitionLabelValue": "a",
+    "placementStrategy": {"gpu": "spread"},
+    "queueDepthPerAction": {"allocate": 3},
+    "usageDBConfig": {"clientType": "prometheus"},
+    "unhealthyNodes": [{"name": "n"}],
     "delayedTopologyRequest": "Pending",
-}  # fmt: skip
+    "percentageOfNodesToScore": 50,
+    "extenders": [{"urlPrefix": "http://a"}],
+    "podInitialBackoffSeconds": 2,
+    "podMaxBackoffSeconds": 20,
+    "delayCacheUntilActive": True,
+    "multiPoint": {"disabled": [{"name": "PodTopologySpread"}]},
+    "preFilter": {"disabled": [{"name": "NodePorts"}]},
+    "filter": {"disabled": [{"name": "NodePorts"}]},
+    "postFilter": {"disabled": [{"name": "DefaultPreemption"}]},
+    "hardPodAffinityWeight": 5,
+    "ignorePreferredTermsOfExistingPods": True,
+    "addedAffinity": {"a": {}},
+    "resources": [{"name": "cpu"}],
+    "ignoredResources": ["a"],
+    "ignoredResourceGroups": ["a"],
+    "scoringStrategy": {"type": "MostAllocated"},
+    "defaultConstraints": [{"maxSkew": 1}],
+    "defaultingType": "List",
+    "bindTimeoutSeconds": 5,
+    "shape": [{"score": 1}],
+}
+OF_KUBE_SCHEDULER: Json = {"plugins": {"score": {"disabled": [{"name": "ImageLocality"}]}}}  # fmt: skip
 POD_SET: Json = {"name": "main", "count": 1, "template": {"spec": {"containers": []}}}
 BASE: dict[str, Json] = {
     "Workload": {
@@ -62,11 +99,12 @@ BASE: dict[str, Json] = {
         },
     },
     "queues.yaml": {"partitions": [{"name": "default", "queues": [{"name": "a"}]}]},
-    "PodGroup": {"spec": {"queue": "q"}},
+    "PodGroup": {"spec": {"queue": "q"}}, "KubeSchedulerConfiguration": {"profiles": [{}]},
 }  # fmt: skip
 HEADS = {
     "kueue": "kueue.x-k8s.io/v1beta2", "kai": "scheduling.run.ai/v2", "Configuration": "config.kueue.x-k8s.io/v1beta2",
     "PodGroup": "scheduling.run.ai/v2alpha2", "SchedulingShard": "kai.scheduler/v1",
+    "KubeSchedulerConfiguration": "kubescheduler.config.k8s.io/v1", "PodDisruptionBudget": "policy/v1",
 }  # fmt: skip
 SAID = [
     (system, kind, path, effect)
@@ -79,6 +117,11 @@ SAID = [
 
 def read(system: str, kind: str, path: str | None) -> Imported:
     document: Json = json.loads(json.dumps(BASE.get(kind, {})))
+    values = VALUES | (OF_KUBE_SCHEDULER if system == "kube-scheduler" else {})
+    if kind.endswith("Args"):
+        arguments = {} if path is None else {path: values[path]}
+        one: Json = {"name": kind.removesuffix("Args"), "args": arguments}
+        kind, document, path = "KubeSchedulerConfiguration", {"profiles": [{"pluginConfig": [one]}]}, None
     if kind != "queues.yaml":
         version = HEADS.get(kind) or HEADS[system]
         document |= {"kind": kind, "apiVersion": version, "metadata": {"name": "x"}}
@@ -88,7 +131,7 @@ def read(system: str, kind: str, path: str | None) -> Imported:
         holder = holder.setdefault(name, {})
         holder = holder[0] if isinstance(holder, list) else holder
     if names:
-        holder[names[-1]] = VALUES[names[-1]]
+        holder[names[-1]] = values[names[-1]]
     return import_configuration(json.dumps(document).encode(), system)
 
 

@@ -33,8 +33,10 @@ def test_the_system_is_that_of_most_objects() -> None:
     assert read(WORKLOAD).configuration.engine == "kueue"
     assert read(pod("p", schedulerName="yunikorn")).configuration.engine == "yunikorn"
     assert read(GROUP).configuration.engine == "kai"
-    assert read(pod("p")).configuration.engine is None
-    assert rules(read(pod("p"))) == {"no-engine"}
+    assert read(pod("p")).configuration.engine == "kube-scheduler"
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    assert read(node).configuration.engine is None
+    assert rules(read(node)) == {"no-engine"}
     both = read(WORKLOAD, pod("p", schedulerName="yunikorn"), pod("q", schedulerName="yunikorn"))
     assert both.configuration.engine == "yunikorn"
     assert {"several-engines", "other-engine"} <= rules(both)

@@ -16,7 +16,7 @@ UNREAD = {
     "status": "what the system reports, but for what runs where",
     "template": "the head of a pod template",
     "containers": "how a container runs, but for what it requests",
-    "initContainers": "the same",
+    "initContainers": "the same", "volumes": "the same, but for which kind they are",
     "health": "how Kueue itself runs", "metrics": "how Kueue itself runs", "webhook": "how Kueue itself runs",
     "leaderElection": "how Kueue itself runs", "controller": "how Kueue itself runs",
     "clientConnection": "how Kueue itself runs", "internalCertManagement": "how Kueue itself runs",
