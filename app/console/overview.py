@@ -29,6 +29,7 @@ EVERY_SECONDS = 2.0
 TOPICS: dict[str, tuple[str, Search]] = {
     "decisions": ("/v1/decisions", {"limit": 1}),
     "simulations": ("/v1/simulations", {"limit": 50}),
+    "exposures": ("/v1/exposures", {"limit": 50}),
 }
 """What pages follow: the list whose newest entries tell whether anything has happened."""
 

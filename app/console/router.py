@@ -10,6 +10,7 @@ from starlette.responses import Response
 from app.console.ask import router as ask_pages
 from app.console.configurations import configurations_pages, editing_pages, importing_pages
 from app.console.decisions import clusters_pages, decision_pages, log_pages
+from app.console.exposures import exposures_pages
 from app.console.finding import finding_pages
 from app.console.overview import changes_pages, overview_pages
 from app.console.queues import queues_pages
@@ -30,6 +31,7 @@ for part in (
     decision_pages,
     log_pages,
     finding_pages,
+    exposures_pages,
     ask_pages,
     configurations_pages,
     editing_pages,

@@ -176,6 +176,7 @@ PAGES = (
     Entry("Queues", "/queues", "read"),
     Entry("Decisions", "/decisions", "read"),
     Entry("Why me", "/why", "read"),
+    Entry("Who is next", "/next", "read"),
     Entry("Ask", "/ask", "decide"),
     Entry("Plan", "/plan", "decide"),
     Entry("Compare", "/compare", "decide"),

@@ -44,6 +44,9 @@ def seed(site: "Site") -> None:
     site.decisions["simulation"] = site.call("POST", "/v1/simulations", SIMULATION)["id"]
     loop = json.loads((EXAMPLES / "loops" / "kueue-fair-sharing.json").read_text())
     site.decisions["loop"] = site.call("POST", "/v1/simulations", loop)["id"]
+    site.decisions["exposures"] = site.call("POST", "/v1/exposures", {"state": {"snapshot": "now"}, "asks": "pending"})[
+        "id"
+    ]
     while site.worker.once():
         pass
 

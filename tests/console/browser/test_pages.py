@@ -45,6 +45,9 @@ PAGES = {
     "simulation-events": "/simulations/{simulation}/events?variant=fair",
     "simulation-rounds": "/simulations/{loop}/rounds",
     "simulation-jobs": "/simulations/{simulation}/jobs",
+    "next": "/next",
+    "exposures": "/next/{exposures}",
+    "exposures-stop": "/next/{exposures}/stop",
     "clusters": "/clusters",
     "missing": "/nowhere/at/all",
 }

@@ -90,3 +90,50 @@ def test_a_service_that_is_away_says_so_in_the_list(visit: Visiting) -> None:
             page.locator("#hits").get_by_text("does not answer").wait_for()
         finally:
             somebody.context.set_offline(False)
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_who_is_next(visit: Visiting, site: Site, width: int, *, dark: bool) -> None:
+    with visit("admin") as somebody:
+        page = somebody.go("/")
+        somebody.look(width=width, dark=dark)
+        page.get_by_role("link", name="Look ahead").click()
+        page.get_by_role("button", name="Find out").wait_for()
+        assert findings(page) == []
+        fits(page, width)
+        page.get_by_role("button", name="Find out").click()
+        page.get_by_text("it waits for a worker").wait_for()
+        assert page.get_by_role("link", name="Stop it…").count() == 1
+        while site.worker.once():
+            pass
+        lines = page.get_by_role("region", name="Lines")
+        lines.wait_for()  # without loading the page again
+        assert findings(page) == []
+        fits(page, width)
+        somebody.picture(f"exposures-{width}-{'dark' if dark else 'light'}")
+        first = lines.locator("tbody tr").first
+        assert "now" in first.inner_text()
+        assert "sweep-17" in first.inner_text()
+        assert "embeddings-rollout" in page.get_by_role("region", name="What waits", exact=True).inner_text()
+        page.get_by_label("Owner or name").fill("chat")
+        page.get_by_role("button", name="Filter").click()
+        page.wait_for_url("**find=chat")
+        assert lines.locator("tbody tr").count() == 1
+        page.go_back()
+        first.get_by_role("button", name="Why").click()
+        page.get_by_role("heading", name="What stops, in order").wait_for()
+        assert "sweep-17" in page.locator("#candidates").inner_text()
+
+
+def test_looking_ahead_is_stopped_on_the_page(visit: Visiting, site: Site) -> None:
+    with visit("decide") as somebody, visit("admin") as other:
+        made = site.call("POST", "/v1/exposures", {"state": {"snapshot": "now"}, "asks": "pending"})["id"]
+        page = other.go(f"/next/{made}")
+        page.get_by_role("link", name="Stop it…").click()
+        page.get_by_role("button", name="Stop it").click()
+        page.get_by_text("cancelled").first.wait_for()
+        while site.worker.once():
+            pass
+        assert other.go(f"/next/{made}").get_by_role("region", name="Lines").count() == 0
+        somebody.expected = ("403",)
+        assert "You may not see this" in somebody.go("/next").locator("h1").inner_text()

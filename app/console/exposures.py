@@ -1,0 +1,150 @@
+"""Who is next: of a kept snapshot or a followed cluster, what would evict each running workload, and what waits in the
+order in which it would go."""
+
+from collections import Counter
+from typing import Annotated, Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from app.console.api import Json, Refused, segment
+from app.console.situation import paged
+from app.console.visit import PageRoute, Visit, Visiting, amounts
+from app.http.openapi import page
+
+_ACTIVE = ("queued", "running")
+_LISTED = 20
+_ROWS = 100
+STANDINGS = {
+    "now": "what waits stops it",
+    "next": "an ask that nobody has made would",
+    "spared": "no ask that was tried takes it",
+    "safe": "a rule keeps it",
+}
+Text = Annotated[str, Query(max_length=2048)]
+Number = Annotated[int, Query(ge=1, le=10**7)]
+
+exposures_pages = APIRouter(route_class=PageRoute)
+
+
+@exposures_pages.get("/next", **page(needs="read"))
+async def who_is_next(visit: Visiting, snapshot: Text = "") -> Response:
+    """Where to ask, and what was asked before."""
+    return await _asking(visit, {"snapshot": snapshot}, None)
+
+
+@exposures_pages.post("/next", **page(needs="decide"))
+async def expose(visit: Visiting) -> Response:
+    """Begin, and go where its progress is."""
+    fields = {name: text.strip() for name, text in (await visit.form()).items()}
+    body: Json = {"state": {"snapshot": fields.get("snapshot", "")}, "asks": "pending"}
+    body |= {name: fields[name] for name in ("configuration", "queue", "horizon") if fields.get(name)}
+    try:
+        body |= {name: int(fields[name]) for name in ("decisions", "rounds") if fields.get(name)}
+        made = await visit.api.ask("/v1/exposures", body)
+    except ValueError:
+        return await _asking(visit, fields, {"title": "Invalid input", "detail": "How many is a whole number."})
+    except Refused as refused:
+        return await _asking(visit, fields, refused.document)
+    return visit.go(f"/next/{segment(made['id'])}")
+
+
+async def _asking(visit: Visit, fields: Json, problem: Json | None) -> Response:
+    snapshots = clusters = before = list[Json]()
+    if visit.may("read"):
+        snapshots = (await visit.api.get("/v1/snapshots"))["items"]
+        clusters = (await visit.api.get("/v1/clusters"))["items"]
+        before = (await visit.api.get("/v1/exposures", {"limit": _LISTED}))["items"]
+    of = {one["snapshot"]: one["name"] for one in clusters}
+    status = 200 if problem is None else int(problem.get("status", 422))
+    return visit.show(
+        "next.html", status, fields=fields, problem=problem, before=before, active=_ACTIVE,
+        choices=[(one["name"], of.get(one["name"]), one["counts"]) for one in snapshots],
+    )  # fmt: skip
+
+
+@exposures_pages.get("/next/{id}", **page(needs="read"))
+async def exposures(
+    visit: Visiting, id: UUID, standing: Text = "", queue: Text = "", find: Text = "", page: Number = 1,  # noqa: A002
+) -> Response:  # fmt: skip
+    """How far it is; once done who is next, the most exposed first, and in which order what waits would go."""
+    found: Json = await visit.api.get(f"/v1/exposures/{id}")
+    outcome: Json = found.get("outcome") or {}
+    every: list[Json] = outcome.get("exposures", [])
+    wanted = {"standing": standing, "queue": queue.strip(), "find": find.strip()}
+    part = wanted["find"].lower()
+    chosen = [
+        (rank, one)
+        for rank, one in enumerate(every, 1)
+        if standing in ("", one["standing"]) and wanted["queue"] in ("", one["queue"])
+        and (part in one["workload"].lower())
+    ]  # fmt: skip
+    return visit.show(
+        "exposures.html", id=str(id), found=found, outcome=outcome, active=found["status"] in _ACTIVE,
+        counts=Counter(one["standing"] for one in every), standings=STANDINGS, wanted=wanted, threat=threat,
+        queues=sorted({one["queue"] for one in every}), lines=paged(chosen, page, _ROWS), total=len(every),
+        here=f"/next/{id}?{urlencode({name: text for name, text in wanted.items() if text})}",
+        asked=paged(outcome.get("order", []), 1, _ROWS), generation=await _generation(visit, found, outcome),
+    )  # fmt: skip
+
+
+async def _generation(visit: Visit, found: Json, outcome: Json) -> int | None:
+    """Of the snapshot now, where it has moved on since."""
+    used = outcome.get("state", {}).get("generation")
+    now = (
+        await visit.api.find(f"/v1/snapshots/{segment(found['snapshot'])}")
+        if outcome and found.get("snapshot")
+        else None
+    )
+    return None if now is None or used is None or now["generation"] == used else now["generation"]
+
+
+def threat(one: Json) -> str:
+    """The smallest ask that would take it, in words."""
+    ask = one["ask"]
+    requests: dict[str, Any] = ask["tasks"][0].get("requests", {})
+    return f"{one['units']} × {amounts(requests)}"
+
+
+@exposures_pages.post("/next/{id}/why", **page(needs="decide"))
+async def why(visit: Visiting, id: UUID) -> Response:  # noqa: A002
+    """Ask what would stop a workload as a decision, whose page says why. Raises Refused."""
+    workload = (await visit.form()).get("workload", "")
+    found: Json = await visit.api.get(f"/v1/exposures/{id}")
+    outcome: Json = found.get("outcome") or {}
+    one = next((e for e in outcome.get("exposures", ()) if e["workload"] == workload), None)
+    if one is None or not found.get("snapshot") or not (one.get("now") or one.get("next")):
+        detail = "Nothing is there to be asked: the state was sent along, or nothing takes that workload."
+        raise Refused(409, {"title": "Conflict", "detail": detail, "status": 409}, {})
+    used = outcome["configuration"]
+    body: Json = {
+        "engine": outcome["engine"], "now": outcome["now"], "state": {"snapshot": found["snapshot"]}, "explain": "full",
+        "configuration": f"{used['name']}@{used['revision']}" if used.get("name") else None,
+    }  # fmt: skip
+    body |= {"asks": "pending", "mode": "cycle"} if one.get("now") else {"asks": [one["next"]["ask"]]}
+    made = await visit.api.ask("/v1/decisions", {name: said for name, said in body.items() if said is not None})
+    ask = one["now"]["ask"] if one.get("now") else one["next"]["ask"]["id"]
+    return visit.go(f"/decisions/{made['id']}?{urlencode({'ask': ask, 'find': workload})}")
+
+
+@exposures_pages.get("/next/{id}/stop", **page(needs="decide"))
+async def ask_to_stop(visit: Visiting, id: UUID) -> Response:  # noqa: A002
+    """What stopping or forgetting it takes away, and whether to."""
+    found: Json = await visit.api.get(f"/v1/exposures/{id}") if visit.may("read") else {}
+    running = found.get("status", "running") in _ACTIVE
+    return visit.show(
+        "confirm.html", question="Stop looking?" if running else "Forget this answer?", problem=None, diff=None,
+        verb="Stop it" if running else "Forget it", action=f"/next/{id}/stop", back=f"/next/{id}",
+        back_title="Who is next", fields={},
+        says="Nothing of what it has found so far is kept." if running else "It can be asked again at any time.",
+    )  # fmt: skip
+
+
+@exposures_pages.post("/next/{id}/stop", **page(needs="decide"))
+async def stop(visit: Visiting, id: UUID) -> Response:  # noqa: A002
+    """Stop it; one that has ended is forgotten."""
+    await visit.api.call("DELETE", f"/v1/exposures/{id}")
+    still = await visit.api.find(f"/v1/exposures/{id}") if visit.may("read") else None
+    return visit.go("/next" if still is None else f"/next/{id}")
