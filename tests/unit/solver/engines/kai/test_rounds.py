@@ -13,6 +13,7 @@ from app.solver.model.decision import Plan, PlannedEviction, Result
 from app.solver.model.instant import at
 from app.solver.model.request import RunOptions
 from app.solver.model.state import Ask, Node, State, Workload
+from tests.unit.simulations.running import job, played
 
 SECOND = 1_000_000
 NOW = 1_000 * SECOND
@@ -137,3 +138,29 @@ def test_what_runs_is_looked_at_once_until_the_configuration_changes() -> None:
     rounds.changed(configured, changed, [])
     rounds.before(loaded, State(), NOW)
     assert rounds.wakes_at() is None
+
+
+def test_a_delay_before_preemption_counts_from_the_last_eviction_and_its_end_makes_a_session() -> None:
+    """``late`` may make somebody go 30 s after it was asked for, and again 30 s after its own eviction."""
+    guaranteed = {"cpu": {"guaranteed": 2, "limit": 2}}
+    of = {
+        "engine": "kai",
+        "queues": [{"name": "top", "quota": guaranteed}, {"name": "q", "parent": "top", "quota": guaranteed}],
+        "settings": {"kai": {"release": "0.17"}},
+    }
+    late = job("late", "q", 2, 1, 50, priority=50)
+    late["ask"]["preemption_delay"] = 30
+    jobs = [
+        job("low", "q", 1, 0, 500, priority=10), late, job("high", "q", 2, 41, 500, priority=60, cancelled_at=50),
+    ]  # fmt: skip
+    small, large = ({"name": name, "capacity": {"cpu": cpu, "pods": 9}} for name, cpu in (("m", 1), ("m", 2)))
+    # From 50 s on there is room for ``low`` alone; at 55 s there would be for ``late``, were it not for ``low``.
+    changes = [
+        {"at": 50, "nodes": {"remove": ["n"], "add": [small]}}, {"at": 55, "nodes": {"change": [large]}},
+    ]  # fmt: skip
+    nodes = [{"name": "n", "capacity": {"cpu": 2, "pods": 9}}]
+    told = played(of, jobs, changes, state={"nodes": nodes}, until=200)
+    evicted = [event for event in told.events if event.kind == "evicted"]
+    assert [(e.job, e.by, (e.at - told.events[0].at).total_seconds()) for e in evicted] == [
+        ("low", "late", 31), ("late", "high", 41), ("low", "late", 71),
+    ]  # fmt: skip
