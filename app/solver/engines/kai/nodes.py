@@ -108,7 +108,22 @@ class GpuShares:
 
     def fitting(self, t: int, nodes: list[int]) -> list[int]:
         """Those of ``nodes`` that ``fits`` holds for, in their order."""
-        return [n for n in nodes if self.fits(t, n)]
+        return self._with_enough(t, nodes, self._free)
+
+    def fitting_idle(self, t: int, nodes: list[int]) -> list[int]:
+        """Those of ``nodes`` that ``fits_idle`` holds for, in their order."""
+        return self._with_enough(t, nodes, self._idle)
+
+    def _with_enough(self, t: int, nodes: list[int], whole: list[int]) -> list[int]:
+        """What ``_enough`` says of many nodes: those with enough whole devices need no look at shared ones."""
+        portion, memory, shared = self._portions[t], self._nodes.memory, self._of_node
+        assert portion is not None
+        least, size = portion.devices * WHOLE, portion.memory
+        return [
+            n
+            for n in nodes
+            if (whole[n] >= least and size <= memory[n]) or (n in shared and self._enough(t, n, whole[n]))
+        ]
 
     def fitting_shared(self, t: int, nodes: list[int]) -> list[int]:
         """Those of ``nodes`` that ``fits_shared`` holds for, in their order."""
@@ -396,7 +411,7 @@ class Nodes:
         request, (cpus, memories, gpus) = self._request[t], self._idle
         cpu, memory, gpu = request[0], request[1], request[2]
         if self.gpus.share[t]:
-            found = [n for n in nodes if cpu <= cpus[n] and memory <= memories[n] and self.gpus.fits_idle(t, n)]
+            found = self.gpus.fitting_idle(t, [n for n in nodes if cpu <= cpus[n] and memory <= memories[n]])
             return found if self._queue_only else [n for n in found if self.fits_idle(t, n)]
         if self._queue_only and (cpu or memory or gpu):
             return [n for n in nodes if gpu <= gpus[n] and cpu <= cpus[n] and memory <= memories[n]]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from app.solver.engines.kai.fair_share import Division, divide
 from app.solver.engines.kai.jobs import (
     ALLOCATED,
-    GPU,
     NOWHERE,
     OLDEST,
     PENDING,
@@ -155,7 +154,7 @@ class Overlay:
         base, first = baseline(state), self.running_tasks
         taken = [*base.columns, *columns(self.request[first:], jobs.task_portion[first:], {})]
         memory = layout(state).gpu_memory
-        gpus = GpuNodes(memory, [v[GPU] // 1000 for v in state.capacity], [0] * len(memory))
+        gpus = GpuNodes(memory, layout(state).gpus, [0] * len(memory))
         self.nodes = Nodes(self.journal, base, self.request, taken, width, jobs.task_portion, gpus)
         by_id = jobs.by_id
         as_sent = (t for w in state.workloads for t in state.jobs.tasks[by_id[w.id]])

@@ -272,13 +272,18 @@ class Placer:
         # The parts of the score, each too small to make up for one before it: so each narrows down what the last left.
         if shared:
             found = overlay.gpus.fitting_shared(t, found) or found
-        found = overlay.nodes.fitting_idle(t, found) or found
+        if overlay.free != overlay.idle:
+            found = overlay.nodes.fitting_idle(t, found) or found
         if not gpu:
             found = [n for n in found if not has_gpu[n]] or found
+        held = [free[n] for n in found if has[n]]
+        if len(held) == len(found) and max(held) > 0:  # then what others have free makes no difference
+            return found[held.index(min(held))]
         counted = [free[n] for n in open_nodes if has[n]]
-        most = max((0, *counted))
-        if not most:
+        most = max(counted, default=0)
+        if most <= 0:
             return found[0]
-        if len(set(counted)) == 1:
+        if min(counted) == most:
             return next((n for n in found if has[n]), found[0])
-        return max(found, key=lambda n: most - free[n] if has[n] else 0)
+        scores = [most - free[n] if has[n] else 0 for n in found]
+        return found[scores.index(max(scores))]

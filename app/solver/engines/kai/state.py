@@ -69,14 +69,16 @@ class Baseline:
 class Layout:
     """What follows from the nodes of a state alone, whoever runs there. Lists by node.
 
-    ``by_name``: nodes in order of name, ``place``: the place of each there; ``usable``: what all nodes that take pods
-    offer; ``open``: whether a pod without any constraint may run there; ``allowed``: the same by constraint.
+    ``by_name``: nodes in order of name, ``place``: the place of each there; ``gpu_memory``: MiB of each of its GPUs,
+    ``gpus``: how many it has; ``usable``: what all nodes that take pods offer; ``open``: whether a pod without any
+    constraint may run there; ``allowed``: the same by constraint.
     """
 
     by_name: list[int]
     place: list[int]
     everywhere: frozenset[int]
     gpu_memory: list[int]
+    gpus: list[int]
     has_cpu: list[bool]
     has_gpu: list[bool]
     usable: Share
@@ -253,7 +255,7 @@ def _layout(state: CompiledState) -> Layout:
     usable = [v for v, node in zip(state.capacity, state.nodes, strict=True) if node.schedulable]
     return Layout(
         by_name=by_name, place=place, everywhere=frozenset(range(len(names))),
-        gpu_memory=[gpu_memory(node) for node in state.nodes],
+        gpu_memory=[gpu_memory(node) for node in state.nodes], gpus=[v[GPU] // 1000 for v in state.capacity],
         has_cpu=[bool(v[CPU]) for v in state.capacity], has_gpu=[bool(v[GPU]) for v in state.capacity],
         usable=(sum(v[CPU] for v in usable), sum(v[MEMORY] for v in usable), sum(v[GPU] for v in usable)),
         open=[node.schedulable and untolerated(node.taints, ()) is None for node in state.nodes], allowed={},
