@@ -26,6 +26,7 @@ from app.answering.sources import Sources
 from app.base.decoding import decode
 from app.base.documents import Path
 from app.formats.kai.pods import gpu_memory
+from app.formats.kube_scheduler.pods import read_spec
 from app.formats.reader import Findings
 from app.formats.work import SPECIAL, kueue, pods
 from app.formats.work import kueue as ytsaurus
@@ -130,6 +131,7 @@ _READERS: dict[str, Callable[[list[Work], Cluster], list[Planned]]] = {
     "kueue": kueue.plan_work,
     "yunikorn": pods.plan_yunikorn,
     "kai": pods.plan_kai,
+    "kube-scheduler": pods.plan_kube_scheduler,
 }
 
 
@@ -199,6 +201,8 @@ def _planned(request: PlanRequest, cluster: Situation, submitted: datetime, find
     if loaded.configured.engine.name == "ytsaurus":
         found = ytsaurus.plan_operations(documents, around)
     else:
+        if loaded.configured.engine.name == "kube-scheduler":
+            cluster.beside.read_spec = read_spec
         works = read_work(documents, cluster.beside, findings, namespace=request.namespace, special=SPECIAL)
         found = _READERS[loaded.configured.engine.name](works, around)
     found = [one for one in found if one.asks]

@@ -43,6 +43,7 @@ from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.request import Asks, Explain, Options, StateOrReference
 from app.solver.model.state import Ask
 from app.solver.question import Question
+from app.solver.registry import facts_of
 from app.solver.solve import Loaded
 
 
@@ -322,7 +323,8 @@ def _of_manifests(request: PlanRequest, text: bytes, beside: Beside, sources: So
     except InvalidInput as invalid:
         raise InvalidInput(_below(problem) for problem in invalid.problems) from None
     configuration = imported.configuration
-    if not configuration.queues:
+    engine = request.engine or configuration.engine
+    if not configuration.queues and (engine is None or facts_of(engine).quotas):
         detail = "there are no queues in it: give them with `configuration`"
         raise InvalidInput([Problem(pointer=_CLUSTER, detail=detail)])
     state = request.state or StateOrReference(**_fields(imported.state))

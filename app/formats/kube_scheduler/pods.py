@@ -48,11 +48,11 @@ class NearTerm:
 class KubePodSpec(PodSpec):
     """With what only kube-scheduler decides on."""
 
-    gates: tuple[str, ...]
-    host_ports: tuple[HostPort, ...]
-    near: tuple[NearTerm, ...]
-    apart: tuple[NearTerm, ...]
-    spread: tuple[TopologySpreadConstraint, ...]
+    gates: tuple[str, ...] = ()
+    host_ports: tuple[HostPort, ...] = ()
+    near: tuple[NearTerm, ...] = ()
+    apart: tuple[NearTerm, ...] = ()
+    spread: tuple[TopologySpreadConstraint, ...] = ()
 
 
 def read_spec(spec: Reader) -> KubePodSpec:
@@ -71,7 +71,10 @@ def read_spec(spec: Reader) -> KubePodSpec:
             detail = "dynamic resources: whether a node has them is not decided here"
             spec.not_carried("resourceClaims", detail, "error")
     spec.not_carried("schedulingGroup", "the pods of a group are decided one by one")
-    plain = read_pod_spec(spec, by_itself=False)
+    return _extended(read_pod_spec(spec, by_itself=False), **fields)
+
+
+def _extended(plain: PodSpec, **fields: Any) -> KubePodSpec:
     return KubePodSpec(**{name: getattr(plain, name) for name in PodSpec.__dataclass_fields__}, **fields)
 
 
@@ -209,7 +212,8 @@ def _required(terms: Iterable[NearTerm], labels: dict[str, str]) -> list[PodAffi
 
 def task_of(pod: Pod) -> Task:
     """The pod as the one task of what it is."""
-    spec, made = cast(KubePodSpec, pod.spec), pod.made
+    made = pod.made
+    spec = pod.spec if isinstance(pod.spec, KubePodSpec) else _extended(pod.spec)
 
     def make() -> Task:
         fields: dict[str, Any] = {

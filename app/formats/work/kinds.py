@@ -10,7 +10,7 @@ An object that starts pods, and its pod sets: how many pods of which template.
 """
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,6 +19,7 @@ from app.formats.objects import Object
 from app.formats.pods import PodSpec, Steps, read_pod_spec, steps
 from app.formats.reader import Reader
 
+ReadSpec = Callable[[Reader], PodSpec]
 Grouping = Literal["one", "pod", "replica", "set"]
 """What is decided together: all pods of the object, each pod by itself, each replica of the object, or each pod set."""
 Minimum = Literal["one", "all", "workers"]
@@ -255,9 +256,10 @@ class Work:
         return self.replicas * sum(pod_set.count for pod_set in self.pod_sets)
 
 
-def read_pod_sets(kind: Kind, root: Reader) -> list[PodSet]:
-    """The pod sets of an object of ``kind``. One without pods is left out, as the queue systems do."""
-    found = [pod_set for sets in kind.sets for pod_set in _of(sets, root)]
+def read_pod_sets(kind: Kind, root: Reader, read: ReadSpec = read_pod_spec) -> list[PodSet]:
+    """The pod sets of an object of ``kind``. One without pods is left out, as the queue systems do. ``read``: reads the
+    specs of pods."""
+    found = [pod_set for sets in kind.sets for pod_set in _of(sets, root, read)]
     names: set[str] = set()
     for pod_set in found:
         if pod_set.name in names:
@@ -266,7 +268,7 @@ def read_pod_sets(kind: Kind, root: Reader) -> list[PodSet]:
     return [pod_set for pod_set in found if pod_set.count]
 
 
-def _of(sets: PodSets, root: Reader) -> Iterator[PodSet]:
+def _of(sets: PodSets, root: Reader, read: ReadSpec) -> Iterator[PodSet]:
     for key, element in elements(root, sets.at, sets.first):
         if not _meant(sets, element):
             continue
@@ -283,7 +285,7 @@ def _of(sets: PodSets, root: Reader) -> Iterator[PodSet]:
         if count > MOST_PODS:
             element.findings.add("bad-value", "error", element.at, f"{count} pods are too many")
             continue
-        made = read_template(element, sets, name, max(count, 0), least)
+        made = read_template(element, sets, name, max(count, 0), least, read)
         if made is not None:
             yield made
 
@@ -297,7 +299,9 @@ def _meant(sets: PodSets, element: Reader) -> bool:
     return element.value.get(name, value) == value if value else name in element
 
 
-def read_template(element: Reader, sets: PodSets, name: str, count: int, least: int | None) -> PodSet | None:
+def read_template(
+    element: Reader, sets: PodSets, name: str, count: int, least: int | None, read: ReadSpec = read_pod_spec
+) -> PodSet | None:
     """The pod set of the template below ``element``; None, and a finding, where there is none."""
     template = follow(element, sets.template)
     if not template.value and sets.default_requests:
@@ -312,7 +316,7 @@ def read_template(element: Reader, sets: PodSets, name: str, count: int, least: 
         spec.warn("containers", "a pod needs a container", "error", "missing-field")
         return None
     return PodSet(
-        name=name, count=count, least=least, pod=read_pod_spec(spec), labels=metadata.labels("labels"),
+        name=name, count=count, least=least, pod=read(spec), labels=metadata.labels("labels"),
         annotations=metadata.labels("annotations"), at=template.at,
     )  # fmt: skip
 

@@ -1,5 +1,7 @@
 """The pods of work, as they would be made: for systems that schedule pods and not objects.
 
+Work under kube-scheduler: each pod by itself, in its namespace.
+
 Work under KAI Scheduler: pod groups as its pod grouper makes them.
 
 A group is an object, one pod of it (Job, Deployment), one replica (LeaderWorkerSet), or one replicated job of a JobSet
@@ -33,6 +35,7 @@ from app.formats.kai.pods import (
     requests_of,
     warn_of_topology,
 )
+from app.formats.kube_scheduler.pods import ask_of
 from app.formats.objects import Object
 from app.formats.pods import Pod, quantities, read_nodes, steps
 from app.formats.reader import Reader
@@ -113,6 +116,24 @@ def _pod(work: Work, pod_set: PodSet, cluster: Cluster, name: str) -> Pod:
         found = cluster.beside.classes.find(spec.priority_class)
         priority = found.value if found else 0
     return Pod(made=made, spec=spec, phase="pending", node=None, priority=priority)
+
+
+def plan_kube_scheduler(works: list[Work], cluster: Cluster) -> list[Planned]:
+    """The asks of ``works``: one for each pod. Namespaces that nobody has named yet are added to
+    ``cluster.dynamic``."""
+    if works and too_many(works, cluster):
+        return []
+    return [Planned(work.title, list(_pods_alone(work, cluster))) for work in works]
+
+
+def _pods_alone(work: Work, cluster: Cluster) -> Iterator[Ask]:
+    report_unknown_classes(work, cluster)
+    for _, _, pod in pods_of(work, cluster):
+        ask = ask_of(pod, cluster.beside.classes)
+        space = cluster.queue or ask.queue
+        if space not in cluster.queues and all(space != queue.name for queue in cluster.dynamic):
+            cluster.dynamic.append(Queue(name=space))
+        yield msgspec.structs.replace(ask, id=cluster.free(ask.id), queue=space)
 
 
 _DEFAULT_QUEUE = "default-queue"

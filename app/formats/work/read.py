@@ -14,9 +14,9 @@ from app.formats.admission import KINDS as OF_ADMISSION
 from app.formats.admission import Admission
 from app.formats.kueue.considered import LocalQueue, read_local_queue
 from app.formats.objects import Classes, Object, objects, read_classes
-from app.formats.pods import Steps
+from app.formats.pods import Steps, read_pod_spec
 from app.formats.reader import Findings, Reader
-from app.formats.work.kinds import KINDS, Kind, PodSet, Work, follow, leaf, number, read_pod_sets
+from app.formats.work.kinds import KINDS, Kind, PodSet, ReadSpec, Work, follow, leaf, number, read_pod_sets
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.state import Ask
 
@@ -43,7 +43,7 @@ OF_SCHEDULERS = re.compile(
 @dataclass(slots=True)
 class Beside:
     """What stands beside the work: priority classes, LocalQueues (by id), labels of namespaces, training runtimes,
-    PodGroups (KAI), and what fills in pods."""
+    PodGroups (KAI), what fills in pods, and what reads their specs."""
 
     classes: Classes = field(default_factory=Classes)
     local_queues: dict[str, LocalQueue] = field(default_factory=dict[str, LocalQueue])
@@ -51,6 +51,7 @@ class Beside:
     runtimes: dict[tuple[str, str], Object] = field(default_factory=dict[tuple[str, str], Object])
     groups: list[Object] = field(default_factory=list[Object])
     admission: Admission = field(default_factory=Admission)
+    read_spec: ReadSpec = read_pod_spec
 
     def complete(self, other: "Beside") -> None:
         """Take over what ``other`` knows of classes and LocalQueues, and this does not."""
@@ -131,7 +132,7 @@ def _work(kind: Kind, made: Object, beside: Beside, special: Special | None) -> 
             root.warn("metadata", f"{kind.full} without a name or generateName", "error", "missing-field")
             return None
         name = start + _GENERATED
-    pod_sets = read_pod_sets(kind, root) if special is None else special(made, beside)
+    pod_sets = read_pod_sets(kind, root, beside.read_spec) if special is None else special(made, beside)
     replicas = 1 if kind.replicas is None else number(root, kind.replicas)
     work = Work(
         kind=kind, made=made, name=name, pod_sets=pod_sets, replicas=1 if replicas is None else replicas,

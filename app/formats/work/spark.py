@@ -14,23 +14,31 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, cast
 
 from app.formats.objects import Object
-from app.formats.pods import read_pod_spec
 from app.formats.reader import Reader
-from app.formats.work.kinds import KINDS, PodSet, PodSets, default_pod, follow, number, read_pod_sets, read_template
+from app.formats.work.kinds import (
+    KINDS,
+    PodSet,
+    PodSets,
+    ReadSpec,
+    default_pod,
+    follow,
+    number,
+    read_pod_sets,
+    read_template,
+)
 from app.formats.work.read import Beside
 
 _BY_KIND = {(kind.group, kind.name): kind for kind in KINDS if kind.sets}
 _STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
 _NODE = "node"
 
-_Admitted = Callable[[Reader], Reader]
-"""With what the cluster fills in of pods."""
+_Read = Callable[[Reader, str, str, int], PodSet | None]
+"""Reads the template at a path below an element, with what the cluster fills in of pods: name and count."""
 
 
 def app_wrapper(made: Object, beside: Beside) -> list[PodSet]:
     """The pod sets of every component, numbered as Kueue names them: inferred where the kind is known, else as the
     component's ``podSets`` say."""
-    del beside
     found: list[PodSet] = []
     for component in made.spec.children("components"):
         template = component.child("template")
@@ -39,27 +47,29 @@ def app_wrapper(made: Object, beside: Beside) -> list[PodSet]:
         declared = component.children("podSets")
         if kind is not None:
             replicas = 1 if kind.replicas is None else number(template, kind.replicas)
-            sets = read_pod_sets(kind, template)
+            sets = read_pod_sets(kind, template, beside.read_spec)
             found += [replace(one, count=one.count * (1 if replicas is None else replicas)) for one in sets]
         else:
-            found += [read for one in declared if (read := _declared(component, one))]
+            found += [read for one in declared if (read := _declared(component, one, beside))]
     return [replace(one, name=f"{made.name or 'appwrapper'}-{i}") for i, one in enumerate(found)]
 
 
-def _declared(component: Reader, one: Reader) -> PodSet | None:
+def _declared(component: Reader, one: Reader, beside: Beside) -> PodSet | None:
     path, replicas = one.text("path"), one.count("replicas")
     if not path or not path.startswith("template."):
         one.warn("path", "a path that starts with 'template.' is expected", "error", "missing-field")
         return None
-    return read_template(component, PodSets("", template=path), "main", 1 if replicas is None else replicas, None)
+    count = 1 if replicas is None else replicas
+    return read_template(component, PodSets("", template=path), "main", count, None, beside.read_spec)
 
 
 def train_job(made: Object, beside: Beside) -> list[PodSet]:
     """The replicated jobs of the training runtime; the one that trains has the nodes and the resources of the job.
     Where the runtime is not known, only that one, and a finding."""
 
-    def admitted(pods: Reader) -> Reader:
-        return beside.admission.admitted(pods, made.namespace, exists=False)
+    def read(pods: Reader, path: str, name: str, count: int) -> PodSet | None:
+        admitted = beside.admission.admitted(pods, made.namespace, exists=False)
+        return read_template(admitted, PodSets("", template=path), name, count, None, beside.read_spec)
 
     spec = made.spec
     reference, trainer = spec.child("runtimeRef"), spec.child("trainer")
@@ -71,26 +81,26 @@ def train_job(made: Object, beside: Beside) -> list[PodSet]:
         detail = f"{kind} {name!r} is not known here: only the nodes that train are planned, with resourcesPerNode"
         spec.warn("runtimeRef", detail, rule="unknown-name")
         container: dict[str, Any] = {"name": _NODE, "resources": resources or {}}
-        return [_trainer({"containers": [container]}, 1 if nodes is None else nodes, spec, admitted)]
+        return [_trainer({"containers": [container]}, 1 if nodes is None else nodes, spec, read)]
     policy = follow(runtime.root, "spec.mlPolicy").count("numNodes")
     count = next((n for n in (nodes, policy) if n is not None), 1)
     jobs = follow(runtime.root, "spec.template.spec").children("replicatedJobs")
-    return [one for job in jobs if (one := _replicated(job, count, resources, admitted))]
+    return [one for job in jobs if (one := _replicated(job, count, resources, read))]
 
 
-def _replicated(job: Reader, nodes: int, resources: Any, admitted: _Admitted) -> PodSet | None:
+def _replicated(job: Reader, nodes: int, resources: Any, read: _Read) -> PodSet | None:
     name = job.text("name") or "main"
     labels = follow(job, "template.metadata").labels("labels")
     trains = labels.get(_STEP) == "trainer" or (_STEP not in labels and name == _NODE)
     if not trains:
-        return read_template(admitted(job), PodSets("", template="template.spec.template"), name, 1, None)
+        return read(job, "template.spec.template", name, 1)
     spec = follow(job, "template.spec.template.spec")
     document = {**spec.value}
     if resources:
         listed = document.get("containers")
         containers = cast(list[Any], listed) if isinstance(listed, list) else []
         document["containers"] = [_with_resources(one, resources) for one in containers]
-    return replace(_trainer(document, nodes, spec, admitted), name=name)
+    return replace(_trainer(document, nodes, spec, read), name=name)
 
 
 def _with_resources(container: Any, resources: Any) -> Any:
@@ -100,9 +110,8 @@ def _with_resources(container: Any, resources: Any) -> Any:
     return {**of, "resources": resources} if of.get("name") == _NODE else of
 
 
-def _trainer(document: Any, nodes: int, at: Reader, admitted: _Admitted) -> PodSet:
-    element = admitted(Reader({"template": {"spec": document}}, at.at, at.findings))
-    made = read_template(element, PodSets("", template="template"), _NODE, nodes, None)
+def _trainer(document: Any, nodes: int, at: Reader, read: _Read) -> PodSet:
+    made = read(Reader({"template": {"spec": document}}, at.at, at.findings), "template", _NODE, nodes)
     return made or PodSet(_NODE, nodes, None, default_pod({}, at), {}, {}, at.at)
 
 
@@ -118,11 +127,10 @@ _OF_A_POD = ("nodeSelector", "tolerations", "affinity", "initContainers", "prior
 
 def pod_sets(made: Object, beside: Beside) -> list[PodSet]:
     """Driver and executors."""
-    del beside
     spec = made.spec
     driver, executor = spec.child("driver"), spec.child("executor")
     roles = [(driver, "driver", 1), (executor, "executor", _executors(spec, executor))]
-    return [_pod_set(spec, role, name, count) for role, name, count in roles if count]
+    return [_pod_set(spec, role, name, count, beside.read_spec) for role, name, count in roles if count]
 
 
 def _executors(spec: Reader, executor: Reader) -> int:
@@ -136,7 +144,7 @@ def _executors(spec: Reader, executor: Reader) -> int:
     return found
 
 
-def _pod_set(spec: Reader, role: Reader, name: str, count: int) -> PodSet:
+def _pod_set(spec: Reader, role: Reader, name: str, count: int, read: ReadSpec) -> PodSet:
     template = role.child("template")
     metadata = template.child("metadata")
     base = dict(template.child("spec").value)
@@ -151,7 +159,7 @@ def _pod_set(spec: Reader, role: Reader, name: str, count: int) -> PodSet:
     document = {**base, **{key: role.take(key) for key in _OF_A_POD if key in role}}
     document["containers"] = [{**first, "resources": own}, *containers[1:], *sidecars]
     return PodSet(
-        name=name, count=count, least=None, pod=read_pod_spec(Reader(document, role.at, role.findings)),
+        name=name, count=count, least=None, pod=read(Reader(document, role.at, role.findings)),
         labels={**metadata.labels("labels"), **role.labels("labels")},
         annotations={**metadata.labels("annotations"), **role.labels("annotations")}, at=role.at,
     )  # fmt: skip

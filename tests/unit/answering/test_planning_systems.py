@@ -1,4 +1,4 @@
-"""Plans under YuniKorn, KAI Scheduler and YTsaurus: what a manifest becomes there, and what becomes of it."""
+"""Plans under YuniKorn, KAI Scheduler, YTsaurus and kube-scheduler: what a manifest becomes, and what becomes of it."""
 
 import json
 from datetime import UTC, datetime
@@ -289,3 +289,69 @@ def test_an_operation_of_ytsaurus_is_one_ask() -> None:
         planned("ytsaurus", {**spec, "pool": "sales"})
     counted = planned("ytsaurus", {"pool": "prod", "mapper": {"memory_limit": 2**30}})
     assert "say job_count" in counted["findings"][0]["detail"]
+
+
+KUBE_SCHEDULER: Any = {
+    "configuration": {"engine": "kube-scheduler", "queues": [{"name": "ml"}]},
+    "state": {
+        "nodes": [
+            {"name": name, "capacity": {"cpu": 4, "memory": "8Gi", "pods": 10}, "labels": {"zone": name}}
+            for name in ("n1", "n2")
+        ],
+        "workloads": [
+            {"id": f"ml/low-{node}", "queue": "ml", "priority": 1,
+             "tasks": [{"name": f"low-{node}", "node": node, "requests": {"cpu": 4}}]}
+            for node in ("n1", "n2")
+        ],
+    },
+    "priority_classes": {"high": 10},
+}  # fmt: skip
+
+
+def under_kube_scheduler(spec: dict[str, Any], **more: Any) -> dict[str, Any]:
+    spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": 2}}}], **spec}
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": spec}
+    job = of("batch/v1", "Job", {"parallelism": 2, "template": template})
+    return json.loads(plan(json.dumps({**KUBE_SCHEDULER, "manifest": job, **more}).encode(), NOW, nothing_stored()))
+
+
+def test_under_kube_scheduler_each_pod_asks_in_its_namespace() -> None:
+    answer = under_kube_scheduler({"priorityClassName": "high"})
+    assert [(ask["id"], ask["queue"], ask["priority"]) for ask in answer["asks"]] == [
+        ("default/x-0", "default", 10), ("default/x-1", "default", 10),
+    ]  # fmt: skip
+    # The second one's node is a tie: the first is taken, and who terminates there is named again.
+    victims = [[victim["workload"] for victim in decision["victims"]] for decision in answer["decisions"]]
+    assert victims == [["ml/low-n1"], ["ml/low-n1"]]
+    assert [(queue["queue"], queue["resources"]["cpu"]["used_after"]) for queue in answer["queues"]] == [
+        ("ml", 4), ("default", 4),
+    ]  # fmt: skip
+    assert under_kube_scheduler({})["outcome"] == "wait"
+    assert under_kube_scheduler({"priorityClassName": "high", "preemptionPolicy": "Never"})["outcome"] == "wait"
+
+
+def test_under_kube_scheduler_what_pods_say_of_each_other_counts() -> None:
+    apart = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "zone"}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
+    answer = under_kube_scheduler({"priorityClassName": "high", "affinity": affinity})
+    assert sorted(decision["node"] for decision in answer["decisions"]) == ["n1", "n2"]
+    assert answer["findings"] == []
+    spark = of("sparkoperator.k8s.io/v1beta2", "SparkApplication", {"executor": {"affinity": affinity, "instances": 2}})
+    body = {**KUBE_SCHEDULER, "manifest": spark}
+    asks = json.loads(plan(json.dumps(body).encode(), NOW, nothing_stored()))["asks"]
+    assert [bool(ask["tasks"][0].get("pod_anti_affinity")) for ask in asks] == [False, True, True]
+
+
+def test_a_volume_that_a_filter_would_look_at_is_an_error_of_the_plan() -> None:
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}, {"name": "t", "emptyDir": {}}]
+    found = under_kube_scheduler({"volumes": volumes})["findings"]
+    assert [(one["severity"], one["pointer"]) for one in found] == [
+        ("error", "/manifest/spec/template/spec/volumes/0/persistentVolumeClaim")
+    ]
+
+
+def test_a_cluster_of_nodes_alone_has_every_namespace() -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "8"}}}
+    body = {"engine": "kube-scheduler", "cluster": json.dumps(node), "manifest": of("v1", "Pod", pod(cpu=1)["spec"])}
+    answer = json.loads(plan(json.dumps(body).encode(), NOW, nothing_stored()))
+    assert (answer["outcome"], answer["asks"][0]["queue"]) == ("admit", "default")
