@@ -6,7 +6,6 @@ where one flavor alone has the resource, ``quota`` does too. A field may be new,
 leads to it must be there.
 """
 
-import difflib
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -16,7 +15,7 @@ import msgspec
 
 from app.base.decoding import convert
 from app.solver.model.configuration import Configuration
-from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.problems import InvalidInput, Nearest, Problem, pointer
 from app.solver.registry import all_facts
 
 _STEP = re.compile(r'"((?:[^"\\]|\\.)*)"|([^."]+)')
@@ -132,7 +131,6 @@ def _known(listed: list[Any]) -> str:
 
 
 def _nothing(told: list[str], name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, 1)
-    meant = f"; is {near[0]!r} meant?" if near else ""
     listed = ", ".join(repr(one) for one in known[:10]) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
-    return f"{'.'.join(told) or 'the configuration'} has no {name!r}: there are {listed or 'none'}{meant}"
+    where, meant = ".".join(told) or "the configuration", Nearest(known).meant(name)
+    return f"{where} has no {name!r}: there are {listed or 'none'}{meant}"

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_
 
 import msgspec
 
-from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.problems import InvalidInput, Nearest, Problem, pointer
 
 _LARGE = 1 << 16
 
@@ -57,6 +57,9 @@ REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError
 
 _MOST_DIGITS = 400
 _MOST_ITEMS = 4_000_000
+_MOST_COMPARED = 1 << 20
+"""Bytes of a document whose keys are compared: it costs as much again as decoding one, and whoever writes a larger one
+is a program."""
 _NUL = b"\\u0000"
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _ESCAPED = re.compile(rb"\\u00(?:3[0-9]|2[bBdD])")
@@ -80,6 +83,8 @@ def decode(body: bytes, shape: type[T]) -> T:
         raise InvalidInput(found)
     if (found := _nul(body)) is not None:
         raise found
+    if len(body) <= _MOST_COMPARED:
+        refuse_keys_twice(body)
     return decoded
 
 
@@ -90,7 +95,52 @@ def decode_at_once(body: bytes, shape: type[T]) -> T | None:
         decoded = decoder.decode(body)
     except REFUSALS:
         return None
-    return None if _may_leave_the_calendar(body) or _nul(body) is not None else decoded
+    if _may_leave_the_calendar(body) or _nul(body) is not None:
+        return None
+    return None if len(body) <= _MOST_COMPARED and _has_keys_twice(body) else decoded
+
+
+def refuse_keys_twice(body: bytes) -> None:
+    """Raises InvalidInput where an object of ``body`` has a key twice: of two values one would be lost, and systems
+    don't agree on which. What is no JSON is left to its decoder."""
+    if _has_keys_twice(body):
+        raise InvalidInput(list(islice(_keys_twice(json.loads(body, object_pairs_hook=_Pairs), ()), MAX_PROBLEMS)))
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object with its keys as they stand."""
+
+
+class _Twice(Exception):
+    """A key is there twice."""
+
+
+def _has_keys_twice(body: bytes) -> bool:
+    try:
+        json.loads(body, object_pairs_hook=_compare, parse_int=str, parse_float=str)
+    except _Twice:
+        return True
+    except (ValueError, RecursionError):
+        return False
+    return False
+
+
+def _compare(pairs: list[tuple[str, Any]]) -> None:
+    if len(dict(pairs)) < len(pairs):
+        raise _Twice
+
+
+def _keys_twice(value: object, at: tuple[str | int, ...]) -> Iterator[Problem]:
+    if isinstance(value, _Pairs):
+        seen: set[str] = set()
+        for key, inner in value:
+            if key in seen:
+                yield Problem(pointer=pointer(*at, key), detail=f"key {key[:200]!r} occurs twice in one object")
+            seen.add(key)
+            yield from _keys_twice(inner, (*at, key))
+    elif isinstance(value, list):
+        for i, inner in enumerate(cast(list[object], value)):
+            yield from _keys_twice(inner, (*at, i))
 
 
 def _nul(body: bytes) -> InvalidInput | None:
@@ -264,11 +314,12 @@ def _struct_problems(
     value: dict[str, Any], shape: type[msgspec.Struct], at: tuple[str | int, ...]
 ) -> Iterator[Problem]:
     fields = {field.encode_name: field for field in msgspec.structs.fields(shape)}
+    near = Nearest(fields)
     for key, child in value.items():
         if key in fields:
             yield from _problems(child, fields[key].type, (*at, key))
         elif shape.__struct_config__.forbid_unknown_fields:
-            yield Problem(pointer=pointer(*at, key), detail="unknown field")
+            yield Problem(pointer=pointer(*at, key), detail=f"unknown field{near.meant(key)}")
     for name, field in fields.items():
         if field.required and name not in value:
             yield Problem(pointer=pointer(*at, name), detail="missing field")

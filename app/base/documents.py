@@ -89,16 +89,6 @@ def plain(text: str) -> Any:
     return text
 
 
-def refuse_keys_twice(body: bytes) -> None:
-    """Raises Unreadable where an object of ``body``, JSON, has a key twice. What is no JSON is left to its decoder."""
-    try:
-        json.loads(body, object_pairs_hook=_unique, parse_int=str, parse_float=str)
-    except Unreadable:
-        raise
-    except (ValueError, RecursionError):
-        return
-
-
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     safe_point()
     made = dict(pairs)

@@ -13,7 +13,8 @@ from typing import Annotated, Any, NamedTuple
 
 from cyclopts import Parameter
 
-from app.base.documents import Path, Unreadable, refuse_keys_twice
+from app.base.decoding import refuse_keys_twice
+from app.base.documents import Path, Unreadable
 from app.base.documents import read as parsed
 from app.base.errors import ArbiterError
 from app.formats.yson import read_any
@@ -177,7 +178,7 @@ def gathered(first: str, more: list[str] | None) -> list[Source]:
 
 def as_json(body: bytes) -> bytes:
     """``body`` where it is JSON; what one YAML document says as JSON. What is neither stays, for whoever decodes it to
-    say so. Raises Unreadable for YAML of several documents, and for a key that occurs twice in one object."""
+    say so. Raises InvalidInput for YAML of several documents, and for a key that occurs twice in one object."""
     if body.lstrip()[:1] in (b"{", b"[", b""):
         refuse_keys_twice(body)
         return body

@@ -38,9 +38,10 @@ spec:
   preemption: {withinClusterQueue: LowerPriority}
 """
 _YAML = "application/yaml"
+_FLAVORS = [{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "default"}}]
 _MANIFEST: dict[str, dict[str, Any]] = {
     MANIFESTS[0]: {"schema": {"type": "string"}, "example": EXAMPLE},
-    MANIFESTS[1]: {"schema": {"type": "object"}, "example": {"apiVersion": "v1", "kind": "List", "items": []}},
+    MANIFESTS[1]: {"schema": {"type": "object"}, "example": {"apiVersion": "v1", "kind": "List", "items": _FLAVORS}},
 }
 _EXPORTED: dict[str, dict[str, Any]] = {
     "application/json": {"schema": reference(ExportedManifest)},

@@ -23,6 +23,7 @@ from app.decisions.schemas import (
     Replay,
     Shares,
     WorkloadHistory,
+    by_engine,
 )
 from app.decisions.service import Decider, ExplainLevel
 from app.http.body import Body, read_body
@@ -73,7 +74,7 @@ Id = Annotated[UUID, Path(description="`id` of an answer")]
     tags=["decisions"],
     summary="What must stop for these asks to run?",
     **operation(
-        needs="decide", request=DecisionRequest, responses={200: DecisionAnswer}, errors=_ASKED, example=DECISION
+        needs="decide", request=DecisionRequest, responses={200: DecisionAnswer}, errors=_ASKED, examples=by_engine()
     ),
 )
 async def decide(request: Request) -> Response:  # no dependencies: resolving them costs as much as a small decision

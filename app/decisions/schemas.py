@@ -8,9 +8,11 @@ from uuid import UUID
 
 import msgspec
 
+from app.base.installation import shipped
 from app.http.openapi import shown_as
 from app.solver.model.base import Time
 from app.solver.model.decision import Answer, ConfigurationUsed, Outcome, Units
+from app.solver.registry import all_facts
 
 
 class FollowedAge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -312,3 +314,15 @@ CARRIED: dict[str, Any] = {
 }
 
 DECISION: dict[str, Any] = {**SITUATION, "asks": [ASK], "explain": "summary"}
+
+
+def by_engine() -> dict[str, Any]:
+    """The requests that come with Arbiter: the first of each engine by file, under the title of its system."""
+    files = sorted(shipped("examples").glob("*.json"))
+    found: list[dict[str, Any]] = [msgspec.json.decode(file.read_bytes()) for file in files]
+    decided = [one for one in found if "asks" in one and "variants" not in one]
+    return {
+        facts.title: first
+        for facts in all_facts()
+        if (first := next((one for one in decided if one.get("engine") == facts.name), None)) is not None
+    }

@@ -69,8 +69,6 @@ def _read(text: bytes, format: str, known: Configuration | None) -> Imported:  #
     if format in ("kai", "kubernetes"):
         documents = snapshot.objects_of(documents)
     _refuse_no_document(documents, format)
-    if all(document == [] for _, document in documents):
-        findings.add("empty", "warning", (), "there is no object in it")
     several = _spread(documents)
     if format == "ytsaurus" or (format == "kubernetes" and (yson or _of_ytsaurus(several))):
         _refuse_another(known, "ytsaurus")
@@ -86,24 +84,28 @@ def _read(text: bytes, format: str, known: Configuration | None) -> Imported:  #
 
 def _refuse_no_document(documents: list[tuple[Path, Any]], format: str) -> None:  # noqa: A002
     """Raises Unreadable for text in which nothing is a document of the systems that ``format`` means."""
-    if not documents:
-        raise Unreadable("it is empty: there is no document in it")
     several = _spread(documents)
+    if not several or all(_is_empty_list(one) for _, one in several):
+        raise Unreadable("it is empty: there is no document in it")
     of_kubernetes, of_ytsaurus = format != "ytsaurus", format in ("ytsaurus", "kubernetes")
-    if (
-        not several
-        or (of_kubernetes and dump.is_dump(documents))
-        or any(
-            (of_kubernetes and (manifests.is_object(one) or dump.is_dump([(at, one)])))
-            or (of_ytsaurus and (orchid.is_orchid(one) or ytsaurus_import.is_settings(one)))
-            for at, one in several
-        )
+    if (of_kubernetes and dump.is_dump(documents)) or any(
+        (of_kubernetes and (manifests.is_object(one) or dump.is_dump([(at, one)])))
+        or (of_ytsaurus and (orchid.is_orchid(one) or ytsaurus_import.is_settings(one)))
+        for at, one in several
     ):
         return
     whose = "Kueue, YuniKorn, KAI Scheduler, YTsaurus or kube-scheduler" if format == "kubernetes" else format
     keys = [str(key)[:40] for _, one in several[:1] if isinstance(one, dict) for key in list(cast(Any, one))[:4]]
     shown = f" (it begins with {', '.join(map(repr, keys))})" if keys else ""
     raise Unreadable(f"nothing in it is a document of {whose}{shown}")
+
+
+def _is_empty_list(document: Any) -> bool:
+    """What ``kubectl get`` prints where there is nothing."""
+    if not isinstance(document, dict):
+        return False
+    of = cast(dict[str, Any], document)
+    return str(of.get("kind")).endswith("List") and of.get("items") in (None, [])
 
 
 def _spread(documents: list[tuple[Path, Any]]) -> list[tuple[Path, Any]]:

@@ -36,10 +36,10 @@ def is_native(body: bytes) -> bool:
         return _YAML.search(body) is not None and _YAML_OF_OURS.search(body) is None
     try:
         found = _decoded(body, dict[str, msgspec.Raw]) or _decoded(body, list[msgspec.Raw])
-        keys = _decoded(found[0], dict[str, msgspec.Raw]) if isinstance(found, list) else found
+        keys = _decoded(found[0], dict[str, msgspec.Raw]) if isinstance(found, list) and found else found
     except UnicodeDecodeError:
         return False
-    return keys is not None and any(key in keys for key in _NATIVE) and not any(key in keys for key in _OURS)
+    return isinstance(keys, dict) and any(key in keys for key in _NATIVE) and not any(key in keys for key in _OURS)
 
 
 def _decoded(body: bytes | msgspec.Raw, kind: type[T]) -> T | None:

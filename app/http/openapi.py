@@ -12,7 +12,7 @@ from fastapi import APIRouter
 from app.http.responses import MEDIA_TYPE, ProblemDocument
 from app.solver.registry import all_facts
 
-VERSION = "1.68.0"
+VERSION = "1.69.0"
 """Of the interface, by semantic versioning; openapi/README.md says when it must change."""
 
 Content = dict[str, dict[str, Any]]
@@ -62,6 +62,7 @@ def operation(  # noqa: PLR0913
     responses: Mapping[int, type | Content | None],
     errors: tuple[int, ...] = (),
     example: Any = None,
+    examples: Mapping[str, Any] | None = None,
     answer_example: Any = None,
     etag: bool = False,
     basic: bool = False,
@@ -69,6 +70,7 @@ def operation(  # noqa: PLR0913
     """Keyword arguments for a FastAPI route: who may call it, request body, responses and every problem it can answer.
 
     ``needs``: the scope that a caller must have; None for what is public. This is also what decides who gets in.
+    ``examples``: several in place of the one ``example``, by what each shows.
     ``basic``: the token may also come as the password of Basic credentials.
     A struct stands for JSON, and for the refusals of a body of JSON; other content is given by media type, and its
     refusals with ``errors``, beside those that every operation has. No lines are lines as well; every other body must
@@ -97,9 +99,14 @@ def operation(  # noqa: PLR0913
     if basic:
         arguments["openapi_extra"][_BASIC] = True
     if request is not None:
-        content = request if isinstance(request, dict) else {"application/json": {"schema": reference(request)}}
+        content: Content = (
+            request if isinstance(request, dict) else {"application/json": {"schema": reference(request)}}
+        )
         if example is not None:
             content["application/json"]["example"] = example
+        if examples is not None:
+            shown = {name: {"summary": name, "value": value} for name, value in examples.items()}
+            content["application/json"]["examples"] = shown
         arguments["openapi_extra"]["requestBody"] = {"required": NDJSON not in content, "content": content}
     return arguments
 

@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
-from fastapi.params import Depends, Path, Query
+from fastapi.params import Depends, Header, Path, Query
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 from starlette.datastructures import Headers, State
@@ -71,6 +71,7 @@ def of_scope(scope: Scope, kind: type[T]) -> T:
 
 _FOUND = "arbiter.found"
 _PROGRAMS = "/v1/"
+_KEY = b"idempotency-key"
 _PARAMETER = re.compile(r"\{[^}]*\}")
 
 
@@ -99,8 +100,8 @@ class Parameter:
         return []
 
 
-def parameters_of(call: Callable[..., Any], kind: type[Path] | type[Query]) -> list[Parameter]:
-    """Those of the path or of the query that ``call`` declares, then those that what it depends on does."""
+def parameters_of(call: Callable[..., Any], kind: type[Path] | type[Query] | type[Header]) -> list[Parameter]:
+    """Those of the path, the query or the headers that ``call`` declares, then those that what it depends on does."""
     found: list[Parameter] = []
     below: list[Parameter] = []
     hints = get_type_hints(call, include_extras=True)
@@ -116,15 +117,23 @@ def parameters_of(call: Callable[..., Any], kind: type[Path] | type[Query]) -> l
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One method of one template. ``needs``: the scope; None for what is public. ``page``: it answers people."""
+    """One method of one template. ``needs``: the scope; None for what is public. ``page``: it answers people.
+    ``keyed``: its answers are kept by the key that a request has."""
 
     app: ASGIApp
     needs: str | None
     path: list[Parameter]
     query: list[Parameter]
     page: bool
+    keyed: bool = False
     basic: bool = False
     """Whether the token may come as the password of Basic credentials."""
+
+    def refuse_key(self, scope: Scope) -> None:
+        """Raises RequestValidationError where a request has a key and would be done twice all the same."""
+        if not self.keyed and any(name == _KEY for name, _ in scope["headers"]):
+            detail = "no answers of this operation are kept: send it without a key"
+            raise RequestValidationError([{"loc": ("header", "Idempotency-Key"), "msg": detail}])
 
     def refuse_unknown(self, request: Request) -> None:
         """Raises RequestValidationError where the query holds a parameter that this doesn't know, or a NUL, which no
@@ -229,6 +238,8 @@ class Operations(BaseRoute):
         scope["path_params"] = found.parameters
         if scope["query_string"] and not found.operation.page:  # pages refuse it themselves, as a page
             found.operation.refuse_unknown(Request(scope))
+        if scope["method"] not in ("GET", "HEAD"):
+            found.operation.refuse_key(scope)
         await found.operation.app(scope, receive, send)
 
     def _add(self, route: APIRoute) -> None:
@@ -244,6 +255,7 @@ class Operations(BaseRoute):
             path=parameters_of(route.endpoint, Path),
             query=parameters_of(route.endpoint, Query),
             page=is_page(route.openapi_extra),
+            keyed=any(one.alias.lower().encode() == _KEY for one in parameters_of(route.endpoint, Header)),
             basic=takes_basic(route.openapi_extra),
         )
         for method in route.methods or ():

@@ -18,7 +18,7 @@ from app.solver.index import Index
 from app.solver.model.base import Native, Quantity
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.kueue import QueueState as LocalQueue
-from app.solver.model.problems import Problem, pointer
+from app.solver.model.problems import Nearest, Problem, pointer
 from app.solver.model.quantity import UNLIMITED, QuantityError, exact, parse, scale_of
 from app.solver.model.state import Ask, QueueState, State, Task
 
@@ -135,7 +135,7 @@ def _sound_reservations(names: set[str], state: State, index: Index) -> bool:
     for held in state.reservations:
         if held.node not in index.nodes:
             return False
-        if any(True for _ in _ask_problems(held.ask, names, index.nodes, index.workloads, ())):
+        if any(True for _ in _ask_problems(held.ask, names, index.nodes, index.workloads, (), Nearest(()))):
             return False
     return True
 
@@ -171,17 +171,18 @@ def state_problems(names: set[str], state: State) -> list[Problem]:
         found += _quantity_problems(node.occupied, (*at, "occupied"))
     found += _duplicates((w.id for w in state.workloads), ("state", "workloads"), "workload", field="id")
     workloads = {w.id for w in state.workloads}
+    near = Nearest(names)
     for i, workload in enumerate(state.workloads):
         at = ("state", "workloads", i)
-        found += _reference(workload.queue, names, (*at, "queue"), "queue")
+        found += _reference(workload.queue, names, (*at, "queue"), "queue", near)
         found += _quantity_problems(workload.limit or {}, (*at, "limit"))
         found += _task_problems(workload.tasks, nodes, at)
     for i, reservation in enumerate(state.reservations):
         at = ("state", "reservations", i)
         found += _reference(reservation.node, nodes, (*at, "node"), "node")
-        found += _ask_problems(reservation.ask, names, nodes, workloads, (*at, "ask"))
+        found += _ask_problems(reservation.ask, names, nodes, workloads, (*at, "ask"), near)
     for name in sorted(_names_of(state.queues)):
-        found += _reference(name, names, ("state", "queues", name), "queue")
+        found += _reference(name, names, ("state", "queues", name), "queue", near)
     for name, of in state.queues.items():
         own = of.kueue or LocalQueue()
         for field, amounts in (("consumed", own.consumed or {}), ("penalty", own.penalty)):
@@ -195,8 +196,9 @@ def ask_problems(names: set[str], index: Index, asks: list[Ask], where: str = "a
     if _quick_asks(names, index, asks):
         return []
     found = list(_duplicates((a.id for a in asks), (where,), "ask", field="id"))
+    near = Nearest(names)
     for i, ask in enumerate(asks):
-        found += _ask_problems(ask, names, index.nodes, index.workloads, (where, i))
+        found += _ask_problems(ask, names, index.nodes, index.workloads, (where, i), near)
     return found
 
 
@@ -220,13 +222,13 @@ def _quick_asks(names: set[str], index: Index, asks: list[Ask]) -> bool:
 
 def one_ask_problems(names: set[str], index: Index, ask: Ask) -> list[Problem]:
     """The same for the single ask of a preemptibility request; pointers start at /ask."""
-    return list(_ask_problems(ask, names, index.nodes, index.workloads, ("ask",)))
+    return list(_ask_problems(ask, names, index.nodes, index.workloads, ("ask",), Nearest(names)))
 
 
 def _ask_problems(
-    ask: Ask, names: set[str], nodes: Set[str], workloads: Container[str], at: tuple[str | int, ...]
+    ask: Ask, names: set[str], nodes: Set[str], workloads: Container[str], at: tuple[str | int, ...], near: Nearest
 ) -> Iterator[Problem]:
-    yield from _reference(ask.queue, names, (*at, "queue"), "queue")
+    yield from _reference(ask.queue, names, (*at, "queue"), "queue", near)
     if ask.workload is not None and ask.workload != ask.id:
         yield from _reference(ask.workload, workloads, (*at, "workload"), "workload")
     if ask.required_node is not None:
@@ -255,12 +257,13 @@ def _task_problems(tasks: list[Task], nodes: Set[str], at: tuple[str | int, ...]
 
 def _tree_problems(queues: list[Queue], *, implicit: bool) -> Iterator[Problem]:
     parent = {q.name: q.parent for q in queues}
+    near = Nearest(parent)
     for i, queue in enumerate(queues):
         at = ("configuration", "queues", i, "parent")
         if queue.parent is None:
             continue
         if queue.parent not in parent and not implicit:
-            yield Problem(pointer=pointer(*at), detail=f"no queue {queue.parent!r}")
+            yield Problem(pointer=pointer(*at), detail=f"no queue {queue.parent!r}{near.meant(queue.parent)}")
             continue
         above, steps = queue.parent, 0
         while above is not None and above != queue.name and steps <= _DEEPEST_TREE:
@@ -347,6 +350,8 @@ def _duplicates(
         seen.add(name)
 
 
-def _reference(name: str, known: Container[str], at: tuple[str | int, ...], kind: str) -> Iterator[Problem]:
+def _reference(
+    name: str, known: Container[str], at: tuple[str | int, ...], kind: str, near: Nearest | None = None
+) -> Iterator[Problem]:
     if name not in known:
-        yield Problem(pointer=pointer(*at), detail=f"no {kind} {name!r}")
+        yield Problem(pointer=pointer(*at), detail=f"no {kind} {name!r}{near.meant(name) if near else ''}")

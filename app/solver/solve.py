@@ -20,7 +20,7 @@ from app.solver.digest import StateDigest, digest
 from app.solver.engine import Engine
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
-from app.solver.model.decision import Answer, ConfigurationUsed, Decision, Plan, Result, StateUsed
+from app.solver.model.decision import STARTS, Answer, ConfigurationUsed, Decision, Plan, Result, StateUsed
 from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupported
 from app.solver.model.request import Options, RunOptions
 from app.solver.model.state import Ask, State
@@ -30,6 +30,8 @@ from app.solver.quotas import oversubscribed
 from app.solver.registry import ENGINES, engine_of
 from app.solver.rounds import Rounds
 from app.solver.stopping import safe_point
+
+_NO_NODES = "there are no nodes in the state"
 
 
 class BrokenLaw(Exception):
@@ -273,9 +275,22 @@ def planned(loaded: Loaded, question: Question) -> Result:
         result = judged(configured.engine, loaded.compiled, (loaded.state, loaded.index), question)
     else:
         result = configured.engine.plan(loaded.compiled, question)
+        if configured.engine.facts.places and not loaded.state.nodes:
+            result = msgspec.structs.replace(result, decisions=[_without_nodes(one) for one in result.decisions])
     safe_point()
     verify(loaded.state, loaded.index, question, result)
     return result
+
+
+def _without_nodes(decision: Decision) -> Decision:
+    """With what is wrong said in words that an engine, which looks at each of its nodes in turn, has none for."""
+    unmet = [i for i, one in enumerate(decision.conditions) if one.status == "False"]
+    if decision.outcome in STARTS or not unmet or _NO_NODES in decision.conditions[unmet[0]].message:
+        return decision
+    conditions = list(decision.conditions)
+    message = f"{conditions[unmet[0]].message}; {_NO_NODES}"
+    conditions[unmet[0]] = msgspec.structs.replace(conditions[unmet[0]], message=message)
+    return msgspec.structs.replace(decision, conditions=conditions)
 
 
 def carried_out(loaded: Loaded, question: Question, result: Answer | Result) -> Loaded:

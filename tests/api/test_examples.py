@@ -62,7 +62,8 @@ def requests(operation: dict[str, Any]) -> Iterator[tuple[str | None, Any]]:
     """Content type and body of each example; one without a body where there is none."""
     contents = operation.get("requestBody", {}).get("content", {})
     for media, content in contents.items():
-        yield media, content["example"]
+        for one in content["examples"].values() if "examples" in content else [{"value": content["example"]}]:
+            yield media, one["value"]
     if not contents:
         yield None, None
 

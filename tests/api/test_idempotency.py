@@ -134,3 +134,13 @@ def test_keys_are_short_and_printable(service: TestClient, key: str) -> None:
     refused = service.put(URL, json=document(), headers={"Idempotency-Key": key})
     assert refused.status_code == 422
     assert refused.json()["errors"][0]["parameter"] == "Idempotency-Key"
+
+
+@pytest.mark.parametrize("path", ["/v1/decisions", "/v1/plans", "/v1/configurations:import?format=kueue"])
+def test_a_key_is_refused_where_no_answers_are_kept(service: TestClient, path: str) -> None:
+    refused = service.post(path, json={}, headers=KEY)
+    assert refused.status_code == 422
+    (problem,) = refused.json()["errors"]
+    assert problem["parameter"] == "Idempotency-Key"
+    assert "no answers of this operation are kept" in problem["detail"]
+    assert service.get("/v1/decisions", headers=KEY).status_code == 200, "what only reads may have one"

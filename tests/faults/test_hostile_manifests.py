@@ -105,17 +105,19 @@ def test_strange_documents_give_findings_or_a_refusal_and_no_crash(index: int, f
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("body", [b"", b"---", b"# nothing\n", b"null", b"---\n---\n"])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"---", b"# nothing\n", b"null", b"---\n---\n", b"[]", b"[[], []]", b'{"kind": "PodList", "items": []}'],
+)
 def test_nothing_is_refused_in_those_words(body: bytes, format: str) -> None:  # noqa: A002
     with pytest.raises(Unreadable, match=r"there is no document in it|nothing in it is a document of"):
         import_configuration(body, format)
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_a_list_of_nothing_is_an_empty_import_and_said_to_be_one(format: str) -> None:  # noqa: A002
-    found = import_configuration(b"[]", format)  # as YuniKorn prints its applications where there are none
-    assert (found.configuration.queues, found.state.workloads) == ([], [])
-    assert ("empty", "warning") in [(finding.rule, finding.severity) for finding in found.findings]
+def test_a_list_of_nothing_is_nothing_beside_others() -> None:
+    tree = {"pools": {"a": {}}}
+    found = import_configuration(json.dumps([tree, []]).encode(), "ytsaurus")
+    assert [queue.name for queue in found.configuration.queues] == ["a"]
 
 
 def test_findings_alike_are_counted_past_twenty() -> None:

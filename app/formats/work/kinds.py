@@ -198,7 +198,7 @@ def _misspelt(reader: Reader, name: str) -> None:
     if name in reader.value:
         return
     for near in difflib.get_close_matches(name, reader.value, 1, 0.85):
-        reader.warn(near, f"no field of this name; is {name!r} meant?", rule="unknown-field")
+        reader.warn(near, f"no field of this name; did you mean {name!r}?", rule="unknown-field")
 
 
 MOST_PODS = 2**31

@@ -1,6 +1,8 @@
 """Problems with an input, findings about a configuration, and the rules that explanations name by id."""
 
 from collections.abc import Iterable
+from difflib import get_close_matches
+from itertools import islice
 from typing import Literal
 
 from app.solver.model.base import Wire
@@ -38,6 +40,31 @@ class InvalidInput(Exception):
 
 class Unsupported(InvalidInput):
     """The engine has no answer for this question, by design."""
+
+
+_MOST_NAMES, _MOST_WORDS = 2000, 20
+"""Comparing words takes a microsecond or two each: a large input that is all wrong must not take minutes."""
+
+
+class Nearest:
+    """Which of some names was meant by a word that is none of them, for the first words that it is asked about."""
+
+    def __init__(self, known: Iterable[str]) -> None:
+        self._known = known
+        self._names: list[str] | None = None
+        self._asked: dict[str, str] = {}
+
+    def meant(self, word: str) -> str:
+        """The end of a message about ``word``; empty where nothing is near, or after many words."""
+        if word in self._asked:
+            return self._asked[word]
+        if len(self._asked) == _MOST_WORDS:
+            return ""
+        if self._names is None:
+            self._names = sorted(islice(self._known, _MOST_NAMES))
+        near = get_close_matches(word[:100], self._names, 1)
+        self._asked[word] = f"; did you mean {near[0]!r}?" if near else ""
+        return self._asked[word]
 
 
 def pointer(*parts: str | int) -> str:

@@ -256,7 +256,7 @@ def test_what_is_wrong_with_a_manifest_is_said_where_it_is(manifest: Any, pointe
 
 def test_a_misspelt_count_is_noticed() -> None:
     answer = planned(job(paralelism=3))
-    assert ("/manifest/spec/paralelism", "no field of this name; is 'parallelism' meant?") in {
+    assert ("/manifest/spec/paralelism", "no field of this name; did you mean 'parallelism'?") in {
         (one["pointer"], one["detail"]) for one in answer["findings"]
     }
 

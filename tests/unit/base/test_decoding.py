@@ -252,3 +252,35 @@ def test_what_no_walk_finds_is_said_all_the_same() -> None:
     with pytest.raises(InvalidInput) as refused:
         convert({"of": "x", "at": object()}, Whole)
     assert len(refused.value.problems) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "pointers"),
+    [
+        (b'{"configuration": "a", "state": {}, "asks": [], "configuration": "b"}', ["/configuration"]),
+        (b'{"configuration": "a", "state": {"nodes": [{"name": "n", "capacity": {"cpu": 1, "cp\\u0075": 2}}]}}',
+         ["/state/nodes/0/capacity/cpu"]),
+        (b'{"asks": [], "asks": [], "configuration": "a", "state": {}, "state": {"nodes": []}}', ["/asks", "/state"]),
+    ],
+)  # fmt: skip
+def test_a_key_that_is_there_twice_is_named(body: bytes, pointers: list[str]) -> None:
+    found = problems(body)
+    assert list(found) == pointers
+    assert all("occurs twice in one object" in detail for detail in found.values())
+    assert decode_at_once(body, DecisionRequest) is None
+
+
+def test_one_key_in_two_objects_and_one_in_a_text_are_not_twice() -> None:
+    nodes = b'[{"name": "a", "capacity": {}}, {"name": "b", "capacity": {}}]'
+    body = b'{"configuration": "state\\": 1, \\"state\\": 2", "state": {"nodes": ' + nodes + b"}}"
+    assert decode(body, DecisionRequest).state.nodes[1].name == "b"
+    assert decode_at_once(body, DecisionRequest) is not None
+
+
+def test_the_field_that_was_meant_is_named() -> None:
+    found = problems({**SMALL, "configuration": {"queues": [{"name": "a", "quotas": {}, "zzz": 1}]}, "aks": []})
+    assert found == {
+        "/configuration/queues/0/quotas": "unknown field; did you mean 'quota'?",
+        "/configuration/queues/0/zzz": "unknown field",
+        "/aks": "unknown field; did you mean 'asks'?",
+    }

@@ -173,7 +173,7 @@ def test_fields_are_set_and_the_time_is_said(capsys: pytest.CaptureFixture[str])
     )
     assert decided(capsys, dump, "--set", "settings.yunikorn.preemption=false")[0]["outcome"] == "wait"
     assert run(["decide", dump, "--set", "queues.batch.weight=2"]) == 3
-    assert "is 'root.batch' meant?" in capsys.readouterr().err
+    assert "did you mean 'root.batch'?" in capsys.readouterr().err
     assert run(["decide", dump, "--now", "tomorrow"]) == 3
     assert "/now" in capsys.readouterr().err
 

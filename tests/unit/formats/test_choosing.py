@@ -72,12 +72,13 @@ def test_a_given_configuration_is_of_a_system_that_the_source_can_be_of(
     imported(document, form, Configuration(queues=[Queue(name="root")]))
 
 
-@pytest.mark.parametrize("text", [b"[]", b"[]\n---\n[]"])
+@pytest.mark.parametrize(
+    "text", [b"[]", b"[]\n---\n[]", b'{"kind": "List", "items": []}', b"kind: PodList\nitems: null"]
+)
 def test_a_source_with_nothing_in_it_is_said_to_be_empty(text: bytes) -> None:
-    for form in ("kueue", "ytsaurus"):
-        found = import_configuration(text, form).findings
-        said = [(one.rule, one.severity, one.pointer, one.detail) for one in found if one.rule == "empty"]
-        assert said == [("empty", "warning", "", "there is no object in it")]
+    for form in ("kueue", "ytsaurus", "kubernetes"):
+        with pytest.raises(Unreadable, match="it is empty: there is no document in it"):
+            import_configuration(text, form)
 
 
 @pytest.mark.parametrize(

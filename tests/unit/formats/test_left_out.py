@@ -132,11 +132,6 @@ def test_who_has_no_name_is_left_out_and_the_others_stay() -> None:
     assert imported("kueue", of(*QUEUE), work, work).asks == []
 
 
-def test_an_empty_list_has_no_object() -> None:
-    found = import_configuration(b"[]", "kubernetes")
-    assert said(found)[0] == ("warning", "empty", "", "there is no object in it")
-
-
 def test_pool_trees_are_mappings() -> None:
     found = import_configuration(b'[{"pools": {"a": {}}}, 3]', "ytsaurus")
     assert said(found) == [("error", "wrong-type", "/1", "a mapping is expected: a pool tree")]

@@ -139,3 +139,17 @@ def test_reservations_alone_are_no_reason_to_look_closer() -> None:
     for broken in (reserved(node="x"), reserved(queue="x"), reserved(cpu="1.5.2")):
         assert not check.quick_state({"q"}, broken, Index(broken))
         assert check.state_problems({"q"}, broken)
+
+
+def test_the_queue_that_was_meant_is_named_and_a_state_all_wrong_takes_no_time_for_it() -> None:
+    names = {"research", "serving"}
+    broken = state(workloads=[{"id": f"w{i}", "queue": f"reserch{i or ''}", "tasks": []} for i in range(50)])
+    details = [problem.detail for problem in check.state_problems(names, broken)]
+    assert details[0] == "no queue 'reserch'; did you mean 'research'?"
+    assert sum("did you mean" in detail for detail in details) == 20
+    asks = [msgspec.convert({"id": "a", "queue": "Serving", "tasks": []}, Ask)]
+    assert [p.detail for p in check.ask_problems(names, Index(State()), asks)] == [
+        "no queue 'Serving'; did you mean 'serving'?"
+    ]
+    child = configuration(queues=[{"name": "company"}, {"name": "a", "parent": "compny"}])
+    assert check.configuration_problems(child)[0].detail == "no queue 'compny'; did you mean 'company'?"

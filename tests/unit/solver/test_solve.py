@@ -12,11 +12,16 @@ from app.solver.index import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Plan, Result
 from app.solver.model.problems import InvalidInput
+from app.solver.model.request import Options
 from app.solver.model.state import Ask, Delta, State
 from app.solver.question import ProtectionQuestion, Question
+from app.solver.registry import all_facts
 from app.solver.solve import BrokenLaw
+from tests.support.document import document
 
 KUEUE = {"engine": "kueue", "queues": [{"name": "q", "parent": "co", "quota": {"cpu": {"guaranteed": 4}}}]}
+DECIDE = document()["paths"]["/v1/decisions"]["post"]
+EXAMPLES: dict[str, Any] = DECIDE["requestBody"]["content"]["application/json"]["examples"]
 BROKEN = {"nodes": [{"name": "n", "capacity": {"cpu": "x"}}]}
 
 
@@ -133,3 +138,27 @@ def test_findings_are_of_the_document_and_then_of_the_engine() -> None:
     assert [f.severity for f in solve.findings(on_root)][:1] == ["error"]
     index = Index(State())
     assert (index.workloads, index.nodes) == ({}, frozenset())
+
+
+@pytest.mark.parametrize("engine", [facts.name for facts in all_facts() if facts.places])
+def test_that_there_are_no_nodes_is_said_in_those_words(engine: str) -> None:
+    """Whoever looks at each of them in turn has nothing to say of none."""
+    body = next(one["value"] for one in EXAMPLES.values() if one["value"]["engine"] == engine)
+    tasks = [{**task, "name": f"t{i}"} for i, task in enumerate(body["asks"][0]["tasks"])]
+    ask = {"id": "ask", "queue": body["asks"][0]["queue"], "tasks": tasks}
+    configured = solve.configure(msgspec.convert({"engine": engine, **body["configuration"]}, Configuration))
+    for mode in ("independent", "cycle"):
+        question = Question(0, [msgspec.convert(ask, Ask)], mode, Options(), "none")
+        (decision,) = solve.decide(solve.load(configured, State()), question).decisions
+        assert decision.outcome in ("wait", "infeasible")
+        assert decision.conditions[0].message.count("there are no nodes in the state") == 1
+
+
+@pytest.mark.parametrize("engine", ["yunikorn", "kube-scheduler"])
+def test_an_ask_without_tasks_is_refused_where_its_system_has_none(engine: str) -> None:
+    body = next(one["value"] for one in EXAMPLES.values() if one["value"]["engine"] == engine)
+    configured = solve.configure(msgspec.convert({"engine": engine, **body["configuration"]}, Configuration))
+    state = solve.load(configured, msgspec.convert(body["state"], State))
+    ask = Ask(id="ask", queue=body["asks"][0]["queue"], tasks=[])
+    question = Question(0, [ask], "independent", Options(), "full")
+    assert refused(lambda: solve.decide(state, question)) == ["/asks/0/tasks"]

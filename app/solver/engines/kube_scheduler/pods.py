@@ -244,6 +244,8 @@ class CompiledState:
     def pods_of(self, ask: Ask, *at: str | int) -> list[Pod]:
         """The pods that ``ask``, which stands at ``at`` in the request, wants. Raises InvalidInput, QuantityError."""
         priority = ask.priority if ask.priority is not None else self._priority_of(ask)
+        if not ask.tasks:
+            raise InvalidInput([Problem(pointer=pointer(*at, "tasks"), detail="there is no pod in it")])
         _one_each(ask.tasks, at)
         return [
             _pod(ask.id, ask.queue, task, priority if task.priority is None else task.priority, ask.required_node)

@@ -86,7 +86,7 @@ KNOWN = "'root', 'root.a', 'two', 'flavored'"
     ("path", "detail"),
     [
         ("queues.nobody.weight", f"queues has no 'nobody': there are {KNOWN}"),
-        ("queues.flavoured.weight", f"queues has no 'flavoured': there are {KNOWN}; is 'flavored' meant?"),
+        ("queues.flavoured.weight", f"queues has no 'flavoured': there are {KNOWN}; did you mean 'flavored'?"),
         ("queues.root", f"queues has no field 'root': name one of {KNOWN} and its field"),
         ("queues.flavored.quota.cpu.guaranteed", "queues.flavored has quotas by flavor, and 2 flavors have 'cpu':"
          " 'f0', 'f1'"),

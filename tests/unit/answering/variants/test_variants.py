@@ -51,7 +51,7 @@ def test_what_if_a_queue_had_more() -> None:
     [
         (
             "queues.reserch.weight",
-            "queues has no 'reserch': there are 'gpu-cohort', 'research', 'serving'; is 'research' meant?",
+            "queues has no 'reserch': there are 'gpu-cohort', 'research', 'serving'; did you mean 'research'?",
         ),
         (
             "queues.research.quota.cpu.guaranteed",
@@ -59,7 +59,7 @@ def test_what_if_a_queue_had_more() -> None:
         ),
         (
             "queue.research.weight",
-            "the configuration has no 'queue': there are 'flavors', 'queues'; is 'queues' meant?",
+            "the configuration has no 'queue': there are 'flavors', 'queues'; did you mean 'queues'?",
         ),
         ("queues.research.parent.x.y", "queues.research.parent is a value: there is nothing below it"),
         ("queues..x", "'queues..x' is no path: names with dots between them are expected"),
@@ -133,7 +133,7 @@ def test_compare_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None
     assert run(["compare", classic, "--set", "queues.research.quota.gpu.guaranteed=12"]) == 1
     assert "queues.research.quota.gpu.guaranteed=12  kueue   1 admit    0" in capsys.readouterr().out
     assert run(["compare", classic, "--set", "queues.reserch.weight=2"]) == 3
-    assert "is 'research' meant?" in capsys.readouterr().out
+    assert "did you mean 'research'?" in capsys.readouterr().out
     assert run(["compare", classic, "--set", "weight"]) == 3
     assert "a path, = and a value are expected" in capsys.readouterr().err
     manifests = str(EXAMPLES / "kueue-cluster.yaml")
