@@ -36,13 +36,13 @@ def acting(name: str) -> Generator[None]:
         _actor.reset(token)
 
 
-Scope = Literal["decide", "read", "admin"]
-SCOPES: tuple[Scope, ...] = ("decide", "read", "admin")
+Scope = Literal["decide", "read", "admin", "follow"]
+SCOPES: tuple[Scope, ...] = ("decide", "read", "admin", "follow")
 
 
-def allows(held: frozenset[str], needed: str) -> bool:
-    """Whether ``held`` scopes are enough."""
-    return needed in held or "admin" in held
+def allows(held: frozenset[str], *needed: str) -> bool:
+    """Whether ``held`` scopes are enough where one of ``needed`` is."""
+    return "admin" in held or not held.isdisjoint(needed)
 
 
 _KEY = "arbiter.caller"

@@ -57,9 +57,11 @@ class AuthenticationMiddleware:
             caller = await self._visitor(scope, found) or await self._caller(scope, found)
             who = caller.name
             welcome(scope, caller)
-            needed = None if found.operation is None else found.operation.needs
-            if needed is not None and not allows(caller.scopes, needed):
-                raise Forbidden(f"this needs scope {needed}; {who} has {', '.join(sorted(caller.scopes)) or 'none'}")
+            needed = () if found.operation is None else found.operation.needs
+            if needed and not allows(caller.scopes, *needed):
+                raise Forbidden(
+                    f"this needs scope {' or '.join(needed)}; {who} has {', '.join(sorted(caller.scopes)) or 'none'}"
+                )
         except ArbiterError as refusal:
             await self._refuse(who, refusal, scope, receive, send)
             return
@@ -131,5 +133,5 @@ def _secret(header: str, *, basic: bool) -> str:
 def _is_public(found: Found) -> bool:
     """Whether nobody has to say who they are; what is not there at all is for callers with a name."""
     if found.operation is not None:
-        return found.operation.needs is None
+        return not found.operation.needs
     return found.place is not None and found.place.is_public

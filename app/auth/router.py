@@ -25,7 +25,7 @@ class TokenRequest(Wire, frozen=True, kw_only=True):
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
     """Whom it is for; the audit log names it."""
-    scopes: Annotated[list[Scope], msgspec.Meta(min_length=1, max_length=3)]
+    scopes: Annotated[list[Scope], msgspec.Meta(min_length=1, max_length=4)]
     """What it may do; `admin` includes the others."""
     expires_at: Time | None = None
     """When it stops working. Absent: never."""

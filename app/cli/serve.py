@@ -158,7 +158,7 @@ token = App(name="token", help="Tokens of the service: who may ask, read or admi
 
 
 @token.command
-def create(name: str, *, scope: list[Literal["decide", "read", "admin"]], days: float | None = None) -> int:
+def create(name: str, *, scope: list[Literal["decide", "read", "admin", "follow"]], days: float | None = None) -> int:
     """Create a token and print it, once.
 
     Parameters

@@ -83,7 +83,14 @@ def get_cluster(name: Name, clusters: Service) -> Response:
     "/{name}",
     operation_id="report_cluster",
     summary="What a follower has to say",
-    **operation(needs="decide", request=ClusterReport, responses={200: ClusterLease}, errors=(503,), example=EXAMPLE),
+    **operation(
+        needs="decide",
+        followers=True,
+        request=ClusterReport,
+        responses={200: ClusterLease},
+        errors=(503,),
+        example=EXAMPLE,
+    ),
 )
 def report_cluster(name: Name, body: Body, clusters: Service) -> Response:
     """Sent every few seconds. The answer says whether this follower is the one that writes the configuration."""
@@ -118,7 +125,7 @@ def _evicted(
     operation_id="report_evictions",
     summary="Evictions that a follower saw",
     **operation(
-        needs="decide", request=EvictionReport, responses={204: None}, errors=(503,),
+        needs="decide", followers=True, request=EvictionReport, responses={204: None}, errors=(503,),
         example={"engine": "kueue", "evictions": [EVICTION]},
     ),
 )  # fmt: skip

@@ -367,7 +367,9 @@ def list_configurations(
 @router.get(
     "/{name}",
     operation_id="get_configuration",
-    **operation(needs="read", responses={200: StoredConfiguration, 304: None}, errors=(404, 503), etag=True),
+    **operation(
+        needs="read", followers=True, responses={200: StoredConfiguration, 304: None}, errors=(404, 503), etag=True
+    ),
 )
 def get_configuration(name: Name, service: Service, conditions: Conditions) -> Response:
     """The current revision, with its document."""
@@ -378,7 +380,7 @@ def get_configuration(name: Name, service: Service, conditions: Conditions) -> R
     "/{name}",
     operation_id="put_configuration",
     **operation(
-        needs="admin",
+        needs="admin", followers=True,
         request=Configuration, responses={200: ConfigurationWritten, 201: ConfigurationWritten},
         errors=(409, 412, 428, 503), example=EXAMPLE, etag=True,
     ),

@@ -134,11 +134,11 @@ class Api:
 
     async def _run(self, scope: Scope, body: bytes) -> Reply:
         found = self._operations.found(scope)
-        needed = None if found.operation is None else found.operation.needs
+        needed = () if found.operation is None else found.operation.needs
         if found.operation is None or found.operation.page:
             return await self._refusal(scope, 404, "there is no such operation")
-        if needed is not None and not self.may(needed):
-            raise Forbidden(f"this needs scope {needed}")
+        if needed and not any(map(self.may, needed)):
+            raise Forbidden(f"this needs scope {' or '.join(needed)}")
         answer = _Answer(body)
         try:
             await self._operations.handle(scope, answer.receive, answer.send)

@@ -186,6 +186,7 @@ async def list_snapshots(request: Request, snapshots: Service) -> Response:
     summary="Keep a state",
     **operation(
         needs="decide",
+        followers=True,
         request=SnapshotRequest,
         responses={200: SnapshotStatus},
         errors=_BUSY,
@@ -201,7 +202,7 @@ async def put_snapshot(name: Name, request: Request, body: Body, snapshots: Serv
     "/{name}",
     operation_id="get_snapshot",
     summary="One kept state's generation, digest and counts",
-    **operation(needs="read", responses={200: SnapshotStatus}, errors=_BUSY),
+    **operation(needs="read", followers=True, responses={200: SnapshotStatus}, errors=_BUSY),
 )
 async def get_snapshot(name: Name, request: Request, snapshots: Service) -> Response:
     """404 with code `snapshot_lost` means: put it again."""
@@ -249,6 +250,7 @@ async def delete_snapshot(name: Name, request: Request, snapshots: Service) -> R
     summary="What changed since a generation",
     **operation(
         needs="decide",
+        followers=True,
         request=Delta,
         responses={200: SnapshotStatus},
         errors=_BUSY,

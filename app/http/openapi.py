@@ -12,7 +12,7 @@ from fastapi import APIRouter
 from app.http.responses import MEDIA_TYPE, ProblemDocument
 from app.solver.registry import all_facts
 
-VERSION = "1.69.0"
+VERSION = "1.70.0"
 """Of the interface, by semantic versioning; openapi/README.md says when it must change."""
 
 Content = dict[str, dict[str, Any]]
@@ -66,11 +66,13 @@ def operation(  # noqa: PLR0913
     answer_example: Any = None,
     etag: bool = False,
     basic: bool = False,
+    followers: bool = False,
 ) -> dict[str, Any]:
     """Keyword arguments for a FastAPI route: who may call it, request body, responses and every problem it can answer.
 
     ``needs``: the scope that a caller must have; None for what is public. This is also what decides who gets in.
     ``examples``: several in place of the one ``example``, by what each shows.
+    ``followers``: scope `follow` is enough too: what `arbiter follow` does.
     ``basic``: the token may also come as the password of Basic credentials.
     A struct stands for JSON, and for the refusals of a body of JSON; other content is given by media type, and its
     refusals with ``errors``, beside those that every operation has. No lines are lines as well; every other body must
@@ -94,7 +96,7 @@ def operation(  # noqa: PLR0913
         "status_code": min(responses),
         "responses": documented,
         "response_model": None,
-        "openapi_extra": {"security": [] if needs is None else [{_BEARER: [needs]}, {}]},
+        "openapi_extra": {"security": _security(needs, *(("follow",) if followers else ()))},
     }
     if basic:
         arguments["openapi_extra"][_BASIC] = True
@@ -111,10 +113,15 @@ def operation(  # noqa: PLR0913
     return arguments
 
 
-def needed_by(documented: Mapping[str, Any] | None) -> str | None:
-    """``needs``, as ``operation`` wrote it down. A route that does not say is nobody's: AssertionError."""
+def _security(needs: str | None, *others: str) -> list[dict[str, list[str]]]:
+    return [] if needs is None else [*({_BEARER: [scope]} for scope in (needs, *others)), {}]
+
+
+def needed_by(documented: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The scopes of which one is enough, as ``operation`` wrote them down; none for what is public. A route that does
+    not say is nobody's: AssertionError."""
     assert documented is not None, "every route says with operation() who may call it"
-    return next((scopes[0] for named in documented["security"] for scopes in named.values()), None)
+    return tuple(scopes[0] for named in documented["security"] for scopes in named.values())
 
 
 def takes_basic(documented: Mapping[str, Any] | None) -> bool:
@@ -127,12 +134,11 @@ _PAGE = "x-page"
 
 def page(needs: str | None, status: int = 200) -> dict[str, Any]:
     """The same for a route that answers people with a page: it is in no document, and has a scope like any other."""
-    security: list[dict[str, list[str]]] = [] if needs is None else [{_BEARER: [needs]}, {}]
     return {
         "status_code": status,
         "include_in_schema": False,
         "response_model": None,
-        "openapi_extra": {"security": security, _PAGE: True},
+        "openapi_extra": {"security": _security(needs), _PAGE: True},
     }
 
 

@@ -117,11 +117,11 @@ def parameters_of(call: Callable[..., Any], kind: type[Path] | type[Query] | typ
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One method of one template. ``needs``: the scope; None for what is public. ``page``: it answers people.
-    ``keyed``: its answers are kept by the key that a request has."""
+    """One method of one template. ``needs``: the scopes of which one is enough; none for what is public. ``page``: it
+    answers people. ``keyed``: its answers are kept by the key that a request has."""
 
     app: ASGIApp
-    needs: str | None
+    needs: tuple[str, ...]
     path: list[Parameter]
     query: list[Parameter]
     page: bool
@@ -166,7 +166,7 @@ class Place:
     @property
     def is_public(self) -> bool:
         """Whether everything here is."""
-        return all(operation.needs is None for operation in self.operations.values())
+        return all(not operation.needs for operation in self.operations.values())
 
     @property
     def allowed(self) -> str:

@@ -13,6 +13,7 @@ from app.auth.tokens import Tokens
 from app.base.settings import Settings
 from app.service.main import create_app
 from app.service.serve import run
+from tests.support.document import document
 
 DOCUMENT = {"engine": "kueue", "queues": [{"name": "q"}]}
 QUESTION: dict[str, Any] = {"configuration": DOCUMENT, "state": {}, "asks": []}
@@ -219,3 +220,16 @@ def test_the_last_instant_reads_back_whatever_zone_the_database_has(settings: Se
         app.state.services.of(Tokens).create("for-good", ["read"], datetime.max.replace(tzinfo=UTC))
         (listed,) = client.get("/v1/tokens").json()["items"]
     assert listed["expires_at"] == "9999-12-31T23:59:59.999999Z"
+
+
+def test_a_follower_s_token_needs_its_own_right_alone() -> None:
+    found = {
+        operation["operationId"]
+        for operations in document()["paths"].values()
+        for operation in operations.values()
+        if {"bearer": ["follow"]} in operation["security"]
+    }
+    assert found == {
+        "report_cluster", "report_evictions", "report_preemption", "put_snapshot", "change_snapshot", "get_snapshot",
+        "get_configuration", "put_configuration",
+    }  # fmt: skip

@@ -108,7 +108,27 @@ def test_a_follower_has_the_rights_that_the_code_asks_for(helm: Helm, shadow: bo
 def test_a_service_that_follows_nothing_has_no_rights_and_no_token(helm: Helm) -> None:
     found = helm.objects(SMALL)
     assert not [one for one in found if one["apiVersion"].startswith("rbac")]
-    assert not any(pod["automountServiceAccountToken"] for pod in pods(found))
+    assert not any(pod["automountServiceAccountToken"] or volume(pod) for pod in pods(found))
+
+
+def volume(pod: dict[str, Any]) -> bool:
+    """Whether a token of the account can be mounted."""
+    return any("projected" in one for one in pod["volumes"])
+
+
+def test_only_followers_of_the_cluster_that_they_run_in_get_its_token(helm: Helm) -> None:
+    for given, holders in ((FULL, None), ({"kubeconfigSecret": "west"}, set[str]()), ({}, {"follow-one"})):
+        clusters = [{"cluster": "one", "engine": "kueue", **given}]
+        values = FULL if holders is None else {**SMALL, "follow": {"existingSecret": "t", "clusters": clusters}}
+        for pod in pods(helm.objects(values)):
+            assert pod["automountServiceAccountToken"] is False
+            mounting = {
+                container["name"] for container in pod["containers"]
+                if any(one["mountPath"].startswith("/var/run/secrets") for one in container.get("volumeMounts", ()))
+            }  # fmt: skip
+            assert all(name.startswith("follow-") for name in mounting)
+            assert volume(pod) is bool(mounting)
+            assert holders is None or mounting in (holders, set())
 
 
 def test_nothing_can_write_or_rise_and_no_variable_of_kubernetes_is_taken_for_a_setting(helm: Helm) -> None:

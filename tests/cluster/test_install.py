@@ -167,7 +167,8 @@ def test_installed_it_serves_and_upgraded_it_follows_the_cluster_it_runs_in(
     (worker,) = deployed(cluster, "arbiter-worker")["spec"]["containers"]
     with running(cluster, service, port), running(cluster, worker, port):
         eventually(lambda: probed(service, port))
-        secret(cluster, "follower", token=token(cluster, service))
+        secret(cluster, "follower", token=token(cluster, service, "follow"))
+        secret(cluster, "reader", token=token(cluster, service, "read"))
         follows = {"existingSecret": "follower", "clusters": [{"cluster": "production", "engine": "kueue"}]}
         released(cluster, helm, "upgrade", {"database": {"url": url}, "follow": follows})
         follower = deployed(cluster, "arbiter")["spec"]["containers"][1]
@@ -191,9 +192,9 @@ def advised(helm: Helm, notes: str) -> str:
                     values={"database": {"existingSecret": "postgres"}})  # fmt: skip
 
 
-def token(cluster: Cluster, service: Item) -> str:
+def token(cluster: Cluster, service: Item, scope: str) -> str:
     """As the notes say: made by a command in the service's container."""
-    words = ["token", "create", "follower", "--scope", "decide", "--scope", "read", "--scope", "admin"]
+    words = ["token", "create", scope, "--scope", scope]
     done = subprocess.run([PROGRAM, *words], env=environment(cluster, service, 0), check=True, text=True,
                           capture_output=True)  # fmt: skip
     return done.stdout.strip()
@@ -201,7 +202,7 @@ def token(cluster: Cluster, service: Item) -> str:
 
 @contextmanager
 def asking(cluster: Cluster, port: int) -> Generator[httpx2.Client]:
-    data = cluster.call("GET", f"/api/v1/namespaces/{SPACE}/secrets/follower")["data"]
+    data = cluster.call("GET", f"/api/v1/namespaces/{SPACE}/secrets/reader")["data"]
     headers = {"Authorization": f"Bearer {base64.b64decode(data['token']).decode()}"}
     with httpx2.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=60) as client:
         yield client

@@ -71,6 +71,7 @@ def _filters(
     summary="Compare a real preemption with Arbiter's",
     **operation(
         needs="decide",
+        followers=True,
         request=ShadowReport,
         responses={200: ShadowRecord},
         errors=(404, 409, 429, 503, 504),

@@ -70,7 +70,7 @@ class Pages:
 
 
 def operation(needs: str | None, *, page: bool = False, basic: bool = True) -> Operation:
-    return Operation(cast("Any", None), needs, [], [], page, basic)
+    return Operation(cast("Any", None), () if needs is None else (needs,), [], [], page, basic=basic)
 
 
 def place(**operations: Operation) -> Place:

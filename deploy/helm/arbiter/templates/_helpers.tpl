@@ -12,6 +12,11 @@
 {{- end }}
 {{- end }}
 
+{{- /* Whether a follower reads the cluster that it runs in: it alone then gets the account's token. */ -}}
+{{- define "arbiter.own" -}}
+{{- range .Values.follow.clusters }}{{ if not .kubeconfigSecret }}yes{{ end }}{{ end }}
+{{- end }}
+
 {{- define "arbiter.selector" -}}
 app.kubernetes.io/name: {{ include "arbiter.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
