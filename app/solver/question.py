@@ -118,7 +118,8 @@ SILENT = Why("none")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A decision request without its configuration and state. ``now`` in microseconds since 1970."""
+    """A decision request without its configuration and state. ``now`` in microseconds since 1970. ``draws``: whether
+    what the origin leaves to chance is drawn many times, or once as is likeliest."""
 
     now: int
     asks: list[Ask]
@@ -126,6 +127,7 @@ class Question:
     options: Options = field(default_factory=Options)
     explain: Explain = "none"
     proposals: list[Proposal] | None = None
+    draws: bool = True
 
     def why(self) -> Why:
         """A fresh record for one ask."""

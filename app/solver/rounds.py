@@ -195,7 +195,7 @@ class PlacedRounds(Rounds[C, S]):
 
     def question(self, now: int, holds: Holds) -> Question:
         asks = [self.asked(ask, holds) for _, ask in sorted(self.waiting.items())]
-        return Question(now, asks, "cycle", _NO_OPTIONS)
+        return Question(now, asks, "cycle", _NO_OPTIONS, draws=False)
 
     def asked(self, ask: Ask, holds: Holds) -> Ask:
         """``ask`` as a request has it: it belongs to the workload of its name where something of it runs."""

@@ -64,10 +64,14 @@ def test_reclaim_is_as_fair_as_the_rules(seed: int) -> None:
     judge = Fairness.__call__
 
     def watched(fairness: Any, scenario: Scenario) -> Any:
-        said = judge(fairness, scenario)
         overlay, before, ignore = fairness._overlay, fairness._before, fairness._ignore_moved
+        chance, fairness._chance = fairness._chance, None
+        said = judge(fairness, scenario)
         assert (said and said.rule) == reclaim_refusal(overlay, before, scenario, ignore_moved=ignore)
-        return said
+        fairness._chance = chance
+        drawn = judge(fairness, scenario)
+        assert (drawn is None) == (said is None) or chance.matters
+        return drawn
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Fairness, "__call__", watched)

@@ -3,6 +3,7 @@
 import msgspec
 
 from app.solver.engines.kai.actions import Cycle, begin
+from app.solver.engines.kai.chance import Chance
 from app.solver.engines.kai.configuration import compile_configuration
 from app.solver.engines.kai.state import compile_state
 from app.solver.engines.kai.trail import Budget, Trail
@@ -21,7 +22,7 @@ def cycle_of(body: Json) -> Cycle:
     assert isinstance(request.state, State)
     state = compile_state(compile_configuration(request.configuration), request.state)
     question = Question(micros(NOW), request.asks)
-    return begin(state, question.asks, question.now, Budget(), Trail(), strict=False)
+    return begin(state, question.asks, question.now, Budget(), Trail(), Chance(), strict=False)
 
 
 def body(nodes: list[Json], workloads: list[Json], *asks: Json) -> Json:

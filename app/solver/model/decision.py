@@ -208,6 +208,28 @@ class Plan(Wire, frozen=True, kw_only=True):
     """What to evict, in order, each once."""
     placements: list[Placement]
     """What to place, in order, where the engine places."""
+    chance: "Chance | None" = None
+    """What else it could be, where the origin draws lots (KAI 0.17). Absent: it leaves nothing to chance here."""
+
+
+class Alternative(Wire, frozen=True, kw_only=True):
+    """Another outcome of the same question."""
+
+    share: float
+    """Of all draws those that came to it, from 0 to 1."""
+    plan: Plan
+    """What would be carried out."""
+
+
+class Chance(Wire, frozen=True, kw_only=True):
+    """What the origin leaves to the order of a map was drawn many times: the answer is what most draws came to."""
+
+    draws: Total
+    """How many draws there were. 0: they would have taken too long, and the answer is that of the likeliest orders."""
+    share: float | None = None
+    """Of all draws those that came to the answer, from 0 to 1. Absent: there were none."""
+    others: list[Alternative]
+    """What the other draws came to, the likeliest first."""
 
 
 class Decision(Wire, frozen=True, kw_only=True):

@@ -1,9 +1,10 @@
 """One scheduling cycle: the four actions in the order that the settings give, on one overlay."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 
+from app.solver.engines.kai.chance import Chance
 from app.solver.engines.kai.job_order import PendingOrder, VictimTable
 from app.solver.engines.kai.jobs import ALLOCATED, GPU, PENDING, PIPELINED, RELEASING, RUNNING
 from app.solver.engines.kai.overlay import ACTIVE, Overlay, total
@@ -109,6 +110,15 @@ class Cycle:
         """The overlay that everything happens in."""
         return self.tools.overlay
 
+    def outcome(self) -> Hashable:
+        """Who is evicted by which action and who has a place where: equal for cycles that came to the same."""
+        overlay = self.overlay
+        placed = (t for t in overlay.placed if overlay.status[t] in (ALLOCATED, PIPELINED))
+        return (
+            frozenset((t, eviction.action) for t, eviction in overlay.evictions.items()),
+            frozenset((t, overlay.node[t], overlay.status[t]) for t in placed),
+        )
+
     def pending(self, *, preemptible_only: bool = False, evicting: bool = True) -> PendingOrder:
         """Jobs with pending pods and enough pods for their gang, in KAI's order. ``evicting``: those are left out that
         may make nobody go yet."""
@@ -175,11 +185,13 @@ class Cycle:
                 of_like.add(job)
 
 
-def begin(state: CompiledState, asks: Sequence[Ask], now: int, budget: Budget, trail: Trail, *, strict: bool) -> Cycle:
+def begin(
+    state: CompiledState, asks: Sequence[Ask], now: int, budget: Budget, trail: Trail, chance: Chance, *, strict: bool
+) -> Cycle:
     """A fresh cycle; ``trail`` hears it. ``strict``: no bookkeeping habit may overfill a node."""
     overlay = Overlay(state, asks, now, strict=strict)
     order = QueueOrder(overlay)
-    tools = Tools(overlay, order, Placer(overlay, order), budget, trail, VictimTable(overlay))
+    tools = Tools(overlay, order, Placer(overlay, order), budget, trail, VictimTable(overlay), chance)
     return Cycle(tools, Protection(overlay), Signatures(overlay))
 
 
@@ -257,17 +269,17 @@ def _consolidate_for(cycle: Cycle, job: int) -> bool:
     def all_placed_again(scenario: Scenario) -> Refusal | None:
         return _without_place(overlay, scenario)
 
-    return _solve(cycle, job, _movable(overlay, job), (all_placed_again,))
+    return _solve(cycle, job, _movable(cycle, job), (all_placed_again,), cap=_cap(cycle))
 
 
 def _solve(
     cycle: Cycle, job: int, victims: list[int], validators: Sequence[ScenarioValidator],
-    foregone: Foregone | None = None,
+    foregone: Foregone | None = None, cap: int | None = None,
 ) -> bool:  # fmt: skip
-    """One attempt, with the search of the release."""
+    """One attempt, with the search of the release. ``cap``: how many of the victims it may draw each time."""
     if cycle.overlay.state.configuration.policy.release.one_prefix:
         return Solver(cycle.tools, job, victims, validators, foregone).solve()
-    return Search(cycle.tools, job, victims, validators).solve() and not _forgotten(cycle, job)
+    return Search(cycle.tools, job, victims, validators, cap).solve() and not _forgotten(cycle, job)
 
 
 def _forgotten(cycle: Cycle, job: int) -> bool:
@@ -307,17 +319,24 @@ def _is_stale(overlay: Overlay, job: int) -> bool:
     return overlay.used[job] > 0 and not gang.every_set_satisfied(overlay.used_pods(job))
 
 
-def _movable(overlay: Overlay, job: int) -> list[int]:
-    """Preemptible jobs that run something. The cap on them admits one more than it says, as in KAI, which takes them as
-    a map yields them: here by id."""
+def _movable(cycle: Cycle, job: int) -> list[int]:
+    """Preemptible jobs that run something. Those that the cap admits are taken by id where they are not drawn."""
+    overlay = cycle.overlay
     jobs = overlay.jobs
-    cap = overlay.state.configuration.policy.max_consolidation_preemptees
     found = [
         j
         for j in range(len(jobs.id))
         if j != job and overlay.leaf[j] and jobs.preemptible[j] and overlay.seems_active(j)
     ]
-    return found if cap is None else nsmallest(cap + 1, found, key=jobs.id.__getitem__)
+    most = overlay.state.configuration.policy.max_consolidation_preemptees
+    return found if most is None or _cap(cycle) else nsmallest(most + 1, found, key=jobs.id.__getitem__)
+
+
+def _cap(cycle: Cycle) -> int | None:
+    """How many victims released 0.17 draws for each part of a gang: one more than the cap says."""
+    policy = cycle.overlay.state.configuration.policy
+    most = policy.max_consolidation_preemptees
+    return most + 1 if most is not None and policy.release.draws and not cycle.overlay.exact else None
 
 
 def _without_place(overlay: Overlay, scenario: Scenario) -> Refusal | None:
@@ -345,7 +364,10 @@ def _may_reclaim(cycle: Cycle, job: int) -> bool:
 
 def _reclaim_for(cycle: Cycle, job: int) -> bool:
     policy = cycle.overlay.state.configuration.policy
-    fairness = Fairness(cycle.overlay, cycle.tools.order.frozen(), ignore_moved=policy.allow_consolidating_reclaim)
+    chance = cycle.tools.chance if policy.release.draws and not cycle.overlay.exact else None
+    fairness = Fairness(
+        cycle.overlay, cycle.tools.order.frozen(), ignore_moved=policy.allow_consolidating_reclaim, chance=chance
+    )
 
     def keeps_protected_gangs(scenario: Scenario) -> Refusal | None:
         return cycle.protection.validate("reclaim", scenario)

@@ -1,5 +1,7 @@
 """What a cycle decided, ask by ask, and what every queue is entitled to, requests and holds."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -13,7 +15,18 @@ from app.solver.engines.kai.jobs import ALLOCATED, GPU, KAI_UNLIMITED, PIPELINED
 from app.solver.engines.kai.outcomes import Never, Outcomes, never
 from app.solver.engines.kai.overlay import NO_ASK, Eviction
 from app.solver.engines.kai.state import CompiledState, with_asks
-from app.solver.model.decision import Condition, Decision, Outcome, Placement, Plan, PlannedEviction, Result, Victim
+from app.solver.model.decision import (
+    Alternative,
+    Chance,
+    Condition,
+    Decision,
+    Outcome,
+    Placement,
+    Plan,
+    PlannedEviction,
+    Result,
+    Victim,
+)
 from app.solver.model.instant import at
 from app.solver.model.quantity import parse, scale_of, units
 from app.solver.model.request import Options
@@ -28,13 +41,23 @@ _MESSAGES = {
 }
 
 
-def answer(cycle: Cycle, question: Question) -> Result:
-    """Decisions by ask, the order in which jobs had their turn, and the plan."""
+@dataclass(slots=True)
+class Draw:
+    """An outcome of a cycle, and how many draws came to it."""
+
+    cycle: Cycle
+    times: int
+
+
+def answer(draws: Sequence[Draw], number: int | None, question: Question) -> Result:
+    """Decisions by ask, the order in which jobs had their turn, and the plan: of the first draw. The plan names what
+    the others came to. ``number``: of all draws; None where nothing hangs on chance."""
+    cycle = draws[0].cycle
     overlay, outcomes = cycle.overlay, Outcomes(cycle)
     return Result(
         decisions=[decision_of(cycle, outcomes, a, question) for a in range(len(overlay.asks))],
         order=[overlay.asks[overlay.jobs.ask[job]].id for job in cycle.taken],
-        plan=Plan(evictions=planned(cycle, outcomes), placements=placements(cycle)),
+        plan=replace(_plan(cycle, outcomes), chance=_chance(draws, number)),
     )
 
 
@@ -63,6 +86,19 @@ def decision_of(cycle: Cycle, outcomes: Outcomes, a: int, question: Question) ->
     if question.explain == "none":
         return decision
     return replace(decision, explanation=explain(cycle, outcomes, a, question, decision))
+
+
+def _plan(cycle: Cycle, outcomes: Outcomes) -> Plan:
+    return Plan(evictions=planned(cycle, outcomes), placements=placements(cycle))
+
+
+def _chance(draws: Sequence[Draw], number: int | None) -> Chance | None:
+    if not number:
+        return None if number is None else Chance(draws=0, others=[])
+    others = [
+        Alternative(share=draw.times / number, plan=_plan(draw.cycle, Outcomes(draw.cycle))) for draw in draws[1:]
+    ]
+    return Chance(draws=number, share=draws[0].times / number, others=others)
 
 
 def planned(cycle: Cycle, outcomes: Outcomes) -> list[PlannedEviction]:

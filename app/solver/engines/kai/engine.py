@@ -1,12 +1,13 @@
 """KAI Scheduler as an engine: decisions by one cycle over all asks or for every ask alone, and the wiring."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from app.solver import kubernetes
 from app.solver.engine import Engine
 from app.solver.engines.kai import FACTS
 from app.solver.engines.kai.actions import Cycle, allocate, begin, consolidation, preempt, reclaim, stale_gang_eviction
-from app.solver.engines.kai.answer import answer, shares
+from app.solver.engines.kai.answer import Draw, answer, shares
+from app.solver.engines.kai.chance import DRAWS, MOST_STEPS, Chance
 from app.solver.engines.kai.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.kai.explain import Recorder
 from app.solver.engines.kai.findings import effective_settings, findings
@@ -40,7 +41,7 @@ def plan(state: CompiledState, question: Question) -> Result:
 
 
 def _cycle(state: CompiledState, question: Question) -> Result:
-    return answer(run(state, question.asks, question, Budget()), question)
+    return answer(*draws(state, question.asks, question, Budget()), question)
 
 
 def _each_alone(state: CompiledState, question: Question) -> Result:
@@ -48,21 +49,46 @@ def _each_alone(state: CompiledState, question: Question) -> Result:
     budget = Budget()
     for ask in question.asks:
         safe_point()
-        alone = answer(run(state, [ask], question, budget), question)
+        alone = answer(*draws(state, [ask], question, budget), question)
         decided.append((alone.decisions[0], alone.plan))
     return each_alone(decided)
 
 
-def run(state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget) -> Cycle:
+def draws(
+    state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget
+) -> tuple[list[Draw], int | None]:
+    """What the cycle can come to, the likeliest first, and how many draws tell so: None where nothing hangs on the
+    order of a map, 0 where the question wants no draws or they take too long, and the likeliest orders decide."""
+    chance = Chance()
+    first = run(state, asks, question, budget, chance)
+    if not chance.matters:
+        return [Draw(first, 1)], None
+    found: dict[Hashable, Draw] = {}
+    steps = Budget(MOST_STEPS)
+    number = DRAWS if question.draws else 0
+    for seed in range(number):
+        cycle = run(state, asks, question, steps, Chance(seed))
+        if steps.spent:
+            number = 0
+            break
+        draw = found.setdefault(cycle.outcome(), Draw(cycle, 0))
+        draw.times += 1
+    drawn = sorted(found.values(), key=lambda draw: -draw.times)
+    return (drawn, number) if number else ([Draw(first, 1)], 0)
+
+
+def run(state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget, chance: Chance) -> Cycle:
     """One cycle. Where a bookkeeping habit of KAI's would end in an overfull node, the cycle runs without it."""
-    cycle = _run(state, asks, question, budget, strict=False)
+    cycle = _run(state, asks, question, budget, chance, strict=False)
     if cycle.overlay.nodes.overfilled():
-        cycle = _run(state, asks, question, budget, strict=True)
+        cycle = _run(state, asks, question, budget, chance, strict=True)
     return cycle
 
 
-def _run(state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget, *, strict: bool) -> Cycle:
-    cycle = begin(state, asks, question.now, budget, _trail(question), strict=strict)
+def _run(
+    state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget, chance: Chance, *, strict: bool
+) -> Cycle:
+    cycle = begin(state, asks, question.now, budget, _trail(question), chance, strict=strict)
     for action in state.configuration.policy.actions:
         _ACTIONS[action](cycle)
     return cycle

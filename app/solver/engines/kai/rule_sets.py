@@ -55,6 +55,11 @@ class RuleSet:
             or self.carries_running or self.restores_nodes or self.generators != _NODE_LOCAL
         )  # fmt: skip
 
+    @property
+    def draws(self) -> bool:
+        """Whether what hangs on the order of a map is drawn. For 0.13 the order of the request stands."""
+        return self.release != "0.13"
+
 
 _NODE_LOCAL: Final[tuple[Generator, ...]] = ("node-local",)
 KAI_0_13: Final = RuleSet(

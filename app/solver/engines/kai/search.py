@@ -8,6 +8,7 @@ KAI-Scheduler ``actions/common/solvers/job_solver.go``, ``plugins/nodelocalgreed
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from app.solver.engines.kai.chance import Chance
 from app.solver.engines.kai.job_order import Contenders, Turns, VictimOrder, sort_victims
 from app.solver.engines.kai.jobs import GPU, NOWHERE
 from app.solver.engines.kai.overlay import Mark, Overlay, rank, total
@@ -15,6 +16,7 @@ from app.solver.engines.kai.queue_order import Standing
 from app.solver.engines.kai.rule_sets import Generator
 from app.solver.engines.kai.scenario import Group, Scenario
 from app.solver.engines.kai.solver import Found, Tools, disturbed, open_nodes
+from app.solver.engines.kai.state import Key, Victim
 from app.solver.engines.kai.validators import ScenarioValidator, refused_scenario
 
 _Sizes = tuple[tuple[int, ...], tuple[int, ...]]
@@ -40,23 +42,16 @@ class Trial:
         return self.listed
 
 
-def _trial(overlay: Overlay, job: int, part: Sequence[int], recorded: list[Group], extra: list[Group]) -> Trial:
-    groups: dict[int, list[Group]] = {}
-    for group in (*recorded, *extra):
-        groups.setdefault(group.job, []).append(group)
-    listed = {j: [t for group in of for t in group.tasks] for j, of in groups.items()}
-    return Trial(
-        job=job, part=part, recorded=recorded, groups=groups, extra=[t for group in extra for t in group.tasks],
-        listed=listed, elastic=[j for j in listed if overlay.jobs.elastic(j)],
-        pods=sum(map(len, listed.values())),
-    )  # fmt: skip
-
-
 class Search:
-    """One attempt to make room for one job. ``victims``: jobs that may be taken from, in order of the request."""
+    """One attempt to make room for one job. ``victims``: jobs that may be taken from, in order of the request.
+    ``cap``: how many of them are drawn for each part."""
 
-    def __init__(self, tools: Tools, job: int, victims: Sequence[int], validators: Sequence[ScenarioValidator]) -> None:
+    def __init__(
+        self, tools: Tools, job: int, victims: Sequence[int], validators: Sequence[ScenarioValidator], cap: int | None
+    ) -> None:
         self._tools = tools
+        self._chance = tools.chance
+        self._cap = cap
         self._overlay = tools.overlay
         self._rules = tools.overlay.state.configuration.policy.release
         self._job = job
@@ -174,25 +169,54 @@ class Search:
         """The scenarios of a part, from prefix to prefix."""
         overlay, trail = self._overlay, self._tools.trail
         prefix = Prefix(overlay, self._job, part, recorded)
-        order = VictimOrder(overlay, self._before, self._victims)
+        order = VictimOrder(overlay, self._before, self._drawn())
         grew: bool | None = True
         while grew is not None and self._tools.budget.spend():
             if grew and prefix.enough():
                 prefix.ended = False
                 for extra in self._choices(generator, prefix, nodes):
-                    yield _trial(overlay, self._job, part, recorded, extra), prefix
+                    yield self._trial(part, recorded, extra), prefix
                     if prefix.ended:
                         break
             elif grew:
                 trail.too_short(prefix)
             grew = prefix.grow(order)
 
+    def _drawn(self) -> dict[int, list[tuple[Key, Victim]]]:
+        """The victims of one part, by leaf: all of them, or as many as the cap admits, as a map of all jobs yields
+        them."""
+        number = sum(map(len, self._victims.values()))
+        if self._cap is None or number <= self._cap:
+            return self._victims
+        self._chance.matters = True
+        known = {victim.job for items in self._victims.values() for _, victim in items}
+        jobs = self._chance.order(range(len(self._overlay.jobs.id)))
+        drawn = set([j for j in jobs if j in known][: self._cap])
+        found = {q: [item for item in items if item[1].job in drawn] for q, items in self._victims.items()}
+        return {q: items for q, items in found.items() if items}
+
+    def _trial(self, part: Sequence[int], recorded: list[Group], extra: list[Group]) -> Trial:
+        """What is recorded is listed first, the pods of a group in the order of a map."""
+        groups: dict[int, list[Group]] = {}
+        listed: dict[int, list[int]] = {}
+        for group in (*recorded, *extra):
+            groups.setdefault(group.job, []).append(group)
+        for group in recorded:
+            tasks = group.tasks if self._overlay.exact else self._chance.order(group.tasks)
+            listed[group.job] = [*listed.get(group.job, ()), *tasks]
+        for group in extra:
+            listed[group.job] = [*listed.get(group.job, ()), *group.tasks]
+        tasks = [t for group in extra for t in group.tasks]
+        elastic = [j for j in listed if self._overlay.jobs.elastic(j)]
+        pods = sum(map(len, listed.values()))
+        return Trial(self._job, part, recorded, groups, tasks, listed, elastic, pods)
+
     def _choices(self, generator: Generator, prefix: "Prefix", nodes: set[int]) -> Iterator[list[Group]]:
         if prefix.latest is None:
             if prefix.recorded:
                 yield []
         elif generator == "node-local":
-            yield from prefix.by_node(joined=self._rules.joined_chunks)
+            yield from prefix.by_node(self._chance, joined=self._rules.joined_chunks)
         else:
             yield from self._by_nodes(prefix, nodes)
 
@@ -229,7 +253,7 @@ class Search:
         step = 1
         while True:
             chosen = set(ranked[:count])
-            yield [group for group in prefix.chunks if any(node[t] in chosen for t in group.tasks)]
+            yield self._chance.order(group for group in prefix.chunks if any(node[t] in chosen for t in group.tasks))
             if count >= len(ranked):
                 return
             count, step = min(count + step, len(ranked)), step * 2
@@ -289,7 +313,7 @@ class Search:
             if not any(t in group.tasks for group in of_job):
                 of_job[next(group for group in trial.groups[job] if t in group.tasks)] = None
         left = {overlay.node_before(t) for t in out}
-        return Found([group for groups in chosen.values() for group in groups], left)
+        return Found([group for of in self._chance.order(chosen) for group in chosen[of]], left)
 
 
 class Prefix(Scenario):
@@ -312,7 +336,7 @@ class Prefix(Scenario):
         lets everything through."""
         return self._twice or self.room.enough()
 
-    def by_node(self, *, joined: bool) -> Iterator[list[Group]]:
+    def by_node(self, chance: Chance, *, joined: bool) -> Iterator[list[Group]]:
         """Victims by node of the latest one, in order of name: of every job with a chunk there all that is listed."""
         overlay = self.overlay
         assert self.latest is not None
@@ -320,19 +344,20 @@ class Prefix(Scenario):
         seen: set[frozenset[int]] = set()
         here = {overlay.node[t] for t in overlay.jobs.tasks[self.latest]} - {NOWHERE}
         for n in sorted(here, key=names.__getitem__):
-            groups = list(self._groups_on(n, joined=joined))
+            groups = list(self._groups_on(n, chance, joined=joined))
             tasks = frozenset(t for group in groups for t in group.tasks)
             if tasks and tasks not in seen:
                 seen.add(tasks)
                 yield groups
 
-    def _groups_on(self, n: int, *, joined: bool) -> Iterable[Group]:
-        """Recorded pods are taken once more, and last: released KAI walks a map here, and who is evicted twice matters
-        only while others of the job run. Exact books take nobody twice."""
-        for job in self.jobs_on(n):
+    def _groups_on(self, n: int, chance: Chance, *, joined: bool) -> Iterable[Group]:
+        """Recorded pods are taken once more, and last. Exact books take nobody twice, and know no order of maps."""
+        for job in self.jobs_on(n) if self.overlay.exact else chance.order(self.jobs_on(n)):
             groups = self.groups[job]
             if self.overlay.exact:
                 groups = [group for group in groups if self.is_recorded.isdisjoint(group.tasks)]
+            else:
+                groups = [Group(job, chance.order(group.tasks)) for group in groups]
             if not joined or len(groups) == 1:
                 yield from groups
             else:

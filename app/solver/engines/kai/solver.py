@@ -5,6 +5,7 @@ of the victim order, judged by simulation and then by the validators.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from app.solver.engines.kai.chance import Chance
 from app.solver.engines.kai.job_order import Contenders, Turns, VictimOrder, VictimTable, sort_victims
 from app.solver.engines.kai.jobs import GPU, PIPELINED, RELEASING, Share
 from app.solver.engines.kai.overlay import Mark, Overlay, total
@@ -25,6 +26,7 @@ class Tools:
     budget: Budget
     trail: Trail
     victims: VictimTable
+    chance: Chance
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,15 @@ Source of the rules: KAI's proportion plugin (reclaimable, strategies) and its m
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial, reduce
 from typing import Any, Literal, Protocol
 
 from app.solver.compiled.tree import Tree
+from app.solver.engines.kai.chance import Chance
 from app.solver.engines.kai.configuration import MinRuntime, Rules, keeps_gang, may_evict, protected
 from app.solver.engines.kai.jobs import ALLOCATED, KAI_UNLIMITED, PIPELINED, RUNNING, Share
 from app.solver.engines.kai.overlay import Overlay, total
-from app.solver.engines.kai.queue_order import QueueOrder, holds_within, minus, plus
+from app.solver.engines.kai.queue_order import NOTHING, QueueOrder, holds_within, minus, plus
 from app.solver.model.duration import seconds
 
 
@@ -150,8 +152,12 @@ class Taken:
 class Fairness:
     """The scenario validator of one reclaiming job; ``before``: what queues held when its attempt began."""
 
-    def __init__(self, overlay: Overlay, before: QueueOrder, *, ignore_moved: bool) -> None:
+    def __init__(
+        self, overlay: Overlay, before: QueueOrder, *, ignore_moved: bool, chance: Chance | None = None
+    ) -> None:
+        """``chance``: orders of maps, where the release leaves some to them."""
         self._overlay = overlay
+        self._chance = chance
         self._before = before
         self._tree: Tree = overlay.state.configuration.tree
         self._ignore_moved = ignore_moved
@@ -162,7 +168,7 @@ class Fairness:
         want = total(overlay.wants, scenario.part)
         remaining: dict[int, Share] = {}
         involved: dict[int, set[int]] = {}
-        for queue, taken in self._taken(scenario):
+        for queue, taken in self._taken(scenario) if self._chance is None else self._drawn(self._chance, scenario):
             refusal = self._take(leaf, want, queue, taken, remaining, involved)
             if refusal is not None:
                 return refusal
@@ -182,6 +188,38 @@ class Fairness:
             if taken is not None:
                 found.append((queue, taken))
         return found
+
+    def _drawn(self, chance: Chance, scenario: Scenario) -> list[tuple[int, Taken]]:
+        """The same as maps of victims and of their queues yield them. Whatever is taken last may take its queue below
+        what it may keep, so that a scenario can stand or fall by their order."""
+        by_queue: dict[int, list[Share]] = {}
+        chunks = {victim: self._chunks(scenario, victim) for victim in chance.order(scenario.listed)}
+        for victim, of in chunks.items():
+            if of:
+                by_queue.setdefault(self._overlay.jobs.queue[victim], []).extend(of)
+        if not chance.matters and len(scenario.listed) + len(scenario.elastic) > 1:
+            chance.matters = self._hangs_on_order(scenario, chunks)
+        taken = [(q, by_queue[q]) for q in chance.order(by_queue)]
+        return [(q, Taken(_sum(of), of[-1], partial(_same, of))) for q, of in taken]
+
+    def _hangs_on_order(self, scenario: Scenario, chunks: dict[int, list[Share]]) -> bool:
+        """Whether some queue may lose all that is taken from it when one chunk comes last, and not when another does.
+        Which pods of an elastic job are the chunks of one pod is left to a map too."""
+        before, jobs = self._before, self._overlay.jobs
+        leaf, want = jobs.queue[scenario.job], total(self._overlay.wants, scenario.part)
+        last: dict[tuple[int, int], set[Share]] = {}
+        taken: dict[tuple[int, int], Share] = {}
+        for victim, of in chunks.items():
+            if of:
+                pair = siblings(before, leaf, jobs.queue[victim])
+                last.setdefault(pair, set()).update(of if victim in scenario.elastic else of[-1:])
+                taken[pair] = plus(taken.get(pair, NOTHING), _sum(of))
+        for (ours, theirs), candidates in last.items():
+            under_quota = holds_within(plus(before.held(ours), want), before.deserved[ours])
+            left = minus(before.held(theirs), taken[ours, theirs])
+            if len({self._may_take(plus(left, one), theirs, under_quota=under_quota) for one in candidates}) > 1:
+                return True
+        return False
 
     def _of_queue(self, scenario: Scenario, victims: list[int]) -> Taken | None:
         last = self._chunks(scenario, max(victims))
@@ -281,6 +319,14 @@ class Fairness:
                     {"queue": tree.names[q]},
                 )
         return None
+
+
+def _same(shares: list[Share]) -> list[Share]:
+    return shares
+
+
+def _sum(shares: Sequence[Share]) -> Share:
+    return reduce(plus, shares, NOTHING)
 
 
 def _more_saturated(held: float, fair: float, sibling_held: float, sibling_fair: float) -> bool:

@@ -1,0 +1,84 @@
+"""Orders of Go's maps, and answers that hang on them."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.solver.engines.kai.chance import DRAWS, Chance
+from tests.support.kai_world import decide
+from tests.unit.solver.engines.kai.case import queue
+
+Json = dict[str, Any]
+
+
+@given(st.integers(0, 60), st.integers(0, 1000))
+def test_a_map_yields_every_entry_once(number: int, seed: int) -> None:
+    entries = list(range(number))
+    found = Chance(seed).order(entries)
+    assert sorted(found) == entries
+    if number <= 8:
+        start = found[0] if found else 0
+        assert found == entries[start:] + entries[:start]
+
+
+def test_the_order_in_which_a_small_map_was_filled_is_the_likeliest() -> None:
+    orders = Counter(tuple(Chance(seed).order("abc")) for seed in range(4000))
+    assert set(orders) == {tuple("abc"), tuple("bca"), tuple("cab")}
+    assert orders["a", "b", "c"] / 4000 == pytest.approx(6 / 8, abs=0.03)
+    assert orders["b", "c", "a"] / 4000 == pytest.approx(1 / 8, abs=0.03)
+
+
+def test_a_large_map_keeps_entries_of_a_group_in_order_and_begins_anywhere() -> None:
+    assert len({Chance(seed).order(range(20))[0] for seed in range(400)}) == 20
+
+
+def test_without_a_seed_maps_yield_what_came_in() -> None:
+    assert Chance().order(range(30)) == list(range(30))
+
+
+def _cluster(rules: str, cap: int | None, movable: int) -> Json:
+    """A pod of 2 GPUs, and ``movable`` nodes of 2 with a pod of 1 each, any of which could move to another."""
+    settings: Json = {"release": "0.17", "rules": rules, "actions": ["consolidation"]}
+    if cap is not None:
+        settings["max_consolidation_preemptees"] = cap
+    small = {"cpu": 1, "memory": 1000}
+    configuration = {"flavors": [], "queues": [queue("a", gpu=64)], "settings": {"kai": settings}}
+    capacity = {"cpu": 64, "memory": 10**12, "gpu": 2}
+    running = [
+        {
+            "id": f"w{i}", "queue": "a", "priority": 50, "preemptible": True, "min_available": 1,
+            "created_at": "2026-01-01T00:00:00Z", "started_at": "2026-01-01T00:00:00Z",
+            "tasks": [{"name": f"w{i}-0", "requests": {**small, "gpu": 1}, "node": f"n{i}", "state": "running"}],
+        }
+        for i in range(movable)
+    ]  # fmt: skip
+    ask = {
+        "id": "x", "queue": "a", "priority": 50, "preemptible": True, "min_available": 1,
+        "created_at": "2026-01-02T00:00:00Z",
+        "tasks": [{"name": "x-0", "requests": {**small, "gpu": 2}}],
+    }  # fmt: skip
+    return {
+        "engine": "kai", "now": "2026-01-02T00:00:00Z", "mode": "cycle", "asks": [ask],
+        "configuration": {"engine": "kai", **configuration},
+        "state": {"nodes": [{"name": f"n{i}", "capacity": capacity} for i in range(movable)], "workloads": running},
+    }  # fmt: skip
+
+
+def test_who_passes_the_cap_is_drawn_and_every_outcome_is_named() -> None:
+    plan = decide(_cluster("shipped", 1, 4))["plan"]
+    chance = plan["chance"]
+    assert chance["draws"] == DRAWS
+    assert chance["share"] + sum(other["share"] for other in chance["others"]) == pytest.approx(1)
+    assert all(chance["share"] >= other["share"] for other in chance["others"])
+    moved = [one["plan"]["evictions"][0]["workload"] for one in chance["others"]]
+    assert {plan["evictions"][0]["workload"], *moved} == {"w1", "w2", "w3"}
+
+
+@pytest.mark.parametrize(("rules", "cap"), [("documented", 1), ("shipped", None), ("shipped", 4)])
+def test_without_a_draw_nothing_is_said_of_chance(rules: str, cap: int | None) -> None:
+    plan = decide(_cluster(rules, cap, 4))["plan"]
+    assert len(plan["evictions"]) == 1
+    assert plan.get("chance") is None
