@@ -169,10 +169,10 @@ def _flavor(made: Object, topologies: Mapping[str, kueue.Topology]) -> Flavor:
     if tolerated:
         spec.undecided("tolerations", "the taints that the flavor itself tolerates do not count", "info")
         taints = [taint for taint in taints if taint not in tolerated]
-    elif spec.value.get("tolerations"):
+    topology = spec.value.get("topologyName")
+    if not tolerated and spec.value.get("tolerations") and topology not in topologies:
         spec.undecided("tolerations", "a toleration that matches no taint of the flavor changes no decision", "info")
     spec.keep_as_is("tolerations")
-    topology = spec.value.get("topologyName")
     if isinstance(topology, str) and topology in topologies:
         spec.ignore("topologyName")
     else:

@@ -73,6 +73,7 @@ def test_a_topology_its_flavor_and_its_nodes_are_read() -> None:
     (node,) = found.state.nodes
     assert node.occupied == {"cpu": 1, "pods": 1}, "pods that Kueue placed are in their Workloads"
     assert [f.rule for f in found.findings if f.severity != "info"] == []
+    assert [f.detail for f in found.findings if f.pointer.endswith("tolerations")] == [], "nodes may have the taint"
 
 
 @pytest.mark.parametrize(
