@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver.engines.kueue.topology.forest import HOSTNAME, Forest
-from app.solver.engines.kueue.topology.placement import PodSet
-from app.solver.engines.kueue.topology.room import Misfit, Place, place_all
+from app.solver.engines.kueue.topology.placement import Placement, PodSet, wanted_of
+from app.solver.engines.kueue.topology.room import Misfit, Place, place_all, roles
 from app.solver.model.configuration import Flavor
 from app.solver.model.quantity import parse, scale_of
 from app.solver.model.state import Node, Task
@@ -143,3 +143,24 @@ def test_every_placement_keeps_what_was_asked(of: tuple[list[str], list[Json], l
         assert all(number % size == 0 for number in within.values())
     if asked.required:
         assert len({leaf[: asked.level + 1] for leaf in pods}) <= 1
+
+
+@given(situations(), st.lists(st.tuples(st.integers(0, 8), st.integers(-9, 9)), max_size=6))
+@examples(300)
+def test_counts_kept_up_to_date_leaf_by_leaf_are_those_counted_anew(
+    of: tuple[list[str], list[Json], list[Json]], moves: list[tuple[int, int]]
+) -> None:
+    levels, nodes, tasks = of
+    forest = Forest(Flavor(name="f"), levels, [msgspec.convert(node, Node) for node in nodes])
+    sets = [PodSet.of(one, one.count) for one in (msgspec.convert(task, Task) for task in tasks)]
+    workers, leader = roles(sets)
+    wanted = wanted_of(forest, workers, leader)
+    assert not isinstance(wanted, str)
+    left = [dict(amounts) for amounts in forest.free]
+    kept = Placement(forest, left.__getitem__, workers, leader, wanted)
+    for leaf, amount in [(0, 0), *moves]:
+        left[leaf % len(left)]["cpu"] += 1000 * amount
+        kept.changed(leaf % len(left))
+        anew = Placement(forest, left.__getitem__, workers, leader, wanted)
+        assert kept.why_not() == anew.why_not()
+        assert (kept.why_not() is None) is not isinstance(anew.places(), str)

@@ -119,8 +119,9 @@ def wanted_of(forest: Forest, workers: PodSet, leader: PodSet | None) -> Wanted 
 
 class Placement:
     """Of one group of pod sets in one forest. By domain: pods that fit below it, slices, how many of both fit beside a
-    leader, and whether a leader does. ``fits`` changes none of them, so that they can be kept up to date, leaf by leaf;
-    ``places`` overwrites them with what is assigned."""
+    leader, and whether a leader does. ``why_not`` changes none of them, so that they can be kept up to date, leaf by
+    leaf; ``places`` overwrites them with what is assigned. ``_holding``: the domains of the level that each hold all,
+    once that was asked for."""
 
     def __init__(
         self, forest: Forest, remaining: Remaining, workers: PodSet, leader: PodSet | None, wanted: Wanted,
@@ -139,6 +140,7 @@ class Placement:
         self._pods, self._beside = [0] * number, [0] * number
         self._slices, self._slices_beside = [0] * number, [0] * number
         self._leads = [0] * number
+        self._holding: set[int] | None = None
         if units is None or leader is not None:
             for leaf in range(len(forest.leaves)):
                 self._count(leaf)
@@ -151,20 +153,24 @@ class Placement:
     def changed(self, leaf: int) -> None:
         """What is left in a leaf is something else now."""
         self._count(leaf)
-        domain = self._forest.leaves[leaf].above
+        domain: Domain | None = self._forest.leaves[leaf]
         while domain is not None:
-            self._sum_up(domain)
+            if domain.leaf < 0:
+                self._sum_up(domain)
+            if self._holding is not None and domain.level == self._wanted.level:
+                (self._holding.add if self._holds(domain.id) else self._holding.discard)(domain.id)
             domain = domain.above
 
     def why_not(self) -> str | None:
         """Why they do not all fit; None where they do."""
         wanted = self._wanted
         if wanted.required:  # one domain of the level holds all of it, or none does: no order is needed
-            ids = [domain.id for domain in self._forest.by_level[wanted.level]]
-            need, leads, beside = wanted.count // wanted.size, self._leads, self._slices_beside
-            if any(beside[at] >= need and leads[at] >= wanted.leaders for at in ids):
+            domains = self._forest.by_level[wanted.level]
+            if self._holding is None:
+                self._holding = {domain.id for domain in domains if self._holds(domain.id)}
+            if self._holding:
                 return None
-            return _short(wanted, max((self._slices[at] for at in ids), default=0))
+            return _short(wanted, max((self._slices[domain.id] for domain in domains), default=0))
         chosen = self._choose(wanted.level)
         return chosen if isinstance(chosen, str) else None
 
@@ -207,6 +213,11 @@ class Placement:
             {domain.leaf: pods[domain.id] for domain in found if pods[domain.id] > 0},
             {domain.leaf: leads[domain.id] for domain in found if leads[domain.id] > 0},
         )
+
+    def _holds(self, at: int) -> bool:
+        """Whether a domain holds all of it."""
+        wanted = self._wanted
+        return self._slices_beside[at] >= wanted.count // wanted.size and self._leads[at] >= wanted.leaders
 
     def _count(self, leaf: int) -> None:
         """What fits in a leaf (phase 1)."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from app.solver.engines.kueue.topology.forest import Amounts, Domain, Forest
 from app.solver.engines.kueue.topology.placement import PODS, Placed, Placement, PodSet, Wanted, fit, wanted_of
+from app.solver.model.base import Quantity
 from app.solver.model.configuration import Flavor
 from app.solver.model.kueue import TopologyAssignment, TopologyDomain
 from app.solver.model.quantity import parse, scale_of
@@ -135,11 +136,13 @@ class Rooms:
         self.forests = {name: Forest(flavors[name], levels, nodes) for name, levels in sorted(topologies.items())}
         self.left = {name: [dict(of) for of in forest.free] for name, forest in self.forests.items()}
         self._known: dict[int, Usage] = {}
+        self._per_pod: dict[tuple[tuple[str, Quantity], ...], Amounts] = {}
         self._columns: dict[tuple[str, str, bool], NDArray[np.int64] | None] = {}
         self._through_hosts = [name for name, forest in self.forests.items() if forest.hosts]
         for workload in workloads:
             for flavor, leaf, requests, count in self._uses(workload):
                 _subtract(self.left[flavor][leaf], requests, count)
+        self._per_pod.clear()
 
     def units(self, flavor: str, requests: Amounts, *, empty: bool) -> list[int] | None:
         """How many pods of ``requests`` each leaf has room for; None where that does not go into machine integers."""
@@ -169,7 +172,7 @@ class Rooms:
         """The same nodes once some workloads are no longer what they were, and others are new."""
         other = copy(self)
         other.left = {name: list(of) for name, of in self.left.items()}
-        other._known = {}
+        other._known, other._per_pod = {}, {}
         other._columns = {key: column for key, column in self._columns.items() if key[2]}
         own: set[tuple[str, int]] = set()
         for workloads, sign in ((gone, -1), (fresh, 1)):
@@ -187,7 +190,10 @@ class Rooms:
             flavor = self.flavor_of(task)
             if flavor is None or task.topology_assignment is None:
                 continue
-            requests = per_pod(task)
+            asked = tuple(task.requests.items())  # often the same: read once
+            requests = self._per_pod.get(asked)
+            if requests is None:
+                requests = self._per_pod[asked] = per_pod(task)
             for name in self._through_hosts if self.forests[flavor].hosts else [flavor]:
                 index = self.forests[name].index
                 for domain in task.topology_assignment.domains:
@@ -197,7 +203,10 @@ class Rooms:
 
     def flavor_of(self, task: Task) -> str | None:
         """The flavor through which it uses nodes."""
-        return next((name for name in (task.flavors or {}).values() if name in self.forests), None)
+        for name in task.flavors.values() if task.flavors is not None else ():
+            if name in self.forests:
+                return name
+        return None
 
     def free(self, flavor: str) -> list[list[tuple[Domain, Amounts, Amounts]]]:
         """By level, of each domain: what is left in it, and the most of each resource that is left in one leaf."""
