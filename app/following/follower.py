@@ -163,7 +163,7 @@ BATCH_SECONDS = 0.2
 REPORT_SECONDS = 2.0
 _RETRY_SECONDS = 1.0
 _HOPELESS_SECONDS = 20.0
-_FINDINGS = 200
+_FINDINGS = 1000
 _OF_USERS = "no-queue"
 _WORK = ("/Workload/", "/Pod/", "/PodGroup/")
 """Work in a queue that does not exist: its user's mistake, and nothing that the follower leaves out."""

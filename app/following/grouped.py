@@ -24,7 +24,7 @@ import msgspec
 from app.following.mirror import View
 from app.following.objects import Item, Key
 from app.following.pods import Pods, Touched
-from app.following.translating import Translated, translate
+from app.following.translating import LISTED, Translated, translate
 from app.formats.kai.pods import gpu_memory
 from app.formats.manifests import Within
 from app.formats.objects import objects
@@ -120,7 +120,7 @@ class Grouped:
         self._leading: dict[str, tuple[str, Key, Key]] = {}
 
     def whole(self, view: View) -> Translated:
-        findings = Findings()
+        findings = Findings(LISTED)
         self._pods.renew(view.items[_POD])
         self._gpus = _gpus(view.items[_NODE])
         within = Within(self._pods.read(view.items[_POD], findings), _names(view), self._gpus)
@@ -135,7 +135,7 @@ class Grouped:
     def some(self, last: Translated, view: View, changed: set[tuple[str, Key]]) -> Translated | None:
         if any(kind not in (_POD, _NODE, _GROUP) for kind, _ in changed) or self._pods.none() == bool(view.items[_POD]):
             return None  # with the first pod, and without the last one, something else is said of everything
-        touched, findings = self._touched(last, view, changed), Findings()
+        touched, findings = self._touched(last, view, changed), Findings(LISTED)
         parts = self._parts(last, view, touched)
         keys = self._pods.together(touched, parts.values())
         within = Within(self._pods.read(keys, findings), _names(view), self._gpus)

@@ -12,6 +12,8 @@ from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.problems import Finding
 from app.solver.model.state import Ask, Node, QueueState, Workload
 
+LISTED = 200
+"""How many findings of one kind are listed: whoever follows a cluster wants to know each."""
 _CONFIG_MAPS = ("yunikorn-defaults", "yunikorn-configs")
 
 
@@ -38,7 +40,7 @@ def translate(
     """All of ``view``. Pointers of findings begin with kind, namespace and name of the object. ``findings``: what was
     found before; ``within``: pods that were read before, and what all of this is some of; ``known``: the configuration,
     where it was read before."""
-    findings = Findings() if findings is None else findings
+    findings = Findings(LISTED) if findings is None else findings
     items = {**view.items, "ConfigMap": _settings(view.items["ConfigMap"])} if engine == "yunikorn" else view.items
     read = read_manifests(_documents(items), engine, findings, known, within)
     return Translated(

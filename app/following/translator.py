@@ -16,10 +16,10 @@ import msgspec
 from app.following.grouped import Grouped, merged, only, without
 from app.following.mirror import View
 from app.following.objects import Item, Key, part
-from app.following.translating import Translated, translate
+from app.following.translating import LISTED, Translated, translate
 from app.formats.kueue.considered import LocalQueue, read_consumed, read_local_queue
 from app.formats.manifests import Within
-from app.formats.reader import MOST_ALIKE, Findings, Reader
+from app.formats.reader import Findings, Reader
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.state import QueueState
 
@@ -48,7 +48,7 @@ class Translator:
         if last is None or found is None:
             self._whole_at, self._stale = time.monotonic(), False
             found = self._way.whole(view)
-        elif max(len(last.findings), len(found.findings)) >= MOST_ALIKE:
+        elif max(len(last.findings), len(found.findings)) >= LISTED:
             self._stale = True
             found = replace(found, findings=last.findings)
         self._last = found

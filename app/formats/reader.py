@@ -32,9 +32,10 @@ _LIVE = timedelta(minutes=10)
 
 
 class Findings:
-    """Findings in the order of the source. Past a number of the same kind the rest is counted, not listed."""
+    """Findings in the order of the source. Past ``most`` of the same kind the rest is counted, not listed."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST_ALIKE) -> None:
+        self._most = most
         self._found: list[tuple[tuple[str, str], Finding]] = []
         self._alike: Counter[tuple[str, str]] = Counter()
         self._severity: dict[tuple[str, str], Severity] = {}
@@ -44,7 +45,7 @@ class Findings:
         kind = (rule, next((str(part) for part in reversed(at) if isinstance(part, str)), ""))
         self._alike[kind] += 1
         self._severity[kind] = severity
-        if self._alike[kind] <= MOST_ALIKE:
+        if self._alike[kind] <= self._most:
             self._found.append((kind, Finding(rule=rule, severity=severity, pointer=pointer(*at), detail=detail)))
 
     def take(self, other: "Findings") -> None:
@@ -52,7 +53,7 @@ class Findings:
         listed: Counter[tuple[str, str]] = Counter()
         for kind, finding in other._found:
             listed[kind] += 1
-            if self._alike[kind] + listed[kind] <= MOST_ALIKE:
+            if self._alike[kind] + listed[kind] <= self._most:
                 self._found.append((kind, finding))
         self._alike.update(other._alike)
         self._severity.update(other._severity)
@@ -62,10 +63,10 @@ class Findings:
         more = [
             Finding(
                 rule=rule, severity=self._severity[rule, name], pointer="",
-                detail=f"{count - MOST_ALIKE} more like the {MOST_ALIKE} listed about {name!r}",
+                detail=f"{count - self._most} more like the {self._most} listed about {name!r}",
             )
             for (rule, name), count in self._alike.items()
-            if count > MOST_ALIKE
+            if count > self._most
         ]  # fmt: skip
         return [*(finding for _, finding in self._found), *more]
 

@@ -10,10 +10,9 @@ from app.following import grouped, translator
 from app.following.kinds import FOLLOWED
 from app.following.mirror import Mirror, View
 from app.following.objects import Event, Listed, trimmed
-from app.following.translating import Translated, translate
+from app.following.translating import LISTED, Translated, translate
 from app.following.translator import Translator
 from app.formats.manifests import Within
-from app.formats.reader import MOST_ALIKE
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.problems import Finding
 from tests.cluster import pods
@@ -50,7 +49,7 @@ def test_any_sequence_of_changes_is_translated_as_if_all_were_read(
         found, wanted = following.translate(view), translate(engine, view)
         for part in PARTS:
             assert getattr(found, part) == getattr(wanted, part), (step, part)
-        if max(len(wanted.findings), len(found.findings)) < MOST_ALIKE:
+        if max(len(wanted.findings), len(found.findings)) < LISTED:
             compared += 1
             assert told(found) == told(wanted), step
     assert compared > 20
@@ -138,17 +137,17 @@ def test_findings_that_were_cut_are_read_whole_within_a_minute(monkeypatch: Any)
         way.findings = findings
         return {one.rule for one in following.translate(View({}, {}, changed, None)).findings}
 
-    assert rules(MOST_ALIKE) == {"whole"}
+    assert rules(LISTED) == {"whole"}
     assert rules(1) == {"whole"}, "before there may have been more than were listed"
     clock[0] += 60.0
     assert rules(5) == {"whole"}, "those of the last time that all was read"
     clock[0] += 0.0625
     assert rules(5) == {"whole"}
     assert way.read == ["whole", "some", "some", "whole"]
-    assert rules(MOST_ALIKE - 1) == {"some"}, "none was cut"
+    assert rules(LISTED - 1) == {"some"}, "none was cut"
     clock[0] += 100.0
-    assert rules(MOST_ALIKE) == {"some"}, "those of the time before, which were all"
-    assert rules(MOST_ALIKE) == {"whole"}, "the last time that all was read is too long ago"
+    assert rules(LISTED) == {"some"}, "those of the time before, which were all"
+    assert rules(LISTED) == {"whole"}, "the last time that all was read is too long ago"
     assert rules(3, other) == {"whole"}
     assert rules(3, None) == {"whole"}
     assert rules(3) == {"some"}
