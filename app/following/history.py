@@ -202,16 +202,30 @@ class History:
         self._base = self._order
         return True
 
-    def ripe(self) -> list[Preemption]:
-        """Preemptions of which nothing more is expected; each is told once."""
+    def ripe(self, items: Items | None = None) -> list[Preemption]:
+        """Preemptions of which nothing more is expected, and for whom is known among ``items``, which are what the
+        cluster is now; None: everybody is. Kinds are heard one by one, and an event may come long before its pod. Each
+        is told once."""
         now = self._clock()
         done = [
-            one for one in self._open.values() if now - one.last >= self._quiet or now - one.begun >= _LONGEST_SECONDS
-        ]
+            one for one in self._open.values()
+            if now - one.begun >= _LONGEST_SECONDS
+            or (now - one.last >= self._quiet and (items is None or self._knows(one.by, items)))
+        ]  # fmt: skip
         for one in done:
             del self._open[one.by]
             one.evictions = sorted(map(self._first_sign, one.evictions))
         return done
+
+    def _knows(self, by: str, items: Items) -> bool:
+        """Whether it is there, or was of late."""
+        kind = {"kueue": "Workload", "kai": "PodGroup"}.get(self._engine, "Pod")
+
+        def named(key: Key, item: Item | None) -> bool:
+            return id_of(key) == by if kind == "PodGroup" else part(item or {}, "metadata").get("uid") == by
+
+        there = any(named(key, item) for key, item in items.get(kind, {}).items())
+        return not by or there or any(change.kind == kind and named(change.key, change.old) for change in self._changes)
 
     def others(self) -> list[Eviction]:
         """Evictions that are nobody's preemption; each is told once."""

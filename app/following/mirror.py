@@ -178,7 +178,8 @@ class Mirror:
     def preemptions(self) -> list[Preemption]:
         """Those that have been seen whole; each is told once."""
         with self._news:
-            return [] if self._history is None else self._history.ripe()
+            items = {name: of.items for name, of in self._followed.items()}
+            return [] if self._history is None else self._history.ripe(items)
 
     def evictions(self) -> list[Eviction]:
         """Those that are nobody's preemption; each is told once."""

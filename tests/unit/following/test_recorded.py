@@ -1,6 +1,7 @@
 """Recorded decisions as a cluster's objects: seen as a follower sees them, they are decided as they were."""
 
 import json
+import random
 from collections import Counter
 from collections.abc import Callable
 from itertools import islice
@@ -11,7 +12,7 @@ import pytest
 
 from app.clusters.shadow.comparing import compare
 from app.clusters.shadow.schemas import ShadowReport
-from app.following.history import History
+from app.following.history import History, Preemption
 from app.following.keeping import Arbiter, Reply
 from app.following.kinds import followed
 from app.following.mirror import Mirror
@@ -49,6 +50,27 @@ def heard(one: Recorded, told: list[Item], order: Callable[[str], int]) -> Shado
     return reported(one, mirror)
 
 
+def interleaved(one: Recorded, told: list[Item], draw: random.Random) -> ShadowReport:
+    """The same where kinds are heard in any order among them, each in its own, and what is quiet is looked for again
+    and again meanwhile."""
+    kinds = {kind.name: kind for kind in followed(one.engine, shadow=True)}
+    mirror = Mirror(tuple(kinds.values()), History(one.engine, quiet=0))
+    for kind in kinds.values():
+        mirror.listed(kind, kind.api_version(kind.versions[0]), Listed([], "1"), "test")
+    written = [(str(version), item) for version, item in enumerate(copied([*one.objects, *told]), start=2)]
+    lines = {name: [of for of in written if of[1]["kind"] == name] for name in kinds}
+    turns = [name for name, of in lines.items() for _ in of]
+    draw.shuffle(turns)
+    early: list[Preemption] = []
+    for name in turns:
+        version, item = lines[name].pop(0)
+        mirror.apply(kinds[name], Event(False, trimmed(name, item), version))
+        if all(of[1]["kind"] != "Event" for rest in lines.values() for of in rest):
+            early += mirror.preemptions()
+    (preemption,) = [*early, *mirror.preemptions()]
+    return judged(one, mirror, preemption)
+
+
 def seen(one: Recorded, told: list[Item]) -> ShadowReport:
     """What a follower reports of a cluster in which ``told`` happens."""
     kinds = followed(one.engine, shadow=True)
@@ -63,9 +85,13 @@ def seen(one: Recorded, told: list[Item]) -> ShadowReport:
 
 def reported(one: Recorded, mirror: Mirror) -> ShadowReport:
     (preemption,) = mirror.preemptions()
+    return judged(one, mirror, preemption)
+
+
+def judged(one: Recorded, mirror: Mirror, preemption: Preemption) -> ShadowReport:
     arbiter = cast(Arbiter, Stored(one.settings))
-    (judged,) = Shadowing(one.engine, "c", "c", mirror, arbiter, lambda: True).judge(preemption, mirror.rewind())
-    return judged.report
+    (found,) = Shadowing(one.engine, "c", "c", mirror, arbiter, lambda: True).judge(preemption, mirror.rewind())
+    return found.report
 
 
 def copied(items: list[Item]) -> list[Item]:
@@ -103,3 +129,13 @@ def test_what_is_heard_first_changes_nothing(engine: EngineName, first: str) -> 
         for late in ("", "Pod"):
             report = heard(one, told, lambda kind, late=late: (kind == late) - (kind == first))
             assert (detail(report), report.changes) == ("", 0), (one.name, late)
+
+
+@pytest.mark.parametrize("engine", ["kai", "yunikorn"])
+def test_whatever_order_kinds_are_heard_in_the_same_is_said_in_the_end(engine: EngineName) -> None:
+    """An event may come long before the pod that it is about, and that which it names."""
+    draw = random.Random(9)
+    for one in islice(expressible(engine), 8):
+        for _ in range(6):
+            report = interleaved(one, list(one.victims.values()), draw)
+            assert (detail(report), report.changes) == ("", 0), one.name

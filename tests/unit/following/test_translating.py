@@ -105,5 +105,5 @@ def test_a_part_of_a_view_has_what_is_named_and_all_of_other_kinds() -> None:
 def test_every_finding_of_a_kind_is_listed_up_to_a_few_hundred() -> None:
     items = {("default", f"w{i}"): kueue.workload(f"w{i}", "nowhere", 1) for i in range(30)}
     kinds = ("ClusterQueue", "Cohort", "LocalQueue", "ResourceFlavor", "ConfigMap")
-    found = translate("kueue", View({**dict.fromkeys(kinds, {}), "Workload": items}, {}, None, None))
+    found = translate("kueue", View({**{kind: {} for kind in kinds}, "Workload": items}, {}, None, None))
     assert sum(one.rule == "no-queue" for one in found.findings) == 30
