@@ -146,7 +146,12 @@ def plan(body: bytes, now: Time, sources: Sources) -> bytes:
         at = request.now or (now if cluster.imported is None else cluster.imported.as_of(now))
         submitted = _before(at, waited)
         findings = Findings()
-        planned = _planned(request, cluster, submitted, findings)
+        if bool(request.work) == (request.manifest is not None):
+            raise InvalidInput([Problem(pointer="/manifest", detail="exactly one of `manifest` and `work` is given")])
+        if request.work:
+            planned = _given(request.work, cluster, submitted, micros(at))
+        else:
+            planned = _planned(request, cluster, submitted, findings)
     new = [ask for one in planned for ask in one.asks]
     with watch.stage("solve"):
         question = Question(micros(at), [], "cycle", request.options, request.explain)
@@ -216,6 +221,26 @@ def _planned(request: PlanRequest, cluster: Situation, submitted: datetime, find
     if around.dynamic:
         cluster.loaded = with_queues(loaded, around.dynamic)
     return found
+
+
+def _given(work: list[Ask], cluster: Situation, submitted: datetime, now: int) -> list[Planned]:
+    """Each ask as an object. Raises InvalidInput for what no decision would take."""
+    taken = {*cluster.loaded.index.workloads, *(ask.id for ask in cluster.asks)}
+    problems = [
+        Problem(pointer=f"/work/{i}/id", detail=f"{ask.id!r} runs or waits already")
+        for i, ask in enumerate(work)
+        if ask.id in taken
+    ]
+    try:
+        solve.shares(cluster.loaded, work, now)  # checks the asks as every question does
+    except InvalidInput as invalid:
+        problems += [
+            Problem(pointer=f"/work{one.pointer.removeprefix('/asks')}", detail=one.detail) for one in invalid.problems
+        ]
+    if problems:
+        raise InvalidInput(problems)
+    asks = (msgspec.structs.replace(ask, created_at=ask.created_at or submitted) for ask in work)
+    return [Planned(f"ask {ask.id}", [ask]) for ask in asks]
 
 
 def _counted(loaded: Loaded) -> set[str]:

@@ -9,7 +9,7 @@ The cluster that work is planned for, however the request gives it: compiled, wi
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -53,9 +53,11 @@ class PlanRequest(Wire, frozen=True, kw_only=True):
     The cluster is a configuration and a state, as a decision takes them, or ``cluster``, the manifests of one.
     """
 
-    manifest: str | dict[str, Any]
+    manifest: str | dict[str, Any] | None = None
     """The work: the text of its manifest (YAML or JSON, one document or several), or one object of it, also a `List`.
-    YTsaurus: the specification of an operation."""
+    YTsaurus: the specification of an operation. Exactly one of this and `work` is given."""
+    work: Annotated[list[Ask], msgspec.Meta(max_length=1000)] = []
+    """The same as asks, as a decision takes them. Each is an object of its own."""
     engine: EngineName | None = None
     """Whose rules decide. Absent: the engine of the configuration, or of the manifests of the cluster."""
     now: Time | None = None

@@ -1,4 +1,4 @@
-"""Asking: a decision as it is and with one thing changed, side by side; variants of one; a manifest's plan."""
+"""Asking: a decision as it is and with one thing changed, side by side; variants of one."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -34,7 +34,7 @@ class Malformed(Exception):
 @router.get("/ask", **page(needs="decide"))
 async def ask(visit: Visiting, origin: From = None) -> Response:
     """A request to start with: that of a decision, or the example."""
-    body = _example("kueue-classic.json")
+    body = example("kueue-classic.json")
     if origin is not None:
         body = (await visit.api.call("GET", f"/v1/decisions/{origin}/request")).body
     return _asked(visit, {"request": pretty(body)}, [])
@@ -126,7 +126,7 @@ def _asked(visit: Visit, fields: Json, answers: list[tuple[str, Json]], problem:
 @router.get("/compare", **page(needs="decide"))
 async def compare(visit: Visiting) -> Response:
     """An example to start with."""
-    text = pretty(_example("compare-fair-sharing.json"))
+    text = pretty(example("compare-fair-sharing.json"))
     return visit.show("compare.html", text=text, found=None, problem=None, sentence=sentence, named=named)
 
 
@@ -137,33 +137,6 @@ async def compared(visit: Visiting) -> Response:
     found, problem = await _tried(visit, "/v1/comparisons", text)
     status = 200 if problem is None else int(problem.get("status", 422))
     return visit.show("compare.html", status, text=text, found=found, problem=problem, sentence=sentence, named=named)
-
-
-@router.get("/plan", **page(needs="decide"))
-async def plan(visit: Visiting) -> Response:
-    """A manifest and a cluster to start with."""
-    fields = {"manifest": _example("job.yaml").decode(), "cluster": _example("kueue-cluster.yaml").decode()}
-    return visit.show("plan.html", fields=fields, found=None, problem=None, sentence=sentence, named=named)
-
-
-@router.post("/plan", **page(needs="decide"))
-async def planned(visit: Visiting) -> Response:
-    """Would this work run, and whom would it stop?"""
-    fields = await visit.form()
-    body = {"manifest": fields.get("manifest", "")}
-    body |= {name: fields[name] for name in ("cluster", "configuration", "queue") if fields.get(name, "").strip()}
-    if snapshot := fields.get("snapshot", "").strip():
-        body["state"] = {"snapshot": snapshot}  # pyright: ignore[reportArgumentType]
-    found: Json | None = None
-    problem: Json | None = None
-    try:
-        found = await visit.api.ask("/v1/plans", body)
-    except Refused as refused:
-        problem = refused.document
-    status = 200 if problem is None else int(problem.get("status", 422))
-    return visit.show(
-        "plan.html", status, fields=fields, found=found, problem=problem, sentence=sentence, named=named
-    )  # fmt: skip
 
 
 async def _tried(visit: Visit, place: str, text: str) -> tuple[Json | None, Json | None]:
@@ -183,5 +156,5 @@ def document(text: str, field: str) -> Json:
         raise Malformed(field, f"This is not a JSON object: {error}") from None
 
 
-def _example(name: str) -> bytes:
+def example(name: str) -> bytes:
     return (_EXAMPLES / name).read_bytes()

@@ -13,6 +13,7 @@ from app.console.decisions import clusters_pages, decision_pages, log_pages
 from app.console.exposures import exposures_pages
 from app.console.finding import finding_pages
 from app.console.overview import changes_pages, overview_pages
+from app.console.planning import planning_pages
 from app.console.queues import queues_pages
 from app.console.quotas import quotas_pages
 from app.console.sign_in import provider_pages, sign_in_pages
@@ -33,6 +34,7 @@ for part in (
     finding_pages,
     exposures_pages,
     ask_pages,
+    planning_pages,
     configurations_pages,
     editing_pages,
     simulations_pages,

@@ -27,6 +27,7 @@ PAGES = {
     "find-nearest": "/find?text=swep-1777",
     "ask": "/ask",
     "plan": "/plan",
+    "plan-form": "/plan?snapshot=now",
     "compare": "/compare",
     "configurations": "/configurations",
     "configuration": "/configurations/example",

@@ -137,3 +137,36 @@ def test_looking_ahead_is_stopped_on_the_page(visit: Visiting, site: Site) -> No
         assert other.go(f"/next/{made}").get_by_role("region", name="Lines").count() == 0
         somebody.expected = ("403",)
         assert "You may not see this" in somebody.go("/next").locator("h1").inner_text()
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_what_will_my_job_evict(visit: Visiting, width: int, *, dark: bool) -> None:
+    with visit("admin") as somebody:
+        page = somebody.go("/")
+        somebody.look(width=width, dark=dark)
+        page.get_by_role("link", name="Describe the job").click()
+        page.get_by_role("button", name="Take it").click()
+        job = page.get_by_role("form", name="The job")
+        job.get_by_label("Queue").select_option("serving")
+        job.get_by_label("Priority").fill("50")
+        job.get_by_label("nvidia.com/gpu").fill("1")
+        assert findings(page) == []
+        fits(page, width)
+        job.get_by_role("button", name="Find out").click()
+        answer = page.get_by_label("The answer")
+        answer.wait_for()
+        text = answer.inner_text()
+        for told in ("sweep-18", "ask my-job", "goes before", "serving"):
+            assert told in text, told
+        assert "embeddings-rollout" in text  # which waits already, and goes first
+        assert page.get_by_role("region", name="Queues, as a table").locator("td.changed").count() > 0
+        assert findings(page) == []
+        fits(page, width)
+        somebody.picture(f"plan-{width}-{'dark' if dark else 'light'}")
+        sent = page.url
+        assert page.goto(sent) is not None  # as somebody would who was sent it
+        assert page.get_by_label("The answer").inner_text() == text
+        somebody.expected = ("422",)
+        job.get_by_label("Pods").fill("two")
+        job.get_by_role("button", name="Find out").click()
+        page.get_by_text("/work/0/tasks/0/count", exact=True).wait_for()

@@ -48,6 +48,23 @@ def planned(manifest: Any, queues: list[dict[str, Any]] | None = None, **more: A
     return json.loads(plan(json.dumps(document).encode(), NOW, nothing_stored()))
 
 
+def test_work_is_given_as_asks_too() -> None:
+    task = {"name": "main", "count": 2, "requests": {"cpu": 1}}
+    answer = planned(None, work=[{"id": "mine", "queue": "team", "priority": 3, "tasks": [task]}])
+    (work,) = answer["work"]
+    assert (work["object"], work["outcome"], work["pods"], work["requests"]) == ("ask mine", "admit", 2, {"cpu": 2})
+    assert used(answer, "team") == (0, 2)
+    wrong = refused(None, work=[{"id": "mine", "queue": "nowhere", "tasks": [task]}])
+    assert list(wrong) == ["/work/0/queue"]
+    state = {"workloads": [running("mine", "team", 1)]}
+    assert list(refused(None, state=state, work=[{"id": "mine", "queue": "team", "tasks": [task]}])) == ["/work/0/id"]
+    assert (
+        list(refused(None))
+        == list(refused(job(), work=[{"id": "x", "queue": "team", "tasks": [task]}]))
+        == ["/manifest"]
+    )
+
+
 def refused(manifest: Any, **more: Any) -> dict[str, str]:
     with pytest.raises(InvalidInput) as caught:
         planned(manifest, **more)

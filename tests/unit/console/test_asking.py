@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from app.console import ask
+from app.console import ask, planning
 from app.console.api import Refused
 from tests.unit.console.visiting import Json, Page, Shown, refused, run
 
@@ -143,20 +143,45 @@ def test_variants_are_tried_or_say_what_is_wrong() -> None:
         assert (problem and problem["detail"]) == detail
 
 
+NOTHING: Json = {"GET /v1/clusters": {"items": []}, "GET /v1/snapshots": {"items": []}}
+EMPTY = {"snapshot": "", "configuration": "", "queue": "", "priority": "", "count": "", "waited": ""}
+
+
 def test_a_plan_asks_with_what_the_form_holds() -> None:
-    shown = run(ask.plan(Page().visit))
+    shown = run(planning.plan(Page(NOTHING).visit, EMPTY))
     assert (shown.template, shown.values["found"], shown.values["problem"]) == ("plan.html", None, None)
-    assert set(shown.values["fields"]) == {"manifest", "cluster"}
     assert "kind: " in shown.values["fields"]["manifest"]
     fields = {"manifest": "m", "cluster": " ", "configuration": "c", "queue": "", "snapshot": " s "}
-    page = Page({"POST /v1/plans": {"x": 1}}, fields=fields)
-    shown = run(ask.planned(page.visit))
-    assert (shown.status, shown.values["found"], shown.values["fields"]) == (200, {"x": 1}, fields)
-    assert page.asked[0].body == {"manifest": "m", "configuration": "c", "state": {"snapshot": "s"}}
-    page = Page({"POST /v1/plans": refused(413)}, fields={"cluster": "c", "queue": "q"})
-    shown = run(ask.planned(page.visit))
+    page = Page({"POST /v1/plans": {"x": 1}} | NOTHING, fields=fields)
+    shown = run(planning.planned(page.visit))
+    assert (shown.status, shown.values["found"]) == (200, {"x": 1})
+    asked = {"manifest": "m", "configuration": "c", "state": {"snapshot": "s"}, "asks": "pending"}
+    assert page.asked[0].body == asked
+    page = Page({"POST /v1/plans": refused(413)} | NOTHING, fields={"cluster": "c", "queue": "q"})
+    shown = run(planning.planned(page.visit))
     assert page.asked[0].body == {"manifest": "", "cluster": "c", "queue": "q"}
     assert (shown.status, shown.values["found"], shown.values["problem"]["detail"]) == (413, None, "because")
+
+
+def test_a_few_words_are_an_ask_of_the_flavors_that_exist() -> None:
+    group = {"resources": ["gpu"], "flavors": [{"name": "a100"}, {"name": "h100"}]}
+    queues = [{"name": "all"}, {"name": "q", "parent": "all", "resource_groups": [group], "quota": {"cpu": {}}}]
+    place = {"name": "now", "configuration": {"name": "c", "revision": 2}, "counts": {}}
+    answers: Json = {
+        "POST /v1/plans": {"x": 1}, "GET /v1/clusters": {"items": [{"name": "east", "snapshot": "now"}]},
+        "GET /v1/snapshots": {"items": [place]},
+        "GET /v1/configurations/c/revisions/2": {"configuration": {"queues": queues}},
+    }  # fmt: skip
+    page = Page(answers)
+    fields = EMPTY | {"snapshot": "now", "queue": "q", "priority": "-5", "count": "many"}
+    shown = run(planning.plan(page.visit, fields, ["cpu", "gpu"], ["", " 2 "], ["", "h100"]))
+    task = {"name": "main", "count": "many", "requests": {"gpu": "2"}, "flavors": {"gpu": "h100"}}
+    assert page.asked[0].body == {
+        "work": [{"id": "my-job", "queue": "q", "priority": -5, "tasks": [task]}],
+        "state": {"snapshot": "now"}, "asks": "pending",
+    }  # fmt: skip
+    assert shown.values["room"] == {"queues": ["q"], "resources": {"cpu": [], "gpu": ["a100", "h100"]}}
+    assert shown.values["places"] == [("now", "east")]
 
 
 def test_a_label_that_is_not_there_is_said() -> None:

@@ -71,7 +71,7 @@ def test_what_is_refused_is_told_as_the_api_tells_it() -> None:
     operations = Operations(
         v1__a=operation(Response(msgspec.json.encode(document), 400, {"X": "y"})), v1__b=operation(json(399)),
         v1__none=operation(NotFound("there is none")), v1__page=operation(json(), page=True),
-        v1__guarded=operation(json(), "decide"),
+        v1__guarded=operation(json(), ("decide",)),
     )  # fmt: skip
     made = api(operations, "read")
     with pytest.raises(Refused) as caught:
