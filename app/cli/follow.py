@@ -84,7 +84,7 @@ class Recorded:
 
 
 _NOWHERE, _HERE, _PLAIN, _LIVE = Kept(), Source(), Way(), Recorded()
-Engine = Annotated[Literal["kueue", "kai", "yunikorn"], Parameter(help="Whose objects.")]
+Engine = Annotated[Literal["kueue", "kai", "yunikorn", "kube-scheduler"], Parameter(help="Whose objects.")]
 
 
 def follow(

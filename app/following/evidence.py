@@ -4,7 +4,8 @@ Kueue: the conditions `Evicted` (reason `Preempted`) and `Preempted` of a Worklo
 Workload that it was for (pkg/scheduler/preemption). KAI: an Event with reason `Evict`, whose message names the pod and
 the PodGroup that it was for (pkg/scheduler/api). YuniKorn: an Event on the pod, whose message names the allocation that
 it was for, which is the UID of a pod (pkg/scheduler/objects/events). Evictions for other reasons (a stopped queue, pods
-that were not ready in time, a gang that is not whole) name nobody.
+that were not ready in time, a gang that is not whole) name nobody. kube-scheduler: an Event on the pod with reason
+`Preempted`, whose message has the UID of the pod or the pod group that it was for (framework/preemption/executor.go).
 """
 
 import re
@@ -23,6 +24,7 @@ _KAI = re.compile(r"Pod ([^/\s]+)/(\S+) was preempted by (higher priority )?work
 _KAI_MOVED = re.compile(r"Pod ([^/\s]+)/(\S+) was preempted and rescheduled")
 _YUNIKORN = re.compile(r"Preempted by (\S+) from application (\S+) in (\S+)")
 _YUNIKORN_QUOTA = re.compile(r"Preempted by [Qq]uota change")
+_KUBE_SCHEDULER = re.compile(r"Preempted by (?:an? )?\S+ (\S+) on node ")
 _UNKNOWN = "UNKNOWN"
 """What Kueue writes where it does not know."""
 
@@ -124,6 +126,15 @@ def _yunikorn(old: Item | None, new: Item) -> Evidence | None:
     return None
 
 
+def _kube_scheduler(old: Item | None, new: Item) -> Evidence | None:
+    message, about = _new_message(old, new), part(new, "involvedObject")
+    found = None if message is None or new.get("reason") != "Preempted" else _KUBE_SCHEDULER.match(message)
+    if found is None or message is None or about.get("kind") != "Pod":
+        return None
+    victim = _text(about.get("namespace")), _text(about.get("name"))
+    return Evidence(victim, found[1], "PreemptionByScheduler", _event_time(new), message)
+
+
 def _new_message(old: Item | None, new: Item) -> str | None:
     """What an Event says; None where it is only counted on."""
     message = _text(new.get("message"))
@@ -143,4 +154,5 @@ _READERS: dict[tuple[EngineName, str], Callable[[Item | None, Item], Evidence | 
     ("kueue", "Workload"): _kueue,
     ("kai", "Event"): _kai,
     ("yunikorn", "Event"): _yunikorn,
+    ("kube-scheduler", "Event"): _kube_scheduler,
 }

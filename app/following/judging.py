@@ -29,7 +29,7 @@ from app.solver.model.decision import Decision
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import DecisionRequest, Options, StateOrReference
-from app.solver.model.state import Ask, State
+from app.solver.model.state import Ask
 from app.solver.question import Question
 from app.solver.solve import Configured, Loaded, configure, load, planned
 
@@ -73,8 +73,7 @@ class _Moment:
     def decide(self, asks: list[Ask], mode: Mode, now: datetime, ask: str) -> tuple[Decision, list[str]]:
         """The decision on ``ask``, and which asks counted. Raises InvalidInput."""
         if self._loaded is None:
-            state = State(nodes=list(self.found.nodes.values()), workloads=list(self.found.workloads.values()))
-            self._loaded = load(self.configured(), state)
+            self._loaded = load(self.configured(), structs.replace(self.found.state(), queues={}))
         result = planned(self._loaded, Question(micros(now), asks, mode, _NO_OPTIONS))
         decision = next(one for one in result.decisions if one.ask == ask)
         return decision, result.order or [one.id for one in asks]
@@ -238,7 +237,7 @@ class _Cycles:
         for _ in range(_RARE_MOMENTS if rare else _MOMENTS):
             seconds = 0.0 if not changes or rewind.since is None else max(0.0, first.heard - rewind.since)
             if self._ask in found.asks:
-                for of, guesses, assumed in self._situations(found, view, memory, rare=rare):
+                for of, guesses, assumed in self._situations(self._drawn(found, start), view, memory, rare=rare):
                     yield from self._at(of, start, seconds, changes, guesses, assumed)
             while True:
                 if judge.late() or (undone := rewind.back()) is None:
@@ -263,6 +262,15 @@ class _Cycles:
             of = Translator(self._judge.engine).translate(View(changed, {}, None, None))
             if self._ask in of.asks:
                 yield of, memory.guesses(of, assumed.next), ("admissions",)
+
+    def _drawn(self, found: Translated, start: int) -> Translated:
+        """kube-scheduler draws lots among nodes that tie, where Arbiter takes the first: the node on which it evicted
+        comes first."""
+        if self._judge.engine != "kube-scheduler":
+            return found
+        victims = (found.workloads.get(id_of(one.seen.victim)) for one in self._seen[start:])
+        first = {task.node: found.nodes[task.node] for of in victims if of for task in of.tasks if task.node}
+        return replace(found, nodes={**first, **found.nodes})
 
     def _plain(self, found: Translated) -> Iterator[Guess]:
         """KAI takes all that waits into account, in its own order; YuniKorn one ask after the other."""
@@ -294,7 +302,10 @@ class _Cycles:
                 seconds=seconds, changes=changes, assumed=[*assumed, *guess.assumed], names=names, compared=relation,
                 request=DecisionRequest(
                     engine=judge.engine, now=last, mode=guess.mode, configuration=moment.configuration,
-                    state=StateOrReference(nodes=list(found.nodes.values()), workloads=list(found.workloads.values())),
+                    state=StateOrReference(
+                        nodes=list(found.nodes.values()), workloads=list(found.workloads.values()),
+                        reservations=list(found.reservations.values()), disruption_budgets=found.budgets,
+                    ),
                     asks=[one for one in guess.asks if one.id in kept],
                 ),
             )  # fmt: skip
@@ -334,5 +345,6 @@ def _alike(before: Translated, after: Translated) -> bool:
     """Whether nothing that is decided on is different."""
     return before is after or (
         before.workloads == after.workloads and before.asks == after.asks and before.nodes == after.nodes
-        and before.configuration == after.configuration
+        and before.configuration == after.configuration and before.reservations == after.reservations
+        and before.budgets == after.budgets
     )  # fmt: skip

@@ -28,7 +28,9 @@ from app.solver.model.state import (
     Delta,
     NodeChanges,
     QueueState,
-    State,
+    Reservation,
+    ReservationChanges,
+    ReservationName,
     TaskChanges,
     TaskName,
     TaskOf,
@@ -118,7 +120,18 @@ def delta(old: Translated, new: Translated, generation: int, versions: dict[str,
         tasks=tasks,
         asks=AskChanges(add=asks[0], change=asks[1], remove=asks[2]),
         queues=_consumed(old.queues, new.queues),
+        reservations=_reservations(old.reservations, new.reservations),
+        disruption_budgets=None if old.budgets == new.budgets else new.budgets,
         resource_versions=versions,
+    )
+
+
+def _reservations(old: Mapping[str, Reservation], new: Mapping[str, Reservation]) -> ReservationChanges:
+    """A claim that is not what it was is given up, and made anew."""
+    added, changed, removed = _changes(old, new)
+    gone = [old[name] for name in (*removed, *(held.ask.id for held in changed))]
+    return ReservationChanges(
+        add=[*added, *changed], remove=[ReservationName(node=held.node, ask=held.ask.id) for held in gone]
     )
 
 
@@ -307,11 +320,8 @@ class Keeper:
             self._kept, self.refused = document, []
 
     def _put(self, found: Translated, versions: dict[str, str], reason: str) -> None:
-        state = State(
-            nodes=list(found.nodes.values()), workloads=list(found.workloads.values()), queues=found.queues
-        )  # fmt: skip
         request = SnapshotRequest(
-            engine=found.configuration.engine, configuration=self._configuration, state=state,
+            engine=found.configuration.engine, configuration=self._configuration, state=found.state(),
             asks=list(found.asks.values()), resource_versions=versions,
         )  # fmt: skip
         self._last, self._why = None, reason
@@ -329,6 +339,8 @@ class Keeper:
         fields: dict[str, Any] = {name: getattr(found, name) for name in found.__dataclass_fields__}
         for name in ("workloads", "asks"):
             fields[name] = {key: one for key, one in fields[name].items() if one.queue in queues}
+        fields["reservations"] = {key: one for key, one in found.reservations.items() if one.ask.queue in queues}
+        fields["budgets"] = [one for one in found.budgets if one.queue in queues]
         return Translated(**fields)
 
 

@@ -78,6 +78,11 @@ FOLLOWED: dict[EngineName, tuple[Kind, ...]] = {
         _POD, _NODE, _CLASS,
     ),
     "yunikorn": (Kind("ConfigMap", "", "configmaps", ("v1",), within="yunikorn"), _POD, _NODE, _CLASS),
+    "kube-scheduler": (
+        _POD, _NODE, replace(_CLASS, needed=False),
+        Kind("PodDisruptionBudget", "policy", "poddisruptionbudgets", ("v1",), needed=False),
+        Kind("Namespace", "", "namespaces", ("v1",), needed=False),
+    ),
 }  # fmt: skip
 """Of YuniKorn's namespace it reads ``yunikorn-defaults``, and over it ``yunikorn-configs``; of Kueue's the manager's
 configuration. What is not needed, and may not be read, is reported and done without."""
@@ -87,6 +92,7 @@ WITNESSES: dict[EngineName, tuple[Kind, ...]] = {
     "kueue": (),
     "kai": (replace(_EVENT, selector="reason=Evict"),),
     "yunikorn": (replace(_EVENT, selector="involvedObject.kind=Pod,reason=Informational"),),
+    "kube-scheduler": (replace(_EVENT, selector="involvedObject.kind=Pod,reason=Preempted"),),
 }
 """What is read beside that to see preemptions: Kueue's Workloads say it themselves."""
 

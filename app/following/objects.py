@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from app.formats.kube_scheduler.pods import LOOKED_AT
 from app.formats.pods import NOT_SCHEDULING
 
 Item = dict[str, Any]
@@ -50,7 +51,8 @@ _STATUS: dict[str, tuple[str, ...]] = {
     "ClusterQueue": ("conditions",),
     "LocalQueue": ("fairSharing",),
     "AdmissionCheck": ("conditions",),
-    "Pod": ("phase",),
+    "Pod": ("phase", "startTime", "nominatedNodeName", "conditions"),
+    "PodDisruptionBudget": ("disruptionsAllowed", "disruptedPods"),
     "Node": ("allocatable", "capacity", "conditions"),
 }
 """What is read of the status of a kind; of others nothing."""
@@ -58,6 +60,7 @@ _CONTAINERS = ("containers", "initContainers")
 _OF_A_CONTAINER = ("name", "resources", "restartPolicy")
 _OF_NO_CONCERN = tuple(field for field in NOT_SCHEDULING if field != "schedulerName")
 _OF_A_CONDITION = ("type", "status")
+_DISRUPTED = "DisruptionTarget"
 
 
 def part(of: dict[str, Any], key: str) -> dict[str, Any]:
@@ -121,15 +124,37 @@ def _trim_status(kind: str, item: Item) -> None:
         del status[field]
     if kind == "Node" and isinstance(status.get("conditions"), list):
         status["conditions"] = [_only(one, _OF_A_CONDITION) for one in status["conditions"]]
+    if kind == "Pod" and isinstance(found := status.pop("conditions", None), list):
+        # Of a pod it says who told it to end; all else changes often.
+        kept = [_only(one, (*_OF_A_CONDITION, "reason")) for one in cast(list[Any], found) if _disrupts(one)]
+        if kept:
+            status["conditions"] = kept
+
+
+def _disrupts(condition: Any) -> bool:
+    return isinstance(condition, dict) and cast(dict[str, Any], condition).get("type") == _DISRUPTED
 
 
 def _trim_pod(spec: dict[str, Any]) -> None:
-    """A list of something else than containers stays as it is: reading it is a finding."""
+    """A list of something else than containers stays as it is: reading it is a finding. Volumes count for where a pod
+    goes that is nowhere yet, ports where they are the node's."""
+    volumes = spec.get("volumes")
     for field in _OF_NO_CONCERN:
         spec.pop(field, None)
+    waits = cast(list[Any], volumes) if isinstance(volumes, list) and "nodeName" not in spec else []
+    if kept := [dict.fromkeys(of) for one in waits if (of := part({"": _only(one, LOOKED_AT)}, ""))]:
+        spec["volumes"] = kept
     for field in _CONTAINERS:
         if isinstance(found := spec.get(field), list):
-            spec[field] = [_only(one, _OF_A_CONTAINER) for one in cast(list[Any], found)]
+            spec[field] = [_container(one) for one in cast(list[Any], found)]
+
+
+def _container(container: Any) -> Any:
+    kept = _only(container, _OF_A_CONTAINER)
+    ports = cast(dict[str, Any], container).get("ports") if isinstance(container, dict) else None
+    listed = cast(list[Any], ports) if isinstance(ports, list) else []
+    of_node = [one for one in listed if part({"": one}, "").get("hostPort")]
+    return {**kept, "ports": of_node} if of_node else kept
 
 
 def _only(value: Any, fields: tuple[str, ...]) -> Any:

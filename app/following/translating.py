@@ -9,8 +9,9 @@ from app.following.objects import Item, Key, part
 from app.formats.manifests import Within, read_manifests
 from app.formats.reader import Findings
 from app.solver.model.configuration import Configuration, EngineName
+from app.solver.model.kube_scheduler import DisruptionBudget
 from app.solver.model.problems import Finding
-from app.solver.model.state import Ask, Node, QueueState, Workload
+from app.solver.model.state import Ask, Node, QueueState, Reservation, State, Workload
 
 LISTED = 200
 """How many findings of one kind are listed: whoever follows a cluster wants to know each."""
@@ -20,7 +21,8 @@ _CONFIG_MAPS = ("yunikorn-defaults", "yunikorn-configs")
 @dataclass(frozen=True, slots=True)
 class Translated:
     """What a cluster is in Arbiter's words. ``local_queues``: the ClusterQueue of each; values of classes by
-    name, those of Kubernetes and Kueue's apart; ``queues``: what LocalQueues have consumed, where that counts."""
+    name, those of Kubernetes and Kueue's apart; ``queues``: what LocalQueues have consumed, where that counts;
+    ``reservations``: by ask, pods nominated to a node; ``budgets``: PodDisruptionBudgets."""
 
     configuration: Configuration
     nodes: dict[str, Node]
@@ -31,6 +33,15 @@ class Translated:
     priority_classes: dict[str, int]
     workload_priority_classes: dict[str, int] = field(default_factory=dict[str, int])
     queues: dict[str, QueueState] = field(default_factory=dict[str, QueueState])
+    reservations: dict[str, Reservation] = field(default_factory=dict[str, Reservation])
+    budgets: list[DisruptionBudget] = field(default_factory=list[DisruptionBudget])
+
+    def state(self) -> State:
+        """What runs, and what bears on it."""
+        return State(
+            nodes=list(self.nodes.values()), workloads=list(self.workloads.values()), queues=self.queues,
+            reservations=list(self.reservations.values()), disruption_budgets=self.budgets,
+        )  # fmt: skip
 
 
 def translate(
@@ -53,6 +64,8 @@ def translate(
         priority_classes=_values(view.items.get("PriorityClass", {})),
         workload_priority_classes=_values(view.items.get("WorkloadPriorityClass", {})),
         queues=read.state.queues,
+        reservations={held.ask.id: held for held in read.state.reservations},
+        budgets=read.state.disruption_budgets,
     )
 
 

@@ -8,6 +8,7 @@ which is then not longer ago than a minute.
 """
 
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Protocol
 
@@ -15,15 +16,16 @@ import msgspec
 
 from app.following.grouped import Grouped, merged, only, without
 from app.following.mirror import View
-from app.following.objects import Item, Key, part
+from app.following.objects import Item, Key, id_of, part
 from app.following.translating import LISTED, Translated, translate
 from app.formats.kueue.considered import LocalQueue, read_consumed, read_local_queue
 from app.formats.manifests import Within
 from app.formats.reader import Findings, Reader
-from app.solver.model.configuration import Configuration, EngineName
+from app.solver.model.configuration import Configuration, EngineName, Queue
 from app.solver.model.state import QueueState
 
 _WORKLOAD, _LOCAL_QUEUE, _NODE, _POD = "Workload", "LocalQueue", "Node", "Pod"
+_BUDGET, _NAMESPACE = "PodDisruptionBudget", "Namespace"
 _ALONE = (_WORKLOAD, _LOCAL_QUEUE, _NODE, _POD)
 """Kinds of which one that changed bears on little else."""
 _CONFIGURED = ("ClusterQueue", "Cohort", _LOCAL_QUEUE, "ResourceFlavor", "AdmissionCheck", "ConfigMap")
@@ -36,7 +38,8 @@ class Translator:
     """Translates views of one cluster, each in the light of the last."""
 
     def __init__(self, engine: EngineName) -> None:
-        self._way: _Way = _Workloads() if engine == "kueue" else Grouped(engine)
+        ways: dict[str, Callable[[], _Way]] = {"kueue": _Workloads, "kube-scheduler": _PodsAlone}
+        self._way: _Way = ways[engine]() if engine in ways else Grouped(engine)
         self._last: Translated | None = None
         self._whole_at, self._stale = 0.0, False
 
@@ -158,6 +161,75 @@ class _Workloads:
                 spec, status = (Reader(part(item, field), (), Findings()) for field in ("spec", "status"))
                 found[known] = QueueState(kueue=read_consumed(spec, status))
         return found
+
+
+class _PodsAlone:
+    """kube-scheduler's: a pod is read by itself, and a node. ``_on``: pods by the node that they name."""
+
+    def __init__(self) -> None:
+        self._on: dict[str, set[Key]] = {}
+        self._at: dict[Key, str] = {}
+
+    def whole(self, view: View) -> Translated:
+        self._on, self._at = {}, {}
+        for key, item in view.items[_POD].items():
+            self._place(key, item)
+        return translate("kube-scheduler", view)
+
+    def some(self, last: Translated, view: View, changed: set[tuple[str, Key]]) -> Translated | None:
+        if any(kind not in (_POD, _NODE, _BUDGET) for kind, _ in changed):
+            return None
+        pods = {key for kind, key in changed if kind == _POD}
+        nodes = {key for kind, key in changed if kind == _NODE}
+        budgets = any(kind == _BUDGET for kind, _ in changed)
+        for _, name in nodes:
+            if (name in last.nodes) != (("", name) in view.items[_NODE]):
+                pods |= self._named(view, name)
+        if len(pods) >= _MOST * len(view.items[_POD]) > 0:
+            return None
+        for key in pods:
+            if (node := self._at.pop(key, None)) is not None:
+                self._on[node].discard(key)
+            if (item := view.items[_POD].get(key)) is not None:
+                self._place(key, item)
+        kept: dict[str, Iterable[Key]] = {_POD: pods, _NODE: nodes}
+        some = only(view, kept if budgets else {**kept, _BUDGET: ()})
+        within = Within([], {name for _, name in view.items[_NODE]}, {})
+        spaces = {name for _, name in view.items.get(_NAMESPACE, ())}
+        queues = [queue for queue in last.configuration.queues if queue.name in spaces]
+        known = msgspec.structs.replace(last.configuration, queues=queues)
+        part = translate("kube-scheduler", replace(some, items={**some.items, _NAMESPACE: {}}), None, within, known)
+        ids, names = {id_of(key) for key in pods}, {name for _, name in nodes}
+        about = {(kind, key) for kind, of in ((_POD, pods), (_NODE, nodes)) for key in of}
+        about |= {(_BUDGET, key) for key in view.items.get(_BUDGET, ())} if budgets else set()
+        about |= {(kind, key) for kind, key in changed if kind == _BUDGET}
+        found = replace(
+            last,
+            nodes=without(last.nodes, names) | part.nodes,
+            workloads=without(last.workloads, ids) | part.workloads,
+            asks=without(last.asks, ids) | part.asks,
+            reservations=without(last.reservations, ids) | part.reservations,
+            budgets=part.budgets if budgets else last.budgets,
+            findings=merged(last.findings, part.findings, about),
+        )
+        used = {one.queue for of in (found.workloads, found.asks) for one in of.values()}
+        used.update(budget.queue for budget in found.budgets)
+        queues += [Queue(name=name) for name in sorted(used - spaces)]
+        if queues == last.configuration.queues:
+            return found
+        return replace(found, configuration=msgspec.structs.replace(last.configuration, queues=queues))
+
+    def _named(self, view: View, node: str) -> set[Key]:
+        """Pods that name the node, or are nominated to it."""
+        nominated = (
+            key for key, item in view.items[_POD].items() if part(item, "status").get("nominatedNodeName") == node
+        )
+        return {*self._on.get(node, ()), *nominated}
+
+    def _place(self, key: Key, item: Item) -> None:
+        if isinstance(node := part(item, "spec").get("nodeName"), str):
+            self._at[key] = node
+            self._on.setdefault(node, set()).add(key)
 
 
 def _read(item: Item) -> LocalQueue:

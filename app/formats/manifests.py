@@ -284,8 +284,8 @@ def _kube_scheduler(reading: _Reading) -> Imported:
         made for made in found.kube_scheduler if made.kind == "PodDisruptionBudget"
     )
     known = {queue.name for queue in configuration.queues}
-    used = dict.fromkeys([*(of.queue for of in workloads), *(ask.queue for ask in asks), *(of.queue for of in budgets)])
-    more = [Queue(name=name) for name in used if name not in known]
+    used = {*(of.queue for of in workloads), *(ask.queue for ask in asks), *(of.queue for of in budgets)}
+    more = [Queue(name=name) for name in sorted(used - known)]
     if more:
         configuration = replace(configuration, queues=[*configuration.queues, *more])
     state = State(nodes=nodes, workloads=workloads, reservations=held, disruption_budgets=budgets)

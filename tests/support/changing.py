@@ -24,7 +24,7 @@ class World:
         self._kinds = {kind.name: kind for kind in FOLLOWED[engine]}
         self._random = random.Random(seed)
         self._changes = 0
-        begin = {"kueue": _kueue, "kai": _kai, "yunikorn": _yunikorn}[engine]()
+        begin = {"kueue": _kueue, "kai": _kai, "yunikorn": _yunikorn, "kube-scheduler": _kube}[engine]()
         for name, kind in self._kinds.items():
             items = [trimmed(name, item) for item in begin if item["kind"] == name]
             self.mirror.listed(kind, kind.api_version(kind.versions[0]), Listed(items, "1"), "test")
@@ -44,6 +44,7 @@ class World:
             "kueue": [self._workload] * 4 + [self._stranger, self._placed, self._rack],
             "kai": [self._kai_pod] * 4 + [self._stranger, self._node, self._pod_group],
             "yunikorn": [self._yunikorn_pod] * 5 + [self._stranger, self._node],
+            "kube-scheduler": [self._kube_pod] * 5 + [self._stranger, self._node, self._budget],
         }  # fmt: skip
         made = self._random.choice(makers[self.engine])()
         self._send(made, gone=self._random.random() < (0.25 if made["kind"] in ("Pod", "Workload") else 0.1))
@@ -55,6 +56,7 @@ class World:
             "kueue": [kueue.cluster_queue("q", amount)],
             "kai": [pods.kai_queue("leaf", amount, "parent"), _class("own", amount)],
             "yunikorn": [pods.yunikorn_queues(amount), _class("own", amount)],
+            "kube-scheduler": [_class("own", amount), _namespace(f"space-{amount % 4}")],
         }
         self._send(self._random.choice(changes[self.engine]), gone=False)
 
@@ -98,6 +100,27 @@ class World:
         choose = self._random
         labels = {"applicationId": f"app-{choose.randrange(6)}", "queue": choose.choice(_QUEUES)}
         return self._pod(f"y-{choose.randrange(40)}", "yunikorn", labels=labels if choose.random() < 0.9 else {})
+
+    def _kube_pod(self) -> Item:
+        choose = self._random
+        made = self._pod(f"p-{choose.randrange(60)}", choose.choice(["default-scheduler"] * 4 + ["another"]))
+        made["metadata"]["namespace"] = f"space-{choose.randrange(4)}"
+        made["status"]["startTime"] = f"2026-11-22T09:00:{choose.randrange(60):02}Z"
+        if choose.random() < 0.3:
+            made["status"]["nominatedNodeName"] = f"node-{choose.randrange(4)}"
+        if choose.random() < 0.2:
+            reason = choose.choice(["PreemptionByScheduler", "EvictionByEvictionAPI"])
+            made["status"]["conditions"] = [{"type": "DisruptionTarget", "status": "True", "reason": reason}]
+        if choose.random() < 0.2:
+            made["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+        return made
+
+    def _budget(self) -> Item:
+        name = f"budget-{self._random.randrange(3)}"
+        return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+                "metadata": {"name": name, "namespace": f"space-{self._random.randrange(5)}"},
+                "spec": {"selector": {"matchLabels": {"a": "b"}}},
+                "status": {"disruptionsAllowed": self._random.randrange(3)}}  # fmt: skip
 
     def _kai_pod(self) -> Item:
         choose = self._random
@@ -153,6 +176,14 @@ def _kai() -> list[Item]:
 
 def _yunikorn() -> list[Item]:
     return [pods.yunikorn_queues(4), _class("own", 7), *_nodes()]
+
+
+def _namespace(name: str) -> Item:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def _kube() -> list[Item]:
+    return [_namespace("space-0"), _class("own", 7), *_nodes()]
 
 
 def _nodes() -> list[Item]:

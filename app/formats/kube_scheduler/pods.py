@@ -29,7 +29,7 @@ _OPERATORS = {word: word for word in ("In", "NotIn", "Exists", "DoesNotExist")}
 _POLICIES = {word: word for word in ("Honor", "Ignore")}
 _PROTOCOLS = {word: word for word in ("TCP", "UDP", "SCTP")}
 _UNMET = {word: word for word in ("DoNotSchedule", "ScheduleAnyway")}
-_LOOKED_AT = ("persistentVolumeClaim", "ephemeral", "gcePersistentDisk", "awsElasticBlockStore", "azureDisk", "iscsi",
+LOOKED_AT = ("persistentVolumeClaim", "ephemeral", "gcePersistentDisk", "awsElasticBlockStore", "azureDisk", "iscsi",
               "rbd")  # fmt: skip
 """Kinds of volumes that a filter looks at."""
 _PREEMPTED = "PreemptionByScheduler"
@@ -88,7 +88,7 @@ def _gates(spec: Reader) -> Iterator[str]:
 def _volumes(spec: Reader) -> None:
     volumes = spec.value.get("volumes")
     for i, volume in enumerate(cast(list[Any], volumes) if isinstance(volumes, list) else ()):
-        kind = next((kind for kind in _LOOKED_AT if isinstance(volume, dict) and kind in volume), None)
+        kind = next((kind for kind in LOOKED_AT if isinstance(volume, dict) and kind in volume), None)
         if kind is not None:
             detail = f"{kind}: where its volume may be used is not decided here"
             spec.findings.add("not-carried", "error", (*spec.at, "volumes", i, kind), detail)

@@ -175,7 +175,7 @@ def test_a_service_follows_clusters_beside_it(served: list[Any], capsys: Capture
     for given in ("slurm:x", "kueue", "kueue:", "kueue:a/b", "kueue:-a", f"kueue:{'x' * 129}"):
         code, _, (complaint,) = said(capsys, "serve", "--follow", given)
         assert (code, complaint) == (
-            3, f"--follow {given}: ENGINE:NAME is expected, with one of kueue, kai, yunikorn",
+            3, f"--follow {given}: ENGINE:NAME is expected, with one of kueue, kai, yunikorn, kube-scheduler",
         )  # fmt: skip
     assert said(capsys, "serve", "--follow", f"kueue:{'x' * 128}")[0] == 7
     assert said(capsys, "serve", "--follow", "kueue:a", "--follow", "kai:a")[::2] == (

@@ -82,6 +82,20 @@ def test_evictions_that_let_nobody_in_are_told_with_their_reason() -> None:
             (("a", "v"), "", None),
         ),
         ("kai", "Bound", "Pod a/p-0 was preempted by workload b/pg-1.", None),
+        (
+            "kube-scheduler",
+            "Preempted",
+            "Preempted by pod 77-aa on node n-1",
+            (("a", "v"), "77-aa", "PreemptionByScheduler"),
+        ),
+        (
+            "kube-scheduler",
+            "Preempted",
+            "Preempted by a pod 77-aa on node n-1",
+            (("a", "v"), "77-aa", "PreemptionByScheduler"),
+        ),
+        ("kube-scheduler", "Scheduled", "Preempted by pod 77-aa on node n-1", None),
+        ("kube-scheduler", "Preempted", "Preempted by somebody", None),
         ("yunikorn", "Informational", "Preempted by 77-aa from application app in root.x", (("a", "v"), "77-aa", None)),
         (
             "yunikorn",
@@ -92,7 +106,7 @@ def test_evictions_that_let_nobody_in_are_told_with_their_reason() -> None:
         ("yunikorn", "Informational", "Request '1' has become schedulable in queue 'root.x'", None),
     ],
 )
-def test_kai_and_yunikorn_say_it_in_events(engine: EngineName, reason: str, message: str, found: Any) -> None:
+def test_schedulers_of_pods_say_it_in_events(engine: EngineName, reason: str, message: str, found: Any) -> None:
     event: dict[str, Any] = {
         "reason": reason, "message": message, "involvedObject": {"kind": "Pod", "namespace": "a", "name": "v"},
     }  # fmt: skip

@@ -19,7 +19,7 @@ def test_only_what_may_be_missing_is_not_needed() -> None:
     optional = {kind.name for kinds in FOLLOWED.values() for kind in kinds if not kind.needed}
     assert optional == {
         "Cohort", "WorkloadPriorityClass", "PriorityClass", "AdmissionCheck", "Namespace", "LimitRange", "RuntimeClass",
-        "ConfigMap", "Topology", "Node", "Pod",
+        "ConfigMap", "Topology", "Node", "Pod", "PodDisruptionBudget",
     }  # fmt: skip
     assert all(kind.needed for engine in ("kai", "yunikorn") for kind in FOLLOWED[engine])
     assert all(kind.state for kinds in FOLLOWED.values() for kind in kinds)

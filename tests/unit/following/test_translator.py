@@ -18,8 +18,9 @@ from app.solver.model.problems import Finding
 from tests.cluster import pods
 from tests.support.changing import World
 
-ENGINES: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn")
-PARTS = ("configuration", "nodes", "workloads", "asks", "local_queues", "priority_classes", "workload_priority_classes")
+ENGINES: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn", "kube-scheduler")
+PARTS = ("configuration", "nodes", "workloads", "asks", "local_queues", "priority_classes",
+         "workload_priority_classes", "reservations", "budgets")  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", [20261122, 0])

@@ -31,6 +31,24 @@ def test_bookkeeping_is_left_out_of_every_kind() -> None:
         ),
         ("Pod", {"phase": "Running", "podIP": "1.2.3.4", "conditions": []}, {"phase": "Running"}),
         (
+            "Pod",
+            {
+                "startTime": "t", "nominatedNodeName": "n",
+                "conditions": [
+                    {"type": "Ready", "status": "True"}, "nonsense",
+                    {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "m"},
+                ],
+            },
+            {
+                "startTime": "t", "nominatedNodeName": "n",
+                "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}],
+            },
+        ),
+        (
+            "PodDisruptionBudget", {"disruptionsAllowed": 1, "disruptedPods": {}, "currentHealthy": 3},
+            {"disruptionsAllowed": 1, "disruptedPods": {}},
+        ),
+        (
             "Node",
             {
                 "allocatable": {"cpu": "1"}, "capacity": {"cpu": "2"}, "images": [],
@@ -60,3 +78,13 @@ def test_of_pods_containers_keep_what_they_ask_for_and_the_scheduler_is_known() 
     assert trimmed("Pod", {"spec": spec})["spec"] == kept
     assert trimmed("Pod", {"spec": {"containers": {"name": "c"}}})["spec"] == {"containers": {"name": "c"}}
     assert trimmed("PodGroup", {"spec": {"volumes": []}}) == {"spec": {"volumes": []}}
+
+
+def test_of_pods_ports_of_the_node_are_kept_and_of_those_that_are_nowhere_volumes_that_bind_them() -> None:
+    ports = [{"containerPort": 80}, {"containerPort": 81, "hostPort": 81}, {"containerPort": 82, "hostPort": 0}, 5]
+    volumes = [{"name": "a", "emptyDir": {}}, {"name": "b", "persistentVolumeClaim": {"claimName": "c"}}, "x"]
+    spec: dict[str, Any] = {"containers": [{"name": "c", "ports": ports}, {"ports": {}}], "volumes": volumes}
+    kept = [{"name": "c", "ports": [{"containerPort": 81, "hostPort": 81}]}, {}]
+    waiting, running = ({"spec": {**spec, **more}} for more in ({}, {"nodeName": "n"}))
+    assert trimmed("Pod", waiting)["spec"] == {"containers": kept, "volumes": [{"persistentVolumeClaim": None}]}
+    assert trimmed("Pod", running)["spec"] == {"containers": kept, "nodeName": "n"}
