@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import msgspec
 
 from app.answering.answers import Stopwatch, asks_of, configure, encode, stats_of
+from app.answering.deciding import Releases, releases_of
 from app.answering.overrides import with_fields
 from app.answering.sources import Sources
 from app.answering.translation import told
@@ -49,16 +50,21 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing on which the variants disagree, and what each says.
 
     ``field`` of an ask: outcome, node or victims; without ``ask``: evictions, those of the plan that are no ask's
-    victims. Victims and evictions are labels, ``workload`` or ``workload/task``.
+    victims, or moves of running work to other nodes. Victims and evictions are labels, ``workload`` or
+    ``workload/task``.
     """
 
     ask: str | None = None
     """The id of the ask. Absent: it is about the plan."""
     field: str
-    """What differs: `outcome`, `node` or `victims` of an ask, or `evictions` of the plan. A variant that is refused
-    has the outcome `refused`, and no say in the others."""
+    """What differs: `outcome`, `node` or `victims` of an ask, or `evictions` or `moves` of the plan. A variant that is
+    refused has the outcome `refused`, and no say in the others."""
     values: dict[str, Any]
     """What each variant says, by its name."""
+    rules: list[str] | None = None
+    """Where two variants differ in their release alone: the rules each of which makes this difference by itself; where
+    none does, those that make it together; `GET /v1/rules` says what they mean. Empty: it is none of them, but what the
+    origin leaves to chance. Absent: the variants differ in more, or their engine can't tell."""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,30 +84,40 @@ def compare(body: bytes, now: Time, sources: Sources) -> bytes:
     with watch.stage("decode"):
         request = decode(body, ComparisonRequest)
         refuse_duplicates(request.variants)
-    answers = answers_of(request, micros(request.now or now), sources, watch)
+    made = list(_made(request, micros(request.now or now), sources, watch))
+    answers = [one for one, _ in made]
     if all(one.answer is None for one in answers):
         raise InvalidInput(problem for one in answers for problem in one.problems)
-    return encode(
-        Comparison(variants=answers, differences=list(differences_of(answers)), stats=stats_of(watch.seconds))
-    )
+    differences = list(differences_of(answers))
+    with watch.stage("solve"):
+        pairs = list(releases_of([(i, *asked) for i, (_, asked) in enumerate(made) if asked is not None]))
+        differences = [_ruled(difference, answers, pairs) for difference in differences]
+    return encode(Comparison(variants=answers, differences=differences, stats=stats_of(watch.seconds)))
 
 
 def answers_of(request: ComparisonRequest, at: int, sources: Sources, watch: Stopwatch) -> list[VariantAnswer]:
     """What each variant answers at ``at``, in microseconds; the problems of one that is refused point into it. Raises
     NotFound, Unavailable."""
-    answers: list[VariantAnswer] = []
+    return [one for one, _ in _made(request, at, sources, watch)]
+
+
+def _made(
+    request: ComparisonRequest, at: int, sources: Sources, watch: Stopwatch
+) -> Iterator[tuple[VariantAnswer, tuple[Loaded, Question] | None]]:
+    """The same with what each was asked; None for one that is refused."""
     for i, variant in enumerate(request.variants):
+        asked: tuple[Loaded, Question] | None = None
         try:
             with watch.stage("compile"):
                 loaded, asks, findings = _loaded(request, variant, sources)
             with watch.stage("solve"):
                 question = Question(at, asks, request.mode, request.options, request.explain)
                 made = VariantAnswer(name=variant.name, answer=solve.decide(loaded, question), findings=findings)
+            asked = loaded, question
         except InvalidInput as invalid:
             found = [_at_variant(problem, i, variant) for problem in invalid.problems]
             made = VariantAnswer(name=variant.name, problems=found)
-        answers.append(made)
-    return answers
+        yield made, asked
 
 
 def refuse_duplicates(variants: list[Variant]) -> None:
@@ -206,6 +222,31 @@ def differences_of(answers: list[VariantAnswer]) -> Iterator[Difference]:
             yield _difference(first.ask, "victims", {name: _victims(decision) for name, decision in said.items()})
     if len({frozenset(_evictions(one)) for one in answered.values()}) > 1:
         yield _difference(None, "evictions", {name: _evictions(one) for name, one in answered.items()})
+    if len({frozenset(_moves(one)) for one in answered.values()}) > 1:
+        yield _difference(None, "moves", {name: _moves(one) for name, one in answered.items()})
+
+
+def _ruled(difference: Difference, answers: list[VariantAnswer], pairs: list[Releases]) -> Difference:
+    """The difference with the rules that made it, by the first pair of releases that differs in it."""
+    for pair in pairs:
+        older, newer = answers[pair.older], answers[pair.newer]
+
+        def said(answer: Answer) -> Any:
+            return _says(answer, difference)
+
+        if older.answer is not None and newer.answer is not None and said(older.answer) != said(newer.answer):
+            return msgspec.structs.replace(difference, rules=pair.decided(said, said(older.answer)))
+    return difference
+
+
+def _says(answer: Answer, difference: Difference) -> Any:
+    """What an answer says of what a difference is about."""
+    if difference.ask is None:
+        return frozenset((_moves if difference.field == "moves" else _evictions)(answer))
+    decision = next(one for one in answer.decisions if one.ask == difference.ask)
+    if difference.field == "victims":
+        return frozenset(_victims(decision))
+    return decision.outcome if difference.field == "outcome" else decision.node
 
 
 def _difference(ask: str | None, field: str, values: dict[str, str | None] | dict[str, list[str]]) -> Difference:
@@ -220,6 +261,12 @@ def _evictions(answer: Answer) -> list[str]:
     """Those of the plan that no ask's victims have: an overcommitted node, work that only moves."""
     told = {label for decision in answer.decisions for label in _victims(decision)}
     return [label for label in _labels(planned(answer)) if label not in told]
+
+
+def _moves(answer: Answer) -> list[str]:
+    """Running work that goes elsewhere, and where to."""
+    placements = answer.plan.placements
+    return [f"{one.workload}/{one.task} to {one.node}" for one in placements if one.workload is not None]
 
 
 def _labels(evicted: Iterable[Victim | PlannedEviction]) -> list[str]:

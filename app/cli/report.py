@@ -153,6 +153,8 @@ def comparison(result: Comparison) -> None:
     for difference in result.differences[:_MOST_ROWS]:
         say(f"{difference.ask or 'beside the asks'}: {difference.field}")
         table(("VARIANT", "SAYS"), ((name, _value(value)) for name, value in difference.values.items()))
+        if difference.rules is not None:
+            say(f"  by {', '.join(difference.rules) or 'chance'}")
 
 
 def _variant(one: VariantAnswer) -> tuple[str, str, str, str]:

@@ -3,7 +3,7 @@
 Whoever is no engine asks the record and never the name: what holds for one system stands in that system's folder.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -134,6 +134,11 @@ class Engine(Generic[C, S]):
     """Who of each proposal may not be evicted for the ask at an instant in microseconds, given that all of it would be:
     by the rules that a decision finds victims by. Every eviction is of something in the state; a refusal without a
     detail says what its rule says. None: the engine has no say in who else is evicted."""
+    changed: Callable[[C, C], tuple[str, ...]] | None = None
+    """Ids of the rules that the second configuration's release changed since the first's; none where they differ in
+    anything else, or the second's is not the later one. None: the engine has one release, or can't tell."""
+    undone: Callable[[C, Collection[str]], C] | None = None
+    """The configuration with these rules as they were in the release before its own. Given with ``changed``."""
     effective_settings: Callable[[C, State | None], dict[str, Any]] = _nothing_set
     """The body of ``POST /v1/effective-settings``; durations in seconds."""
     findings: Callable[[Configuration], list[Finding]] = _nothing_found

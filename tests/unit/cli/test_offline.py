@@ -216,7 +216,10 @@ def test_compare_of_releases_keeps_the_other_settings(tmp_path: Path, capsys: py
     assert run(["compare", file, "--release", "0.13", "--release", "0.17", "--json"]) == 1
     said = json.loads(capsys.readouterr().out)
     assert [variant["name"] for variant in said["variants"]] == ["0.13", "0.17"]
-    assert {"ask": "p", "field": "node", "values": {"0.13": "n", "0.17": None}} in said["differences"]
+    by = {"rules": ["reclaim-victim-filter"]}
+    assert {"ask": "p", "field": "node", "values": {"0.13": "n", "0.17": None}, **by} in said["differences"]
+    assert run(["compare", file, "--release", "0.13", "--release", "0.17"]) == 1
+    assert "by reclaim-victim-filter" in capsys.readouterr().out
     assert run(["compare", file, "--release", "0.1"]) == 3
 
 

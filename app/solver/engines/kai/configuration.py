@@ -8,13 +8,13 @@ Released KAI never refuses a bad node-pool value: an unreadable or negative defa
 resolve method as ``lca``. ``rules: shipped`` does the same (and a finding says so), ``rules: documented`` refuses it.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from app.solver.compiled.tree import ROOTLESS, Tree, compile_tree
 from app.solver.engines.kai.jobs import KAI_UNLIMITED, OLDEST, Share, duration_problems, is_gpu
-from app.solver.engines.kai.rule_sets import RELEASES, RuleSet
+from app.solver.engines.kai.rule_sets import CHANGES, RELEASES, RuleSet
 from app.solver.model.base import Duration, Quantity
 from app.solver.model.configuration import Configuration, Queue, Quota
 from app.solver.model.duration import GO_WITH_DAYS, DurationError
@@ -248,6 +248,23 @@ class CompiledConfiguration:
     weight: list[tuple[float, float, float]]
     priority: list[int]
     created: list[int]
+
+
+def changed(before: CompiledConfiguration, now: CompiledConfiguration) -> tuple[str, ...]:
+    """The rules that ``now``'s release changed since ``before``'s, where the two differ in nothing else."""
+    old, new = before.policy.release, now.policy.release
+    if (old.release, new.release) != ("0.13", "0.17") or replace(now.policy, release=old) != before.policy:
+        return ()
+    return tuple(change.rule for change in CHANGES) if now.queues == before.queues else ()
+
+
+def undone(configuration: CompiledConfiguration, rules: Collection[str]) -> CompiledConfiguration:
+    """The configuration under its release, with these rules as they were in 0.13."""
+    release = configuration.policy.release
+    for change in CHANGES:
+        if change.rule in rules:
+            release = change.undone(release)
+    return replace(configuration, policy=replace(configuration.policy, release=release))
 
 
 def compile_configuration(configuration: Configuration) -> CompiledConfiguration:

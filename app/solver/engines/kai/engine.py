@@ -8,7 +8,7 @@ from app.solver.engines.kai import FACTS
 from app.solver.engines.kai.actions import Cycle, allocate, begin, consolidation, preempt, reclaim, stale_gang_eviction
 from app.solver.engines.kai.answer import Draw, answer, shares
 from app.solver.engines.kai.chance import DRAWS, MOST_STEPS, Chance
-from app.solver.engines.kai.configuration import CompiledConfiguration, compile_configuration
+from app.solver.engines.kai.configuration import CompiledConfiguration, changed, compile_configuration, undone
 from app.solver.engines.kai.explain import Recorder
 from app.solver.engines.kai.findings import effective_settings, findings
 from app.solver.engines.kai.jobs import job_problems, task_problems
@@ -141,6 +141,8 @@ ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(
     shares=shares,
     preemptibility=preemptibility,
     judge=judge,
+    changed=changed,
+    undone=undone,
     effective_settings=effective_settings,
     findings=findings,
 )
