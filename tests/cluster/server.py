@@ -297,7 +297,7 @@ def followed_definitions(*engines: EngineName) -> list[dict[str, Any]]:
     """Of every kind that is followed of these engines and that an API server has not of itself, in all versions read;
     the oldest is stored, as in a cluster that was upgraded."""
     kinds = [kind for engine in engines for kind in FOLLOWED[engine]]
-    own = {kind.name: kind for kind in kinds if kind.group and not kind.group.endswith(".k8s.io")}
+    own = {kind.name: kind for kind in kinds if "." in kind.group and not kind.group.endswith(".k8s.io")}
     return [
         definition(name, kind.plural, kind.group, *reversed(kind.versions), namespaced=name in NAMESPACED)
         for name, kind in own.items()
