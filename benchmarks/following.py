@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
-from app.following.kinds import FOLLOWED
 from app.following.mirror import Mirror
+from app.following.objects import FOLLOWED
 from app.following.reading import Reader, connect
 from app.following.translating import translate
 from app.solver.model.configuration import EngineName

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from app.following.keeping import delta
-from app.following.kinds import FOLLOWED
 from app.following.mirror import Mirror
+from app.following.objects import FOLLOWED
 from app.following.reading import Event, Listed, trimmed
 from app.following.translator import Translator
 from tests.cluster import kueue, pods

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from app.base.settings import Settings
-from app.following.kinds import FOLLOWED, manifests
+from app.following.objects import FOLLOWED, manifests
 from app.solver.model.configuration import EngineName
 
 ROOT = Path(__file__).parents[1]

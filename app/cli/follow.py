@@ -13,7 +13,7 @@ from app.cli.configuration import DEFAULT_URL, Token, Url
 from app.cli.offline import Json
 from app.cli.output import BAD_INPUT, DIFFERENT, NOTHING, UNREACHABLE, Fields, complain, fields_of, say
 from app.cli.remote import guarded
-from app.following.kinds import manifests
+from app.following.objects import manifests
 
 if TYPE_CHECKING:
     from app.following.follower import Follower
@@ -117,7 +117,7 @@ def follow(
     except ModuleNotFoundError as missing:
         complain(f"following a cluster needs the extra arbiter-preemption[kubernetes]: no module {missing.name}")
         return BAD_INPUT
-    from app.base.settings import own_address  # with pydantic, which `decide` can do without
+    from app.base.settings import own_address
 
     try:
         client = connect(source.context, source.kubeconfig)
@@ -165,7 +165,7 @@ def _replay(engine: Engine, path: Path, recorded: Recorded) -> int:
     """Judge all of it."""
     from app.answering.overrides import with_fields
     from app.following.recording import lines
-    from app.following.replaying import Replay
+    from app.following.simulating import Replay
     from app.solver.model.configuration import Configuration
 
     def act() -> int:
@@ -194,8 +194,8 @@ def _simulation(engine: Engine, path: Path, out: Path) -> int:
     import msgspec
 
     from app.following.recording import lines
-    from app.following.replaying import in_order
     from app.following.simulating import Recorded as Course
+    from app.following.simulating import in_order
 
     if engine != "kueue":
         complain("only recordings of Kueue are simulations yet")

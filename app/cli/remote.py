@@ -83,7 +83,7 @@ class Service:
 
 
 def _own_address() -> str:
-    from app.base.settings import own_address  # with pydantic, which `decide` can do without
+    from app.base.settings import own_address
 
     return own_address()
 

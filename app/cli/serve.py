@@ -20,14 +20,14 @@ from cyclopts import App, Parameter
 
 from app.cli.configuration import Token
 from app.cli.output import BAD_INPUT, UNREACHABLE, announce, complain, say
-from app.following.kinds import FOLLOWED
+from app.following.objects import FOLLOWED
 from app.solver.model.configuration import EngineName
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from app.auth.tokens import Tokens
-    from app.jobs.companion import Companion
+    from app.jobs.service import Companion
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -83,7 +83,7 @@ def _cluster(given: str) -> tuple[EngineName, str, str | None]:
 
 def _followers(clusters: list[tuple[EngineName, str, str | None]], token: str | None, url: str) -> "list[Companion]":
     from app.following.beside import MODULE, Beside
-    from app.jobs.companion import Companion
+    from app.jobs.service import Companion
 
     wanted = [Beside(engine, name, url, token, context) for engine, name, context in clusters]
     return [Companion(MODULE, msgspec.json.encode(one).decode(), f"follower {one.cluster}") for one in wanted]
@@ -96,7 +96,7 @@ def worker() -> int:
     """
     from app.base import logs  # the server's packages, which few other commands need
     from app.base.settings import Settings
-    from app.jobs.companion import Companion
+    from app.jobs.service import Companion
 
     try:
         settings = Settings()

@@ -28,8 +28,17 @@ from app.simulations.core.run import simulate as run
 from app.simulations.core.scenario import setting_of, variants_of
 from app.simulations.core.sink import Amounts, Silence, time_of
 from app.simulations.core.validation import check_jobs
-from app.simulations.pictures import evictions_of, free_of, resource_of, usage_of, waits_of
-from app.simulations.plots import Drawing, Picture, drawn, require
+from app.simulations.plots import (
+    Drawing,
+    Picture,
+    drawn,
+    evictions_of,
+    free_of,
+    require,
+    resource_of,
+    usage_of,
+    waits_of,
+)
 from app.simulations.results import Level, levels_of, line_of, spare_line_of, spare_of
 from app.simulations.schemas import Event, Job, JobLine, RoundLine, SimulationRequest, Summary, Totals, Trace
 from app.solver.model.problems import InvalidInput, Problem
@@ -157,7 +166,7 @@ def simulate(
 def _request(file: str, otherwise: Otherwise) -> SimulationRequest:
     """The request in ``file``, no larger than a trace may be, with what is ``otherwise``; its ``--now`` is its start.
     Raises OSError, InvalidInput, TooLarge, Unreachable."""
-    from app.traces.files import bounded, limits  # with pydantic, which `decide` can do without
+    from app.traces.preparing import bounded, limits
 
     hint(file)
     most = limits()
@@ -200,7 +209,7 @@ def _spool() -> "Spool":
 
 def _checked(path: str, request: SimulationRequest, configurations: Compiled) -> int:
     """How many jobs a file has. Raises OSError, TooLarge, InvalidInput with what is wrong with them, by line."""
-    from app.traces.files import limits, lines_within
+    from app.traces.preparing import limits, lines_within
 
     most = limits()
     count = lines_within(path, most)

@@ -45,7 +45,7 @@ def trace(
     What is wrong is named by line. Exit code 0: done, 3: bad input.
     """
     from app.traces.cluster import body, jobs_and_changes
-    from app.traces.files import load  # packages that few other commands need
+    from app.traces.preparing import load
 
     def convert() -> int:
         found = load(file, format, mapping, nodes)

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from app.answering.snapshots import Counts
-from app.clusters.shadow.schemas import ShadowOutcome
+from app.clusters.shadow_schemas import ShadowOutcome
 from app.solver.model.base import Name, Priority, Time, Total, Wire
 from app.solver.model.configuration import EngineName
 from app.solver.model.problems import Finding

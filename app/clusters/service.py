@@ -25,12 +25,12 @@ from app.clusters.schemas import (
     EvictionReport,
     FollowedCluster,
 )
-from app.clusters.shadow.service import Retention
+from app.clusters.shadow import Retention
 from app.db.database import Database
 from app.decisions.repository import storable
 from app.decisions.service import FollowedAges
-from app.finding.service import Hit, Kind, Names
 from app.http.parameters import decode_id, encode_cursor
+from app.search.service import Hit, Kind, Names
 from app.solver.model.problems import Problem
 
 LEASE_SECONDS = 15.0
@@ -78,7 +78,7 @@ class Clusters:
         return [_cluster(name, list(of)) for name, of in groupby(rows, lambda row: str(row["cluster"]))]
 
     def find(self, part: str, limit: int) -> list[Hit]:
-        """See ``app.finding.service.Source``."""
+        """See ``app.search.Source``."""
         named = (one for one in self.every() if part in one.name.casefold())
         return [Hit(kind="cluster", name=one.name, snapshot=one.snapshot) for one in islice(named, limit)]
 

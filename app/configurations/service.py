@@ -26,8 +26,8 @@ from app.configurations import repository as labels
 from app.configurations.heads import Heads
 from app.configurations.repository import HeadRow, New, Revision, Summary
 from app.db.database import Database, after_commit
-from app.finding.service import Hit
 from app.http.parameters import Preconditions
+from app.search.service import Hit
 from app.solver import solve
 from app.solver.digest import digest as digest_of
 from app.solver.model.base import Wire
@@ -182,7 +182,7 @@ class Configurations:
             return repository.page(session, after, limit)
 
     def find(self, part: str, limit: int) -> list[Hit]:
-        """See ``app.finding.service.Source``: configurations, and queues of those that were read last or are now.
+        """See ``app.search.Source``: configurations, and queues of those that were read last or are now.
         Documents are looked through as they are stored; only those that hold the text are decoded."""
         found: list[Hit] = []
         written = msgspec.json.encode(part)[1:-1].decode()

@@ -1,4 +1,6 @@
-"""Open pages that are told what happens: a bounded number, for which each topic is looked at once.
+"""The first page, and what is common to all: the router of pages, what browsers are told where nothing is, events.
+
+Open pages that are told what happens: a bounded number, for which each topic is looked at once.
 
 What has happened, as server-sent events: one look at a topic serves every open page, and nobody looks for nobody.
 
@@ -10,20 +12,32 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import Annotated
+from http import HTTPStatus
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, FastAPI, Query, Request
+from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
 from app.base.errors import ArbiterError, TooManyRequests
 from app.console.api import Api, Json, Refused, segment
 from app.console.api import Query as Search
-from app.console.simulations import circle
+from app.console.ask import router as ask_pages
+from app.console.configurations import configurations_pages, editing_pages, importing_pages
+from app.console.decisions import clusters_pages, decision_pages, log_pages
+from app.console.exposures import exposures_pages
+from app.console.finding import finding_pages
+from app.console.planning import planning_pages
+from app.console.queues import queues_pages
+from app.console.quotas import quotas_pages
+from app.console.sign_in import provider_pages, sign_in_pages
+from app.console.simulations import circle, pictures_pages, simulations_pages
 from app.console.situation import asks_of
-from app.console.visit import PageRoute, Visiting
+from app.console.visit import PageRoute, Visit, Visiting, failure
 from app.http.assets import HEADERS
 from app.http.openapi import page
-from app.http.routing import service
+from app.http.responses import http_exception
+from app.http.routing import Operations, is_for_people, service
 
 EVERY_SECONDS = 2.0
 TOPICS: dict[str, tuple[str, Search]] = {
@@ -170,3 +184,42 @@ def by_minute(decisions: Sequence[Json], since: datetime) -> Json:
     )
     series = [{"label": o, "values": [counted[minute, o] for minute in moments], "step": True} for o in outcomes]
     return {"x": [60 * minute for minute in moments], "series": series}
+
+
+router = APIRouter()
+for part in (
+    sign_in_pages,
+    provider_pages,
+    overview_pages,
+    changes_pages,
+    queues_pages,
+    decision_pages,
+    log_pages,
+    finding_pages,
+    exposures_pages,
+    ask_pages,
+    planning_pages,
+    configurations_pages,
+    editing_pages,
+    simulations_pages,
+    pictures_pages,
+    quotas_pages,
+    importing_pages,
+    clusters_pages,
+):
+    router.routes += part.routes
+
+
+def install(app: FastAPI) -> None:
+    """Answer browsers too where no operation is found."""
+    app.add_exception_handler(HTTPException, _answer)
+
+
+async def _answer(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    operations: Operations = request.app.state.operations
+    if not is_for_people(request.scope, operations.found(request.scope)):
+        return await http_exception(request, error)
+    detail = f"No page is at {request.url.path[:200]}: the link is old, or mistyped."
+    document: dict[str, Any] = {"title": HTTPStatus(error.status_code).phrase, "detail": detail, "errors": []}
+    return failure(Visit(request), error.status_code, document)

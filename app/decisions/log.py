@@ -29,10 +29,9 @@ from app.base.settings import Settings
 from app.db.database import Database
 from app.decisions import repository
 from app.decisions import repository as kept
-from app.decisions.kept import squeezed
-from app.decisions.keys import WITHIN, names_of, pairs_of, returns_of
-from app.finding.service import Kind, Names
+from app.decisions.kept import WITHIN, names_of, pairs_of, returns_of, squeezed
 from app.metrics import Metrics
+from app.search.service import Kind, Names
 
 _BATCH_ENTRIES = 250
 _BATCH_BYTES = 8 << 20

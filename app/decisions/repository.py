@@ -20,8 +20,8 @@ from sqlalchemy.orm import Session
 from app.base.identifiers import earliest
 from app.db.connecting import Statement
 from app.db.database import metadata, past_retention
-from app.finding.repository import ANY, fitting, pattern
-from app.finding.service import Kind, fold
+from app.search.repository import ANY, fitting, pattern
+from app.search.service import Kind, fold
 
 kept_documents = sa.Table(
     "kept_documents",

@@ -44,9 +44,9 @@ from app.decisions.schemas import (
     WorkloadEvent,
     WorkloadHistory,
 )
-from app.finding.service import Hit, ids_beginning
 from app.http.parameters import decode_id, encode_cursor
 from app.metrics import Metrics
+from app.search.service import Hit, ids_beginning
 from app.solver.model.decision import ConfigurationUsed, Decision, Plan, PlannedEviction, ProposalVerdict, Victim
 from app.solver.model.instant import at
 from app.solver.model.problems import pointer
@@ -316,7 +316,7 @@ class Decider:
         return DecisionPage(items=[_summary(row) for row in rows[:limit]], next_cursor=more)
 
     def find(self, part: str, limit: int) -> list[Hit]:
-        """Decisions whose ids begin with ``part``; see ``app.finding.service.Source``."""
+        """Decisions whose ids begin with ``part``; see ``app.search.Source``."""
         self._log.settle(_SETTLE_SECONDS)
         if (span := ids_beginning(part)) is None:
             return []

@@ -28,11 +28,11 @@ from app.base.errors import BadInput, Unavailable
 from app.db.database import Database
 from app.decisions.schemas import CARRIED, SITUATION
 from app.decisions.service import Decider
-from app.finding.service import Hit
 from app.http.body import Body
 from app.http.openapi import operation
 from app.http.responses import json_response
 from app.http.routing import service
+from app.search.service import Hit
 from app.solver.model.decision import Decision, Plan, StateUsed
 from app.solver.model.problems import Problem
 from app.solver.model.state import Ask, Delta, State
@@ -105,7 +105,7 @@ class Snapshots:
         return msgspec.json.encode(SnapshotList(items=kept))
 
     def find(self, part: str, limit: int) -> list[Hit]:
-        """See ``app.finding.service.Source``."""
+        """See ``app.search.Source``."""
         body = msgspec.json.encode(Sought(part, limit))
         replies = self._dispatcher.everywhere(Inquiry(Operation.SNAPSHOT_FIND, datetime.now(UTC)), body)
         found = (there for reply in replies for there in msgspec.json.decode(reply.body, type=list[There]))

@@ -15,8 +15,8 @@ from datetime import datetime
 
 from msgspec import structs
 
-from app.clusters.shadow.comparing import Compared, compared, expected_of
-from app.clusters.shadow.schemas import Assumed, ShadowOutcome, ShadowReport, ShadowVictim, Why
+from app.clusters.shadow import Compared, compared, expected_of
+from app.clusters.shadow_schemas import Assumed, ShadowOutcome, ShadowReport, ShadowVictim, Why
 from app.following.evidence import NOT_NAMED
 from app.following.history import Eviction, Preemption, Rewind
 from app.following.memory import TOGETHER_SECONDS, Guess, Memory, Mode, ask_id

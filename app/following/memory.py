@@ -19,7 +19,7 @@ from typing import Literal
 
 from msgspec import structs
 
-from app.clusters.shadow.schemas import Assumed
+from app.clusters.shadow_schemas import Assumed
 from app.following.evidence import admissions, nominated
 from app.following.history import Eviction, Rewind
 from app.following.objects import Item, Key, condition, id_of, instant, key_of, part

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from threading import Condition
 
 from app.following.history import Eviction, History, Preemption, Rewind
-from app.following.kinds import Kind
-from app.following.objects import Event, Item, Key, Listed, key_of, part
+from app.following.objects import Event, Item, Key, Kind, Listed, key_of, part
 
 
 @dataclass(slots=True)

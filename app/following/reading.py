@@ -21,8 +21,7 @@ from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION
 from urllib3.exceptions import HTTPError
 
 from app.base.documents import Unreadable, read_one
-from app.following.kinds import Kind
-from app.following.objects import Event, Item, Listed, part, trimmed
+from app.following.objects import Event, Item, Kind, Listed, part, trimmed
 from app.following.recording import Recorder
 from app.solver.model.problems import InvalidInput
 

@@ -27,8 +27,7 @@ import msgspec
 import zstandard
 
 from app.base.errors import BadRequest
-from app.following.kinds import Kind
-from app.following.objects import Item, part
+from app.following.objects import Item, Kind, part
 from app.solver.model.configuration import EngineName
 
 VERSION = 1

@@ -11,7 +11,7 @@ import structlog
 from msgspec import structs
 
 from app.clusters.schemas import EvictionReport, SeenEviction
-from app.clusters.shadow.schemas import ShadowOutcome, ShadowReport
+from app.clusters.shadow_schemas import ShadowOutcome, ShadowReport
 from app.following.history import Eviction, Preemption, Rewind
 from app.following.judging import Judge, Judgement
 from app.following.keeping import ApiError, ApiUnavailable, Arbiter

@@ -9,8 +9,8 @@ from threading import Event, Thread
 
 import structlog
 
-from app.following.kinds import Kind
 from app.following.mirror import Mirror
+from app.following.objects import Kind
 from app.following.reading import Absent, Broken, Denied, Gone, Reader
 
 log = structlog.get_logger()

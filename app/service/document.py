@@ -1,19 +1,328 @@
-"""What the OpenAPI document says of the service as a whole, beside its operations and their shapes."""
+"""The OpenAPI document: paths and parameters from the routes, schemas from the structs that really decode the bytes.
 
-from collections.abc import Sequence
-from typing import Any, get_args
+What a field means is the docstring under it: it stands where the field stands, costs nothing when bytes are decoded,
+and is read from the source when the document is asked for. ``make openapi`` writes it to openapi/openapi.json.
 
+Schemas are what msgspec writes, in the form that code generators read well. Both accept the same documents, with three
+exceptions: answers may grow fields in later versions, so shapes that are never sent are open; a number is said to be a
+double or a 64-bit integer where JSON knows only numbers; and where a word may stand for a list, the list is shown and
+the word is said.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast, get_args
+
+import msgspec
 from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from app.auth.callers import Scope
-from app.http.description import describe
-from app.http.openapi import SCHEMA, reference
+from app.base.descriptions import descriptions, is_ours
+from app.http.openapi import SCHEMA, VERSION, name_of, reference, renamed
+from app.http.responses import MEDIA_TYPE, Fault, ProblemDocument
 from app.solver.model import kai, kueue, ytsaurus
 from app.solver.model.configuration import Configuration, EngineName, TaintEffect
 from app.solver.model.decision import Outcome
+from app.solver.model.problems import Finding
 from app.solver.model.request import Explain, Mode
 from app.solver.model.state import TaskState
+
+Schema = dict[str, Any]
+Schemas = dict[str, Schema]
+
+_PREFIX = "#/components/schemas/"
+_NUMBERS = {"integer": "int64", "number": "double"}
+_INTEGER, _NUMBER, _NULL = {"type": "integer"}, {"type": "number"}, {"type": "null"}
+_MEANT_ABSENT = frozenset({("Queue", "weight")})
+"""Leaving it out is not the same as its default, which a generated client would send."""
+_SHOWN_AS_LIST = "Asks"
+"""Of a list or a word Java's generator makes nothing that compiles, Go's a type that each caller would have to fill."""
+
+
+def portable(schemas: Mapping[str, Schema], sent: Iterable[str], common: Mapping[str, Schema]) -> Schemas:
+    """``schemas`` by name, and those that hide in them under a title or as one of ``common``.
+
+    ``sent``: names that request bodies refer to; ``common``: small schemas that deserve a name.
+    """
+    found: Schemas = {}
+    named = {_key(schema): name for name, schema in common.items()}
+    for name, schema in schemas.items():
+        made = _rewritten({key: value for key, value in schema.items() if key != "title"}, found, named)
+        for field, inner in made.get("properties", {}).items():
+            if (name, field) in _MEANT_ABSENT:
+                inner.pop("default", None)
+        found[name] = made
+    _drop_defaults_of_unions(found)
+    closed = closure(found, sent)
+    for name, schema in found.items():
+        if name not in closed and schema.get("additionalProperties") is False:
+            del schema["additionalProperties"]
+    return dict(sorted(found.items()))
+
+
+def closure(schemas: Mapping[str, Schema], names: Iterable[str]) -> set[str]:
+    """``names`` and all that they refer to."""
+    seen: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting.extend(references(schemas[name]))
+    return seen
+
+
+def references(value: Any) -> list[str]:
+    """Names of the schemas that ``value`` refers to, anywhere in it."""
+    if isinstance(value, list):
+        return [name for item in cast(list[Any], value) for name in references(item)]
+    if not isinstance(value, dict):
+        return []
+    content = cast(dict[str, Any], value)
+    target = content.get("$ref")
+    here = [target.removeprefix(_PREFIX)] if isinstance(target, str) and target.startswith(_PREFIX) else []
+    return here + [name for item in content.values() for name in references(item)]
+
+
+def of_parameter(schema: Schema, common: Mapping[str, Schema]) -> Schema:
+    """The schema of a parameter: never null, without the title that pydantic makes up."""
+    plain = {key: value for key, value in schema.items() if key not in ("title", "description")}
+    made = _rewritten(plain, {}, {_key(shape): name for name, shape in common.items()})
+    if "anyOf" in made:
+        made |= _any_of([one for one in made.pop("anyOf") if one != _NULL])
+    return made
+
+
+def _rewritten(schema: Schema, found: Schemas, named: Mapping[bytes, str]) -> Schema:
+    """``schema`` without what only msgspec needs; what has a title or a name leaves a reference to ``found``."""
+    if "$ref" in schema:
+        return {"$ref": schema["$ref"]}
+    made = dict(schema)
+    if made.get("title") == _SHOWN_AS_LIST:
+        told = {name: made[name] for name in ("default", "description") if name in made}
+        made = next(one for one in made["anyOf"] if one.get("type") == "array") | told
+    for key in ("properties", "$defs"):
+        if key in made:
+            made[key] = {name: _rewritten(inner, found, named) for name, inner in made[key].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(made.get(key), dict):
+            made[key] = _rewritten(made[key], found, named)
+    if "anyOf" in made:
+        alternatives = [_rewritten(inner, found, named) for inner in _distinct(made.pop("anyOf"))]
+        made |= _any_of(_gathered(alternatives, found, named))
+    made = _tidied(made)
+    if (name := named.get(_key(made))) is not None:
+        made["title"] = name
+    return _hoisted(made, found)
+
+
+def _tidied(schema: Schema) -> Schema:
+    """Prose without reStructuredText, nothing that says nothing, a type for enumerations and a format for numbers."""
+    made = dict(schema)
+    if "description" in made:
+        made["description"] = made["description"].replace("``", "`")
+    if "default" in made and made["default"] in (None, [], {}, ""):
+        del made["default"]
+    if made.get("required") == []:
+        del made["required"]
+    if "enum" in made:
+        return {"type": "string", **made}
+    if made.get("type") in _NUMBERS:
+        made["format"] = _NUMBERS[made["type"]]
+    return made
+
+
+def _key(schema: Schema) -> bytes:
+    """The same for schemas that accept the same and differ in what they say besides."""
+    said = {key: value for key, value in schema.items() if key not in ("default", "description", "title")}
+    if "enum" in said:
+        said["enum"] = sorted(said["enum"])
+    return msgspec.json.encode(said, order="deterministic")
+
+
+def _any_of(alternatives: list[Schema]) -> Schema:
+    return alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives}
+
+
+def _gathered(alternatives: list[Schema], found: Schemas, named: Mapping[bytes, str]) -> list[Schema]:
+    """What has a name keeps it where it may be null as well: one type in a generated client, not one a property."""
+    rest = [one for one in alternatives if one != _NULL]
+    name = named.get(_key({"anyOf": rest}))
+    if name is None or rest == alternatives:
+        return alternatives
+    return [_hoisted({"anyOf": rest, "title": name}, found), _NULL]
+
+
+def _drop_defaults_of_unions(schemas: Schemas) -> None:
+    """A generated client would write the value where its class for the union belongs, which no compiler takes: the
+    defaults of properties of several types are said in their descriptions alone."""
+    for schema in schemas.values():
+        for inner in schema.get("properties", {}).values():
+            named = schemas.get(inner.get("$ref", "").removeprefix(_PREFIX), {})
+            if "anyOf" in inner or "anyOf" in named:
+                inner.pop("default", None)
+
+
+def _distinct(alternatives: list[Schema]) -> list[Schema]:
+    """A number may be whole; saying so twice only makes generators invent a third type."""
+    return [one for one in alternatives if one != _INTEGER or _NUMBER not in alternatives]
+
+
+def _hoisted(schema: Schema, found: Schemas) -> Schema:
+    title = schema.pop("title", None)
+    if title is None:
+        return schema
+    default = {"default": schema.pop("default")} if "default" in schema else {}
+    if found.setdefault(title, schema) != schema:
+        raise AssertionError(f"two schemas are called {title}")
+    return {"$ref": _PREFIX + title, **default}
+
+
+def with_descriptions(schemas: dict[str, Any]) -> dict[str, Any]:
+    """``schemas`` with the description of each property that a struct of the app declares."""
+    shapes: dict[str, list[type[msgspec.Struct]]] = {}
+    for shape in filter(is_ours, _structs(msgspec.Struct)):
+        for name in {shape.__name__, name_of(shape.__module__, shape.__name__)}:
+            shapes.setdefault(name, []).append(shape)
+    return {name: _described(schema, shapes.get(name, ())) for name, schema in schemas.items()}
+
+
+def _described(schema: dict[str, Any], called: Iterable[type[msgspec.Struct]]) -> dict[str, Any]:
+    """``called``: structs of that name, of which the one with these fields is meant."""
+    properties = schema.get("properties", {})
+    meant = next((shape for shape in called if set(shape.__struct_encode_fields__) == set(properties)), None)
+    if meant is None or not properties:
+        return schema
+    said = descriptions(meant)
+    spelled = zip(meant.__struct_encode_fields__, meant.__struct_fields__, strict=True)
+    texts = {name: said[field] for name, field in spelled if field in said}
+    told = {name: value | {"description": texts[name]} for name, value in properties.items() if name in texts}
+    return schema | {"properties": properties | told}
+
+
+def _structs(base: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
+    for shape in base.__subclasses__():
+        yield shape
+        yield from _structs(shape)
+
+
+PROBLEMS: dict[int, tuple[str, str]] = {
+    400: ("BadRequest", "The request can't be read: its syntax, its encoding, a header or a cursor"),
+    401: ("Unauthorized", "No token, or one that is unknown, expired, revoked or forged"),
+    403: ("Forbidden", "The token lacks the scope that this needs"),
+    404: ("NotFound", "There is nothing of that name"),
+    408: ("BodyTooLate", "The body did not arrive in time"),
+    409: ("Conflict", "The request contradicts what is kept"),
+    412: ("PreconditionFailed", "If-Match or If-None-Match no longer holds: somebody else was faster"),
+    413: ("ContentTooLarge", "The body is past the limit, as sent or decompressed"),
+    415: ("UnsupportedMediaType", "A content type or a content coding that isn't spoken here"),
+    422: ("InvalidInput", "Read, and wrong; `errors` names every field at fault"),
+    428: ("PreconditionRequired", "It exists: say with If-Match which version is meant"),
+    429: (
+        "TooManyRequests",
+        "Enough requests wait already, or bodies use all the memory set aside for them",
+    ),
+    500: ("InternalError", "A fault of the service; its log knows more under the request's id"),
+    501: ("NotInstalled", "This service lacks an optional package that this needs; `detail` says which"),
+    503: ("Unavailable", "What this needs, most likely the database, is away for now"),
+    504: ("DeadlinePassed", "Not solved in the time given; nothing was changed"),
+}
+HEADERS: dict[str, dict[str, Any]] = {
+    "ETag": {"description": "The version of what was read or written", "schema": {"type": "string"}},
+    "RequestId": {
+        "description": "The request's own X-Request-ID where it is short and plain, else one made here",
+        "schema": {"type": "string"},
+    },
+    "RetryAfter": {"description": "Seconds until it is worth trying again", "schema": {"type": "string"}},
+    "Authenticate": {"description": "RFC 6750", "schema": {"type": "string"}},
+}
+_ALSO = {
+    401: ("WWW-Authenticate", "Authenticate"),
+    429: ("Retry-After", "RetryAfter"),
+    503: ("Retry-After", "RetryAfter"),
+}
+_TIMEOUT = {
+    "name": "Request-Timeout",
+    "in": "header",
+    "required": False,
+    "description": "How long the caller waits: seconds, or a Go duration such as `500ms`. Solving stops then",
+    "schema": {"type": "string"},
+    "examples": {"seconds": {"value": "2"}, "duration": {"value": "500ms"}},
+}
+_BEARER = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "A token of this service, or of its OpenID Connect provider; an open service asks for none. The "
+    "scope that an operation needs is listed with it; `admin` includes the others.",
+}
+
+
+def describe(
+    app: FastAPI, routes: Sequence[APIRoute], shapes: tuple[type, ...], common: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """The OpenAPI document of ``app`` with ``routes``; ``shapes`` are all structs that operations refer to, ``common``
+    the small schemas that have no struct."""
+    document = get_openapi(
+        title=app.title, version=VERSION, summary=app.summary, description=app.description, routes=routes,
+        tags=app.openapi_tags, servers=[{"url": "/", "description": "This service"}],
+        license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
+    )  # fmt: skip
+    bodies: list[str] = []
+    for item in document["paths"].values():
+        for found in item.values():
+            _finish(found, common)
+            bodies.extend(references(found.get("requestBody")))
+    document["components"] = {
+        "schemas": with_descriptions(portable(_schemas(shapes), bodies, common)),
+        "responses": {name: _problem(status, description) for status, (name, description) in PROBLEMS.items()},
+        "parameters": {"RequestTimeout": _TIMEOUT},
+        "headers": HEADERS,
+        "securitySchemes": {"bearer": _BEARER},
+    }
+    return document
+
+
+def _schemas(shapes: tuple[type, ...]) -> dict[str, Any]:
+    _, components = msgspec.json.schema_components((*shapes, ProblemDocument, Fault, Finding), ref_template=SCHEMA)
+    return msgspec.json.decode(renamed(msgspec.json.encode(components).decode()))
+
+
+def _problem(status: int, description: str) -> dict[str, Any]:
+    headers = _request_id()
+    if status in _ALSO:
+        header, component = _ALSO[status]
+        headers[header] = {"$ref": f"#/components/headers/{component}"}
+    content = {MEDIA_TYPE: {"schema": reference(ProblemDocument)}}
+    return {"description": description, "headers": headers, "content": content}
+
+
+def _request_id() -> dict[str, Any]:
+    return {"X-Request-ID": {"$ref": "#/components/headers/RequestId"}}
+
+
+def _finish(found: dict[str, Any], common: dict[str, dict[str, Any]]) -> None:
+    """What holds for every operation: who may call it, how its problems look, how long it may take."""
+    found["tags"] = list(dict.fromkeys(found["tags"]))
+    for parameter in found.get("parameters", ()):
+        parameter["schema"] = of_parameter(parameter["schema"], common)
+    for status, answer in list(found["responses"].items()):
+        if _is_problem(answer):
+            found["responses"][status] = {"$ref": f"#/components/responses/{PROBLEMS[int(status)][0]}"}
+        else:
+            answer["headers"] = answer.get("headers", {}) | _request_id()
+    if not found["security"]:
+        for status in ("401", "403"):
+            found["responses"].pop(status, None)
+    if "504" in found["responses"]:
+        found["parameters"] = [*found.get("parameters", ()), {"$ref": "#/components/parameters/RequestTimeout"}]
+    found["responses"] = dict(sorted(found["responses"].items()))
+
+
+def _is_problem(answer: dict[str, Any]) -> bool:
+    """Ours, or FastAPI's own 422, which never leaves this service."""
+    return MEDIA_TYPE in answer.get("content", ()) or "HTTPValidationError" in str(answer)
+
 
 SUMMARY = "To run this, what must stop, and why?"
 DESCRIPTION = """

@@ -16,7 +16,7 @@ from app.db.database import Database, is_newer
 from app.http.openapi import operation
 from app.http.responses import json_response
 from app.http.routing import service
-from app.jobs.companion import Companion
+from app.jobs.service import Companion
 from app.solver.model.base import Wire
 from app.workers.dispatcher import Dispatcher
 

@@ -26,15 +26,15 @@ from app.base.decoding import prepare_types
 from app.base.settings import Settings
 from app.base.ticket import CLASSES, Class
 from app.clusters import router as clusters
+from app.clusters import shadow_router
 from app.clusters.service import Clusters
-from app.clusters.shadow import router as shadow
-from app.clusters.shadow.service import Retention, Shadow
+from app.clusters.shadow import Retention, Shadow
 from app.configurations import manifests, rules
 from app.configurations import router as configurations
 from app.configurations.heads import Follower
 from app.configurations.router import Administration
 from app.configurations.service import Configurations
-from app.console import router as console
+from app.console import overview as console
 from app.console.decisions import Recordings
 from app.console.overview import Listeners
 from app.console.sign_in import PageVisitors, ProviderSignIn
@@ -46,8 +46,6 @@ from app.decisions.kept import Ledger
 from app.decisions.log import DatabaseStore, DecisionLog
 from app.decisions.service import Decider
 from app.decisions.snapshots import Snapshots
-from app.finding import router as finding
-from app.finding.service import Finder, Names
 from app.http import assets, responses, routing
 from app.http.budget import Budget
 from app.http.middleware import CompressionMiddleware, RequestMiddleware, SitesMiddleware, TimeoutMiddleware
@@ -56,9 +54,10 @@ from app.http.routing import Services as Provided
 from app.http.routing import provide
 from app.http.tracing import Tracing, TracingMiddleware
 from app.http.tracing import configured as traces_configured
-from app.jobs.companion import Census, Companion
-from app.jobs.service import Jobs
+from app.jobs.service import Census, Companion, Jobs
 from app.metrics import Metrics
+from app.search import service as search
+from app.search.service import Finder, Names
 from app.service import health
 from app.service.document import DESCRIPTION, SUMMARY, TAGS, described
 from app.simulations import router as simulations
@@ -76,7 +75,8 @@ from app.workers.pool import Limits, Pool
 from app.workers.worker import Reserve, give_back_when_idle, keep_freed_blocks
 
 _CAPABILITIES = (
-    decisions, finding, batch, decisions.COMPARISONS, decisions.PLANS, extenders, rules, snapshots, clusters, shadow,
+    decisions, search, batch, decisions.COMPARISONS, decisions.PLANS, extenders, rules, snapshots, clusters,
+    shadow_router,
     manifests, configurations,
     simulations, forecasts, exposures, backtests, traces, access, health,
 )  # fmt: skip

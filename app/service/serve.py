@@ -28,16 +28,14 @@ from app.auth.callers import acting
 from app.base import logs
 from app.base.decoding import convert
 from app.base.errors import PreconditionFailed, Unavailable
-from app.base.installation import shipped
-from app.base.settings import Settings
+from app.base.settings import Settings, shipped
 from app.configurations.service import Configurations, Editor, Intent, drafted
 from app.db.database import Database, migrate
 from app.db.embedded import EmbeddedError, EmbeddedPostgres
-from app.http.connections import Connections, within_files
-from app.http.connections import Limits as ConnectionLimits
 from app.http.parameters import Preconditions
-from app.http.protocol import BulkProtocol
-from app.jobs.companion import Companion
+from app.http.protocol import BulkProtocol, Connections, within_files
+from app.http.protocol import Limits as ConnectionLimits
+from app.jobs.service import Companion
 from app.service.main import create_app
 from app.simulations.router import SIMULATION
 from app.solver.model.configuration import Configuration

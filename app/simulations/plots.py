@@ -1,17 +1,25 @@
 """What is drawn: plain numbers, so that they can be sent to another process.
 
 Drawing in a process of its own: it takes a second of processor time, which decisions would have to wait for.
+
+What a run told, as the numbers of its pictures. Pure; drawn by ``app.simulations.plots``.
 """
 
 import subprocess
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from typing import Literal
 
 import msgspec
 
 from app.base.errors import DeadlinePassed, NotInstalled
-from app.base.installation import python
+from app.base.settings import python
 from app.base.ticket import Ticket, held
+from app.simulations.core.sink import work
+from app.simulations.results import Level, areas, edges
+from app.simulations.schemas import Summary, Units
+from app.solver.model.instant import micros
 
 Kind = Literal["usage", "waits", "evictions", "fragmentation"]
 
@@ -94,3 +102,142 @@ def require() -> None:
         found = None
     if found is None:
         raise NotInstalled("pictures need matplotlib: uv tool install 'arbiter-preemption[plot]'")
+
+
+POINTS = 240
+_PANELS = 12
+_LINES = 8
+_SIDE = 16
+OTHERS = "(others)"
+
+
+class _Job(msgspec.Struct):
+    queue: str
+    wait: Units | None = None
+
+
+class _Event(msgspec.Struct):
+    kind: str
+    job: str | None = None
+    queue: str | None = None
+    by: str | None = None
+
+
+_job = msgspec.json.Decoder(_Job).decode
+_event = msgspec.json.Decoder(_Event).decode
+
+
+def resource_of(summary: Summary, wanted: str | None) -> str:
+    """The resource to draw: the one wanted, else the one that was used most of what there is."""
+    if wanted is not None:
+        return wanted
+    shares = summary.total.utilisation
+    if shares:
+        return min(shares, key=lambda name: (-shares[name], name))
+    return min(summary.total.used, default="cpu")
+
+
+def drawn_queues(summary: Summary, resource: str) -> tuple[list[str], int]:
+    """The queues that used most of it, in order of name, and how many are left out; one that used all of it looks like
+    all queues together."""
+
+    def used(name: str) -> float:
+        return summary.queues[name].used.get(resource, 0)
+
+    whole = summary.total.used.get(resource, 0)
+    parts = (name for name in summary.queues if 0 < used(name) < whole or (used(name) and len(summary.queues) == 1))
+    named = sorted(parts, key=lambda name: (-used(name), name))
+    return sorted(named[:_PANELS]), max(0, len(named) - _PANELS)
+
+
+def usage_of(summary: Summary, resource: str, levels: Callable[[str], Iterable[Level]]) -> Usage:
+    """``levels`` of a queue by its name, of all together as ``""``."""
+    at = edges(micros(summary.start), micros(summary.end), POINTS)
+    queues, left_out = drawn_queues(summary, resource)
+    panels = [
+        Panel(queue, _means(found.usage, at, resource), _means(found.guarantee, at, resource))
+        for queue in ("", *queues)
+        for found in areas(levels(queue), at, resource).values()
+    ]
+    return Usage(resource, [edge / 1e6 for edge in at], panels, left_out)
+
+
+def free_of(summary: Summary, resource: str | None, spare: dict[tuple[str, str], list[Level]]) -> Free:
+    """What is free by flavor and level; of the resource wanted, else of the one that lies scattered most."""
+    most = max(summary.fragmentation, key=lambda of: (of.share, of.resource), default=None)
+    chosen = resource or (resource_of(summary, None) if most is None else most.resource)
+    at = edges(micros(summary.start), micros(summary.end), POINTS)
+    panels = [
+        Panel(f"{flavor}: {level}", _means(found.usage, at, chosen), _means(found.guarantee, at, chosen))
+        for (flavor, level), levels in list(spare.items())[:_PANELS]
+        for found in areas(levels, at, chosen).values()
+    ]
+    return Free(chosen, [edge / 1e6 for edge in at], panels, max(0, len(spare) - _PANELS))
+
+
+def _means(found: list[int], at: Sequence[int], resource: str) -> list[float]:
+    return [
+        1e6 * work(area, resource) / (after - before)
+        for area, before, after in zip(found, at, at[1:], strict=False)
+    ]  # fmt: skip
+
+
+def waits_of(lines: Iterable[bytes]) -> Waits:
+    """From lines of jobs: all together, and the queues with the most jobs that started."""
+    by_queue: defaultdict[str, list[float]] = defaultdict(list)
+    never = 0
+    for line in lines:
+        job = _job(line)
+        if job.wait is None:
+            never += 1
+        else:
+            by_queue[job.queue].append(job.wait)
+    largest = sorted(by_queue, key=lambda name: (-len(by_queue[name]), name))
+    found = {"all queues": sorted(wait for waits in by_queue.values() for wait in waits)}
+    if len(largest) > 1:
+        found |= {name: sorted(by_queue[name]) for name in largest[: _LINES - 1]}
+    return Waits(found, never)
+
+
+def waits_by_variant(lines: dict[str, Iterable[bytes]]) -> Waits:
+    """From lines of jobs by variant: a line for each."""
+    found = {name: sorted(job.wait for job in map(_job, told) if job.wait is not None) for name, told in lines.items()}
+    return Waits(dict(list(found.items())[:_LINES]))
+
+
+def evictions_of(lines: Iterable[bytes]) -> Evictions:
+    """From lines of events; of many queues, those with the most evictions."""
+    queues: dict[str, str] = {}
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for line in lines:
+        event = _event(line)
+        if event.kind == "submitted" and event.job is not None and event.queue is not None:
+            queues[event.job] = event.queue
+        elif event.kind == "evicted" and event.queue is not None:
+            counts[event.queue]["" if event.by is None else queues.get(event.by, "")] += 1
+    return Evictions(_folded(counts))
+
+
+def _folded(counts: dict[str, Counter[str]]) -> dict[str, dict[str, int]]:
+    """The queues with the most on each side; the rest together."""
+    columns: Counter[str] = Counter()
+    for row in counts.values():
+        columns.update(row)
+    rows = {name: sum(row.values()) for name, row in counts.items()}
+    kept_rows, kept = _largest(rows), _largest({name: n for name, n in columns.items() if name}) | {""}
+    found: dict[str, Counter[str]] = {}
+    for name, row in sorted(counts.items(), key=lambda one: (one[0] not in kept_rows, one[0])):
+        into = found.setdefault(name if name in kept_rows else OTHERS, Counter())
+        for by, n in sorted(row.items()):
+            into[by if by in kept else OTHERS] += n
+    return {name: dict(row) for name, row in found.items()}
+
+
+def _largest(of: dict[str, int]) -> set[str]:
+    return set(sorted(of, key=lambda name: (-of[name], name))[:_SIDE])
+
+
+def lines_in(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Single lines of blocks of them."""
+    for block in blocks:
+        yield from block.splitlines()

@@ -18,8 +18,19 @@ from app.jobs.service import Jobs, JobsOfKind, New, outcome_of, state_of
 from app.simulations.accepting import Acceptors, Terms, accept
 from app.simulations.core.scenario import scenario_of, variants_of
 from app.simulations.core.state import base_of, request_of
-from app.simulations.pictures import evictions_of, free_of, lines_in, resource_of, usage_of, waits_by_variant, waits_of
-from app.simulations.plots import Drawing, Kind, drawn, require
+from app.simulations.plots import (
+    Drawing,
+    Kind,
+    drawn,
+    evictions_of,
+    free_of,
+    lines_in,
+    require,
+    resource_of,
+    usage_of,
+    waits_by_variant,
+    waits_of,
+)
 from app.simulations.results import (
     About,
     FragmentationSeries,

@@ -28,8 +28,9 @@ from app.simulations.accepting import Pinning
 from app.simulations.running import stream_of
 from app.solver.model.base import Time
 from app.solver.model.problems import Problem
-from app.studies.backtest_schemas import (
+from app.studies.backtesting import (
     BACKTEST,
+    DIFFERENCES,
     Backtest,
     BacktestOutcome,
     BacktestPage,
@@ -37,7 +38,6 @@ from app.studies.backtest_schemas import (
     BacktestRequest,
     DecisionDiffers,
 )
-from app.studies.backtesting import DIFFERENCES
 from app.workers.dispatcher import Offload
 
 KIND = "backtest"

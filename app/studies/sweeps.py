@@ -26,9 +26,8 @@ from app.solver.registry import ENGINES
 from app.studies.sweep_executors import Played, Ran, Runner
 from app.studies.sweep_grid import Grid, Point, TraceFile, parquet, points, rows
 from app.traces.cluster import configuration
-from app.traces.files import load
 from app.traces.ingest import Ingested
-from app.traces.preparing import mapping_of
+from app.traces.preparing import load, mapping_of
 
 _PATIENCE = 20
 """Writing the manifest again may take no more than this part of the time: it names every run, each time."""

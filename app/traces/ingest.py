@@ -21,14 +21,24 @@ from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.quantity import QuantityError, parse, scale_of
 from app.solver.model.state import Node, NodeChanges
 from app.traces import jobs as lines
-from app.traces.formats import alibaba, swf
-from app.traces.formats.record import Complaints, LineError, Notes, Record
+from app.traces.formats import (
+    ALIBABA_COLUMNS,
+    SWF_COLUMNS,
+    Complaints,
+    LineError,
+    Notes,
+    Record,
+    SwfHeader,
+    alibaba_nodes,
+    alibaba_pods,
+    swf_records,
+)
 from app.traces.jobs import Mapper, Order, filled, problems_of
 from app.traces.mapping import DEFAULTS, Format, Mapping
 
 _CHUNK = 1 << 20
 _LEVEL = 3
-COLUMNS: dict[str, tuple[str, ...]] = {"swf": swf.COLUMNS, "alibaba-gpu-2023": alibaba.COLUMNS}
+COLUMNS: dict[str, tuple[str, ...]] = {"swf": SWF_COLUMNS, "alibaba-gpu-2023": ALIBABA_COLUMNS}
 """What a mapping can name, by format."""
 _MOST_QUEUES = 100_000
 _MOST_NODES = 100_000
@@ -113,7 +123,7 @@ class _Reading:
         self._notes = Notes()
         self._order = Order(self._complaints)
         self._queues: dict[str, Work] = {}
-        self._header = swf.Header()
+        self._header = SwfHeader()
         self._packer = _Packer()
         self._nodes: list[Node] = []
 
@@ -157,10 +167,10 @@ class _Reading:
             return
         assert mapping is not None
         if source.format == "swf":
-            found = swf.records(source.body, self._header, mapping.zero_run_time, self._complaints, self._notes)
+            found = swf_records(source.body, self._header, mapping.zero_run_time, self._complaints, self._notes)
         else:
-            self._nodes = [] if source.nodes is None else alibaba.nodes(source.nodes, self._complaints)
-            found = alibaba.pods(source.body, mapping.zero_run_time, self._complaints, self._notes)
+            self._nodes = [] if source.nodes is None else alibaba_nodes(source.nodes, self._complaints)
+            found = alibaba_pods(source.body, mapping.zero_run_time, self._complaints, self._notes)
         mapped = self._mapped(found, mapping)
         first = next(mapped, None)  # the header is read by then, and says how many nodes there are
         if mapping.nodes is not None and not self._nodes:
@@ -249,7 +259,7 @@ def unpacked(data: bytes) -> bytes:
     return zstandard.ZstdDecompressor().decompress(data)
 
 
-def _group(mapping: Mapping, header: swf.Header, complaints: Complaints) -> list[Node]:
+def _group(mapping: Mapping, header: SwfHeader, complaints: Complaints) -> list[Node]:
     assert mapping.nodes is not None
     count = mapping.nodes.count or header.number("MaxNodes") or header.number("MaxProcs")
     if count is None:

@@ -21,7 +21,7 @@ from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.quantity import QuantityError, parse, scale_of
 from app.solver.model.state import Ask, Expression, Task
-from app.traces.formats.record import Complaints, LineError, Record, decimal_of, numbered
+from app.traces.formats import Complaints, LineError, Record, decimal_of, numbered
 from app.traces.mapping import AmountOf, LabelOf, Mapping, PreemptibleOf, PriorityOf
 
 _HOLE = re.compile(r"\{([A-Za-z_]+)\}")

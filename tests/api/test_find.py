@@ -11,10 +11,10 @@ from starlette.testclient import TestClient
 
 from app.base.settings import Settings
 from app.clusters.router import EXAMPLE as REPORT
-from app.clusters.shadow.router import EXAMPLE as PREEMPTION
+from app.clusters.shadow_router import EXAMPLE as PREEMPTION
 from app.db.database import Database
-from app.finding import repository
-from app.finding.service import Finder, Hit, Names, fold
+from app.search import repository
+from app.search.service import Finder, Hit, Names, fold
 from app.simulations.router import SIMULATION
 from tests.api.requests import decision
 
@@ -143,7 +143,7 @@ def test_names_are_told_once_an_hour_and_bounded(
     assert [hit.name for hit in names.holding("w", 9)] == ["w0", "w1", "w2", "w4"], "told within the hour"
     Names(database).tell([("workload", "w3")])  # another process
     assert names.holding("w", 9)[0].name == "w3"
-    monkeypatch.setattr("app.finding.service._MOST", 2)
+    monkeypatch.setattr("app.search._MOST", 2)
     Names(database).tell([("workload", "new")])
     assert [hit.name for hit in names.holding("w", 9)] == ["w3", "new"]
     Names(database, timedelta(0)).tell([("workload", "last")])

@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 from app.base.settings import Settings
 from app.cli import run
 from app.db.database import migrate
-from app.jobs import companion
-from app.jobs.companion import Companion
+from app.jobs import service as companion
+from app.jobs.service import Companion
 from app.service.main import create_app
 from app.workers import pool
 from tests.api.requests import decision

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from app.base.settings import Settings
 from app.cli import run
-from app.clusters.shadow.router import EXAMPLE
+from app.clusters.shadow_router import EXAMPLE
 from app.service.main import create_app
 
 TRUE = [{"workload": "sweep-17", "reason": "InCohortReclamation"}]

@@ -13,7 +13,8 @@ from app.base.settings import Settings
 from app.db.database import Database
 from app.decisions import repository as decisions
 from app.decisions.schemas import DECISION
-from app.jobs import chunks, repository
+from app.jobs import repository
+from app.jobs import worker as chunks
 from app.jobs import worker as working_off
 from app.jobs.worker import Limits, Work, Worker
 from app.simulations.router import SIMULATION

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from app.following.kinds import FOLLOWED, WITNESSES
+from app.following.objects import FOLLOWED, WITNESSES
 from tests.cluster.build import missing
 from tests.cluster.server import Cluster, cluster, followed_definitions
 from tests.support.live import serving

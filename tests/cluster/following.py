@@ -11,8 +11,8 @@ import msgspec
 
 from app.following.follower import Follower, Task
 from app.following.keeping import Arbiter
-from app.following.kinds import FOLLOWED
 from app.following.mirror import Mirror
+from app.following.objects import FOLLOWED
 from app.following.reading import Reader, connect
 from app.following.translating import Translated, translate
 from app.solver.model.configuration import EngineName

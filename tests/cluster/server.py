@@ -23,7 +23,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from app.following.kinds import FOLLOWED
+from app.following.objects import FOLLOWED
 from app.solver.model.configuration import EngineName
 from tests.cluster.build import folder as programs
 from tests.support.mortal import mortal

@@ -9,7 +9,7 @@ from urllib.error import HTTPError
 import httpx2
 import pytest
 
-from app.following.kinds import manifests
+from app.following.objects import manifests
 from app.solver.model.configuration import EngineName
 from tests.cluster import kueue, pods
 from tests.cluster.following import eventually, following, plain, settle

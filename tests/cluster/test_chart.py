@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from app.base.settings import Settings
-from app.following.kinds import FOLLOWED, manifests
+from app.following.objects import FOLLOWED, manifests
 from app.solver.model.configuration import EngineName
 from openapi import chart as made
 from tests.cluster.build import missing_helm

@@ -19,11 +19,11 @@ from app.auth.sessions import Sessions
 from app.auth.tokens import Tokens
 from app.base.settings import Settings
 from app.clusters.router import EXAMPLE as CLUSTER
-from app.clusters.shadow.router import EXAMPLE as PREEMPTION
+from app.clusters.shadow_router import EXAMPLE as PREEMPTION
 from app.db.database import Database
 from app.decisions.schemas import DECISION, SITUATION
 from app.simulations.router import SIMULATION
-from app.studies.backtest_schemas import BACKTEST
+from app.studies.backtesting import BACKTEST
 from app.studies.exposure_schemas import EXPOSURE
 from app.studies.forecast_schemas import FORECAST
 from tests.support.document import document

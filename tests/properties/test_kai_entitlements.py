@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.solver.compiled.tree import Tree
+from app.solver.compiled import Tree
 from app.solver.engines.kai.configuration import NODE_POOL, MinRuntimes, Rules, keeps_gang, protected
 from app.solver.engines.kai.fair_share import KAI_UNLIMITED, Claims, Ranks, allocatable_share, fair_shares
 from tests.support.profiles import examples

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from app.answering.sources import Compiled
-from app.jobs.chunks import ChunkWriter, lines_of
 from app.jobs.repository import Chunk, Claimed
-from app.jobs.worker import Work
+from app.jobs.worker import ChunkWriter, Work, lines_of
 from app.simulations.core.scenario import in_order
 from app.simulations.results import Outcome, VariantSummary
 from app.simulations.running import Limits, Simulating

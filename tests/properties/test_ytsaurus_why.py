@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.solver.engines.ytsaurus.rules import RULES
+from app.solver.engines.ytsaurus.engine import RULES
 from tests.properties.ytsaurus_trees import heartbeat
 from tests.unit.solver.engines.ytsaurus.cluster import decide, node, operation, pool, request
 

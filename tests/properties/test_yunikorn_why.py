@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.solver.engines.yunikorn.rules import RULES
+from app.solver.engines.yunikorn.engine import RULES
 from tests.support.profiles import examples
 from tests.support.yunikorn_laws import QUICK, asks_of, tenants, worlds
 from tests.support.yunikorn_world import Json, World

@@ -1,6 +1,6 @@
 """What tests of changes share with those beside them."""
 
-from app.following.kinds import manifests
+from app.following.objects import manifests
 from app.solver.model.configuration import EngineName
 from tests.cluster.server import Cluster
 

@@ -4,9 +4,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from app.following.kinds import FOLLOWED
 from app.following.mirror import Mirror, View
-from app.following.objects import Event, Listed, trimmed
+from app.following.objects import FOLLOWED, Event, Listed, trimmed
 from app.solver.model.configuration import EngineName
 from tests.cluster import kueue, pods
 

@@ -10,9 +10,8 @@ import msgspec
 
 from app.answering.sources import Compiled
 from app.base.decoding import convert
-from app.jobs.chunks import ChunkWriter, lines_of
 from app.jobs.repository import Chunk, Claimed
-from app.jobs.worker import Unwanted, Work
+from app.jobs.worker import ChunkWriter, Unwanted, Work, lines_of
 from app.simulations.core.scenario import in_order
 from app.simulations.core.sink import FIRST
 from app.simulations.results import Outcome

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from prometheus_client.core import GaugeMetricFamily
 
-from app.jobs.companion import Census
+from app.jobs.service import Census
 
 
 class Counted(Census):

@@ -15,8 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from app.base.settings import Settings
 from app.following.follower import Pulse, Watch
-from app.following.kinds import followed
 from app.following.mirror import Mirror
+from app.following.objects import followed
 from app.metrics import Metrics
 from app.service.main import create_app
 from tests.unit.counted import Counted

@@ -108,8 +108,9 @@ def test_only_repositories_and_the_database_know_sql() -> None:
         path
         for path in APP.rglob("*.py")
         if any(
-            isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("sqlalchemy", "psycopg")
-            and {alias.name for alias in node.names} - {"Session", "RowMapping"}
+            (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("sqlalchemy", "psycopg")
+            and {alias.name for alias in node.names} - {"Session", "RowMapping"})
+            or (isinstance(node, ast.Import) and {alias.name for alias in node.names} & {"sqlalchemy", "psycopg"})
             for node in ast.walk(tree(path))
         )
     }  # fmt: skip

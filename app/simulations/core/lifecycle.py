@@ -5,8 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from app.simulations.core.accounting import Accounting
-from app.simulations.core.agenda import FINISH, RELEASE, Agenda
-from app.simulations.core.life import Clock, Life
+from app.simulations.core.life import FINISH, RELEASE, Agenda, Clock, Life
 from app.simulations.core.scenario import Scenario
 from app.simulations.core.sink import Amounts, amounts_of, time_of
 from app.simulations.core.state import SimulatedCluster

@@ -1,4 +1,7 @@
-"""What a run changes: jobs, the cluster, what waits, and the accounting."""
+"""What a run changes: jobs, the cluster, what waits, and the accounting; and how fragmented what is free is.
+
+Much that is free and little of it in one place is fragmentation: what asks for one rack waits although quota is there.
+"""
 
 from collections.abc import Hashable
 from dataclasses import replace as with_
@@ -7,14 +10,24 @@ from typing import Any
 from msgspec.structs import replace
 
 from app.simulations.core.accounting import Accounting, Loops, QueueAccounts
-from app.simulations.core.agenda import ARRIVE, CANCEL, CHANGE, FINISH, RELEASE, Agenda, Arrivals, Item
-from app.simulations.core.fragmentation import FreeRoom
-from app.simulations.core.life import Clock, Life, one_by_one
+from app.simulations.core.life import (
+    ARRIVE,
+    CANCEL,
+    CHANGE,
+    FINISH,
+    RELEASE,
+    Agenda,
+    Arrivals,
+    Clock,
+    Item,
+    Life,
+    one_by_one,
+)
 from app.simulations.core.lifecycle import JobLifecycle
 from app.simulations.core.scenario import Scenario
-from app.simulations.core.sink import Asked, Sink, Watch, span, time_of
+from app.simulations.core.sink import Amounts, Asked, Sink, Watch, span, time_of, work
 from app.simulations.core.state import Recorder, SimulatedCluster
-from app.simulations.schemas import Evicted, Job, RoundLine, Summary
+from app.simulations.schemas import Evicted, Fragmentation, Job, RoundLine, Summary
 from app.solver import solve
 from app.solver.model.decision import PlannedEviction
 from app.solver.model.duration import seconds
@@ -22,9 +35,56 @@ from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.state import Ask, Workload
 from app.solver.model.yunikorn import Application
 from app.solver.model.yunikorn import Ask as YuniKornAsk
-from app.solver.rounds import Rounds, Turn
+from app.solver.rounds import Rounds, Spare, Turn
 from app.solver.solve import Configured, Loaded
 from app.solver.stopping import safe_point
+
+
+class FreeRoom:
+    """Told at instants, in order, of what is free from then on; tells the sink what has changed, and counts areas."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._at = 0
+        self._now: Spare = {}
+        self._areas: dict[tuple[str, str, str], tuple[int, int]] = {}
+
+    def note(self, now: int, found: Spare) -> None:
+        """``found``, as engines have it, is free from ``now`` on."""
+        self._count(now)
+        for level, of in found.items():
+            if self._now.get(level) != of:
+                self._tell(level, now, of)
+        for level in self._now.keys() - found.keys():
+            self._tell(level, now, {})
+        self._now = found
+
+    def _tell(self, level: tuple[str, str], now: int, of: dict[str, tuple[int, int]]) -> None:
+        if self._sink.leveled:
+            free: Amounts = {resource: amount for resource, (amount, _) in of.items()}
+            largest: Amounts = {resource: most for resource, (_, most) in of.items()}
+            self._sink.spare(*level, now, free, largest)
+
+    def _count(self, now: int) -> None:
+        passed, self._at = now - self._at, now
+        if not passed:
+            return
+        for (flavor, level), of in self._now.items():
+            for resource, (amount, most) in of.items():
+                free, largest = self._areas.get((flavor, level, resource), (0, 0))
+                self._areas[flavor, level, resource] = free + amount * passed, largest + most * passed
+
+    def summary(self, end: int) -> list[Fragmentation]:
+        """By flavor, level in order from the outermost, and resource."""
+        self._count(end)
+        return [
+            Fragmentation(
+                flavor=flavor, level=level, resource=resource, free=work(free, resource),
+                largest=work(largest, resource), share=1 - largest / free if free else 0.0,
+            )
+            for (flavor, level, resource), (free, largest) in self._areas.items()
+        ]  # fmt: skip
+
 
 _TURNS = 1000
 """So often a loop is played at one instant where the caller wants it to go on."""

@@ -22,7 +22,7 @@ from app.base.settings import Settings
 from app.cli import run, serve
 from app.cli.output import ReaderGone
 from app.following.follower import Task
-from app.following.kinds import manifests
+from app.following.objects import manifests
 from app.following.reading import Broken
 
 Captured = pytest.CaptureFixture[str]
@@ -346,7 +346,7 @@ def test_a_worker_needs_a_database(capsys: Captured, monkeypatch: pytest.MonkeyP
         def run(self) -> None:
             ran.append("ran")
 
-    monkeypatch.setattr("app.jobs.companion.Companion", Companion)
+    monkeypatch.setattr("app.jobs.service.Companion", Companion)
     monkeypatch.setattr("app.base.logs.configure", lambda settings: ran.append("logs"))
     monkeypatch.delenv("DATABASE_URL", raising=False)
     assert said(capsys, "worker") == (3, [], ["DATABASE_URL must name the database of the service"])

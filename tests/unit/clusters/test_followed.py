@@ -14,7 +14,7 @@ from app.clusters.repository import Evicted, followers, writers
 from app.clusters.router import EXAMPLE
 from app.clusters.schemas import ClusterReport, EvictionReport, FollowedCluster, SeenEviction
 from app.clusters.service import Clusters
-from app.clusters.shadow.service import Retention
+from app.clusters.shadow import Retention
 from app.db.database import Database
 from app.decisions.service import FollowedAges
 from app.solver.model.problems import InvalidInput

@@ -13,7 +13,7 @@ from app.auth.oidc import CodeFlow
 from app.auth.sessions import Session, Sessions
 from app.base.errors import ArbiterError, Forbidden, NotFound, TooManyRequests, Unavailable
 from app.console import overview, sign_in, visit
-from app.console import router as missing
+from app.console import overview as missing
 from app.console import sign_in as provider
 from app.console.api import Api, Refused, Reply
 from app.console.overview import EVERY_SECONDS, Listeners

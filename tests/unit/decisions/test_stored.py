@@ -18,7 +18,7 @@ from app.base.errors import Unavailable
 from app.base.identifiers import earliest
 from app.base.settings import Settings
 from app.db.database import Database
-from app.decisions.keys import WITHIN, pairs_of, returns_of
+from app.decisions.kept import WITHIN, pairs_of, returns_of
 from app.decisions.log import DatabaseStore, DecisionLog, Entry, Row
 from app.decisions.repository import Mentions
 from app.decisions.service import history

@@ -1,6 +1,6 @@
 """What is followed of each system, where it is read, and the rights that this needs."""
 
-from app.following.kinds import FOLLOWED, Kind, followed, manifests
+from app.following.objects import FOLLOWED, Kind, followed, manifests
 
 WORKLOAD = Kind("Workload", "kueue.x-k8s.io", "workloads", ("v1beta2", "v1beta1"))
 RBAC = "rbac.authorization.k8s.io"

@@ -7,9 +7,8 @@ from pathlib import Path
 import urllib3
 
 from app.following.follower import Pulse, Watch, serve
-from app.following.kinds import followed, manifests
 from app.following.mirror import Mirror
-from app.following.objects import Event, Listed
+from app.following.objects import Event, Listed, followed, manifests
 from tests.cluster import kueue
 
 

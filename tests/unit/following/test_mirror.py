@@ -8,9 +8,8 @@ import pytest
 
 from app.following import mirror as module
 from app.following.history import History
-from app.following.kinds import Kind
 from app.following.mirror import Followed, Mirror, View
-from app.following.objects import Event, Listed
+from app.following.objects import Event, Kind, Listed
 
 NODE, POD = Kind("Node", "", "nodes", ("v1",)), Kind("Pod", "", "pods", ("v1",))
 EVENT = Kind("Event", "", "events", ("v1",), state=False)

@@ -12,8 +12,7 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import ProtocolError
 
 from app.following import reading as module
-from app.following.kinds import FOLLOWED, Kind
-from app.following.objects import Event
+from app.following.objects import FOLLOWED, Event, Kind
 from app.following.reading import CHUNK, Absent, Broken, Denied, Gone, Reader, connect
 
 QUEUE = FOLLOWED["kai"][0]

@@ -10,13 +10,12 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from app.clusters.shadow.comparing import compare
-from app.clusters.shadow.schemas import ShadowReport
+from app.clusters.shadow import compare
+from app.clusters.shadow_schemas import ShadowReport
 from app.following.history import History, Preemption
 from app.following.keeping import Arbiter, Reply
-from app.following.kinds import followed
 from app.following.mirror import Mirror
-from app.following.objects import Event, Listed, trimmed
+from app.following.objects import Event, Listed, followed, trimmed
 from app.following.shadowing import Shadowing
 from app.solver.model.configuration import EngineName
 from tests.cluster.recorded import expressible

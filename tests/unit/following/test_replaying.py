@@ -11,9 +11,9 @@ import pytest
 from app.base.errors import BadRequest
 from app.cli import run
 from app.following.judging import Judgement
-from app.following.kinds import followed
+from app.following.objects import followed
 from app.following.recording import Recorder, lines
-from app.following.replaying import Replay
+from app.following.simulating import Replay
 from app.simulations.schemas import SimulationRequest
 from app.solver.model import kueue as model
 from app.solver.model.configuration import Settings

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from app.clusters.schemas import SeenEviction
-from app.clusters.shadow.schemas import ShadowReport
+from app.clusters.shadow_schemas import ShadowReport
 from app.following import shadowing
 from app.following.evidence import Evidence
 from app.following.history import Change, Eviction, Items, Preemption, Rewind

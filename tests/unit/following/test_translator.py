@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from app.following import grouped, translator
-from app.following.kinds import FOLLOWED
 from app.following.mirror import Mirror, View
-from app.following.objects import Event, Listed, trimmed
+from app.following.objects import FOLLOWED, Event, Listed, trimmed
 from app.following.translating import LISTED, Translated, translate
 from app.following.translator import Translator
 from app.formats.manifests import Within

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from app.following import watching
-from app.following.kinds import Kind
 from app.following.mirror import Followed, Mirror
-from app.following.objects import Event, Listed
+from app.following.objects import Event, Kind, Listed
 from app.following.reading import Absent, Broken, Gone, Reader
 from app.following.watching import Watcher
 

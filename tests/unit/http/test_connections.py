@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from app.http import connections as module
-from app.http.connections import Connections, Limits, Phase, within_files
+from app.http import protocol as module
+from app.http.protocol import Connections, Limits, Phase, within_files
 
 
 @dataclass(eq=False)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.http.description import of_parameter, portable, references
+from app.service.document import of_parameter, portable, references
 
 NAME_OR_DOCUMENT: dict[str, Any] = {"anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/Document"}]}
 

@@ -12,8 +12,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from app.http.connections import Connections, Limits
-from app.http.protocol import BulkProtocol
+from app.http.protocol import BulkProtocol, Connections, Limits
 
 Json = dict[str, Any]
 HEAD = b"POST /x HTTP/1.1\r\nHost: a\r\n"

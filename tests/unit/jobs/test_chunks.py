@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.jobs import chunks
-from app.jobs.chunks import ChunkWriter, TooManyResults, lines_of
+from app.jobs import worker as chunks
 from app.jobs.repository import Chunk
+from app.jobs.worker import ChunkWriter, TooManyResults, lines_of
 
 
 def told(found: Sequence[Chunk]) -> list[tuple[str, int, int, int]]:

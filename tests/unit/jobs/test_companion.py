@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from app.jobs import companion
-from app.jobs.companion import Companion
+from app.jobs import service as companion
+from app.jobs.service import Companion
 
 GENEROUS = 60.0
 

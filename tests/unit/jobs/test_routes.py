@@ -8,7 +8,7 @@ import pytest
 from app.simulations import router as simulations
 from app.simulations.results import SimulationPage
 from app.studies import backtests, forecasts
-from app.studies.backtest_schemas import BacktestPage
+from app.studies.backtesting import BacktestPage
 from app.studies.forecast_schemas import ForecastPage
 
 ID = UUID(int=3)

@@ -15,11 +15,9 @@ from app.base.errors import Conflict, NotFound, TooManyRequests, Unavailable
 from app.base.ticket import Ticket, holding
 from app.db.database import Database
 from app.jobs import repository, worker
-from app.jobs.chunks import TooManyResults
-from app.jobs.companion import Census
 from app.jobs.repository import Chunk, Claimed, Counted
-from app.jobs.service import Jobs, JobsOfKind, New, outcome_of
-from app.jobs.worker import LimitPassed, Limits, Unwanted, Work, Worker
+from app.jobs.service import Census, Jobs, JobsOfKind, New, outcome_of
+from app.jobs.worker import LimitPassed, Limits, TooManyResults, Unwanted, Work, Worker
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.stopping import safe_point
 

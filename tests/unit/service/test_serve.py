@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 
 from app.base.errors import Unavailable
 from app.base.settings import Settings
-from app.http.connections import Limits
+from app.http.protocol import Limits
 from app.http.routing import provide
 from app.service import serve
 from tests.support.services import services

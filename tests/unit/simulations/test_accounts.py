@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from app.simulations.core.accounting import Account, Loops, QueueAccounts, rank
-from app.simulations.core.agenda import ARRIVE, FINISH, Agenda
+from app.simulations.core.life import ARRIVE, FINISH, Agenda
 from app.simulations.core.sink import time_of
 from app.simulations.schemas import Evicted, Spread
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from app.base.decoding import convert
-from app.simulations.core.agenda import ARRIVE, CANCEL, Agenda, Arrivals
+from app.simulations.core.life import ARRIVE, CANCEL, Agenda, Arrivals
 from app.simulations.core.sink import FIRST
 from app.simulations.schemas import Job
 from tests.unit.simulations.running import job

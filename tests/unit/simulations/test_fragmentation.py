@@ -10,7 +10,7 @@ from app.answering.sources import Compiled
 from app.simulations.core.run import run as ran
 from app.simulations.core.scenario import scenario_of
 from app.simulations.core.sink import Asked
-from app.simulations.pictures import free_of
+from app.simulations.plots import free_of
 from app.simulations.results import FragmentationSeries, edges, fragmentation_of, levels_of, spare_of
 from app.simulations.schemas import SimulationRequest, Summary
 from app.solver.model.instant import micros

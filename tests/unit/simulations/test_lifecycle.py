@@ -7,8 +7,7 @@ import pytest
 
 from app.base.decoding import convert
 from app.simulations.core.accounting import Accounting, QueueAccounts
-from app.simulations.core.agenda import FINISH, RELEASE, Agenda
-from app.simulations.core.life import Clock, Life, Phase
+from app.simulations.core.life import FINISH, RELEASE, Agenda, Clock, Life, Phase
 from app.simulations.core.lifecycle import JobLifecycle
 from app.simulations.schemas import Evicted
 from app.solver.model.decision import PlannedEviction

@@ -6,8 +6,10 @@ import msgspec
 from msgspec.structs import replace
 
 from app.simulations.core.sink import FIRST, time_of
-from app.simulations.pictures import (
+from app.simulations.plots import (
     OTHERS,
+    Evictions,
+    Waits,
     drawn_queues,
     evictions_of,
     resource_of,
@@ -15,7 +17,6 @@ from app.simulations.pictures import (
     waits_by_variant,
     waits_of,
 )
-from app.simulations.plots import Evictions, Waits
 from app.simulations.results import levels_of
 from app.simulations.schemas import Summary, Totals
 from tests.support.kueue_run import two_queues

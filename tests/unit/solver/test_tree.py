@@ -1,6 +1,6 @@
 import pytest
 
-from app.solver.compiled.tree import compile_tree
+from app.solver.compiled import compile_tree
 from app.solver.model.configuration import Queue
 from app.solver.model.problems import InvalidInput
 

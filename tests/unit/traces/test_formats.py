@@ -6,26 +6,30 @@ from typing import Any
 import pytest
 
 from app.solver.model.instant import at
-from app.traces.formats import alibaba, swf
-from app.traces.formats.record import (
+from app.traces.formats import (
     MAX_PROBLEMS,
+    POD_COLUMNS,
     Complaints,
     LineError,
     Notes,
     Record,
+    SwfHeader,
+    alibaba_nodes,
+    alibaba_pods,
     decimal_of,
     micros_of,
     numbered,
+    swf_records,
 )
 from tests.support.formats import POD, line, rows
 
 Zero = str | int | float
 
 
-def jobs(body: bytes, zero: Zero = "refuse", header: swf.Header | None = None) -> tuple[list[Record], list[str]]:
+def jobs(body: bytes, zero: Zero = "refuse", header: SwfHeader | None = None) -> tuple[list[Record], list[str]]:
     """The jobs of a log, and what was said, ``!`` before what refuses it."""
     complaints, notes = Complaints(), Notes()
-    found = list(swf.records(body, header or swf.Header(), zero, complaints, notes))
+    found = list(swf_records(body, header or SwfHeader(), zero, complaints, notes))
     return found, [f"!{one.detail}" for one in complaints.found] + [f"{one.line} {one.detail}" for one in notes.found]
 
 
@@ -95,7 +99,7 @@ def test_a_run_of_0_s_may_count_as_so_long() -> None:
 
 
 def test_the_header_is_what_comments_say_first() -> None:
-    header = swf.Header()
+    header = SwfHeader()
     text = b"; MaxNodes: 128 (of 2)\r\n;MaxNodes: 7\n; UnixStartTime: 749458803\n\n;; no: field\n; MaxProcs: 0\n"
     found, said = jobs(text + line() + b"\r\n \t\n" + line(job=2) + b"\n; Note: late", "refuse", header)
     assert ([record[:2] for record in found], said) == ([(7, "1"), (9, "2")], [])
@@ -112,7 +116,7 @@ def test_the_header_is_what_comments_say_first() -> None:
     ],
 )  # fmt: skip
 def test_numbers_of_a_header(text: str, start: int | None, number: int | None) -> None:
-    header = swf.Header()
+    header = SwfHeader()
     header.add(f"; UnixStartTime: {text}".encode())
     assert header.start == (None if start is None else at(start * 10**6))
     assert header.number("UnixStartTime") == number
@@ -167,7 +171,7 @@ def test_what_is_listed_has_a_bound_and_what_is_counted_has_none() -> None:
 
 def pods(body: bytes, zero: Zero = "refuse") -> tuple[list[Record], list[str]]:
     complaints, notes = Complaints(), Notes()
-    found = list(alibaba.pods(body, zero, complaints, notes))
+    found = list(alibaba_pods(body, zero, complaints, notes))
     return found, [f"!{one.detail}" for one in complaints.found] + [f"{one.line} {one.detail}" for one in notes.found]
 
 
@@ -211,7 +215,7 @@ def test_rows_that_can_not_be_read() -> None:
     found, said = pods(good + b"\n\n" + b"\xff" + good.splitlines()[1] + b"\n" + good.splitlines()[1])
     assert ([record.line for record in found], said) == ([2, 5], ["!line 4: not UTF-8, or not a line of CSV"])
     assert pods(b"name,qos\np,LS") == ([], ["!line 1: the names of the columns lack " + ", ".join(
-        name for name in alibaba.POD_COLUMNS if name not in ("name", "qos")
+        name for name in POD_COLUMNS if name not in ("name", "qos")
     )])  # fmt: skip
 
 
@@ -225,7 +229,7 @@ def test_nodes_of_alibaba() -> None:
     node = {"sn": "n", "cpu_milli": 96500, "memory_mib": 1024, "gpu": 8, "model": "V100"}
     complaints = Complaints()
     body = rows(node, node | {"sn": "m", "gpu": 0, "model": ""}, node | {"sn": ""}, node | {"cpu_milli": 1})
-    first, second = alibaba.nodes(body, complaints)
+    first, second = alibaba_nodes(body, complaints)
     assert (first.name, first.labels) == ("n", {"gpu-model": "V100"})
     assert first.capacity == {"cpu": "96.5", "memory": str(2**30), "gpu": "8"}
     assert (second.name, second.labels, "gpu" in second.capacity) == ("m", {}, False)

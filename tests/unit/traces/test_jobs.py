@@ -7,7 +7,7 @@ import pytest
 
 from app.simulations.schemas import Change, Job
 from app.solver.model.state import Expression
-from app.traces.formats.record import Complaints, LineError, Record
+from app.traces.formats import Complaints, LineError, Record
 from app.traces.jobs import Mapper, Order, filled, moment, problems_of
 from app.traces.mapping import Mapping
 

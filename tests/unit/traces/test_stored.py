@@ -15,12 +15,11 @@ from app.db.database import Database
 from app.http.parameters import Preconditions
 from app.jobs.repository import jobs
 from app.solver.model.problems import InvalidInput
-from app.traces import files as module
+from app.traces import preparing as module
 from app.traces import repository
-from app.traces.files import lines_within
 from app.traces.ingest import Limits, Source, ingest
 from app.traces.mapping import ALIBABA, SWF, Mapping
-from app.traces.preparing import prepare
+from app.traces.preparing import lines_within, prepare
 from app.traces.service import Traces, etag
 from tests.support.ingest import change, job, lines
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from app.solver.compiled.tree import ROOTLESS, Tree, compile_tree
+from app.solver.compiled import ROOTLESS, Tree, compile_tree
 from app.solver.engines.kai.jobs import KAI_UNLIMITED, OLDEST, Share, duration_problems, is_gpu
 from app.solver.engines.kai.rule_sets import CHANGES, RELEASES, RuleSet
 from app.solver.model.base import Duration, Quantity

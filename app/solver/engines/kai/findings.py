@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from app.solver.compiled.tree import ROOTLESS
+from app.solver.compiled import ROOTLESS
 from app.solver.engines.kai.answer import answer_names, in_units
 from app.solver.engines.kai.configuration import (
     NODE_POOL,

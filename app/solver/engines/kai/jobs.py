@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
-from app.solver.compiled.resources import ResourceIndex
+from app.solver.compiled import ResourceIndex
 from app.solver.engines.kai.gangs import Gang, compile_gang, gang_problems
 from app.solver.engines.kai.rule_sets import RuleSet
 from app.solver.model.base import Duration, Quantity

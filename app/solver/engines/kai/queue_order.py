@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from app.solver.compiled.tree import ROOTLESS
+from app.solver.compiled import ROOTLESS
 from app.solver.engines.kai.fair_share import STEPS
 from app.solver.engines.kai.jobs import KAI_UNLIMITED, Share
 from app.solver.engines.kai.overlay import Overlay

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from app.solver.compiled.resources import ResourceIndex
-from app.solver.compiled.tree import ROOTLESS, Tree
+from app.solver.compiled import ROOTLESS, ResourceIndex, Tree
 from app.solver.engines.kai.configuration import CompiledConfiguration
 from app.solver.engines.kai.jobs import (
     BOUNDLESS,

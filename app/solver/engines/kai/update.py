@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TypeVar
 
-from app.solver.compiled.resources import ResourceIndex
+from app.solver.compiled import ResourceIndex
 from app.solver.delta import Changes
 from app.solver.engines.kai.configuration import CompiledConfiguration
 from app.solver.engines.kai.jobs import Columns, Jobs, Readable, Share, add_workloads, job_problems

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Any, Literal, Protocol
 
-from app.solver.compiled.tree import Tree
+from app.solver.compiled import Tree
 from app.solver.engines.kai.chance import Chance
 from app.solver.engines.kai.configuration import MinRuntime, Rules, keeps_gang, may_evict, protected
 from app.solver.engines.kai.jobs import ALLOCATED, KAI_UNLIMITED, PIPELINED, RUNNING, Share

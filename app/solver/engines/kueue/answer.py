@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from app.solver.compiled.tree import ROOTLESS, Tree
+from app.solver.compiled import ROOTLESS, Tree
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.fair_share import lendable, share
 from app.solver.engines.kueue.flavors import never_fits

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from app.solver.compiled.tree import ROOTLESS
+from app.solver.compiled import ROOTLESS
 from app.solver.engines.kueue import nodes
 from app.solver.engines.kueue.amounts import PODS
 from app.solver.engines.kueue.nodes import WORDS

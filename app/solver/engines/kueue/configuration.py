@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from app.solver.compiled.tree import Tree, compile_tree
+from app.solver.compiled import Tree, compile_tree
 from app.solver.engines.kueue.quota import MAX_INT64, FlavorResource, Limits, Quotas
 from app.solver.model import kueue as model
 from app.solver.model.base import Quantity

@@ -6,7 +6,7 @@ from heapq import heapify, heappop, heapreplace
 
 import numpy as np
 
-from app.solver.compiled.tree import ROOTLESS
+from app.solver.compiled import ROOTLESS
 from app.solver.engines.kueue import candidates
 from app.solver.engines.kueue.amounts import Amounts
 from app.solver.engines.kueue.candidates import Leftover, Pool, spare

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from app.solver.compiled.tree import ROOTLESS
+from app.solver.compiled import ROOTLESS
 from app.solver.engines.kueue.amounts import Amounts
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.nomination import Nomination

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from app.solver import kubernetes
-from app.solver.compiled.tree import ROOTLESS
+from app.solver.compiled import ROOTLESS
 from app.solver.engines.kueue.amounts import PODS
 from app.solver.engines.kueue.configuration import DEFAULT_FLAVOR, CompiledConfiguration, Group
 from app.solver.engines.kueue.nomination import (

@@ -5,7 +5,7 @@ evict, judged by the same rules.
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.solver.compiled.tree import ROOTLESS
+from app.solver.compiled import ROOTLESS
 from app.solver.engines.kueue import fair_preemption as fair_preemption
 from app.solver.engines.kueue import preemption as preemption
 from app.solver.engines.kueue.cycle import check_asks, inadmissible

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from app.solver.compiled.tree import ROOTLESS
+from app.solver.compiled import ROOTLESS
 from app.solver.engines.kueue import candidates, fair_preemption
 from app.solver.engines.kueue.candidates import Indices
 from app.solver.engines.kueue.overlay import Overlay, Preemptor, Reason, Target

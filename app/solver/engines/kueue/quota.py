@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal
 
-from app.solver.compiled.tree import ROOTLESS, Tree
+from app.solver.compiled import ROOTLESS, Tree
 from app.solver.model.problems import InvalidInput, Problem
 
 FlavorResource = tuple[str, str]

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from app.solver.engines.ytsaurus.explain import Explainer
-from app.solver.engines.ytsaurus.findings import warnings
+from app.solver.engines.ytsaurus.explain import Explainer, warnings
 from app.solver.engines.ytsaurus.operations import NEVER
 from app.solver.engines.ytsaurus.overlay import NOBODY, Overlay, Stopped
 from app.solver.engines.ytsaurus.rule_sets import Difference

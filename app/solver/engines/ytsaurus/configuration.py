@@ -3,7 +3,7 @@
 from collections.abc import Set
 from dataclasses import dataclass
 
-from app.solver.compiled.tree import ROOTLESS, Tree, compile_tree
+from app.solver.compiled import ROOTLESS, Tree, compile_tree
 from app.solver.engines.ytsaurus.reading import Steps, Where
 from app.solver.engines.ytsaurus.settings import PoolSettings, TreeSettings, pool_settings, tree_settings
 from app.solver.model.configuration import Configuration, Queue

@@ -19,7 +19,7 @@ from typing import TypedDict, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from app.solver.compiled.resources import ResourceIndex
+from app.solver.compiled import ResourceIndex
 from app.solver.engines.ytsaurus.configuration import WEIGHTLESS, CompiledConfiguration, Inherited
 from app.solver.engines.ytsaurus.reading import Reader, Steps, Where
 from app.solver.engines.ytsaurus.settings import OperationSettings, has_overrides, operation_settings

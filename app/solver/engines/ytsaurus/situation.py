@@ -19,8 +19,7 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from app.solver.compiled.resources import ResourceIndex
-from app.solver.compiled.tree import ROOTLESS
+from app.solver.compiled import ROOTLESS, ResourceIndex
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, ordered
 from app.solver.engines.ytsaurus.operations import (
     UNLIMITED_STEPS,

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from app.solver.compiled.resources import ResourceIndex
+from app.solver.compiled import ResourceIndex
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, ordered
 from app.solver.engines.ytsaurus.operations import (
     Flags,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.solver.compiled.tree import ROOTLESS
+from app.solver.compiled import ROOTLESS
 from app.solver.engines.ytsaurus.operations import Floats, by_level, running_sums
 from app.solver.engines.ytsaurus.polyline import EPSILON, rounded, sums_of
 from app.solver.engines.ytsaurus.reading import SECOND

@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from app.solver.compiled.tree import ROOTLESS
+from app.solver.compiled import ROOTLESS
 from app.solver.engines.yunikorn.configuration import Amounts
 from app.solver.engines.yunikorn.guarantees import claim_of, levels, over_any, over_guarantee
 from app.solver.engines.yunikorn.overlay import Held, Overlay, Request

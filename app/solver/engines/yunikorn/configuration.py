@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal, TypeVar
 
-from app.solver.compiled.resources import ResourceIndex
-from app.solver.compiled.tree import ROOTLESS, Tree, compile_tree
+from app.solver.compiled import ROOTLESS, ResourceIndex, Tree, compile_tree
 from app.solver.engines.yunikorn.limits import Limits, compile_limits
 from app.solver.engines.yunikorn.rule_sets import RuleSet
 from app.solver.model import yunikorn as wire

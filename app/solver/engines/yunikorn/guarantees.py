@@ -16,7 +16,7 @@ queues and resources of min(used, guaranteed), and no sequence of them can retur
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from app.solver.compiled.tree import ROOTLESS
+from app.solver.compiled import ROOTLESS
 from app.solver.engines.yunikorn.configuration import Amounts, CompiledConfiguration
 from app.solver.engines.yunikorn.overlay import Overlay, Request
 from app.solver.engines.yunikorn.state import CompiledState

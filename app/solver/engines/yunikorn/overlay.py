@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from app.solver import kubernetes
-from app.solver.compiled.resources import ResourceIndex
+from app.solver.compiled import ResourceIndex
 from app.solver.engines.yunikorn.configuration import Amounts
 from app.solver.engines.yunikorn.limits import Tracked, Whose, tracked, whose
 from app.solver.engines.yunikorn.state import OLDEST, Bools, CompiledState, Ints

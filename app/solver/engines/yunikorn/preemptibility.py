@@ -11,7 +11,7 @@ candidates, and law 2 (documented) or the guarantee before each (as released) ov
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-from app.solver.engines.yunikorn import required_node
+from app.solver.engines.yunikorn import quota_change as required_node
 from app.solver.engines.yunikorn.candidates import Keeper, fates, keeper, reach
 from app.solver.engines.yunikorn.guarantees import (
     Allowance,

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from app.solver.compiled.tree import ROOTLESS
+from app.solver.compiled import ROOTLESS
 from app.solver.engines.yunikorn.candidates import REASONS, Outcome, Silent, counted, path_limits
 from app.solver.engines.yunikorn.configuration import (
     KNOWN,

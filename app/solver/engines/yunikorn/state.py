@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.solver import kubernetes
-from app.solver.compiled.resources import ResourceIndex
+from app.solver.compiled import ResourceIndex
 from app.solver.engines.yunikorn.configuration import Amounts, CompiledConfiguration
 from app.solver.engines.yunikorn.limits import Tracked
 from app.solver.model.base import Quantity

@@ -12,12 +12,11 @@ import pytest
 import sqlalchemy as sa
 
 from app.base.errors import BadRequest, NotFound
-from app.clusters.shadow import router
-from app.clusters.shadow.comparing import compare
-from app.clusters.shadow.repository import Filters, shadow
-from app.clusters.shadow.router import EXAMPLE
-from app.clusters.shadow.schemas import ShadowRecord, ShadowVictim
-from app.clusters.shadow.service import Retention, Shadow
+from app.clusters import shadow_router as router
+from app.clusters.repository import Filters, shadow
+from app.clusters.shadow import Retention, Shadow, compare
+from app.clusters.shadow_router import EXAMPLE
+from app.clusters.shadow_schemas import ShadowRecord, ShadowVictim
 from app.db.database import Database
 from app.solver.model.problems import InvalidInput, Problem
 from app.workers.dispatcher import Dispatcher

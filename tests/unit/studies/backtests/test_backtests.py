@@ -17,15 +17,13 @@ from app.db.database import Database
 from app.decisions import repository
 from app.decisions.repository import Filters
 from app.decisions.schemas import DECISION
-from app.jobs.chunks import ChunkWriter, lines_of
 from app.jobs.repository import Claimed
 from app.jobs.service import Jobs, New
-from app.jobs.worker import Unwanted, Work
+from app.jobs.worker import ChunkWriter, Unwanted, Work, lines_of
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
 from app.studies import backtesting as running
-from app.studies.backtest_schemas import BacktestOutcome
-from app.studies.backtesting import Backtesting
+from app.studies.backtesting import Backtesting, BacktestOutcome
 from app.studies.backtests import Backtests
 
 NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)

@@ -7,8 +7,8 @@ from pathlib import Path
 from app.solver.engines import yunikorn
 from app.solver.engines.yunikorn import rule_sets
 from app.solver.engines.yunikorn.candidates import REASONS
+from app.solver.engines.yunikorn.engine import RULES
 from app.solver.engines.yunikorn.rule_sets import DIFFERENCES
-from app.solver.engines.yunikorn.rules import RULES
 from app.solver.model.problems import PROPOSALS
 
 PACKAGE = Path(yunikorn.__file__).parent

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.solver.compiled.tree import Tree
+from app.solver.compiled import Tree
 from app.solver.engines.kai.configuration import (
     NODE_POOL,
     Method,

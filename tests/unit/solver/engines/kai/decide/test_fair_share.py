@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.solver.compiled.tree import Tree
+from app.solver.compiled import Tree
 from app.solver.engines.kai.fair_share import KAI_UNLIMITED, Claims, Ranks, allocatable_share, fair_shares
 
 

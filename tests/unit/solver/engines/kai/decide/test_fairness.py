@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.solver.compiled.tree import Tree
+from app.solver.compiled import Tree
 from app.solver.engines.kai.jobs import PIPELINED, RELEASING
 from app.solver.engines.kai.queue_order import QueueOrder
 from app.solver.engines.kai.validators import Fairness, may_reclaim

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from app.solver.compiled.tree import ROOTLESS
+from app.solver.compiled import ROOTLESS
 from app.solver.engines.kai.queue_order import Heap, Node, QueueTree
 
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from app.solver.compiled.tree import ROOTLESS, Tree
+from app.solver.compiled import ROOTLESS, Tree
 from app.solver.engines.kueue.quota import Limits, Quotas, Usage
 
 CPU = 0

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from app.solver.engines.yunikorn.documented import SmallestSet
+from app.solver.engines.yunikorn.ask import SmallestSet
 
 
 class Law:

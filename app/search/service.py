@@ -1,4 +1,4 @@
-"""Finding something by any part of its name: what the log and followers told of, and what is stored and kept.
+"""Search by any part of a name, ``/v1/find``: what the log and followers told of, and what is stored and kept.
 
 Names that are told are kept once each, however often they are told: a dictionary beside the log, bounded by number,
 which one pass looks through. All else answers for itself, and is asked: see ``Source``.
@@ -9,14 +9,18 @@ from datetime import UTC, datetime, timedelta
 from difflib import SequenceMatcher
 from threading import Lock
 from time import monotonic
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 import msgspec
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from app.base.errors import Unavailable
 from app.db.database import Database
-from app.finding import repository
+from app.http.openapi import operation
+from app.http.responses import json_response
+from app.http.routing import service
+from app.search.repository import holding, prune, saving
 
 Kind = Literal["workload", "ask", "queue", "node", "configuration", "snapshot", "cluster", "simulation", "decision"]
 ORDER: tuple[Kind, ...] = (
@@ -74,7 +78,7 @@ class Names:
             new = sorted({one for one in named if now - self._told.get(one, -_AGAIN) >= _AGAIN})[:_MOST_TOLD]
         rows = [(kind, name, fold(name)) for kind, name in new if 0 < len(name.encode()) <= _LONGEST]
         if rows:
-            self._database.send(repository.saving(rows))
+            self._database.send(saving(rows))
         with self._lock:
             if len(self._told) + len(new) > _REMEMBERED:
                 self._told.clear()
@@ -86,13 +90,13 @@ class Names:
     def holding(self, part: str, limit: int) -> list[Hit]:
         """A ``Source``. Raises Unavailable."""
         with self._database.session() as session:
-            rows = repository.holding(session, part, limit)
+            rows = holding(session, part, limit)
         return [Hit(kind=row["kind"], name=row["name"], seen_at=row["seen_at"]) for row in rows]
 
     def _prune(self) -> None:
         before = None if self._keep is None else datetime.now(UTC) - self._keep
         with self._database.session() as session:
-            repository.prune(session, before=before, keep=_MOST)
+            prune(session, before=before, keep=_MOST)
 
 
 class Found(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -171,3 +175,28 @@ def _shorter(part: str) -> Iterable[str]:
         size = max(_SHORTEST, round(share * len(part)))
         yield part[:size]
         yield part[-size:]
+
+
+DOCUMENTED = (Found, Hit)
+
+router = APIRouter(prefix="/v1/find", tags=["decision log"])
+
+
+async def _service(request: Request) -> Finder:
+    return service(request, Finder)
+
+
+@router.get(
+    "",
+    operation_id="find",
+    summary="What is called so?",
+    **operation(needs="read", responses={200: Found}, errors=(503, 504)),
+)
+def find(
+    finder: Annotated[Finder, Depends(_service)],
+    text: Annotated[str, Query(min_length=1, max_length=2048, description="Any part of a name or id, in any case.")],
+    limit: Annotated[int, Query(ge=1, le=100, description="How many at most")] = 20,
+) -> Response:
+    """Workloads, asks and queues that the log or a follower told of; what runs, waits and is there in kept snapshots;
+    queues and names of configurations; snapshots, clusters; simulations and decisions by their ids."""
+    return json_response(msgspec.json.encode(finder.find(text, limit)))

@@ -7,9 +7,9 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from app.answering.answers import encode
-from app.clusters.shadow.repository import Filters
-from app.clusters.shadow.schemas import ShadowOutcome, ShadowPage, ShadowRecord, ShadowReport
-from app.clusters.shadow.service import Shadow
+from app.clusters.repository import Filters
+from app.clusters.shadow import Shadow
+from app.clusters.shadow_schemas import ShadowOutcome, ShadowPage, ShadowRecord, ShadowReport
 from app.decisions.schemas import ASK, SITUATION
 from app.http.body import Body
 from app.http.openapi import operation

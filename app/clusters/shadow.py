@@ -1,8 +1,9 @@
-"""Judge real preemptions by what Arbiter says, keep the comparisons, and count them."""
+"""Shadow: real preemptions are compared with what Arbiter would have evicted, and the comparisons kept and counted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 import msgspec
@@ -15,17 +16,123 @@ from app.auth import audit
 from app.base.decoding import decode
 from app.base.errors import NotFound
 from app.base.identifiers import Identifiers, earliest
-from app.clusters.shadow import repository
-from app.clusters.shadow.comparing import Compared, compare
-from app.clusters.shadow.repository import Filters
-from app.clusters.shadow.schemas import Cause, ShadowOutcome, ShadowPage, ShadowRecord, ShadowReport
+from app.clusters.repository import Filters, comparison, comparisons, prune_comparisons, save_comparison
+from app.clusters.shadow_schemas import Cause, ShadowOutcome, ShadowPage, ShadowRecord, ShadowReport, ShadowVictim
 from app.db.database import Database
 from app.decisions.repository import storable
-from app.finding.service import Kind, Names
 from app.http.parameters import decode_id, encode_cursor
+from app.search.service import Kind, Names
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.request import DecisionRequest
 from app.workers.dispatcher import Dispatcher
+
+_NAMED = 3
+
+
+class Compared(NamedTuple):
+    """How observed and expected evictions relate; ``detail`` is empty where they are the same."""
+
+    expected: list[ShadowVictim]
+    not_expected: list[ShadowVictim]
+    not_observed: list[ShadowVictim]
+    detail: str
+
+
+class _Victim(msgspec.Struct, frozen=True):
+    workload: str
+    reason: str
+    task: str | None = None
+
+
+class _Decision(msgspec.Struct, frozen=True):
+    ask: str
+    outcome: str
+    victims: list[_Victim]
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    decisions: list[_Decision]
+
+
+class Decided(Protocol):
+    """What is read of a decision."""
+
+    @property
+    def outcome(self) -> str: ...
+
+    @property
+    def victims(self) -> Sequence["Victim"]: ...
+
+
+class Victim(Protocol):
+    """What is read of a victim."""
+
+    @property
+    def workload(self) -> str: ...
+
+    @property
+    def task(self) -> str | None: ...
+
+    @property
+    def reason(self) -> str: ...
+
+
+def compare(
+    ask: str, observed: Sequence[ShadowVictim], answer: bytes, gone: Collection[str] = ()
+) -> Compared:  # fmt: skip
+    """``answer``: that of a decision in which ``ask`` is asked for; ``gone``: workloads that were evicted already: a
+    search for victims may come upon them again, and nobody evicts them twice (Kueue: IssuePreemptions)."""
+    decided = {one.ask: one for one in msgspec.json.decode(answer, type=_Answer).decisions}[ask]
+    return compared(observed, decided, gone)
+
+
+def expected_of(decided: Decided, gone: Collection[str]) -> list[ShadowVictim]:
+    """Whom ``decided`` evicts that are not evicted already."""
+    return [
+        ShadowVictim(workload=v.workload, task=v.task, reason=v.reason)
+        for v in decided.victims if v.workload not in gone
+    ]  # fmt: skip
+
+
+def compared(observed: Sequence[ShadowVictim], decided: Decided, gone: Collection[str]) -> Compared:
+    """The order of evictions does not count: a cluster carries them out at the same time. A reason counts where the
+    cluster gives one."""
+    expected = expected_of(decided, gone)
+    seen, wanted = {_key(one): one for one in observed}, {_key(one): one for one in expected}
+    not_expected = [one for key, one in seen.items() if not same(one, wanted.get(key))]
+    not_observed = [one for key, one in wanted.items() if not same(seen.get(key), one)]
+    if not not_expected and not not_observed:
+        return Compared(expected, [], [], "")
+    return Compared(expected, not_expected, not_observed, _told(decided.outcome, not_expected, not_observed))
+
+
+def _key(victim: ShadowVictim) -> tuple[str, str | None]:
+    return victim.workload, victim.task
+
+
+def same(observed: ShadowVictim | None, expected: ShadowVictim | None) -> bool:
+    if observed is None or expected is None:
+        return False
+    return observed.reason is None or observed.reason == expected.reason
+
+
+def _told(outcome: str, not_expected: list[ShadowVictim], not_observed: list[ShadowVictim]) -> str:
+    said = [f"Arbiter says {outcome}"]
+    if not_expected:
+        said.append(f"evicted, though Arbiter would not: {_few(not_expected)}")
+    if not_observed:
+        said.append(f"not evicted, though Arbiter would: {_few(not_observed)}")
+    return "; ".join(said)
+
+
+def _few(victims: list[ShadowVictim]) -> str:
+    shown = ", ".join(_shown(victim) for victim in victims[:_NAMED])
+    return shown if len(victims) <= _NAMED else f"{shown} and {len(victims) - _NAMED} more"
+
+
+def _shown(victim: ShadowVictim) -> str:
+    name = victim.workload[:120] if victim.task is None else f"{victim.workload[:120]}/{victim.task[:120]}"
+    return name if victim.reason is None else f"{name} ({victim.reason[:60]})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +186,7 @@ class Shadow:
         """A page, newest first. Raises BadRequest, Unavailable."""
         before = None if cursor is None else decode_id(cursor)
         with self._database.session() as session:
-            rows = repository.page(session, filters, before, limit + 1)
+            rows = comparisons(session, filters, before, limit + 1)
         more = encode_cursor(str(rows[limit - 1]["id"])) if len(rows) > limit else None
         items = [_record(row["record"]) for row in rows[:limit]]
         return ShadowPage(items=items, next_cursor=more)
@@ -128,9 +235,9 @@ class Shadow:
             "victims": list(dict.fromkeys(storable(one.workload) for one in record.observed)),
         }  # fmt: skip
         with self._database.session() as session:
-            repository.save(session, row)
+            save_comparison(session, row)
             self._reports.record(session, "shadow.report", record.cluster)
-            repository.prune(
+            prune_comparisons(
                 session,
                 before=earliest(now - timedelta(days=kept.days)) if kept.days else None,
                 keep=kept.entries or None,
@@ -139,7 +246,7 @@ class Shadow:
 
     def _row(self, identity: UUID) -> RowMapping:
         with self._database.session() as session:
-            row = repository.find(session, identity)
+            row = comparison(session, identity)
         if row is None:
             raise NotFound(f"no preemption {identity} was compared")
         return row

@@ -1,1 +1,0 @@
-"""Shadow: real preemptions beside what Arbiter says for the moment before them."""

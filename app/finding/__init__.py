@@ -1,1 +1,0 @@
-"""Finding: everything that has a name, by any part of it."""

@@ -1,0 +1,1 @@
+"""Search by any part of a name."""

@@ -1,1 +1,0 @@
-"""A Configuration and a State as integers: the tree, the resource index, nodes. Built once, then read only."""
