@@ -14,6 +14,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import islice, product
 from typing import Literal
 
@@ -30,7 +31,9 @@ from app.solver.model.kueue import FlavorScan
 from app.solver.model.state import Ask
 
 TOGETHER_SECONDS = 1.0
-"""Evictions and admissions so close may be of one cycle, and an admission may be that late in being written down."""
+"""Evictions and admissions so close may be of one cycle."""
+_LATE_SECONDS = 10.0
+"""So late an admission may be written down that says itself that it was made before: requests are throttled."""
 _SCANS, _WAYS = 16, 64
 
 Mode = Literal["cycle", "independent"]
@@ -59,7 +62,13 @@ class Memory:
     def __init__(self, ask: str, by: str, first: Eviction, rewind: Rewind) -> None:
         self._ask, self._rewind = ask, rewind
         late = admissions((change.old, change.new) for change in rewind.undone(TOGETHER_SECONDS))
-        self.ahead = {key_of(item): item for item in late if id_of(key_of(item)) != ask and _until(item, first)}
+        later = admissions((change.old, change.new) for change in rewind.undone(_LATE_SECONDS))
+        close = {key_of(item) for item in late}
+        self.ahead = {
+            key_of(item): item for item in later
+            if id_of(key_of(item)) != ask and _until(item, first, timed=key_of(item) not in close)
+        }  # fmt: skip
+        self._certain = {key for key, item in self.ahead.items() if _before(item, first)}
         self._near = {*_others(by, first, rewind), *(id_of(key_of(item)) for item in late)}
         self._told = list(_told(rewind))
         self._sticky = rewind.preemptors(first.at)
@@ -70,14 +79,17 @@ class Memory:
         late = {key: item for key, item in self.ahead.items() if key in known and id_of(key) in found.asks}
         if not late:
             return
+        certain = {key: item for key, item in late.items() if key in self._certain}
         if not rare:
+            yield from (Admitted(of) for of in ([certain] if 0 < len(certain) < len(late) else []))
             yield Admitted(late)
             return
         by_queue: dict[str, list[Key]] = {}
         for key in sorted(late, key=lambda key: _turn(late[key], found.asks[id_of(key)])):
             by_queue.setdefault(found.asks[id_of(key)].queue, []).append(key)
         own = found.asks[self._ask].queue
-        yield from islice(_ways(by_queue, own, late), _WAYS)
+        least = {queue: sum(key in certain for key in of) for queue, of in by_queue.items()}
+        yield from islice(_ways(by_queue, least, own, late), _WAYS)
 
     def guesses(self, found: Translated, heads: Mapping[str, str]) -> Iterator[Guess]:
         """``heads``: the ask that heads a queue, where that is known."""
@@ -151,11 +163,21 @@ def _told(rewind: Rewind) -> Iterator[str]:
             yield id_of(change.key)
 
 
-def _until(item: Item, first: Eviction) -> bool:
-    """Whether Kueue admitted it no later than it evicted, in whole seconds, which is all that it says."""
-    reserved = condition(item, "QuotaReserved") or {}
-    at = instant(reserved.get("lastTransitionTime"))
-    return at is None or first.seen.at is None or at <= first.seen.at
+def _until(item: Item, first: Eviction, *, timed: bool) -> bool:
+    """Whether Kueue admitted it no later than it evicted, in whole seconds, which is all that it says. ``timed``: it
+    has to say so."""
+    at = _admitted_at(item)
+    return not timed if at is None or first.seen.at is None else at <= first.seen.at
+
+
+def _before(item: Item, first: Eviction) -> bool:
+    """Whether Kueue says that it admitted it in an earlier second."""
+    at = _admitted_at(item)
+    return at is not None and first.seen.at is not None and at < first.seen.at
+
+
+def _admitted_at(item: Item) -> datetime | None:
+    return instant((condition(item, "QuotaReserved") or {}).get("lastTransitionTime"))
 
 
 def _turn(item: Item, ask: Ask) -> tuple[str, int, str, str]:
@@ -165,13 +187,15 @@ def _turn(item: Item, ask: Ask) -> tuple[str, int, str, str]:
     return str(reserved.get("lastTransitionTime") or ""), -(ask.priority or 0), created, ask.id
 
 
-def _ways(by_queue: Mapping[str, Sequence[Key]], own: str, late: Mapping[Key, Item]) -> Iterator[Admitted]:
-    """Of each queue the first few admitted before, and the next as its head, or not: first those in which cycles had a
-    head of every queue."""
+def _ways(
+    by_queue: Mapping[str, Sequence[Key]], least: Mapping[str, int], own: str, late: Mapping[Key, Item]
+) -> Iterator[Admitted]:
+    """Of each queue the first few admitted before, ``least`` of them for certain, and the next as its head, or not:
+    first those in which cycles had a head of every queue."""
     queues = list(by_queue)
     most = max(map(len, by_queue.values()))
-    together = [tuple(min(n, len(by_queue[queue])) for queue in queues) for n in range(most, -1, -1)]
-    every = product(*(range(len(by_queue[queue]), -1, -1) for queue in queues))
+    together = [tuple(max(least[queue], min(n, len(by_queue[queue]))) for queue in queues) for n in range(most, -1, -1)]
+    every = product(*(range(len(by_queue[queue]), least[queue] - 1, -1) for queue in queues))
     for counts in dict.fromkeys((*together, *islice(every, 4 * _WAYS))):
         before = {key: late[key] for queue, n in zip(queues, counts, strict=True) for key in by_queue[queue][:n]}
         heads = {

@@ -35,7 +35,7 @@ class Course:
             (c["at"], name): c["queues"] for c in self._request["trace"].get("changes", ()) for name in c["queues"]
         }
         self._document: Json = copy.deepcopy(self._request["configuration"])
-        self._late: list[tuple[float, str, Json]] = []
+        self._late: list[tuple[float, str, Json, datetime]] = []
         self._start = datetime.fromisoformat(self._request["start"])
         self._at = 0.0
         self.stream = Stream()
@@ -86,21 +86,21 @@ class Course:
 
     def _until(self, at: float) -> None:
         """Time passes, and what is late is written when its time has come."""
-        for due, name, status in sorted(self._late, key=lambda of: of[0]):
+        for due, name, status, decided in sorted(self._late, key=lambda of: of[0]):
             if due <= at:
-                self._write(due, name, status)
+                self._write(due, name, status, decided)
         self._late = [one for one in self._late if one[0] > at]
         self._at = max(self._at, at)
         self.stream.now = self._start + timedelta(seconds=at)
 
-    def _write(self, at: float | None, name: str, status: Json) -> None:
+    def _write(self, at: float | None, name: str, status: Json, decided: datetime | None = None) -> None:
         if at is not None:
             self.stream.now = self._start + timedelta(seconds=at)
-        self.stream.admit(name, status["queue"], status["tasks"])
+        self.stream.admit(name, status["queue"], status["tasks"], decided)
 
     def _happens(self, event: Json) -> None:
         name = event["job"]
-        self._late = [one for one in self._late if one[1] != name or self._write(self._at, name, one[2])]
+        self._late = [one for one in self._late if one[1] != name or self._write(self._at, name, *one[2:])]
         match event["kind"]:
             case "submitted":
                 self.stream.put(self._workload(self._jobs[name]))
@@ -122,9 +122,7 @@ class Course:
         stopped: list[str] = []
         for eviction in self._in_any_order(cycle["evicted"]):
             self.evicted += 1
-            self._late = [
-                one for one in self._late if one[1] != eviction["job"] or self._write(self._at, one[1], one[2])
-            ]
+            self._late = [one for one in self._late if one[1] != eviction["job"] or self._write(self._at, *one[1:])]
             self.stream.evict(eviction["job"], eviction["by"], eviction["rule"])
             if self._stopping.setdefault(eviction["job"], False):
                 stopped.append(eviction["job"])
@@ -138,7 +136,7 @@ class Course:
                     0.0 if self._random is None else self._random.choice((0.0, self._random.random() * self._longest))
                 )
                 if late:
-                    self._late.append((self._at + late, head["job"], status))
+                    self._late.append((self._at + late, head["job"], status, self.stream.now))
                 else:
                     self._write(self._at, head["job"], status)
             elif head.get("message"):

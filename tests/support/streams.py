@@ -65,15 +65,18 @@ class Stream:
         flavors = dict.fromkeys(usage, flavor)
         self.admit(name, queue, [{"name": "main", "count": count, "flavors": flavors, "resourceUsage": usage}])
 
-    def admit(self, name: str, queue: str, assigned: list[Json]) -> None:
-        """Kueue gives it quota."""
+    def admit(self, name: str, queue: str, assigned: list[Json], decided: datetime | None = None) -> None:
+        """Kueue gives it quota; it was ``decided`` then, which is what it writes; None: now."""
+        written, self.now = self.now, decided or self.now
         made = self.workload(name)
         made.setdefault("status", {})["admission"] = {"clusterQueue": queue, "podSetAssignments": assigned}
         for kind in ("Evicted", "Preempted"):
             if any(one["type"] == kind for one in made["status"].get("conditions", [])):
                 made = self._with_condition(made, kind, "False", "QuotaReserved", "")
         made = self._with_condition(made, "QuotaReserved", "True", "QuotaReserved", "")
-        self.put(self._with_condition(made, "Admitted", "True", "Admitted", ""))
+        made = self._with_condition(made, "Admitted", "True", "Admitted", "")
+        self.now = written
+        self.put(made)
 
     def evict(self, name: str, by: str, reason: str = "InClusterQueue") -> None:
         """Kueue preempts it for the workload ``by``."""
