@@ -244,14 +244,47 @@ def _kai(reading: _Reading) -> Imported:
     found, findings = reading.found, reading.findings
     _duplicates(found.kai, {"Queue": "Queue"}, findings)
     own = kai_import.read_configuration(found.kai, findings)
+    pool = kai_import.pool_of(own if any(made.kind == "SchedulingShard" for made in found.kai) else reading.known)
+    kept_nodes, groups, own, pods = _of_pool(reading, pool, own)
     configuration = reading.counting(_with_classes(own, found.classes))
     queues = {queue.name for queue in configuration.queues}
-    members, strangers = _parted(reading.pods, kai_pods.belongs)
+    members, strangers = _parted(pods, kai_pods.belongs)
     within = reading.within
-    gpus = within.gpus if within else kai_pods.gpu_memory((made.name, made.labels) for made in found.nodes)
-    workloads, asks = kai_pods.read_groups(found.groups, members, queues, reading.classes, gpus)
-    nodes = read_cluster_nodes(found.nodes, strangers, rename={})
+    gpus = within.gpus if within else kai_pods.gpu_memory((made.name, made.labels) for made in kept_nodes)
+    workloads, asks = kai_pods.read_groups(groups, members, queues, reading.classes, gpus)
+    nodes = read_cluster_nodes(kept_nodes, strangers, rename={})
     return _imported(configuration, nodes, workloads, asks, findings)
+
+
+def _of_pool(
+    reading: _Reading, pool: str, own: Configuration
+) -> tuple[list[Object], list[Object], Configuration, list[Pod]]:
+    """Nodes, pod groups, configuration and pods that the shard of ``pool`` sees. A scheduler that is configured by its
+    file has no pools."""
+    found, every = reading.found, reading.pods
+    if any(made.kind == KAI_SCHEDULER for made in found.kai):
+        return found.nodes, found.groups, own, every
+    others = {made.name for made in found.kai if made.kind == "Queue" and not kai_import.in_pool(made, pool)}
+    nodes = [made for made in found.nodes if kai_import.in_pool(made, pool)]
+    groups = [made for made in found.groups if kai_import.in_pool(made, pool)]
+    left = {made.id for made in found.groups} - {made.id for made in groups}
+    pods = [
+        pod
+        for pod in every
+        if not kai_pods.belongs(pod)
+        or (kai_pods.group(pod) not in left if kai_pods.names_group(pod) else kai_import.in_pool(pod.made, pool))
+    ]
+    counted = {"nodes": len(found.nodes) - len(nodes), "queues": len(others), "pod groups": len(left)}
+    counted["pods without a group"] = sum(
+        kai_pods.belongs(pod) and not kai_pods.names_group(pod) and not kai_import.in_pool(pod.made, pool)
+        for pod in every
+    )
+    if told := ", ".join(f"{count} {kind}" for kind, count in counted.items() if count):
+        which = f"of {kai_import.POOL_LABEL}={pool}" if pool else f"without the label {kai_import.POOL_LABEL}"
+        detail = f"left out, as the shard sees only what is {which}: {told}"
+        reading.findings.add("other-pool", "warning", (), detail)
+    own = replace(own, queues=[queue for queue in own.queues if queue.name not in others])
+    return nodes, groups, own, pods
 
 
 def _yunikorn(reading: _Reading) -> Imported:

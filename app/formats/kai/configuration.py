@@ -56,6 +56,7 @@ RULES_ANNOTATION = "arbiter/rules"
 RELEASE_ANNOTATION = "arbiter/release"
 NEWEST: kai.Release = "0.17"
 """What is taken to run where nothing says so."""
+POOL_LABEL = "kai.scheduler/node-pool"
 DEFAULT_SHARD = "default"
 
 _RELEASES: dict[str, kai.Release] = {one: one for one in (kai.Settings().release, NEWEST)}
@@ -69,8 +70,40 @@ UNITS = {"cpu": 1, "memory": 10**6, "gpu": 1000}
 _FLAGS = {"true": True, "True": True, "1": True, "false": False, "False": False, "0": False}
 
 
-def read_configuration(found: Iterable[Object], findings: Findings) -> Configuration:
-    """The configuration that ``found`` describe together."""
+def pool_of(configuration: Configuration | None) -> str:
+    """The node pool of its shard; empty for that of the shard which takes what has no label."""
+    if configuration is None or configuration.native is None:
+        return ""
+    spec = configuration.native.kai.get("spec")
+    return _pool(cast(dict[str, Any], spec)) if isinstance(spec, dict) else ""
+
+
+def _pool(spec: Mapping[str, Any]) -> str:
+    value = spec.get("partitionLabelValue")
+    return value if isinstance(value, str) else ""
+
+
+def in_pool(made: Object, pool: str) -> bool:
+    """Whether the shard of ``pool`` sees a node, a queue or a pod group (KAI: ``GetLabelSelector``)."""
+    return made.labels.get(POOL_LABEL) == (pool or None)
+
+
+def _chosen(found: Iterable[Object], findings: Findings) -> list[Object]:
+    """``found`` without the shards of other node pools than the first, or the one that takes what has no label."""
+    shards = [(made, _pool(made.root.child("spec").value)) for made in found if made.kind == "SchedulingShard"]
+    pools = [pool for _, pool in shards]
+    pool = "" if "" in pools or not pools else pools[0]
+    others = {id(made) for made, of in shards if of != pool}
+    for made, of in shards:
+        if of != pool:
+            detail = f"a shard of node pool {of!r}, which is decided by itself: left out; import it without the others"
+            findings.add("other-pool", "warning", (*made.root.at, "spec", "partitionLabelValue"), detail)
+    return [made for made in found if id(made) not in others]
+
+
+def read_configuration(every: Iterable[Object], findings: Findings) -> Configuration:
+    """The configuration that ``every`` object describes, of one shard."""
+    found = _chosen(list(every), findings)
     queues: list[Queue] = []
     settings: kai.Settings | None = None
     native: dict[str, Any] = {}
@@ -163,7 +196,7 @@ def _scheduler_file(root: Reader) -> kai.Settings:
     detail = "an export writes this file as a SchedulingShard, which lists no plugins: those left out here run there"
     root.warn("tiers", detail, "info", "rewritten")
     root.not_carried("queueDepthPerAction", "Arbiter tries every job of a queue")
-    root.not_carried("usageDBConfig", "historical usage does not weigh in")
+    root.not_carried("usageDBConfig", "use over time is not known: decided as if no queue had used anything before")
     root.ignore("kind", "apiVersion", "metadata")
     parameters = root.take(PARAMETERS)
     root.close()
@@ -234,9 +267,14 @@ def _shard(made: Object) -> tuple[kai.Settings, dict[str, Any]]:
     )  # fmt: skip
     flags.ignore("max-consolidation-preemptees", "use-scheduling-signatures", "allow-consolidating-reclaim")
     flags.close("info")
-    _placement(spec.child("placementStrategy"))
-    for key in ("queueDepthPerAction", "kValue", "usageDBConfig", "partitionLabelValue"):
-        spec.not_carried(key, "Arbiter has no such setting")
+    placement = spec.child("placementStrategy")
+    _placement(placement)
+    placement.close()
+    spec.text("partitionLabelValue")
+    spec.keep_as_is("partitionLabelValue")
+    spec.not_carried("queueDepthPerAction", "Arbiter tries every job of a queue")
+    spec.not_carried("kValue", "it weighs use over time, of which there is none")
+    spec.not_carried("usageDBConfig", "use over time is not known: decided as if no queue had used anything before")
     spec.close()
     written = None if settings.actions is None else written_actions(settings.actions)
     return settings, _kept_of_shard(made, actions, written)

@@ -58,6 +58,8 @@ _BOOKKEEPING = (
     "account", "effective_acl", "ref_counter", "resource_usage", "user_attribute_keys", "foreign",
     "life_stage", "native_cell_tag", "estimated_creation_time", "pool_count",
 )  # fmt: skip
+_TREE = "//sys/pool_trees/TREE"
+_MAPS = ("config", "strong_guarantee_resources", "resource_limits", "integral_guarantees")
 # What people set, and what no decision depends on.
 _OF_PEOPLE = ("acl", "inherit_acl", "owner", "abc", "folder_id")
 
@@ -71,6 +73,8 @@ def read_configuration(documents: list[tuple[Path, Any]], findings: Findings) ->
     at, document = documents[0]
     top = Reader(document, at, findings)
     cypress = "$attributes" in top or "$value" in top
+    if cypress:
+        _report_opaque(top, findings)
     attributes, children = _split(top, cypress=cypress)
     config = attributes.child("config") if "config" in attributes else attributes
     attributes.not_carried("nodes_filter", "which nodes belong to the tree is for the state to say", "info")
@@ -89,6 +93,43 @@ def read_configuration(documents: list[tuple[Path, Any]], findings: Findings) ->
         queues=list(_pools(children, findings, cypress=cypress)),
         native=NativeDocuments(ytsaurus=fields) if fields else None,
     )
+
+
+def is_opaque(value: Any) -> bool:
+    """Whether ``yt get`` printed ``#`` for it: there is something, and it did not descend."""
+    if not isinstance(value, dict):
+        return value is None
+    of = cast(dict[str, Any], value)
+    return "$attributes" in of and of.get("$value") is None
+
+
+def _report_opaque(top: Reader, findings: Findings) -> None:
+    """Every part of a tree of Cypress that would be read and is not there, with the command that shows it."""
+    told = top.value.get("$attributes")
+    own = cast(dict[str, Any], told).get("path") if isinstance(told, dict) else None
+    pending: list[tuple[Any, Path, str]] = [(top.value, top.at, own if isinstance(own, str) else _TREE)]
+    while pending:
+        value, at, path = pending.pop()
+        if is_opaque(value):
+            findings.add(
+                "opaque", "error", at, f"opaque (#), so that what is below is unknown: `yt get {path}` shows it"
+            )
+        if not isinstance(value, dict):
+            continue
+        of = cast(dict[str, Any], value)
+        given = of.get("$attributes")
+        attributes = cast(dict[str, Any], given) if isinstance(given, dict) else {}
+        for key in _MAPS:
+            if key in attributes and is_opaque(attributes[key]):
+                detail = f"opaque (#): `yt get {path}/@{key}` shows it"
+                findings.add("opaque", "error", (*at, "$attributes", key), detail)
+        children, below = (of["$value"], (*at, "$value")) if "$value" in of else (of, at)
+        if isinstance(children, dict):
+            pending += [
+                (child, (*below, name), f"{path}/{name}")
+                for name, child in reversed(cast(dict[str, Any], children).items())
+                if name != "$attributes"
+            ]
 
 
 def is_tree(document: Any) -> bool:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from app.base.documents import Path
 from app.formats.pods import Steps, quantities, steps
 from app.formats.reader import Findings, Imported, Reader
-from app.formats.ytsaurus.configuration import read_configuration, settings_of
+from app.formats.ytsaurus.configuration import is_opaque, read_configuration, settings_of
 from app.solver.model import ytsaurus
 from app.solver.model.configuration import UNWEIGHTED, Configuration, Queue, Quota, Settings
 from app.solver.model.state import Ask, Node, QueueState, State, Task, Workload
@@ -25,7 +25,10 @@ _RESOURCES = ("user_slots", "cpu", "gpu", "memory", "network")
 _RUNNING = ("running_jobs", "running_allocations")
 _STATES = {"non_starving": "non_starving", "starving": "starving", "aggressively_starving": "aggressively_starving"}
 _NAMED = (*_TREES, "nodes", "operations", "pools", *_RUNNING)
-_PARTS = (*_NAMED, "fair_share_info")
+_PARTS = (
+    *_NAMED, "fair_share_info", "config", "resource_limits", "resource_usage", "resource_demand",
+    "strong_guarantee_resources", "specified_resource_limits",
+)  # fmt: skip
 """Mappings that are read, and those whose keys are names."""
 _ORCHID = "//sys/scheduler/orchid/scheduler"
 _MOST_JOBS = 100_000
@@ -99,7 +102,7 @@ def _report_opaque(document: Any, at: Path, findings: Findings) -> None:
     pending: list[tuple[Any, Path, bool]] = [(document, (), False)]
     while pending:
         value, path, named = pending.pop()
-        if value is None and path:
+        if is_opaque(value) and path:
             detail = f"opaque (#): `yt get {_ORCHID}/{'/'.join(map(str, path))}` shows it"
             findings.add("opaque", "error", (*at, *path), detail)
         if not isinstance(value, dict):

@@ -103,3 +103,53 @@ def test_a_snapshot_is_decided(tmp_path: Path, capsys: pytest.CaptureFixture[str
     file.write_bytes(zipped(snapshot()))
     assert run(["decide", str(file)]) == 0
     assert "ns/b: admit on n" in capsys.readouterr().out
+
+
+def in_pool(kind: str, name: str, pool: str | None, **more: Any) -> Json:
+    version = {"Queue": "scheduling.run.ai/v2", "PodGroup": "scheduling.run.ai/v2alpha2", "Node": "v1", "Pod": "v1",
+               "SchedulingShard": "kai.scheduler/v1"}[kind]  # fmt: skip
+    labels = {} if pool is None else {"kai.scheduler/node-pool": pool}
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "labels": labels}, **more}
+
+
+AMOUNTS = {name: {"quota": -1, "limit": -1} for name in ("gpu", "cpu", "memory")}
+CAPACITY = {"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "4", "pods": "110"}
+
+
+def pooled(*shards: str | None) -> Json:
+    """Two node pools, ``a`` and that without a label, with a node, a queue and a pod group of one pod each."""
+    items = [in_pool("SchedulingShard", f"s{i}", None, spec={"partitionLabelValue": one} if one else {})
+             for i, one in enumerate(shards)]  # fmt: skip
+    for pool in ("a", None):
+        name = pool or "rest"
+        items += [
+            in_pool("Queue", f"q-{name}", pool, spec={"resources": AMOUNTS}),
+            in_pool("Node", f"n-{name}", pool, status={"allocatable": CAPACITY}),
+            in_pool("PodGroup", f"g-{name}", pool, spec={"queue": f"q-{name}", "minMember": 1}),
+            {"apiVersion": "v1", "kind": "Pod", **pod(f"p-{name}", f"g-{name}")},
+        ]
+        items[-1]["metadata"].pop("namespace")
+        items.append(in_pool("Pod", f"bare-{name}", pool, spec={**items[-1]["spec"]}))
+        items[-1]["metadata"]["labels"] |= {"kai.scheduler/queue": f"q-{name}"}
+    return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+@pytest.mark.parametrize(
+    ("shards", "name", "others"), [(("a",), "a", 0), ((None,), "rest", 0), ((), "rest", 0), (("a", None), "rest", 1)]
+)
+def test_a_shard_decides_on_its_own_node_pool(shards: tuple[str | None, ...], name: str, others: int) -> None:
+    found = import_configuration(json.dumps(pooled(*shards)).encode(), "kubernetes")
+    assert [queue.name for queue in found.configuration.queues] == [f"q-{name}"]
+    assert [node.name for node in found.state.nodes] == [f"n-{name}"]
+    assert [ask.id for ask in found.asks] == [f"g-{name}", f"pg-bare-{name}"]
+    said = [(one.severity, one.detail) for one in found.findings if one.rule == "other-pool"]
+    assert len(said) == 1 + others
+    assert "1 nodes, 1 queues, 1 pod groups, 1 pods without a group" in said[-1][1]
+    assert {severity for severity, _ in said} == {"warning"}
+    assert not any(one.severity == "error" for one in found.findings)
+
+
+def test_the_scheduler_s_own_file_knows_no_pools() -> None:
+    items = [*pooled()["items"], {"actions": "allocate, reclaim"}]
+    found = import_configuration(json.dumps(items).encode(), "kai")
+    assert [node.name for node in found.state.nodes] == ["n-a", "n-rest"]

@@ -156,3 +156,26 @@ def test_a_part_that_was_not_printed_is_an_error_with_the_command_that_prints_it
     found = [one for one in import_configuration(text.encode(), "kubernetes").findings if one.severity == "error"]
     assert [(one.rule, one.pointer) for one in found] == [("opaque", f"/{where}")]
     assert f"`yt get //sys/scheduler/orchid/scheduler/{where}` shows it" in found[0].detail
+
+
+@pytest.mark.parametrize(
+    ("tree", "pointer", "command"),
+    [
+        ({"$attributes": {"config": None}, "$value": {}}, "/$attributes/config", "//sys/pool_trees/TREE/@config"),
+        ({"$attributes": {"path": "//a/b"}, "$value": {"p": None}}, "/$value/p", "//a/b/p"),
+        ({"$attributes": {}, "$value": {"p": {"$attributes": {"weight": 2}, "$value": None}}}, "/$value/p",
+         "//sys/pool_trees/TREE/p"),
+        ({"$value": {"p": {"$value": {"q": {"$attributes": {"resource_limits": None}, "$value": {}}}}}},
+         "/$value/p/$value/q/$attributes/resource_limits", "//sys/pool_trees/TREE/p/q/@resource_limits"),
+        ({"$attributes": {"config": {"$attributes": {"opaque": True}, "$value": None}}, "$value": {}},
+         "/$attributes/config", "//sys/pool_trees/TREE/@config"),
+        ({"$attributes": {"path": "//a"}, "$value": None}, "", "//a"),
+    ],
+)  # fmt: skip
+def test_what_yt_get_does_not_descend_into_is_an_error_with_the_command_that_shows_it(
+    tree: Any, pointer: str, command: str
+) -> None:
+    found = import_configuration(json.dumps(tree).encode(), "ytsaurus").findings
+    opaque = [(one.severity, one.pointer, one.detail) for one in found if one.rule == "opaque"]
+    assert [one[:2] for one in opaque] == [("error", pointer)]
+    assert f"`yt get {command}` shows it" in opaque[0][2]
