@@ -66,8 +66,8 @@ class _Workloads(Mapping[str, Workload]):
 
 
 def guard(body: bytes, now: datetime, sources: Sources, configuration: str, snapshot: str) -> Guarded:
-    """The nodes of ``body`` whose victims the rules let go, as kube-scheduler reads them. Raises InvalidInput,
-    NotFound, Conflict."""
+    """The nodes of ``body`` whose victims the rules let go, as kube-scheduler reads them; all of them where the rules
+    are its own, which then say whom it will evict. Raises InvalidInput, NotFound, Conflict."""
     watch = Stopwatch()
     with watch.stage("decode"):
         args = decode(body, ExtenderPreemptionArgs)
@@ -90,14 +90,16 @@ def guard(body: bytes, now: datetime, sources: Sources, configuration: str, snap
         asks = [] if ask is None else [ask]
         request = DecisionRequest(
             configuration=configuration, state=StateOrReference(snapshot=snapshot), asks=asks,
-            proposals=_proposals(args, found, loaded),
+            proposals=None if found.predicts else _proposals(args, found, loaded),
         )  # fmt: skip
+    if found.predicts and ask is None:
+        return Guarded(_result(args, None))
     with watch.stage("solve"):
         answer = solve.decide(loaded, Question(micros(now), asks, proposals=request.proposals))
     with watch.stage("encode"):
         facts = msgspec.structs.replace(facts_of(answer, micros(now), asks), pods=_named_pods(pod, args))
         answered = Answered(body=encode(answer), facts=facts, seconds=watch.seconds)
-        return Guarded(_result(args, answer), encode(request), answered, loaded)
+        return Guarded(_result(args, None if found.predicts else answer), encode(request), answered, loaded)
 
 
 def _named_pods(pod: Pod, args: ExtenderPreemptionArgs) -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import msgspec
 
 from app.formats.kai import pods as kai_pods
+from app.formats.kube_scheduler import pods as kube_scheduler_pods
 from app.formats.objects import Classes, Object, objects
 from app.formats.pods import Pod, PodSpec, quantities, read_pods
 from app.formats.pods import read_pod as read_single
@@ -165,6 +166,11 @@ class Around:
 class Recogniser(Protocol):
     """How one system's pods are told."""
 
+    @property
+    def predicts(self) -> bool:
+        """Whether the system is kube-scheduler itself: it is told nothing, and what it will do is foretold."""
+        ...
+
     def place(self, pod: VictimPod) -> Eviction | None:
         """What evicting the pod would be; None for a pod that the system has no say in."""
         ...
@@ -188,7 +194,7 @@ def is_system_critical(pod: Pod) -> bool:
 
 def recogniser(engine: str, around: Around) -> Recogniser | None:
     """Of the system; None for one that has no pods."""
-    kinds = {"kai": _Kai, "yunikorn": _YuniKorn, "kueue": _Kueue}
+    kinds = {"kai": _Kai, "yunikorn": _YuniKorn, "kueue": _Kueue, "kube-scheduler": _KubeScheduler}
     return kinds[engine](around) if engine in kinds else None
 
 
@@ -227,6 +233,8 @@ class _Tasks:
 
 
 class _Kai:
+    predicts = False
+
     def __init__(self, around: Around) -> None:
         self._around, self._tasks = around, _Tasks()
 
@@ -255,6 +263,8 @@ class _Kai:
 
 
 class _YuniKorn:
+    predicts = False
+
     def __init__(self, around: Around) -> None:
         self._around, self._tasks = around, _Tasks()
 
@@ -282,7 +292,27 @@ class _YuniKorn:
         return asks[0] if self._around.has_queue(asks[0].queue) else None
 
 
+class _KubeScheduler:
+    predicts = True
+
+    def __init__(self, around: Around) -> None:
+        self._around = around
+
+    def place(self, pod: VictimPod) -> Eviction | None:
+        del pod
+        return None
+
+    def ask(self, pod: Pod) -> Ask | None:
+        waiting = self._around.waiting.get(pod.made.id)
+        if waiting is not None and waiting.uid in (None, pod.made.uid):
+            return waiting
+        made = kube_scheduler_pods.ask_of(replace(pod, spec=kube_scheduler_pods.read_spec(pod.made.spec)), Classes())
+        return made if self._around.has_queue(made.queue) else None
+
+
 class _Kueue:
+    predicts = False
+
     def __init__(self, around: Around) -> None:
         self._around = around
         self._owned: dict[str, list[Workload | Ask]] | None = None

@@ -178,3 +178,52 @@ def test_a_system_without_pods_is_not_asked() -> None:
     with pytest.raises(Unsupported) as refused:
         guard(json.dumps(BY_POD).encode(), NOON, sources, "ytsaurus", "live")
     assert [(one.pointer, one.detail) for one in refused.value.problems] == [("", "ytsaurus has no pods")]
+
+
+class Namespaces(Stored):
+    """kube-scheduler's own rules."""
+
+    def document(self, name: str, revision: int) -> bytes:
+        return json.dumps({"engine": "kube-scheduler", "queues": [{"name": "ml"}]}).encode()
+
+
+def foretold(asking: Json) -> Reply:
+    """The snapshot has a pod of low priority on each of two nodes, on the second the lower."""
+    store = SnapshotStore(budget=1 << 30, idle=100, clock=time.monotonic)
+    configured = Sources(Compiled(Namespaces()), store).configurations.named("own", None)
+    state = {
+        "nodes": [{"name": name, "capacity": {"cpu": 2}} for name in ("n1", "n2")],
+        "workloads": [
+            {"id": f"ml/{name}", "queue": "ml", "priority": priority,
+             "tasks": [{"name": name, "node": node, "requests": {"cpu": 2}}]}
+            for name, node, priority in (("old-0", "n1", 2), ("young-0", "n2", 1))
+        ],
+    }  # fmt: skip
+    store.put("live", configured, msgspec.convert(state, State), 10, beside=Beside([], None))
+    body = {"Pod": asking, "NodeNameToVictims": {"n1": {"Pods": [OLD]}, "n2": {"Pods": [YOUNG]}}}
+    asked = Inquiry(Operation.PREEMPTION, NOON, "live", configuration="own")
+    return Answerer(Compiled(Namespaces()), store).run(asked, json.dumps(body).encode())
+
+
+def test_under_its_own_rules_kube_scheduler_is_told_nothing_and_what_it_will_do_is_logged() -> None:
+    reply = foretold(ASKING)
+    assert stays(reply).keys() == {"n1", "n2"}, "as it proposed them"
+    assert reply.logged is not None
+    (decision,) = json.loads(reply.logged.answer)["decisions"]
+    assert (decision["ask"], decision["outcome"], decision["node"]) == ("ml/serve", "preempt", "n2")
+    assert [victim["workload"] for victim in decision["victims"]] == ["ml/young-0"]
+    request = json.loads(reply.logged.request)
+    assert "proposals" not in request
+    assert [ask["id"] for ask in request["asks"]] == ["ml/serve"]
+    port = {"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}], "resources": {"requests": {"cpu": "2"}}}
+    with_port = {**ASKING, "spec": {"priority": 9, "containers": [port]}}
+    logged = foretold(with_port).logged
+    assert logged is not None
+    assert json.loads(logged.request)["asks"][0]["tasks"][0]["host_ports"] == [{"port": 80}]
+
+
+def test_of_a_pod_in_a_namespace_that_nobody_follows_nothing_is_foretold() -> None:
+    elsewhere = {**ASKING, "metadata": {**ASKING["metadata"], "namespace": "elsewhere"}}
+    reply = foretold(elsewhere)
+    assert stays(reply).keys() == {"n1", "n2"}
+    assert reply.logged is None
