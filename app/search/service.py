@@ -194,7 +194,10 @@ async def _service(request: Request) -> Finder:
 )
 def find(
     finder: Annotated[Finder, Depends(_service)],
-    text: Annotated[str, Query(min_length=1, max_length=2048, description="Any part of a name or id, in any case.")],
+    text: Annotated[
+        str,
+        Query(min_length=1, max_length=2048, description="Any part of a name or id, in any case.", examples=["chat"]),
+    ],
     limit: Annotated[int, Query(ge=1, le=100, description="How many at most")] = 20,
 ) -> Response:
     """Workloads, asks and queues that the log or a follower told of; what runs, waits and is there in kept snapshots;

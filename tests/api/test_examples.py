@@ -30,7 +30,7 @@ STORY = [
     "get_label", "export_configuration", "export_configuration_revision", "import_configuration",
     "decide", "decide_batch", "shares", "preemptibility", "effective_settings", "compare", "plan", "list_rules",
     "list_decisions", "get_decision", "get_decision_request", "replay_decision", "explain_decision",
-    "get_workload_history", "put_snapshot", "list_snapshots", "get_snapshot", "get_snapshot_state",
+    "get_workload_history", "find", "put_snapshot", "list_snapshots", "get_snapshot", "get_snapshot_state",
     "list_snapshot_asks", "change_snapshot", "guard_preemption", "apply_decision", "delete_snapshot",
     "report_cluster", "list_clusters", "get_cluster", "report_evictions", "list_evictions", "delete_cluster",
     "report_preemption", "list_preemptions", "get_preemption", "get_preemption_request",

@@ -143,7 +143,7 @@ def test_names_are_told_once_an_hour_and_bounded(
     assert [hit.name for hit in names.holding("w", 9)] == ["w0", "w1", "w2", "w4"], "told within the hour"
     Names(database).tell([("workload", "w3")])  # another process
     assert names.holding("w", 9)[0].name == "w3"
-    monkeypatch.setattr("app.search._MOST", 2)
+    monkeypatch.setattr("app.search.service._MOST", 2)
     Names(database).tell([("workload", "new")])
     assert [hit.name for hit in names.holding("w", 9)] == ["w3", "new"]
     Names(database, timedelta(0)).tell([("workload", "last")])
