@@ -75,14 +75,14 @@ class Account:
     Memory grows by 24 bytes for each job that finishes: percentiles are exact."""
 
     __slots__ = (
-        "_at", "_changed", "_completions", "_demand", "_guarantee", "_guaranteed", "_level", "_missing", "_name",
-        "_slowdowns", "_usage", "_used",
+        "_at", "_changed", "_completions", "_demand", "_entitled_at", "_guarantee", "_guaranteed", "_level", "_missing",
+        "_name", "_slowdowns", "_usage", "_used",
         "_waits", "cancelled", "evictions", "finished", "jobs", "most_evictions", "work_done", "work_lost",
         "work_overhead",
     )  # fmt: skip
 
     def __init__(self, now: int, guarantee: Amounts, name: str = "", level: Level | None = None) -> None:
-        self._at = now
+        self._at = self._entitled_at = now
         self._name = name
         self._level = level
         self._changed = True
@@ -113,6 +113,7 @@ class Account:
     def entitle(self, now: int, guarantee: Amounts) -> None:
         """The guarantee is another from now on."""
         self.advance(now)
+        self._settle()
         self._changed = True
         self._guarantee = guarantee
 
@@ -127,12 +128,18 @@ class Account:
             self._level(self._name, self._at, usage, demand, guarantee)
         self._at = now
         _add(self._used, usage, passed)
-        _add(self._guaranteed, guarantee, passed)
         for resource, wanted in demand.items():
+            if not wanted:
+                continue
             held = usage.get(resource, 0)
             short = min(guarantee.get(resource, 0), held + wanted) - held
-            if wanted and short > 0:
+            if short > 0:
                 self._missing[resource] = self._missing.get(resource, 0) + short * passed
+
+    def _settle(self) -> None:
+        """Add the guarantee's area since it is what it is, which is no sooner than it is asked for or changes."""
+        _add(self._guaranteed, self._guarantee, self._at - self._entitled_at)
+        self._entitled_at = self._at
 
     def started(self, wait: int) -> None:
         """A job started for the first time, after so long."""
@@ -162,6 +169,7 @@ class Account:
 
     def totals(self) -> Totals:
         """Everything, as the wire has it."""
+        self._settle()
         return Totals(
             jobs=self.jobs, finished=self.finished, cancelled=self.cancelled, wait=_spread(self._waits),
             completion=_spread(self._completions), slowdown=_ratios(self._slowdowns),

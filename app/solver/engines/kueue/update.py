@@ -121,7 +121,8 @@ def _used(before: CompiledState, after: CompiledState, rows: _Rows) -> list[int]
 
 def _marked(old: frozenset[int], leaving: np.ndarray, gone: np.ndarray) -> frozenset[int]:
     """Indices of marked workloads that stay, at their new places."""
-    if not old:
-        return old
-    marked = np.setdiff1d(np.fromiter(old, dtype=np.int64, count=len(old)), leaving)
+    stay = old.difference(leaving.tolist())
+    if not stay or not len(gone):
+        return stay
+    marked = np.fromiter(stay, dtype=np.int64, count=len(stay))
     return frozenset((marked - np.searchsorted(gone, marked)).tolist())

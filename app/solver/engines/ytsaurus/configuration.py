@@ -1,7 +1,10 @@
 """A configuration as a pool tree: who is whose child, what is guaranteed, limited and inherited, which flags count."""
 
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
 
 from app.solver.compiled import ROOTLESS, Tree, compile_tree
 from app.solver.engines.ytsaurus.reading import Steps, Where
@@ -31,6 +34,35 @@ class Inherited:
 
 
 @dataclass(frozen=True, slots=True)
+class PoolColumns:
+    """What pools inherit, and where they stand, as columns. ``protects``: whether ``non_preemptible`` names any
+    resource; ``parent``, ``depth``: with the implicit root as the last row, its own parent, at depth -1."""
+
+    tolerance: NDArray[np.float64]
+    timeout: NDArray[np.int64]
+    enable_aggressive_starvation: NDArray[np.bool_]
+    allow_aggressive: NDArray[np.bool_]
+    allow_normal: NDArray[np.bool_]
+    protects: NDArray[np.bool_]
+    parent: NDArray[np.int64]
+    depth: NDArray[np.int64]
+
+    @staticmethod
+    def of(tree: Tree, inherited: list[Inherited]) -> "PoolColumns":
+        root = len(tree)
+        return PoolColumns(
+            tolerance=np.array([pool.tolerance for pool in inherited], float),
+            timeout=np.array([pool.timeout for pool in inherited], np.int64),
+            enable_aggressive_starvation=np.array([pool.enable_aggressive_starvation for pool in inherited], bool),
+            allow_aggressive=np.array([pool.allow_aggressive for pool in inherited], bool),
+            allow_normal=np.array([pool.allow_normal for pool in inherited], bool),
+            protects=np.array([bool(pool.non_preemptible) for pool in inherited], bool),
+            parent=np.array([root if above == ROOTLESS else above for above in tree.parent] + [root], np.int64),
+            depth=np.array([*tree.depth, -1], np.int64),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class CompiledConfiguration:
     """A compiled configuration. Lists are indexed by pool, in document order; resource maps are in integer steps.
 
@@ -42,6 +74,7 @@ class CompiledConfiguration:
     tree: Tree
     pools: list[PoolSettings]
     inherited: list[Inherited]
+    columns: PoolColumns = field(compare=False, repr=False)
     weights: list[float | None]
     guaranteed: list[Steps]
     limits: list[Steps]
@@ -70,11 +103,13 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
     tree = compile_tree(queues)
     if problems:
         raise InvalidInput(problems)
+    inherited = _inherit(tree, settings, pools)
     return CompiledConfiguration(
         settings=settings,
         tree=tree,
         pools=pools,
-        inherited=_inherit(tree, settings, pools),
+        inherited=inherited,
+        columns=PoolColumns.of(tree, inherited),
         weights=[queue.weight if queue.has_weight else None for queue in queues],
         guaranteed=guaranteed,
         limits=limits,

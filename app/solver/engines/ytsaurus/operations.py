@@ -181,7 +181,7 @@ def compile_operations(
     problems: list[Problem],
 ) -> Operations:
     """The operations that ``of`` are; problems are added to ``problems``, with pointers below ``base``."""
-    pools, settings, inherited = config.tree.index, config.settings, config.inherited
+    pools, settings, inherited, columns = config.tree.index, config.settings, config.inherited, config.columns
     pool = np.array([pools[w.queue] for w in of], np.int64)
     problems += _problems(config, of, pool, base)
     plain = OperationOptions()
@@ -196,10 +196,10 @@ def compile_operations(
         graceful=np.array([o.preemption_mode == "graceful" for o in options], bool),
         gang=np.array([o.is_gang for o in options], bool),
         suspended=np.array([o.suspended for o in options], bool),
-        tolerance=np.array([p.tolerance for p in inherited], float)[pool],
-        timeout=np.array([p.timeout for p in inherited], np.int64)[pool],
+        tolerance=columns.tolerance[pool],
+        timeout=columns.timeout[pool],
         non_preemptible=thresholds,
-        protects=np.array([bool(p.non_preemptible) for p in inherited], bool)[pool],
+        protects=columns.protects[pool],
         preemption_timeout=np.full(len(of), settings.preemption_timeout, np.int64),
         graceful_timeout=np.full(len(of), settings.graceful_timeout, np.int64),
         starvation=np.array([STARVATION_CODE[o.starvation] for o in options], np.int8),

@@ -108,7 +108,7 @@ def priorities(situation: Situation) -> Levels:
 
 def aggressive_allowed(situation: Situation) -> Flags:
     """Whose aggressively preemptible allocations may be taken: by pool, and for gangs by the tree's setting."""
-    allowed = np.array([pool.allow_aggressive for pool in situation.config.inherited], bool)
+    allowed = situation.config.columns.allow_aggressive
     gangs = situation.operations.gang & (not situation.config.settings.allow_gang)
     return allowed[situation.operations.pool] & ~gangs
 
@@ -128,7 +128,7 @@ def takeable(situation: Situation) -> Flags:
 
 def normally_takeable(situation: Situation) -> Flags:
     """Operations below no pool that switches normal preemption off."""
-    allowed = np.array([pool.allow_normal for pool in situation.config.inherited], bool)
+    allowed = situation.config.columns.allow_normal
     return allowed[situation.operations.pool]
 
 

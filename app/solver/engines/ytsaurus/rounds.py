@@ -90,17 +90,19 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         turn = super().answered(question, result, leaving)
         notes: dict[str, Any] = (result.notes or {}).get("nodes", {})
         settings = self.configured.settings
-        known: dict[int, tuple[wire.Node, int | None]] = {}
+        known: dict[int, tuple[wire.Node, int | None, bool]] = {}
         wakes: set[int] = set()
         for name, note in notes.items():
             if id(note) not in known:  # most nodes leave the same behind
                 after = wire.Node(**note)
                 last, since = after.last_preemptive_scheduling_at, after.overcommit_since
-                known[id(note)] = after, None if last is None else micros(last)
+                known[id(note)] = after, None if last is None else micros(last), after == _NOTHING
                 if since is not None:
                     wakes.add(micros(since) + settings.overcommit_duration + 1)
-            after, looked = known[id(note)]
+            after, looked, nothing = known[id(note)]
             node = self._nodes[self._node_index[name]]
+            if nothing and node.ytsaurus is None:
+                continue
             if after != (node.ytsaurus or _NOTHING):
                 turn.nodes.append(replace(node, ytsaurus=after))
             if looked is not None:

@@ -204,7 +204,7 @@ def situate(cluster: CompiledState, asks: Sequence[Ask]) -> Situation:
     pending = _sums(wants.operation[active], wants.count[active], len(operations))
     wanted = np.zeros((len(operations), len(index)))
     np.add.at(wanted, wants.operation[active], wants.need[active].astype(float) * wants.count[active, None])
-    parent, depth = _tree(config)
+    parent, depth = config.columns.parent, config.columns.depth
     return Situation(
         cluster=cluster,
         operations=operations,
@@ -235,13 +235,6 @@ def _sums(rows: Ints, counts: Ints, n: int) -> Ints:
     out = np.zeros(n, np.int64)
     np.add.at(out, rows, counts)
     return out
-
-
-def _tree(config: CompiledConfiguration) -> tuple[Ints, Ints]:
-    root = len(config.tree)
-    parent = np.array([root if p == ROOTLESS else p for p in config.tree.parent] + [root], np.int64)
-    depth = np.array([*config.tree.depth, -1], np.int64)
-    return parent, depth
 
 
 def _with_root(rows: Ints, fill: int) -> Ints:

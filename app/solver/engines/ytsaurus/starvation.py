@@ -102,7 +102,7 @@ def operation_below(situation: Situation, shares: Due | FairShares) -> Flags:
 
 def pool_below(situation: Situation, shares: Due | FairShares) -> Flags:
     """The same for pools, the root left out; a pool keeps its tolerance."""
-    tolerance = np.array([pool.tolerance for pool in situation.config.inherited], float)
+    tolerance = situation.config.columns.tolerance
     root = situation.root
     fair, demand = shares.pool_fair[:root], shares.pool_demand[:root]
     due = np.minimum(fair * tolerance[:, None], demand)
@@ -112,7 +112,7 @@ def pool_below(situation: Situation, shares: Due | FairShares) -> Flags:
 def operation_starvation(situation: Situation, below: Flags, now: int) -> Starvation:
     """How starvation of each operation moves on. With few allocations pending both timeouts are shorter."""
     config, operations = situation.config, situation.operations
-    enabled = np.array([pool.enable_aggressive_starvation for pool in config.inherited], bool)
+    enabled = config.columns.enable_aggressive_starvation
     part: Floats = np.minimum(situation.pending / config.settings.count_coefficient, 1.0)
     aggressive = np.full(len(operations), config.settings.aggressive_timeout, float)
     return _moved(
@@ -126,9 +126,9 @@ def pool_starvation(situation: Situation, below: Flags, now: int) -> Starvation:
     config, cluster = situation.config, situation.cluster
     if not config.settings.enable_pool_starvation:
         return Starvation(below, cluster.pool_starvation, cluster.pool_since)
-    timeout = np.array([pool.timeout for pool in config.inherited], float)
+    timeout = config.columns.timeout.astype(float)
     aggressive = np.full(len(below), config.settings.aggressive_timeout, float)
-    enabled = np.array([pool.enable_aggressive_starvation for pool in config.inherited], bool)
+    enabled = config.columns.enable_aggressive_starvation
     return _moved(below, cluster.pool_starvation, cluster.pool_since, now, timeout, aggressive, enabled)
 
 
@@ -223,16 +223,15 @@ def _operation_timeouts(situation: Situation) -> tuple[Floats, Floats]:
     """Starving and aggressively, in microseconds; infinite where that never happens."""
     config, operations = situation.config, situation.operations
     part: Floats = np.minimum(situation.pending / config.settings.count_coefficient, 1.0)
-    enabled = np.array([pool.enable_aggressive_starvation for pool in config.inherited], bool)[operations.pool]
+    enabled = config.columns.enable_aggressive_starvation[operations.pool]
     aggressive = np.where(enabled, config.settings.aggressive_timeout * part, np.inf)
     return operations.timeout.astype(float) * part, aggressive
 
 
 def _pool_timeouts(situation: Situation) -> tuple[Floats, Floats]:
-    inherited = situation.config.inherited
-    timeout = np.array([pool.timeout for pool in inherited], float)
-    enabled = np.array([pool.enable_aggressive_starvation for pool in inherited], bool)
-    return timeout, np.where(enabled, float(situation.config.settings.aggressive_timeout), np.inf)
+    columns = situation.config.columns
+    enabled = columns.enable_aggressive_starvation
+    return columns.timeout.astype(float), np.where(enabled, float(situation.config.settings.aggressive_timeout), np.inf)
 
 
 def _later(starvation: Starvation, timeout: Floats, aggressive: Floats, now: int) -> list[int]:

@@ -4,8 +4,10 @@ Rows are nodes, operations (workloads first, then the asks that are operations o
 columns are resources. Amounts are int64 steps (thousandths of cpu and gpu, whole units of the rest).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from operator import attrgetter
 from typing import Any, cast
 
 import numpy as np
@@ -29,6 +31,7 @@ from app.solver.engines.ytsaurus.settings import has_overrides
 from app.solver.model.base import Quantity, Resources
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Node, State, Task, Workload
+from app.solver.model.ytsaurus import Node as NodeOptions
 
 _MOST = float(2**62)
 
@@ -213,12 +216,21 @@ def total(limits: Ints) -> Floats:
 
 def last_preemptive(nodes: Sequence[Node]) -> Ints:
     """By node, in microseconds."""
-    return instants([None if n.ytsaurus is None else n.ytsaurus.last_preemptive_scheduling_at for n in nodes])
+    return _carried(nodes, attrgetter("last_preemptive_scheduling_at"))
 
 
 def overcommit_since(nodes: Sequence[Node]) -> Ints:
     """By node, in microseconds."""
-    return instants([None if n.ytsaurus is None else n.ytsaurus.overcommit_since for n in nodes])
+    return _carried(nodes, attrgetter("overcommit_since"))
+
+
+def _carried(nodes: Sequence[Node], which: Callable[[NodeOptions], datetime | None]) -> Ints:
+    """An instant of each node's block. After a heartbeat of all nodes, most have the same block."""
+    names = [id(node.ytsaurus) for node in nodes]
+    blocks = dict(zip(names, (node.ytsaurus for node in nodes), strict=True))
+    place = dict(zip(blocks, range(len(blocks)), strict=True))
+    values = instants([None if block is None else which(block) for block in blocks.values()])
+    return values[np.fromiter(map(place.__getitem__, names), np.int64, len(names))]
 
 
 def by_node(node: Ints, count: int) -> tuple[Ints, Ints]:
