@@ -28,7 +28,7 @@ ORDER: tuple[Kind, ...] = (
 )  # fmt: skip
 """Among names that fit alike: of what there are few goes first."""
 _MOST = 200_000
-"""Names that are kept: looking through them takes about 50 ms of the database."""
+"""Names that are kept: looking through them takes about 0.1 s of the database."""
 _LONGEST = 2000
 """Bytes of a name that an index takes."""
 _AGAIN = 3600.0
