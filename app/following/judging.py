@@ -170,6 +170,15 @@ def _covered(chain: _Chain) -> int:
     return sum(attempt.takes for _, attempt in chain)
 
 
+SETTLED_SECONDS = 10.0
+"""So long after the last eviction what differs is looked at again: admissions made before may be written down late."""
+
+
+def is_settled(judged: Sequence[Judgement], one: Preemption, now: float) -> bool:
+    """Whether nothing that is written down later can make cycles agree that differ."""
+    return now - one.last >= SETTLED_SECONDS or all(cycle.outcome != "differs" for cycle in judged)
+
+
 def _evictions_of(judged: Sequence[Judgement]) -> int:
     return sum(len(cycle.evictions) for cycle in judged)
 

@@ -1,6 +1,7 @@
 """Evictions that were seen go to Arbiter: all of them for their history, and with shadow each preemption with the
 question that the scheduler had."""
 
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from threading import Event, Thread
@@ -13,7 +14,7 @@ from msgspec import structs
 from app.clusters.schemas import EvictionReport, SeenEviction
 from app.clusters.shadow_schemas import ShadowOutcome, ShadowReport
 from app.following.history import Eviction, Preemption, Rewind
-from app.following.judging import Judge, Judgement
+from app.following.judging import SETTLED_SECONDS, Judge, Judgement, is_settled
 from app.following.keeping import ApiError, ApiUnavailable, Arbiter
 from app.following.memory import ask_id
 from app.following.mirror import Mirror
@@ -55,6 +56,7 @@ class Shadowing(Thread):
         self._writes = writes
         self._shadow = shadow
         self._stopping = Event()
+        self._again: list[Preemption] = []
 
     def stop(self) -> None:
         """End soon; what is not reported yet is not any more."""
@@ -63,7 +65,9 @@ class Shadowing(Thread):
     def run(self) -> None:
         """Report until stopped."""
         while not self._stopping.wait(_LOOK_SECONDS):
-            seen, others = self._mirror.preemptions(), self._mirror.evictions()
+            due = [one for one in self._again if time.monotonic() - one.last >= SETTLED_SECONDS]
+            self._again = [one for one in self._again if one not in due]
+            seen, others = [*due, *self._mirror.preemptions()], self._mirror.evictions()
             if not self._writes():
                 continue
             for one in seen:
@@ -93,6 +97,9 @@ class Shadowing(Thread):
         judged: list[Judgement] = []
         rewind = self._mirror.rewind()
         yield lambda: judged.extend(self.judge(one, rewind))
+        if not is_settled(judged, one, time.monotonic()):
+            self._again.append(one)
+            return
         for cycle in judged:
             kept: list[_Kept] = []
             yield lambda cycle=cycle, kept=kept: kept.append(self._compared(cycle.report))

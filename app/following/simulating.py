@@ -14,8 +14,8 @@ from typing import Any, cast
 from msgspec import structs
 
 from app.base.errors import BadRequest
-from app.following.history import History
-from app.following.judging import Judge, Judgement
+from app.following.history import History, Preemption
+from app.following.judging import SETTLED_SECONDS, Judge, Judgement, is_settled
 from app.following.mirror import Mirror, View
 from app.following.objects import Event, Item, Key, Listed, condition, followed, instant, key_of, part, trimmed
 from app.following.translating import translate
@@ -47,6 +47,7 @@ class Replay:
         self._now = 0.0
         self.mirror = Mirror(tuple(self._kinds.values()), History(engine, clock=lambda: self._now))
         self._listing: dict[str, list[Item]] = {}
+        self._again: list[Preemption] = []
         self.told = Replayed()
 
     def judge(
@@ -80,9 +81,15 @@ class Replay:
         yield from self._ripe(settings)
 
     def _ripe(self, settings: Settings | None) -> Iterator[Judgement]:
-        for one in self.mirror.preemptions():
-            self.told.judged += 1
-            yield from Judge(self._engine, "recording", settings).judge(one, self.mirror.rewind())
+        due = [one for one in self._again if self._now - one.last >= SETTLED_SECONDS]
+        self._again = [one for one in self._again if one not in due]
+        for one in (*due, *self.mirror.preemptions()):
+            judged = Judge(self._engine, "recording", settings).judge(one, self.mirror.rewind())
+            if is_settled(judged, one, self._now):
+                self.told.judged += 1
+                yield from judged
+            else:
+                self._again.append(one)
 
     def now(self) -> datetime:
         """The time of what was heard last."""

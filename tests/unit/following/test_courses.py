@@ -19,7 +19,7 @@ COURSES = gzip.decompress(Path(__file__).with_name("courses.jsonl.gz").read_byte
 
 
 @pytest.mark.parametrize(
-    "how", [{}, {"seed": 3}, {"seed": 5, "late": 1.8, "apart": 0.1}], ids=["at once", "late", "late and apart"]
+    "how", [{}, {"seed": 3}, {"seed": 5, "late": 3.0, "apart": 0.1}], ids=["at once", "late", "late and apart"]
 )
 @pytest.mark.parametrize("fair", [False, True], ids=["classic", "fair"])
 def test_shadow_agrees_with_what_kueue_did(fair: bool, how: dict[str, Any]) -> None:

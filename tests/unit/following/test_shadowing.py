@@ -1,6 +1,7 @@
 """What is reported of a preemption that was seen: the question before it, or why there is none."""
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from app.clusters.shadow_schemas import ShadowReport
 from app.following import shadowing
 from app.following.evidence import Evidence
 from app.following.history import Change, Eviction, Items, Preemption, Rewind
+from app.following.judging import Judgement, is_settled
 from app.following.keeping import ApiError, ApiUnavailable, Arbiter, Reply
 from app.following.mirror import Mirror
 from app.following.shadowing import Shadowing
@@ -255,3 +257,12 @@ def test_what_is_not_compared_is_told_all_the_same() -> None:
         "default/v", "PodsReadyTimeout", "too slow", "q", "default/ask", None,
     )  # fmt: skip
     assert service.taken == []
+
+
+def test_what_differs_is_told_once_nothing_late_can_explain_it() -> None:
+    one = Preemption("u", 0.0, 100.0, AT, [])
+    differs = cast(Judgement, SimpleNamespace(outcome="differs"))
+    agrees = cast(Judgement, SimpleNamespace(outcome="agreed"))
+    assert is_settled([agrees], one, 100.0)
+    assert not is_settled([agrees, differs], one, 109.9)
+    assert is_settled([agrees, differs], one, 110.0)
