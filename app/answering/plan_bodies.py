@@ -321,7 +321,8 @@ def _of_manifests(request: PlanRequest, text: bytes, beside: Beside, sources: So
         known = configure(request.configuration, request.engine, sources, state).configuration
     try:
         imported = import_configuration(text, request.engine or "kubernetes", known)
-        read_beside(_objects(text), beside, Findings())
+        said = Findings()
+        read_beside(_objects(text), beside, said)
     except InvalidInput as invalid:
         raise InvalidInput(_below(problem) for problem in invalid.problems) from None
     configuration = imported.configuration
@@ -337,7 +338,8 @@ def _of_manifests(request: PlanRequest, text: bytes, beside: Beside, sources: So
         state,
         sources,
     )
-    findings = [msgspec.structs.replace(f, pointer=_CLUSTER + f.pointer) for f in imported.findings]
+    every = [*imported.findings, *(f for f in said.all() if f not in imported.findings)]
+    findings = [msgspec.structs.replace(f, pointer=_CLUSTER + f.pointer) for f in every]
     return Situation(loaded, [*imported.asks, *asks_of(request.asks, loaded)], beside, findings, imported)
 
 

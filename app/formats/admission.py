@@ -51,7 +51,12 @@ class Admission:
             )  # fmt: skip
             return
         for item in made.spec.children("limits"):
-            if item.text("type") != "Container":
+            kind = item.text("type")
+            for bound in ("min", "max"):
+                if kind in ("Container", "Pod") and item.value.get(bound):
+                    detail = f"work past it is decided as if it were not: a {kind} past it is refused or waits"
+                    item.warn(bound, detail, rule="not-decided")
+            if kind != "Container":
                 continue
             limits = {**_amounts(item, "max"), **_amounts(item, "default")}
             requests = {**_amounts(item, "min"), **limits, **_amounts(item, "defaultRequest")}

@@ -73,7 +73,7 @@ def test_everything_that_the_log_keeps_of_an_answer() -> None:
         "asks": ["a", "b", "c"], "outcomes": ["preempt", "admit", "wait"], "reasons": ["First", "", "Other"],
         "evicted": ["x", "w", "y"], "victims": {"reclaim": 3, "second": 1, "overcommit": 1},
         "queues": ["q1", "q2", "of-x", "of-w", "of-y"], "workloads": ["w", "b", "c"], "snapshot": "kept",
-        "spared": ["safe"], "evictions": [("w", "x"), ("b", "x")], "pending": "W10=",
+        "spared": ["safe"], "evictions": [("w", "x"), ("b", "x")], "pending": "W10=", "pods": [],
     }  # fmt: skip
     alone = facts_of(answered([], []), 17, [])
     assert (alone.spared, alone.evictions, alone.queues, alone.pending) == ([], [], [], b"")
