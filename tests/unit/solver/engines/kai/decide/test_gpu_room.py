@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from app.solver.engines.kai.jobs import RUNNING
 from app.solver.engines.kai.scenario import GpuRoom, Headroom
 from tests.support.gpu_room import body, cycle_of
 from tests.support.kai_world import Shape, cluster
@@ -191,3 +192,20 @@ def test_a_node_is_overfilled_when_this_cycle_promised_what_it_has_not() -> None
     assert not overlay.nodes.overfilled()
     overlay.pipeline(p2, 0)
     assert overlay.nodes.overfilled()
+
+
+def test_many_nodes_are_asked_as_one_by_one() -> None:
+    """Shares and whole GPUs, idle and once somebody has gone, with some evicted."""
+    said: list[bool] = []
+    for seed in range(60):
+        overlay = cycle_of(cluster(seed, Shape(shares_of_gpus=True, asks=10))).overlay
+        for t in range(0, overlay.running_tasks, 3):
+            if overlay.status[t] == RUNNING:
+                overlay.evict(t)
+        nodes, of = list(range(len(overlay.node_names))), overlay.nodes
+        for t in range(overlay.running_tasks, len(overlay.status)):
+            assert of.fitting(t, nodes) == [n for n in nodes if of.fits(t, n)], (seed, t)
+            assert of.fitting_idle(t, nodes) == [n for n in nodes if of.fits_idle(t, n)], (seed, t)
+            said += [of.fits(t, n) != of.fits_idle(t, n) for n in nodes if overlay.gpus.share[t]]
+    assert any(said)
+    assert not all(said)
