@@ -50,7 +50,7 @@ _ALIASES = {
 }
 _SUBMISSION = (
     "max_operation_count", "max_running_operation_count", "allowed_profiling_tags", "create_ephemeral_subpools",
-    "ephemeral_subpool_config", "ephemeral_subpools_config", "offloading_settings", "config_preset",
+    "ephemeral_subpool_config", "ephemeral_subpools_config", "offloading_settings",
 )  # fmt: skip
 _BOOKKEEPING = (
     "id", "type", "name", "path", "key", "parent_name", "parent_id", "revision", "attribute_revision",
@@ -215,6 +215,9 @@ def _pool(attributes: Reader, name: str, above: str | None) -> Queue:
     mode = attributes.choice("mode", {"fair_share": "fair_share", "fifo": "fifo"})
     block = _made(attributes, ytsaurus.Queue, values if mode is None else {**values, "mode": mode})
     attributes.not_carried("fifo_sort_parameters", "a fifo pool sorts by weight and start time")
+    attributes.not_carried(
+        "config_preset", "what a preset of the tree sets for the pool is not looked up: taken as not set"
+    )
     for key in _SUBMISSION:
         attributes.not_carried(key, "how operations get into the pool is not decided here", "info")
     attributes.ignore(*_BOOKKEEPING, "pools")

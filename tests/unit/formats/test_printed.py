@@ -179,3 +179,9 @@ def test_what_yt_get_does_not_descend_into_is_an_error_with_the_command_that_sho
     opaque = [(one.severity, one.pointer, one.detail) for one in found if one.rule == "opaque"]
     assert [one[:2] for one in opaque] == [("error", pointer)]
     assert f"`yt get {command}` shows it" in opaque[0][2]
+
+
+def test_the_preset_of_a_pool_is_not_looked_up_and_that_is_a_warning() -> None:
+    tree = {"pools": {"a": {"config_preset": "large"}}}
+    found = import_configuration(json.dumps(tree).encode(), "ytsaurus").findings
+    assert [(one.severity, one.pointer) for one in found] == [("warning", "/pools/a/config_preset")]
