@@ -120,6 +120,7 @@ def shares_of(body: Json) -> Json:
     request = msgspec.convert(asked, SharesRequest)
     assert isinstance(request.configuration, Configuration)
     assert isinstance(request.state, State)
+    assert isinstance(request.asks, list)
     return solve.shares(solve.load(solve.configure(request.configuration, "kai"), request.state), request.asks, 0)[
         "queues"
     ]
