@@ -1,16 +1,16 @@
 """What kube-scheduler says: decisions, explanations, usage, protection, settings."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
 from app.solver.engines.kube_scheduler.attempt import Outcome
 from app.solver.engines.kube_scheduler.filters import World
-from app.solver.engines.kube_scheduler.pods import Budget, CompiledConfiguration, CompiledState, Pod
+from app.solver.engines.kube_scheduler.pods import PODS, Budget, CompiledConfiguration, CompiledState, Pod
 from app.solver.engines.kube_scheduler.victims import Candidate, chosen
 from app.solver.model.configuration import Configuration
-from app.solver.model.decision import Condition, Decision, Placement, Plan, Refusal, Victim, plan_of
+from app.solver.model.decision import Change, Condition, Decision, Placement, Plan, Refusal, Victim, plan_of
 from app.solver.model.instant import at
 from app.solver.model.problems import Finding
 from app.solver.model.quantity import units
@@ -96,7 +96,7 @@ def _explain(why: Why, world: World, ask: Ask, outcomes: list[Outcome]) -> None:
     last = outcomes[-1]
     if last.kind == "wait":
         why.headline(f"{ask.id} waits: {last.reason}")
-        why.blocked(_blocker(last))
+        why.blocked(_blocker(last), *_changes(ask, last))
     elif last.kind == "admit":
         why.headline(f"{ask.id} fits on {', '.join(dict.fromkeys(names[node] for _, node in last.placed))}")
     else:
@@ -104,6 +104,15 @@ def _explain(why: Why, world: World, ask: Ask, outcomes: list[Outcome]) -> None:
         more = f" and {len(last.victims) - 3} more" if len(last.victims) > 3 else ""
         where = ", ".join(dict.fromkeys(names[node] for _, node in last.placed))
         why.headline(f"{gone}{more} must stop so that {ask.id} can run on {where}")
+
+
+def _changes(ask: Ask, outcome: Outcome) -> Iterator[Change]:
+    """The priority that would let it in: kube-scheduler protects nobody from a more important pod."""
+    if outcome.priority is not None:
+        yield Change(
+            queue=ask.queue, resource=PODS, field="priority", current=ask.priority or 0, needed=outcome.priority,
+            detail=f"with priority {outcome.priority} it could evict who is in its way",
+        )  # fmt: skip
 
 
 def _blocker(outcome: Outcome) -> str:

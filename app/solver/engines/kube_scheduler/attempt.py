@@ -152,6 +152,8 @@ class Outcome:
     gang: bool = False
     sample: tuple[int, int] | None = None
     """From how many starting points, of how many, the released sample would have chosen worse."""
+    priority: int | None = None
+    """Of one that waits: the least priority with which it would not."""
 
 
 @dataclass(frozen=True, slots=True)

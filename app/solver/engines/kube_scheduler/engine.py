@@ -3,6 +3,7 @@
 Files of rules are those of ``pkg/scheduler`` in Kubernetes 1.37.2.
 """
 
+from bisect import bisect_left
 from dataclasses import replace
 from typing import Any
 
@@ -114,6 +115,8 @@ RULES: tuple[Rule, ...] = (
 
 
 _OLDEST = -(2**62)
+_OUTRANKED = ("not-helpful", "no-candidate")
+"""Why a pod waits that others of at least its priority may keep out."""
 
 
 def plan(state: CompiledState, question: Question) -> Result:
@@ -133,7 +136,7 @@ def plan(state: CompiledState, question: Question) -> Result:
         safe_point()
         if turn and not cycle:
             world = World(state)
-        outcomes = _units(world, ask, pods[ask.id], chance, cleared)
+        outcomes = _units(world, ask, pods[ask.id], chance, cleared, told=question.explain != "none")
         decided[ask.id] = decision(world, question, ask, outcomes)
     notes: dict[str, Any] | None = {"nominations_cleared": cleared} if cleared else None
     if not cycle:
@@ -152,7 +155,9 @@ def _turn(ask: Ask) -> tuple[int, int]:
     return -(ask.priority or 0), _OLDEST if ask.created_at is None else micros(ask.created_at)
 
 
-def _units(world: World, ask: Ask, pods: list[Pod], chance: Chance, cleared: list[dict[str, str]]) -> list[Outcome]:
+def _units(
+    world: World, ask: Ask, pods: list[Pod], chance: Chance, cleared: list[dict[str, str]], *, told: bool
+) -> list[Outcome]:
     """A gang at once; without the gate each pod of an ask for itself, seeing what those before it took."""
     units = [pods] if world.state.configuration.settings.workload_aware else [[pod] for pod in pods]
     outcomes: list[Outcome] = []
@@ -160,9 +165,24 @@ def _units(world: World, ask: Ask, pods: list[Pod], chance: Chance, cleared: lis
         outcome = attempt(world, ask, unit, chance)
         if chance.offset is None and outcome.run is not None:
             outcome = _with_sample(world, outcome)
+        if told and outcome.kind == "wait" and outcome.rule in _OUTRANKED and len(unit) == 1 and not outcome.gang:
+            outcome = replace(outcome, priority=_enough(world, ask, unit[0], chance))
         outcomes.append(outcome)
         _carry(world, ask, outcome, cleared)
     return outcomes
+
+
+def _enough(world: World, ask: Ask, pod: Pod, chance: Chance) -> int | None:
+    """The least priority with which the pod would start; None: with no other either. Whoever is less important than it
+    may go, so that only priorities just above somebody's count."""
+    ranks = sorted({one.effective_priority + 1 for one in world.state.pods if one.effective_priority >= pod.priority})
+
+    def starts(priority: int) -> bool:
+        return attempt(world.copy(), ask, [replace(pod, priority=priority)], chance).kind != "wait"
+
+    if not ranks or not starts(ranks[-1]):
+        return None
+    return ranks[bisect_left(ranks, True, hi=len(ranks) - 1, key=starts)]
 
 
 def _with_sample(world: World, outcome: Outcome) -> Outcome:

@@ -238,3 +238,20 @@ def test_a_gang_that_looked_for_room_leaves_the_order_of_pods() -> None:
     both = decided(request([node("a")], running, [gang, after], mode="cycle", settings=settings))
     assert told(both)[0] == "wait"
     assert told(alone) == told(both, 1)
+
+
+def test_the_least_priority_that_would_let_a_pod_in_is_told() -> None:
+    running = [pod("a", "n1", 2, priority=20), pod("b", "n1", 2, priority=30), pod("c", "n2", 4, priority=40)]
+    nodes = [node("n1"), node("n2")]
+
+    def needed(cpu: float, **more: Any) -> list[float]:
+        answer = decided(request(nodes, running, [ask(cpu=cpu, **more)], explain="summary"))
+        explained = answer.decisions[0].explanation
+        assert explained is not None
+        return [change.needed for change in explained.smallest_change or ()]
+
+    assert [needed(2), needed(3), needed(5)] == [[21], [31], []]
+    assert told(decided(request(nodes, running, [ask(cpu=3, priority=31)])))[0] == "preempt"
+    assert told(decided(request(nodes, running, [ask(cpu=3, priority=30)])))[0] == "wait"
+    assert needed(2, preemption_policy="Never") == []
+    assert needed(2, priority=25) == []
