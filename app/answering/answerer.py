@@ -1,7 +1,4 @@
-"""A manifest as Arbiter reads it: bytes in, bytes out. Parsing stops at safe points, as solving does.
-
-Every operation of one process: the same table in a worker process and in a service without workers.
-"""
+"""Every operation on bytes of one process: the same table in a worker process and in a service without workers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -28,8 +25,9 @@ from app.solver.solve import Loaded
 
 
 def imported(body: bytes, format: Format, *, lenient: bool = False) -> bytes:  # noqa: A002
-    """The JSON of an ``ImportedManifest``. Raises InvalidInput for what is no manifest at all, and, if not ``lenient``,
-    where what is read would be decided wrongly: each finding of severity error is a problem then."""
+    """The JSON of an ``ImportedManifest``. Parsing stops at safe points, as solving does. Raises InvalidInput for what
+    is no manifest at all, and, if not ``lenient``, where what is read would be decided wrongly: each finding of
+    severity error is a problem then."""
     found = import_configuration(body, format)
     errors = [one for one in found.findings if one.severity == "error"]
     if errors and not lenient:

@@ -1,6 +1,6 @@
-"""The body and the answer of ``POST /v1/comparisons``.
+"""``POST /v1/comparisons``, one situation under several rule books: its bodies, and the one to the other.
 
-One situation, several rule books: the body of a comparison to its answer, pure like ``answers``.
+Pure like ``answers``.
 """
 
 from collections.abc import Iterable, Iterator

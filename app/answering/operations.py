@@ -1,7 +1,7 @@
-"""What the decision log is given of a kept state, so that a decision on it can be made again: the state once, then what
-changed since one that the log has. The process that keeps snapshots writes it; the log's own process says what it has.
+"""What can be asked of a process that answers, and what its answer gives the decision log of a kept state.
 
-What can be asked: one value an operation, the same for whoever asks, carries and answers.
+An operation is one value, the same for whoever asks, carries and answers. The process that keeps snapshots writes what
+the log is given; the log's own process says what it has.
 """
 
 from collections import OrderedDict
@@ -39,7 +39,9 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Recorder:
-    """The versions of snapshots that were given to the log, while this process lives."""
+    """What the log is given of kept states, so that decisions on them can be made again: a state once, then what
+    changed since one that the log has. Holds the versions of snapshots that were given to it, while this process
+    lives."""
 
     def __init__(self) -> None:
         self._given: dict[str, OrderedDict[str, tuple[State, Index]]] = {}

@@ -1,7 +1,4 @@
-"""Queues before a plan and when it is carried out.
-
-``POST /v1/plans``: the manifest of work that does not run yet to what would become of it.
-"""
+"""``POST /v1/plans``: the manifest of work that does not run yet to what would become of it, and of the queues."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta

@@ -1,12 +1,4 @@
-"""The body and the answer of ``POST /v1/plans``.
-
-Cycle after cycle until everything that waits has been tried: Kueue tries one ask of a queue in each.
-
-Between two cycles the answer is carried out. A head that can't be admitted steps aside, as in Kueue; in a StrictFIFO
-queue it stays, and everything behind it waits.
-
-The cluster that work is planned for, however the request gives it: compiled, with what waits there.
-"""
+"""What a plan is made of: the bodies of ``POST /v1/plans``, its cluster, and cycles until all that waits is tried."""
 
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
@@ -194,7 +186,12 @@ class Settled:
 
 
 def settle(loaded: Loaded, families: Families, question: Question) -> Settled:
-    """Decide ``families`` until nothing changes. ``question`` says all but the asks."""
+    """Decide ``families`` until nothing changes. ``question`` says all but the asks.
+
+    Cycle after cycle until everything that waits has been tried: Kueue tries one ask of a queue in each. Between two
+    cycles the answer is carried out. A head that can't be admitted steps aside, as in Kueue; in a StrictFIFO queue it
+    stays, and everything behind it waits.
+    """
     asks = [ask for family in families for ask in family]
     rounds = _Rounds(loaded, question)
     if loaded.configured.engine.heads:
@@ -286,7 +283,8 @@ class Situation:
 
 
 def situation(request: PlanRequest, sources: Sources) -> Situation:
-    """The cluster of ``request``. Raises InvalidInput, NotFound, Conflict, Unavailable."""
+    """The cluster that work is planned for, however the request gives it. Raises InvalidInput, NotFound, Conflict,
+    Unavailable."""
     beside = Beside()
     if request.cluster is None:
         state = request.state or StateOrReference()

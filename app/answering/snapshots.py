@@ -1,7 +1,4 @@
-"""Bodies of the snapshot endpoints.
-
-What can be done with kept snapshots, bytes in and bytes out: the same in the service and in a worker.
-"""
+"""Operations on kept snapshots with their bodies, bytes in and bytes out: the same in the service and in a worker."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime

@@ -1,11 +1,4 @@
-"""Which engine reads which field of a situation: what another one has no word for is lost when it is told to it.
-
-Nodes for a situation that has none: running work of an engine that knows only quotas, for one that places on nodes.
-
-Each pod goes to the first node with room, in the order of the request. That is no claim about where it runs: only how
-much room is left in all, and that a node can't be overfull.
-
-A situation of one engine in the words of another: quotas, weights and priorities as far as both have them.
+"""A situation of one engine in the words of another: quotas, weights and priorities as far as both have them.
 
 Everything that the other engine has no word for, or takes otherwise, is a finding; pointers lead into the request.
 """
@@ -86,7 +79,7 @@ _SLOTS = {"pods": 100_000, "user_slots": 100_000}
 
 
 def one_node(configuration: Configuration) -> Node:
-    """A node with as much as the quotas of all queues guarantee together."""
+    """For a situation that has no nodes: one with as much as the quotas of all queues guarantee together."""
     steps: dict[str, int] = {}
     for queue in configuration.queues:
         for _, resource, quota, _ in quotas(queue):
@@ -102,7 +95,12 @@ def one_node(configuration: Configuration) -> Node:
 
 
 class Room:
-    """What is free on each node while work is put there."""
+    """What is free on each node while work is put there: running work of an engine that knows only quotas, for one that
+    places on nodes.
+
+    Each pod goes to the first node with room, in the order of the request. That is no claim about where it runs: only
+    how much room is left in all, and that a node can't be overfull.
+    """
 
     def __init__(self, nodes: list[Node], workloads: list[Workload]) -> None:
         self._free = {node.name: _steps(node.capacity) for node in nodes}

@@ -1,8 +1,4 @@
-"""Whether a few bytes occur in a large body. Python's own search takes two to four times as long as the C library's.
-
-Both answer the same; where the C library has no ``memmem``, and for small bodies, Python looks.
-
-Bytes to structs: strict, and with every problem named when the bytes are wrong.
+"""JSON bytes to structs: strict, and with every problem named when the bytes are wrong.
 
 msgspec decodes and validates in one pass and stops at the first error. Only when it refuses do we walk the
 document again, slowly, and list all that is wrong by JSON pointer.
@@ -28,7 +24,11 @@ _LARGE = 1 << 16
 
 
 def occurs(needle: bytes, body: bytes) -> bool:
-    """Whether ``needle``, which isn't empty, is somewhere in ``body``."""
+    """Whether ``needle``, which isn't empty, is somewhere in ``body``.
+
+    Python's own search takes two to four times as long as the C library's. Both answer the same; where the C library
+    has no ``memmem``, and for small bodies, Python looks.
+    """
     if len(body) < _LARGE or _memmem is None:
         return body.rfind(needle) >= 0  # from the end: that skips farther than from the beginning
     return _memmem(body, len(body), needle, len(needle)) is not None

@@ -1,6 +1,6 @@
-"""What was installed: its name, the folders that come with the code and are no code, and how it starts processes.
+"""Settings, and what was installed: its name, the folders beside its code, how it starts processes.
 
-Settings: the only reader of the environment. docs/reference.md lists them for operators.
+The only reader of the environment. docs/reference.md lists the settings for operators.
 """
 
 import os
@@ -23,7 +23,8 @@ DISTRIBUTION = "arbiter-preemption"
 
 @cache
 def shipped(name: Literal["examples", "migrations"]) -> Path:
-    """The folder ``name``: inside the package where it was installed (the wheel puts it there), else in the checkout.
+    """The folder ``name``, which comes with the code and is no code: inside the package where it was installed (the
+    wheel puts it there), else in the checkout.
 
     Raises `FileNotFoundError` where neither is: the installation is broken.
     """
