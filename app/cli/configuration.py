@@ -1,9 +1,4 @@
-"""Revisions of a stored configuration, compared by structure and written for people.
-
-``arbiter configuration``: the stored configurations of a running service.
-
-``arbiter configuration history``, ``restore``, ``label`` and ``labels``.
-"""
+"""``arbiter configuration``: the stored configurations of a running service, their history and labels."""
 
 import json
 from collections.abc import Iterator
@@ -23,7 +18,8 @@ from app.solver.model.problems import InvalidInput, Problem
 
 
 def between(service: Service, reference: str, against: int | None) -> int:
-    """Show what revision NAME@N changed since ``against``; NAME alone means its newest one."""
+    """Show, by structure and written for people, what revision NAME@N changed since ``against``; NAME alone means its
+    newest one."""
     name, _, revision = reference.partition("@")
     path = f"/v1/configurations/{segment(name)}"
     if not revision:

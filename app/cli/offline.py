@@ -1,8 +1,7 @@
-"""``decide`` and ``explain``: no server, no database, the same answers.
+"""``decide``, ``explain``, ``compare`` and ``starvation``: no server, no database, the same answers.
 
-``arbiter compare``: one situation under several configurations, settings and engines.
-
-``arbiter starvation``: how statuses and starvation of YTsaurus' pools and operations move on over time.
+``compare`` shows one situation under several configurations, settings and engines; ``starvation`` how statuses and
+starvation of YTsaurus' pools and operations move on over time.
 """
 
 import json as documents

@@ -1,8 +1,6 @@
-"""Plain text for people: aligned columns without colour, so that it pipes, greps and diffs well.
+"""What commands read and print: files, folders and standard input, JSON or YAML; plain text for people.
 
-``--set PATH=VALUE``: fields of a configuration to set, on the command line.
-
-What commands read: files, folders and standard input, JSON or YAML.
+Text is in aligned columns without colour, so that it pipes, greps and diffs well.
 """
 
 import json
@@ -127,7 +125,8 @@ Fields = Annotated[
 
 
 def fields_of(words: list[str]) -> dict[str, Any]:
-    """Each path with its value: JSON, or the text itself. Raises InvalidInput."""
+    """``--set PATH=VALUE``, fields of a configuration to set, on the command line: each path with its value, JSON, or
+    the text itself. Raises InvalidInput."""
     return dict(map(_field, words))
 
 

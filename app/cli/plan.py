@@ -1,7 +1,4 @@
-"""A plan as people read it.
-
-``arbiter plan``: would this work run, if it were submitted to this cluster?
-"""
+"""``arbiter plan``: would this work run, if it were submitted to this cluster?"""
 
 import json as documents
 import re
@@ -52,8 +49,8 @@ from app.solver.model.problems import InvalidInput, Problem
 
 
 def print_plan(answer: PlanAnswer) -> None:
-    """Each object with its outcome, and who goes before it; each ask with who stops for it and what would let it in,
-    asks that fare alike told once; then queues before and after."""
+    """A plan as people read it: each object with its outcome, and who goes before it; each ask with who stops for it
+    and what would let it in, asks that fare alike told once; then queues before and after."""
     header = ("OBJECT", "QUEUE", "PRIORITY", "PODS", "ASKS FOR", "OUTCOME")
     table(header, (_work_row(work) for work in answer.work), indent="")
     outcomes = {decision.ask: decision.outcome for decision in answer.waiting}

@@ -1,10 +1,6 @@
-"""``arbiter serve``.
+"""``arbiter serve``, ``worker``, ``database`` and ``token``: the service's own processes, database and tokens.
 
-``arbiter worker``.
-
-``arbiter database``.
-
-``arbiter token``: straight on the database, so that a service which asks everybody for a token can get its first.
+Tokens are made straight on the database, so that a service which asks everybody for a token can get its first.
 """
 
 import getpass

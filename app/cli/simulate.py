@@ -1,7 +1,4 @@
-"""What the pictures of a run need, kept in files that are gone with it.
-
-``arbiter simulate``: a trace of jobs through the engines' own decisions, on this machine, without a server.
-"""
+"""``arbiter simulate``: a trace of jobs through the engines' own decisions, on this machine, without a server."""
 
 import re
 import sys
@@ -49,7 +46,7 @@ _KINDS: tuple[_Kind, ...] = ("events", "jobs", "levels")
 
 
 class Spool:
-    """Lines of events, jobs and levels, for one run."""
+    """Lines of events, jobs and levels, for one run: what its pictures need, kept in files that are gone with it."""
 
     def __init__(self) -> None:
         self._open = ExitStack()

@@ -1,7 +1,4 @@
-"""``arbiter trace``: the traces of others as the body of a simulation.
-
-``arbiter sweep``.
-"""
+"""``arbiter sweep`` runs a grid of simulations; ``arbiter trace`` turns traces of others into the body of one."""
 
 import os
 import sys
