@@ -1,4 +1,4 @@
-"""What each name and label means, as far as this process knows.
+"""What each name and label of configurations means, as far as this process knows.
 
 Follows the database: told of every change, and looking by itself where nobody tells.
 """

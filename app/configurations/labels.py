@@ -1,6 +1,6 @@
-"""What the label endpoints take and answer.
+"""Labels of configurations: moving them by compare-and-set, and what their endpoints take and answer.
 
-Moving labels by compare-and-set. Every write is part of the caller's transaction.
+Every write is part of the caller's transaction.
 """
 
 from datetime import datetime

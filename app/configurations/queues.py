@@ -1,8 +1,6 @@
-"""What the queue endpoints take and answer.
+"""One queue of a stored configuration: read, put or deleted, and what its endpoints take and answer.
 
-A configuration with one queue put in or taken out; pure.
-
-Changing one queue: lock the configuration, change its document, check and store the whole.
+A change locks the configuration, changes its document (pure), checks and stores the whole.
 """
 
 from dataclasses import replace

@@ -1,13 +1,7 @@
-"""All SQL about configurations and their revisions.
+"""All SQL about configurations: their revisions, labels, what the follower reads, and answers kept by Idempotency-Key.
 
 A trigger counts every change of ``configurations`` and of ``configuration_labels`` in ``change``, in the order in which
 they were committed, and tells the channel ``CHANNEL``.
-
-All SQL about labels on revisions.
-
-SQL of the follower: what has changed since it last looked.
-
-All SQL about answers kept for their Idempotency-Key.
 """
 
 from datetime import datetime, timedelta

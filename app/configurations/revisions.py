@@ -1,9 +1,4 @@
-"""What the history endpoints answer.
-
-What differs between two documents, by structure: queues and flavors by name, everything else by pointer; pure.
-
-Comparing the revisions of a configuration.
-"""
+"""The history of a configuration: its revisions compared, and what the history endpoints answer."""
 
 from collections.abc import Iterator
 from typing import Any, cast
@@ -98,7 +93,8 @@ Path = tuple[str | int, ...]
 
 
 def difference(name: str, against: int, old: Document, revision: int, new: Document) -> ConfigurationDiff:
-    """``old`` and ``new``: configurations as JSON objects without defaults."""
+    """What differs between ``old`` and ``new``, configurations as JSON objects without defaults, by structure: queues
+    and flavors by name, everything else by pointer. Pure."""
     rest_old = {key: value for key, value in old.items() if key not in ("queues", "flavors")}
     rest_new = {key: value for key, value in new.items() if key not in ("queues", "flavors")}
     queues, queues_moved = _elements("queues", old, new)

@@ -1,9 +1,4 @@
-"""The catalogue on the wire.
-
-The catalogue, from what the engines state.
-
-``GET /v1/rules``.
-"""
+"""``GET /v1/rules``: the catalogue of rules, from what the engines state."""
 
 from typing import Annotated
 

@@ -1,8 +1,7 @@
-"""What the configuration endpoints answer.
+"""Stored configurations: reading and writing them, and what their endpoints answer.
 
-Reading configurations: by name, revision or label, from memory where possible.
-
-Writing configurations: findings first, then one transaction, the caller's, that names what it replaces.
+They are read by name, revision or label, from memory where possible. A write has findings first, then one transaction,
+the caller's, that names what it replaces.
 """
 
 import re

@@ -1,11 +1,8 @@
-"""How long PostgreSQL may keep anybody waiting.
+"""Connections to PostgreSQL: how they are made, tried before they are used again, and bounded in time.
 
 A server that is frozen, or behind a network that drops packets, refuses nothing: it just never answers, and no setting
 of a connection covers all of that (names to resolve, several hosts, a Unix socket). So every wait for it ends here by
-the clock of ``within``. Whom it keeps waiting so long opens the ``Breaker``: from then on it is not asked for anything,
-until it has answered a probe.
-
-Connections to PostgreSQL: how they are made, tried before they are used again, and bounded on the server's side.
+the clock of ``within``; statements are bounded on the server's side too.
 """
 
 import threading
@@ -105,7 +102,9 @@ def _keep(made: "Future[T]", make: Callable[[], T]) -> None:
 
 
 class Breaker:
-    """Open while the database is known not to answer. ``answers`` asks it once, and may raise; ``opened`` is told."""
+    """Open while the database is known not to answer: whom it keeps waiting too long opens it, and from then on it
+    is not asked for anything, until it has answered a probe. ``answers`` asks it once, and may raise; ``opened`` is
+    told."""
 
     def __init__(self, answers: Callable[[], object], opened: Callable[[], None]) -> None:
         self._answers = answers

