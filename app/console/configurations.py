@@ -1,10 +1,4 @@
-"""Stored configurations: the list, one with its history and differences, export, restoring and labels.
-
-Editing a configuration or one queue of it: checked as one types, compared before it is saved, never over a change
-that somebody else has made meanwhile.
-
-Manifests of a real system, pasted or chosen, as a configuration: what is found, what differs, then saved.
-"""
+"""Pages of stored configurations: the list, one with its history, export, restoring, labels, editing and import."""
 
 import re
 from dataclasses import dataclass
@@ -141,7 +135,10 @@ editing_pages = APIRouter(route_class=PageRoute)
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """What is edited: a whole document, or with ``queue`` one queue of it. ``text``: as typed; ``etag``: over which."""
+    """What is edited: a whole document, or with ``queue`` one queue of it. ``text``: as typed; ``etag``: over which.
+
+    It is checked as one types, compared before it is saved, never over a change that somebody else has made meanwhile.
+    """
 
     name: str
     queue: str
@@ -292,7 +289,8 @@ async def begin(visit: Visiting, name: Name = "") -> Response:
 
 @importing_pages.post("/import", **page(needs="admin"))
 async def read(visit: Visiting) -> Response:
-    """Read the manifests; the configuration that they make is compared with what is stored, and may be saved."""
+    """Read manifests of a real system, pasted or chosen: what is found; the configuration that they make is compared
+    with what is stored, and may be saved."""
     fields = await visit.form()
     if re.fullmatch(NAME, fields.get("name", "")) is None:
         detail = "A name has letters, digits, dots, underscores and hyphens, and begins with a letter or digit."

@@ -1,11 +1,4 @@
-"""A decision of the log with its explanation, kept for as long as it is looked at: neither ever changes.
-
-One decision: why it was made, what stops, what is spared, and what queues and nodes have before and after.
-
-Clusters that are followed: how old each is, what can't be carried over; and real preemptions beside Arbiter's.
-
-The decision log.
-"""
+"""Pages of decisions: the log, and one with why it was made and what it stops; clusters that are followed."""
 
 import re
 from dataclasses import dataclass
@@ -65,7 +58,8 @@ class Recorded:
 
 
 class Recordings(Lru[UUID, Recorded]):
-    """Decisions that somebody looks at: explaining one takes as long as deciding it, and its pages are many."""
+    """Decisions that somebody looks at, kept as long with their explanations: neither ever changes. Explaining one
+    takes as long as deciding it, and its pages are many."""
 
     def __init__(self) -> None:
         super().__init__(_KEPT, _KEPT_BYTES)
@@ -168,7 +162,8 @@ def _looked(
 
 @decision_pages.get("/decisions/{id}", **page(needs="read"))
 async def decision(visit: Visiting, id: UUID, look: Annotated[Looked, Depends(_looked)]) -> Response:  # noqa: A002
-    """The page where links lead."""
+    """The page where links lead: why it was made, what stops, what is spared, and what queues and nodes have before and
+    after."""
     found = await recorded(visit, id)
     one = found.decision_of(look.ask)
     explanation: Json = (one or {}).get("explanation") or {}
@@ -280,7 +275,8 @@ async def clusters(
     visit: Visiting, outcome: Literal["", "agreed", "differs", "unjudged"] = "",
     cursor: Annotated[str, Query(max_length=1024)] = "",
 ) -> Response:  # fmt: skip
-    """What is followed, and what the schedulers there really stopped."""
+    """What is followed: how old each is, what can't be carried over; and what the schedulers there really stopped,
+    beside what Arbiter would have."""
     followed = (await visit.api.get("/v1/clusters"))["items"]
     query = {"outcome": outcome or None, "cursor": cursor or None, "limit": _CLUSTERS_SHOWN}
     found: dict[str, Any] = await visit.api.get("/v1/shadow", query)

@@ -1,10 +1,7 @@
 """The first page, and what is common to all: the router of pages, what browsers are told where nothing is, events.
 
-Open pages that are told what happens: a bounded number, for which each topic is looked at once.
-
-What has happened, as server-sent events: one look at a topic serves every open page, and nobody looks for nobody.
-
-What is here, and what was decided in the last hour: by outcome, by reason, and who stopped whose work.
+Events are server-sent, and say that something has happened. One look at a topic serves every open page, and nobody
+looks for nobody.
 """
 
 import asyncio
@@ -135,7 +132,8 @@ overview_pages = APIRouter(route_class=PageRoute)
 
 @overview_pages.get("/", **page(needs="read"))
 async def overview(visit: Visiting) -> Response:
-    """The first page."""
+    """The first page: what is here, and what was decided in the last hour, by outcome, by reason, and who stopped whose
+    work."""
     api = visit.api
     configurations = (await api.get("/v1/configurations", {"limit": 100}))["items"]
     labels = {

@@ -1,10 +1,4 @@
-"""What a queue uses beside what is promised to it, and what it has above that, in its engine's own words.
-
-All amounts are those of ``POST /v1/shares``, in whole units. Kueue and YuniKorn say themselves what is above; for KAI
-and YTsaurus it is the use that the answer states less the promise that it states.
-
-The queue tree of a configuration, with what a kept snapshot uses of it; and one queue's settings.
-"""
+"""Pages of queues: the tree of a configuration, with what a kept snapshot uses of it, and one queue's settings."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple, cast
@@ -34,7 +28,12 @@ class Use(NamedTuple):
 
 
 def uses(engine: str, line: Json) -> list[Use]:
-    """Resources of a queue's line in the answer that it uses or that are promised to it."""
+    """Resources of a queue's line in the answer that it uses or that are promised to it, and what it has above that, in
+    its engine's own words.
+
+    All amounts are those of ``POST /v1/shares``, in whole units. Kueue and YuniKorn say themselves what is above; for
+    KAI and YTsaurus it is the use that the answer states less the promise that it states.
+    """
     entitlement = facts_of(engine).entitlement
     if entitlement is None:
         return []

@@ -1,6 +1,6 @@
-"""Signing in with a token, out again, and what somebody is shown who has done neither.
+"""Signing in, with a token or at the OpenID provider, out again, and what somebody is shown who has done neither.
 
-Signing in at the OpenID provider: there with a challenge, back with a code.
+At the provider: there with a challenge, back with a code.
 """
 
 from typing import Annotated

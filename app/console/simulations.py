@@ -1,11 +1,4 @@
-"""Who stops whom, drawn on a circle: a curve from each source to whom it stops, so that loops show as such.
-
-What a run, or one queue in it, came to, as people read it.
-
-The pictures of a simulation that is done: drawn by the API, shown where its service can draw.
-
-Simulations: the list, one with its progress and what its variants came to, its events and rounds, starting one.
-"""
+"""Pages of simulations: the list, one with its progress and what its variants came to, its pictures, starting one."""
 
 import math
 from collections import Counter
@@ -53,8 +46,8 @@ class Dot(NamedTuple):
 
 
 def circle(pairs: Counter[tuple[str, str]], most: int = 12) -> tuple[list[Dot], list[Edge]]:
-    """The ``most`` that stop or are stopped oftenest, and the curves between them: two that stop one another show as a
-    loop."""
+    """Who stops whom, drawn on a circle: the ``most`` that stop or are stopped oftenest, and a curve from each source
+    to whom it stops, so that loops show as such: two that stop one another are one."""
     names = list(dict.fromkeys(name for pair, _ in pairs.most_common() for name in pair))[:most]
     dots = {
         name: Dot(name, 250 + _RADIUS * math.cos(at), 200 + _RADIUS * math.sin(at))
@@ -77,7 +70,8 @@ def _curve(a: Dot, b: Dot) -> str:
 
 
 class Measure(NamedTuple):
-    """One row of a summary. ``of``: its words of a total; ``queues``: whether it is also shown queue by queue."""
+    """One row of a summary, of a run or of one queue in it, as people read it. ``of``: its words of a total;
+    ``queues``: whether it is also shown queue by queue."""
 
     title: str
     says: str

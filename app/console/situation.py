@@ -1,9 +1,8 @@
-"""What became of each candidate: grouped by verdict and rule, and one by one in the order in which they were seen.
+"""What a decision found and changes: what became of each candidate, and queues and nodes before it and after.
 
-What queues and nodes have before a decision and after it, by plain addition of what the request and the answer say.
-
-Amounts are integers in steps of the resource (thousandths for cpu and its like, whole units for all else), so that
-sums are exact; ``units`` turns them back. Nothing here decides anything: engines may count elsewhere what they count.
+Before and after are plain addition of what the request and the answer say. Amounts are integers in steps of the
+resource (thousandths for cpu and its like, whole units for all else), so that sums are exact; ``units`` turns them
+back. Nothing here decides anything: engines may count elsewhere what they count.
 """
 
 from collections import Counter, defaultdict

@@ -1,12 +1,7 @@
-"""How values read: amounts, moments, JSON. Everything stays text until the template escapes it.
+"""One visit of a page: who looks, with which session, what is asked of the API for it, and how it is answered.
 
-The cookie of a session: no script reads it, and no other site's link or form sends it.
-
-Templates: everything is escaped and nothing is inline. What a document of the API leaves out counts as not there.
-
-Where one can go: the pages in the order in which they are shown, those that the visitor may see.
-
-One visit of a page: who looks, with which session, what is asked of the API for it, and how it is answered.
+With what each page needs: values as people read them, the cookie of a session, templates, the navigation. Everything
+stays text until the template escapes it.
 """
 
 from collections.abc import Callable, Coroutine
@@ -119,7 +114,8 @@ def cookie_of(scope: Scope, name: str = NAME) -> str | None:
 
 
 def set_cookie(answer: Response, scope: Scope, value: str, seconds: int | None, name: str = NAME) -> None:
-    """Have the browser keep ``value``; for ``seconds``, or as long as it is open."""
+    """Have the browser keep ``value``; for ``seconds``, or as long as it is open. No script reads it, and no other
+    site's link or form sends that of a session."""
     answer.set_cookie(
         _named(scope, name), value, max_age=seconds, path="/", secure=_is_secure(scope), httponly=True,
         samesite="strict" if name == NAME else "lax",
@@ -145,7 +141,8 @@ def _named(scope: Scope, name: str) -> str:
 
 @cache
 def environment() -> Environment:
-    """The templates, compiled once."""
+    """The templates, compiled once: everything is escaped and nothing is inline. What a document of the API leaves out
+    counts as not there."""
     made = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
         autoescape=True, undefined=ChainableUndefined, trim_blocks=True, lstrip_blocks=True, auto_reload=False,
@@ -199,7 +196,7 @@ class _Allowed(Protocol):
 
 
 def entries(path: str, visitor: _Allowed) -> list[Shown]:
-    """What ``visitor`` may see."""
+    """The pages in the order in which they are shown, those that ``visitor`` may see."""
     return [Shown(e.title, e.address, _is_at(path, e.address)) for e in PAGES if visitor.may(e.needs)]
 
 
