@@ -1,12 +1,4 @@
-"""What is kept of a decision, compressed, and the keys by which it is found again.
-
-Circles in the log: A evicted B, and B evicted A within an hour. Each eviction of a decision has a key: a hash of whose
-rules, on which configuration, who, whom and the hour. What would close a circle with it has the keys of the opposite
-pair in that hour and its neighbours: one look into an index, however long the log and however often somebody evicts
-somebody.
-
-The request of a logged decision with what it only names written in: configuration, state and the time.
-"""
+"""What is kept of a decision, compressed, the keys by which it is found again, and its request written out in full."""
 
 from collections.abc import Iterable
 from hashlib import blake2b
@@ -35,7 +27,13 @@ _MOST = 1000
 
 
 def pairs_of(facts: Facts) -> list[int] | None:
-    """The keys of a decision's own evictions; None: it has none."""
+    """The keys of a decision's own evictions; None: it has none.
+
+    Circles in the log: A evicted B, and B evicted A within an hour. Each eviction of a decision has a key: a hash of
+    whose rules, on which configuration, who, whom and the hour. What would close a circle with it has the keys of the
+    opposite pair in that hour and its neighbours: one look into an index, however long the log and however often
+    somebody evicts somebody.
+    """
     hour = facts.now // WITHIN
     return _keys(facts, facts.evictions[:_MOST], (hour,)) or None
 
@@ -147,7 +145,8 @@ class _Named(msgspec.Struct, frozen=True):
 
 
 class Resolver:
-    """Reads from the log and from the stored configurations, ``documents``."""
+    """Requests of logged decisions with what they only name written in: configuration, state and the time. Reads from
+    the log and from the stored configurations, ``documents``."""
 
     def __init__(self, database: Database, documents: Documents | None) -> None:
         self._database = database

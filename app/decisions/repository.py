@@ -1,9 +1,7 @@
-"""All SQL of what the decision log keeps of snapshots.
+"""All SQL of the decision log, and of what it keeps of snapshots.
 
 A state is kept whole, or as what changed since another one, its ``base``. States that build on one another share a
 ``root``, the whole one at their beginning; they go together, when no decision in the log needs any of them.
-
-All SQL of the decision log.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,4 @@
-"""What answers and the decision log look like on the wire.
-
-Small requests and answers for the OpenAPI document.
-"""
+"""What answers and the decision log look like on the wire, with small requests and answers for the OpenAPI document."""
 
 from typing import Annotated, Any
 from uuid import UUID

@@ -1,9 +1,4 @@
-"""What the log says of one workload: who stopped it, what spared it, and what became of its own asks.
-
-Where two JSON documents differ, as pointers.
-
-What the service does around an answer: the host's clock, ids, metrics, the log, reading it back and replaying.
-"""
+"""What the service does around an answer: the host's clock, ids, metrics, the log, reading it back and replaying."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -62,7 +57,8 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 def history(workload: str, found: Mentions, limit: int) -> WorkloadHistory:
-    """``found`` as its page; it may have one row more than ``limit``, which says that there is another page."""
+    """What the log says of one workload: who stopped it, what spared it, and what became of its own asks. ``found`` may
+    have one row more than ``limit``, which says that there is another page."""
     rows = found.rows[:limit]
     more = encode_cursor(str(rows[-1]["id"])) if len(found.rows) > limit else None
     return WorkloadHistory(

@@ -1,6 +1,6 @@
-"""Kept snapshots as the service offers them: wherever they live, and with logged decisions carried out.
+"""``/v1/snapshots``, kept snapshots wherever they live: send a state once, then only what changed.
 
-``/v1/snapshots``: send a state once, then only what changed.
+Logged decisions are carried out on them.
 """
 
 from contextlib import suppress
