@@ -1,13 +1,7 @@
-"""What an answer says, and what of it the next request must say again.
+"""What heartbeats came to, as an answer says it; and what of an answer the next request's state must say again.
 
-From what heartbeats did to decisions and a plan.
-
-Keep YTsaurus' state over a series of requests: what an answer said goes into the next request's state.
-
-Arbiter keeps nothing between requests, so whoever asks does: starvation, since when an element is below its fair
-share, and the volumes of integral guarantees come from ``POST /v1/shares``, a node's last preemptive scheduling and
-its overcommit from a decision's notes.
-Documents are JSON as sent and received; nothing is changed in place.
+Arbiter keeps nothing between requests, so whoever asks keeps YTsaurus' state over a series of them (``after_shares``,
+``after_heartbeats``). Documents are JSON as sent and received; nothing is changed in place.
 """
 
 from collections.abc import Sequence
@@ -204,7 +198,8 @@ _VOLUME = ("accumulated_volume", "last_share_ratio")
 
 
 def after_shares(state: Json, shares: Json) -> Json:
-    """``state`` for the next request, given the answer of ``POST /v1/shares`` to this one."""
+    """``state`` for the next request, given the answer of ``POST /v1/shares`` to this one: starvation, since when an
+    element is below its fair share, and the volumes of integral guarantees."""
     operations: dict[str, Json] = shares.get("workloads") or {}
     pools: dict[str, Json] = shares.get("queues") or {}
     queues: dict[str, Json] = state.get("queues") or {}
@@ -215,10 +210,10 @@ def after_shares(state: Json, shares: Json) -> Json:
 
 
 def after_heartbeats(state: Json, answer: Json) -> Json:
-    """``state`` for the next request, given the answer of ``POST /v1/decisions`` in mode cycle to this one.
+    """``state`` for the next request, given the answer of ``POST /v1/decisions`` in mode cycle to this one: a node's
+    last preemptive scheduling and its overcommit, from a decision's notes.
 
-    Evictions and placements are the caller's to carry out and report; this keeps what only the scheduler knows.
-    """
+    Evictions and placements are the caller's to carry out and report; this keeps what only the scheduler knows."""
     said: Json = answer.get("notes") or {}
     notes: dict[str, Json] = said.get("nodes") or {}
     return state | {"nodes": [_noted(node, notes.get(node["name"])) for node in state.get("nodes", [])]}

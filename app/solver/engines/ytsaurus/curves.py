@@ -1,10 +1,4 @@
-"""Curves of fair shares: their algebra, and what a level's pools make of their children's.
-
-What the children of each pool take together, over the pool's fit factor: all pools of a level at once.
-
-Sums of curves cut to limits, and bent where another resource needs the largest suggestion.
-
-Fair share as a function of a suggestion, exactly: piecewise-linear curves of many elements at once.
+"""Fair share as a function of a suggestion, exactly: piecewise-linear curves of many elements at once.
 
 An element (operation or pool) that is offered a *suggestion* s in [0, 1] on top of its guarantee takes the vector
 H(s). H is non-decreasing, piecewise linear and left-continuous, with jumps. A pool's H follows from the sum G(f) of
@@ -49,7 +43,8 @@ class Curves:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """G of each pool: vertices in order, a jump's two ends one after the other."""
+    """G of each pool, what its children take together over its fit factor: vertices in order, a jump's two ends one
+    after the other."""
 
     pool: Ints
     fit: Floats

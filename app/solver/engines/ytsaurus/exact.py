@@ -1,18 +1,7 @@
-"""Fair shares to the last bit: pools one by one, children step by step, FIFO pools around gangs.
+"""Fair shares pool by pool, to the last bit: where gangs get all of their demand or nothing, a bit decides.
 
-What YTsaurus does beyond the order of a FIFO pool: packing gangs into its guarantee, and cutting those left short.
-
-``ReorderFifoChildrenForGuaranteeUtilization`` (newest) and ``TruncateFairShareInFifoPools`` (older releases).
-
-The improved computation: children step one after another where they would jump together.
-
-Every place where some child's function bends is a step of the fit factor, and children step in their order. So of
-children that jump at the same suggestion those are fitted that can be (``fair_share_update.cpp``).
-
-Fair shares pool by pool, to the last bit: where gangs get all of their demand or nothing, a bit decides.
-
-The same functions as in ``levels``, in the origin's order of operations: sums in the order of the children, and the
-division by fit factors that its improved computation adds (``ComputeImprovedFairShareByFitFactor``).
+The same functions as in ``pool_curves``, in the origin's order of operations: sums in the order of the children, and
+the division by fit factors that its improved computation adds (``ComputeImprovedFairShareByFitFactor``).
 """
 
 from abc import ABC, abstractmethod
@@ -46,7 +35,8 @@ if TYPE_CHECKING:
 def reordered(situation: Situation, children: Children, demands: Demands, strong: Floats) -> Children:
     """``children`` in the order in which they are served: those first that fit into the guarantee of their pool.
 
-    Only gangs that wait are put off, and none past another operation that does not fit."""
+    Only gangs that wait are put off, and none past another operation that does not fit
+    (``ReorderFifoChildrenForGuaranteeUtilization``, newest source)."""
     settings = situation.config.settings.shares
     if not (settings.gang_steps and settings.reorder_fifo):
         return children
@@ -84,7 +74,8 @@ def _packed(situation: Situation, rows: list[int], demands: Demands, guarantee: 
 def truncated(
     situation: Situation, children: Children, demand: Floats, fair: Floats, pool_fair: Floats
 ) -> tuple[Floats, Floats]:
-    """Fair shares without those of gangs in FIFO pools that would get less than their demand."""
+    """Fair shares without those of gangs in FIFO pools that would get less than their demand
+    (``TruncateFairShareInFifoPools``, older releases)."""
     above = situation.operation_parent
     cut = np.array([pool.shares.truncate_fifo for pool in situation.config.pools], bool)
     short = ~all_of(fair + EPSILON >= demand) & any_of(fair != 0)
@@ -156,6 +147,11 @@ class _InTurn(ByFitFactor):
 
 
 class _ByWeight(ByFitFactor):
+    """The improved computation: children step one after another where they would jump together.
+
+    Every place where some child's function bends is a step of the fit factor, and children step in their order. So of
+    children that jump at the same suggestion those are fitted that can be (``fair_share_update.cpp``)."""
+
     def __init__(self, functions: list[Polyline]) -> None:
         self._functions = functions
         places = [np.unique(function.x) for function in functions]

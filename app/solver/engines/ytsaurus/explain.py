@@ -1,11 +1,4 @@
-"""What an administrator should know about a configuration, and about guarantees that no node can back.
-
-Why: verdicts on allocations, and what each stage looked at.
-
-What became of each allocation of a node, as one ask sees it: its final verdict in one preemptive stage.
-
-Why: what each stage looked at, what protected the rest, and which difference between the rule sets decided.
-"""
+"""Why asks came to what they did: what each stage looked at, what protected the rest; remarks on configurations."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -165,7 +158,8 @@ def view(overlay: Overlay, record: StageRecord, operation: int, wants: range) ->
 
 
 def verdict(overlay: Overlay, record: StageRecord, place: int, seen_by: View) -> Found:
-    """The verdict on the allocation at ``place`` of the record's rows."""
+    """The verdict on the allocation at ``place`` of the record's rows: what became of it in one preemptive stage in the
+    end, as one ask sees it."""
     row = int(record.rows[place])
     if row in record.stopped:
         return _of_stopped(overlay, record, row, seen_by)

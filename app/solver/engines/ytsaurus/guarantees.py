@@ -1,13 +1,7 @@
-"""Strong guarantees: what was given, what is inferred for resources left out, and what of it fits.
+"""Guarantees of pools: strong ones as given, inferred and made to fit; integral ones as the share they give now.
 
 The rules are those of ``yt/yt/library/vector_hdrf/fair_share_update.cpp``, in its order of operations. Rows are pools
 in document order, the root last; columns are resources; shares are parts of the cluster.
-
-Integral guarantees: the share that pools get now for the volume they have saved.
-
-Burst pools one by one, depth first; then relaxed pools together, by volume, of what guarantees leave over. The rules
-are those of ``UpdateBurstPoolIntegralShares`` and ``UpdateRelaxedPoolIntegralShares`` (``fair_share_update.cpp``).
-Rows are pools, the root last; shares are parts of the cluster.
 """
 
 from dataclasses import dataclass
@@ -226,7 +220,7 @@ _MOST_STEPS = 32
 
 
 class Functions(Protocol):
-    """What elements take of suggestions: ``levels.Levels`` and ``exact.Exact``."""
+    """What elements take of suggestions: ``pool_curves.Levels`` and ``exact.Exact``."""
 
     def prepare(self, top: int, guarantee: Floats, limits: Floats) -> None: ...
 
@@ -238,7 +232,11 @@ class Functions(Protocol):
 
 
 class IntegralShares:
-    """``proposed``: shares by pool, with those of the pools below, the root's is 0; ``ratios``: what each pool spends
+    """The share that pools get now for the volume they have saved: burst pools one by one, depth first; then relaxed
+    pools together, by volume, of what guarantees leave over (``UpdateBurstPoolIntegralShares``,
+    ``UpdateRelaxedPoolIntegralShares``).
+
+    ``proposed``: shares by pool, with those of the pools below, the root's is 0; ``ratios``: what each pool spends
     from now on."""
 
     def __init__(

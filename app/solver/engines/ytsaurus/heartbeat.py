@@ -1,22 +1,4 @@
-"""One node's heartbeat: its stages, who may be taken in which order, and which nodes need none.
-
-Whose allocations a preemptive stage may take on a node, and in which order they go.
-
-A node whose allocations have used more than it has for too long: no protection holds any more.
-
-Nodes whose heartbeat can't change anything: found for all nodes at once, so that only the others are processed.
-
-The test is generous: a node is quiet only where nothing could start or stop even with every limit forgotten. What
-happens on other nodes meanwhile makes no quiet node loud: allocations that stop free resources on their own node
-only, and those that stay are better protected. Only a preemptive start may push a pool over its limit; then ask again.
-
-One scheduling stage on one node: which operation starts an allocation next.
-
-The operation with the lowest current satisfaction goes first; one that can't start anything is out for the stage.
-What makes an operation unable to start only grows while a stage runs, so those that can't are filtered out at once.
-
-One node's heartbeat, from the graceful pass to a long overcommit.
-"""
+"""One node's heartbeat: its stages, what starts next, whose allocations go in which order; which nodes need none."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -77,7 +59,8 @@ def preempt(overlay: Overlay, node: int, order: Sequence[int], reason: Reason, w
 
 
 def resolve(overlay: Overlay, node: int, now: int) -> None:
-    """Keep what still fits, best protected first, and stop the rest, once the overcommit has lasted too long.
+    """Keep what still fits, best protected first, and stop the rest, once the overcommit has lasted too long: no
+    protection holds any more then.
 
     ``now`` in microseconds. A heartbeat that started something leaves no overcommit, so all that runs here was there.
     """
@@ -108,7 +91,13 @@ _MOST_SHAPES = 32
 
 
 def quiet_nodes(overlay: Overlay, now: int) -> Flags:
-    """By node: whether a heartbeat at ``now`` would neither start nor stop anything."""
+    """By node: whether a heartbeat at ``now`` would neither start nor stop anything; for all nodes at once, so that
+    only the others are processed.
+
+    The test is generous: a node is quiet only where nothing could start or stop even with every limit forgotten. What
+    happens on other nodes meanwhile makes no quiet node loud: allocations that stop free resources on their own node
+    only, and those that stay are better protected. Only a preemptive start may push a pool over its limit; then ask
+    again."""
     prepared = overlay.prepared
     situation = prepared.situation
     cluster = situation.cluster
@@ -175,8 +164,10 @@ def run(
 ) -> list[int]:
     """Start up to ``most`` allocations on ``node``; the want rows, in order.
 
-    ``among``: operations that take part (None: all); ``candidates``: allocation rows whose resources count as free.
-    """
+    The operation with the lowest current satisfaction goes first; one that can't start anything is out for the stage.
+    What makes an operation unable to start only grows while a stage runs, so those that can't are filtered out at once.
+
+    ``among``: operations that take part (None: all); ``candidates``: allocation rows whose resources count as free."""
     preemptive = stage != "regular"
     started: list[int] = []
     discount = _discount(overlay, candidates)
@@ -273,7 +264,7 @@ _REASONS: dict[StageName, Reason] = {
 
 
 def process(overlay: Overlay, node: int, now: int) -> None:
-    """Process the heartbeat of ``node`` at ``now`` (microseconds)."""
+    """Process the heartbeat of ``node`` at ``now`` (microseconds), from the graceful pass to a long overcommit."""
     overlay.regroup()
     schedulable = bool(overlay.prepared.situation.cluster.schedulable[node])
     _ask_graceful(overlay, node)

@@ -1,13 +1,6 @@
-"""Operations and pools as columns.
+"""Operations and pools as columns: what they say themselves, inherit and carry; and sums over such columns.
 
-Reductions over the few columns of a tall matrix.
-
-NumPy reduces along a short last axis row by row; taking the columns one after another is several times faster.
-Resources are the columns, so there are between one and a dozen of them.
-
-Operations as columns: what each says itself and what it inherits from its pool, in the end.
-
-What a state carries of each pool: starvation, and the volume of an integral guarantee.
+Resources are the columns of a matrix, so there are between one and a dozen of them.
 """
 
 import math
@@ -36,7 +29,10 @@ Number = TypeVar("Number", np.int64, np.float64)
 
 
 def any_of(flags: Flags) -> Flags:
-    """Whether some column of each row is set."""
+    """Whether some column of each row is set.
+
+    NumPy reduces along a short last axis row by row; taking the columns one after another, as all such reductions here
+    do, is several times faster."""
     out = flags[..., 0].copy()
     for r in range(1, flags.shape[-1]):
         out |= flags[..., r]
@@ -285,7 +281,8 @@ def instants(values: list[datetime | None]) -> Ints:
 
 
 class PoolStates(TypedDict):
-    """Columns of a cluster, by pool; ``pool_ratios`` with the root last."""
+    """Columns of a cluster, by pool, of what a state carries of each: starvation, and the volume of an integral
+    guarantee. ``pool_ratios`` with the root last."""
 
     pool_starvation: Levels
     pool_since: Ints

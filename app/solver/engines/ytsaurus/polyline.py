@@ -1,10 +1,9 @@
-"""Doubles as the origin computes with them: its rounding, its search for the largest double.
-
-Piecewise linear functions to the last bit, as ``yt/yt/library/numeric/piecewise_linear_function-inl.h`` has them.
+"""Piecewise linear functions to the last bit, as ``yt/yt/library/numeric/piecewise_linear_function-inl.h`` has them.
 
 A function is a polyline: ``x`` never falls, ``y`` has a row a vertex (one column a resource, or one in all). Two
 vertices at one ``x`` are a jump; functions are left-continuous, so the value there is the first one's. No vertex is
-superfluous: no two equal ones follow each other, and jumps and plateaus are one segment each.
+superfluous: no two equal ones follow each other, and jumps and plateaus are one segment each. Doubles are the origin's
+too: its rounding, its search for the largest one.
 """
 
 import struct

@@ -1,15 +1,8 @@
-"""The curves of operations and pools, level by level.
+"""The curves of operations and pools, level by level: bottom-up what each takes, top-down what each is suggested.
 
-How children follow their pool: by weight, or one after another where the pool is FIFO.
-
-Elements are operations, then pools (the root last), each in rows as a situation has them.
-
-The curve of one operation in closed form: first up to its usage, then towards its demand.
-
-Fair shares of all pools of a level at once: bottom-up curves, top-down suggestions (``curves``).
-
-Exact but for rounding of doubles. Gangs whose curve is one step are too sensitive to the last bits, and the improved
-computation divides otherwise: both take ``steps``.
+Elements are operations, then pools (the root last), each in rows as a situation has them. All pools of a level are
+worked out at once (``curves``), exact but for rounding of doubles. Gangs whose curve is one step are too sensitive to
+the last bits, and the improved computation divides otherwise: both take ``exact``.
 """
 
 from dataclasses import dataclass
@@ -25,7 +18,8 @@ from app.solver.stopping import safe_point
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """How children follow their pool's fit factor f: suggestion = (f - shift) / scale, between 0 and 1.
+    """How children follow their pool's fit factor f, by weight, or one after another where the pool is FIFO:
+    suggestion = (f - shift) / scale, between 0 and 1.
 
     ``end``: the largest f of each pool, 1, or the number of children where they come one after another; ``fifo``:
     by pool. In a FIFO pool the shift of a child is its place."""
@@ -136,7 +130,7 @@ def operation_values(of: Demands, suggestion: Floats) -> Floats:
 
 
 def operation_curves(of: Demands) -> Curves:
-    """H of every operation, all vertices."""
+    """H of every operation in closed form, all vertices."""
     n = len(of.usage)
     usage, stop, reach = _phases(of)
     positions: list[Floats] = [np.zeros(n)]

@@ -1,7 +1,4 @@
-"""The body of ``POST /v1/shares``: what every pool and operation is due, and why; what it uses; how it starves.
-
-The bodies of ``POST /v1/preemptibility`` (what protects whom) and ``POST /v1/effective-settings``.
-"""
+"""The bodies of YTsaurus' ``POST /v1/shares``, ``POST /v1/preemptibility`` and ``POST /v1/effective-settings``."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -149,7 +146,9 @@ class _Figures(NamedTuple):
 
 
 def shares(cluster: CompiledState, asks: Sequence[Ask], now: int, options: Options) -> dict[str, Any]:
-    """Fair shares, statuses and starvation as of ``now``. Raises InvalidInput."""
+    """What every pool and operation is due, and why; what it uses; how it starves as of ``now``.
+
+    Raises InvalidInput."""
     situation = situate(cluster, asks)
     before = None if options.ytsaurus is None else options.ytsaurus.last_update_at
     last = None if before is None else micros(before)
@@ -212,11 +211,10 @@ def _rows(situation: Situation, names: list[str], figures: _Figures) -> dict[str
 
 
 def preemptibility(cluster: CompiledState, question: ProtectionQuestion) -> dict[str, Any]:
-    """Groups by allocation, and why an operation's allocations can't be taken. Raises InvalidInput.
+    """What protects whom: groups by allocation, and why an operation's allocations can't be taken. Raises InvalidInput.
 
     ``evict_allowed``: whether every allocation of ``evict`` could be a victim: of the ask's own stage where an ask is
-    given, else of some stage.
-    """
+    given, else of some stage."""
     asks = [*question.asks, *([question.ask] if question.ask is not None and question.ask not in question.asks else [])]
     situation = situate(cluster, asks)
     shares = due_shares(situation)

@@ -1,14 +1,6 @@
-"""What is settled before the first heartbeat: groups of allocations, who may preempt, priorities.
+"""What is settled before the first heartbeat: shares, groups of allocations, who may preempt whom, who may run where.
 
-The three groups of an operation's allocations: non-preemptible, aggressively preemptible, preemptible.
-
-Allocations are taken oldest first. Each stays in the current group while what the earlier ones use (with
-consider_allocation_on_fair_share_bound_preemptible: the earlier ones and itself) is below the operation's protected
-amount, or its share below the group's part of the fair share; groups only go up.
-
-Who may preempt, and whose allocations may be taken.
-
-Everything that a heartbeat reads and no heartbeat changes: shares, groups, priorities, who may run where.
+Every heartbeat reads it and none changes it.
 """
 
 from collections.abc import Sequence
@@ -58,7 +50,11 @@ def bounds(situation: Situation, shares: Due) -> Bounds:
 
 
 def groups(situation: Situation, limits: Bounds, rows: Ints) -> Levels:
-    """Groups of the allocation ``rows``: all that run of some operations, by operation and then oldest first."""
+    """Groups of the allocation ``rows``: all that run of some operations, by operation and then oldest first.
+
+    Each stays in the current group while what the earlier ones use (with
+    consider_allocation_on_fair_share_bound_preemptible: the earlier ones and itself) is below the operation's protected
+    amount, or its share below the group's part of the fair share; groups only go up."""
     if not len(rows):
         return np.zeros(0, np.int8)
     cluster, operations = situation.cluster, situation.operations

@@ -1,12 +1,8 @@
 """Settings of pool trees, pools and operations: read, checked, inherited.
 
-The settings that fair shares follow: gangs, FIFO pools, guarantees of volume, priority guarantees, tag filters.
-
-Names and defaults are those of ``yt/yt/server/lib/scheduler/config.cpp`` and ``yt/yt/ytlib/scheduler/config.cpp``.
-
-The settings of the page, read and checked: what a pool tree says, and what its pools and operations override.
-
-Durations become microseconds, resource maps integer steps by name. Every bad value is collected, none is guessed.
+They are those of the page on preemption, and those that fair shares follow, with the names and defaults of
+``yt/yt/server/lib/scheduler/config.cpp`` and ``yt/yt/ytlib/scheduler/config.cpp``. Durations become microseconds,
+resource maps integer steps by name. Every bad value is collected, none is guessed.
 """
 
 from collections.abc import Iterable
@@ -33,7 +29,7 @@ DAY = 86_400 * SECOND
 
 
 class TreeShareSettings(NamedTuple):
-    """The tree level. Durations in microseconds."""
+    """What fair shares follow at the tree level. Durations in microseconds."""
 
     gang_steps: bool
     improved: bool
@@ -59,7 +55,8 @@ class Integral(NamedTuple):
 
 
 class PoolShareSettings(NamedTuple):
-    """What one pool says itself; ``tags``: None any node."""
+    """What one pool says itself of what fair shares follow: gangs, FIFO pools, guarantees of volume, priority
+    guarantees, tag filters. ``tags``: None any node."""
 
     gang_steps: bool = True
     reorder_fifo: bool = False

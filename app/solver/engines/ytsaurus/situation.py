@@ -1,14 +1,6 @@
-"""Everybody whose fair share is asked for, with demand and limits.
+"""Everybody whose fair share is asked for, with demand and limits: a state with its pending work.
 
-Tag filters as limits: no element can use more than the nodes have that its filter lets it run on.
-
-An operation's filter is the ``node_selector`` of its tasks, those that run and those that are wanted; where they
-differ, any of them (``ComputeSchedulingTagFilterResourceLimits``). Amounts are steps.
-
-A state with its pending work: the elements whose fair share is asked for.
-
-Pools are rows 0..P-1 in document order; row P is the tree's implicit root. Asks of an operation that already
-runs add to its demand; an ask without one is an operation of its own that runs nothing yet.
+Pools are rows 0..P-1 in document order; row P is the tree's implicit root.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,8 +35,11 @@ _tasks, _selector = attrgetter("tasks"), attrgetter("node_selector")
 
 
 def tagged(cluster: CompiledState, asks: Sequence[Ask], names: Sequence[str], operation: Ints, ask: Ints) -> Ints:
-    """By operation, what the nodes of its filter have. ``names``: of the operations; ``operation``, ``ask``: of each
-    want."""
+    """By operation, steps that the nodes of its filter have: it can use no more. ``names``: of the operations;
+    ``operation``, ``ask``: of each want.
+
+    An operation's filter is the ``node_selector`` of its tasks, those that run and those that are wanted; where they
+    differ, any of them (``ComputeSchedulingTagFilterResourceLimits``)."""
     out = np.full((len(names), len(cluster.index)), UNLIMITED_STEPS, np.int64)
     workloads = cluster.state.workloads
     pending: dict[int, list[Task]] = {}
@@ -185,7 +180,10 @@ class Situation:
 
 
 def situate(cluster: CompiledState, asks: Sequence[Ask]) -> Situation:
-    """``cluster`` with pending ``asks``. Raises InvalidInput with every problem."""
+    """``cluster`` with pending ``asks``. Raises InvalidInput with every problem.
+
+    Asks of an operation that already runs add to its demand; an ask without one is an operation of its own that runs
+    nothing yet."""
     cluster = _widened(cluster, _ask_names(asks))
     config, index = cluster.config, cluster.index
     problems: list[Problem] = []

@@ -4,10 +4,6 @@ A pool with such a guarantee gains its resource flow, spends what it had as inte
 flows in within the saturation period. What flows over goes to other pools that can take it. The rules are those of
 ``fair_share_update.cpp`` and ``resource_volume.cpp``; the origin keeps cpu in hundredths, so this counts *grains*:
 hundredths of cpu, whole units of the rest; a volume is grain-seconds. Rows are pools, the root last.
-
-What each element could count on if everybody wanted all: its guarantee, and by weight what its pool has left.
-
-``ComputeEstimatedGuaranteeShare`` (``fair_share_update.cpp``); output only.
 """
 
 from dataclasses import dataclass
@@ -161,7 +157,10 @@ class Volumes:
 
 
 def estimated_guarantees(situation: Situation, strong: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Shares of operations and of pools (the root last), given guarantees and weights of pools."""
+    """Shares of operations and of pools (the root last), given guarantees and weights of pools.
+
+    What each could count on if everybody wanted all: its guarantee, and by weight what its pool has left
+    (``ComputeEstimatedGuaranteeShare``, ``fair_share_update.cpp``); output only."""
     root, parent, above = situation.root, situation.parent, situation.operation_parent
     own = situation.operations.weight
     weights = np.bincount(np.concatenate((parent[:root], above)), np.concatenate((weight[:root], own)), root + 1)
