@@ -1,16 +1,4 @@
-"""How Python runs a process that does nothing but follow.
-
-What was read stays, so that looking through all of it for garbage takes seconds, and finds nothing: nothing that is
-kept of a cluster goes round in circles, and what is replaced is freed without. So only what is new is looked through, a
-little at a time, and all of it once in an hour.
-
-While one thread translates, others hear of changes, and wait for a turn after each piece that they read: with Python's
-usual 5 ms they would hear of two hundred a second.
-
-A follower's own Prometheus metrics, as they are when they are asked for.
-
-The loop of a follower: wait for changes, translate, keep, report.
-"""
+"""The loop of a follower: wait for changes, translate, keep, report; its own metrics, and its process."""
 
 import gc
 import os
@@ -52,7 +40,15 @@ _TURN_SECONDS = 0.0005
 
 
 class Tidy:
-    """For a whole process; to be called now and then."""
+    """How Python runs a process that does nothing but follow: for all of it; to be called now and then.
+
+    What was read stays, so that looking through all of it for garbage takes seconds, and finds nothing: nothing that is
+    kept of a cluster goes round in circles, and what is replaced is freed without. So only what is new is looked
+    through, a little at a time, and all of it once in an hour.
+
+    While one thread translates, others hear of changes, and wait for a turn after each piece that they read: with
+    Python's usual 5 ms they would hear of two hundred a second.
+    """
 
     def __init__(self) -> None:
         gc.set_threshold(_NEW, _TIMES, _NEVER)
@@ -79,7 +75,7 @@ class Pulse:
 
 
 class Watch(Collector):
-    """The metrics of the follower of ``cluster``."""
+    """The Prometheus metrics of the follower of ``cluster``, as they are when they are asked for."""
 
     def __init__(self, cluster: str, pulse: Callable[[], Pulse]) -> None:
         self._cluster = cluster

@@ -1,16 +1,8 @@
-"""A translation of a few pods of a group put into that of all of its pods.
-
-The tasks of a workload are those of its pods, in the order of a list. So a group of which few pods changed is
-translated from these and from the pods on which what is said of the whole group hangs; the tasks of all others stay as
-they are.
-
-A translation of some of a cluster put into that of all.
-
-Pods of KAI and YuniKorn, translated again where a change bears on them.
+"""Pods of KAI and YuniKorn, translated again where a change bears on them, and put into the translation of all.
 
 They stand together in groups and applications, and those of other schedulers take room on nodes. Each pod is read once
 as long as it stays the same; the groups and nodes that a change touches are put together again by the translation that
-reads everything: nodes from all of their pods, groups from those that changed, where that is enough (``splicing``).
+reads everything: nodes from all of their pods, groups from those that changed, where that is enough (``spliced``).
 Where queues or priority classes changed, all of them are.
 """
 
@@ -54,7 +46,13 @@ def untouched(tasks: Iterable[Task], space: str, changed: Collection[Key]) -> Ke
 
 
 def spliced(old: Of | None, new: Of, space: str, read: Collection[Key]) -> Of:
-    """``new``, which is of the pods in ``read`` alone, with the tasks that ``old`` has of others."""
+    """A translation of a few pods of a group put into that of all of its pods: ``new``, which is of the pods in
+    ``read`` alone, with the tasks that ``old`` has of others.
+
+    The tasks of a workload are those of its pods, in the order of a list. So a group of which few pods changed is
+    translated from these and from the pods on which what is said of the whole group hangs; the tasks of all others stay
+    as they are.
+    """
     if old is None:
         return new
     tasks, again = list(old.tasks), {key_of(space, task.name): task for task in new.tasks}

@@ -1,8 +1,6 @@
-"""Arbiter's own interface, as the follower uses it: one connection that is kept, JSON both ways.
+"""What is stored at Arbiter of a cluster: its configuration and its snapshot, brought up to what was translated.
 
-What changed between two translations of a cluster: as a delta, and in a sentence.
-
-What is stored at Arbiter of a cluster: its configuration and its snapshot, brought up to what was translated.
+With Arbiter's interface, and what changed between two translations: as a delta, and in a sentence.
 """
 
 import random
@@ -63,7 +61,8 @@ class Reply(NamedTuple):
 
 
 class Arbiter:
-    """The service at ``url``; ``token`` goes along as a bearer token."""
+    """Arbiter's own interface, as the follower uses it: one connection that is kept, JSON both ways. The service is at
+    ``url``; ``token`` goes along as a bearer token."""
 
     def __init__(self, url: str, token: str | None) -> None:
         self._url = url.rstrip("/") + "/v1"

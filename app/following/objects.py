@@ -1,11 +1,6 @@
 """What is followed for each engine: the one table behind what is asked for and behind the rights that this needs.
 
-The rights that a follower needs in a cluster, out of the table that it reads by.
-
-Objects without what is never read of them: it takes memory, and a change of it is no change of the cluster.
-
-Controllers write the status of queues with every admission, and nodes report every few minutes: who is told of each
-such change as if it were one would never be done.
+With what is read of an object: it is kept without what is never read.
 """
 
 from collections.abc import Iterable
@@ -253,7 +248,12 @@ def instant(value: object) -> datetime | None:
 
 
 def trimmed(kind: str, item: Item) -> Item:
-    """``item`` without what is never read; changed in place."""
+    """``item`` without what is never read; changed in place. What is never read takes memory, and a change of it is no
+    change of the cluster.
+
+    Controllers write the status of queues with every admission, and nodes report every few minutes: who is told of each
+    such change as if it were one would never be done.
+    """
     metadata = part(item, "metadata")
     for field in _BOOKKEEPING:
         metadata.pop(field, None)

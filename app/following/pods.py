@@ -1,8 +1,4 @@
-"""Specs of pods, each read once: those that are made of one template differ in nothing that is read but their node.
-
-The pods of one group, kept in the orders that a translation of the group asks for.
-
-Pods as they were read, each once as long as it stays the same; and which of them are translated together.
+"""Pods as they were read, each once as long as it stays the same; and which of them are translated together.
 
 A pod of the followed scheduler stands in a group: KAI's PodGroup, YuniKorn's application. One of another scheduler
 takes room on its node, and counts with the others there.
@@ -28,7 +24,8 @@ _MOST, _BYTES = 20_000, 64 << 20
 
 
 class Specs:
-    """Those that were read without a finding."""
+    """Specs of pods that were read without a finding, each once: those that are made of one template differ in nothing
+    that is read but their node."""
 
     def __init__(self) -> None:
         self._read: Lru[bytes, PodSpec] = Lru(_MOST, _BYTES)
@@ -48,7 +45,8 @@ class Specs:
 
 @dataclass(slots=True)
 class Members:
-    """``keys``: as a list has them; ``ages``: the oldest first; ``loose``: how many don't name the group themselves."""
+    """The pods of one group, in the orders that a translation of the group asks for. ``keys``: as a list has them;
+    ``ages``: the oldest first; ``loose``: how many don't name the group themselves."""
 
     keys: list[Key] = field(default_factory=list[Key])
     ages: list[tuple[tuple[bool, float], Key]] = field(default_factory=list[tuple[tuple[bool, float], Key]])

@@ -1,8 +1,6 @@
-"""A follower of a recording, which needs no cluster and no service: every preemption in it is judged.
+"""A recording of a cluster replayed: every preemption in it judged, or one of Kueue made into a simulation.
 
-A recording of Kueue as a simulation: what was asked for, when, for how long it ran, and what changed of the quotas.
-
-`arbiter simulate` runs it as it is, or with other quotas, another engine or another release.
+Needs no cluster and no service.
 """
 
 from collections import Counter
@@ -238,7 +236,11 @@ class _Life:
 
 
 class Recorded:
-    """What is told of a recording. ``left_out``: Workloads that are no jobs of the simulation, by why."""
+    """A recording of Kueue as a simulation: what was asked for, when, for how long it ran, and what changed of the
+    quotas. ``left_out``: Workloads that are no jobs of the simulation, by why.
+
+    `arbiter simulate` runs it as it is, or with other quotas, another engine or another release.
+    """
 
     def __init__(self) -> None:
         self._replay = Replay("kueue")
