@@ -1,7 +1,4 @@
-"""What an empty service on somebody's own machine begins with: something to look at on every page of the console.
-
-Serve: the database, the example configuration, the address to look at, then the service itself.
-"""
+"""Serve: the database, the example configuration, the address to look at, then the service itself."""
 
 import asyncio
 import faulthandler
@@ -51,7 +48,9 @@ _JSON, _LINES = "application/json", "application/x-ndjson"
 
 
 def fill(send: Send) -> None:
-    """Decisions of every engine, one that waits, a snapshot with what waits beside it, a trace and two simulations.
+    """What an empty service on somebody's own machine begins with, so that there is something to look at on every page
+    of the console: decisions of every engine, one that waits, a snapshot with what waits beside it, a trace and two
+    simulations.
 
     They are requests that anybody could send; nothing of them is special.
     """
