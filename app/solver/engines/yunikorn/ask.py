@@ -1,14 +1,4 @@
-"""The exact search on one node: the smallest lawful set that makes room.
-
-The choice that keeps the seven laws of the preemption design without exception.
-
-1 opted-out tasks only when nothing else makes room on any node; 2 no queue falls below its guarantee; 3 never the
-ask's own application; 4 the asking side is under its guarantee before; 5 the victim's is over it; 6 victims have lower
-or equal priority; 7 the fence. Laws 3 to 7 hold for every candidate (``candidates.py``), law 2 for all victims
-together (``laws.py``). All victims are on the node, the ask then fits it and every limit, and nobody is superfluous.
-
-The path of one allocation ask, in the order of the original: placing, preconditions, candidates, choice.
-"""
+"""The path of one allocation ask, in the order of the original: placing, preconditions, candidates, choice."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +20,9 @@ from app.solver.stopping import safe_point
 
 
 class SmallestSet:
-    """Sets by size, and of one size in the order of taking. ``steps``: how many more tasks may be tried."""
+    """The exact search on one node: the smallest lawful set that makes room.
+
+    Sets by size, and of one size in the order of taking. ``steps``: how many more tasks may be tried."""
 
     def __init__(self, allowance: Allowance, needs: Needs, order: Sequence[int], steps: int) -> None:
         self.steps = steps
@@ -84,7 +76,13 @@ TIERS = ((), (ORIGINATOR,), (OPTED_OUT,), (ORIGINATOR, OPTED_OUT, ORIGINATOR | O
 
 
 class Lawful:
-    """One search for one ask."""
+    """One search for one ask: the choice that keeps the seven laws of the preemption design without exception.
+
+    1 opted-out tasks only when nothing else makes room on any node; 2 no queue falls below its guarantee; 3 never the
+    ask's own application; 4 the asking side is under its guarantee before; 5 the victim's is over it; 6 victims have
+    lower or equal priority; 7 the fence. Laws 3 to 7 hold for every candidate (``candidates.py``), law 2 for all
+    victims together (``guarantees.py``). All victims are on the node, the ask then fits it and every limit, and nobody
+    is superfluous."""
 
     def __init__(self, overlay: Overlay, request: Request, candidates: Ints, pool: room.Pool, record: Silent) -> None:
         self._record = record

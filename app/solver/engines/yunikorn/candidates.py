@@ -1,16 +1,4 @@
-"""Who may be preempted, what became of a search, and what it tells of itself.
-
-Which running tasks an ask may preempt at all: fence, priorities, guarantees of their queues.
-
-What became of one allocation ask: success, or a failure with its reason.
-
-What a search tells of itself, at each moment that matters, with what it has at hand.
-
-``Silent`` forgets it, at the cost of a call; ``explain.Recorder`` keeps it. Neither answers, so that explaining can't
-change what is decided.
-
-Phrases that messages and explanations share.
-"""
+"""Which running tasks an ask may preempt at all, by fence, priorities, guarantees; what its search comes to."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -36,7 +24,7 @@ Protection = Callable[[int], str | None]
 @dataclass(frozen=True, slots=True)
 class Reach:
     """How far an ask may reach. ``fence``: the queue below which victims are looked for; ``at_limit``: the fence is
-    there because that queue can't take the ask; ``claim``: see ``laws.claim_of`` (None with the released rules, which
+    there because that queue can't take the ask; ``claim``: see ``claim_of`` (None with the released rules, which
     judge by what is left of the guarantee); ``ceiling``: by queue, the highest priority of a candidate; ``excluded``:
     by leaf, why it gives nobody."""
 
@@ -246,7 +234,9 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``victims``: canonical task indices in the order of taking; ``failed``: a key of REASONS; ``detail``: the facts;
+    """What became of one allocation ask: success, or a failure with its reason.
+
+    ``victims``: canonical task indices in the order of taking; ``failed``: a key of REASONS; ``detail``: the facts;
     ``cancelled``: reservations of others that give way; ``attempted``: it used up one of its queue's attempts."""
 
     kind: Kind
@@ -270,7 +260,10 @@ class Outcome:
 
 
 class Silent:
-    """Nobody asked why."""
+    """What a search tells of itself, at each moment that matters, with what it has at hand: here nobody asked why.
+
+    This forgets it, at the cost of a call; ``explain.Recorder`` keeps it. Neither answers, so that explaining can't
+    change what is decided."""
 
     __slots__ = ()
     on = False

@@ -1,13 +1,4 @@
-"""Queue properties as YuniKorn spells them, parsed as it parses them, and where each effective value comes from.
-
-Durations are Go's (time.ParseDuration), in nanoseconds. A value that does not parse falls back to the default
-and leaves a finding; it never fails (YuniKorn: validation rejects no property value).
-
-A configuration compiled for YuniKorn: one tree named root, guarantees and limits, settings, guarantee cells.
-
-A *cell* is one guaranteed resource of one queue. Whether a queue is over its guarantee is the sign of its
-cells' slack (guaranteed - used), so a decision keeps one integer a cell instead of copying queues.
-"""
+"""A configuration compiled for YuniKorn: one tree named root, guarantees and limits, properties in effect."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,7 +46,10 @@ class Parsed:
 
 
 def parse(name: str, text: str) -> Parsed:
-    """The value of property ``name``; one of ``KNOWN``."""
+    """The value of property ``name``; one of ``KNOWN``, as YuniKorn spells and parses it.
+
+    Durations are Go's (time.ParseDuration), in nanoseconds. A value that does not parse falls back to the default
+    and leaves a finding; it never fails (YuniKorn: validation rejects no property value)."""
     if name == PREEMPTION_POLICY:
         return _policy(text, ("default", "fence", "disabled"))
     if name == PRIORITY_POLICY:
@@ -171,11 +165,13 @@ Amounts = dict[int, int]
 class CompiledConfiguration:
     """Immutable. Everything is by queue index, in the order of the document.
 
+    A *cell* is one guaranteed resource of one queue. Whether a queue is over its guarantee is the sign of its
+    cells' slack (guaranteed - used), so a decision keeps one integer a cell instead of copying queues.
+
     ``guaranteed``, ``limit``: None where nothing is configured or all of it is 0; the root's limit comes with the
     state. ``preemption``: whether anybody is preempted but for a required node. ``cells``: by queue, resource -> cell,
     for its own guarantee; ``path_cells``: by queue, resource -> the cells of every queue from the root down to it.
-    ``guarantee_of``: by cell, the amount.
-    """
+    ``guarantee_of``: by cell, the amount."""
 
     rules: RuleSet
     release: wire.Release
@@ -200,7 +196,7 @@ class CompiledConfiguration:
     levels: dict[int, list[dict[int, list[int]] | None]] = field(
         default_factory=dict[int, list[dict[int, list[int]] | None]], init=False
     )
-    """By asking queue, what ``guarantee.levels`` has found lately; a changed copy starts without."""
+    """By asking queue, what ``guarantees.levels`` has found lately; a changed copy starts without."""
 
 
 def compile_configuration(configuration: Configuration) -> CompiledConfiguration:

@@ -1,16 +1,6 @@
-"""Why, under these rules and in comparison with others.
+"""Why an ask was decided as it was, and what would have decided otherwise: another rule set, or another quota.
 
-Why: what is made of a search once its outcome is known.
-
-Verdicts and prose are derived here from what the search told (``record.py``). The explanation is that of the answer
-given: a candidate has one verdict for the whole ask, and an ask that waits takes nobody, whatever was tried for its
-first tasks.
-
-The same overlay under another rule set or another quota: what an explanation compares with.
-
-Why, in comparison: which difference between the rule sets decided, and what would have let the ask in.
-
-Both are found by deciding again, silently, on a changed copy of the overlay; so what is claimed was tried.
+Verdicts and prose are derived here from what the search told (``candidates.Silent``), once its outcome is known.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -51,7 +41,8 @@ _NEARNESS: dict[Verdict, int] = {
 
 
 class Recorder(Silent):
-    """One ask's record."""
+    """One ask's record. The explanation is that of the answer given: a candidate has one verdict for the whole ask, and
+    an ask that waits takes nobody, whatever was tried for its first tasks."""
 
     __slots__ = ("_among", "_final", "_forbidden", "_overlay", "_places", "_pool", "_taken", "_vain", "_why", "_within")
     on = True
@@ -274,8 +265,11 @@ class _Compared:
 
 
 class Comparisons:
-    """Comparisons of one question. Asks that are alike, but for their names, are compared once while nobody changes
-    the overlay: of thousands that wait alike each would find the same."""
+    """Comparisons of one question: which difference between the rule sets decided, and what would have let the ask in.
+
+    Both are found by deciding again, silently, on a changed copy of the overlay; so what is claimed was tried. Asks
+    that are alike, but for their names, are compared once while nobody changes the overlay: of thousands that wait
+    alike each would find the same."""
 
     def __init__(self) -> None:
         self._known: dict[object, _Compared] = {}

@@ -1,17 +1,10 @@
-"""What guarantees leave, and the laws that keep them.
+"""What is left of guarantees as seen from an asking queue, and the laws of the preemption design that keep them.
 
-What is left of a queue's guarantee, as seen from an asking queue (YuniKorn: remaining guaranteed resource).
-
-The value is a minimum over the guarantees of a queue and its ancestors. Which of them take part depends on the
-tree and the asking queue alone, never on usage; so it is worked out once for a decision as lists of cells, and
-usage only moves the slack of single cells.
-
-Laws 2, 4 and 5 of the preemption design, which documented rules keep without exception.
-
-The *fork* of an ask and a victim is the lowest queue above both. Below it the victim's side only loses and the
-ask's side only gains, so guarantees there are judged by the one side; the fork and what is above it lose the victim
-and gain the ask, and are judged with the ask placed. So every preemption, once its ask is placed, raises the sum over
-queues and resources of min(used, guaranteed), and no sequence of them can return to where it was.
+Those are laws 2, 4 and 5, which documented rules keep without exception. The *fork* of an ask and a victim is the
+lowest queue above both. Below it the victim's side only loses and the ask's side only gains, so guarantees there are
+judged by the one side; the fork and what is above it lose the victim and gain the ask, and are judged with the ask
+placed. So every preemption, once its ask is placed, raises the sum over queues and resources of min(used, guaranteed),
+and no sequence of them can return to where it was.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,9 +23,12 @@ Level = dict[int, list[int]]
 def levels(queues: CompiledConfiguration, asking: int) -> list[Level | None]:
     """By queue: the cells that count, None when no guarantee is known on the whole path. Not to be changed.
 
+    What is left of a queue's guarantee (YuniKorn: remaining guaranteed resource) is a minimum over the guarantees of
+    the queue and its ancestors. Which of them take part depends on the tree and the asking queue alone, never on usage;
+    so it is worked out once for a decision as lists of cells, and usage only moves the slack of single cells.
+
     An ancestor of the asking queue passes nothing down while both have a guarantee, so that siblings are
-    judged by their own. The asking queue's own guarantee beats its parents', resource by resource.
-    """
+    judged by their own. The asking queue's own guarantee beats its parents', resource by resource."""
     known = queues.levels.get(asking)
     if known is None:
         known = _levels(queues, asking)
@@ -92,7 +88,7 @@ def tested_cells(level: Level | None, amounts: Amounts) -> list[int] | None:
 
 def keeps_guarantees(queues: CompiledConfiguration, queue: int, amounts: Amounts, slack: Sequence[int]) -> bool:
     """Whether taking ``amounts`` out of ``queue`` leaves no cell on its path above 0 that names what they use: with
-    the slack as it is, every guarantee stays met; with ``laws.law_2_slack``, law 2 holds."""
+    the slack as it is, every guarantee stays met; with ``law_2_slack``, law 2 holds."""
     cells = queues.path_cells[queue]
     return all(slack[cell] + amount <= 0 for r, amount in amounts.items() if amount > 0 for cell in cells.get(r, ()))
 

@@ -1,12 +1,4 @@
-"""Who may be preempted, asked for everybody or for a proposal.
-
-What another scheduler would evict, judged by YuniKorn: fences, priorities and guarantees, as a decision finds its
-candidates, and law 2 (documented) or the guarantee before each (as released) over all of a proposal together.
-
-``POST /v1/preemptibility``: what protects each running task, by itself or from one ask.
-
-``aggressively_preemptible`` are tasks that go as a last resort: opted-out ones and originators.
-"""
+"""Who may be preempted under YuniKorn's rules: ``POST /v1/preemptibility``, and proposals of another scheduler."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
@@ -35,7 +27,10 @@ _Together = Callable[[list[int]], dict[int, str]]
 
 
 def judge(state: CompiledState, now: int, ask: Ask, proposals: list[list[Eviction]]) -> list[list[Refusal]]:
-    """See ``Engine.judge``. An ask of several tasks is judged by its first."""
+    """See ``Engine.judge``. An ask of several tasks is judged by its first.
+
+    What another scheduler would evict is judged by fences, priorities and guarantees, as a decision finds its
+    candidates, and by law 2 (documented) or the guarantee before each (as released) over all of a proposal together."""
     del now
     refuse(ask_problems(state, ask, "asks", 0))
     overlay, request = Overlay(state), requests_of(state, ask)[0]
@@ -124,7 +119,9 @@ Preemptibility = Literal["non_preemptible", "aggressively_preemptible", "preempt
 
 
 def preemptibility(state: CompiledState, question: ProtectionQuestion) -> dict[str, Any]:
-    """The body of the answer; ``evict_allowed`` when evictions were named."""
+    """The body of the answer: what protects each running task, by itself or from one ask; ``evict_allowed`` when
+    evictions were named. ``aggressively_preemptible`` are tasks that go as a last resort: opted-out ones and
+    originators."""
     overlay = Overlay(state)
     request = None
     if question.ask is not None:

@@ -1,13 +1,6 @@
-"""Preemption for an ask that must run on one node, a DaemonSet pod (YuniKorn: required_node_preemptor.go).
+"""Preemption for an ask that must run on one node, a DaemonSet pod; and quota-change preemption above a limit.
 
-No delay, no guarantees, no fences; the ask's own Never does not hold either.
-
-Quota-change preemption: a queue above its limit gives up tasks (YuniKorn: quota_preemptor.go).
-
-The amount above the limit, capped by the largest overuse of a guarantee on the queue's path, is spread over
-child queues by their share of overuse; each leaf then gives tasks that fit into its part, never more. The caller
-decides when a limit is due (YuniKorn: quota.preemption.delay after it was lowered); a queue within its limit gives
-nothing. Where the original crashes, a parent whose amount is empty, nobody is evicted.
+Sources: YuniKorn's ``required_node_preemptor.go`` and ``quota_preemptor.go``.
 """
 
 from collections.abc import Iterator
@@ -33,7 +26,10 @@ _INSERTION = 20
 
 
 def candidates(overlay: Overlay, request: Request) -> list[int]:
-    """Tasks on the node that may go: plain, opted-out, originators; then least priority, newest, smaller."""
+    """Tasks on the node that may go: plain, opted-out, originators; then least priority, newest, smaller.
+
+    For an ask that must run on the node there is no delay, no guarantee and no fence; its own Never does not hold
+    either."""
     state = overlay.state
     assert request.required is not None
     documented = state.configuration.rules == "documented"
@@ -167,13 +163,19 @@ HOUR = 3600 * 10**6
 _SCORE_ORIGINATOR = 1 << 33
 _SCORE_OPTED_OUT = 1 << 34
 MILLI = "vcore"
-QUOTA_ENFORCED = "QuotaChanged"
 """The one resource that YuniKorn counts in thousandths."""
+QUOTA_ENFORCED = "QuotaChanged"
 Rank = tuple[int, int, int, list[float]]
 
 
 def enforce(state: CompiledState, question: Question, name: str) -> Result:
-    """Evictions that bring queue ``name`` towards its limit. Raises InvalidInput: no such queue, or asks beside it."""
+    """Evictions that bring queue ``name``, which is above it, towards its limit. Raises InvalidInput: no such queue, or
+    asks beside it.
+
+    The amount above the limit, capped by the largest overuse of a guarantee on the queue's path, is spread over
+    child queues by their share of overuse; each leaf then gives tasks that fit into its part, never more. The caller
+    decides when a limit is due (YuniKorn: quota.preemption.delay after it was lowered); a queue within its limit gives
+    nothing. Where the original crashes, a parent whose amount is empty, nobody is evicted."""
     queue = state.configuration.tree.index.get(name)
     problems: list[Problem] = []
     if queue is None:

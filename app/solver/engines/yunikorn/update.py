@@ -1,8 +1,4 @@
-"""The next version of a cluster.
-
-Applications and tasks of the next version of a cluster, in canonical order, and where each one was before.
-
-The next version of a cluster, given what a delta changed.
+"""The next version of a cluster, given what a delta changed.
 
 Columns are copied with the changed tasks replaced, put in or left out where the canonical order wants them; usage
 and free space move by what has left and what has come. Nothing of the old version is written to: decisions run on it.
@@ -42,11 +38,11 @@ _name = attrgetter("name")
 
 @dataclass(frozen=True, slots=True)
 class Arranged:
-    """``source``: by new task index the old one, -1 for those to be compiled; None: every index is as it was.
+    """Applications and tasks of the next version, in canonical order, and where each one was before.
 
+    ``source``: by new task index the old one, -1 for those to be compiled; None: every index is as it was.
     ``gone``: old indices of tasks that have left or changed; ``fresh``: new indices of those that have come or
-    changed, in any order. Tasks that are neither keep their order.
-    """
+    changed, in any order. Tasks that are neither keep their order."""
 
     before: int
     source: Ints | None
