@@ -1,12 +1,4 @@
-"""A Configuration as KAI reads it: queues by index in document order, quotas in integers, settings, minimum runtimes.
-
-Minimum runtimes: which value protects a victim, until when, and what an elastic victim may still lose. Source: the KAI
-design "reclaim-min-runtime and preempt-min-runtime"; where released code differs, ``rules: shipped`` follows the code
-and ``rules: documented`` the design (docs/engines/kai.md lists the differences).
-
-Released KAI never refuses a bad node-pool value: an unreadable or negative default counts as 0 and an unknown
-resolve method as ``lca``. ``rules: shipped`` does the same (and a finding says so), ``rules: documented`` refuses it.
-"""
+"""A Configuration as KAI reads it: queues by index in document order, integer quotas, settings, minimum runtimes."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -39,7 +31,12 @@ class MinRuntime:
 
 
 class MinRuntimes:
-    """The minimum runtimes of one configuration. Values are microseconds by queue index; None where unset."""
+    """The minimum runtimes of one configuration: which value protects a victim, until when, and what an elastic victim
+    may still lose. Values are microseconds by queue index; None where unset.
+
+    Source: the KAI design "reclaim-min-runtime and preempt-min-runtime"; where released code differs,
+    ``rules: shipped`` follows the code and ``rules: documented`` the design (docs/engines/kai.md lists the
+    differences)."""
 
     __slots__ = ("_default_preempt", "_default_reclaim", "_method", "_preempt", "_reclaim", "_reclaim_own", "_tree")
 
@@ -165,7 +162,11 @@ class Policy:
 
 
 def compile_policy(settings: Settings | None) -> Policy:
-    """The settings of one configuration. Raises InvalidInput under ``rules: documented`` for bad values."""
+    """The settings of one configuration. Raises InvalidInput under ``rules: documented`` for bad values.
+
+    Released KAI never refuses a bad node-pool value: an unreadable or negative default counts as 0 and an unknown
+    resolve method as ``lca``. ``rules: shipped`` does the same (and a finding says so), ``rules: documented`` refuses
+    it."""
     given = settings or Settings()
     problems = list(settings_problems(given))
     if problems and given.rules == "documented":

@@ -1,7 +1,4 @@
-"""The mutable side of a cycle: where every pod is, what nodes have free, what queues hold.
-
-Evict, place, undo, commit.
-"""
+"""A cycle's mutable side: where every pod is, what nodes have free, what queues hold; evict, place, undo, commit."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
