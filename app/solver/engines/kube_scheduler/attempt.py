@@ -1,9 +1,4 @@
-"""Which of the nodes that fit is best: kube-scheduler's scores at their default weights.
-
-Least allocated and balanced allocation (1 each, cpu and memory), taints (3), required affinity of pods there to the one
-that asks (2). What the wire can't say (preferred terms, images) scores alike everywhere.
-
-One attempt for one pod, or for a gang: filters, the best node, and only then preemption.
+"""One attempt for one pod, or for a gang: kube-scheduler's filters, the best node, and only then preemption.
 
 Source: ``schedule_one.go``, ``schedule_one_podgroup.go``, ``framework/preemption``.
 """
@@ -35,7 +30,11 @@ _TAINTS, _AFFINITY = 3, 2
 
 def best(world: World, pod: Pod, sites: Sequence[Site]) -> tuple[Site, list[Site]]:
     """The node that the origin takes of those that fit, and all of the best score. Equal scores are no chance: the
-    origin makes a heap of the nodes as it found them, and takes its root."""
+    origin makes a heap of the nodes as it found them, and takes its root.
+
+    Scores are kube-scheduler's at their default weights: least allocated and balanced allocation (1 each, cpu and
+    memory), taints (3), required affinity of pods there to the one that asks (2). What the wire can't say (preferred
+    terms, images) scores alike everywhere."""
     if len(sites) == 1:
         return sites[0], [sites[0]]
     totals = totals_of(world, pod, sites)
