@@ -78,7 +78,7 @@ class Clusters:
         return [_cluster(name, list(of)) for name, of in groupby(rows, lambda row: str(row["cluster"]))]
 
     def find(self, part: str, limit: int) -> list[Hit]:
-        """See ``app.search.Source``."""
+        """See ``app.search.service.Source``."""
         named = (one for one in self.every() if part in one.name.casefold())
         return [Hit(kind="cluster", name=one.name, snapshot=one.snapshot) for one in islice(named, limit)]
 

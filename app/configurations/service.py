@@ -181,7 +181,7 @@ class Configurations:
             return repository.page(session, after, limit)
 
     def find(self, part: str, limit: int) -> list[Hit]:
-        """See ``app.search.Source``: configurations, and queues of those that were read last or are now.
+        """See ``app.search.service.Source``: configurations, and queues of those that were read last or are now.
         Documents are looked through as they are stored; only those that hold the text are decoded."""
         found: list[Hit] = []
         written = msgspec.json.encode(part)[1:-1].decode()

@@ -7,7 +7,7 @@ import msgspec
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from app.base.settings import shipped
+from app.base.installation import shipped
 from app.console.api import Json, Refused, segment
 from app.console.quotas import quota_of
 from app.console.situation import named, sentence

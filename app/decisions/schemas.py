@@ -5,7 +5,7 @@ from uuid import UUID
 
 import msgspec
 
-from app.base.settings import shipped
+from app.base.installation import shipped
 from app.http.openapi import shown_as
 from app.solver.model.base import Time
 from app.solver.model.decision import Answer, ConfigurationUsed, Outcome, Units

@@ -312,7 +312,7 @@ class Decider:
         return DecisionPage(items=[_summary(row) for row in rows[:limit]], next_cursor=more)
 
     def find(self, part: str, limit: int) -> list[Hit]:
-        """Decisions whose ids begin with ``part``; see ``app.search.Source``."""
+        """Decisions whose ids begin with ``part``; see ``app.search.service.Source``."""
         self._log.settle(_SETTLE_SECONDS)
         if (span := ids_beginning(part)) is None:
             return []

@@ -105,7 +105,7 @@ class Snapshots:
         return msgspec.json.encode(SnapshotList(items=kept))
 
     def find(self, part: str, limit: int) -> list[Hit]:
-        """See ``app.search.Source``."""
+        """See ``app.search.service.Source``."""
         body = msgspec.json.encode(Sought(part, limit))
         replies = self._dispatcher.everywhere(Inquiry(Operation.SNAPSHOT_FIND, datetime.now(UTC)), body)
         found = (there for reply in replies for there in msgspec.json.decode(reply.body, type=list[There]))

@@ -14,7 +14,8 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.base import tracing
-from app.base.settings import installed_version, traces_wanted
+from app.base.installation import installed_version
+from app.base.settings import traces_wanted
 from app.base.ticket import TooSlow
 from app.base.tracing import Stage
 from app.http.middleware import FAULT, QUIET

@@ -35,7 +35,7 @@ from app.auth import audit
 from app.auth.callers import current_actor
 from app.base.errors import NotFound, TooManyRequests, Unavailable
 from app.base.identifiers import Identifiers
-from app.base.settings import python
+from app.base.installation import python
 from app.base.ticket import held
 from app.db.database import Database
 from app.http.parameters import decode_id, encode_cursor

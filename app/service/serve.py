@@ -25,7 +25,8 @@ from app.auth.callers import acting
 from app.base import logs
 from app.base.decoding import convert
 from app.base.errors import PreconditionFailed, Unavailable
-from app.base.settings import Settings, shipped
+from app.base.installation import shipped
+from app.base.settings import Settings
 from app.configurations.service import Configurations, Editor, Intent, drafted
 from app.db.database import Database, migrate
 from app.db.embedded import EmbeddedError, EmbeddedPostgres

@@ -21,7 +21,7 @@ from app.answering.operations import Inquiry, Operation
 from app.answering.sources import Documents
 from app.base import tracing
 from app.base.errors import DeadlinePassed, Unavailable
-from app.base.settings import python
+from app.base.installation import python
 from app.base.ticket import CLASSES, Class, Ticket
 from app.workers.messages import (
     Call,

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from threading import Lock
 
 from app.base.errors import DeadlinePassed, Unavailable
-from app.base.settings import python
+from app.base.installation import python
 from app.base.ticket import Ticket, held
 from app.workers.messages import Closed
 

@@ -9,7 +9,7 @@ from app.solver import check
 from app.solver.delta import apply_delta
 from app.solver.index import Index
 from app.solver.model.configuration import FlavorQuotas, Queue, Quota, ResourceGroup
-from app.solver.model.problems import InvalidInput
+from app.solver.model.problems import InvalidInput, Nearest
 from app.solver.model.state import (
     Ask,
     Delta,
@@ -119,7 +119,7 @@ def test_asks_that_pass_at_a_glance_have_no_problem(state: State, found: list[As
     index = Index(state)
     walked = list(check._duplicates((a.id for a in found), ("asks",), "ask", field="id"))
     for i, ask in enumerate(found):
-        walked += check._ask_problems(ask, NAMES, index.nodes, index.workloads, ("asks", i))
+        walked += check._ask_problems(ask, NAMES, index.nodes, index.workloads, ("asks", i), Nearest(NAMES))
     assert check.ask_problems(NAMES, index, found) == walked
 
 
