@@ -1,9 +1,4 @@
-"""Parts of native documents that are kept as they are: what may be kept, and how an export puts it back.
-
-What an export gives, and what every system's exporter shares: YAML that reads back as it was, and what was lost.
-
-Resources between systems: each calls cpu and GPUs by names of its own, and reads amounts of its own forms.
-"""
+"""What exports to native documents share: kept parts put back, resources renamed, YAML, findings of what is lost."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -287,7 +282,8 @@ def _yaml(documents: Iterable[Any], *, explicit_start: bool) -> str:
 
 
 def dump(documents: Iterable[Any], lost: Lost) -> Exported:
-    """``documents`` as YAML in block style. What was lost leads as comments too, for whoever opens the file."""
+    """``documents`` as YAML in block style that reads back as it was. What was lost leads as comments too, for whoever
+    opens the file."""
     notes = "".join(
         f"# {_one_line(f.detail)}\n"
         if f.severity == "info"
@@ -318,7 +314,8 @@ def renamed(
     amounts: dict[str, tuple[Path, T]], engine: EngineName | None, system: ExportFormat, lost: Lost
 ) -> dict[str, tuple[Path, T]]:
     """``amounts`` by resource, with their places, in the words of ``system``. ``engine``: whose words they are now;
-    None: anybody's. What has no word, or would meet another under one name, is left out with a finding."""
+    None: anybody's. What has no word, or would meet another under one name, is left out with a finding. Each system
+    calls cpu and GPUs by names of its own, and reads amounts of its own forms."""
     if engine == system:
         return amounts
     found: dict[str, tuple[Path, T]] = {}

@@ -1,11 +1,7 @@
-"""kube-scheduler's extender protocol, the part about preemption: what it sends, in its own spelling, and what it reads.
+"""kube-scheduler's extender protocol, the part about preemption: what it sends and reads, and whose pods those are.
 
-Source: ``k8s.io/kube-scheduler/extender/v1``. Fields that are not listed are left alone, as a client in Go leaves them.
-
-Pods of kube-scheduler's proposals as the workloads and asks that a snapshot has: ``place`` for a victim, ``ask`` for
-the pod that finds no room. What they say of themselves is not believed: it says where to look. KAI and YuniKorn: a pod
-is a task of a workload where the snapshot has its UID there. Kueue: a pod is of the Workload that its owner, or itself,
-owns.
+Source: ``k8s.io/kube-scheduler/extender/v1``, in its own spelling. Fields that are not listed are left alone, as a
+client in Go leaves them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -164,7 +160,8 @@ class Around:
 
 
 class Recogniser(Protocol):
-    """How one system's pods are told."""
+    """How one system's pods are told: as the workloads and asks that a snapshot has. What they say of themselves is not
+    believed: it says where to look."""
 
     @property
     def predicts(self) -> bool:
@@ -233,6 +230,8 @@ class _Tasks:
 
 
 class _Kai:
+    """A pod is a task of a workload where the snapshot has its UID there."""
+
     predicts = False
 
     def __init__(self, around: Around) -> None:
@@ -263,6 +262,8 @@ class _Kai:
 
 
 class _YuniKorn:
+    """A pod is a task of a workload where the snapshot has its UID there."""
+
     predicts = False
 
     def __init__(self, around: Around) -> None:
@@ -311,6 +312,8 @@ class _KubeScheduler:
 
 
 class _Kueue:
+    """A pod is of the Workload that its owner, or itself, owns."""
+
     predicts = False
 
     def __init__(self, around: Around) -> None:

@@ -1,7 +1,4 @@
-"""Kubernetes objects of a source: lists flattened, ConfigMaps opened, metadata read, kinds told apart.
-
-Priority classes, of the core and of Kueue.
-"""
+"""Kubernetes objects of a source: lists flattened, ConfigMaps opened, metadata and priority classes read."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -69,7 +66,7 @@ class _Found(NamedTuple):
 
 
 def objects(documents: list[tuple[Path, Any]], findings: Findings) -> Iterator[Object]:
-    """Every object of every document, lists of any type flattened. What is no object is a finding."""
+    """Every object of every document, its kind told, lists of any type flattened. What is no object is a finding."""
     pending: list[_Found] = [found for at, doc in documents for found in _flattened(at, doc, findings)]
     for found in pending:
         made = _object(Reader(found.value, found.at, findings), found.kind, found.version)

@@ -1,8 +1,6 @@
-"""Amounts of resources: sums as Kubernetes makes them, rounded up to what Arbiter counts in.
+"""Kubernetes pods and nodes as every importer needs them: where and how they are, what they ask for, which nodes suit.
 
-The part of a pod that a scheduler reads: requests, priority, node selection. Used for pods and pod templates.
-
-Nodes, and pods as every scheduler's importer needs them: where they are, how they are, what they ask for.
+Amounts of resources are summed as Kubernetes does, and rounded up to what Arbiter counts in.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
@@ -91,7 +89,8 @@ NOT_SCHEDULING = (
 
 @dataclass(frozen=True, slots=True)
 class PodSpec:
-    """``requests`` of one pod, in steps. ``pinned_node``: the one node that a node affinity on the name allows."""
+    """The part of a pod, or of a pod template, that a scheduler reads. ``requests`` of one pod, in steps.
+    ``pinned_node``: the one node that a node affinity on the name allows."""
 
     requests: Steps
     node_name: str | None

@@ -1,8 +1,7 @@
-"""Reading a mapping key by key, so that whatever nobody read becomes a finding.
+"""Reading a mapping key by key, so that whatever nobody read becomes a finding; and what an import gives.
 
-A ``Reader`` never raises: a value of the wrong type is a finding of severity error, and reads as if it were not
-there. Pointers lead into the source (RFC 6901), with the number of the document first where there are several. What an
-import gives is here too.
+A ``Reader`` never raises: a value of the wrong type is a finding of severity error, and reads as if it were not there.
+Pointers lead into the source (RFC 6901), with the number of the document first where there are several.
 """
 
 from collections import Counter

@@ -1,7 +1,4 @@
-"""Whether a document is one of a system's own, or of Arbiter: for whoever takes both.
-
-What the import and export endpoints answer.
-"""
+"""What import and export endpoints answer; whether a document is a system's own or Arbiter's, for who takes both."""
 
 import re
 from typing import TypeVar

@@ -1,9 +1,7 @@
-"""The actions of a cycle, as a SchedulingShard says them: each on or off, in the order of falling priorities.
+"""KAI Scheduler's configuration: Queue objects, SchedulingShards, and the scheduler's own configuration file.
 
-KAI Scheduler's configuration: Queue objects, SchedulingShards, and the scheduler's own configuration file.
-
-KAI counts a queue's cpu in thousandths, memory in megabytes (10^6 bytes) and GPUs in devices; -1 is unlimited, and
-what a queue leaves out is 0, a limit of 0 included.
+KAI counts a queue's cpu in thousandths, memory in megabytes (10^6 bytes) and GPUs in devices; -1 is unlimited, and what
+a queue leaves out is 0, a limit of 0 included.
 """
 
 import re
@@ -27,7 +25,8 @@ OTHER_ACTION = "stalegangeviction"
 
 
 def shard_actions(actions: Reader) -> list[Action] | None:
-    """Enabled actions by falling priority; KAI's default order is that of ACTIONS, a hundred apart from 500 down."""
+    """Enabled actions of a cycle by falling priority, of a SchedulingShard, which says each on or off; KAI's default
+    order is that of ACTIONS, a hundred apart from 500 down."""
     if not actions.value:
         return None
     ranked: list[tuple[float, int, Action]] = []

@@ -1,9 +1,6 @@
-"""Pod groups of pods that have none yet, as KAI's pod grouper would make them: by owner.
+"""KAI's PodGroups with their pods, those included that its pod grouper would make for pods that have none yet.
 
-Source: ``pkg/podgrouper``: each pod of a Job or a Deployment is a group by itself, as is a pod without an owner; what
-another owner has is one group. Training jobs need all their pods, of which the source may show only those that exist.
-
-KAI's PodGroups with their pods: those that run are state, pending pods are asks.
+Pods that run are state, pending pods are asks.
 """
 
 import re
@@ -25,7 +22,12 @@ _PROJECT = "project"
 
 
 def groups_of(pods: Iterable[Pod], queue_labels: tuple[str, ...]) -> list[tuple[Object, list[Pod]]]:
-    """Each group as the object that the pod grouper would write, with its pods, in the order of the source."""
+    """Each group as the object that the pod grouper would write, with its pods, in the order of the source.
+
+    Source: ``pkg/podgrouper``, which groups by owner: each pod of a Job or a Deployment is a group by itself, as is a
+    pod without an owner; what another owner has is one group. Training jobs need all their pods, of which the source
+    may show only those that exist.
+    """
     members: dict[tuple[str, str, str], list[Pod]] = {}
     for pod in pods:
         members.setdefault(key_of(pod), []).append(pod)

@@ -1,12 +1,8 @@
-"""The kinds of objects that start pods, as data: where their pod sets are, how many pods each has, how they are
-grouped.
+"""Kinds of objects that start pods, as data, and their pod sets read by it: how many pods of which template.
 
-A path is a chain of field names; ``[]`` after a name means every element of that list, ``{}`` every value of that
-mapping. One more kind is one more entry of ``KINDS``.
-
-Paths into an object, followed with readers so that findings know where they are.
-
-An object that starts pods, and its pod sets: how many pods of which template.
+The data says where the pod sets of a kind are, how many pods each has, and how they are grouped. A path is a chain of
+field names; ``[]`` after a name means every element of that list, ``{}`` every value of that mapping. One more kind is
+one more entry of ``KINDS``. Paths are followed with readers so that findings know where they are.
 """
 
 import difflib

@@ -1,16 +1,4 @@
-"""Work under Kueue: a Workload for each object, for each replica of a LeaderWorkerSet, for each pod of a Deployment.
-
-The rules are those of Kueue's job integrations: the label ``kueue.x-k8s.io/queue-name`` names a LocalQueue of the
-object's namespace; the priority is that of the WorkloadPriorityClass in the label ``kueue.x-k8s.io/priority-class``,
-else of the object's own class, else of the first pod set that names one. Pods that name a group are one Workload, with
-a pod set for each role: pods alike.
-
-An operation of YTsaurus before it starts: its specification as one ask.
-
-The specification is that of ``start_op``, by itself or as ``spec`` beside ``operation_type``. A user job has one slot
-and the limits of its section: ``tasks`` of a vanilla operation, ``mapper``, ``reducer`` and others elsewhere. What a
-limit leaves out has YTsaurus' default: one cpu, 512 MiB, no GPU.
-"""
+"""Asks of work for systems that decide on it as a whole: Kueue's Workloads and YTsaurus' operations."""
 
 import re
 from collections.abc import Iterator
@@ -43,7 +31,14 @@ _MOST_ASKS = 5000
 
 
 def plan_work(works: list[Work], cluster: Cluster) -> list[Planned]:
-    """The asks of ``works``. What can't be planned is a finding and left out."""
+    """The asks of ``works``. What can't be planned is a finding and left out.
+
+    A Workload for each object, for each replica of a LeaderWorkerSet, for each pod of a Deployment. The rules are those
+    of Kueue's job integrations: the label ``kueue.x-k8s.io/queue-name`` names a LocalQueue of the object's namespace;
+    the priority is that of the WorkloadPriorityClass in the label ``kueue.x-k8s.io/priority-class``, else of the
+    object's own class, else of the first pod set that names one. Pods that name a group are one Workload, with a pod
+    set for each role: pods alike.
+    """
     names = resource_names(cluster.configuration)
     selectors = Selectors(cluster.configuration, cluster.beside.namespaces)
     planned: list[Planned] = []
@@ -272,7 +267,13 @@ _SLOTS = "user_slots"
 
 
 def plan_operations(documents: list[tuple[Path, Any]], cluster: Cluster) -> list[Planned]:
-    """The asks of operations. What can't be planned is a finding and left out."""
+    """The asks of YTsaurus' operations before they start, one for each specification. What can't be planned is a
+    finding and left out.
+
+    The specification is that of ``start_op``, by itself or as ``spec`` beside ``operation_type``. A user job has one
+    slot and the limits of its section: ``tasks`` of a vanilla operation, ``mapper``, ``reducer`` and others elsewhere.
+    What a limit leaves out has YTsaurus' default: one cpu, 512 MiB, no GPU.
+    """
     planned: list[Planned] = []
     for at, document in documents:
         root = Reader(document, at, cluster.findings)

@@ -1,21 +1,4 @@
-"""The pods of work, as they would be made: for systems that schedule pods and not objects.
-
-Work under kube-scheduler: each pod by itself, in its namespace.
-
-Work under KAI Scheduler: pod groups as its pod grouper makes them.
-
-A group is an object, one pod of it (Job, Deployment), one replica (LeaderWorkerSet), or one replicated job of a JobSet
-that starts them in order. Training jobs and JobSets need all their pods at once, Ray its head and the fewest workers,
-the others one pod. The queue is in the label ``kai.scheduler/queue`` of the object, else of its pods; the priority is
-that of the class in the label ``priorityClassName`` of either, else of the pods' own, else ``train``, and ``inference``
-for a Deployment. Pods that name a PodGroup beside them are its pods, and nothing is made for them.
-
-Work under YuniKorn: each pod is an ask of its application. Task groups ask for placeholders first.
-
-Labels and annotations are those of the pods: an object's own reach them only where its controller hands them on, as
-Ray's does. Of a task group (the annotation ``yunikorn.apache.org/task-groups``) YuniKorn starts ``minMember``
-placeholders of ``minResource``; the group's pods take their places, so that only those beyond ask for more.
-"""
+"""Asks of work for systems that schedule pods and not objects: kube-scheduler, KAI Scheduler and YuniKorn."""
 
 import json
 from collections.abc import Iterator
@@ -51,7 +34,8 @@ MOST_PODS = 4000
 
 
 def pods_of(work: Work, cluster: Cluster) -> Iterator[tuple[int, PodSet, Pod]]:
-    """Replica, pod set and pod, in order. ``first`` of each pod set goes by the name ``<object>-<set>-0``."""
+    """The pods of work, as they would be made: replica, pod set and pod, in order. ``first`` of each pod set goes by
+    the name ``<object>-<set>-0``."""
     for replica in range(work.replicas):
         for pod_set in work.pod_sets:
             for i in range(pod_set.count):
@@ -119,7 +103,7 @@ def _pod(work: Work, pod_set: PodSet, cluster: Cluster, name: str) -> Pod:
 
 
 def plan_kube_scheduler(works: list[Work], cluster: Cluster) -> list[Planned]:
-    """The asks of ``works``: one for each pod. Namespaces that nobody has named yet are added to
+    """The asks of ``works``: one for each pod, in its namespace. Namespaces that nobody has named yet are added to
     ``cluster.dynamic``."""
     if works and too_many(works, cluster):
         return []
@@ -145,7 +129,15 @@ _Member = tuple[PodSet, Pod]
 
 
 def plan_kai(works: list[Work], cluster: Cluster) -> list[Planned]:
-    """The asks of ``works``: one for each pod group."""
+    """The asks of ``works``: one for each pod group, as KAI's pod grouper makes them.
+
+    A group is an object, one pod of it (Job, Deployment), one replica (LeaderWorkerSet), or one replicated job of a
+    JobSet that starts them in order. Training jobs and JobSets need all their pods at once, Ray its head and the fewest
+    workers, the others one pod. The queue is in the label ``kai.scheduler/queue`` of the object, else of its pods; the
+    priority is that of the class in the label ``priorityClassName`` of either, else of the pods' own, else ``train``,
+    and ``inference`` for a Deployment. Pods that name a PodGroup beside them are its pods, and nothing is made for
+    them.
+    """
     if works and too_many(works, cluster):
         return []
     grouped = [work for work in works if work.kind.full == "Pod" and POD_GROUP in work.made.annotations]
@@ -278,7 +270,14 @@ _PREFIXES = ("yunikorn.apache.org/", "applicationId", "queue")
 
 
 def plan_yunikorn(works: list[Work], cluster: Cluster) -> list[Planned]:
-    """The asks of ``works``; queues that placement would make are added to ``cluster.dynamic``."""
+    """The asks of ``works``, one for each pod, of its application; queues that placement would make are added to
+    ``cluster.dynamic``.
+
+    Labels and annotations are those of the pods: an object's own reach them only where its controller hands them on, as
+    Ray's does. Task groups ask for placeholders first: of one (the annotation ``yunikorn.apache.org/task-groups``)
+    YuniKorn starts ``minMember`` placeholders of ``minResource``; the group's pods take their places, so that only
+    those beyond ask for more.
+    """
     if works and too_many(works, cluster):
         return []
     return [Planned(work.title, list(_asks(work, cluster))) for work in works]

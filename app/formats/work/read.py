@@ -1,7 +1,4 @@
-"""Manifests of work that does not run yet: which objects start pods, and what stands beside them.
-
-What every system's reader of work needs: the cluster it is for, names of queues and resources, ids that are free.
-"""
+"""Manifests of work that does not run yet: which objects start pods, what is beside them, which cluster it is for."""
 
 import re
 from collections.abc import Callable, Collection, Iterable

@@ -1,11 +1,4 @@
-"""Kinds whose pods are described by other objects: AppWrapper wraps them, TrainJob fills in a training runtime.
-
-SparkApplication: a driver and executors whose pods Spark makes up itself.
-
-Source: Spark 3.5 on Kubernetes (memory, its overhead and their defaults) and the Spark operator's fields. A field of
-the role goes before ``sparkConf``, that before ``memoryOverheadFactor``. Memory is in MiB: a plain number means MiB
-too.
-"""
+"""AppWrapper, TrainJob, SparkApplication: kinds whose pods other objects describe, or Spark makes up itself."""
 
 import re
 from collections.abc import Callable
@@ -37,8 +30,8 @@ _Read = Callable[[Reader, str, str, int], PodSet | None]
 
 
 def app_wrapper(made: Object, beside: Beside) -> list[PodSet]:
-    """The pod sets of every component, numbered as Kueue names them: inferred where the kind is known, else as the
-    component's ``podSets`` say."""
+    """The pod sets of every component that it wraps, numbered as Kueue names them: inferred where the kind is known,
+    else as the component's ``podSets`` say."""
     found: list[PodSet] = []
     for component in made.spec.children("components"):
         template = component.child("template")
@@ -126,7 +119,12 @@ _OF_A_POD = ("nodeSelector", "tolerations", "affinity", "initContainers", "prior
 
 
 def pod_sets(made: Object, beside: Beside) -> list[PodSet]:
-    """Driver and executors."""
+    """Driver and executors of a SparkApplication, whose pods Spark makes up itself.
+
+    Source: Spark 3.5 on Kubernetes (memory, its overhead and their defaults) and the Spark operator's fields. A field
+    of the role goes before ``sparkConf``, that before ``memoryOverheadFactor``. Memory is in MiB: a plain number means
+    MiB too.
+    """
     spec = made.spec
     driver, executor = spec.child("driver"), spec.child("executor")
     roles = [(driver, "driver", 1), (executor, "executor", _executors(spec, executor))]

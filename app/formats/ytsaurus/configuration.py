@@ -1,10 +1,8 @@
-"""A YTsaurus pool tree: its settings and pools, in JSON or YAML.
+"""A YTsaurus pool tree, in and out: its settings and pools, in JSON or YAML.
 
 Two shapes are read. Plain: ``{config: {...}, pools: {name: {..., pools: {...}}}}``. Cypress, as ``yt get`` with
-attributes prints it: ``{$attributes: {config: {...}}, $value: {name: {$attributes: {...}, $value: {...}}}}``.
-Durations are whole milliseconds, as YTsaurus writes them, or strings with a unit.
-
-A configuration as a YTsaurus pool tree: settings of the tree, pools nested in their parents.
+attributes prints it: ``{$attributes: {config: {...}}, $value: {name: {$attributes: {...}, $value: {...}}}}``. Durations
+are whole milliseconds, as YTsaurus writes them, or strings with a unit.
 """
 
 import re
@@ -283,7 +281,8 @@ _SPELLED = re.compile(r"[0-9]+(\.[0-9]+)?(ms|s|m|h)")
 
 
 def export(configuration: Configuration) -> Exported:
-    """YAML with ``config`` and ``pools``; durations in milliseconds, or as spelled where YTsaurus reads that."""
+    """YAML with ``config`` and ``pools``, nested in their parents; durations in milliseconds, or as spelled where
+    YTsaurus reads that."""
     lost = Lost()
     lost.other_blocks(configuration, "ytsaurus")
     lost.flavors(configuration, "YTsaurus")

@@ -1,7 +1,5 @@
 """What YuniKorn's REST interface tells: the full state dump, and its answers about queues, applications and nodes.
 
-A dump of 1.2 or newer has the configuration too, under ``config``.
-
 ``/debug/fullstatedump`` (before 1.7 ``/ws/v1/fullstatedump``), ``/ws/v1/partition/<name>/queues``, ``…/applications``
 and ``…/nodes``. Amounts of vcore are thousandths, times are nanoseconds since 1970.
 """
@@ -112,8 +110,8 @@ def _with(known: Configuration, tree: list[Queue], findings: Findings) -> Config
 
 
 def _config(dump: Reader) -> list[Object]:
-    """The configuration that a dump has under ``config``, as the object that queues.yaml is. Go prints names of fields
-    with capitals; YuniKorn reads them without."""
+    """The configuration that a dump of 1.2 or newer has under ``config``, as the object that queues.yaml is. Go prints
+    names of fields with capitals; YuniKorn reads them without."""
     config = dump.take("config")
     if not isinstance(config, dict):
         return []
