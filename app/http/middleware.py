@@ -1,14 +1,4 @@
-"""What every request passes through, as plain ASGI, so that bodies pass untouched.
-
-- ``TimeoutMiddleware``: ``Request-Timeout``, how long the caller waits; solving stops then.
-- ``RequestMiddleware``: the request's id, its log line, its count, and an answer when the code breaks.
-- ``SitesMiddleware``: what a web page of somebody else's may not do with a service that its visitor can reach. A page
-  can have a browser send requests anywhere. Where nobody has to say who they are, being asked from a browser on the
-  right machine is all it takes: so an open service answers to its own names alone (a name that somebody else made point
-  here is none of them: DNS rebinding), and takes no writes that a browser says come from another site. Sessions are
-  cookies, which browsers send by themselves: the same holds for whatever is asked with one.
-- ``CompressionMiddleware``: zstd or gzip, whichever the client takes, for bodies worth it.
-"""
+"""What every request passes through, as plain ASGI, so that bodies pass untouched."""
 
 import gzip
 import re
@@ -55,7 +45,8 @@ def spend_timeout(seconds: float, of: float) -> None:
 
 
 class TimeoutMiddleware:
-    """Reads the header once; a value that is no positive duration is 400."""
+    """``Request-Timeout``, how long the caller waits; solving stops then. Reads the header once; a value that is no
+    positive duration is 400."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -92,7 +83,10 @@ log = structlog.stdlib.get_logger("arbiter.request")
 
 
 class RequestMiddleware:
-    """``X-Request-ID`` is taken over when it is short and plain, made here otherwise, and always sent back."""
+    """The request's id, its log line, its count, and an answer when the code breaks.
+
+    ``X-Request-ID`` is taken over when it is short and plain, made here otherwise, and always sent back.
+    """
 
     def __init__(self, app: ASGIApp, answered: Callable[[str, str, int, float], None]) -> None:
         """``answered`` is told of each answer: method and path template of its operation, status, seconds."""
@@ -169,7 +163,15 @@ ANY = "*"
 
 
 class SitesMiddleware:
-    """``hosts``: by which an open service may be called, beside loopback; None where everybody says who they are."""
+    """What a web page of somebody else's may not do with a service that its visitor can reach.
+
+    A page can have a browser send requests anywhere. Where nobody has to say who they are, being asked from a browser
+    on the right machine is all it takes: so an open service answers to its own names alone (a name that somebody else
+    made point here is none of them: DNS rebinding), and takes no writes that a browser says come from another site.
+    Sessions are cookies, which browsers send by themselves: the same holds for whatever is asked with one.
+
+    ``hosts``: by which an open service may be called, beside loopback; None where everybody says who they are.
+    """
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str] | None) -> None:
         self.app = app
@@ -224,7 +226,8 @@ _COMPRESSIBLE = ("application/json", "application/problem+json", "text/")
 
 
 class CompressionMiddleware:
-    """Compresses bodies that come in one piece; streams pass as they are."""
+    """zstd or gzip, whichever the client takes, for bodies worth it: those that come in one piece. Streams pass as they
+    are."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -1,20 +1,8 @@
-"""Who is connected, whom we wait for, and for how long. None of it needs the cooperation of the other side.
+"""uvicorn's HTTP protocol with limits on time, size and connections, tuned for bodies of megabytes.
 
-A connection is either waited for (idle, sending a head, sending a body) or being answered. Each way of waiting has its
-limit, and one look a second finds who is past it. At the limit of connections a new one takes the place of the one
-that has been waited for longest: sockets that do nothing shut nobody out.
-
-uvicorn's HTTP protocol, with limits, tuned for bodies of megabytes and patient with offers of other protocols.
-
-uvicorn bounds neither how long a client may take for a head or a body, nor the size and number of headers, nor what one
-connection may ask for ahead. ``Connections`` watches the time; the rest is counted here.
-
-It stops reading from the socket whenever 64 KiB of a body are not yet taken, so a body of 11 MB arrives in some fifty
-turns between transport and application. Ours is wanted whole and is capped, so we let more of it pile up.
-
-A client may offer to go on in another protocol (Java's, unless told otherwise, offers HTTP/2 with every request),
-and a server may ignore that (RFC 9110, section 7.8). The parser can't: it takes what follows such a head for the
-other protocol, and so loses the body. Such a head is therefore parsed again without the offer.
+None of the limits needs the cooperation of the other side. uvicorn bounds neither how long a client may take for a head
+or a body, nor the size and number of headers, nor what one connection may ask for ahead. ``Connections`` watches the
+time; ``BulkProtocol`` counts the rest.
 """
 
 import asyncio
@@ -87,7 +75,12 @@ class Connection(Protocol):
 
 
 class Connections:
-    """All connections of one server. Used on its event loop only."""
+    """All connections of one server: who is connected, whom we wait for, and for how long. Used on its event loop only.
+
+    A connection is either waited for (idle, sending a head, sending a body) or being answered. Each way of waiting has
+    its limit, and one look a second finds who is past it. At the limit of connections a new one takes the place of the
+    one that has been waited for longest: sockets that do nothing shut nobody out.
+    """
 
     def __init__(self, limits: Limits, clock: Callable[[], float] | None = None) -> None:
         self.limits = limits
@@ -190,7 +183,16 @@ class _Refused(Exception):
 
 
 class BulkProtocol(HttpToolsProtocol):
-    """Pauses reading at 1 MiB instead of 64 KiB; reads requests that offer an upgrade as what they are; has limits."""
+    """Pauses reading at 1 MiB instead of 64 KiB; reads requests that offer an upgrade as what they are; has limits.
+
+    uvicorn stops reading from the socket whenever 64 KiB of a body are not yet taken, so a body of 11 MB arrives in
+    some fifty turns between transport and application. Ours is wanted whole and is capped, so we let more of it pile
+    up.
+
+    A client may offer to go on in another protocol (Java's, unless told otherwise, offers HTTP/2 with every request),
+    and a server may ignore that (RFC 9110, section 7.8). The parser can't: it takes what follows such a head for the
+    other protocol, and so loses the body. Such a head is therefore parsed again without the offer.
+    """
 
     parser: httptools.HttpRequestParser
     since: float

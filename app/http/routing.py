@@ -1,12 +1,9 @@
-"""From a path to its operation, found once: the same one is authorized, counted and carried out. What it works with.
+"""From a path to its operation, found once: the same one is authorized, counted and carried out, with its services.
 
 A path belongs to one template, that with the most literal text of those that it matches as a whole, and knows all
 methods of that template; HEAD is GET without the body (RFC 9110, section 9.3.2). FastAPI's own matching overlooks a
 line break at the end of a path, knows the methods of one route at a time, and whoever wants to know beforehand which
 route it will find has to find it by other means.
-
-Services are found by their type: a router gets what it asked for, with its type, and nothing here imports what it hands
-out. They are wired once when the app is created, and never changed after that.
 """
 
 import inspect
@@ -35,7 +32,11 @@ T = TypeVar("T")
 
 
 class Services:
-    """A frozen dataclass of objects by name, no two of one type."""
+    """A frozen dataclass of objects by name, no two of one type.
+
+    Services are found by their type: a router gets what it asked for, with its type, and nothing here imports what it
+    hands out. They are wired once when the app is created, and never changed after that.
+    """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
