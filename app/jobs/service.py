@@ -1,15 +1,4 @@
-"""What every kind of job tells of itself.
-
-Jobs as those see them who ask for them: accepted, shown, read from, stopped.
-
-The jobs of one kind, shown, listed and stopped alike whatever they do.
-
-Parameters of the operations that list the lines of a job.
-
-How many jobs wait, run and have ended, for Prometheus: counted in the database when it is asked.
-
-The worker that a process starts beside itself: it ends with that process, and is replaced when it dies.
-"""
+"""Jobs as those see them who ask for them: accepted, shown, read from, stopped, counted, done by a worker beside."""
 
 import signal
 import subprocess
@@ -181,7 +170,8 @@ Page = TypeVar("Page")
 
 
 class JobsOfKind(Generic[Shown, Page]):
-    """``shown``: a stored job as its kind tells it; ``paged``: makes a page of ``items`` and ``next_cursor``."""
+    """The jobs of one kind, shown, listed and stopped alike whatever they do. ``shown``: a stored job as its kind tells
+    it; ``paged``: makes a page of ``items`` and ``next_cursor``."""
 
     def __init__(self, jobs: Jobs, kind: str, shown: Callable[[RowMapping], Shown], paged: Callable[..., Page]) -> None:
         self._jobs = jobs
@@ -226,7 +216,8 @@ _SECONDS = 1.0
 
 
 class Census(Collector):
-    """The jobs of ``database``; nothing while it is away or not migrated."""
+    """How many jobs wait, run and have ended, for Prometheus: counted in the database when it is asked. The jobs of
+    ``database``; nothing while it is away or not migrated."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -270,8 +261,11 @@ log = structlog.stdlib.get_logger("arbiter.worker")
 
 
 class Companion:
-    """Runs ``python -m module``. It reads ``settings``, a line of JSON, from its standard input, and ends when that
-    is closed: no worker outlives a service that was killed."""
+    """The worker that a process starts beside itself: it ends with that process, and is replaced when it dies.
+
+    Runs ``python -m module``. It reads ``settings``, a line of JSON, from its standard input, and ends when that is
+    closed: no worker outlives a service that was killed.
+    """
 
     def __init__(self, module: str, settings: str, name: str = "background") -> None:
         self.name = name

@@ -1,6 +1,4 @@
-"""Lines of results on their way into the database: gathered, compressed, stored some at a time.
-
-Whoever does the jobs: takes one at a time, keeps it by heartbeats, stores what comes out of it.
+"""Whoever does the jobs: takes one at a time, keeps it by heartbeats, stores what comes out of it.
 
 A heart beats in a thread of its own. It tells how far the job is, and learns whether the job is still wanted: when it
 is not, work stops at the next safe point, and where none comes in time the process ends, for the results of a lost
@@ -47,7 +45,8 @@ class _Stream:
 
 
 class ChunkWriter:
-    """Streams of lines, each by a name. ``store`` takes what is ready; ``most``: compressed bytes over all."""
+    """Streams of lines on their way into the database, each by a name: gathered, compressed, stored some at a time.
+    ``store`` takes what is ready; ``most``: compressed bytes over all."""
 
     def __init__(self, store: Callable[[Sequence[Chunk]], None], most: int) -> None:
         self._store = store
