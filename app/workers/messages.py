@@ -1,9 +1,4 @@
-"""Frames between the service and its workers: a msgpack header, then raw bytes.
-
-What the service and a worker say to each other; bodies travel beside these headers as raw bytes.
-
-The service's stored configurations as a process without a database sees them: by asking for them.
-"""
+"""What the service and its workers say to each other, in frames: a msgpack header, then a body as raw bytes."""
 
 import socket
 import struct
@@ -164,7 +159,8 @@ def _invalid_name(error: InvalidInput) -> str:
 
 
 class Remote:
-    """In the process. ``heads``: what references mean, where that is known beforehand."""
+    """In the process, which has no database: the service's stored configurations, by asking for them. ``heads``: what
+    references mean, where that is known beforehand."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection

@@ -1,8 +1,4 @@
-"""The service's side: worker processes, who gets which call, and what happens when one is lost.
-
-Who uses a worker next: classes take turns, and within a class who came first goes first. So a queue of large requests
-delays one about a snapshot by what runs now, not by all that waits.
-"""
+"""The service's side: worker processes, who gets which call, and what happens when one is lost."""
 
 import os
 import socket
@@ -66,7 +62,11 @@ class _Waiter:
 
 
 class Turns:
-    """Hands out ``count`` workers, each to one caller at a time. Thread-safe; its lock is held for moments only."""
+    """Who uses a worker next: classes take turns, and within a class who came first goes first. So a queue of large
+    requests delays one about a snapshot by what runs now, not by all that waits.
+
+    Hands out ``count`` workers, each to one caller at a time. Thread-safe; its lock is held for moments only.
+    """
 
     def __init__(self, count: int) -> None:
         self._count = count

@@ -1,10 +1,9 @@
-"""Memory that a large request needed is kept for the next one.
+"""A solver process: ``python -m app.workers.worker FD BUDGET IDLE``, one request at a time.
 
-Half of what decoding a large body costs is the system handing out pages, because everything was given back after the
-request before. A process that answers such requests all day keeps them, up to a bound; one that has had nothing to do
-for a while gives them back. All of this is about CPython and glibc; elsewhere it changes nothing.
-
-A solver process: ``python -m app.workers.worker FD BUDGET IDLE``, one request at a time.
+Memory that a large request needed is kept for the next one. Half of what decoding a large body costs is the system
+handing out pages, because everything was given back after the request before. A process that answers such requests all
+day keeps them, up to a bound; one that has had nothing to do for a while gives them back. All of this is about CPython
+and glibc; elsewhere it changes nothing.
 """
 
 import asyncio
