@@ -1,7 +1,4 @@
-"""Resource names as indices, quantities as integer vectors.
-
-The queue tree as indices: one type for ClusterQueue, cohort, leaf and pool.
-"""
+"""Names of resources and queues as indices, so that quantities are integer vectors and the queue tree is arrays."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -56,7 +53,10 @@ ROOTLESS = -1
 
 
 class Tree:
-    """``parent[i]`` is -1 at a root. ``top_down`` lists parents before children; children keep document order."""
+    """The queue tree as indices: one type for ClusterQueue, cohort, leaf and pool.
+
+    ``parent[i]`` is -1 at a root. ``top_down`` lists parents before children; children keep document order.
+    """
 
     __slots__ = ("children", "depth", "index", "names", "parent", "roots", "top_down")
 

@@ -1,10 +1,8 @@
-"""Apply a delta to a state: the result is the state that a caller would have sent whole.
+"""Apply a delta to a state: the result is what a caller would have sent whole, and its problems are the delta's.
 
-Order is part of a state (ties are broken by it in some engines): what is changed keeps its place, what is
-removed closes the gap, what is added comes last, in the delta's order. Nothing is written in place, so a
-decision that runs on the old state never sees the new one, and a delta that fails changes nothing.
-
-Problems of the state that a delta leads to, as problems of the delta: pointers into what the caller sent.
+Order is part of a state (ties are broken by it in some engines): what is changed keeps its place, what is removed
+closes the gap, what is added comes last, in the delta's order. Nothing is written in place, so a decision that runs on
+the old state never sees the new one, and a delta that fails changes nothing.
 """
 
 import re
@@ -237,8 +235,9 @@ _TASK = re.compile(r"/tasks/([0-9]+)(.*)", re.DOTALL)
 
 
 def in_delta(problems: Iterable[Problem], state: State, delta: Delta) -> Iterator[Problem]:
-    """``problems``: of ``state``, which ``delta`` led to. What the delta did not bring but broke is put down to the
-    node that it removed; what can't be put down to anything keeps its pointer."""
+    """``problems`` of ``state``, which ``delta`` led to, as problems of the delta: pointers into what the caller sent.
+    What the delta did not bring but broke is put down to the node that it removed; what can't be put down to anything
+    keeps its pointer."""
     for problem in problems:
         found = _ITEM.fullmatch(problem.pointer)
         if found is None:

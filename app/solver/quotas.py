@@ -1,6 +1,5 @@
-"""Quotas of a queue, whichever of their two forms it uses, and where each one stands in the document.
-
-Children that are promised more than their parent has are legal in every engine, and worth knowing.
+"""Quotas of a queue, whichever of their two forms it uses, where each one stands in a document; promises that exceed
+them.
 """
 
 from collections import defaultdict
@@ -45,7 +44,8 @@ RULE = "queues.oversubscribed-children"
 
 
 def oversubscribed(configuration: Configuration) -> Iterator[Finding]:
-    """Warnings in document order, one for each figure of a parent that its children's guarantees exceed together.
+    """Warnings in document order, one for each figure of a parent that its children's guarantees exceed together. That
+    is legal in every engine, and worth knowing.
 
     Compared by flavor and resource with the parent's own guarantee and its limit. Quantities must have been checked.
     """

@@ -1,12 +1,4 @@
-"""Why, told from the moments of a decision. Nothing here decides anything.
-
-Who is not tried at all, and who is evicted although nobody needs it: queues that are stopped or not active.
-
-Source: Kueue ``pkg/scheduler/scheduler.go`` (nominate), ``pkg/cache/scheduler/snapshot.go`` (skipInactiveCQReason: what
-runs in such a ClusterQueue uses its quota and is nobody's candidate), ``pkg/controller/core/workload_controller.go``
-(reconcileOnClusterQueueActiveState, reconcileOnLocalQueueActiveState), ``pkg/cache/queue/cluster_queue.go``
-(backoffWaitingTimeExpired).
-"""
+"""Why, told from the moments of a decision, and of queues that are stopped or not active. Nothing here decides."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -319,7 +311,12 @@ def _shown(of: Share) -> float | str:
 
 
 def kept_waiting(state: CompiledState, question: Question) -> dict[str, Decision]:
-    """The decisions on asks that are not nominated, by ask."""
+    """The decisions on asks that are not nominated, by ask. They are not tried at all: their queue is stopped or not
+    active, they are not admissible themselves, or they step back after an eviction.
+
+    Source: Kueue ``pkg/scheduler/scheduler.go`` (nominate), ``pkg/cache/queue/cluster_queue.go``
+    (backoffWaitingTimeExpired).
+    """
     found: dict[str, Decision] = {}
     for ask in question.asks:
         why = inadmissible(state.configuration, ask, question.now)
@@ -338,7 +335,13 @@ def kept_waiting(state: CompiledState, question: Question) -> dict[str, Decision
 
 
 def drained(state: CompiledState) -> list[PlannedEviction]:
-    """What runs in queues that are drained and is not on its way out yet, in the order of the state."""
+    """What runs in queues that are drained and is not on its way out yet, in the order of the state: it is evicted
+    although nobody needs it.
+
+    Source: Kueue ``pkg/cache/scheduler/snapshot.go`` (skipInactiveCQReason: what runs in such a ClusterQueue uses its
+    quota and is nobody's candidate), ``pkg/controller/core/workload_controller.go``
+    (reconcileOnClusterQueueActiveState, reconcileOnLocalQueueActiveState).
+    """
     configuration = state.configuration
     if not configuration.drains and not state.evicted:
         return []
