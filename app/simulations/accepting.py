@@ -1,10 +1,4 @@
-"""Names of configurations as the revisions that they mean when something is asked for.
-
-What somebody asks for, read, checked and pinned to revisions, so that it can be put aside for a worker.
-
-Reading a large simulation in a process of its own, at low priority: its trace takes the interpreter for seconds,
-which decisions would have to wait for.
-"""
+"""What somebody asks for, read, checked and pinned to revisions, so that it can be put aside for a worker."""
 
 import socket
 import traceback
@@ -108,7 +102,11 @@ _ENTRY = ["-m", "app.simulations.accepting"]
 
 
 class Acceptors:
-    """The processes that read at the moment. ``documents``: what those that name configurations are told of them."""
+    """The processes that read at the moment. ``documents``: what those that name configurations are told of them.
+
+    A large simulation is read in a process of its own, at low priority: its trace takes the interpreter for seconds,
+    which decisions would have to wait for.
+    """
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents

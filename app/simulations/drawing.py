@@ -1,6 +1,6 @@
-"""Numbers to SVG, by matplotlib. The same numbers give the same bytes: nothing of the machine's settings is used.
+"""Numbers to SVG, by matplotlib: a drawing as JSON on standard input, SVG on standard output.
 
-A drawing as JSON on standard input, SVG on standard output.
+The same numbers give the same bytes: nothing of the machine's settings is used.
 """
 
 import os

@@ -1,9 +1,4 @@
-"""What is drawn: plain numbers, so that they can be sent to another process.
-
-Drawing in a process of its own: it takes a second of processor time, which decisions would have to wait for.
-
-What a run told, as the numbers of its pictures. Pure; drawn by ``app.simulations.plots``.
-"""
+"""What is drawn of a run: the numbers of its pictures, plain, so that they can be sent to a process that draws them."""
 
 import subprocess
 from collections import Counter, defaultdict
@@ -78,7 +73,8 @@ _SECONDS = 60.0
 
 
 def drawn(drawing: Drawing) -> bytes:
-    """SVG, within the time of the request that is being answered. Raises NotInstalled without the extra
+    """SVG, within the time of the request that is being answered. Drawn in a process of its own: it takes a second of
+    processor time, which decisions would have to wait for. Raises NotInstalled without the extra
     ``arbiter-preemption[plot]``, and DeadlinePassed."""
     require()
     command = [*python(), "-m", "app.simulations.drawing"]

@@ -1,6 +1,6 @@
-"""What the endpoints of simulations answer beside the lines of a run.
+"""What the endpoints of simulations answer beside the lines of a run, and how levels become series. Pure.
 
-What queues held, waited for and were guaranteed over time: kept as lines, read as exact areas. Pure.
+What queues held, waited for and were guaranteed over time is kept as lines and read as exact areas.
 """
 
 import re

@@ -1,7 +1,4 @@
-"""A simulation as the OpenAPI document shows it.
-
-``/v1/simulations``: a trace of jobs through the engines, round by round.
-"""
+"""``/v1/simulations``: a trace of jobs through the engines, round by round."""
 
 import asyncio
 from collections.abc import AsyncGenerator

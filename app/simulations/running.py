@@ -1,7 +1,4 @@
-"""The jobs that fare most differently under one variant than under the first. Pure.
-
-A simulation as a job: every variant run over the same trace, its lines stored as they come.
-"""
+"""A simulation as a job: every variant run over the same trace, its lines stored as they come."""
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
@@ -31,7 +28,8 @@ class _Fate(NamedTuple):
 
 
 class Differing:
-    """Told of every job of every variant, the first variant's before all others."""
+    """The jobs that fare most differently under one variant than under the first. Told of every job of every variant,
+    the first variant's before all others."""
 
     def __init__(self) -> None:
         self._first: dict[str, _Fate] = {}

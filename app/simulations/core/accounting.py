@@ -1,12 +1,4 @@
-"""Circles: what runs where, what waits and what the engine carries over is as it was at an earlier round, and somebody
-was evicted in between.
-
-What one queue has come to: exact areas under its usage, and the times of its jobs.
-
-The accounts of all queues, and of all of them together.
-
-What a run tells and counts: events, lines of jobs, accounts.
-"""
+"""What a run tells and counts: events, lines of jobs, accounts of queues, and circles in which it goes round."""
 
 from array import array
 from collections.abc import Callable, Hashable, Mapping
@@ -28,9 +20,12 @@ def mark_of(text: str) -> int:
 
 
 class Loops:
-    """Rounds since a job last arrived, ended or was cancelled, or somebody changed nodes or quotas.
+    """Circles: what runs where, what waits and what the engine carries over is as it was at an earlier round, and
+    somebody was evicted in between.
 
-    ``found``: how many loops; ``first``: the first of them."""
+    Looked for among the rounds since a job last arrived, ended or was cancelled, or somebody changed nodes or quotas.
+    ``found``: how many loops; ``first``: the first of them.
+    """
 
     def __init__(self, most: int = 100) -> None:
         self._most = most
@@ -69,10 +64,11 @@ go on changing: whoever wants to keep them copies them."""
 
 
 class Account:
-    """Jobs, times and areas of one queue with all that is below it. ``now`` never goes back; ``level`` is told once an
-    instant at which something changed, when the instant is over.
+    """What one queue with all that is below it has come to: exact areas under its usage, and the times of its jobs.
+    ``now`` never goes back; ``level`` is told once an instant at which something changed, when the instant is over.
 
-    Memory grows by 24 bytes for each job that finishes: percentiles are exact."""
+    Memory grows by 24 bytes for each job that finishes: percentiles are exact.
+    """
 
     __slots__ = (
         "_at", "_changed", "_completions", "_demand", "_entitled_at", "_guarantee", "_guaranteed", "_level", "_missing",
@@ -213,8 +209,9 @@ def rank(count: int, percent: int) -> int:
 
 
 class QueueAccounts:
-    """``parents``: the queue above each queue; ``guarantees`` by queue, with all below it; ``capacity``: of all;
-    ``level``: told what each queue holds, and all of them as the queue ``""``."""
+    """The accounts of all queues, and of all of them together. ``parents``: the queue above each queue; ``guarantees``
+    by queue, with all below it; ``capacity``: of all; ``level``: told what each queue holds, and all of them as the
+    queue ``""``."""
 
     def __init__(
         self,

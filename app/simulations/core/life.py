@@ -1,10 +1,6 @@
-"""What a gang held while it made progress, where tasks came and went meanwhile. Lengths in microseconds.
+"""The life of a job: waiting, running, evicted, releasing, waiting again, and its end; jobs and events to come.
 
-The life of a job: waiting, running, evicted, releasing, waiting again, and its end. Lengths in microseconds.
-
-What is to happen, in order: by instant, then by kind, then by job.
-
-Jobs on their way: read from the trace when their time comes, and held back until those before them have ended.
+Lengths and instants are in microseconds.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +20,10 @@ Areas = dict[str, int]
 
 
 class Holding:
-    """One run of a gang: what its tasks held since when. It begins anew with each start of the gang's clock."""
+    """What a gang held while it made progress, where tasks came and went meanwhile.
+
+    One run of a gang: what its tasks held since when. It begins anew with each start of the gang's clock.
+    """
 
     __slots__ = ("_levels",)
 
@@ -258,7 +257,8 @@ Item = tuple[int, int, str, int, Any]
 
 
 class Agenda:
-    """A queue of events. Those that turn out never to happen are dropped by whoever takes them out."""
+    """What is to happen, in order: by instant, then by kind, then by job. Events that turn out never to happen are
+    dropped by whoever takes them out."""
 
     def __init__(self) -> None:
         self._heap: list[Item] = []
@@ -292,9 +292,11 @@ class Agenda:
 
 
 class Arrivals:
-    """``jobs`` in order of submission; ``start``: of the run; ``alive``: whether a job has come and not ended.
+    """Jobs on their way: read from the trace when their time comes, and held back until those before them have ended.
+    ``jobs`` in order of submission; ``start``: of the run; ``alive``: whether a job has come and not ended.
 
-    Never reads further ahead than one job past the present instant."""
+    Never reads further ahead than one job past the present instant.
+    """
 
     def __init__(self, jobs: Iterator[Job], agenda: Agenda, start: int, alive: Callable[[str], bool]) -> None:
         self._jobs = jobs

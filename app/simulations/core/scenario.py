@@ -1,7 +1,4 @@
-"""What an administrator does during a run, compiled before it starts.
-
-A request whose times are instants and whose trace is at hand: what one run needs.
-"""
+"""What one run needs: a request whose times are instants and whose trace is at hand, its changes compiled before."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -30,8 +27,9 @@ from app.solver.solve import Configured
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """One change. ``configured``: what is in force from then on, None where that stays; ``queues``: whose queues
-    change, in order of name. ``nodes``: None where none changes."""
+    """One change, which an administrator makes during a run, compiled before it starts. ``configured``: what is in
+    force from then on, None where that stays; ``queues``: whose queues change, in order of name. ``nodes``: None where
+    none changes."""
 
     at: int
     nodes: NodeChanges | None

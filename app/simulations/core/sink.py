@@ -1,10 +1,6 @@
-"""Times of a request as microseconds since 1970: exact, so that ties are ties.
+"""Where a run tells what happens, in the words of the wire; whoever listens decides what to keep.
 
-What asks and running workloads hold, added up: integer steps by resource.
-
-A round as it was asked and answered, in the words of the wire.
-
-Where a run tells what happens; whoever listens decides what to keep.
+Times are microseconds since 1970, amounts integer steps by resource: exact, so that ties are ties.
 """
 
 from collections.abc import Callable, Iterable
@@ -70,7 +66,8 @@ Amounts = dict[str, int]
 
 
 def amounts_of(tasks: Iterable[Task]) -> Amounts:
-    """Steps by resource, over all units of all tasks. Raises QuantityError."""
+    """What asks and running workloads hold, added up: steps by resource, over all units of all tasks. Raises
+    QuantityError."""
     found: Amounts = {}
     for task in tasks:
         for resource, value in task.requests.items():
@@ -86,7 +83,7 @@ def work(area: int, resource: str) -> int | float:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """``n``: which round, from 1; ``loaded``: the state that it was decided on."""
+    """A round, asked and answered. ``n``: which, from 1; ``loaded``: the state that it was decided on."""
 
     n: int
     loaded: Loaded
@@ -143,7 +140,7 @@ class Sink(Protocol):
         ...
 
     def record(self, line: bytes) -> None:
-        """What the request of the round that was told last can be made of again, as a line of ``core.records``."""
+        """What the request of the round told last can be made of again: a line, a ``Record`` of ``core.state``."""
         ...
 
     def job(self, line: JobLine) -> None:

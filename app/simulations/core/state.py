@@ -1,10 +1,4 @@
-"""What is kept of each round so that its request can be told again without deciding anything.
-
-One line a round: what has changed in the state since the round before, and the asks that are new. Now and then a line
-has the whole state; the next does once those in between are longer than it, so that records grow as the changes do and
-a request is made of no more than twice a state.
-
-The state of a run, compiled, and followed change by change: one delta before each round that needs it.
+"""The state of a run, compiled and followed change by change, and what is kept of it so that rounds can be told again.
 
 Nodes, and what runs at the start, are in order of name, whatever the order of the request.
 """
@@ -69,7 +63,13 @@ _decode = msgspec.json.Decoder(Record).decode
 
 
 class Recorder:
-    """Told of what changes between rounds, and of each round; makes the line of each."""
+    """Told of what changes between rounds, and of each round; makes the line of each, so that its request can be told
+    again without deciding anything.
+
+    One line a round: what has changed in the state since the round before, and the asks that are new. Now and then a
+    line has the whole state; the next does once those in between are longer than it, so that records grow as the
+    changes do and a request is made of no more than twice a state.
+    """
 
     def __init__(self) -> None:
         self._deltas: list[Delta] = []
@@ -167,7 +167,10 @@ def request_of(lines: Iterable[bytes], configured: Callable[[int], Configured]) 
 
 class SimulatedCluster:
     """What runs now, and the same compiled as of the last round. ``_pending``, ``_nodes``: what has changed since;
-    ``_going``: by node, what occupies it until it is released; ``recorder``: who is told of it."""
+    ``_going``: by node, what occupies it until it is released; ``recorder``: who is told of it.
+
+    Followed by one delta before each round that needs it.
+    """
 
     def __init__(self, configured: Configured, state: State, recorder: Recorder | None = None) -> None:
         self._recorder = recorder

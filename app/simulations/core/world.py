@@ -1,7 +1,4 @@
-"""What a run changes: jobs, the cluster, what waits, and the accounting; and how fragmented what is free is.
-
-Much that is free and little of it in one place is fragmentation: what asks for one rack waits although quota is there.
-"""
+"""What a run changes: jobs, the cluster, what waits, and the accounting; and how fragmented what is free is."""
 
 from collections.abc import Hashable
 from dataclasses import replace as with_
@@ -41,7 +38,11 @@ from app.solver.stopping import safe_point
 
 
 class FreeRoom:
-    """Told at instants, in order, of what is free from then on; tells the sink what has changed, and counts areas."""
+    """Told at instants, in order, of what is free from then on; tells the sink what has changed, and counts areas.
+
+    Much that is free and little of it in one place is fragmentation: what asks for one rack waits although quota is
+    there.
+    """
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
