@@ -1,10 +1,6 @@
-"""The body and the answers of backtests.
+"""Backtests as jobs, with their body and answers: logged requests decided again under other configurations.
 
-A backtest as the OpenAPI document shows it.
-
-One logged request under other configurations. Pure.
-
-A backtest as a job: the log read entry by entry, each decided again, what differs stored as it comes.
+The log is read entry by entry, each is decided again, and what differs is stored as it comes.
 """
 
 from collections import Counter

@@ -1,7 +1,4 @@
-"""Backtests as those see them who ask for them.
-
-``/v1/backtests``: the decision log again, under other configurations.
-"""
+"""``/v1/backtests``: the decision log again, under other configurations."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -52,8 +49,8 @@ class About(msgspec.Struct, frozen=True):
 
 
 class Backtests(JobsOfKind[Backtest, BacktestPage]):
-    """Accepted, shown, read from, stopped. ``variants``: the most that one may have; ``settle``: waits until what was
-    just answered is in the log."""
+    """Backtests as those see them who ask for them: accepted, shown, read from, stopped. ``variants``: the most that
+    one may have; ``settle``: waits until what was just answered is in the log."""
 
     def __init__(self, jobs: Jobs, documents: Documents, variants: int, settle: Callable[[], object]) -> None:
         super().__init__(jobs, KIND, _shown, BacktestPage)

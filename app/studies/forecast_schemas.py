@@ -1,7 +1,4 @@
-"""The body and the answers of forecasts.
-
-A forecast as the OpenAPI document shows it.
-"""
+"""The body and the answers of forecasts, and an example of them."""
 
 from typing import Annotated, Any
 

@@ -1,9 +1,4 @@
-"""What a run tells of the asks that somebody waits for: first starts, and what they waited for before.
-
-A forecast: what waits and what runs, played on by the engine's own rounds until every ask has started.
-
-A forecast as a job.
-"""
+"""A forecast, as a job: what waits and what runs, played on by the engine's own rounds until every ask has started."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -55,7 +50,8 @@ class Awaited:
 
 
 class Watcher(Silence):
-    """Sink and watch of one run. ``ready``: whether every one of ``jobs`` has started; ``rounds`` so far."""
+    """What a run tells of the asks that somebody waits for: first starts, and what they waited for before. Sink and
+    watch of one run. ``ready``: whether every one of ``jobs`` has started; ``rounds`` so far."""
 
     def __init__(self, jobs: Iterable[Job]) -> None:
         self.found = {job.ask.id: Awaited(job.ask.queue) for job in jobs}

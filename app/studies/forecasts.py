@@ -1,7 +1,4 @@
-"""Forecasts as those see them who ask for them.
-
-``/v1/forecasts``: when will it start.
-"""
+"""``/v1/forecasts``: when will it start."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -41,8 +38,9 @@ class About(msgspec.Struct, frozen=True):
 
 
 class Forecasts(JobsOfKind[Forecast, ForecastPage]):
-    """Accepted, shown, stopped. ``states``: the generation and the JSON of the snapshot of a name, as it is now;
-    ``variants``: the most that one may have; ``days``: how far ahead one may look."""
+    """Forecasts as those see them who ask for them: accepted, shown, stopped. ``states``: the generation and the JSON
+    of the snapshot of a name, as it is now; ``variants``: the most that one may have; ``days``: how far ahead one may
+    look."""
 
     def __init__(self, jobs: Jobs, documents: Documents, states: KeptStates, variants: int, days: float) -> None:
         super().__init__(jobs, KIND, _shown, ForecastPage)

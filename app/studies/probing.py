@@ -1,5 +1,8 @@
-"""Asks that nobody has made, against the state as it is: which would stop whom, the fewest units and the lowest
-priority first. Each is decided as ``POST /v1/decisions`` decides it, and how many are is bounded."""
+"""Asks that nobody has made, against the state as it is: which would stop whom.
+
+The fewest units and the lowest priority come first. Each is decided as ``POST /v1/decisions`` decides it, and how many
+are is bounded.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator

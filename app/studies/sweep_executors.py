@@ -1,10 +1,4 @@
-"""One point of a sweep: bytes in, bytes out, the same wherever it runs.
-
-The processes that runs are played in: forked from one that has read their code, which is read only once and while
-the trace is read. Where that can't be, each reads it for itself.
-
-Where the points of a sweep are run: on this machine's cores, or on a Ray cluster.
-"""
+"""Where the points of a sweep are run, on this machine's cores or on a Ray cluster, and how one point is."""
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -50,7 +44,8 @@ class Played(msgspec.Struct, frozen=True):
 
 
 def play(request: bytes, trace: Played) -> bytes:
-    """The summary of a simulation, as JSON. Raises InvalidInput, with the line of each job that can never run."""
+    """One point of a sweep, bytes in, bytes out, the same wherever it runs: the summary of a simulation, as JSON.
+    Raises InvalidInput, with the line of each job that can never run."""
     asked = decode(request, SimulationRequest)
     start = msgspec.json.decode(trace.start, type=Trace).start
     changes = [_change(line) for line in _lines(trace) if line.startswith(_CHANGE)]
@@ -87,7 +82,8 @@ _LONGEST = 59
 
 
 def context_at(folder: str) -> BaseContext:
-    """How processes are started whose sockets lie in ``folder``."""
+    """How processes are started whose sockets lie in ``folder``: forked from one that has read the code of runs, which
+    is read only once and while the trace is read. Where that can't be, each reads it for itself."""
     return get_context("forkserver" if len(os.fsencode(folder)) <= _LONGEST else "spawn")
 
 

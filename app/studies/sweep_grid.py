@@ -1,7 +1,4 @@
-"""A grid from one document: every point of it is the request of a simulation. Pure.
-
-Results as Parquet: a row for each queue of a run, and one for all of them.
-"""
+"""A grid from one document, every point of it the request of a simulation; its results as Parquet. Pure."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -149,7 +146,7 @@ _AMOUNTS = ("work_done", "work_lost", "used", "utilisation", "shortfall")
 
 
 def rows(point: Point, summary: Summary) -> list[dict[str, Any]]:
-    """The rows of a run; ``queue`` is empty in that of all queues."""
+    """The rows of a run: one for each queue, and one for all of them, in which ``queue`` is empty."""
     named: list[tuple[str, Totals]] = [("", summary.total), *sorted(summary.queues.items())]
     return [_row(point, summary, queue, totals) for queue, totals in named]
 

@@ -1,9 +1,7 @@
-"""A sweep's folder: a file for each run that is done, a manifest, and in the end one table of all.
+"""A sweep from its document to its folder: a file for each run that is done, a manifest, in the end one table of all.
 
 ``runs/<key>.parquet`` is there whole or not at all, and its key is made of everything that the run depends on: what is
 there is done. The manifest lists the runs in the order of the grid, so that its bytes do not tell which ended first.
-
-A sweep from its document to its folder.
 """
 
 import os
