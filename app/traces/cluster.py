@@ -1,9 +1,4 @@
-"""The configuration that a trace is played on: a tree with a queue for each that its jobs name. Pure.
-
-What the nodes have, by flavor where there are flavors, is shared among those queues as guarantees.
-
-A trace as the body of a simulation: its jobs, and the cluster that its mapping makes of it.
-"""
+"""A trace as the body of a simulation: its jobs, and the cluster that its mapping makes of it. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
@@ -23,7 +18,9 @@ Steps = dict[str, int]
 
 
 def configuration(trace: Ingested) -> Configuration | None:
-    """That of the mapping for ``trace``; None where the mapping has no cluster."""
+    """That of the mapping for ``trace``, on which it is played; None where the mapping has no cluster. A tree with a
+    queue for each that its jobs name; what the nodes have, by flavor where there are flavors, is shared among those
+    queues as guarantees."""
     cluster = None if trace.mapping is None else trace.mapping.cluster
     if cluster is None:
         return None

@@ -1,19 +1,4 @@
-"""The formats of traces: what a line of each is turned into, before the mapping makes a job of it.
-
-Alibaba's cluster-trace-gpu-v2023: one list of pods, one of nodes, both CSV with a line of names.
-
-Source: https://github.com/alibaba/clusterdata, cluster-trace-gpu-v2023. Times are seconds from the trace's beginning;
-``gpu_milli`` is the part of each of ``num_gpu`` GPUs that a pod asks for, in thousandths; ``gpu_spec`` the models that
-it accepts, ``|`` between them. A pod runs from ``scheduled_time`` to ``deletion_time``; one that was never scheduled
-would have run for an unknown time: it is taken from its creation.
-
-The Standard Workload Format 2.2 of the Parallel Workloads Archive.
-
-Source: https://www.cs.huji.ac.il/labs/parallel/workload/swf.html. A line is a job of 18 fields between blanks; -1 says
-that the log does not know. Lines that begin with ``;`` are comments, of which those in front are the header. Where jobs
-were swapped or checkpointed, their partial executions (status 2 to 4) follow the line of the whole job: they are parts
-of it and no jobs.
-"""
+"""The formats of traces (Alibaba's, SWF): what a line of each is turned into, before the mapping makes a job of it."""
 
 import csv
 import re
@@ -131,7 +116,14 @@ MODEL_LABEL = "gpu-model"
 def alibaba_pods(
     body: bytes, zero_run_time: str | int | float, complaints: Complaints, notes: Notes
 ) -> Iterator[Record]:
-    """The pods of the list as they come."""
+    """The pods of Alibaba's cluster-trace-gpu-v2023, one list of pods, one of nodes, both CSV with a line of names, as
+    they come.
+
+    Source: https://github.com/alibaba/clusterdata, cluster-trace-gpu-v2023. Times are seconds from the trace's
+    beginning; ``gpu_milli`` is the part of each of ``num_gpu`` GPUs that a pod asks for, in thousandths; ``gpu_spec``
+    the models that it accepts, ``|`` between them. A pod runs from ``scheduled_time`` to ``deletion_time``; one that
+    was never scheduled would have run for an unknown time: it is taken from its creation.
+    """
     for number, columns in _rows(body, POD_COLUMNS, complaints):
         try:
             found = _pod(number, columns, zero_run_time)
@@ -270,9 +262,15 @@ class SwfHeader:
 def swf_records(
     body: bytes, header: SwfHeader, zero_run_time: str | int | float, complaints: Complaints, notes: Notes
 ) -> Iterator[Record]:
-    """The jobs of ``body`` as they come. ``header`` is filled from the comments before the first of them.
+    """The jobs of ``body``, in the Standard Workload Format 2.2 of the Parallel Workloads Archive, as they come.
+    ``header`` is filled from the comments before the first of them.
 
     ``zero_run_time``: what becomes of a job that ran for less than half a second: "refuse", "skip", or its seconds.
+
+    Source: https://www.cs.huji.ac.il/labs/parallel/workload/swf.html. A line is a job of 18 fields between blanks; -1
+    says that the log does not know. Lines that begin with ``;`` are comments, of which those in front are the header.
+    Where jobs were swapped or checkpointed, their partial executions (status 2 to 4) follow the line of the whole job:
+    they are parts of it and no jobs.
     """
     for number, line in numbered(body):
         if line.startswith(b";"):

@@ -1,9 +1,4 @@
-"""From a record of any format to a job, as the mapping says. Pure.
-
-What holds between the lines of a trace: times that go forward, ids that are told apart. Pure.
-
-Our own format: newline-delimited JSON, each line a job or a change. Pure.
-"""
+"""From a record of any format, or a line of our own, to a job, as the mapping says; what holds between lines. Pure."""
 
 import re
 from collections.abc import Callable, Collection, Iterator
@@ -156,7 +151,8 @@ _MOST_PROBABLE = 10**17
 
 
 class Order:
-    """Told of each line, complains about what does not fit those before it."""
+    """What holds between the lines of a trace: times that go forward, ids that are told apart. Told of each line,
+    complains about what does not fit those before it."""
 
     def __init__(self, complaints: Complaints) -> None:
         self._complaints = complaints
@@ -256,7 +252,8 @@ _job = msgspec.json.Decoder(Job).decode
 
 
 def entries(body: bytes, complaints: Complaints) -> Iterator[tuple[int, Job | Change]]:
-    """The lines of ``body``, with their numbers from 1. Empty lines are let be."""
+    """The lines of ``body`` in our own format, newline-delimited JSON, each a job or a change, with their numbers from
+    1. Empty lines are let be."""
     for number, line in numbered(body):
         if not line.strip():
             continue

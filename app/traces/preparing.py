@@ -1,10 +1,4 @@
-"""A trace from files on this machine, for the command line: no server, no database.
-
-Files that somebody sent to what is stored of them: packed, summed up, or refused with all that is wrong. Pure.
-
-Reading a large trace in a process of its own, at low priority: it takes the interpreter for seconds, which decisions
-would have to wait for.
-"""
+"""Files that somebody sent to what is stored of them: packed, summed up, or refused with all that is wrong."""
 
 import gzip
 import socket
@@ -38,8 +32,8 @@ _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
 def load(path: str, form: str | None, mapping: str | None, nodes: str | None) -> Ingested:
-    """The trace of ``path``; a format that is not given is told by the name. Raises OSError, InvalidInput,
-    ArbiterError."""
+    """The trace of ``path``, a file on this machine, for the command line: no server, no database. A format that is not
+    given is told by the name. Raises OSError, InvalidInput, ArbiterError."""
     chosen = next((one for one in get_args(Format) if one == form), None) if form else _guessed(path)
     if chosen is None:
         raise BadRequest(f"no format {form!r}; there are {', '.join(get_args(Format))}")
@@ -209,7 +203,11 @@ class _Chunk(msgspec.Struct, frozen=True, tag=True):
 
 
 class Readers:
-    """The processes that read at the moment."""
+    """The processes that read at the moment.
+
+    A large trace is read in a process of its own, at low priority: it takes the interpreter for seconds, which
+    decisions would have to wait for.
+    """
 
     def __init__(self) -> None:
         self._processes = Processes("read the trace")

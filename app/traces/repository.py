@@ -1,7 +1,7 @@
-"""All SQL of stored traces. What a trace says never changes: another under its name is another row, and the old one
-stays, nameless, as long as a job is about it.
+"""All SQL of stored traces, and a stored trace as a run reads it.
 
-A stored trace as a run reads it: its changes at once, its jobs as they come.
+What a trace says never changes: another under its name is another row, and the old one stays, nameless, as long as a
+job is about it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -105,7 +105,8 @@ _CHANGE = b'{"at"'
 
 
 class StoredTrace:
-    """One trace. ``lines`` reads its lines from the first, some at a time, and raises Unavailable."""
+    """One trace as a run reads it: its changes at once, its jobs as they come. ``lines`` reads its lines from the
+    first, some at a time, and raises Unavailable."""
 
     def __init__(self, summary: TraceSummary, lines: Callable[[], Iterator[bytes]]) -> None:
         self._lines = lines

@@ -1,7 +1,4 @@
-"""A trace as the OpenAPI document shows it.
-
-``/v1/traces``: what happened on a cluster, stored once, played as often as wanted.
-"""
+"""``/v1/traces``: what happened on a cluster, stored once, played as often as wanted."""
 
 from typing import Annotated, Any, get_args
 
