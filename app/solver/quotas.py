@@ -1,6 +1,4 @@
-"""Quotas of a queue, whichever of their two forms it uses, where each one stands in a document; promises that exceed
-them.
-"""
+"""Quotas of a queue, whichever of their two forms it uses, where each stands in a document; promises beyond them."""
 
 from collections import defaultdict
 from collections.abc import Iterator
