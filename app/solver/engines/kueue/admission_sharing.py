@@ -1,8 +1,8 @@
-"""Admission fair sharing: in a ClusterQueue, work of the LocalQueue that has consumed least goes first, before
-priority, and work of the one that has consumed most is preempted first.
+"""Admission fair sharing: work of the LocalQueue that has consumed least goes first, of the most is preempted first.
 
-What is consumed decays with a half life, and is sampled at intervals with what runs. Being admitted costs a sampling
-interval of what was requested beforehand. Amounts have nine decimals, rounded down, as in Kueue.
+That holds within a ClusterQueue, before priority. What is consumed decays with a half life, and is sampled at intervals
+with what runs. Being admitted costs a sampling interval of what was requested beforehand. Amounts have nine decimals,
+rounded down, as in Kueue.
 
 Source: Kueue ``pkg/util/admissionfairsharing``, ``pkg/util/resource`` (MulByFloat),
 ``pkg/controller/core/localqueue_controller.go`` (reconcileConsumedUsage), ``workload_controller.go``

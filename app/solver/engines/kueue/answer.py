@@ -1,5 +1,6 @@
-"""The answer for one ask as the wire has it, with the conditions and messages that Kueue would write; and what every
-queue and cohort is entitled to, uses and borrows.
+"""The answer for one ask as the wire has it, with the conditions and messages that Kueue would write.
+
+Also what every queue and cohort is entitled to, uses and borrows.
 """
 
 import math

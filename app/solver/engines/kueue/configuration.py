@@ -1,6 +1,4 @@
-"""A Configuration compiled for Kueue: the cohort tree, quota tables, and the policies of every queue with Kueue's
-defaults in place.
-"""
+"""A Configuration compiled for Kueue: cohort tree, quota tables, policies of queues with Kueue's defaults in place."""
 
 from dataclasses import dataclass
 

@@ -1,5 +1,6 @@
-"""Queues' settings with the defaults filled in; what Kueue's admission webhooks and CRD rules would refuse, and what
-its scheduler would silently ignore.
+"""What Kueue's admission webhooks and CRD rules would refuse, and what its scheduler would silently ignore.
+
+Also queues' settings with the defaults filled in.
 """
 
 from collections.abc import Iterator

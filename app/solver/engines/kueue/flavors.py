@@ -1,5 +1,6 @@
-"""Flavor assignment: which flavor each resource of each pod set takes, how far up the tree its quota comes from, and
-whether that needs preemption.
+"""Flavor assignment: which flavor each resource of each pod set takes, and whether that needs preemption.
+
+Part of it is how far up the tree its quota comes from.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -1,5 +1,6 @@
-"""Which running workloads an ask could touch and the first rule that protects the others; what another scheduler would
-evict, judged by the same rules.
+"""Which running workloads an ask could touch, and the first rule that protects the others.
+
+What another scheduler would evict is judged by the same rules.
 """
 
 from dataclasses import dataclass, replace

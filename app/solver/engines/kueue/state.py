@@ -1,5 +1,6 @@
-"""A State compiled against a Kueue configuration: workload columns, the usage of every queue and cohort, and where
-workloads stand in the order of candidates.
+"""A State compiled against a Kueue configuration: columns and order of workloads, usage of every queue and cohort.
+
+The order is that of candidates.
 """
 
 from bisect import bisect_left

@@ -1,5 +1,6 @@
-"""What is left in the leaves of every flavor's forest, as a decision sees it and changes it; pod sets of one ask placed
-one group after the other, each seeing what those before it took.
+"""What is left in the leaves of every flavor's forest, as a decision sees it and changes it.
+
+Pod sets of one ask are placed one group after the other, each seeing what those before it took.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
