@@ -29,7 +29,7 @@ class _Fate(NamedTuple):
 
 class Differing:
     """The jobs that fare most differently under one variant than under the first. Told of every job of every variant,
-    the first variant's before all others."""
+    the first variant's before all others. Pure."""
 
     def __init__(self) -> None:
         self._first: dict[str, _Fate] = {}

@@ -196,7 +196,7 @@ class Tally:
 
 def again(request: bytes, variants: Sequence[Variant], sources: Sources) -> list[VariantAnswer]:
     """What each variant answers to a resolved request, unexplained. Raises InvalidInput where the request itself is no
-    good any more, NotFound, Unavailable."""
+    good any more, NotFound, Unavailable. Pure."""
     asked = decode(request, DecisionRequest)
     assert asked.now is not None
     fields: dict[str, Any] = {**msgspec.structs.asdict(asked), "explain": "none"}

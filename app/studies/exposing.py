@@ -2,10 +2,10 @@
 
 *Now*: the engine's own rounds over what waits, played on without an end of anything (as a forecast plays them), and
 whom they stop for which ask. *Next*: asks that nobody has made yet, of a shape that the cluster has, from each queue:
-the fewest units and then the lowest priority with which one would stop a workload. Each was decided as ``POST
-/v1/decisions`` decides it, so that whoever asks it gets the same; how many are decided is bounded, and the answer says
-whether the bound cut it short. What nothing takes is kept by a rule, or was spared by every ask tried. What waits is
-told in the order in which it would go.
+the fewest units and then the lowest priority with which one would stop a workload. Each was decided as
+``POST /v1/decisions`` decides it, so that whoever asks it gets the same; how many are decided is bounded, and the
+answer says whether the bound cut it short. What nothing takes is kept by a rule, or was spared by every ask tried. What
+waits is told in the order in which it would go.
 """
 
 from collections.abc import Callable, Iterator

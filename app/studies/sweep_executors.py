@@ -1,4 +1,4 @@
-"""Where the points of a sweep are run, on this machine's cores or on a Ray cluster, and how one point is."""
+"""Where the points of a sweep are run: on this machine's cores, or on a Ray cluster."""
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

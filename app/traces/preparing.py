@@ -122,7 +122,7 @@ class Prepared(msgspec.Struct, frozen=True):
 
 
 def prepare(upload: Upload, files: dict[str, bytes]) -> Prepared:
-    """Raises InvalidInput, BadInput, BadRequest."""
+    """Raises InvalidInput, BadInput, BadRequest. Pure."""
     read = ingest(source_of(upload.format, files), upload.limits)
     made = configuration(read)
     summary = _summary(upload, read)
