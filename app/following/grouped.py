@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from app.following.mirror import View
-from app.following.objects import Item, Key
+from app.following.objects import Item, Key, id_of
 from app.following.pods import Pods, Touched
 from app.following.translating import LISTED, Translated, translate
 from app.formats.kai.pods import gpu_memory
@@ -210,7 +210,7 @@ class Grouped:
         """One a group, or one a pod: of ``keys``."""
         if self._engine == "kai":
             return without(last.asks, groups) | _joined(last.asks, part.asks, parts)
-        return without(last.asks, {_id(key) for key in keys}) | part.asks
+        return without(last.asks, {id_of(key) for key in keys}) | part.asks
 
     def _touched(self, last: Translated, view: View, changed: set[tuple[str, Key]]) -> Touched:
         touched = Touched()
@@ -255,11 +255,6 @@ def _joined(old: dict[str, Of], new: dict[str, Of], parts: dict[str, set[Key]]) 
 
 def _key(group: str) -> Key:
     return key_of("", group)
-
-
-def _id(key: Key) -> str:
-    space, name = key
-    return f"{space}/{name}" if space else name
 
 
 def _names(view: View) -> set[str]:

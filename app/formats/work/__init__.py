@@ -5,12 +5,11 @@ own; ``read`` reads objects; ``kueue`` and ``pods`` group pods into asks, as eac
 """
 
 from app.formats.work import spark
-from app.formats.work import spark as nested
 from app.formats.work.read import Special
 
 SPECIAL: dict[str, Special] = {
     "sparkoperator.k8s.io/SparkApplication": spark.pod_sets,
-    "workload.codeflare.dev/AppWrapper": nested.app_wrapper,
-    "trainer.kubeflow.org/TrainJob": nested.train_job,
+    "workload.codeflare.dev/AppWrapper": spark.app_wrapper,
+    "trainer.kubeflow.org/TrainJob": spark.train_job,
 }
 """Kinds whose pods are no templates of the object itself, by full name."""

@@ -59,7 +59,6 @@ def _policy(block: model.Queue) -> Policy:
 
 
 DEFAULT_FLAVOR = "default"
-_NO_PREEMPTION = model.Preemption()
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +205,7 @@ def _topologies(configuration: Configuration) -> dict[str, tuple[str, ...]]:
 
 
 def _preemption(queue: Queue) -> model.Preemption:
-    return (queue.kueue.preemption if queue.kueue else None) or _NO_PREEMPTION
+    return (queue.kueue.preemption if queue.kueue else None) or NO_PREEMPTION
 
 
 def _is_cohort(queue: Queue, tree: Tree, node: int) -> bool:

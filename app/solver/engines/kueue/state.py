@@ -24,7 +24,8 @@ from app.solver.model.quantity import exact
 from app.solver.model.state import State, Workload
 
 Key = tuple[int, int, str, str]
-_UNKNOWN = -(2**62)
+OLDEST = -(2**62)
+"""In microseconds: before any start. An unknown start is as old."""
 
 
 class Places:
@@ -50,7 +51,7 @@ class Places:
         order = sorted(range(len(keys)), key=keys.__getitem__)
         alike = [keys[a][:3] == keys[b][:3] for a, b in pairwise(order)]
         unknown = any(w.started_at is None for w in workloads)
-        latest = max((micros(w.started_at) for w in workloads if w.started_at), default=_UNKNOWN) if unknown else None
+        latest = max((micros(w.started_at) for w in workloads if w.started_at), default=OLDEST) if unknown else None
         return Places(np.array(order, dtype=np.int64), np.array([False, *alike][: len(order)], dtype=bool), latest)
 
     def hold(self, now: int) -> bool:
@@ -92,16 +93,15 @@ class Places:
         if self.latest is None and None not in starts:
             return None
         if self.latest is None:
-            return max((micros(w.started_at) for w in workloads if w.started_at), default=_UNKNOWN)
+            return max((micros(w.started_at) for w in workloads if w.started_at), default=OLDEST)
         return max([self.latest, *(micros(at) for at in starts if at is not None)])
 
 
 def _key(workload: Workload, priority: int) -> Key:
     started = workload.started_at
-    return (priority, _UNKNOWN if started is None else -micros(started), workload.uid or "", workload.id)
+    return (priority, OLDEST if started is None else -micros(started), workload.uid or "", workload.id)
 
 
-OLDEST = -(2**62)
 _SAFE = 2**62
 _NO_PRIORITY = 2**62
 _MOST_KEPT = 64
