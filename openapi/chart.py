@@ -67,6 +67,8 @@ def _schema() -> str:
     schema = json.loads((CHART / "values.schema.json").read_text())
     names = sorted(f"ARBITER_{name.upper()}" for name in Settings.model_fields if name not in OWN)
     schema["definitions"]["setting"]["enum"] = names
+    clusters = schema["properties"]["follow"]["properties"]["clusters"]["items"]["properties"]
+    clusters["engine"]["enum"] = list(FOLLOWED)
     return _json(schema)
 
 

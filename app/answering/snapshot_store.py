@@ -12,6 +12,7 @@ from app.base.errors import Conflict, NotFound
 from app.solver import solve
 from app.solver.delta import apply_delta, asks_after, asks_in_order, in_delta
 from app.solver.model.configuration import Configuration
+from app.solver.model.decision import ConfigurationUsed
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.state import Delta, State, Workload
 from app.solver.solve import NOTHING_BESIDE, Beside, Configured, Loaded
@@ -27,12 +28,14 @@ Own = tuple[str | Configuration, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One generation of a state. ``own``: what it was put with. Instants in seconds of the store's clock; ``size`` is
-    an estimate in bytes, ``tasks`` how many there are, which would take long to count each time."""
+    """One generation of a state. ``own``: what it was put with; ``used``: what that was when last compiled: a question
+    may bring another configuration, for which ``loaded`` is compiled meanwhile. Instants in seconds of the store's
+    clock; ``size`` is an estimate in bytes, ``tasks`` how many there are, which would take long to count each time."""
 
     name: str
     loaded: Loaded
     own: Own
+    used: ConfigurationUsed
     generation: int
     created_at: float
     size: int
@@ -100,7 +103,7 @@ class SnapshotStore:
         loaded = replace(loaded, beside=replace(beside, asks=asks_in_order(beside.asks)))
         tasks = sum(len(w.tasks) for w in state.workloads)
         own = own or (configured.configuration, configured.engine.name)
-        kept = Snapshot(name, loaded, own, 0, self._clock(), json_bytes * BYTES_PER_JSON_BYTE, tasks)
+        kept = Snapshot(name, loaded, own, configured.used, 0, self._clock(), json_bytes * BYTES_PER_JSON_BYTE, tasks)
         safe_point()  # the last one: from here on it is kept, and the answer says so
         with self._lock:
             old = self._kept.get(name)
@@ -155,7 +158,8 @@ class SnapshotStore:
         loaded = replace(loaded, beside=found.loaded.beside)
         with self._lock:
             if self._kept.get(name) is found:
-                self._kept[name] = replace(found, loaded=loaded)
+                used = configured.used if found.used.name and found.used.name == configured.used.name else found.used
+                self._kept[name] = replace(found, loaded=loaded, used=used)
         return loaded
 
     def delete(self, name: str) -> None:

@@ -104,7 +104,7 @@ def _holding(snapshot: Snapshot, sought: Sought) -> Iterator[There]:
     for kind, names in named:
         hits = [(at, name) for name in names if (at := name.casefold().find(sought.part)) >= 0]
         for _, name in nsmallest(sought.limit, hits, key=lambda hit: (hit[0] > 0, len(hit[1]), hit[1])):
-            yield There(kind, name, snapshot.name, loaded.configured.used.name)
+            yield There(kind, name, snapshot.name, snapshot.used.name)
 
 
 class SnapshotList(Wire, frozen=True, kw_only=True):
@@ -240,7 +240,7 @@ class SnapshotChanges:
             name=snapshot.name,
             generation=snapshot.generation,
             engine=loaded.configured.engine.name,
-            configuration=loaded.configured.used,
+            configuration=snapshot.used,
             counts=Counts(
                 nodes=len(loaded.state.nodes),
                 workloads=len(loaded.state.workloads),

@@ -56,6 +56,14 @@ def test_a_kept_state_answers_as_the_whole_one(client: TestClient) -> None:
     assert client.get("/v1/snapshots/s").json()["digest"] == whole["state"]["digest"]
 
 
+def test_a_question_with_another_configuration_leaves_a_snapshot_what_it_was_put_with(client: TestClient) -> None:
+    own = put(client)["configuration"]
+    other = {**CONFIGURATION, "queues": [{**queue, "weight": 3} for queue in CONFIGURATION["queues"]]}
+    assert decide(client, {"snapshot": "s"}, configuration=other)["configuration"] != own
+    assert client.get("/v1/snapshots/s").json()["configuration"] == own
+    assert decide(client, {"snapshot": "s"})["configuration"] == own
+
+
 def test_deltas_are_atomic_and_checked_by_generation(client: TestClient) -> None:
     put(client)
     changed = client.post("/v1/snapshots/s/deltas", json={"generation": 1, "workloads": {"remove": ["w1"]}})

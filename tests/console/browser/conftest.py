@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -39,10 +40,13 @@ class Site:
         """The API, as a program uses it."""
         data = None if body is None else json.dumps(body).encode()
         sent = {"Authorization": f"Bearer {self.secrets[scope]}", "Content-Type": "application/json", **headers}
-        with urllib.request.urlopen(
-            urllib.request.Request(self.address + path, data, sent, method=method), timeout=60
-        ) as answer:
-            return json.loads(answer.read() or b"null")
+        request = urllib.request.Request(self.address + path, data, sent, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.loads(answer.read() or b"null")
+        except urllib.error.HTTPError as error:
+            error.add_note(error.read().decode())
+            raise
 
 
 @pytest.fixture(scope="session")
