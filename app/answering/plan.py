@@ -24,10 +24,10 @@ from app.base.decoding import decode
 from app.base.documents import Path
 from app.formats.kai.pods import gpu_memory
 from app.formats.kube_scheduler.pods import read_spec
+from app.formats.pods import read_pod_spec
 from app.formats.reader import Findings
-from app.formats.work import SPECIAL, kueue, pods
-from app.formats.work import kueue as ytsaurus
-from app.formats.work.kinds import Work
+from app.formats.work import SPECIAL, kueue, pods, ytsaurus
+from app.formats.work.kinds import ReadSpec, Work
 from app.formats.work.read import Cluster, Planned, read_work, resource_names
 from app.formats.yson import read_any
 from app.solver import solve
@@ -124,11 +124,30 @@ def _total(given: list[Quantity], resource: str) -> Quantity:
 
 _MANIFEST = "/manifest"
 _WORST: tuple[Outcome, ...] = ("admit", "preempt", "wait", "infeasible")
-_READERS: dict[str, Callable[[list[Work], Cluster], list[Planned]]] = {
-    "kueue": kueue.plan_work,
-    "yunikorn": pods.plan_yunikorn,
-    "kai": pods.plan_kai,
-    "kube-scheduler": pods.plan_kube_scheduler,
+_Documents = list[tuple[Path, Any]]
+_Planner = Callable[[_Documents, Cluster, str], list[Planned]]
+
+
+def _of_objects(
+    planned: Callable[[list[Work], Cluster], list[Planned]], read: ReadSpec = read_pod_spec, *, by_kueue: bool = False
+) -> _Planner:
+    """What a system on Kubernetes makes of objects. ``read``: reads the specs of pods as the system does; ``by_kueue``:
+    Kueue fills in what is left out of pods, before the API server does."""
+
+    def planner(documents: _Documents, cluster: Cluster, namespace: str) -> list[Planned]:
+        beside = cluster.beside
+        beside.read_spec, beside.admission.kueue = read, by_kueue
+        return planned(read_work(documents, beside, cluster.findings, namespace=namespace, special=SPECIAL), cluster)
+
+    return planner
+
+
+_PLANNERS: dict[str, _Planner] = {
+    "kueue": _of_objects(kueue.plan_work, by_kueue=True),
+    "yunikorn": _of_objects(pods.plan_yunikorn),
+    "kai": _of_objects(pods.plan_kai),
+    "kube-scheduler": _of_objects(pods.plan_kube_scheduler, read_spec),
+    "ytsaurus": lambda documents, cluster, _: ytsaurus.plan_operations(documents, cluster),
 }
 
 
@@ -197,17 +216,11 @@ def _planned(request: PlanRequest, cluster: Situation, submitted: datetime, find
         node in loaded.state.nodes),
     )  # fmt: skip
     documents = _documents(request)
-    if loaded.configured.engine.name not in (*_READERS, "ytsaurus"):
+    planner = _PLANNERS.get(loaded.configured.engine.name)
+    if planner is None:
         detail = f"manifests are not planned for {loaded.configured.engine.name} yet: ask POST /v1/decisions"
         raise Unsupported([Problem(pointer="/engine", detail=detail)])
-    if loaded.configured.engine.name == "ytsaurus":
-        found = ytsaurus.plan_operations(documents, around)
-    else:
-        if loaded.configured.engine.name == "kube-scheduler":
-            cluster.beside.read_spec = read_spec
-        works = read_work(documents, cluster.beside, findings, namespace=request.namespace, special=SPECIAL)
-        found = _READERS[loaded.configured.engine.name](works, around)
-    found = [one for one in found if one.asks]
+    found = [one for one in planner(documents, around, request.namespace) if one.asks]
     if not found:
         listed = _below(findings.all())
         errors = [f for f in listed if f.severity == "error"] or [f for f in listed if f.severity == "warning"]

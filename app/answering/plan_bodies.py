@@ -301,7 +301,6 @@ def situation(request: PlanRequest, sources: Sources) -> Situation:
     of_configuration = Beside()
     read_beside(kept, of_configuration, Findings())
     beside.complete(of_configuration)
-    beside.admission.kueue = found.loaded.configured.engine.name == "kueue"
     for name, queue in request.local_queues.items():
         known = beside.local_queues.get(name)
         beside.local_queues[name] = LocalQueue(queue) if known is None else replace(known, cluster_queue=queue)

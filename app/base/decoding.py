@@ -15,6 +15,7 @@ from functools import cache
 from itertools import islice
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
+from weakref import WeakSet
 
 import msgspec
 
@@ -172,18 +173,24 @@ def convert(document: object, shape: type[T]) -> T:
         raise InvalidInput(found or [Problem(pointer="", detail=_WHERE.sub("", str(refusal)))]) from None
 
 
+_PREPARED = WeakSet[type[msgspec.Struct]]()
+
+
 def prepare_types() -> None:
     """Work out what msgspec has to know of every type, before threads decode.
 
     Two threads that are the first to meet one type meet it half worked out, and the process ends by a segmentation
-    fault (msgspec 0.22: a type is entered before its fields are). About ten milliseconds."""
-    pending, known = list(msgspec.Struct.__subclasses__()), set[type[msgspec.Struct]]()
+    fault (msgspec 0.22: a type is entered before its fields are). About ten milliseconds the first time, and next to
+    nothing after that."""
+    pending, seen = list(msgspec.Struct.__subclasses__()), set[type[msgspec.Struct]]()
     while pending:
         shape = pending.pop()
-        if shape not in known:
-            known.add(shape)
+        if shape not in seen:
+            seen.add(shape)
             pending += shape.__subclasses__()
-            msgspec.json.Decoder(shape)
+            if shape not in _PREPARED:
+                msgspec.json.Decoder(shape)
+                _PREPARED.add(shape)
 
 
 @cache

@@ -25,6 +25,7 @@ from app.cli.output import (
     fields_of,
     gathered,
     joined,
+    noticed,
     read,
     say,
     wrong,
@@ -129,7 +130,7 @@ def export(
     except InvalidInput as invalid:
         wrong(source, invalid)
         return BAD_INPUT
-    _report(made.findings)
+    noticed(made.findings)
     if strict and any(finding.severity != "info" for finding in made.findings):
         return BAD_INPUT
     findings = [*findings, *made.findings]
@@ -238,14 +239,11 @@ def imported(sources: list[Source], format: Format, known: Configuration | None 
     standard error, and of several name theirs. Raises InvalidInput."""
     if len(sources) == 1:
         found = import_configuration(sources[0].body, format, known)
-        _report(found.findings)
+        noticed(found.findings)
         return found
     together = joined(sources)
     found = import_configuration(together.body, format, known)
-    for finding in found.findings:
-        file, pointer = together.place(finding.pointer)
-        where = f"{file}: " if file else ""
-        complain(f"  {where}{finding.severity} {pointer or '(document)'}: {finding.detail} [{finding.rule}]")
+    noticed(found.findings, together.place)
     return found
 
 
@@ -278,7 +276,7 @@ def configuration_of(source: Source) -> tuple[Configuration, list[Finding]]:
     if not is_native(source.body):
         return decode(as_json(source.body), Configuration), []
     found = import_configuration(source.body, "kubernetes")
-    _report(found.findings)
+    noticed(found.findings)
     return found.configuration, found.findings
 
 
@@ -316,11 +314,6 @@ def _fetched(reference: str, service: Service) -> Configuration:
         detail = reply.json().get("detail") or f"the service answered {reply.status}"
         raise InvalidInput([Problem(pointer="", detail=detail)])
     return msgspec.convert(reply.json()["configuration"], Configuration)
-
-
-def _report(findings: list[Finding]) -> None:
-    for finding in findings:
-        complain(f"  {finding.severity} {finding.pointer or '(document)'}: {finding.detail} [{finding.rule}]")
 
 
 def _pretty(document: object) -> str:

@@ -5,7 +5,8 @@ Text is in aligned columns without colour, so that it pipes, greps and diffs wel
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from pathlib import Path as FilePath
 from typing import Annotated, Any, NamedTuple
 
@@ -16,7 +17,7 @@ from app.base.documents import Path, Unreadable
 from app.base.documents import read as parsed
 from app.base.errors import ArbiterError
 from app.formats.yson import read_any
-from app.solver.model.problems import InvalidInput, Problem
+from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.problems import pointer as to_pointer
 
 NOTHING, EVICTS, CANNOT, BAD_INPUT, UNREACHABLE = range(5)
@@ -69,6 +70,19 @@ def problems(source: str, found: Sequence[Problem]) -> None:
         complain(f"  {problem.pointer or '(document)'}: {problem.detail}")
 
 
+def noticed(found: Iterable[Finding], place: Callable[[str], tuple[str, str]] = lambda at: ("", at)) -> None:
+    """Every finding, on standard error. ``place``: the file that a pointer leads into, empty where it leads into none,
+    and the pointer there."""
+    for one in found:
+        notice(one.severity, one.detail, one.rule, *place(one.pointer))
+
+
+def notice(severity: str, detail: str, rule: str, file: str, pointer: str) -> None:
+    """One finding as a line on standard error."""
+    where = f"{file}: " if file else ""
+    complain(f"  {where}{severity} {pointer or '(document)'}: {detail} [{rule}]")
+
+
 class OfFiles(InvalidInput):
     """What is wrong with some of several files."""
 
@@ -77,6 +91,15 @@ class OfFiles(InvalidInput):
         for file, problem in found:
             self.by_file.setdefault(file, []).append(problem)
         super().__init__(problem for listed in self.by_file.values() for problem in listed)
+
+
+@contextmanager
+def of_file(name: str) -> Generator[None]:
+    """What is wrong with what is read meanwhile is that file's. Raises OfFiles."""
+    try:
+        yield
+    except InvalidInput as invalid:
+        raise OfFiles((name, problem) for problem in invalid.problems) from None
 
 
 def wrong(source: str, invalid: InvalidInput) -> None:
@@ -209,10 +232,8 @@ def joined(sources: list[Source]) -> Joined:
     documents: list[object] = []
     places: list[tuple[str, Path]] = []
     for source in sources:
-        try:
+        with of_file(source.name):
             found = read_any(source.body)
-        except InvalidInput as invalid:
-            raise OfFiles((source.name, problem) for problem in invalid.problems) from None
         documents += [document for _, document in found]
         places += [(source.name, at) for at, _ in found]
     return Joined(json.dumps(documents).encode(), places)

@@ -34,6 +34,8 @@ from app.cli.output import (
     fields_of,
     gathered,
     joined,
+    noticed,
+    of_file,
     read,
     say,
     table,
@@ -244,10 +246,7 @@ def _sent(files: _Blamed, asked: dict[str, Any], service: Service, json: bool) -
 
 def _told(body: bytes, files: _Blamed, *, json: bool) -> int:
     answer = msgspec.json.decode(body, type=PlanAnswer)
-    for finding in answer.findings:
-        file, pointer = files.place(finding.pointer)
-        where = f"{file}: " if file else ""
-        complain(f"  {where}{finding.severity} {pointer or '(document)'}: {finding.detail} [{finding.rule}]")
+    noticed(answer.findings, files.place)
     if json:
         say(body.decode())
     else:
@@ -281,10 +280,8 @@ def _said(source: Source) -> dict[str, Any] | None:
     """What a document of Arbiter says of a cluster; None for what is none. Raises OfFiles."""
     if is_native(source.body):
         return None
-    try:
+    with of_file(source.name):
         found = parsed(source.body)
-    except InvalidInput as invalid:
-        raise OfFiles((source.name, problem) for problem in invalid.problems) from None
     if len(found) != 1 or not isinstance(found[0][1], dict):
         return None
     document = cast(dict[str, Any], found[0][1])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from app.cli.output import BAD_INPUT, UNREACHABLE, complain, wrong
+from app.cli.output import BAD_INPUT, UNREACHABLE, complain, notice, wrong
 from app.solver.model.problems import InvalidInput
 
 _SECONDS = 30
@@ -115,9 +115,7 @@ def guarded(act: Callable[[], int], what: str) -> int:
 def findings(body: Any) -> None:
     """Say what an operator should know."""
     for finding in body.get("findings", ()):
-        complain(
-            f"  {finding['severity']} {finding['pointer'] or '(document)'}: {finding['detail']} [{finding['rule']}]"
-        )
+        notice(finding["severity"], finding["detail"], finding["rule"], "", finding["pointer"])
 
 
 def refused(what: str, reply: Reply) -> int:

@@ -7,14 +7,12 @@ from uuid import UUID
 import msgspec
 
 from app.answering.snapshots import Counts
-from app.clusters.shadow_schemas import ShadowOutcome
+from app.clusters.shadow_schemas import Seconds, ShadowOutcome, Text
 from app.solver.model.base import Name, Priority, Time, Total, Wire
 from app.solver.model.configuration import EngineName
 from app.solver.model.problems import Finding
 
 Stage = Literal["listing", "following", "broken"]
-Seconds = Annotated[float, msgspec.Meta(ge=0, le=10**9)]
-Text = Annotated[str, msgspec.Meta(max_length=2000)]
 
 
 class FollowedKind(Wire, frozen=True, kw_only=True):

@@ -13,10 +13,7 @@ from app.solver.model.request import DecisionRequest
 ShadowOutcome = Literal["agreed", "agreed_earlier", "differs", "unjudged"]
 Assumed = Literal["admissions", "flavor_scan"]
 Why = Literal["not_named", "not_known", "not_waiting", "too_long_ago", "refused", "unknown"]
-Cause = Literal[
-    "same", "earlier", "admissions", "flavor_scan", "nobody", "victims", "reasons",
-    "not_named", "not_known", "not_waiting", "too_long_ago", "refused", "unknown",
-]  # fmt: skip
+Cause = Literal["same", "earlier", Assumed, "nobody", "victims", "reasons", Why]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=10**9)]
 Text = Annotated[str, msgspec.Meta(max_length=2000)]
 MOMENTS = 4

@@ -192,3 +192,9 @@ def segment(text: str) -> str:
 
 def _word(value: str | int | bool | None) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+async def places_of(api: Api) -> list[tuple[Json, str | None]]:
+    """Kept snapshots, each with the followed cluster whose it is."""
+    clusters = {one["snapshot"]: one["name"] for one in (await api.get("/v1/clusters"))["items"]}
+    return [(one, clusters.get(one["name"])) for one in (await api.get("/v1/snapshots"))["items"]]

@@ -9,7 +9,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from app.console.api import Json, Refused, segment
+from app.console.api import Json, Refused, places_of, segment
 from app.console.situation import paged
 from app.console.visit import PageRoute, Visit, Visiting, amounts
 from app.http.openapi import page
@@ -52,16 +52,14 @@ async def expose(visit: Visiting) -> Response:
 
 
 async def _asking(visit: Visit, fields: Json, problem: Json | None) -> Response:
-    snapshots = clusters = before = list[Json]()
+    places, before = list[tuple[Json, str | None]](), list[Json]()
     if visit.may("read"):
-        snapshots = (await visit.api.get("/v1/snapshots"))["items"]
-        clusters = (await visit.api.get("/v1/clusters"))["items"]
+        places = await places_of(visit.api)
         before = (await visit.api.get("/v1/exposures", {"limit": _LISTED}))["items"]
-    of = {one["snapshot"]: one["name"] for one in clusters}
     status = 200 if problem is None else int(problem.get("status", 422))
     return visit.show(
         "next.html", status, fields=fields, problem=problem, before=before, active=_ACTIVE,
-        choices=[(one["name"], of.get(one["name"]), one["counts"]) for one in snapshots],
+        choices=places,
     )  # fmt: skip
 
 

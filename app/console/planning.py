@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from app.console.api import Json, Refused, segment
+from app.console.api import Json, Refused, places_of, segment
 from app.console.ask import example
 from app.console.situation import named, sentence
 from app.console.visit import PageRoute, Visit, Visiting
@@ -82,19 +82,16 @@ async def _planned(visit: Visit, body: Json) -> tuple[Json | None, Json | None]:
 
 async def _shown(visit: Visit, fields: Json, found: Json | None, problem: Json | None) -> Response:
     manifest = {"manifest": example("job.yaml").decode(), "cluster": example("kueue-cluster.yaml").decode()}
-    places = list[tuple[str, str | None]]()
+    places = await places_of(visit.api) if visit.may("read") else []
     room: Json = {}
-    if visit.may("read"):
-        clusters = {one["snapshot"]: one["name"] for one in (await visit.api.get("/v1/clusters"))["items"]}
-        snapshots: list[Json] = (await visit.api.get("/v1/snapshots"))["items"]
-        places = [(one["name"], clusters.get(one["name"])) for one in snapshots]
-        chosen = next((one for one in snapshots if one["name"] == fields.get("snapshot")), None)
-        if chosen is not None:
-            room = await _room(visit, fields.get("configuration") or "", chosen["configuration"])
+    for one, _ in places:
+        if one["name"] == fields.get("snapshot"):
+            room = await _room(visit, fields.get("configuration") or "", one["configuration"])
     status = 200 if problem is None else int(problem.get("status", 422))
     return visit.show(
         "plan.html", status, fields=(manifest if visit.request.method == "GET" else {}) | fields, found=found,
-        problem=problem, sentence=sentence, named=named, places=places, room=room, told=told_once(found or {}),
+        problem=problem, sentence=sentence, named=named, room=room, told=told_once(found or {}),
+        places=[(one["name"], cluster) for one, cluster in places],
     )  # fmt: skip
 
 

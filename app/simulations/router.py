@@ -187,6 +187,10 @@ def jobs(wanted: Wanted, simulations: Service) -> Response:
     return _lines(simulations, wanted, "jobs")
 
 
+_Resource = Annotated[str | None, Query(max_length=512, description="One resource. Absent: each.")]
+_Points = Annotated[int, Query(ge=1, le=10_000, description="Intervals of equal length.")]
+
+
 @router.get(
     "/{id}/series",
     operation_id="get_simulation_series",
@@ -199,8 +203,8 @@ async def get_series(
     simulations: Service,
     variant: Which = None,
     queue: Annotated[str | None, Query(max_length=512, description="A queue. Absent: all together.")] = None,
-    resource: Annotated[str | None, Query(max_length=512, description="One resource. Absent: each.")] = None,
-    points: Annotated[int, Query(ge=1, le=10_000, description="Intervals of equal length.")] = 200,
+    resource: _Resource = None,
+    points: _Points = 200,
 ) -> Response:
     """Exact areas over intervals of equal length, not samples: added up they are the summary's. 409 before the end."""
     found = await service(request, Offload).run(
@@ -220,8 +224,8 @@ async def get_fragmentation(
     request: Request,
     simulations: Service,
     variant: Which = None,
-    resource: Annotated[str | None, Query(max_length=512, description="One resource. Absent: each.")] = None,
-    points: Annotated[int, Query(ge=1, le=10_000, description="Intervals of equal length.")] = 200,
+    resource: _Resource = None,
+    points: _Points = 200,
 ) -> Response:
     """In all domains of a level together, and in the one that had most: much that is free and little of it in one place
     is fragmentation. Exact areas over intervals of equal length. 409 before the end."""

@@ -138,8 +138,11 @@ class Simulations(JobsOfKind[Simulation, SimulationPage]):
     ) -> FragmentationSeries:
         """What was free where pods are placed by topologies. Raises NotFound, Conflict."""
         at, summary, _ = self._done(identity, variant)
-        found = spare_of(self._jobs.lines(identity, stream_of(at, "levels")))
+        found = self._spare(identity, at)
         return fragmentation_of(edges(micros(summary.start), micros(summary.end), points), found, resource)
+
+    def _spare(self, identity: UUID, at: int) -> dict[tuple[str, str], list[Level]]:
+        return spare_of(self._jobs.lines(identity, stream_of(at, "levels")))
 
     def plot(self, identity: UUID, variant: str | None, kind: Kind, resource: str | None) -> bytes:
         """SVG; waits of all variants together where none is named. Raises NotFound, Conflict, NotInstalled."""
@@ -156,8 +159,7 @@ class Simulations(JobsOfKind[Simulation, SimulationPage]):
         if kind == "usage":
             picture = usage_of(summary, resource_of(summary, resource), levels)
         elif kind == "fragmentation":
-            spare = spare_of(self._jobs.lines(identity, stream_of(at, "levels")))
-            picture = free_of(summary, resource, spare)
+            picture = free_of(summary, resource, self._spare(identity, at))
         elif kind == "evictions":
             picture = evictions_of(lines(at, "events"))
         elif variant is None and len(names) > 1:

@@ -2,9 +2,10 @@
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from typing import NamedTuple
 
 from app.solver.model.instant import at
@@ -103,6 +104,19 @@ def decimal_of(text: str, name: str) -> Decimal:
     return found
 
 
+def _job(number: int, read: Callable[[], Record | str], complaints: Complaints, notes: Notes) -> Record | None:
+    """What ``read`` makes of a line; None, and what is wrong with it or why it is no job is told."""
+    try:
+        found = read()
+    except LineError as error:
+        complaints.add(number, str(error))
+        return None
+    if isinstance(found, str):
+        notes.add(number, found)
+        return None
+    return found
+
+
 POD_COLUMNS = (
     "name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos", "pod_phase", "creation_time",
     "deletion_time", "scheduled_time",
@@ -125,14 +139,8 @@ def alibaba_pods(
     was never scheduled would have run for an unknown time: it is taken from its creation.
     """
     for number, columns in _rows(body, POD_COLUMNS, complaints):
-        try:
-            found = _pod(number, columns, zero_run_time)
-        except LineError as error:
-            complaints.add(number, str(error))
-            continue
-        if isinstance(found, str):
-            notes.add(number, found)
-        else:
+        found = _job(number, partial(_pod, number, columns, zero_run_time), complaints, notes)
+        if found is not None:
             yield found
 
 
@@ -278,14 +286,8 @@ def swf_records(
             continue
         if not line.strip():
             continue
-        try:
-            found = _record(number, line, zero_run_time)
-        except LineError as error:
-            complaints.add(number, str(error))
-            continue
-        if isinstance(found, str):
-            notes.add(number, found)
-        else:
+        found = _job(number, partial(_record, number, line, zero_run_time), complaints, notes)
+        if found is not None:
             if found.columns["run_time"].strip("0.") == "":
                 notes.add(number, f"its run time of 0 s counts as {found.duration / 1e6:g} s")
             yield found

@@ -56,6 +56,7 @@ RELEASE_ANNOTATION = "arbiter/release"
 NEWEST: kai.Release = "0.17"
 """What is taken to run where nothing says so."""
 POOL_LABEL = "kai.scheduler/node-pool"
+_NO_USAGE = "use over time is not known: decided as if no queue had used anything before"
 DEFAULT_SHARD = "default"
 
 _RELEASES: dict[str, kai.Release] = {one: one for one in (kai.Settings().release, NEWEST)}
@@ -195,7 +196,7 @@ def _scheduler_file(root: Reader) -> kai.Settings:
     detail = "an export writes this file as a SchedulingShard, which lists no plugins: those left out here run there"
     root.warn("tiers", detail, "info", "rewritten")
     root.not_carried("queueDepthPerAction", "Arbiter tries every job of a queue")
-    root.not_carried("usageDBConfig", "use over time is not known: decided as if no queue had used anything before")
+    root.not_carried("usageDBConfig", _NO_USAGE)
     root.ignore("kind", "apiVersion", "metadata")
     parameters = root.take(PARAMETERS)
     root.close()
@@ -273,7 +274,7 @@ def _shard(made: Object) -> tuple[kai.Settings, dict[str, Any]]:
     spec.keep_as_is("partitionLabelValue")
     spec.not_carried("queueDepthPerAction", "Arbiter tries every job of a queue")
     spec.not_carried("kValue", "it weighs use over time, of which there is none")
-    spec.not_carried("usageDBConfig", "use over time is not known: decided as if no queue had used anything before")
+    spec.not_carried("usageDBConfig", _NO_USAGE)
     spec.close()
     written = None if settings.actions is None else written_actions(settings.actions)
     return settings, _kept_of_shard(made, actions, written)

@@ -34,6 +34,7 @@ _FILTERING = {
     "PodTopologySpread": ("defaultConstraints",),
 }  # fmt: skip
 """Arguments by which a filter decides otherwise, by plugin."""
+_ALL_NODES = "nodes are looked at until enough fit: here all are, so that another of them may be taken"
 _OTHER = ("clientConnection", "leaderElection", "enableProfiling", "enableContentionProfiling")
 
 
@@ -76,8 +77,7 @@ def _settings(root: Reader) -> KubeSettings:
         if settings != first:
             detail = f"another {_PLUGIN} than in the first profile, which holds for all"
             profile.warn("pluginConfig", detail, rule="not-decided")
-    detail = "nodes are looked at until enough fit: here all are, so that another of them may be taken"
-    root.not_carried("percentageOfNodesToScore", detail)
+    root.not_carried("percentageOfNodesToScore", _ALL_NODES)
     root.not_carried("extenders", "what an extender says is not asked for", "error")
     root.not_carried("parallelism", "one node after the other is looked at here", "info")
     for key in ("podInitialBackoffSeconds", "podMaxBackoffSeconds", "delayCacheUntilActive"):
@@ -89,8 +89,7 @@ def _settings(root: Reader) -> KubeSettings:
 
 def _profile(profile: Reader) -> KubeSettings:
     profile.take("schedulerName")
-    detail = "nodes are looked at until enough fit: here all are, so that another of them may be taken"
-    profile.not_carried("percentageOfNodesToScore", detail)
+    profile.not_carried("percentageOfNodesToScore", _ALL_NODES)
     _plugins(profile.child("plugins"))
     settings = KubeSettings()
     for one in profile.children("pluginConfig"):

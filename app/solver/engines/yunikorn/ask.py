@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.solver.engines.yunikorn import quota_change as required_node
-from app.solver.engines.yunikorn import room
+from app.solver.engines.yunikorn import required_node, room
 from app.solver.engines.yunikorn import room as nodes
 from app.solver.engines.yunikorn.candidates import Found, Outcome, Reach, Silent, candidates, joined, reach
 from app.solver.engines.yunikorn.configuration import SECOND

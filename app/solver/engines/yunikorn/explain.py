@@ -11,8 +11,7 @@ from typing import Any
 from msgspec import structs
 from msgspec.json import encode
 
-from app.solver.engines.yunikorn import quota_change as required_node
-from app.solver.engines.yunikorn import rule_sets
+from app.solver.engines.yunikorn import required_node, rule_sets
 from app.solver.engines.yunikorn.ask import ATTEMPTS, Context, decide
 from app.solver.engines.yunikorn.candidates import SILENT, Outcome, Reach, Silent, counted, fates, joined, path_limits
 from app.solver.engines.yunikorn.configuration import Amounts, CompiledConfiguration, cells_of, effective

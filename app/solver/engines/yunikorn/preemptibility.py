@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-from app.solver.engines.yunikorn import quota_change as required_node
+from app.solver.engines.yunikorn import required_node
 from app.solver.engines.yunikorn.candidates import Keeper, fates, keeper, reach
 from app.solver.engines.yunikorn.guarantees import (
     Allowance,
