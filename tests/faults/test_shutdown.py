@@ -35,10 +35,16 @@ def _endless() -> bytes:
 
 
 def _worker_of(live: Live) -> int:
+    """The worker's process.
+
+    Until a child runs its own program its parent waits for it (vfork): who stops it before stops the service.
+    """
     children = Path(f"/proc/{live.process.pid}/task/{live.process.pid}/children")
-    while not (found := children.read_text().split()):  # it says where it listens before it starts them
+    while True:
+        for child in children.read_text().split():
+            if b"app.workers.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
+                return int(child)
         time.sleep(0.05)
-    return int(found[0])
 
 
 def _stop(live: Live) -> float:
