@@ -11,13 +11,13 @@ import pytest
 from app.formats import import_configuration
 from app.formats.fields import FIELDS, MEANING, effect_of, written
 from app.formats.reader import Imported
+from tests.support.native_fields import SCHEMAS, schema
 
 Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[3]
-SCHEMAS = {path.stem: path.read_text().splitlines() for path in sorted((ROOT / "tests" / "schemas").iterdir())}
+EVERY = [(path.stem, *field) for path in sorted(SCHEMAS.iterdir()) for field in schema(path.stem)]
 """Kind and path of every field, as the systems publish them: Kueue's and KAI's CRDs and Kueue's Configuration, the
 types that YuniKorn reads queues.yaml into; kube-scheduler's configuration and budgets."""
-EVERY = [(system, *line.split(" ", 1)) for system, lines in SCHEMAS.items() for line in lines]
 
 
 def test_no_field_of_a_schema_is_forgotten_and_no_other_is_in_the_table() -> None:
