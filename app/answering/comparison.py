@@ -11,6 +11,7 @@ import msgspec
 from app.answering.answers import Stopwatch, asks_of, configure, encode, stats_of
 from app.answering.deciding import Releases, releases_of
 from app.answering.overrides import with_fields
+from app.answering.snapshots import FollowedAge
 from app.answering.sources import Sources
 from app.answering.translation import told
 from app.base.decoding import decode
@@ -67,7 +68,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     origin leaves to chance. Absent: the variants differ in more, or their engine can't tell."""
 
 
-class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+class Comparison(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One answer a variant in the order of the request, and where they differ."""
 
     variants: list[VariantAnswer]
@@ -76,6 +77,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Where they differ."""
     stats: dict[str, float]
     """Milliseconds by stage."""
+    followed: FollowedAge | None = None
+    """How old the snapshot is that was decided on. Absent: no follower keeps it."""
 
 
 def compare(body: bytes, now: Time, sources: Sources) -> bytes:

@@ -7,6 +7,7 @@ import msgspec
 
 from app.answering.answers import asks_of, configure, load
 from app.answering.overrides import with_fields
+from app.answering.snapshots import FollowedAge
 from app.answering.sources import Sources
 from app.base.documents import Path, read
 from app.formats import Imported, import_configuration
@@ -167,6 +168,8 @@ class PlanAnswer(Wire, frozen=True, kw_only=True, omit_defaults=True):
     something of the manifest is left out."""
     stats: dict[str, float]
     """Milliseconds by stage."""
+    followed: FollowedAge | None = None
+    """How old the snapshot is that was planned on. Absent: no follower keeps it."""
 
 
 Families = list[list[Ask]]

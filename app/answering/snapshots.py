@@ -107,6 +107,17 @@ def _holding(snapshot: Snapshot, sought: Sought) -> Iterator[There]:
             yield There(kind, name, snapshot.name, snapshot.used.name)
 
 
+class FollowedAge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How old a snapshot is that follows a cluster."""
+
+    cluster: str
+    """The cluster: `GET /v1/clusters/{name}` says more."""
+    age_seconds: float
+    """Since its follower last knew it to be the cluster."""
+    warning: str | None = None
+    """What is wrong with that. Absent: nothing."""
+
+
 class SnapshotList(Wire, frozen=True, kw_only=True):
     items: list[SnapshotStatus]
     """By name."""

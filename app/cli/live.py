@@ -68,7 +68,6 @@ def situation(service: Service, name: str) -> dict[str, Any] | Reply:
     if not reply.ok:
         return reply
     found = reply.json()
-    _warn(found)
     newest = min(found["followers"], key=lambda follower: follower["age_seconds"])
     beside = {key: newest[key] for key in _BESIDE if key in newest}
     return {"state": {"snapshot": found["snapshot"]}, "asks": "pending", **beside}

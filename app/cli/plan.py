@@ -247,6 +247,8 @@ def _sent(files: _Blamed, asked: dict[str, Any], service: Service, json: bool) -
 def _told(body: bytes, files: _Blamed, *, json: bool) -> int:
     answer = msgspec.json.decode(body, type=PlanAnswer)
     noticed(answer.findings, files.place)
+    if answer.followed is not None and answer.followed.warning is not None:
+        complain(answer.followed.warning)
     if json:
         say(body.decode())
     else:

@@ -130,6 +130,7 @@ class Clusters:
             if not repository.forget(session, name):
                 raise _unknown(name)
             audit.record(session, "cluster.forget", name)
+        self._ages.forget(name)
 
 
 def _named(said: EvictionReport) -> Iterator[tuple[Kind, str]]:

@@ -5,22 +5,12 @@ from uuid import UUID
 
 import msgspec
 
+from app.answering.snapshots import FollowedAge
 from app.base.installation import shipped
 from app.http.openapi import shown_as
 from app.solver.model.base import Time
 from app.solver.model.decision import Answer, ConfigurationUsed, Outcome, Units
 from app.solver.registry import all_facts
-
-
-class FollowedAge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How old a snapshot is that follows a cluster."""
-
-    cluster: str
-    """The cluster: `GET /v1/clusters/{name}` says more."""
-    age_seconds: float
-    """Since its follower last knew it to be the cluster."""
-    warning: str | None = None
-    """What is wrong with that. Absent: nothing."""
 
 
 class DecisionAnswer(Answer, frozen=True, kw_only=True):
@@ -70,6 +60,8 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     promised shares are asked for below a pool that asks for them too, 29002 a priority pool has no donor above."""
     warnings: list[Remark] | None = None
     """What the engine noticed on its way."""
+    followed: FollowedAge | None = None
+    """How old the snapshot is that was asked about. Absent: no follower keeps it."""
 
 
 class Preemptibility(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -83,6 +75,8 @@ class Preemptibility(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """By id of workload: whether it could be preempted, and what protects it."""
     evict_allowed: bool | None = None
     """Whether evicting exactly `evict` together would pass. Absent: not asked."""
+    followed: FollowedAge | None = None
+    """How old the snapshot is that was asked about. Absent: no follower keeps it."""
 
 
 class EffectiveSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -98,6 +92,8 @@ class EffectiveSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """By name of queue: what it inherits or overrides in the end; durations in seconds."""
     workloads: dict[str, dict[str, Any]] | None = None
     """By id of workload, where workloads override settings (YTsaurus)."""
+    followed: FollowedAge | None = None
+    """How old the snapshot is that was asked about. Absent: no follower keeps it."""
 
 
 class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True):

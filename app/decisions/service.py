@@ -17,6 +17,7 @@ from sqlalchemy import RowMapping
 from app.answering.answerer import Reply
 from app.answering.answers import Answered, stats_of
 from app.answering.operations import Inquiry, Operation, Used
+from app.answering.snapshots import FollowedAge
 from app.answering.sources import Documents
 from app.auth.callers import current_actor
 from app.base import tracing
@@ -32,7 +33,6 @@ from app.decisions.schemas import (
     DecisionPage,
     DecisionRecord,
     DecisionSummary,
-    FollowedAge,
     Replay,
     Spared,
     Stop,
@@ -180,11 +180,14 @@ class FollowedAges:
         self._known: dict[str, tuple[str, float]] = {}
 
     def heard(self, snapshot: str, cluster: str, age: float | None) -> None:
-        """A follower says that its snapshot is ``age`` seconds old; None: there is none yet."""
+        """A follower says that its snapshot is ``age`` seconds old; None: it has kept none yet, and what another one
+        kept before it grows older."""
         if age is not None:
             self._known[snapshot] = cluster, monotonic() - age
-        else:
-            self._known.pop(snapshot, None)
+
+    def forget(self, cluster: str) -> None:
+        """Nobody follows it any more."""
+        self._known = {snapshot: known for snapshot, known in self._known.items() if known[0] != cluster}
 
     def of(self, snapshot: str | None) -> FollowedAge | None:
         """How old it is now; None: no follower keeps it."""
@@ -197,6 +200,11 @@ class FollowedAges:
             return FollowedAge(cluster=cluster, age_seconds=age)
         warning = f"cluster {cluster} was last known {age:.0f} s ago: its follower or its API server is away"
         return FollowedAge(cluster=cluster, age_seconds=age, warning=warning)
+
+    def told(self, snapshot: str | None, answer: bytes) -> bytes:
+        """``answer``, a JSON object that is about the snapshot, with ``followed`` where a follower keeps that."""
+        found = self.of(snapshot)
+        return answer if found is None else b'%b,"followed":%b}' % (answer[:-1], msgspec.json.encode(found))
 
 
 class Decider:
@@ -300,7 +308,9 @@ class Decider:
 
     def ask(self, operation: Operation, body: bytes) -> bytes:
         """The response body of the other questions. Raises InvalidInput, NotFound, Unavailable."""
-        return self._dispatcher.run(Inquiry(operation, datetime.now(UTC)), body).body
+        snapshot, _ = named = named_in(body)
+        reply = self._dispatcher.run(Inquiry(operation, datetime.now(UTC)), body, named)
+        return self.ages.told(snapshot, reply.body)
 
     def listing(self, filters: Filters, cursor: str | None, limit: int) -> DecisionPage:
         """A page of the log, newest first; what this process has just answered is in it."""

@@ -157,6 +157,8 @@ class History:
         clock: Callable[[], float] | None = None,
     ) -> None:  # fmt: skip
         self._engine: EngineName = engine
+        self._preemptors = {"kueue": "Workload", "kai": "PodGroup"}.get(engine, "Pod")
+        self._known: dict[str, int] = {}
         self._quiet = quiet
         self._kept = kept
         self._clock = clock or time.monotonic
@@ -178,6 +180,8 @@ class History:
         if state and self._kept:
             self._changes.append(Change(at, now, kind, key, old, new))
             self._forget(now)
+        if kind == self._preemptors:
+            self._meet(key, old, new, at[1])
         if kind == "Workload" and new is not None:
             if reserves(new) and not reserves(old):
                 self._signs.append(Sign(at, key, awaits=False))
@@ -190,9 +194,16 @@ class History:
 
     def cleared(self) -> None:
         """What was before is not known: the server began anew, or this is the first that is known of a kind."""
+        for change in self._changes:
+            self._let_go(change)
         self._changes.clear()
         self._ended.clear()
         self._forgotten = self._order, self._number
+
+    def there(self, kind: str, items: dict[Key, Item]) -> None:
+        """A kind of which nothing was known: these are there."""
+        if kind == self._preemptors:
+            self._known = {self._name(key, item): self._number for key, item in items.items()}
 
     def restored(self, version: str) -> bool:
         """Whether a list of ``version`` is older than what was heard: the server was restored from an older state, and
@@ -202,30 +213,41 @@ class History:
         self._base = self._order
         return True
 
-    def ripe(self, items: Items | None = None) -> list[Preemption]:
-        """Preemptions of which nothing more is expected, and for whom is known among ``items``, which are what the
-        cluster is now; None: everybody is. Kinds are heard one by one, and an event may come long before its pod. Each
-        is told once."""
+    def ripe(self, *, known: bool = False) -> list[Preemption]:
+        """Preemptions of which nothing more is expected. ``known``: and whose preemptor is there, or was of late: kinds
+        are heard one by one, and an event may come long before its pod. Each is told once."""
         now = self._clock()
         done = [
             one for one in self._open.values()
             if now - one.begun >= _LONGEST_SECONDS
-            or (now - one.last >= self._quiet and (items is None or self._knows(one.by, items)))
+            or (now - one.last >= self._quiet and (not known or self.knows(one.by)))
         ]  # fmt: skip
         for one in done:
             del self._open[one.by]
             one.evictions = sorted(map(self._first_sign, one.evictions))
         return done
 
-    def _knows(self, by: str, items: Items) -> bool:
-        """Whether it is there, or was of late."""
-        kind = {"kueue": "Workload", "kai": "PodGroup"}.get(self._engine, "Pod")
+    def knows(self, by: str) -> bool:
+        """Whether it is there, or was of late; nobody always is."""
+        return not by or by in self._known
 
-        def named(key: Key, item: Item | None) -> bool:
-            return id_of(key) == by if kind == "PodGroup" else part(item or {}, "metadata").get("uid") == by
+    def _name(self, key: Key, item: Item) -> str:
+        """As evictions name whom they are for."""
+        return id_of(key) if self._engine == "kai" else str(part(item, "metadata").get("uid") or "")
 
-        there = any(named(key, item) for key, item in items.get(kind, {}).items())
-        return not by or there or any(change.kind == kind and named(change.key, change.old) for change in self._changes)
+    def _meet(self, key: Key, old: Item | None, new: Item | None, number: int) -> None:
+        """Who is gone stays known as long as that it went; where no changes are kept not at all."""
+        if new is not None:
+            self._known[self._name(key, new)] = number
+        elif old is not None and not self._kept:
+            self._known.pop(self._name(key, old), None)
+
+    def _let_go(self, change: Change) -> None:
+        """That an object went is forgotten, and so the object, unless one of that name has come since."""
+        if change.kind == self._preemptors and change.new is None and change.old is not None:
+            name = self._name(change.key, change.old)
+            if self._known.get(name, change.at[1] + 1) <= change.at[1]:
+                del self._known[name]
 
     def others(self) -> list[Eviction]:
         """Evictions that are nobody's preemption; each is told once."""
@@ -274,6 +296,7 @@ class History:
     def _forget(self, now: float) -> None:
         while len(self._changes) > _KEPT_CHANGES or self._changes[0].heard < now - self._kept:
             gone = self._changes.popleft()
+            self._let_go(gone)
             self._forgotten = max(self._forgotten, gone.at)
             ended = self._ended.get(gone.key)
             if ended is not None and ended[0] == gone.at:

@@ -63,6 +63,7 @@ class Mirror:
             if self._history is not None:
                 if self._history.restored(found.version) or not known:
                     self._history.cleared()
+                    self._history.there(kind.name, of.items)
                 else:
                     self._relisted(self._history, kind, before, of)
             if kind.state:
@@ -177,8 +178,7 @@ class Mirror:
     def preemptions(self) -> list[Preemption]:
         """Those that have been seen whole; each is told once."""
         with self._news:
-            items = {name: of.items for name, of in self._followed.items()}
-            return [] if self._history is None else self._history.ripe(items)
+            return [] if self._history is None else self._history.ripe(known=True)
 
     def evictions(self) -> list[Eviction]:
         """Those that are nobody's preemption; each is told once."""

@@ -208,8 +208,8 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
         outages=health.Outages(tuple(beside)),
         traces=traces,
         simulations=Simulations(jobs, traces, stored, Terms(variants, settings.trace_jobs), settings.small_body_bytes),
-        forecasts=Forecasts(jobs, stored, snapshots.state, variants, days),
-        exposures=ExposureJobs(jobs, stored, Kept(snapshots.get, snapshots.state, snapshots.asks)),
+        forecasts=Forecasts(jobs, stored, snapshots.state, decider.ages.of, variants, days),
+        exposures=ExposureJobs(jobs, stored, Kept(snapshots.get, snapshots.state, snapshots.asks, decider.ages.of)),
         backtests=Backtests(jobs, stored, variants, lambda: log.settle(_SETTLE_SECONDS)),
     )
     provide(app.state, services)

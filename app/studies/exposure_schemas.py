@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from app.answering.snapshots import FollowedAge
 from app.jobs.service import JobState
 from app.solver.model.base import Count, Duration, Name, Priority, Time, Wire
 from app.solver.model.configuration import Configuration, EngineName
@@ -161,6 +162,8 @@ class Exposures(JobState, frozen=True, kw_only=True):
     """The configuration that was named. Absent: it was sent along."""
     snapshot: str | None = None
     """The snapshot that was named. Absent: the state was sent along."""
+    followed: FollowedAge | None = None
+    """How old the snapshot was when it was asked about. Absent: no follower kept it."""
     progress: ExposureProgress | None = None
     """How far it is. Absent: not begun, or ended."""
     outcome: ExposureOutcome | None = None

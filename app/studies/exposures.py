@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from sqlalchemy import RowMapping
 
 from app.answering.answers import encode
-from app.answering.snapshots import PendingAsks, SnapshotStatus
+from app.answering.snapshots import FollowedAge, PendingAsks, SnapshotStatus
 from app.answering.sources import Compiled, Documents
 from app.base.decoding import decode
 from app.http.body import Body
@@ -41,15 +41,17 @@ class About(msgspec.Struct, frozen=True):
 
     configuration: str | None
     snapshot: str | None
+    followed: FollowedAge | None = None
 
 
 class Kept(msgspec.Struct, frozen=True):
     """What is asked of a kept snapshot: its status, its state with its generation, and what waits beside it; each by
-    name, as JSON."""
+    name, as JSON. ``age``: how old it is, where it follows a cluster."""
 
     status: Callable[[str], bytes]
     state: Callable[[str], tuple[int, bytes]]
     asks: Callable[[str], bytes]
+    age: Callable[[str | None], FollowedAge | None]
 
 
 class ExposureJobs(JobsOfKind[Exposures, ExposuresPage]):
@@ -66,6 +68,7 @@ class ExposureJobs(JobsOfKind[Exposures, ExposuresPage]):
         InvalidInput, NotFound, TooManyRequests, Unavailable."""
         request = decode(body, ExposureRequest)
         pins, snapshot = Pinning(self._documents), request.state.snapshot
+        followed = self._kept.age(snapshot)
         pinned = msgspec.structs.replace(
             request, now=request.now or datetime.now(UTC),
             configuration=pins.reference(self._configuration(request)), asks=self._asks(request),
@@ -73,7 +76,7 @@ class ExposureJobs(JobsOfKind[Exposures, ExposuresPage]):
         )  # fmt: skip
         prepared(pinned, self._configurations)  # what is wrong is told now
         named = pinned.configuration if isinstance(pinned.configuration, str) else None
-        new = New(msgspec.json.encode(About(named, snapshot)), msgspec.json.encode(pinned))
+        new = New(msgspec.json.encode(About(named, snapshot, followed)), msgspec.json.encode(pinned))
         return self._accept(lambda _: new)
 
     def _configuration(self, request: ExposureRequest) -> Any:
@@ -103,7 +106,8 @@ def _shown(row: RowMapping) -> Exposures:
     about = msgspec.json.decode(row["about"], type=About)
     told = row["progress"]
     return Exposures(
-        **state_of(row), configuration=about.configuration, snapshot=about.snapshot, error=row["error"],
+        **state_of(row), configuration=about.configuration, snapshot=about.snapshot, followed=about.followed,
+        error=row["error"],
         progress=None if not told else msgspec.convert(told, ExposureProgress, strict=False),
         outcome=outcome_of(row, ExposureOutcome) if "outcome" in row else None,
     )  # fmt: skip

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from app.answering.snapshots import FollowedAge
 from app.jobs.service import JobState
 from app.simulations.schemas import Change, Checkpoint, Instant, OnLoop, Requeue, Units
 from app.solver.model.base import Duration, Time, Wire
@@ -123,6 +124,8 @@ class Forecast(JobState, frozen=True, kw_only=True):
 
     start: Time
     """The time of the state."""
+    followed: FollowedAge | None = None
+    """How old the snapshot was when the forecast was asked for. Absent: no follower kept it."""
     end: Time | None = None
     """How far it looked, without variants. Absent: it is not done."""
     rounds: int | None = None

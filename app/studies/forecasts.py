@@ -11,6 +11,7 @@ from sqlalchemy import RowMapping
 
 from app.answering.answers import encode
 from app.answering.comparison import too_many
+from app.answering.snapshots import FollowedAge
 from app.answering.sources import Compiled, Documents
 from app.base.decoding import decode
 from app.base.errors import BadInput
@@ -29,23 +30,28 @@ from app.workers.dispatcher import Offload
 
 KIND = "forecast"
 KeptStates = Callable[[str], tuple[int, bytes]]
+Ages = Callable[[str | None], FollowedAge | None]
 
 
 class About(msgspec.Struct, frozen=True):
     """What is kept of a request to tell of it without reading it."""
 
     start: Time
+    followed: FollowedAge | None = None
 
 
 class Forecasts(JobsOfKind[Forecast, ForecastPage]):
     """Forecasts as those see them who ask for them: accepted, shown, stopped. ``states``: the generation and the JSON
-    of the snapshot of a name, as it is now; ``variants``: the most that one may have; ``days``: how far ahead one may
-    look."""
+    of the snapshot of a name, as it is now; ``ages``: how old one is, where it follows a cluster; ``variants``: the
+    most that one may have; ``days``: how far ahead one may look."""
 
-    def __init__(self, jobs: Jobs, documents: Documents, states: KeptStates, variants: int, days: float) -> None:
+    def __init__(
+        self, jobs: Jobs, documents: Documents, states: KeptStates, ages: Ages, variants: int, days: float
+    ) -> None:
         super().__init__(jobs, KIND, _shown, ForecastPage)
         self._documents = documents
         self._states = states
+        self._ages = ages
         self._configurations = Compiled(documents)
         self._variants = variants
         self._days = days
@@ -56,7 +62,7 @@ class Forecasts(JobsOfKind[Forecast, ForecastPage]):
         if problems := too_many(request.variants, self._variants):
             raise BadInput(problems)
         pins = Pinning(self._documents)
-        start = request.start or datetime.now(UTC)
+        start, followed = request.start or datetime.now(UTC), self._ages(request.state.snapshot)
         pinned = msgspec.structs.replace(
             request,
             configuration=pins.reference(request.configuration),
@@ -67,7 +73,7 @@ class Forecasts(JobsOfKind[Forecast, ForecastPage]):
         )
         for _ in scenarios(pinned, self._configurations, self._days):
             pass  # what is wrong is told now
-        new = New(msgspec.json.encode(About(start)), msgspec.json.encode(pinned))
+        new = New(msgspec.json.encode(About(start, followed)), msgspec.json.encode(pinned))
         return self._accept(lambda _: new)
 
     def _state(self, state: StateOrReference) -> StateOrReference:
@@ -79,8 +85,9 @@ class Forecasts(JobsOfKind[Forecast, ForecastPage]):
 
 def _shown(row: RowMapping) -> Forecast:
     outcome: ForecastOutcome | None = outcome_of(row, ForecastOutcome) if "outcome" in row else None
+    about = msgspec.json.decode(row["about"], type=About)
     return Forecast(
-        **state_of(row), start=msgspec.json.decode(row["about"], type=About).start,
+        **state_of(row), start=about.start, followed=about.followed,
         end=None if outcome is None else outcome.end, rounds=None if outcome is None else outcome.rounds,
         asks=[] if outcome is None else outcome.asks, error=row["error"],
     )  # fmt: skip

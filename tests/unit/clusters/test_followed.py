@@ -213,4 +213,6 @@ def test_how_old_a_snapshot_is_is_known_where_its_follower_reports(kept: Kept) -
     report(synced_at=(datetime.now(UTC) + timedelta(seconds=600)).isoformat())
     assert (ages.of("production") or old).age_seconds < 60, "another clock"
     report()
+    assert ages.of("production") is not None, "one that begins anew has kept nothing yet, and makes nothing young"
+    clusters.forget("prod")
     assert ages.of("production") is None

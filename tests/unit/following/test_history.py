@@ -1,11 +1,14 @@
 """What a cluster was, taken back change by change, and when a preemption has been seen whole."""
 
+from random import Random
 from typing import Any
 
 import pytest
 
 from app.following import history as module
 from app.following.history import History, Items, Rewind
+from app.following.objects import Item, Key
+from app.solver.model.configuration import EngineName
 
 AT = "2026-11-22T09:00:00Z"
 
@@ -200,3 +203,35 @@ def test_a_server_that_was_restored_is_noticed(clock: Clock) -> None:
     assert [history.restored(version) for version in ("99", "99", "101", "x", "")] == [True, *[False] * 4]
     pods(history, "x", 1, 2, "100")
     assert history.rewind({"Pod": {("a", "x"): {"v": 2}}}).to((200, 0))
+
+
+@pytest.mark.parametrize("kept", [180.0, 0.0])
+@pytest.mark.parametrize("engine", ["kai", "kueue", "yunikorn"])
+def test_who_is_there_or_was_of_late_is_known(clock: Clock, engine: EngineName, kept: float) -> None:
+    """Whatever happens to those who preempt: an index says the same as a look at each."""
+    kind = {"kai": "PodGroup", "kueue": "Workload"}.get(engine, "Pod")
+    random, history = Random(7), History(engine, kept=kept, clock=clock)
+    items: dict[Key, Item] = {}
+    gone: list[tuple[float, Key, Item]] = []
+    history.there(kind, items)
+    for number in range(600):
+        clock.now += random.choice((0.0, 1.0, 20.0))
+        key = "s", random.choice("abcd")
+        old, new = items.get(key), None if key in items else item(*key, uid=f"{key[1]}-{number}")
+        history.changed(kind, key, old, new, str(number), state=True)
+        items = {name: one for name, one in {**items, key: new}.items() if one is not None}
+        gone += [(clock.now, key, old)] if old is not None and kept else []
+        if random.random() < 0.02:
+            history.cleared()
+            gone.clear()
+        late = [(name, one) for at, name, one in gone if at >= clock.now - kept]
+        names = {"/".join(name) if engine == "kai" else one["metadata"]["uid"] for name, one in [*items.items(), *late]}
+        every = {
+            f"s/{name}" if engine == "kai" else f"{name}-{before}" for name in "abcd" for before in range(number + 1)
+        }
+        assert {name for name in every if history.knows(name)} == names
+        assert history.knows(""), "nobody is named"
+
+
+def item(space: str, name: str, uid: str) -> Item:
+    return {"metadata": {"namespace": space, "name": name, "uid": uid}}

@@ -92,7 +92,7 @@ class Kept:
         self.states: list[str] = []
         self.accepted: list[New] = []
         self.outcome: bytes | None = None
-        self._service = Forecasts(self, None, self._state, variants, 7)  # pyright: ignore[reportArgumentType]
+        self._service = Forecasts(self, None, self._state, lambda _: None, variants, 7)  # pyright: ignore[reportArgumentType]
 
     def _state(self, name: str) -> tuple[int, bytes]:
         self.states.append(name)
