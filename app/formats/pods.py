@@ -130,7 +130,7 @@ def read_pod_spec(spec: Reader, *, by_itself: bool = True) -> PodSpec:
     """Read ``spec`` and close it: what bears on scheduling and has no place in Arbiter is a finding."""
     read = PodSpec(
         **read_nodes(spec, by_itself=by_itself),
-        requests=_requests(spec),
+        requests=pod_requests(spec),
         node_name=spec.text("nodeName") or None,
         priority=spec.integer("priority"),
         priority_class=spec.text("priorityClassName") or None,
@@ -145,8 +145,9 @@ def read_pod_spec(spec: Reader, *, by_itself: bool = True) -> PodSpec:
     return read
 
 
-def _requests(spec: Reader) -> Steps:
-    """Kubernetes' rule: the containers and sidecars together, or the largest moment of starting up; plus overhead."""
+def pod_requests(spec: Reader) -> Steps:
+    """What a pod asks for, by Kubernetes' rule: the containers and sidecars together, or the largest moment of starting
+    up; plus overhead."""
     running: Steps = {}
     for container in spec.children("containers"):
         running = plus(running, _container(container))

@@ -184,7 +184,15 @@ def _refusal(made: Object, conditions: _Conditions, queue: str, local: str, clus
     if failed:
         return f"its admission checks failed: {', '.join(failed)}"
     stopped = cluster.stopped(queue, local)
-    return stopped or cluster.selectors.refusal(queue, made.namespace, made.root.findings)
+    return (
+        stopped
+        or cluster.selectors.refusal(queue, made.namespace, made.root.findings)
+        or cluster.around.admission.inadmissible(_templates(made), made.namespace)
+    )
+
+
+def _templates(made: Object) -> list[Mapping[str, Any]]:
+    return [pod_set.child("template").child("spec").value for pod_set in made.spec.children("podSets")]
 
 
 def _local_queue(made: Object, spec: Reader) -> str:

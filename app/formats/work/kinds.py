@@ -6,8 +6,8 @@ one more entry of ``KINDS``. Paths are followed with readers so that findings kn
 """
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from app.base.documents import Path
@@ -204,7 +204,7 @@ MOST_PODS = 2**31
 @dataclass(frozen=True, slots=True)
 class PodSet:
     """``count`` pods alike. ``least``: fewer that are of use, where the object says so. ``labels``, ``annotations``: of
-    the template."""
+    the template. ``spec``: what ``pod`` was read of."""
 
     name: str
     count: int
@@ -213,6 +213,7 @@ class PodSet:
     labels: dict[str, str]
     annotations: dict[str, str]
     at: Path
+    spec: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +314,7 @@ def read_template(
         return None
     return PodSet(
         name=name, count=count, least=least, pod=read(spec), labels=metadata.labels("labels"),
-        annotations=metadata.labels("annotations"), at=template.at,
+        annotations=metadata.labels("annotations"), at=template.at, spec=spec.value,
     )  # fmt: skip
 
 

@@ -120,7 +120,7 @@ def _in(made: Object, namespace: str) -> Object:
 
 def _work(kind: Kind, made: Object, beside: Beside, special: Special | None) -> Work | None:
     """The object as work; None, and findings, where it starts nothing."""
-    root = beside.admission.admitted(made.root, made.namespace, exists=kind.kueue == "pod")
+    root = beside.admission.admitted(made.root, made.namespace, exists=kind.kueue == "pod", planned=True)
     made = _as_seen(kind, replace(made, root=root))
     name = made.name
     if not name:

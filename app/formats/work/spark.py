@@ -61,7 +61,7 @@ def train_job(made: Object, beside: Beside) -> list[PodSet]:
     Where the runtime is not known, only that one, and a finding."""
 
     def read(pods: Reader, path: str, name: str, count: int) -> PodSet | None:
-        admitted = beside.admission.admitted(pods, made.namespace, exists=False)
+        admitted = beside.admission.admitted(pods, made.namespace, exists=False, planned=True)
         return read_template(admitted, PodSets("", template=path), name, count, None, beside.read_spec)
 
     spec = made.spec

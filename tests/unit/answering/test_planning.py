@@ -339,8 +339,32 @@ def test_what_the_cluster_fills_in_of_pods_counts(kind: str, cpu: str, in_cluste
     (task, *_) = answer["asks"][0]["tasks"]
     assert task["requests"] == {"cpu": cpu, "nvidia.com/gpu": 2}
     assert task.get("node_selector") == ({"sandbox": "yes"} if kind == "kai" else None)
-    told = [(f["severity"], f["pointer"].rpartition("/")[2]) for f in answer["findings"] if f["severity"] != "info"]
-    assert told == [("warning", "max")], "that a pod past it would be refused is not decided"
+    assert [f for f in answer["findings"] if f["severity"] != "info"] == []
+
+
+@pytest.mark.parametrize(
+    ("bounds", "by_kueue", "told"),
+    [
+        ({"type": "Container", "max": {"cpu": 2}}, "containers[0]: cpu: requests must not be above", "not 3"),
+        ({"type": "Container", "min": {"cpu": 4}}, "containers[0]: cpu: requests must not exceed", "not 3"),
+        ({"type": "Pod", "max": {"cpu": "3400m"}}, "spec: cpu: requests must not be above", "there is no limit"),
+        ({"type": "Pod", "min": {"cpu": 9}}, "spec: cpu: requests must not be below", "none is asked for"),
+        ({"type": "Container", "maxLimitRequestRatio": {"cpu": 2}}, None, "both must be there"),
+        ({"type": "PersistentVolumeClaim", "max": {"cpu": 1}}, None, None),
+    ],
+)
+@pytest.mark.parametrize("in_cluster", [False, True])
+def test_pods_past_a_limit_range_are_not_admitted_and_what_the_api_server_refuses_is_said(
+    bounds: dict[str, Any], by_kueue: str | None, told: str | None, in_cluster: bool
+) -> None:
+    beside = {**LIMITS, "spec": {"limits": [bounds]}}, SANDBOX
+    queued, started = (in_a_cluster(kind, *beside, in_cluster=in_cluster) for kind in ("kueue", "kai"))
+    assert queued["outcome"] == ("admit" if by_kueue is None else "wait")
+    assert (by_kueue or "") in json.dumps(queued)
+    for answer, severity in ((queued, "warning"), (started, "error")):
+        found = [f for f in answer["findings"] if f["rule"] == "refused"]
+        assert {f["severity"] for f in found} == ({severity} if told else set())
+        assert any((told or "") in f["detail"] for f in found) == (told is not None)
 
 
 def test_a_runtime_class_that_nobody_gives_is_said() -> None:

@@ -83,6 +83,32 @@ def test_of_a_large_group_only_what_changed_is_translated_again(engine: EngineNa
     assert max(read) < 8, read
 
 
+def test_a_limit_range_that_comes_keeps_what_waits_past_it_from_being_tried() -> None:
+    mirror, kinds = Mirror(FOLLOWED["kueue"]), {kind.name: kind for kind in FOLLOWED["kueue"]}
+
+    def made(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+        metadata = {"name": name, "namespace": "" if kind == "ClusterQueue" else "ns"}
+        version = kinds[kind].api_version(kinds[kind].versions[0])
+        return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+
+    pod = {"containers": [{"name": "c", "resources": {"requests": {"cpu": 2}}}]}
+    pod_set = {"name": "main", "template": {"spec": pod}}
+    listed = [
+        made("ClusterQueue", "q", {"namespaceSelector": {}}), made("LocalQueue", "lq", {"clusterQueue": "q"}),
+        made("Workload", "w", {"queueName": "lq", "podSets": [pod_set]}),
+    ]  # fmt: skip
+    for name, kind in kinds.items():
+        of_kind = [one for one in listed if one["kind"] == name]
+        mirror.listed(kind, kind.versions[0], Listed(of_kind, "1"), "test")
+    following = Translator("kueue")
+    assert following.translate(_view(mirror)).asks["ns/w"].kueue is None
+    limits = made("LimitRange", "l", {"limits": [{"type": "Container", "max": {"cpu": 1}}]})
+    for gone in (False, True):
+        mirror.apply(kinds["LimitRange"], Event(gone, trimmed("LimitRange", limits), "2"))
+        own = following.translate(_view(mirror)).asks["ns/w"].kueue
+        assert own is None if gone else own is not None and "exceed its limits" in (own.inadmissible or "")
+
+
 def _pod(engine: EngineName, number: int, on: str | None = None, *, done: bool = False) -> dict[str, Any]:
     """Of the one group, in a namespace and by a name before or after that of others as text."""
     place = on or ("node-0" if number % 2 else None)

@@ -244,6 +244,53 @@ def test_the_cluster_fills_pods_in_before_they_are_counted() -> None:
     assert [(one.rule, one.severity) for one in found.findings] == [("unknown-name", "warning")]
 
 
+def of_one(requests: Json, limits: Json, **more: Any) -> Json:
+    return {"containers": [{"name": "c", "resources": {"requests": requests, "limits": limits}}], **more}
+
+
+_FIRST = "spec.podSets[0].template.spec"
+_STARTS = {"initContainers": [{"name": "i", "resources": {"requests": {"cpu": 4}}}]}
+
+
+@pytest.mark.parametrize(
+    ("pod", "limits", "why"),
+    [
+        (of_one({"cpu": 2}, {"cpu": 1}), [], f"{_FIRST}.containers[0]: cpu: requests must not exceed its limits"),
+        (of_one({"cpu": 2}, {"cpu": 2}), [], None),
+        (of_one({}, {}, resources={"requests": {"cpu": 2}, "limits": {"cpu": 1}}), [], f"{_FIRST}.resources: cpu"),
+        (of_one({"cpu": 2}, {}), [{"type": "Container", "default": {"cpu": 1}}], "must not exceed its limits"),
+        (of_one({"cpu": 2}, {}), [{"type": "Container", "max": {"cpu": 3}}, {"type": "Container", "max": {"cpu": 1}}],
+         "requests must not be above the limitRange max"),
+        (of_one({"cpu": 2}, {"cpu": 3}), [{"type": "Container", "max": {"cpu": 2}}],
+         f"{_FIRST}.containers[0]: cpu: requests must not be above the limitRange max"),
+        (of_one({"cpu": 2}, {"cpu": 3}), [{"type": "Container", "max": {"cpu": 3}}], None),
+        (of_one({"cpu": 2}, {"cpu": 3}), [{"type": "Container", "min": {"cpu": 3}}],
+         f"{_FIRST}.containers[0]: cpu: requests must not be below the limitRange min"),
+        (of_one({"cpu": 2}, {"cpu": 9}), [{"type": "Container", "maxLimitRequestRatio": {"cpu": 2}}], None),
+        (of_one({"cpu": 2}, {}), [{"type": "Pod", "max": {"cpu": 1, "memory": 1}}],
+         f"{_FIRST}: cpu: requests must not be above the limitRange max"),
+        (of_one({"cpu": 2}, {}, **_STARTS), [{"type": "Pod", "max": {"cpu": 3}}], f"{_FIRST}: cpu"),
+        (of_one({"cpu": 2}, {}, **_STARTS), [{"type": "Container", "max": {"cpu": 3}, "default": {"cpu": 8}}],
+         f"{_FIRST}.initContainers[0]: cpu: requests must not be above"),
+        (of_one({"cpu": 2}, {}, overhead={"cpu": 2}), [{"type": "Pod", "max": {"cpu": 3}}], f"{_FIRST}: cpu"),
+        (of_one({"cpu": 2}, {}), [{"type": "Pod", "min": {"cpu": 3}}], "must not be below the limitRange min"),
+        (of_one({"cpu": 2}, {}), [{"type": "Pod", "min": {"cpu": 2}, "max": {"cpu": 2}}], None),
+    ],
+)  # fmt: skip
+def test_kueue_does_not_try_what_is_past_its_own_limit_or_a_limit_range(
+    pod: Json, limits: list[Json], why: str | None
+) -> None:
+    ranges = [made("LimitRange", f"l{i}", {"limits": [one]}, "v1") for i, one in enumerate(limits)]
+    documents = (cluster_queue(), local_queue(), *ranges, workload(pod=pod), workload("r", admitted=True, pod=pod))
+    outcome, message = decided(*documents)[0]["ns/w"]
+    assert outcome == ("admit" if why is None else "wait")
+    assert (why or "") in message
+    elsewhere = [one | {"metadata": one["metadata"] | {"namespace": "other"}} for one in ranges]
+    within = why is None or bool(limits)
+    outcome, _ = decided(cluster_queue(), local_queue(), *elsewhere, workload(pod=pod))[0]["ns/w"]
+    assert outcome == ("admit" if within else "wait"), "a LimitRange of another namespace is nothing to it"
+
+
 def test_what_a_whole_pod_asks_for_goes_before_what_its_containers_do() -> None:
     pod = {
         "containers": [{"name": "c", "resources": {"requests": {"cpu": 1, "memory": 5}}}], "overhead": {"cpu": 1},
