@@ -12,6 +12,7 @@ import msgspec
 
 from app.formats.kube_scheduler.pods import LOOKED_AT
 from app.formats.pods import NOT_SCHEDULING
+from app.formats.yunikorn.pods import SCHEDULER as YUNIKORN
 from app.solver.model.configuration import EngineName
 
 KUEUE = "kueue.x-k8s.io"
@@ -198,6 +199,7 @@ _STATUS: dict[str, tuple[str, ...]] = {
     "AdmissionCheck": ("conditions",),
     "Pod": ("phase", "startTime", "nominatedNodeName", "conditions"),
     "PodDisruptionBudget": ("disruptionsAllowed", "disruptedPods"),
+    "PodGroup": ("schedulingConditions",),
     "Node": ("allocatable", "capacity", "conditions"),
 }
 """What is read of the status of a kind; of others nothing."""
@@ -205,7 +207,11 @@ _CONTAINERS = ("containers", "initContainers")
 _OF_A_CONTAINER = ("name", "resources", "restartPolicy")
 _OF_NO_CONCERN = tuple(field for field in NOT_SCHEDULING if field != "schedulerName")
 _OF_A_CONDITION = ("type", "status")
-_DISRUPTED = "DisruptionTarget"
+_DISRUPTED, _SCHEDULED = "DisruptionTarget", "PodScheduled"
+_TOLD_OF = {
+    _DISRUPTED: (*_OF_A_CONDITION, "reason"),
+    _SCHEDULED: (*_OF_A_CONDITION, "reason", "message", "lastTransitionTime"),
+}
 
 
 def part(of: dict[str, Any], key: str) -> dict[str, Any]:
@@ -275,14 +281,20 @@ def _trim_status(kind: str, item: Item) -> None:
     if kind == "Node" and isinstance(status.get("conditions"), list):
         status["conditions"] = [_only(one, _OF_A_CONDITION) for one in status["conditions"]]
     if kind == "Pod" and isinstance(found := status.pop("conditions", None), list):
-        # Of a pod it says who told it to end; all else changes often.
-        kept = [_only(one, (*_OF_A_CONDITION, "reason")) for one in cast(list[Any], found) if _disrupts(one)]
+        # Of a pod it says who told it to end, and of YuniKorn's why it waits; all else changes often.
+        told = (_DISRUPTED, _SCHEDULED) if _waits_for_yunikorn(item) else (_DISRUPTED,)
+        kept = [_only(one, _TOLD_OF.get(_type(one), ())) for one in cast(list[Any], found) if _type(one) in told]
         if kept:
             status["conditions"] = kept
 
 
-def _disrupts(condition: Any) -> bool:
-    return isinstance(condition, dict) and cast(dict[str, Any], condition).get("type") == _DISRUPTED
+def _type(condition: Any) -> Any:
+    return cast(dict[str, Any], condition).get("type") if isinstance(condition, dict) else None
+
+
+def _waits_for_yunikorn(item: Item) -> bool:
+    spec = part(item, "spec")
+    return spec.get("schedulerName") == YUNIKORN and "nodeName" not in spec
 
 
 def _trim_pod(spec: dict[str, Any]) -> None:

@@ -20,10 +20,20 @@ from app.solver.digest import StateDigest, digest
 from app.solver.engine import Engine
 from app.solver.index import Index
 from app.solver.model.configuration import Configuration
-from app.solver.model.decision import STARTS, Answer, ConfigurationUsed, Decision, Plan, Result, StateUsed
+from app.solver.model.decision import (
+    STARTS,
+    Answer,
+    Condition,
+    ConfigurationUsed,
+    Decision,
+    Plan,
+    Result,
+    StateUsed,
+)
+from app.solver.model.instant import at
 from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupported
 from app.solver.model.request import Options, RunOptions
-from app.solver.model.state import Ask, State
+from app.solver.model.state import Ask, PendingReason, State
 from app.solver.proposals import judged
 from app.solver.question import ProtectionQuestion, Question
 from app.solver.quotas import oversubscribed
@@ -274,12 +284,46 @@ def planned(loaded: Loaded, question: Question) -> Result:
     if question.proposals is not None:
         result = judged(configured.engine, loaded.compiled, (loaded.state, loaded.index), question)
     else:
-        result = configured.engine.plan(loaded.compiled, question)
+        result = _with_reasons(question, configured.engine.plan(loaded.compiled, _without_held(question)))
         if configured.engine.facts.places and not loaded.state.nodes:
             result = msgspec.structs.replace(result, decisions=[_without_nodes(one) for one in result.decisions])
     safe_point()
     verify(loaded.state, loaded.index, question, result)
     return result
+
+
+def _is_held(ask: Ask) -> bool:
+    return ask.pending_reason is not None and not ask.pending_reason.tried_again
+
+
+def _without_held(question: Question) -> Question:
+    """Without asks that their own scheduler does not try: nobody has to go for them, and they are in nobody's way."""
+    if not any(map(_is_held, question.asks)):
+        return question
+    return replace(question, asks=[ask for ask in question.asks if not _is_held(ask)])
+
+
+def _with_reasons(question: Question, result: Result) -> Result:
+    """With those that are not tried, and beside why others wait what their scheduler says of it."""
+    told = {ask.id: ask.pending_reason for ask in question.asks if ask.pending_reason is not None}
+    if not told:
+        return result
+    said = {decision.ask: decision for decision in result.decisions}
+    decisions: list[Decision] = []
+    for ask in question.asks:
+        decision = said.get(ask.id) or Decision(ask=ask.id, outcome="wait", victims=[], conditions=[])
+        if ask.id in told and decision.outcome not in STARTS:
+            condition = _pending(told[ask.id], question.now)
+            decision = msgspec.structs.replace(decision, conditions=[*decision.conditions, condition])
+        decisions.append(decision)
+    return msgspec.structs.replace(result, decisions=decisions)
+
+
+def _pending(said: PendingReason, now: int) -> Condition:
+    since = said.since or at(now)
+    return Condition(
+        type="Pending", status="True", reason=said.reason, message=said.message, last_transition_time=since
+    )  # fmt: skip
 
 
 def _without_nodes(decision: Decision) -> Decision:

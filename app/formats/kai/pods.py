@@ -7,13 +7,17 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, cast
 
+from msgspec import structs
+
 from app.base.documents import Path
+from app.formats.kai.configuration import POOL_LABEL
 from app.formats.objects import Classes, Object, named
 from app.formats.pods import Pod, SinglePod, Steps, as_task
 from app.formats.reader import Reader, instant
-from app.solver.model.state import Ask, Task, Workload
+from app.solver.model.state import Ask, PendingReason, Task, Workload
 
 _ALL_PODS = ("PyTorchJob", "TFJob", "XGBoostJob", "JAXJob", "MPIJob", "PaddleJob", "LeaderWorkerSet")
 _TEMPLATE_HASH = "pod-template-hash"
@@ -98,6 +102,8 @@ _GPU_MEMORY = "gpu-memory"
 _DEVICES = "gpu-fraction-num-devices"
 _TOPOLOGY = ("kai.scheduler/topology-required-placement", "kai.scheduler/topology-preferred-placement")
 _GPU = "nvidia.com/gpu"
+_NO_BACKOFF = -1
+_DEFAULT_POOL = "default"
 _MEMORY_LABEL = "nvidia.com/gpu.memory"
 
 # The classes that KAI installs, and what a workload gets that names none.
@@ -196,7 +202,8 @@ class _Reading:
         spec.not_carried("subGroups", "only the gang as a whole has a minimum here")
         spec.not_carried("minSubGroup", "only the gang as a whole has a minimum here")
         spec.not_carried("topologyConstraint", "topology is not decided here")
-        spec.ignore("markUnschedulable", "schedulingBackoff", "backoffLimit", "parentUID", "parentName")
+        spec.ignore("markUnschedulable", "backoffLimit", "parentUID", "parentName")
+        backs_off = spec.integer("schedulingBackoff") not in (None, _NO_BACKOFF)
         spec.close()
         if queue is None or (self._queues and queue not in self._queues):
             made.root.warn("spec", f"no queue {queue!r} for pod group {made.id!r}: left out", "error", "no-queue")
@@ -221,7 +228,8 @@ class _Reading:
             self.asks.append(
                 Ask(
                     id=made.id, queue=queue, workload=made.id if held else None, uid=made.uid,
-                    created_at=made.created_at, tasks=[self._task(pod) for pod in pending], **common,
+                    created_at=made.created_at, tasks=[self._task(pod) for pod in pending],
+                    pending_reason=_pending_reason(made, backs_off=backs_off), **common,
                 )
             )  # fmt: skip
 
@@ -240,6 +248,27 @@ def _priority(made: Object, name: str | None, classes: Classes) -> int:
     if name and name not in OWN_CLASSES:
         made.root.warn("spec", f"no priority class {name!r} in the source: KAI's default, 50", rule="unknown-name")
     return OWN_CLASSES.get(name or "", _DEFAULT_CLASS)
+
+
+def _pending_reason(made: Object, *, backs_off: bool) -> PendingReason | None:
+    """What KAI says last of why the group waits. One that backs off is left out of a node pool's cycles from the first
+    failure there until somebody gives it another pool or takes the condition away.
+
+    Source: ``isPodGroupUpForScheduler`` (pkg/scheduler/cache/cluster_info), ``GetLastSchedulingCondition``.
+    """
+    found: list[tuple[int, str, PendingReason]] = []
+    for one in made.status.children("schedulingConditions"):
+        number, pool = one.text("transitionID") or "", one.text("nodePool") or ""
+        reasons = [(each.text("reason"), each.text("message")) for each in one.children("reasons")]
+        reason = next((word for word, _ in reasons if word), None) or one.text("reason") or "Unschedulable"
+        message = "; ".join(text for _, text in reasons if text) or one.text("message") or "KAI could not schedule it"
+        said = PendingReason(reason=reason, message=message, since=one.time("lastTransitionTime"))
+        found.append((int(number) if number.isascii() and number.isdigit() else 0, pool, said))
+    if not found:
+        return None
+    _, pool, said = max(found, key=itemgetter(0))
+    own = made.labels.get(POOL_LABEL) or _DEFAULT_POOL
+    return structs.replace(said, tried_again=False) if backs_off and pool == own else said
 
 
 def _started(made: Object) -> datetime | None:

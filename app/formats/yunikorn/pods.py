@@ -10,7 +10,7 @@ from app.formats.pods import Pod, SinglePod, Steps, as_task, renamed
 from app.formats.reader import Findings
 from app.formats.yunikorn.placement import DEFAULT_QUEUE, Placement, Rejected, Submitted, made_below, submitter
 from app.solver.model.configuration import Queue
-from app.solver.model.state import Ask, Task, Workload
+from app.solver.model.state import Ask, PendingReason, Task, Workload
 from app.solver.model.yunikorn import Application
 from app.solver.model.yunikorn import Ask as YuniKornAsk
 
@@ -23,6 +23,11 @@ QUEUE = "yunikorn.apache.org/queue"
 _QUEUE = (QUEUE, "queue")
 _ALLOW_PREEMPTION = "yunikorn.apache.org/allow-preemption"
 _PLACEHOLDER = "yunikorn.apache.org/placeholder"
+_SAID = {
+    "SchedulingSkipped": "The quota of its queue is used up",
+    "Unschedulable": "No node has room for it",
+}
+"""What a reason means, where the shim says it without a message."""
 _DEEPEST = 64
 DYNAMIC = "dynamic-queue"
 """The rule of findings about queues that placement made."""
@@ -199,6 +204,16 @@ def _task(pod: Pod, classes: Classes, *, originator: bool) -> Task:
     return pod.once((pod.node, pod.priority, preemptible, originator), make)
 
 
+def _pending_reason(pod: Pod) -> PendingReason | None:
+    """Why the shim says that the pod waits: its queue's quota is used (`SchedulingSkipped`), or no node takes it. The
+    core tries it again in every cycle. Source: ``HandleContainerStateUpdate`` (yunikorn-k8shim, pkg/cache)."""
+    for one in pod.made.status.children("conditions"):
+        if one.text("type") == "PodScheduled" and one.text("status") == "False" and (reason := one.text("reason")):
+            message = one.text("message") or _SAID.get(reason, "YuniKorn says no more")
+            return PendingReason(reason=reason, message=message, since=one.time("lastTransitionTime"))
+    return None
+
+
 def _ask(pod: Pod, workload: str | None, queue: str, classes: Classes, *, originator: bool) -> Ask:
     found = classes.find(pod.spec.priority_class)
     never = pod.spec.never_preempts or (found is not None and found.never_preempts)
@@ -211,6 +226,7 @@ def _ask(pod: Pod, workload: str | None, queue: str, classes: Classes, *, origin
         created_at=pod.made.created_at,
         tasks=[_task(pod, classes, originator=originator)],
         preemption_policy="Never" if never else "PreemptLowerPriority",
+        pending_reason=_pending_reason(pod),
         preemptible=None if _preemptible(pod, classes) else False,
         originator=originator,
         required_node=_required_node(pod),

@@ -161,6 +161,20 @@ class Workload(Wire, frozen=True, kw_only=True):
     """What runs of it; may be empty. Read by all engines."""
 
 
+class PendingReason(Wire, frozen=True, kw_only=True):
+    """What an ask's own scheduler wrote of why it waits, where it is read from a cluster."""
+
+    reason: str
+    """In one word, as that scheduler writes it."""
+    message: str
+    """In one sentence."""
+    since: Time | None = None
+    """Since when. Absent: it does not say."""
+    tried_again: bool = True
+    """Whether the scheduler tries it again by itself: then the rules decide, and where it waits this is said beside
+    why. If not it waits, whatever the rules say, until the scheduler takes it back."""
+
+
 class Ask(Wire, frozen=True, kw_only=True):
     """Pending work; ``workload`` names the running one that it belongs to, if any."""
 
@@ -209,6 +223,8 @@ class Ask(Wire, frozen=True, kw_only=True):
     """As of a workload, for an operation that runs nothing yet. Read by YTsaurus."""
     nominated_node: str | None = None
     """The node that an earlier cycle nominated it to. Absent: none. Read by kube-scheduler."""
+    pending_reason: PendingReason | None = None
+    """Why its own scheduler says that it waits. Absent: it says nothing. Read by all engines."""
     ytsaurus: ytsaurus_model.Workload | None = None
     """As of a workload, for an operation that runs nothing yet."""
     yunikorn: yunikorn_model.Ask | None = None

@@ -29,6 +29,11 @@ def test_bookkeeping_is_left_out_of_every_kind() -> None:
             {"conditions": [{"type": "Evicted", "message": "m"}], "admission": {}, "reclaimablePods": [], "checks": 1},
             {"conditions": [{"type": "Evicted", "message": "m"}], "admission": {}, "reclaimablePods": []},
         ),
+        (
+            "PodGroup",
+            {"phase": "Pending", "conditions": [], "schedulingConditions": [{"nodePool": "default"}]},
+            {"schedulingConditions": [{"nodePool": "default"}]},
+        ),
         ("Pod", {"phase": "Running", "podIP": "1.2.3.4", "conditions": []}, {"phase": "Running"}),
         (
             "Pod",
@@ -88,3 +93,21 @@ def test_of_pods_ports_of_the_node_are_kept_and_of_those_that_are_nowhere_volume
     waiting, running = ({"spec": {**spec, **more}} for more in ({}, {"nodeName": "n"}))
     assert trimmed("Pod", waiting)["spec"] == {"containers": kept, "volumes": [{"persistentVolumeClaim": None}]}
     assert trimmed("Pod", running)["spec"] == {"containers": kept, "nodeName": "n"}
+
+
+def test_of_a_pod_that_waits_for_yunikorn_it_says_why() -> None:
+    said = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "SchedulingSkipped",
+        "message": "m",
+        "lastProbeTime": None,
+    }
+    kept = {name: value for name, value in said.items() if name != "lastProbeTime"}
+
+    def pod(**spec: Any) -> Any:
+        return trimmed("Pod", {"spec": spec, "status": {"conditions": [dict(said)]}})["status"]
+
+    assert pod(schedulerName="yunikorn") == {"conditions": [kept]}
+    assert pod(schedulerName="yunikorn", nodeName="n") == {}
+    assert pod(schedulerName="default-scheduler") == {}

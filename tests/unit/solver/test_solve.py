@@ -9,10 +9,12 @@ import pytest
 from app.solver import solve
 from app.solver.delta import apply_delta
 from app.solver.index import Index
+from app.solver.model.base import Time
 from app.solver.model.configuration import Configuration
-from app.solver.model.decision import Plan, Result
+from app.solver.model.decision import Decision, Plan, Result
+from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
-from app.solver.model.request import Options
+from app.solver.model.request import Mode, Options
 from app.solver.model.state import Ask, Delta, State
 from app.solver.question import ProtectionQuestion, Question
 from app.solver.registry import all_facts
@@ -22,6 +24,7 @@ from tests.support.document import document
 KUEUE = {"engine": "kueue", "queues": [{"name": "q", "parent": "co", "quota": {"cpu": {"guaranteed": 4}}}]}
 DECIDE = document()["paths"]["/v1/decisions"]["post"]
 EXAMPLES: dict[str, Any] = DECIDE["requestBody"]["content"]["application/json"]["examples"]
+MODES: tuple[Mode, ...] = ("independent", "cycle")
 BROKEN = {"nodes": [{"name": "n", "capacity": {"cpu": "x"}}]}
 
 
@@ -162,3 +165,63 @@ def test_an_ask_without_tasks_is_refused_where_its_system_has_none(engine: str) 
     ask = Ask(id="ask", queue=body["asks"][0]["queue"], tasks=[])
     question = Question(0, [ask], "independent", Options(), "full")
     assert refused(lambda: solve.decide(state, question)) == ["/asks/0/tasks"]
+
+
+def moment(given: dict[str, Any]) -> int:
+    return micros(msgspec.convert(given["now"], Time))
+
+
+HELD = {"reason": "Unschedulable", "message": "no room in pool a100", "since": "2026-03-02T09:00:00Z"}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_work_that_its_scheduler_does_not_try_waits_and_is_in_nobodys_way(name: str) -> None:
+    """Each ask of an example with another one that is held: the others fare as without it, and it never goes."""
+    given = EXAMPLES[name]["value"]
+    made = solve.load(
+        solve.configure(msgspec.convert({"engine": given["engine"], **given["configuration"]}, Configuration)),
+        msgspec.convert(given["state"], State),
+    )
+
+    def decided(mode: Mode, *of: dict[str, Any]) -> Result:
+        return solve.planned(made, Question(moment(given), msgspec.convert(list(of), list[Ask]), mode))
+
+    (ask,) = given["asks"]
+    held = {**ask, "id": "held", "uid": "held", "pending_reason": {**HELD, "tried_again": False}}
+    for mode in MODES:
+        alone = decided(mode, ask)
+        both = decided(mode, held, ask)
+        assert [one.ask for one in both.decisions] == ["held", ask["id"]]
+        waits, same = both.decisions
+        assert (waits.outcome, waits.victims) == ("wait", [])
+        assert [(one.reason, one.message) for one in waits.conditions] == [("Unschedulable", "no room in pool a100")]
+        assert msgspec.structs.replace(same, plan=None) == msgspec.structs.replace(alone.decisions[0], plan=None)
+        assert (both.plan, both.order) == (alone.plan, alone.order)
+        assert decided(mode, held).plan == Plan(evictions=[], placements=[])
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_what_a_scheduler_says_of_work_that_it_tries_again_stands_beside_why_that_waits(name: str) -> None:
+    given = EXAMPLES[name]["value"]
+    made = solve.load(
+        solve.configure(msgspec.convert({"engine": given["engine"], **given["configuration"]}, Configuration)),
+        msgspec.convert(given["state"], State),
+    )
+
+    options = msgspec.convert(given.get("options", {}), Options)
+
+    def decided(ask: dict[str, Any]) -> Decision:
+        question = Question(moment(given), [msgspec.convert(ask, Ask)], given.get("mode", "independent"), options)
+        (one,) = solve.planned(made, question).decisions
+        return one
+
+    (ask,) = given["asks"]
+    tasks = [{**task, "requests": dict.fromkeys(task["requests"], 10**6)} for task in ask["tasks"]]
+    for of in (ask, {**ask, "tasks": tasks}):
+        plain, told = decided(of), decided({**of, "pending_reason": HELD})
+        more = told.conditions[len(plain.conditions) :]
+        assert msgspec.structs.replace(told, conditions=plain.conditions) == plain, "the rules decide"
+        said = [(one.type, one.reason, one.message) for one in more]
+        waits = plain.outcome in ("wait", "infeasible")
+        assert said == ([("Pending", "Unschedulable", "no room in pool a100")] if waits else [])
+    assert waits
