@@ -77,8 +77,12 @@ def _one(name: str, *, quick: bool) -> chart.Row | None:
             kept = measure.resident(client, item)
             values["resident"] = kept.ratio
             _print("resident", kept, budget.resident, budget)
-            if name.startswith("kube-scheduler") and (seconds := kube_cluster.released(item.request)) is not None:
-                print(f"    the released preemption: {seconds / kept.j:.3g} J, {seconds / kept.seconds:.3g} times")
+            if name.startswith("kube-scheduler"):
+                other = measure.resident(client, item, kube_cluster.never_asked)
+                _print("other", other, budget.resident, budget)
+                if (seconds := kube_cluster.released(item.request)) is not None:
+                    times = f"{seconds / kept.seconds:.3g} times, {seconds / other.seconds:.3g} of other pods"
+                    print(f"    the released preemption: {seconds / kept.j:.3g} J, {times}")
             if "n50000" in name:
                 _print("delta", measure.delta(client, item), 0.05, budget)
         memory = peak_memory_mb(process)

@@ -1,8 +1,10 @@
 """A cluster of 5,000 nodes and 50,000 pods for kube-scheduler, one ask for which some must stop, and what the released
 code needs for its preemption on the same request."""
 
+import itertools
 import json
 import random
+from collections.abc import Iterator
 from typing import Any
 
 from tests.cluster.build import missing_oracle
@@ -29,6 +31,18 @@ def cluster() -> Item:
         },
         "asks": [{"id": "ask", "queue": "team-1", "priority": 5000, "tasks": [wanted]}],
     }  # fmt: skip
+
+
+def never_asked(body: bytes) -> Iterator[bytes]:
+    """Decisions on the same snapshot, each for a pod of a size and a priority that nobody has asked for before."""
+    request = json.loads(body)
+    ask = request["asks"][0]
+    task = ask["tasks"][0]
+    for i in itertools.count(1):
+        requests = {**task["requests"], "cpu": f"{8000 + i}m"}
+        yield json.dumps(
+            {**request, "asks": [{**ask, "priority": 5000 + i, "tasks": [{**task, "requests": requests}]}]}
+        ).encode()
 
 
 def released(request: Item) -> float | None:

@@ -6,7 +6,7 @@ import math
 import statistics
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,14 +67,14 @@ def _in_turns(client: Client, item: Input, bodies: Iterable[bytes]) -> Figure:
     return Figure(item.name, best, j, stages)
 
 
-def resident(client: Client, item: Input) -> Figure:
-    """The same decision on a kept snapshot: the median after warming up."""
+def resident(client: Client, item: Input, asked: Callable[[bytes], Iterable[bytes]] = itertools.repeat) -> Figure:
+    """The same decision on a kept snapshot, or what ``asked`` makes of it: the median after warming up."""
     j = item.j()
-    body = keep(client, item, item.name)
+    bodies = iter(asked(keep(client, item, item.name)))
     taken: list[float] = []
     end = time.monotonic() + _RESIDENT_SECONDS
     stages: dict[str, float] = {}
-    for i in range(_WARM_UP + _RESIDENT_RUNS):
+    for i, body in zip(range(_WARM_UP + _RESIDENT_RUNS), bodies, strict=False):
         answer, seconds = client.ask("/v1/decisions", body)
         stages = answer["stats"]
         if i >= _WARM_UP or time.monotonic() > end:

@@ -32,21 +32,20 @@ def decision(world: World, question: Question, ask: Ask, outcomes: list[Outcome]
     placed = [(pod, node, o.kind) for o in outcomes for pod, node in o.placed]
     kind = "preempt" if victims else "admit" if placed else "wait"
     nodes = dict.fromkeys(node for _, node, _ in placed)
-    names = [machine.node.name for machine in state.machines]
     why = question.why()
     if why.on:
         _explain(why, world, ask, outcomes)
     decided = Decision(
-        ask=ask.id, outcome=kind, node=names[next(iter(nodes))] if len(nodes) == 1 else None,
-        placements={pod.name: names[node] for pod, node, _ in placed} or None,
+        ask=ask.id, outcome=kind, node=state.name(next(iter(nodes))) if len(nodes) == 1 else None,
+        placements={pod.name: state.name(node) for pod, node, _ in placed} or None,
         victims=[_victim(state, pod, ask, when) for pod in victims],
         violations=len(violating) if victims else None,
-        conditions=list(dict.fromkeys(_condition(names, outcome, when) for outcome in outcomes)),
+        conditions=list(dict.fromkeys(_condition(state, outcome, when) for outcome in outcomes)),
         starts=[pod.name for pod, _, _ in placed] if placed and len(placed) < len(ask.tasks) else None,
         explanation=why.explanation(),
     )  # fmt: skip
     placements = [
-        Placement(ask=ask.id, task=pod.name, node=names[node], pipelined=kind == "preempt")
+        Placement(ask=ask.id, task=pod.name, node=state.name(node), pipelined=kind == "preempt")
         for pod, node, kind in placed
     ]
     return decided, Plan(evictions=plan_of([decided]).evictions, placements=placements)
@@ -55,7 +54,7 @@ def decision(world: World, question: Question, ask: Ask, outcomes: list[Outcome]
 def _victim(state: CompiledState, pod: Pod, ask: Ask, when: datetime) -> Victim:
     message = f"default-scheduler: preempting to accommodate a higher priority pod ({ask.id} of {ask.queue})"
     return Victim(
-        workload=pod.workload, task=pod.name, queue=pod.namespace, node=state.machines[pod.node].node.name,
+        workload=pod.workload, task=pod.name, queue=pod.namespace, node=state.name(pod.node),
         reason=_REASON, message=message,
         conditions=[Condition(
             type="DisruptionTarget", status="True", reason=_REASON, message=message, last_transition_time=when,
@@ -64,13 +63,13 @@ def _victim(state: CompiledState, pod: Pod, ask: Ask, when: datetime) -> Victim:
     )  # fmt: skip
 
 
-def _condition(names: list[str], outcome: Outcome, when: datetime) -> Condition:
+def _condition(state: CompiledState, outcome: Outcome, when: datetime) -> Condition:
     if outcome.kind == "wait":
         reason = "SchedulingGated" if outcome.rule == "gated" else "Unschedulable"
         return Condition(
             type="PodScheduled", status="False", reason=reason, message=outcome.reason, last_transition_time=when
         )
-    where = ", ".join(dict.fromkeys(names[node] for _, node in outcome.placed))
+    where = ", ".join(dict.fromkeys(state.name(node) for _, node in outcome.placed))
     if outcome.kind == "admit":
         return Condition(
             type="PodScheduled",
@@ -139,7 +138,7 @@ def _candidates(why: Why, world: World, ask: Ask, outcome: Outcome) -> None:
     def tell(pod: Pod, verdict: Any, rule: str) -> None:
         why.candidate(
             verdict, rule, pod.workload, task=pod.name, queue=pod.namespace,
-            node=world.state.machines[pod.node].node.name, priority=pod.effective_priority, asks=ask.priority or 0,
+            node=world.state.name(pod.node), priority=pod.effective_priority, asks=ask.priority or 0,
         )  # fmt: skip
 
     gone, spared = {id(pod) for pod in outcome.victims}, {id(pod) for pod in outcome.spared}

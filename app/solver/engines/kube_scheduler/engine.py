@@ -7,6 +7,8 @@ from bisect import bisect_left
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from app.solver.engine import Engine
 from app.solver.engines.kube_scheduler import FACTS
 from app.solver.engines.kube_scheduler.answer import (
@@ -178,7 +180,7 @@ def _enough(world: World, ask: Ask, pod: Pod, chance: Chance) -> int | None:
     ranks = sorted({one.effective_priority + 1 for one in world.state.pods if one.effective_priority >= pod.priority})
 
     def starts(priority: int) -> bool:
-        return attempt(world.copy(), ask, [replace(pod, priority=priority)], chance).kind != "wait"
+        return attempt(world.copy(), ask, [msgspec.structs.replace(pod, priority=priority)], chance).kind != "wait"
 
     if not ranks or not starts(ranks[-1]):
         return None
@@ -217,6 +219,7 @@ def _carry(world: World, ask: Ask, outcome: Outcome, cleared: list[dict[str, str
 ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(
     facts=FACTS,
     rules=RULES,
+    looks=True,
     configure=compile_configuration,
     load=compile_state,
     update=update,

@@ -6,10 +6,12 @@ back changes it by itself, as the origin's PreFilterExtensions do, and that is n
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar, cast
 
 from app.solver import kubernetes
-from app.solver.engines.kube_scheduler.pods import PODS, CompiledState, Labels, Machine, Pod, Spread, spreads_of
+from app.solver.engines.kube_scheduler.pods import PODS, CompiledState, Machine, Pod, Site
+from app.solver.engines.kube_scheduler.selectors import Labels, Spread, spreads_of
 from app.solver.model.configuration import Taint
 from app.solver.model.state import Toleration
 
@@ -31,57 +33,25 @@ class Status:
     final: bool
 
 
-class Site:
-    """A node as it is supposed to be while somebody looks for room: the origin's NodeInfo. What it holds is replaced,
-    never changed in place, so that copies share it."""
-
-    __slots__ = ("machine", "pods", "ports", "used")
-
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-        self.used = machine.used
-        self.pods = machine.pods
-        self.ports = machine.ports
-
-    @property
-    def count(self) -> int:
-        """How many pods, those that are not in the state too."""
-        return len(self.pods) + self.machine.others.get(PODS, 0)
-
-    def copy(self) -> "Site":
-        twin = Site.__new__(Site)
-        twin.machine, twin.used, twin.pods, twin.ports = self.machine, self.used, self.pods, self.ports
-        return twin
-
-    def add(self, pod: Pod) -> None:
-        used = self.used
-        self.used = used | {resource: used.get(resource, 0) + amount for resource, amount in pod.requests.items()}
-        self.pods = (*self.pods, pod)
-        self.ports |= frozenset(pod.ports)
-
-    def remove(self, pod: Pod) -> None:
-        """Ports are a set in the origin: one of two pods with the same port frees it."""
-        used, at = self.used, self.pods.index(pod)
-        self.used = used | {resource: used[resource] - amount for resource, amount in pod.requests.items()}
-        self.pods = self.pods[:at] + self.pods[at + 1 :]
-        self.ports -= frozenset(pod.ports)
-
-
 class World:
     """All nodes as one attempt after the other leaves them: pods that were bound or nominated, and ``leaving``, pods
-    that were told to go and still hold what they have. ``anti``: pods there that have required anti-affinity."""
+    that were told to go and still hold what they have. ``touched``: nodes that are not as the state has them; ``anti``:
+    pods there that have required anti-affinity."""
 
     def __init__(self, state: CompiledState) -> None:
         self.state = state
-        self.sites = [Site(machine) for machine in state.machines]
+        self.sites = list(state.sites)
+        self.touched: set[int] = set()
         self.anti = list(state.anti)
         self.nominated: dict[int, list[tuple[str, Pod]]] = {node: list(of) for node, of in state.nominated.items()}
         self.leaving: set[int] = set()
 
     def copy(self) -> "World":
         twin = World.__new__(World)
-        twin.state, twin.sites, twin.anti = self.state, [site.copy() for site in self.sites], list(self.anti)
-        twin.nominated, twin.leaving = dict(self.nominated), set(self.leaving)
+        twin.state, twin.sites, twin.anti = self.state, list(self.sites), list(self.anti)
+        twin.nominated, twin.leaving, twin.touched = dict(self.nominated), set(self.leaving), set(self.touched)
+        for node in self.touched:
+            twin.sites[node] = self.sites[node].copy()
         return twin
 
     def terminates(self, pod: Pod) -> bool:
@@ -99,14 +69,20 @@ class World:
 
     def add(self, pod: Pod, node: int) -> None:
         pod.node = node
-        self.sites[node].add(pod)
+        self._own(node).add(pod)
         if pod.anti:
             self.anti.append(pod)
 
     def remove(self, pod: Pod, node: int) -> None:
-        self.sites[node].remove(pod)
+        self._own(node).remove(pod)
         if pod.anti:
             self.anti.remove(pod)
+
+    def _own(self, node: int) -> Site:
+        if node not in self.touched:
+            self.touched.add(node)
+            self.sites[node] = self.sites[node].copy()
+        return self.sites[node]
 
 
 class Smallest:
@@ -147,7 +123,7 @@ class Cycle:
     def __init__(self, world: World, pod: Pod, own: str) -> None:
         self.pod = pod
         self.own = own
-        self.spreads: tuple[Spread, ...] = spreads_of(pod)
+        self.spreads: tuple[Spread, ...] = spreads_of(pod.task)
         self.numbers: list[dict[str, int]] = [{} for _ in self.spreads]
         self.smallest = [Smallest() for _ in self.spreads]
         self.existing: Pairs = {}
@@ -268,7 +244,7 @@ def column(world: World, work: Callable[[Pod, Site], T], pod: Pod) -> list[T]:
     recent, machines, key = world.state.recent, world.state.machines, (work, pod.shape)
     known = recent.get(key)
     if known is None:
-        of = [work(pod, Site(machine)) for machine in machines]
+        of = [work(pod, site) for site in world.state.sites]
         if len(recent) >= _SHAPES:
             recent.clear()
     else:
@@ -278,12 +254,11 @@ def column(world: World, work: Callable[[Pod, Site], T], pod: Pod) -> list[T]:
         if changed:
             of = list(of)
             for i in changed:
-                of[i] = work(pod, Site(machines[i]))
+                of[i] = work(pod, world.state.sites[i])
     recent[key] = machines, of
-    touched = [i for i, site in enumerate(world.sites) if site.pods is not machines[i].pods]
-    if touched:
+    if world.touched:
         of = list(of)
-        for i in touched:
+        for i in world.touched:
             of[i] = work(pod, world.sites[i])
     return of
 
@@ -347,14 +322,13 @@ def _selected(pod: Pod, machine: Machine) -> bool:
 
 def _of_the_node(pod: Pod, machine: Machine) -> Status | None:
     node, task = machine.node, pod.task
-    tolerations = task.tolerations or ()
     if pod.required_node is not None and pod.required_node != node.name:
         return Status("required-node", f"it requires {pod.required_node}", final=True)
-    if not node.schedulable and not _bears(tolerations, _CORDON):
+    if not node.schedulable and not _bears(task.tolerations or (), _CORDON):
         return Status("cordon", "the node is cordoned", final=True)
-    if node.taints and (taint := kubernetes.untolerated(node.taints, tolerations)) is not None:
+    if node.taints and (taint := kubernetes.untolerated(node.taints, task.tolerations or ())) is not None:
         return Status("taint", f"it does not tolerate the taint {taint.key}", final=True)
-    if not _selected(pod, machine):
+    if (task.node_selector or task.node_affinity is not None) and not _selected(pod, machine):
         return Status("node-affinity", "its node selector or affinity does not match", final=True)
     return None
 
@@ -373,18 +347,23 @@ def _ports(pod: Pod, site: Site) -> Status | None:
 
 def _resources(pod: Pod, site: Site) -> Status | None:
     machine = site.machine
-    short: list[str] = []
+    capacity, used = machine.capacity, site.used
+    short = ""
     final = False
     if machine.most is not None and site.count + 1 > machine.most:
-        short.append(PODS)
+        short = PODS
     for resource, amount in pod.requests.items():
-        capacity = machine.capacity.get(resource, 0)
-        if amount > 0 and amount > capacity - site.used.get(resource, 0):
-            short.append(resource)
-            final = final or amount > capacity
-    if not short:
-        return None
-    return Status("resources", f"too little {', '.join(short)}", final=final)
+        if amount > 0:
+            most = capacity.get(resource, 0)
+            if amount > most - used.get(resource, 0):
+                short = f"{short}, {resource}" if short else resource
+                final = final or amount > most
+    return _lacks(short, final=final) if short else None
+
+
+@lru_cache(maxsize=1 << 10)
+def _lacks(resources: str, *, final: bool) -> Status:
+    return Status("resources", f"too little {resources}", final=final)
 
 
 def _add(pairs: Pairs, pair: tuple[str, str], by: int) -> None:

@@ -5,8 +5,9 @@ workloads first, then tasks, for the released code decides ties by the order of 
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import msgspec
 
 from app.solver.delta import Changes
+from app.solver.engines.kube_scheduler.selectors import Labels, Selector, Term, selector_of, terms_of
 from app.solver.model import kube_scheduler as wire
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
@@ -21,92 +23,18 @@ from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.quantity import Quantity, parse, scale_of
 from app.solver.model.state import OVER, Ask, Node, State, Task, Workload
 
-NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 PODS = "pods"
 STABLE = 12
 """So many at most are left in their order by Go's sort where they are equal."""
 _ANY_ADDRESS = "0.0.0.0"
-Labels = Mapping[str, str]
-Matcher = Callable[[Labels], bool]
 _encode = msgspec.json.Encoder().encode
 Port = tuple[str, str, int]
 """Address, protocol, number."""
 NO_LABELS: dict[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
-    """A label selector. ``nothing``: none was given; ``everything``: an empty one was."""
-
-    requirements: tuple[tuple[str, str, frozenset[str]], ...] = ()
-    nothing: bool = False
-
-    @property
-    def everything(self) -> bool:
-        return not self.nothing and not self.requirements
-
-    def matches(self, labels: Labels) -> bool:
-        """Kubernetes: ``NotIn`` and ``DoesNotExist`` match where the label is missing."""
-        if self.nothing:
-            return False
-        for key, operator, values in self.requirements:
-            value = labels.get(key)
-            if operator == "In":
-                fits = value is not None and value in values
-            elif operator == "NotIn":
-                fits = value is None or value not in values
-            else:
-                fits = (value is not None) == (operator == "Exists")
-            if not fits:
-                return False
-        return True
-
-
-NOTHING = Selector(nothing=True)
-
-
-def selector_of(given: wire.LabelSelector | None, also: Iterable[tuple[str, str]] = ()) -> Selector:
-    """``also``: labels that must be there besides; with any of these an absent selector is an empty one."""
-    more = [(key, "In", frozenset((value,))) for key, value in also]
-    if given is None:
-        return Selector(tuple(more)) if more else NOTHING
-    labels = [(key, "In", frozenset((value,))) for key, value in given.match_labels.items()]
-    rest = [(one.key, one.operator, frozenset(one.values)) for one in given.match_expressions]
-    return Selector((*labels, *rest, *more))
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """A required term of affinity: of which pods, by which label of nodes."""
-
-    key: str
-    selector: Selector
-    namespaces: frozenset[str]
-    others: Selector
-    """Namespaces by their labels."""
-
-    def matches(self, namespace: str, labels: Labels) -> bool:
-        """Kubernetes: a namespace that is listed, or whose labels are selected."""
-        if namespace not in self.namespaces and not self.others.matches({NAMESPACE_LABEL: namespace}):
-            return False
-        return self.selector.matches(labels)
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """A constraint that decides where a pod may go."""
-
-    key: str
-    max_skew: int
-    min_domains: int
-    selector: Selector
-    affinity: bool
-    taints: bool
-
-
-@dataclass(slots=True, eq=False)
-class Pod:
-    """One pod that runs, asks or is nominated. ``start``: microseconds, None: it says none; ``requests``: steps."""
+class Pod(msgspec.Struct, eq=False):
+    """One pod that runs, asks or is nominated. ``requests``: steps."""
 
     workload: str
     name: str
@@ -118,7 +46,7 @@ class Pod:
     ports: tuple[Port, ...] = ()
     affinity: tuple[Term, ...] = ()
     anti: tuple[Term, ...] = ()
-    start: int | None = None
+    started: datetime | None = None
     terminating: bool = False
     preempted: bool = False
     node: int = -1
@@ -129,16 +57,21 @@ class Pod:
     _shape: bytes | None = None
     _unit: "Unit | None" = None
 
+    @property
+    def start(self) -> int | None:
+        """Microseconds; None: it says none."""
+        return None if self.started is None else micros(self.started)
+
     def unit(self, now: int, at: int) -> "Unit":
         """It alone, as what is evicted together. ``at``: how many were looked at before it; without a start it started
         just now, after them. Source: NewVictim."""
         if self._unit is not None:
             return self._unit
         alone = 0 if self.group is not None else 1
-        start = (now, at + 1) if self.start is None else (self.start, 0)
+        start = self.start
         priority = self.effective_priority
-        unit = Unit([self], priority, (-priority, alone, -1, start))
-        if self.start is not None:
+        unit = Unit([self], priority, (-priority, alone, -1, (now, at + 1) if start is None else (start, 0)))
+        if start is not None:
             self._unit = unit
         return unit
 
@@ -157,8 +90,7 @@ class Pod:
         return self.priority if self.group is None else self.group.priority
 
 
-@dataclass(slots=True, eq=False)
-class Unit:
+class Unit(msgspec.Struct, eq=False):
     """What is evicted together: a pod, or all pods of a group. ``key``: ascending, the more important first."""
 
     pods: list[Pod]
@@ -176,8 +108,7 @@ class Group:
     pods: list[Pod] = field(default_factory=list[Pod])
 
 
-@dataclass(slots=True, eq=False)
-class Machine:
+class Machine(msgspec.Struct, eq=False):
     """A node as the state has it. ``capacity``: steps; ``most``: how many pods, None: no limit;
     ``used``: by pods and ``others``, who are not in the state."""
 
@@ -196,7 +127,7 @@ class Machine:
         """Its pods of a lower priority, the most important first; None: that hangs on the moment, on pods elsewhere, or
         on where Go's sort leaves equal ones."""
         if self._ranked is None:
-            alone = all(pod.start is not None and (pod.group is None or not pod.group.whole) for pod in self.pods)
+            alone = all(pod.started is not None and (pod.group is None or not pod.group.whole) for pod in self.pods)
             units = sorted([pod.unit(0, 0) for pod in self.pods], key=attrgetter("key")) if alone else []
             distinct = len({unit.key for unit in units}) == len(units)
             self._ranked = units, [-unit.priority for unit in units], alone and distinct
@@ -205,8 +136,46 @@ class Machine:
         return found if distinct or (len(found) <= STABLE and len(units) == len(self.pods)) else None
 
 
+class Site:
+    """A node as it is supposed to be while somebody looks for room: the origin's NodeInfo. The state has one of each
+    node; whoever supposes something else takes a copy. What it holds is replaced, never changed in place, so that
+    copies share it."""
+
+    __slots__ = ("machine", "pods", "ports", "used")
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.used = machine.used
+        self.pods = machine.pods
+        self.ports = machine.ports
+
+    @property
+    def count(self) -> int:
+        """How many pods, those that are not in the state too."""
+        return len(self.pods) + self.machine.others.get(PODS, 0)
+
+    def copy(self) -> "Site":
+        twin = Site.__new__(Site)
+        twin.machine, twin.used, twin.pods, twin.ports = self.machine, self.used, self.pods, self.ports
+        return twin
+
+    def add(self, pod: Pod) -> None:
+        used = self.used
+        self.used = used | {resource: used.get(resource, 0) + amount for resource, amount in pod.requests.items()}
+        self.pods = (*self.pods, pod)
+        self.ports |= frozenset(pod.ports)
+
+    def remove(self, pod: Pod) -> None:
+        """Ports are a set in the origin: one of two pods with the same port frees it."""
+        used, at = self.used, self.pods.index(pod)
+        self.used = used | {resource: used[resource] - amount for resource, amount in pod.requests.items()}
+        self.pods = self.pods[:at] + self.pods[at + 1 :]
+        self.ports -= frozenset(pod.ports)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Budget:
+    given: wire.DisruptionBudget
     name: str
     namespace: str
     selector: Selector
@@ -220,6 +189,29 @@ class CompiledConfiguration:
     namespaces: tuple[str, ...]
 
 
+class DryRuns:
+    """What nodes would lose, by what asks and then by node, each with the node then: in states that follow one another.
+    Of so many nodes at most, or all is forgotten."""
+
+    _MOST = 1 << 16
+
+    def __init__(self) -> None:
+        self._found: dict[object, dict[int, tuple[Machine, Any]]] = {}
+        self._count = 0
+
+    def of(self, key: object) -> dict[int, tuple[Machine, Any]]:
+        """By place of a node."""
+        return self._found.setdefault(key, {})
+
+    def keep(self, known: dict[int, tuple[Machine, Any]], machine: Machine, found: object) -> None:
+        """``known``: what ``of`` gave."""
+        self._count += machine.at not in known
+        known[machine.at] = machine, found
+        if self._count > self._MOST:
+            self._count = 0
+            self._found.clear()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledState:
     """``nominated``: by node, pods that an earlier cycle nominated to it, each with the ask that it is of. ``anti``:
@@ -227,6 +219,7 @@ class CompiledState:
 
     configuration: CompiledConfiguration
     machines: list[Machine]
+    sites: list[Site]
     place: dict[str, int]
     pods: list[Pod]
     nominated: dict[int, list[tuple[str, Pod]]]
@@ -240,6 +233,11 @@ class CompiledState:
     """How many pods have had a number, in this state and those that it came from."""
     recent: dict[object, tuple[list[Machine], list[Any]]]
     """What was worked out of nodes for pods of one shape, and the nodes then: in states that follow one another."""
+    dry_runs: "DryRuns"
+
+    def name(self, node: int) -> str:
+        """Of a node by its place."""
+        return self.machines[node].node.name
 
     def pods_of(self, ask: Ask, *at: str | int) -> list[Pod]:
         """The pods that ``ask``, which stands at ``at`` in the request, wants. Raises InvalidInput, QuantityError."""
@@ -275,19 +273,21 @@ def compile_state(
 ) -> CompiledState:
     """``before``: a state with the same configuration and names of nodes, of which whatever stayed as it was is taken.
 
-    Raises InvalidInput, QuantityError, or KeyError for a node that is not there; the caller diagnoses."""
+    Raises InvalidInput, QuantityError, KeyError for a node or namespace that is not there, ValueError for tasks of one
+    workload that share a name; the caller diagnoses."""
     place = {node.name: i for i, node in enumerate(state.nodes)} if before is None else before.place
     on: list[list[Pod]] = [[] for _ in state.nodes]
     by_workload: dict[str, tuple[Workload, list[Pod]]] = {}
     compiled = {} if before is None else before.by_workload
     numbered = 0 if before is None else before.numbered
+    known = frozenset(configuration.namespaces)
     for at, workload in enumerate(state.workloads):
+        if workload.queue not in known:
+            raise KeyError(workload.queue)
         entry = compiled.get(workload.id)
         if entry is None or entry[0] is not workload:
-            entry = (workload, _running_pods(configuration, workload, at, place))
-            for pod in entry[1]:
-                pod.place = numbered
-                numbered += 1
+            entry = (workload, _running_pods(configuration, workload, at, place, numbered))
+            numbered += len(entry[1])
         by_workload[workload.id] = entry
         for pod in entry[1]:
             on[pod.node].append(pod)
@@ -299,16 +299,15 @@ def compile_state(
             priority = held.ask.priority or 0 if task.priority is None else task.priority
             pod = _pod(held.ask.id, held.ask.queue, task, priority, held.ask.required_node)
             nominated.setdefault(place[held.node], []).append((held.ask.id, pod))
-    budgets = [
-        Budget(one.name, one.queue, selector_of(one.selector), one.disruptions_allowed, frozenset(one.disrupted))
-        for one in state.disruption_budgets
-    ]
+    machines = _machines(state.nodes, on, None if before is None else before.machines)
+    budgets = _budgets(state.disruption_budgets, () if before is None else before.budgets)
     budgets_in: dict[str, list[tuple[int, Budget]]] = {}
     for i, budget in enumerate(budgets):
         budgets_in.setdefault(budget.namespace, []).append((i, budget))
     return CompiledState(
         configuration=configuration,
-        machines=_machines(state.nodes, on, None if before is None else before.machines),
+        machines=machines,
+        sites=[Site(machine) for machine in machines] if before is None else _sites(machines, before.sites),
         place=place,
         pods=pods,
         nominated=nominated,
@@ -319,6 +318,7 @@ def compile_state(
         by_workload=by_workload,
         numbered=numbered,
         recent={} if before is None else before.recent,
+        dry_runs=DryRuns() if before is None else before.dry_runs,
     )
 
 
@@ -338,6 +338,15 @@ def _one_each(tasks: Sequence[Task], at: tuple[str | int, ...]) -> None:
         raise InvalidInput(problems)
 
 
+def _budgets(given: Sequence[wire.DisruptionBudget], before: Sequence[Budget]) -> list[Budget]:
+    """Those that stay in their place are kept."""
+    return [before[i] if i < len(before) and before[i].given == one else _budget(one) for i, one in enumerate(given)]
+
+
+def _budget(of: wire.DisruptionBudget) -> Budget:
+    return Budget(of, of.name, of.queue, selector_of(of.selector), of.disruptions_allowed, frozenset(of.disrupted))
+
+
 def _group_of(workload: Workload) -> Group | None:
     if workload.disruption_mode is None and workload.min_available is None:
         return None
@@ -345,41 +354,46 @@ def _group_of(workload: Workload) -> Group | None:
 
 
 def _running_pods(
-    configuration: CompiledConfiguration, workload: Workload, at: int, place: Mapping[str, int]
+    configuration: CompiledConfiguration, workload: Workload, at: int, place: Mapping[str, int], numbered: int
 ) -> list[Pod]:
-    _one_each(workload.tasks, ("state", "workloads", at))
+    tasks = workload.tasks
+    if len(tasks) > 1 and len({task.name for task in tasks}) < len(tasks):
+        raise ValueError("two tasks of one workload share a name")
     group = _group_of(workload) if configuration.settings.workload_aware else None
-    return [
-        _running(workload, task, place[task.node], group)
-        for task in workload.tasks
-        if task.state not in OVER and task.node is not None
-    ]
-
-
-def _running(workload: Workload, task: Task, node: int, group: Group | None) -> Pod:
-    started = task.started_at or workload.started_at
-    state, namespace = task.state, workload.queue
-    pod = Pod(
-        workload.id,
-        task.name,
-        namespace,
-        workload.priority if task.priority is None else task.priority,
-        task,
-        _steps(task.requests),
-        task.labels or NO_LABELS,
-        _ports(task.host_ports) if task.host_ports else (),
-        _terms(task.pod_affinity, namespace) if task.pod_affinity else (),
-        _terms(task.pod_anti_affinity, namespace) if task.pod_anti_affinity else (),
-        None if started is None else micros(started),
-        state != "running" and state in ("preempted", "releasing", "stuck_in_releasing"),
-        state == "preempted",
-        node,
-        task.required_node,
-        group,
-    )
-    if group is not None:
-        group.pods.append(pod)
-    return pod
+    name, namespace, priority, started = workload.id, workload.queue, workload.priority, workload.started_at
+    found: list[Pod] = []
+    for task in tasks:
+        node, state = task.node, task.state
+        if task.count != 1:
+            _one_each(tasks, ("state", "workloads", at))
+        if node is None:
+            continue
+        on = place[node]
+        if state in OVER:
+            continue
+        pod = Pod(
+            name,
+            task.name,
+            namespace,
+            priority if task.priority is None else task.priority,
+            task,
+            _steps(task.requests),
+            task.labels or NO_LABELS,
+            _ports(task.host_ports) if task.host_ports else (),
+            terms_of(task.pod_affinity, namespace) if task.pod_affinity else (),
+            terms_of(task.pod_anti_affinity, namespace) if task.pod_anti_affinity else (),
+            task.started_at or started,
+            state != "running" and state in ("preempted", "releasing", "stuck_in_releasing"),
+            state == "preempted",
+            on,
+            task.required_node,
+            group,
+            numbered + len(found),
+        )
+        if group is not None:
+            group.pods.append(pod)
+        found.append(pod)
+    return found
 
 
 def _pod(workload: str, namespace: str, task: Task, priority: int, required: str | None) -> Pod:
@@ -387,40 +401,14 @@ def _pod(workload: str, namespace: str, task: Task, priority: int, required: str
         workload=workload, name=task.name, namespace=namespace, priority=priority, task=task,
         requests=_steps(task.requests), labels=task.labels or NO_LABELS,
         ports=_ports(task.host_ports) if task.host_ports else (),
-        affinity=_terms(task.pod_affinity, namespace) if task.pod_affinity else (),
-        anti=_terms(task.pod_anti_affinity, namespace) if task.pod_anti_affinity else (),
+        affinity=terms_of(task.pod_affinity, namespace) if task.pod_affinity else (),
+        anti=terms_of(task.pod_anti_affinity, namespace) if task.pod_anti_affinity else (),
         required_node=task.required_node or required,
     )  # fmt: skip
 
 
 def _ports(given: Sequence[wire.HostPort]) -> tuple[Port, ...]:
     return tuple((one.ip or _ANY_ADDRESS, one.protocol, one.port) for one in given if one.port > 0)
-
-
-def _terms(given: Sequence[wire.PodAffinityTerm], namespace: str) -> tuple[Term, ...]:
-    return tuple(
-        Term(
-            key=one.topology_key,
-            selector=selector_of(one.label_selector),
-            namespaces=frozenset(one.namespaces or ((namespace,) if one.namespace_selector is None else ())),
-            others=selector_of(one.namespace_selector),
-        )
-        for one in given
-    )
-
-
-def spreads_of(pod: Pod) -> tuple[Spread, ...]:
-    """Its constraints; ``match_label_keys`` become part of the selector, where the pod has these labels."""
-    return tuple(
-        Spread(
-            key=one.topology_key, max_skew=one.max_skew, min_domains=one.min_domains or 1,
-            selector=selector_of(
-                one.label_selector, [(key, pod.labels[key]) for key in one.match_label_keys if key in pod.labels]
-            ),
-            affinity=one.node_affinity_policy == "Honor", taints=one.node_taints_policy == "Honor",
-        )
-        for one in pod.task.topology_spread or ()
-    )  # fmt: skip
 
 
 def _machines(nodes: Sequence[Node], on: Sequence[Sequence[Pod]], before: Sequence[Machine] | None) -> list[Machine]:
@@ -430,6 +418,10 @@ def _machines(nodes: Sequence[Node], on: Sequence[Sequence[Pod]], before: Sequen
         had if had.node is node and had.pods == tuple(of) else _machine(had.at, node, tuple(of))
         for had, node, of in zip(before, nodes, on, strict=True)
     ]
+
+
+def _sites(machines: list[Machine], before: list[Site]) -> list[Site]:
+    return [had if had.machine is machine else Site(machine) for machine, had in zip(machines, before, strict=True)]
 
 
 def _machine(at: int, node: Node, pods: tuple[Pod, ...]) -> Machine:

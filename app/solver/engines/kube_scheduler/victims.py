@@ -71,16 +71,15 @@ def dry_run(world: World, cycle: Cycle, sites: Sequence[Site], most: int, offset
     violating: list[Candidate] = []
     looked_at = 0
     plain = not (cycle.spreads or cycle.affine or cycle.pod.ports)
-    wanted = {resource: amount for resource, amount in cycle.pod.requests.items() if amount > 0}
+    rooms = _Rooms(world, cycle.pod, now)
     for i in range(len(sites)):
         safe_point()
         site = sites[(offset + i) % len(sites)]
         looked_at += 1
         if plain and not (world.nominated and nominated(cycle, site, world)):
-            trial: _Trial | _Room = _Room(cycle.pod, site, wanted)
+            found = rooms.on(site)
         else:
-            trial = _Trial(world, cycle.copy(), site.copy())
-        found = victims_on(world, site, trial, now)
+            found = victims_on(world, site, _Trial(world, cycle.copy(), site.copy()), now)
         if found is not None:
             into = kept if found.violations == 0 else violating
             if len(into) < most:
@@ -151,13 +150,33 @@ class _Room:
         free, places, at = self._free, self._places, self._site.machine.at
         for pod in unit.pods:
             if pod.node == at:
-                requests = pod.requests
-                free = [left - requests.get(name, 0) for name, left in zip(self._wanted, free, strict=True)]
+                get = pod.requests.get
+                free = [left - get(name, 0) for name, left in zip(self._wanted, free, strict=True)]
                 places -= 1
         if places < 0 or (free and min(free) < 0):
             return False
         self._free, self._places = free, places
         return True
+
+
+class _Rooms:
+    """``victims_on`` for one pod and nodes where nothing but what is free can stand in its way. What a node would lose
+    hangs on the pod's shape and priority alone, where its pods have one order whatever the moment: that is kept."""
+
+    def __init__(self, world: World, pod: Pod, now: int) -> None:
+        self._world, self._pod, self._now = world, pod, now
+        self._wanted = {resource: amount for resource, amount in pod.requests.items() if amount > 0}
+        self._known = world.state.dry_runs.of((pod.shape, pod.priority, *world.state.budgets))
+
+    def on(self, site: Site) -> Candidate | None:
+        machine = site.machine
+        known = self._known.get(machine.at)
+        if known is not None and known[0] is machine and site.pods is machine.pods:
+            return known[1]
+        found = victims_on(self._world, site, _Room(self._pod, site, self._wanted), self._now)
+        if site.pods is machine.pods and machine.less_important(self._pod.priority) is not None:
+            self._world.state.dry_runs.keep(self._known, machine, found)
+        return found
 
 
 def victims_on(world: World, site: Site, trial: "_Trial | _Room", now: int) -> Candidate | None:
