@@ -130,6 +130,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Whom another scheduler would have evicted, and may not."""
     evictions: list[tuple[str, str]] = []
     """Who evicts whom: the workload that an eviction is for, and the one that is stopped."""
+    stops: list[tuple[str, str, str, int]] = []
+    """The queue of an ask, that of what is stopped for it, the reason, and how often; the first one empty where it is
+    for no ask."""
     pods: list[str] = []
     """`namespace/name` of the pod that the guard was asked for, and of those that kube-scheduler would have evicted."""
     pending: bytes = b""
@@ -264,6 +267,8 @@ def facts_of(result: Answer, now: int, asks: list[Ask], pending: bytes = b"") ->
     """What the log and the metrics keep. ``reasons``: of the ask's first condition, empty where it has none."""
     evicted: dict[str, None] = {}
     owners = {ask.id: ask.workload or ask.id for ask in asks}
+    asking = {ask.id: ask.queue for ask in asks}
+    stops: dict[tuple[str, str, str], int] = {}
     pairs: dict[tuple[str, str], None] = {}
     queues = dict.fromkeys(ask.queue for ask in asks)
     victims: dict[str, int] = {}
@@ -274,6 +279,8 @@ def facts_of(result: Answer, now: int, asks: list[Ask], pending: bytes = b"") ->
         if by is not None and by != eviction.workload:
             pairs[by, eviction.workload] = None
         victims[eviction.reason] = victims.get(eviction.reason, 0) + 1
+        met = (asking.get(eviction.for_ask or "", ""), eviction.queue, eviction.reason)
+        stops[met] = stops.get(met, 0) + 1
     return Facts(
         now=now,
         engine=result.engine,
@@ -289,6 +296,7 @@ def facts_of(result: Answer, now: int, asks: list[Ask], pending: bytes = b"") ->
         spared=_spared(result),
         snapshot=result.state.snapshot or "",
         evictions=list(pairs),
+        stops=[(*met, times) for met, times in stops.items()],
         pending=pending,
     )
 

@@ -100,9 +100,9 @@ class Api:
                 return None
             raise
 
-    async def ask(self, path: str, body: Any) -> Any:
+    async def ask(self, path: str, body: Any, query: Query | None = None) -> Any:
         """The answer to a question, which a program would POST. Raises Refused."""
-        return (await self.call("POST", path, body=body)).json()
+        return (await self.call("POST", path, query, body)).json()
 
     async def call(
         self, method: str, path: str, query: Query | None = None, body: Any = None, headers: Query | None = None

@@ -338,10 +338,10 @@ def moment_of(text: str) -> str:
 @log_pages.get("/decisions", **page(needs="read"))
 async def decisions(
     visit: Visiting, about: Annotated[Filters, Depends(_filters)], span: Annotated[Filters, Depends(_span)],
-    cursor: Annotated[str, Query(max_length=1024)] = "",
+    cursor: Annotated[str, Query(max_length=1024)] = "", purpose: Text = "",
 ) -> Response:  # fmt: skip
     """Filter, page, open."""
-    filters = {**about, **span}
+    filters = {**about, **span, "purpose": purpose.strip()}
     wanted = {name: value for name, value in filters.items() if value}
     found: dict[str, Any] = {"items": []}
     problem = None

@@ -122,7 +122,8 @@ async def why(visit: Visiting, id: UUID) -> Response:  # noqa: A002
         "configuration": f"{used['name']}@{used['revision']}" if used.get("name") else None,
     }  # fmt: skip
     body |= {"asks": "pending", "mode": "cycle"} if one.get("now") else {"asks": [one["next"]["ask"]]}
-    made = await visit.api.ask("/v1/decisions", {name: said for name, said in body.items() if said is not None})
+    asked = {name: said for name, said in body.items() if said is not None}
+    made = await visit.api.ask("/v1/decisions", asked, {"purpose": "what-if"})
     ask = one["now"]["ask"] if one.get("now") else one["next"]["ask"]["id"]
     return visit.go(f"/decisions/{made['id']}?{urlencode({'ask': ask, 'find': workload})}")
 

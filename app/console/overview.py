@@ -5,9 +5,10 @@ looks for nobody.
 """
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from hashlib import sha256
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -29,7 +30,6 @@ from app.console.queues import queues_pages
 from app.console.quotas import quotas_pages
 from app.console.sign_in import provider_pages, sign_in_pages
 from app.console.simulations import circle, pictures_pages, simulations_pages
-from app.console.situation import asks_of
 from app.console.visit import PageRoute, Visit, Visiting, failure
 from app.http.assets import HEADERS
 from app.http.openapi import page
@@ -37,12 +37,15 @@ from app.http.responses import http_exception
 from app.http.routing import Operations, is_for_people, service
 
 EVERY_SECONDS = 2.0
-TOPICS: dict[str, tuple[str, Search]] = {
-    "decisions": ("/v1/decisions", {"limit": 1}),
-    "simulations": ("/v1/simulations", {"limit": 50}),
-    "exposures": ("/v1/exposures", {"limit": 50}),
+TOPICS: dict[str, list[tuple[str, Search]]] = {
+    "decisions": [("/v1/decisions", {"limit": 1})],
+    "simulations": [("/v1/simulations", {"limit": 50})],
+    "exposures": [("/v1/exposures", {"limit": 50})],
+    "kept": [("/v1/configurations", {"limit": 100}), ("/v1/snapshots", {})],
 }
-"""What pages follow: the list whose newest entries tell whether anything has happened."""
+"""What pages follow: the lists whose newest entries tell whether anything has happened."""
+_AGE = re.compile(rb'"age_seconds":[^,}]*')
+"""What grows by itself."""
 
 
 class Listeners:
@@ -76,12 +79,12 @@ class Listeners:
         if now - self._looked.get(topic, -EVERY_SECONDS) >= EVERY_SECONDS:
             self._looked[topic] = now
             try:
-                found = await api.call("GET", *TOPICS[topic])
+                found = [(await api.call("GET", *place)).body for place in TOPICS[topic]]
             except (ArbiterError, Refused):
                 return self._marks.get(topic, "")
             finally:
                 api.calls.clear()  # one page may stay for long
-            self._marks[topic] = sha256(found.body).hexdigest()
+            self._marks[topic] = sha256(_AGE.sub(b"", b"".join(found))).hexdigest()
         return self._marks.get(topic, "")
 
 
@@ -123,65 +126,47 @@ async def _told(api: Api, listeners: Listeners, known: dict[str, str]) -> AsyncG
         listeners.leave()
 
 
-_NEWEST = 500
-_READ = 20
-_LABELLED = 50
+_LISTED = 30
+_OUTCOMES = {"admit": "good", "preempt": "stop", "wait": "wait", "infeasible": "wait"}
+"""With the colour of their badges; of two that share one the second is dashed."""
 
 overview_pages = APIRouter(route_class=PageRoute)
 
 
 @overview_pages.get("/", **page(needs="read"))
 async def overview(visit: Visiting) -> Response:
-    """The first page: what is here, and what was decided in the last hour, by outcome, by reason, and who stopped whose
-    work."""
+    """The first page: what is here, and what schedulers asked in the last hour, by outcome, by reason, and who stopped
+    whose work."""
     api = visit.api
-    configurations = (await api.get("/v1/configurations", {"limit": 100}))["items"]
+    configurations: list[Json] = (await api.get("/v1/configurations", {"limit": _LISTED + 1}))["items"]
     labels = {
         one["name"]: (await api.get(f"/v1/configurations/{segment(one['name'])}/labels"))["items"]
-        for one in configurations[:_LABELLED]
+        for one in configurations[:_LISTED]
     }
-    snapshots = (await api.get("/v1/snapshots"))["items"]
-    since = datetime.now(UTC) - timedelta(hours=1)
-    listed = await api.get("/v1/decisions", {"since": f"{since:%Y-%m-%dT%H:%M:%SZ}", "limit": _NEWEST})
-    recent: list[Json] = listed["items"]
-    reasons, pairs = await _stopped(api, [one for one in recent if one["evictions"]][:_READ])
+    counts: Json = await api.get("/v1/decisions:counts", {"purpose": "decision"})
+    reasons, pairs = Counter[str](), Counter[tuple[str, str]]()
+    for one in counts["stops"]:
+        reasons[one["reason"]] += one["times"]
+        pairs[one["by"] or "?", one["queue"]] += one["times"]
     dots, edges = circle(pairs)
+    outcomes = {o: sum(one["outcomes"].get(o, 0) for one in counts["intervals"]) for o in _OUTCOMES}
     return visit.show(
-        "overview.html", configurations=configurations, labels=labels, snapshots=snapshots, recent=recent,
-        outcomes=Counter(o for one in recent for o in one["outcomes"]), reasons=reasons, dots=dots, edges=edges,
-        more=listed.get("next_cursor") is not None, read=_READ, series=by_minute(recent, since),
-        evictions=sum(one["evictions"] for one in recent),
+        "overview.html", configurations=configurations, labels=labels, listed=_LISTED,
+        snapshots=(await api.get("/v1/snapshots"))["items"], counts=counts, outcomes=outcomes, reasons=reasons,
+        dots=dots, edges=edges, series=by_interval(counts["intervals"]),
     )  # fmt: skip
 
 
-async def _stopped(api: Api, decisions: list[Json]) -> tuple[Counter[str], Counter[tuple[str, str]]]:
-    """Reasons, and pairs of queues, of what was stopped by these decisions."""
-    reasons, pairs = Counter[str](), Counter[tuple[str, str]]()
-    for one in decisions:
-        record = await api.find(f"/v1/decisions/{one['id']}")
-        request = await api.find(f"/v1/decisions/{one['id']}/request")
-        if record is None or request is None:
-            continue
-        queues = {ask["id"]: ask["queue"] for ask in asks_of(request)}
-        for decision in record["answer"]["decisions"]:
-            for victim in decision["victims"]:
-                reasons[victim["reason"]] += 1
-                pairs[queues.get(decision["ask"], "?"), victim["queue"]] += 1
-    return reasons, pairs
-
-
-def by_minute(decisions: Sequence[Json], since: datetime) -> Json:
-    """Decisions of each minute, by outcome, as the chart reads them."""
-    start = int(since.timestamp()) // 60
-    moments = [start + i for i in range(61)]
-    outcomes = ("admit", "preempt", "wait", "infeasible")
-    counted = Counter(
-        (int(datetime.fromisoformat(one["created_at"]).timestamp()) // 60, outcome)
-        for one in decisions
-        for outcome in one["outcomes"]
-    )
-    series = [{"label": o, "values": [counted[minute, o] for minute in moments], "step": True} for o in outcomes]
-    return {"x": [60 * minute for minute in moments], "series": series}
+def by_interval(intervals: Sequence[Json]) -> Json:
+    """How often each outcome in each interval, as the chart reads them; in the colours of their badges."""
+    series = [
+        {
+            "label": o, "values": [one["outcomes"].get(o, 0) for one in intervals], "step": True, "ink": ink,
+            "dash": o == "infeasible",
+        }
+        for o, ink in _OUTCOMES.items()
+    ]  # fmt: skip
+    return {"x": [datetime.fromisoformat(one["at"]).timestamp() for one in intervals], "series": series}
 
 
 router = APIRouter()

@@ -303,7 +303,7 @@ async def decide_round(visit: Visiting, id: UUID, n: int) -> Response:  # noqa: 
     """A round's request, decided with its reasons; the decision's page says why."""
     variant = (await visit.form()).get("variant") or None
     asked = await visit.api.get(f"/v1/simulations/{id}/rounds/{n}/request", {"variant": variant})
-    made = await visit.api.ask("/v1/decisions", {**asked, "explain": "full"})
+    made = await visit.api.ask("/v1/decisions", {**asked, "explain": "full"}, {"purpose": "simulation"})
     return visit.go(f"/decisions/{made['id']}")
 
 

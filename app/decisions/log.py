@@ -84,6 +84,8 @@ class Entry:
     kept_state: str | None = None
     kept_configuration: str | None = None
     """Digests of what its replay needs; None: nothing is kept of it."""
+    purpose: str | None = None
+    """What it was asked for where that was no scheduler's question."""
 
     ended: Callable[[str], None] | None = None
     """Told once it is stored, with nothing, or why it never will be. None: nobody wants to know."""
@@ -429,7 +431,7 @@ def _squeezed(data: bytes) -> bytes:
 
 
 def _row_of(entry: Entry) -> Row:
-    returns = returns_of(entry.answered.facts)
+    returns = returns_of(entry.answered.facts) if entry.purpose is None else []
     closing = repository.Returns(entry.id, entry.answered.facts.now, returns) if returns else None
     return Row(repository.encoded(_columns(entry)), entry.documents, closing, names_of(entry.answered.facts))
 
@@ -461,5 +463,7 @@ def _columns(entry: Entry) -> dict[str, Any]:
         "workloads": None if facts.workloads == facts.asks else list(map(repository.storable, facts.workloads)),
         "kept_state": entry.kept_state,
         "kept_configuration": entry.kept_configuration,
-        "pairs": pairs_of(facts),
+        "pairs": pairs_of(facts) if entry.purpose is None else None,
+        "purpose": entry.purpose,
+        "stops": [[*map(repository.storable, names), times] for *names, times in facts.stops] or None,
     }

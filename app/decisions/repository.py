@@ -20,6 +20,7 @@ from app.db.connecting import Statement
 from app.db.database import metadata, past_retention
 from app.search.repository import ANY, fitting, pattern
 from app.search.service import Kind, fold
+from app.solver.model.decision import Outcome
 
 kept_documents = sa.Table(
     "kept_documents",
@@ -110,6 +111,8 @@ def prune_documents(session: Session, before: datetime, decisions: sa.Table) -> 
 
 
 _PRUNED_AT_ONCE = 1000
+REAL = "decision"
+"""The purpose of what is neither a what-if nor a round of a simulation: such rows have none."""
 
 decisions = sa.Table(
     "decisions",
@@ -142,6 +145,8 @@ decisions = sa.Table(
     sa.Column("circle", sa.Boolean),
     sa.Column("spared", ARRAY(sa.Text)),
     sa.Column("pods", ARRAY(sa.Text)),
+    sa.Column("purpose", sa.Text),
+    sa.Column("stops", JSONB(none_as_null=True)),
     sa.Index(
         "ix_decisions_pairs", "pairs", postgresql_using="gin", postgresql_where=sa.text("pairs is not null"),
         postgresql_with={"fastupdate": "off"},
@@ -168,7 +173,7 @@ decisions = sa.Table(
 )  # fmt: skip
 
 _KEPT = ("kept_state", "kept_configuration")
-_HEAVY = {"request", "answer", "evicted", "workloads", "spared", "pods", *_KEPT, "kept_bytes", "pairs"}
+_HEAVY = {"request", "answer", "evicted", "workloads", "spared", "pods", *_KEPT, "kept_bytes", "pairs", "stops"}
 _SUMMARY = [column for column in decisions.c if column.name not in _HEAVY]
 
 
@@ -187,6 +192,7 @@ class Filters:
     actor: str | None = None
     queue: str | None = None
     circle: bool | None = None
+    purpose: str | None = None
     since: datetime | None = None
     until: datetime | None = None
 
@@ -279,6 +285,39 @@ def count(session: Session, filters: Filters) -> int:
     return session.execute(sa.select(sa.func.count()).select_from(decisions).where(*_conditions(filters))).scalar_one()
 
 
+class Tally(NamedTuple):
+    """How many decisions and evictions; how often each outcome by interval, from 0; and evictions by the queue of the
+    ask, that of the victim and the reason, most frequent first."""
+
+    decisions: int
+    evictions: int
+    outcomes: Sequence[tuple[int, Outcome, int]]
+    stops: Sequence[tuple[str, str, str, int]]
+
+
+def tally(session: Session, filters: Filters, begin: datetime, seconds: float, most: int) -> Tally:
+    """``begin``: where intervals of so many ``seconds`` begin; ``most``: rows of ``stops``."""
+    of, where = decisions.c, _conditions(filters)
+    total = session.execute(
+        sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(of.evictions), 0)).where(*where)
+    ).one()
+    interval = sa.cast(sa.func.floor(sa.extract("epoch", of.created_at - begin) / seconds), sa.Integer)
+    outcome = sa.func.unnest(of.outcomes)
+    outcomes = session.execute(sa.select(interval, outcome, sa.func.count()).where(*where).group_by(interval, outcome))
+    met = sa.func.jsonb_array_elements(of.stops).table_valued(sa.column("value", JSONB), name="met")
+    by, victim, reason = (met.c.value[i].astext for i in range(3))
+    times = sa.func.sum(met.c.value[3].as_integer())
+    stops = session.execute(
+        sa.select(by, victim, reason, times)
+        .select_from(decisions.join(met, sa.true()))
+        .where(of.stops.is_not(None), *where)
+        .group_by(by, victim, reason)
+        .order_by(times.desc(), by, victim, reason)
+        .limit(most)
+    )
+    return Tally(total[0], int(total[1]), [(at, what, n) for at, what, n in outcomes], [(*row,) for row in stops])
+
+
 def oldest(session: Session, filters: Filters, after: UUID | None, limit: int) -> Sequence[sa.RowMapping]:
     """Up to ``limit`` whole rows, oldest first, younger than ``after``."""
     query = sa.select(decisions).where(*_conditions(filters)).order_by(decisions.c.id).limit(limit)
@@ -306,6 +345,8 @@ def _conditions(filters: Filters) -> list[sa.ColumnElement[bool]]:
         found.append(_has(of.asks, filters.ask, "ask") if ANY in filters.ask else _asked_by(storable(filters.ask)))
     if filters.circle is not None:
         found.append(of.circle.is_(True) if filters.circle else of.circle.is_(None))
+    if filters.purpose is not None:
+        found.append(of.purpose.is_(None) if filters.purpose == REAL else of.purpose == filters.purpose)
     if filters.since is not None:
         found.append(of.id >= earliest(filters.since))
     if filters.until is not None:

@@ -16,10 +16,12 @@ from app.decisions.schemas import (
     DECISION,
     SITUATION,
     DecisionAnswer,
+    DecisionCounts,
     DecisionPage,
     DecisionRecord,
     EffectiveSettings,
     Preemptibility,
+    Purpose,
     Replay,
     Shares,
     WorkloadHistory,
@@ -51,6 +53,7 @@ DOCUMENTED = (
     EffectiveSettingsRequest,
     EffectiveSettings,
     DecisionPage,
+    DecisionCounts,
     DecisionRecord,
     Replay,
     WorkloadHistory,
@@ -77,9 +80,14 @@ Id = Annotated[UUID, Path(description="`id` of an answer")]
         needs="decide", request=DecisionRequest, responses={200: DecisionAnswer}, errors=_ASKED, examples=by_engine()
     ),
 )
-async def decide(request: Request) -> Response:  # no dependencies: resolving them costs as much as a small decision
+async def decide(  # no dependencies: resolving them costs as much as a small decision
+    request: Request,
+    purpose: Annotated[
+        Purpose, Query(description="What it is asked for: the log tells what-ifs from a scheduler's questions.")
+    ] = "decision",
+) -> Response:
     """Decide each ask against the same state (`independent`), or one scheduling cycle over all asks (`cycle`)."""
-    return json_response(await service(request, Decider).answer(await read_body(request)))
+    return json_response(await service(request, Decider).answer(await read_body(request), purpose))
 
 
 @router.post(
@@ -154,8 +162,9 @@ def _about(
             description="`namespace/name` of a pod in a question of kube-scheduler's: without room, or to be evicted."
         ),
     ] = None,
+    purpose: Annotated[Purpose | None, Query(description="What it was asked for. Absent: anything.")] = None,
 ) -> Filters:
-    return Filters(ask=ask, pod=pod, evicted=workload, actor=actor, queue=queue, circle=circle)
+    return Filters(ask=ask, pod=pod, evicted=workload, actor=actor, queue=queue, circle=circle, purpose=purpose)
 
 
 def _filters(
@@ -195,6 +204,19 @@ def list_decisions(
 ) -> Response:
     """Answered requests, newest first, without request and answer."""
     return json_response(encode(decider.listing(filters, cursor, limit)))
+
+
+@router.get(
+    "/decisions:counts",
+    operation_id="count_decisions",
+    tags=["decision log"],
+    summary="How often what was decided",
+    **operation(needs="read", responses={200: DecisionCounts}, errors=(503,)),
+)
+def count_decisions(decider: Deciding, filters: Annotated[Filters, Depends(_filters)]) -> Response:
+    """Counted by the database, however many there are: outcomes over time, and whose asks evicted whose work. Without
+    `since` the hour before `until`, without `until` up to now."""
+    return json_response(encode(decider.counts(filters)))
 
 
 @router.get(

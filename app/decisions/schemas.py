@@ -1,6 +1,6 @@
 """What answers and the decision log look like on the wire, with small requests and answers for the OpenAPI document."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -96,6 +96,49 @@ class EffectiveSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """How old the snapshot is that was asked about. Absent: no follower keeps it."""
 
 
+Purpose = Literal["decision", "what-if", "simulation"]
+"""What a decision is asked for: by a scheduler, to see what would be, or as a round of a simulation looked at again."""
+
+
+class OutcomeCount(msgspec.Struct, frozen=True, kw_only=True):
+    """What was decided in one interval."""
+
+    at: Time
+    """Where it begins."""
+    outcomes: dict[Outcome, int]
+    """How many asks had each outcome; one that none had is left out."""
+
+
+class EvictionCount(msgspec.Struct, frozen=True, kw_only=True):
+    """Evictions of one kind."""
+
+    by: str
+    """The queue of the asks that they were for; empty: for no ask."""
+    queue: str
+    """The queue that what was evicted was charged to."""
+    reason: str
+    """Why, in one word: the engine's own reason."""
+    times: int
+    """How many."""
+
+
+class DecisionCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """``GET /v1/decisions:counts``: what the log has between two moments."""
+
+    since: Time
+    """Included."""
+    until: Time
+    """Not included."""
+    decisions: int
+    """How many were logged."""
+    evictions: int
+    """How many evictions their plans have together."""
+    intervals: list[OutcomeCount]
+    """60 of equal length, one after the other."""
+    stops: list[EvictionCount]
+    """Whose asks evicted whose work, most often first; at most 200. What was logged before it was noted is missing."""
+
+
 class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One line of the log. ``asks`` and ``outcomes`` run in parallel; ``evictions`` counts those of the plan."""
 
@@ -128,6 +171,8 @@ class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it belongs to a circle seen in the log: it evicts a workload for another, and a decision made for a time
     within an hour of this one's, by the same engine on a configuration of the same name, evicts the other for the
     one."""
+    purpose: Purpose = "decision"
+    """What it was asked for."""
     stats: dict[str, float]
     """Milliseconds by stage."""
 
@@ -198,6 +243,8 @@ class WorkloadEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Asks of the workload."""
     spared: list[Spared] = []
     """What of the workload another scheduler would have evicted, and may not."""
+    purpose: Purpose = "decision"
+    """What the decision was asked for. Absent: by a scheduler, to be carried out."""
 
 
 class WorkloadHistory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

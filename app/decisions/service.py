@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import islice
 from time import monotonic, perf_counter
@@ -30,9 +30,13 @@ from app.decisions.log import DecisionLog, Entry
 from app.decisions.repository import Filters, Mentions
 from app.decisions.schemas import (
     Asked,
+    DecisionCounts,
     DecisionPage,
     DecisionRecord,
     DecisionSummary,
+    EvictionCount,
+    OutcomeCount,
+    Purpose,
     Replay,
     Spared,
     Stop,
@@ -42,7 +46,15 @@ from app.decisions.schemas import (
 from app.http.parameters import decode_id, encode_cursor
 from app.metrics import Metrics
 from app.search.service import Hit, ids_beginning
-from app.solver.model.decision import ConfigurationUsed, Decision, Plan, PlannedEviction, ProposalVerdict, Victim
+from app.solver.model.decision import (
+    ConfigurationUsed,
+    Decision,
+    Outcome,
+    Plan,
+    PlannedEviction,
+    ProposalVerdict,
+    Victim,
+)
 from app.solver.model.instant import at
 from app.solver.model.problems import pointer
 from app.workers.dispatcher import Dispatcher, named_in
@@ -89,6 +101,7 @@ def _event(row: RowMapping, workload: str) -> WorkloadEvent:
         stopped=_stops(answer, workload),
         asked=[_asked(decision) for decision in mine],
         spared=_spared(answer, workload, asks[0] if asks else None),
+        purpose=row["purpose"] or repository.REAL,
     )
 
 
@@ -158,6 +171,9 @@ def _walk(one: Any, other: Any, at: tuple[str | int, ...]) -> Iterator[str]:
 
 
 _SETTLE_SECONDS = 1.0
+_COUNTED = timedelta(hours=1)
+_INTERVALS = 60
+_MOST_PAIRS = 200
 _OLD_SECONDS = 90.0
 """An API server is silent for up to a minute where nothing happens."""
 _BRIEF = 8192
@@ -233,7 +249,7 @@ class Decider:
         self._resolver = Resolver(database, documents)
         self._identifiers = Identifiers()
 
-    async def answer(self, body: bytes) -> bytes:
+    async def answer(self, body: bytes, purpose: Purpose = "decision") -> bytes:
         """The answer to a decision request, which is logged, from the place that its class of requests has. Raises what
         deciding does, TooManyRequests, DeadlinePassed.
 
@@ -241,7 +257,7 @@ class Decider:
         """
         of = self._dispatcher.class_of(body)
         return await self.acknowledged(
-            await self._dispatcher.offload.run(of, self.decide, body, brief=len(body) <= _BRIEF)
+            await self._dispatcher.offload.run(of, self.decide, body, purpose, brief=len(body) <= _BRIEF)
         )
 
     async def answer_question(self, operation: Operation, body: bytes) -> bytes:
@@ -249,13 +265,13 @@ class Decider:
         of = self._dispatcher.class_of(body)
         return await self._dispatcher.offload.run(of, self.ask, operation, body, brief=len(body) <= _BRIEF)
 
-    def decide(self, body: bytes) -> Decided:
+    def decide(self, body: bytes, purpose: Purpose = "decision") -> Decided:
         """The response body of ``POST /v1/decisions``. Raises InvalidInput, NotFound, Unavailable."""
         moment = datetime.now(UTC)
         snapshot, _ = named = named_in(body)
         known = None if snapshot is None or self._log.is_behind else self._ledger.known(snapshot)
         reply = self._dispatcher.run(Inquiry(Operation.DECISION, moment, known=known), body, named)
-        identity, stored = self._remember(moment, body, reply)
+        identity, stored = self._remember(moment, body, reply, None if purpose == repository.REAL else purpose)
         return Decided(with_identity(identity, reply.answered(), self.ages.of(snapshot)), stored)
 
     def guard(self, configuration: str, snapshot: str, body: bytes) -> Decided:
@@ -269,7 +285,9 @@ class Decider:
         _, stored = self._remember(moment, reply.logged.request, reply)
         return Decided(reply.body, stored)
 
-    def _remember(self, moment: datetime, request: bytes, reply: Reply) -> "tuple[UUID, Future[None] | None]":
+    def _remember(
+        self, moment: datetime, request: bytes, reply: Reply, purpose: str | None = None
+    ) -> "tuple[UUID, Future[None] | None]":
         """Count a decision and hand it to the log: its id, and what tells that it is stored."""
         answered = reply.answered()
         facts = answered.facts
@@ -278,7 +296,7 @@ class Decider:
             request = _written_out(request, facts.pending)
         identity = self._identifiers.new(moment)
         stored = None if self._waits is None else Future[None]()
-        entry = Entry(identity, moment, request, answered, stored, current_actor(), reply.kept)
+        entry = Entry(identity, moment, request, answered, stored, current_actor(), reply.kept, purpose=purpose)
         entry.ended = _told_when_logged()
         self._offer(entry)
         return identity, stored
@@ -320,6 +338,29 @@ class Decider:
             rows = repository.page(session, filters, before, limit + 1)
         more = encode_cursor(str(rows[limit - 1]["id"])) if len(rows) > limit else None
         return DecisionPage(items=[_summary(row) for row in rows[:limit]], next_cursor=more)
+
+    def counts(self, filters: Filters) -> DecisionCounts:
+        """How often what was decided, over the newest hour of what ``filters`` name unless they say since when."""
+        self._log.settle(_SETTLE_SECONDS)
+        end = filters.until or datetime.now(UTC)
+        begin = filters.since or end - _COUNTED
+        width = max((end - begin).total_seconds() / _INTERVALS, 1.0)
+        with self._database.session() as session:
+            found = repository.tally(session, replace(filters, since=begin, until=end), begin, width, _MOST_PAIRS)
+        intervals: list[dict[Outcome, int]] = [{} for _ in range(_INTERVALS)]
+        for number, outcome, times in found.outcomes:
+            here = intervals[min(max(number, 0), _INTERVALS - 1)]
+            here[outcome] = here.get(outcome, 0) + times
+        return DecisionCounts(
+            since=begin,
+            until=end,
+            decisions=found.decisions,
+            evictions=found.evictions,
+            intervals=[
+                OutcomeCount(at=begin + timedelta(seconds=i * width), outcomes=one) for i, one in enumerate(intervals)
+            ],
+            stops=[EvictionCount(by=a, queue=b, reason=reason, times=n) for a, b, reason, n in found.stops],
+        )
 
     def find(self, part: str, limit: int) -> list[Hit]:
         """Decisions whose ids begin with ``part``; see ``app.search.service.Source``."""
@@ -444,5 +485,6 @@ def _summary(row: RowMapping) -> DecisionSummary:
         actor=row["actor"],
         queues=row["queues"] or [],
         circle=bool(row["circle"]),
+        purpose=row["purpose"] or repository.REAL,
         stats=stats_of(row["seconds"]),
     )

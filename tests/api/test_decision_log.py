@@ -1,6 +1,7 @@
 """What was answered can be found, read and answered again."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -370,3 +371,61 @@ def test_the_history_of_nobody_is_empty(service: TestClient) -> None:
         "workload": "ghost", "stopped": 0, "asked": 0, "items": [],
     }  # fmt: skip
     assert service.get("/v1/workloads/ghost/history", params={"cursor": "x"}).status_code == 400
+
+
+def counted(service: TestClient, **query: Any) -> dict[str, Any]:
+    answer = service.get("/v1/decisions:counts", params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_counts_are_the_database_s_and_leave_out_what_was_only_tried(service: TestClient) -> None:
+    made = [decide(service) for _ in range(3)] + [decide(service, waiting())]
+    for purpose in ("what-if", "simulation"):
+        answer = service.post("/v1/decisions", json=decision(), params={"purpose": purpose})
+        made.append(answer.json())
+        assert listed(service, purpose=purpose) == [made[-1]["id"]]
+    assert listed(service, purpose="decision") == [one["id"] for one in made[3::-1]]
+    assert [one["purpose"] for one in service.get("/v1/decisions").json()["items"]] == [
+        "simulation", "what-if", *["decision"] * 4,
+    ]  # fmt: skip
+    found = counted(service, purpose="decision")
+    assert (found["decisions"], found["evictions"]) == (4, 3)
+    assert len(found["intervals"]) == 60
+    outcomes: Counter[str] = Counter()
+    for one in found["intervals"]:
+        outcomes.update(one["outcomes"])
+    assert outcomes == {"preempt": 3, "wait": 1}
+    victim = made[0]["decisions"][0]["victims"][0]
+    queue = decision()["asks"][0]["queue"]
+    assert found["stops"] == [{"by": queue, "queue": victim["queue"], "reason": victim["reason"], "times": 3}]
+    assert counted(service)["decisions"] == 6
+    assert counted(service, until="2026-01-01T00:00:00Z")["decisions"] == 0
+    later = counted(service, since=(datetime.now(UTC) + timedelta(minutes=5)).isoformat())
+    assert (later["decisions"], later["stops"]) == (0, [])
+
+
+def test_an_unknown_purpose_is_refused_and_logs_nothing(service: TestClient) -> None:
+    answer = service.post("/v1/decisions", json=decision(), params={"purpose": "fun"})
+    assert (answer.status_code, answer.json()["errors"][0]["parameter"]) == (422, "purpose")
+    assert listed(service) == []
+
+
+def test_what_was_only_tried_closes_no_circle(service: TestClient) -> None:
+    there = decision()
+    victim = decide(service, there)["decisions"][0]["victims"][0]["workload"]
+    back = json.loads(
+        json.dumps(there).replace('"x"', '"?"').replace(f'"{victim}"', '"x"').replace('"?"', f'"{victim}"')
+    )
+    answer = service.post("/v1/decisions", json=back, params={"purpose": "what-if"})
+    assert answer.json()["decisions"][0]["victims"][0]["workload"] == "x"
+    assert listed(service, circle=True) == []
+    decide(service, back)
+    assert len(listed(service, circle=True)) == 2
+
+
+def test_a_workload_s_history_says_what_was_only_tried(service: TestClient) -> None:
+    made = service.post("/v1/decisions", json=decision(), params={"purpose": "what-if"}).json()
+    victim = made["decisions"][0]["victims"][0]["workload"]
+    (event,) = service.get(f"/v1/workloads/{victim}/history").json()["items"]
+    assert event["purpose"] == "what-if"

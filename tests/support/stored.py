@@ -22,7 +22,8 @@ def facts(now: int = 5, **more: Any) -> Facts:
         "engine": "kueue", "configuration": ConfigurationUsed(name="main", revision=3, digest="c"),
         "state_digest": "s", "asks": ["a", "b\0"], "outcomes": ["preempt", "wait"], "reasons": ["", ""],
         "evicted": ["x\0", "y"], "victims": {"reclaim": 2, "other": 1}, "queues": ["q\0"], "workloads": ["a", "w\0"],
-        "spared": ["z\0"], "pods": ["p\0"], "evictions": [("a", "x"), ("a", "y")],
+        "spared": ["z\0"], "pods": ["p\0"], "stops": [("q\0", "p", "r", 2)],
+        "evictions": [("a", "x"), ("a", "y")],
     }  # fmt: skip
     return Facts(now=now, **(own | more))
 

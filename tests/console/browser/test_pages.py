@@ -6,6 +6,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.console.browser.conftest import NARROW, WIDE, Site, Visiting
 from tests.console.browser.keyboard import HEARD, dead_ends, unreachable
@@ -306,6 +307,44 @@ def test_large_ones_paint_nearly_as_soon_as_empty_ones(visit: Visiting, site: Si
         empty = max(best("/why"), 50.0)
         for path in (f"/decisions/{site.decisions['many']}", "/queues?configuration=large", "/decisions"):
             assert best(path) < 15 * empty, path
+
+
+def test_the_overview_counts_each_decision_live_and_leaves_out_what_was_only_tried(visit: Visiting, site: Site) -> None:
+    with visit("admin") as somebody:
+        page = somebody.go("/")
+        admitted = page.locator("#recent a.figure", has_text="admit").locator(".big")
+        before = int(admitted.inner_text().replace("\u202f", ""))
+        pairs = page.get_by_role("region", name="Pairs of queues")
+        assert pairs.locator("tbody tr").count() > 0
+        until(page, "stream !== null && stream.readyState === 1")
+        page.wait_for_timeout(300)
+        request = {
+            "engine": "kueue", "configuration": {"queues": [{"name": "q", "quota": {"cpu": {"guaranteed": 4}}}]},
+            "state": {"workloads": []},
+            "asks": [{"id": "counted", "queue": "q", "tasks": [{"name": "t", "requests": {"cpu": 1}}]}],
+        }  # fmt: skip
+        site.call("POST", "/v1/decisions?purpose=what-if", request)
+        site.call("POST", "/v1/decisions", request)
+        expect(admitted).to_have_text(str(before + 1), timeout=15_000)
+        chart = page.locator("#recent .chart")
+        chart.locator("canvas").wait_for()
+        said = chart.get_attribute("aria-label")
+        assert said is not None
+        assert f"{before + 1} admit" in said
+        drawn = page.evaluate("JSON.parse(document.querySelector('#recent .chart').dataset.series).series")
+        assert sum(drawn[0]["values"]) == before + 1
+        badge = page.locator("#recent .outcome.admit").evaluate("one => getComputedStyle(one).color")
+        line = page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--' + 'good').trim()")
+        assert badge == f"rgb({int(line[1:3], 16)}, {int(line[3:5], 16)}, {int(line[5:7], 16)})"
+        page = somebody.go("/decisions?ask=counted")
+        assert page.locator("#log tbody tr").count() == 2
+        assert page.locator("#log").get_by_text("what if").count() == 1
+        page.get_by_label("Asked as").select_option("what-if")
+        page.get_by_role("button", name="Filter").click()
+        page.wait_for_url("**purpose=what-if**")
+        assert page.locator("#log tbody tr").count() == 1
+        page.locator("#log tbody a").first.click()
+        assert page.locator(".facts .tag").inner_text() == "what if"
 
 
 def test_live_parts_rest_while_nobody_looks(visit: Visiting, site: Site) -> None:

@@ -13,7 +13,16 @@ from app.console.simulations import pictures_of, plot
 from tests.unit.console.visiting import Json, Page, refused, run
 
 ID = UUID(int=7)
-NONE = {"engine": "", "outcome": "", "configuration": "", "queue": "", "ask": "", "workload": "", "actor": ""}
+NONE = {
+    "engine": "",
+    "outcome": "",
+    "configuration": "",
+    "queue": "",
+    "ask": "",
+    "workload": "",
+    "actor": "",
+    "purpose": "",
+}
 
 
 def about(**filters: str) -> tuple[Any, Any]:
@@ -248,40 +257,29 @@ def test_a_picture_is_sent_once_to_each_browser() -> None:
         run(plot(Page(headers={"if-none-match": tag}).visit, ID, "usage", "v"))
 
 
-def recent(identity: str, evictions: int, *outcomes: str) -> Json:
-    now = datetime.now(UTC).isoformat()
-    return {"id": identity, "evictions": evictions, "outcomes": list(outcomes), "created_at": now}
-
-
-def test_the_overview_reads_the_last_hour() -> None:
-    victims = [{"reason": "r", "queue": "low"}, {"reason": "s", "queue": "low"}]
-    record = {"answer": {"decisions": [{"ask": "a", "victims": victims}, {"ask": "none", "victims": victims[:1]}]}}
-    listed = [recent("0", 0, "admit"), recent("1", 2, "preempt", "wait"), recent("2", 1), recent("3", 1)]
+def test_the_overview_counts_what_schedulers_asked() -> None:
+    start = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+    intervals = [
+        {"at": (start + timedelta(minutes=i)).isoformat(), "outcomes": outcomes}
+        for i, outcomes in enumerate([{"admit": 700}, {"preempt": 2, "wait": 1}, {"admit": 1}])
+    ]
+    stops = [
+        {"by": "high", "queue": "low", "reason": "r", "times": 2},
+        {"by": "high", "queue": "low", "reason": "s", "times": 1},
+        {"by": "", "queue": "low", "reason": "r", "times": 3},
+    ]  # fmt: skip
     answers: Json = {
-        "GET /v1/configurations": {"items": [{"name": f"c/{i}"} for i in range(60)]},
-        **{f"GET /v1/configurations/c%2F{i}/labels": {"items": [i]} for i in range(60)},
-        "GET /v1/snapshots": {"items": ["s"]}, "GET /v1/decisions": {"items": listed, "next_cursor": None},
-        "GET /v1/decisions/1": record, "GET /v1/decisions/1/request": {"asks": [{"id": "a", "queue": "high"}]},
-        "GET /v1/decisions/2": record, "GET /v1/decisions/3/request": {"asks": []},
-    }  # fmt: skip
+        "GET /v1/configurations": {"items": [{"name": f"c/{i}"} for i in range(31)]},
+        **{f"GET /v1/configurations/c%2F{i}/labels": {"items": [i]} for i in range(31)},
+        "GET /v1/snapshots": {"items": ["s"]},
+        "GET /v1/decisions:counts": {"decisions": 703, "evictions": 6, "intervals": intervals, "stops": stops},
+    }
     page = Page(answers)
     shown = run(overview.overview(page.visit)).values
-    assert len(shown["configurations"]) == 60
-    assert shown["labels"] == {f"c/{i}": [i] for i in range(50)}
-    assert page.queries("/v1/configurations") == [{"limit": 100}]
-    (query,) = page.queries("/v1/decisions")
-    since = datetime.fromisoformat(query["since"])
-    assert query["limit"] == 500
-    assert timedelta(minutes=59) < datetime.now(UTC) - since < timedelta(minutes=90)
-    assert shown["outcomes"] == {"admit": 1, "preempt": 1, "wait": 1}
-    assert shown["reasons"] == {"r": 2, "s": 1}
-    assert {(edge.source, edge.to): edge.times for edge in shown["edges"]} == {("high", "low"): 2, ("?", "low"): 1}
-    assert (shown["evictions"], shown["more"], shown["read"], shown["snapshots"]) == (4, False, 20, ["s"])
-    assert sum(map(sum, (one["values"] for one in shown["series"]["series"]))) == 3
-    asked = [one.path for one in page.asked]
-    assert "/v1/decisions/0" not in asked
-    answers["GET /v1/decisions"] = {"items": [recent(str(i), 1) for i in range(30)], "next_cursor": "n"}
-    page = Page(answers)
-    shown = run(overview.overview(page.visit)).values
-    assert shown["more"] is True
-    assert sum(one.path.count("/") == 3 and one.path.startswith("/v1/decisions/") for one in page.asked) == 20
+    assert shown["labels"] == {f"c/{i}": [i] for i in range(30)}
+    assert page.queries("/v1/decisions:counts") == [{"purpose": "decision"}]
+    assert shown["outcomes"] == {"admit": 701, "preempt": 2, "wait": 1, "infeasible": 0}
+    assert shown["reasons"] == {"r": 5, "s": 1}
+    assert {(edge.source, edge.to): edge.times for edge in shown["edges"]} == {("high", "low"): 3, ("?", "low"): 3}
+    assert [one["values"] for one in shown["series"]["series"]][:2] == [[700, 0, 1], [0, 2, 0]]
+    assert not any(one.path.startswith("/v1/decisions/") for one in page.asked)

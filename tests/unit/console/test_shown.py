@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from app.console import decisions as deciding
 from app.console.decisions import Recorded
-from app.console.overview import by_minute
+from app.console.overview import by_interval
 from app.console.queues import Use, uses
 from app.console.quotas import quota_of
 from app.console.simulations import MEASURES, circle
@@ -199,15 +199,19 @@ def test_who_stops_whom_on_a_circle() -> None:
     assert (len(dots), len(edges)) == (12, 120)
 
 
-def test_decisions_by_minute() -> None:
-    since = datetime(2026, 3, 2, 12, 0, 30, tzinfo=UTC)
-    made = [("12:00:00", ["admit"]), ("12:00:59", ["admit", "wait"]), ("13:00:00", ["preempt"]), ("13:01:00", ["wait"])]
-    chart = by_minute([{"created_at": f"2026-03-02T{at}Z", "outcomes": outcomes} for at, outcomes in made], since)
-    start = int(since.timestamp()) - 30
-    assert (chart["x"][0], chart["x"][-1], len(chart["x"])) == (start, start + 3600, 61)
-    found = {one["label"]: (one["values"][0], one["values"][60], sum(one["values"])) for one in chart["series"]}
-    assert found == {"admit": (2, 0, 2), "preempt": (0, 1, 1), "wait": (1, 0, 1), "infeasible": (0, 0, 0)}
-    assert all(one["step"] is True for one in chart["series"])
+def test_decisions_by_interval_in_the_colours_of_their_badges() -> None:
+    counted = [
+        {"at": "2026-03-02T12:00:30Z", "outcomes": {"admit": 2, "wait": 1}},
+        {"at": "2026-03-02T12:01:30Z", "outcomes": {"preempt": 1}},
+    ]
+    chart = by_interval(counted)
+    start = datetime(2026, 3, 2, 12, 0, 30, tzinfo=UTC).timestamp()
+    assert chart["x"] == [start, start + 60]
+    found = {one["label"]: (one["values"], one["ink"], one["dash"]) for one in chart["series"]}
+    assert found == {
+        "admit": ([2, 0], "good", False), "preempt": ([0, 1], "stop", False), "wait": ([1, 0], "wait", False),
+        "infeasible": ([0, 0], "wait", True),
+    }  # fmt: skip
 
 
 def test_the_navigation_shows_where_one_is_and_may_go() -> None:

@@ -54,8 +54,10 @@ def test_small_bodies_are_brief_and_decisions_wait_for_the_log(wired: Wired, mon
 
     monkeypatch.setattr(router, "read_body", body)
     assert asyncio.run(router.decide(NOBODY)).body == b"decided and logged"
-    assert asyncio.run(wired(NOBODY, Decider).answer(large)) == b"decided and logged"
-    assert wired.asked == [("class 8192", "decide", small, True), ("class 8193", "decide", large, False)]
+    assert asyncio.run(wired(NOBODY, Decider).answer(large, "what-if")) == b"decided and logged"
+    assert wired.asked == [
+        ("class 8192", "decide", small, "decision", True), ("class 8193", "decide", large, "what-if", False),
+    ]  # fmt: skip
     wired.asked.clear()
     for act in (router.shares, router.preemptibility, router.effective_settings):
         for sent in (small, large):

@@ -47,7 +47,7 @@ def test_every_column_of_an_entry() -> None:
         "evicted": ["x\ufffd", "y"], "evictions": 3, "seconds": {"decode": 0.25},
         "request_digest": sha256(b"the request").hexdigest(), "actor": "mo\ufffd", "queues": ["q\ufffd"],
         "spared": ["z\ufffd"], "pods": ["p\ufffd"], "workloads": ["a", "w\ufffd"], "kept_state": "k1",
-        "kept_configuration": "k2",
+        "kept_configuration": "k2", "purpose": None, "stops": [["q\ufffd", "p", "r", 2]],
     }  # fmt: skip
     assert UUID(found["id"]) == ID
     assert len(found["pairs"]) == 2
@@ -56,11 +56,17 @@ def test_every_column_of_an_entry() -> None:
 
 
 def test_what_needs_no_column_has_none() -> None:
-    own = facts(spared=[], pods=[], workloads=["a", "b\0"], evictions=[], configuration=ConfigurationUsed(digest="c"))
+    own = facts(
+        spared=[], pods=[], stops=[], workloads=["a", "b\0"], evictions=[], configuration=ConfigurationUsed(digest="c")
+    )
     found = columns(entry(own))
-    assert [found[name] for name in ("spared", "pods", "workloads", "pairs", "configuration_name")] == [None] * 5
+    assert [found[name] for name in ("spared", "pods", "stops", "workloads", "pairs", "configuration_name")] == [
+        None
+    ] * 6
     assert entry(own).row().returns is None
     assert entry(facts()).row().returns is not None
+    tried = entry(facts(), purpose="what-if")
+    assert (columns(tried)["purpose"], columns(tried)["pairs"], tried.row().returns) == ("what-if", None, None)
 
 
 def test_an_entry_without_what_it_would_be_decided_again_with() -> None:
@@ -119,6 +125,7 @@ def row(answer: Json, identity: int = 7, **more: Any) -> RowMapping:
         "id": UUID(int=identity), "created_at": NOON, "now": 1_500_000, "engine": "kai", "configuration_name": "main",
         "configuration_revision": 2, "configuration_digest": "c", "actor": "mo", "asks": ["a", "b"], "workloads": None,
         "pods": None,
+        "purpose": None,
         "answer": zstandard.ZstdCompressor().compress(json.dumps(answer).encode()),
     }  # fmt: skip
     return cast("RowMapping", own | more)

@@ -162,16 +162,17 @@ const charts = () => {
     if (place.dataset.drawn || typeof uPlot === "undefined") continue;
     place.dataset.drawn = "yes";
     const { x, series } = JSON.parse(place.dataset.series);
-    const ink = getComputedStyle(document.documentElement).getPropertyValue("--soft").trim();
-    const line = getComputedStyle(document.documentElement).getPropertyValue("--line").trim();
+    const look = getComputedStyle(document.documentElement);
+    const [ink, line] = ["--soft", "--line"].map((name) => look.getPropertyValue(name).trim());
+    const coloured = (one, i) => one.ink ? look.getPropertyValue("--" + one.ink).trim() : colours[i % colours.length];
     const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
     new uPlot({
       width: place.clientWidth, height: 240, tzDate: (at) => uPlot.tzDate(new Date(1000 * at), "Etc/UTC"),
       axes: [{ ...axis, values: (_, at) => at.map(clock) }, { ...axis, size: 56 }],
       series: [{ label: "Time (UTC)", value: (_, at) => at === null ? "--" : clock(at) }, ...series.map((one, i) => ({
-        label: one.label, stroke: colours[i % colours.length], width: one.dash ? 1 : 2,
+        label: one.label, stroke: coloured(one, i), width: one.dash ? 1 : 2,
         dash: one.dash ? [6, 4] : undefined, paths: one.bars ? uPlot.paths.bars({ size: [0.7] }) : one.step ? uPlot.paths.stepped({ align: 1 }) : undefined,
-        fill: one.bars ? colours[i % colours.length] : undefined, points: { show: false },
+        fill: one.bars ? coloured(one, i) : undefined, points: { show: false },
       }))],
     }, [x, ...series.map((one) => one.values)], place);
   }
