@@ -22,6 +22,8 @@ Indices = NDArray[np.int64]
 
 PODS = "pods"
 _MANY_SEEN = 10_000
+_MOST_KEPT = 64
+_NONE_YET = np.zeros(0, dtype=bool)
 _BY_QUEUE = -1
 """Stands for a shape that depends on the queue: some flavor is not named."""
 
@@ -42,6 +44,7 @@ class Shapes:
         self._by_amounts: dict[Amounts, int] = {}
         self._seen: dict[bytes, int] = {}
         self._seen_in: dict[tuple[bytes, int], int] = {}
+        self._users: dict[frozenset[int], NDArray[np.bool_]] = {}
         self._pods = any(PODS in of for of in configuration.covering)
         self._shared = False
 
@@ -57,11 +60,23 @@ class Shapes:
         if not self._shared:
             return
         self._shared = False
-        for name in ("found", "frs", "_index", "_by_amounts"):
+        for name in ("found", "frs", "_index", "_by_amounts", "_users"):
             setattr(self, name, getattr(self, name).copy())
         # Where few encodings repeat (every task with a name of its own) remembering them costs more than it saves.
         self._seen = self._seen.copy() if len(self._seen) < _MANY_SEEN else {}
         self._seen_in = self._seen_in.copy() if len(self._seen_in) < _MANY_SEEN else {}
+
+    def using(self, frs: frozenset[int]) -> NDArray[np.bool_]:
+        """By shape: whether it has one of ``frs`` assigned. Only shapes that are new since it was last asked are
+        looked at."""
+        known = self._users.get(frs, _NONE_YET)
+        if len(known) < len(self.found):
+            if len(self._users) >= _MOST_KEPT:
+                self._users.clear()
+            fresh = self.found[len(known) :]
+            new = [of[0][0] in frs if len(of) == 1 else any(fr in frs for fr, _ in of) for of in fresh]
+            known = self._users[frs] = np.concatenate((known, np.array(new, dtype=bool)))
+        return known
 
     def column(self, workloads: Sequence[Workload], queues: Indices, indices: Sequence[int]) -> Indices:
         """The shape of each workload, given their queues and their indices in the state. Raises InvalidInput with

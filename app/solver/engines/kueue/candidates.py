@@ -1,6 +1,6 @@
 """Who may have to stop: the policies that let a preemptor touch them, the order in which they go, who is put back."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from typing import Any
 
@@ -167,11 +167,9 @@ def using(overlay: Overlay, queues: Sequence[int], contested: frozenset[int]) ->
         chosen = np.zeros(len(state.configuration.tree), dtype=bool)
         chosen[list(queues)] = True
         found = np.flatnonzero(chosen[state.queue])
-    found = found[state.shapes_using(contested)[state.shape[found]]]
+    found = found[state.shapes.using(contested)[state.shape[found]]]
     absent = overlay.gone | overlay.barred
-    if absent:
-        found = found[~np.isin(found, np.fromiter(absent, dtype=np.int64, count=len(absent)))]
-    return found
+    return found[~_marks(state, absent)[found]] if absent else found
 
 
 def allowed(overlay: Overlay, preemptor: Preemptor, policy: str, candidates: Indices) -> Indices:
@@ -195,8 +193,15 @@ def split_evicted(overlay: Overlay, candidates: Indices) -> tuple[Indices, Indic
     evicted = overlay.state.evicted
     if not evicted or not len(candidates):
         return candidates[:0], candidates
-    going = np.isin(candidates, np.fromiter(evicted, dtype=np.int64, count=len(evicted)))
+    going = _marks(overlay.state, evicted)[candidates]
     return candidates[going], candidates[~going]
+
+
+def _marks(state: CompiledState, chosen: Collection[int]) -> NDArray[np.bool_]:
+    """By workload: whether it is one of ``chosen``."""
+    marks = np.zeros(len(state.workloads), dtype=bool)
+    marks[np.fromiter(chosen, dtype=np.int64, count=len(chosen))] = True
+    return marks
 
 
 def chain(parts: Iterable[Iterator[int]]) -> Iterator[int]:

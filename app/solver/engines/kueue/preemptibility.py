@@ -48,7 +48,7 @@ class Judge:
         self._contested = contested
         self._configuration = overlay.state.configuration
         self._policy = self._configuration.policy[preemptor.queue]
-        self._using = overlay.state.shapes_using(contested).tolist()
+        self._using = overlay.state.shapes.using(contested).tolist()
         self._above = frozenset(self._configuration.tree.path(preemptor.queue))
         self._by_queue: dict[int, Protection | None] = {}
 

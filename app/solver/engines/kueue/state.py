@@ -104,7 +104,6 @@ def _key(workload: Workload, priority: int) -> Key:
 
 _SAFE = 2**62
 _NO_PRIORITY = 2**62
-_MOST_KEPT = 64
 _FEW = 64
 """So many are faster in plain Python than in NumPy, which takes microseconds a call whatever the size."""
 _SMALL_TREE = 2**15
@@ -124,7 +123,7 @@ class CompiledState:
     """
 
     __slots__ = (
-        "_costs", "_lowest", "_members", "_settled", "_users", "configuration", "evicted", "local_queues", "places",
+        "_costs", "_lowest", "_members", "_settled", "configuration", "evicted", "local_queues", "places",
         "priority", "protected", "queue", "quotas", "rooms", "shape", "shapes", "used", "workloads",
     )  # fmt: skip
 
@@ -148,7 +147,6 @@ class CompiledState:
         self._settled = 0
         self._costs: bool | None = None
         self._lowest: list[int] | None = None
-        self._users: dict[frozenset[int], NDArray[np.bool_]] = {}
         self._members: tuple[NDArray[np.int64], list[int]] | None = None
 
     def by_queue(self, node: int) -> NDArray[np.int64]:
@@ -189,16 +187,6 @@ class CompiledState:
     def amounts(self, workload: int) -> Amounts:
         """What the workload uses."""
         return self.shapes.found[int(self.shape[workload])]
-
-    def shapes_using(self, frs: frozenset[int]) -> NDArray[np.bool_]:
-        """By shape: whether it has one of ``frs`` assigned."""
-        known = self._users.get(frs)
-        if known is None:
-            if len(self._users) >= _MOST_KEPT:
-                self._users.clear()
-            found = [of[0][0] in frs if len(of) == 1 else any(fr in frs for fr, _ in of) for of in self.shapes.found]
-            known = self._users[frs] = np.array(found, dtype=bool)
-        return known
 
     def has_costs(self) -> bool:
         """Whether some workload brings milestones of its own (KEP-83)."""
