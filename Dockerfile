@@ -1,4 +1,4 @@
-# The service with pictures, followers and traces, and no database of its own (the extra `embedded`): give it DATABASE_URL. docker-compose.yml shows
+# The service with pictures, followers, traces and YSON, and no database of its own (the extra `embedded`): give it DATABASE_URL. docker-compose.yml shows
 # the pair. The base is pinned by digest: a build of today and one of next year begin with the same bytes. Raise tag and digest together.
 FROM python:3.13.15-slim-trixie@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b AS base
 
@@ -7,11 +7,11 @@ ENV UV_PROJECT_ENVIRONMENT=/srv/arbiter/.venv UV_LINK_MODE=copy UV_COMPILE_BYTEC
 RUN pip install --no-cache-dir uv==0.13.9
 WORKDIR /srv/arbiter
 COPY pyproject.toml uv.lock README.md LICENSE ./
-RUN uv sync --locked --no-dev --extra kubernetes --extra otel --extra plot --no-install-project --no-build
+RUN uv sync --locked --no-dev --extra kubernetes --extra otel --extra plot --extra yson --no-install-project --no-build
 COPY app ./app
 COPY migrations ./migrations
 COPY examples ./examples
-RUN uv sync --locked --no-dev --extra kubernetes --extra otel --extra plot
+RUN uv sync --locked --no-dev --extra kubernetes --extra otel --extra plot --extra yson
 
 FROM base
 RUN groupadd --gid 10001 arbiter \

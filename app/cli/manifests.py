@@ -112,8 +112,11 @@ def export(
     json: Annotated[bool, Parameter(negative=(), help="Print the text and the findings as JSON.")] = False,
     remote: Remote = _OURS,
 ) -> int:
-    """Print a configuration, of Arbiter or of a system, as the YAML of a system; what that has no words for is said on
-    standard error, and in comments at its top. Exit code 3 with --strict when something would be lost."""
+    """Print a configuration, of Arbiter or of a system, as a system writes it: YAML, or YSON for YTsaurus.
+
+    What that has no words for is said on standard error, and in comments at the top of YAML. Exit code 3 with --strict
+    when something would be lost.
+    """
     service = Service(remote.url, remote.token)
     try:
         configuration, findings = (_fetched(source, service), []) if stored else read_configuration(source)

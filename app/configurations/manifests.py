@@ -13,8 +13,9 @@ from app.configurations.repository import Revision
 from app.configurations.router import Name, Number, Service
 from app.configurations.service import etag
 from app.formats import export
-from app.formats.exported import EXPORTS, ExportFormat, Format
+from app.formats.exported import EXPORTS, YAML, ExportFormat, Format
 from app.formats.schemas import ExportedManifest, ImportedManifest
+from app.formats.yson import MEDIA_TYPE as YSON
 from app.http.body import MANIFESTS, Manifest
 from app.http.openapi import operation, reference
 from app.http.parameters import Conditions, Preconditions
@@ -37,7 +38,6 @@ spec:
       flavors: [{name: default, resources: [{name: cpu, nominalQuota: 8}]}]
   preemption: {withinClusterQueue: LowerPriority}
 """
-_YAML = "application/yaml"
 _FLAVORS = [{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "default"}}]
 _MANIFEST: dict[str, dict[str, Any]] = {
     MANIFESTS[0]: {"schema": {"type": "string"}, "example": EXAMPLE},
@@ -45,7 +45,8 @@ _MANIFEST: dict[str, dict[str, Any]] = {
 }
 _EXPORTED: dict[str, dict[str, Any]] = {
     "application/json": {"schema": reference(ExportedManifest)},
-    _YAML: {"schema": {"type": "string"}},
+    YAML: {"schema": {"type": "string"}},
+    YSON: {"schema": {"type": "string"}},
 }
 _EXPORT = operation(needs="read", responses={200: _EXPORTED, 304: None}, errors=(404, 429, 503, 504), etag=True)
 
@@ -98,7 +99,8 @@ async def import_manifest(
 async def export_current(
     request: Request, name: Name, stored: Service, conditions: Conditions, format: As = None  # noqa: A002
 ) -> Response:  # fmt: skip
-    """The current revision as YAML; with `Accept: application/json` also what the system has no words for."""
+    """The current revision as YAML, or YSON for YTsaurus; with `Accept: application/json` also what the system has no
+    words for. The header `Arbiter-Findings` says how much that is; comments in YAML say it too."""
     return await _in_time(request, lambda: _exported(request, stored.get(name), format, conditions))
 
 
@@ -116,7 +118,8 @@ async def export_revision(
     conditions: Conditions,
     format: As = None,  # noqa: A002
 ) -> Response:
-    """One revision as YAML; with `Accept: application/json` also what the system has no words for."""
+    """One revision as YAML, or YSON for YTsaurus; with `Accept: application/json` also what the system has no words
+    for. The header `Arbiter-Findings` says how much that is; comments in YAML say it too."""
     return await _in_time(request, lambda: _exported(request, stored.get(name, number), format, conditions))
 
 
@@ -141,4 +144,5 @@ def _exported(request: Request, found: Revision, wanted: ExportFormat | None, co
     made = export(configuration, chosen)
     if as_json:
         return json_response(ExportedManifest(format=chosen, text=made.text, findings=made.findings), headers=headers)
-    return Response(made.text, media_type=_YAML, headers=headers)
+    headers["Arbiter-Findings"] = str(len(made.findings))
+    return Response(made.text, media_type=made.media_type, headers=headers)

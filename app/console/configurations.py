@@ -12,7 +12,8 @@ from app.configurations.revisions import difference
 from app.configurations.service import NAME
 from app.console.api import Json, Refused, Reply, segment
 from app.console.visit import PageRoute, Visit, Visiting, pretty
-from app.formats.exported import Format
+from app.formats.exported import YAML, Format
+from app.formats.yson import MEDIA_TYPE as YSON
 from app.http.assets import HEADERS
 from app.http.openapi import page
 
@@ -64,12 +65,14 @@ async def shown(
     )  # fmt: skip
 
 
-@configurations_pages.get("/configurations/{name}/export.yaml", **page(needs="read"))
+@configurations_pages.get("/configurations/{name}/export", **page(needs="read"))
 async def export(visit: Visiting, name: str) -> Response:
-    """The native YAML of its system."""
+    """The native document of its system."""
     found: Reply = await visit.api.call("GET", f"{at(name)}:export")
-    headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{segment(name)}.yaml"'}
-    return Response(found.body, headers=headers, media_type="application/yaml")
+    kind = found.headers.get("content-type", YAML)
+    file = f"{segment(name)}.{'yson' if kind == YSON else 'yaml'}"
+    headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{file}"'}
+    return Response(found.body, headers=headers, media_type=kind)
 
 
 @configurations_pages.get("/configurations/{name}/restore", **page(needs="admin"))

@@ -17,6 +17,7 @@ from app.solver.model.problems import Finding, pointer
 from app.solver.stopping import safe_point
 
 Document = dict[str, Any]
+YAML = "application/yaml"
 EXPORTS = ("kueue", "yunikorn", "kai", "ytsaurus", "kube-scheduler")
 FORMATS = (*EXPORTS, "kubernetes")
 if TYPE_CHECKING:
@@ -75,10 +76,11 @@ _PARTS = ("metadata", "spec")
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """YAML text, and what it could not say; pointers lead into the configuration."""
+    """A document as text, and what it could not say; pointers lead into the configuration."""
 
     text: str
     findings: list[Finding]
+    media_type: str = YAML
 
 
 class Lost:

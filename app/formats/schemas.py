@@ -72,11 +72,11 @@ class ImportedManifest(Wire, frozen=True, kw_only=True, omit_defaults=False):
 
 class ExportedManifest(Wire, frozen=True, kw_only=True, omit_defaults=False):
     """A configuration in one system's words. ``findings`` say what it has no words for; pointers into the
-    configuration. ``text`` is YAML."""
+    configuration. ``text`` is YAML, or YSON for YTsaurus."""
 
     format: ExportFormat
     """The format that was written."""
     text: str
-    """The manifest, as YAML."""
+    """The manifest: YAML, or YSON for YTsaurus."""
     findings: list[Finding]
     """What the format has no words for; pointers lead into the configuration."""

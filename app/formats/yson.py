@@ -1,7 +1,7 @@
-"""YSON, as ``yt get`` prints it: text or binary, one document. Attributes become ``{$attributes: …, $value: …}``.
+"""YSON, as ``yt get`` prints it: text or binary, one document. Attributes are ``{$attributes: …, $value: …}``.
 
 The parser is YTsaurus' own, the extra ``arbiter-preemption[yson]``. What it makes is walked once, without recursion,
-and bounded as other documents are.
+and bounded as other documents are. Writing text needs no extra.
 """
 
 import importlib
@@ -11,6 +11,8 @@ from typing import Any, cast
 from app.base.documents import MAX_BYTES, MAX_DEPTH, MAX_VALUES, Path, Unreadable, read
 from app.solver.stopping import safe_point
 
+MEDIA_TYPE = "application/x-yt-yson-text"
+"""Of text, as YTsaurus' HTTP proxies call it."""
 _TEXT = re.compile(rb'\s*(<|\{\s*("(?:[^"\\]|\\.){0,500}"|[A-Za-z_][\w.\-]{0,500})\s*=|\{\s*\x01|\x01)')
 _DEEP = re.compile(rb'"(?:[^"\\]|\\.)*"|[<\[{>\]}]', re.DOTALL)
 _BINARY_STRING = b"\x01"
@@ -118,3 +120,64 @@ def _text(value: Any) -> str:
         return bytes(value).decode()
     except UnicodeDecodeError as error:
         raise Unreadable(f"a string is not UTF-8 at its byte {error.start}") from None
+
+
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
+_ESCAPED = re.compile(r'[\x00-\x1f"\\\x7f]')
+
+
+def write_yson(value: Any) -> str:
+    """``value`` as text YSON that reads back as it was, a key or an item a line. Numbers are finite; integers have 64
+    bits."""
+    parts: list[str] = []
+    _write(value, "\n", parts)
+    return "".join(parts) + "\n"
+
+
+def _write(value: Any, line: str, parts: list[str]) -> None:
+    """``line``: what begins one, its indent included."""
+    safe_point()
+    if _has_attributes(value) and not _has_attributes(value["$value"]):  # which only one level of a node can have
+        if value["$attributes"]:
+            _write_pairs(value["$attributes"], "<>", line, parts)
+            parts.append(" ")
+        value = value["$value"]
+    if isinstance(value, dict):
+        _write_pairs(cast(dict[str, Any], value), "{}", line, parts)
+    elif isinstance(value, list):
+        parts.append("[")
+        for item in cast(list[Any], value):
+            parts.append(f"{line}    ")
+            _write(item, f"{line}    ", parts)
+            parts.append(";")
+        parts.append(f"{line}]" if value else "]")
+    else:
+        parts.append(_written(value))
+
+
+def _has_attributes(value: Any) -> bool:
+    node = cast(dict[str, Any], value) if isinstance(value, dict) else {}
+    return set(node) == {"$attributes", "$value"} and isinstance(node["$attributes"], dict)
+
+
+def _write_pairs(pairs: dict[str, Any], brackets: str, line: str, parts: list[str]) -> None:
+    parts.append(brackets[0])
+    for key, inner in pairs.items():
+        parts.append(f"{line}    {key if _PLAIN_KEY.fullmatch(key) else _written(key)} = ")
+        _write(inner, f"{line}    ", parts)
+        parts.append(";")
+    parts.append(f"{line}{brackets[1]}" if pairs else brackets[1])
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, str):
+        return f'"{_ESCAPED.sub(_escape, value)}"'
+    if isinstance(value, bool):
+        return "%true" if value else "%false"
+    return "#" if value is None else repr(value)
+
+
+def _escape(match: re.Match[str]) -> str:
+    """Three octal digits: what comes after them can't be taken for more of them."""
+    one = match[0]
+    return f"\\{one}" if one in '"\\' else f"\\{ord(one):03o}"

@@ -186,7 +186,8 @@ FILES = (NDJSON, "application/jsonl", "text/plain", "text/csv", "application/oct
 MULTIPART = "multipart/form-data"
 FORM = "application/x-www-form-urlencoded"
 _GZIPPED = b"\x1f\x8b\x08"
-MANIFESTS = ("application/yaml", "application/json", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain")
+MANIFESTS = ("application/yaml", "application/json", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain",
+             "application/x-yt-yson-text", "application/x-yt-yson-binary")  # fmt: skip
 
 
 async def read_body(request: Request) -> bytes:
@@ -196,7 +197,7 @@ async def read_body(request: Request) -> bytes:
 
 
 async def read_manifest(request: Request) -> bytes:
-    """A body of YAML or JSON, decompressed. Raises BadRequest, TooLarge, UnsupportedMediaType."""
+    """A body of YAML, JSON or YSON, decompressed. Raises BadRequest, TooLarge, UnsupportedMediaType."""
     media = _media(request.headers.get("content-type"))
     if media not in MANIFESTS and not media.endswith(("+json", "+yaml")):
         raise UnsupportedMediaType(

@@ -11,6 +11,8 @@ import yaml
 from starlette.testclient import TestClient
 
 from app.configurations.manifests import EXAMPLE
+from app.formats.yson import read_yson
+from tests.support.roundtrip import plain_tree
 
 MANIFESTS = Path(__file__).parents[1] / "manifests"
 IMPORT = "/v1/configurations:import"
@@ -147,9 +149,15 @@ def test_json_says_what_was_lost_and_the_tag_is_one_of_its_own(service: TestClie
 def test_another_systems_words_and_an_older_revision(service: TestClient, stored: str) -> None:
     tag = service.get(stored).headers["ETag"]
     assert service.put(stored, json={**document(), "queues": []}, headers={"If-Match": tag}).status_code == 200
-    (pools,) = yaml.safe_load_all(service.get(f"{stored}/revisions/1:export?format=ytsaurus").text)
-    assert pools == {"pools": {"all": {"pools": {"a": {"strong_guarantee_resources": {"cpu": 4}}}}}}
-    assert yaml.safe_load(service.get(f"{stored}:export?format=ytsaurus").text) == {"pools": {}}
+    pools = service.get(f"{stored}/revisions/1:export?format=ytsaurus")
+    assert pools.headers["Content-Type"] == "application/x-yt-yson-text"
+    a = {"strong_guarantee_resources": {"cpu": 4}}
+    assert plain_tree(read_yson(pools.content)[0][1]) == {"config": {}, "pools": {"all": {"pools": {"a": a}}}}
+    nothing = service.get(f"{stored}:export?format=ytsaurus")
+    assert plain_tree(read_yson(nothing.content)[0][1]) == {"config": {}}
+    headers = {"Content-Type": pools.headers["Content-Type"]}
+    back = service.post(f"{IMPORT}?format=ytsaurus", content=pools.content, headers=headers).json()
+    assert [queue["name"] for queue in back["configuration"]["queues"]] == ["all", "a"]
 
 
 def test_what_is_not_there(service: TestClient, stored: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from app.cli import run
+from app.formats.yson import read_yson
 from tests.support.live import ROOT, serving
 from tests.support.native_state import ORCHID
 
@@ -36,7 +37,7 @@ def test_from_one_system_to_another(
     assert run(["export", "moved", "--stored"]) == 0
     assert list(yaml.safe_load(capsys.readouterr().out)) == ["partitions"]
     assert run(["export", "moved@1", "--stored", "--format", "ytsaurus"]) == 0
-    assert list(yaml.safe_load(capsys.readouterr().out)["pools"]) == ["root"]
+    assert list(read_yson(capsys.readouterr().out.encode())[0][1]["$value"]) == ["root"]
 
 
 def test_what_the_service_does_not_have_or_refuses(

@@ -1,5 +1,6 @@
 """Export then import gives an equal configuration, for whatever the systems can say."""
 
+import json
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.formats import export, import_configuration
+from app.formats.yson import read_yson, write_yson
 from app.solver.digest import digest
 from app.solver.model.configuration import Configuration
 from app.solver.model.quantity import parse, scale_of
@@ -338,6 +340,24 @@ def ytsaurus_configurations(draw: st.DrawFn) -> Configuration:
 @given(ytsaurus_configurations())
 def test_ytsaurus(configuration: Configuration) -> None:
     stays(configuration, "ytsaurus")
+
+
+STRINGS = WORDS | st.text(max_size=5)
+NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+NODES: st.SearchStrategy[Any] = st.recursive(
+    STRINGS | st.none() | st.booleans() | NUMBERS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(STRINGS, inner, max_size=3) | st.fixed_dictionaries({
+        "$attributes": st.dictionaries(STRINGS, inner, min_size=1, max_size=2), "$value": inner,
+    }),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@FAST
+@given(NODES)
+def test_yson_that_is_written_is_what_ytsaurus_reads(node: Any) -> None:
+    read = read_yson(write_yson(node).encode())[0][1]
+    assert json.dumps(read, sort_keys=True) == json.dumps(node, sort_keys=True)
 
 
 @FAST

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import Any, cast
 
-from app.base.documents import read
 from app.formats import export, import_configuration
+from app.formats.yson import read_any
 from app.solver.model.problems import Finding
 from app.solver.model.quantity import QuantityError, parse
 
@@ -44,21 +44,33 @@ def _named(place: Place, said: Iterable[tuple[str, ...]]) -> bool:
 def _documents(text: bytes) -> tuple[list[str], dict[str, Any]]:
     """Documents by kind and name, since they have no order; and those names as the source has them. One document that
     has no kind is by itself. Text in a ConfigMap counts as what it says."""
-    documents: list[Any] = [document for _, document in read(text)]
+    documents: list[Any] = [document for _, document in read_any(text)]
     if len(documents) == 1 and isinstance(documents[0], list):
         documents = cast(list[Any], documents[0])
     opened: list[dict[str, Any]] = [_opened(document) for document in documents]
     if len(opened) == 1 and "kind" not in opened[0]:
-        return [], opened[0]
+        return [], plain_tree(opened[0])
     names = [_identity(document) for document in opened]
     return names if len(names) > 1 else [], dict(zip(names, opened, strict=True))
+
+
+def plain_tree(node: dict[str, Any]) -> dict[str, Any]:
+    """A pool tree of YTsaurus as people write it, of one that Cypress printed with attributes; others as they are."""
+    return _plain_pool(node) if "$attributes" in node else node
+
+
+def _plain_pool(node: dict[str, Any]) -> dict[str, Any]:
+    """Without attributes a node is its children."""
+    below = node.get("$value", node)
+    pools = {name: _plain_pool(pool) for name, pool in below.items()}
+    return {**node.get("$attributes", {}), **({"pools": pools} if pools else {})}
 
 
 def _opened(holder: dict[str, Any]) -> dict[str, Any]:
     if holder.get("kind") != "ConfigMap":
         return holder
     data: dict[str, str] = holder["data"]
-    opened = {key: read(text.encode())[0][1] if key.endswith(".yaml") else text for key, text in data.items()}
+    opened = {key: read_any(text.encode())[0][1] if key.endswith(".yaml") else text for key, text in data.items()}
     return {**holder, "data": opened}
 
 

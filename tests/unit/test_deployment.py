@@ -105,7 +105,7 @@ def test_the_last_stage_brings_no_compiler_and_asks_the_network_for_nothing() ->
 
 def test_the_image_has_what_deploying_needs() -> None:
     for line in (line for stage in stages() for line in stage if "uv sync" in line):
-        assert re.findall(r"--extra (\w+)", line) == ["kubernetes", "otel", "plot"]
+        assert re.findall(r"--extra (\w+)", line) == ["kubernetes", "otel", "plot", "yson"]
         assert "--locked" in line
 
 

@@ -1,8 +1,8 @@
-"""A YTsaurus pool tree, in and out: its settings and pools, in JSON or YAML.
+"""A YTsaurus pool tree, in and out: its settings and pools, in YSON, JSON or YAML.
 
 Two shapes are read. Plain: ``{config: {...}, pools: {name: {..., pools: {...}}}}``. Cypress, as ``yt get`` with
-attributes prints it: ``{$attributes: {config: {...}}, $value: {name: {$attributes: {...}, $value: {...}}}}``. Durations
-are whole milliseconds, as YTsaurus writes them, or strings with a unit.
+attributes prints it: ``{$attributes: {config: {...}}, $value: {name: {$attributes: {...}, $value: {...}}}}``; that one
+is written, in YSON. Durations are whole milliseconds, as YTsaurus writes them, or strings with a unit.
 """
 
 import re
@@ -12,8 +12,9 @@ from typing import Any, cast
 import msgspec
 
 from app.base.documents import MAX_DEPTH, Path
-from app.formats.exported import Exported, Lost, dump, flat_quota, number, parents_first, renamed
+from app.formats.exported import Exported, Lost, flat_quota, number, parents_first, renamed
 from app.formats.reader import Findings, Reader
+from app.formats.yson import MEDIA_TYPE, write_yson
 from app.solver.model import duration, ytsaurus
 from app.solver.model.base import Duration, Native, NativeDocuments
 from app.solver.model.configuration import UNWEIGHTED, Configuration, EngineName, Queue, Quota, Settings
@@ -281,28 +282,29 @@ _SPELLED = re.compile(r"[0-9]+(\.[0-9]+)?(ms|s|m|h)")
 
 
 def export(configuration: Configuration) -> Exported:
-    """YAML with ``config`` and ``pools``, nested in their parents; durations in milliseconds, or as spelled where
-    YTsaurus reads that."""
+    """YSON, as ``yt get`` prints a tree with its attributes; durations in milliseconds, or as spelled where YTsaurus
+    reads that. It has no comments, so that what is lost is in the findings alone."""
     lost = Lost()
     lost.other_blocks(configuration, "ytsaurus")
     lost.flavors(configuration, "YTsaurus")
     settings = configuration.settings.ytsaurus
     if settings is not None and settings.rules != ytsaurus.Settings().rules:
         lost.add(("settings", "ytsaurus", "rules"), "which rules decide is a choice of Arbiter, not of YTsaurus")
-    document: dict[str, Any] = {}
+    attributes: dict[str, Any] = {"config": {}}
     if settings is not None:
-        document["config"] = _written_values(settings, TREE_FIELDS, ("settings", "ytsaurus"), lost)
+        attributes["config"] = _written_values(settings, TREE_FIELDS, ("settings", "ytsaurus"), lost)
     pools: dict[str, Any] = {}
-    made: dict[str, dict[str, Any]] = {}
+    below: dict[str, dict[str, Any]] = {}
     for at, queue in parents_first(configuration.queues):
-        made[queue.name] = lost.native(
+        made = lost.native(
             at, _written_pool(queue, at, lost, configuration.engine), _own(queue.native, at, lost), "ytsaurus"
         )
-        above = pools if queue.parent is None else made[queue.parent].setdefault("pools", {})
-        above[queue.name] = made[queue.name]
+        siblings = pools if queue.parent is None else below[queue.parent]
+        below[queue.name] = {}
+        siblings[queue.name] = {"$attributes": made, "$value": below[queue.name]}
     lost.objects(configuration, "ytsaurus", ())
-    document = lost.native((), document, _own(configuration.native, (), lost), "ytsaurus")
-    return dump([{**document, "pools": pools}], lost)
+    attributes = lost.native((), attributes, _own(configuration.native, (), lost), "ytsaurus")
+    return Exported(write_yson({"$attributes": attributes, "$value": pools}), lost.findings, MEDIA_TYPE)
 
 
 def _own(native: Native | None, at: Path, lost: Lost) -> Native | None:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from app.cli import run
+from app.formats.yson import read_yson
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -231,7 +232,9 @@ def test_export_speaks_the_words_of_a_system(tmp_path: Path, capsys: pytest.Capt
     assert [made["kind"] for made in yaml.safe_load_all(said.out)] == ["SchedulingShard", "Queue"]
     assert "warning /queues/0/ytsaurus" in said.err
     assert run(["export", str(file), "--format", "ytsaurus"]) == 0
-    assert yaml.safe_load(capsys.readouterr().out) == {"pools": {"q": {"mode": "fifo"}}}
+    assert read_yson(capsys.readouterr().out.encode())[0][1] == {
+        "$attributes": {"config": {}}, "$value": {"q": {"$attributes": {"mode": "fifo"}, "$value": {}}}
+    }  # fmt: skip
     file.write_text("{}")
     assert run(["export", str(file)]) == 3
     assert run(["export", str(tmp_path / "ghost")]) == 3

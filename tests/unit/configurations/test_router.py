@@ -98,7 +98,8 @@ def test_a_configuration_is_written_in_its_engines_words_unless_others_are_wante
     for wanted, chosen in ((None, "kueue"), ("ytsaurus", "ytsaurus"), ("kueue", "kueue")):
         found = exported(format=wanted)
         made = export(document, cast("Any", chosen))
-        assert (found.status_code, found.body.decode(), found.media_type) == (200, made.text, "application/yaml")
+        assert (found.status_code, found.body.decode(), found.media_type) == (200, made.text, made.media_type)
+        assert found.headers["Arbiter-Findings"] == str(len(made.findings))
         assert (found.headers["ETag"], found.headers["Vary"]) == (f'"2-0123456789ab-{chosen}"', "Accept")
         told = exported("application/json", format=wanted)
         said = msgspec.json.decode(told.body)

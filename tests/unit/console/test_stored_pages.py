@@ -8,7 +8,8 @@ import pytest
 from app.console import configurations
 from app.console import configurations as editing
 from app.console import configurations as importing
-from app.console.api import Refused
+from app.console.api import Refused, Reply
+from app.formats.yson import MEDIA_TYPE as YSON
 from tests.unit.console.visiting import Json, Page, Shown, refused, run
 
 AT = "/v1/configurations/c"
@@ -56,6 +57,9 @@ def test_an_export_is_a_file() -> None:
     answer = run(configurations.export(page.visit, "a b"))
     assert (answer.body, answer.media_type) == (b"kind: x", "application/yaml")
     assert answer.headers["content-disposition"] == 'attachment; filename="a%20b.yaml"'
+    page = Page({"GET /v1/configurations/t:export": Reply(200, b"{}", {"content-type": YSON})})
+    answer = run(configurations.export(page.visit, "t"))
+    assert (answer.media_type, answer.headers["content-disposition"]) == (YSON, 'attachment; filename="t.yson"')
 
 
 @pytest.mark.parametrize(

@@ -31,4 +31,4 @@ def test_the_first_free_name_is_taken() -> None:
 
 def test_a_document_that_is_exported_begins_where_it_begins() -> None:
     found = read(made("ClusterQueue", "a"))
-    assert "---\n" in export_configuration(found.configuration, "ytsaurus")
+    assert "---\n" in export_configuration(found.configuration, "kai")

@@ -63,7 +63,7 @@ CASES: list[tuple[str, Json, tuple[str, str]]] = [
 def test_what_is_lost_is_said(system: str, fields: Json, expected: tuple[str, str]) -> None:
     found, text = exported(system, **fields)
     assert expected in found
-    assert text.startswith("# ")
+    assert text.startswith("# ") or system == "ytsaurus"  # YSON has no comments
 
 
 def test_what_was_kept_is_written_without_what_the_configuration_says_itself() -> None:
@@ -77,8 +77,8 @@ def test_what_was_kept_is_written_without_what_the_configuration_says_itself() -
         ]
     }
     _, text = exported("ytsaurus", queues=[queue("a", native={"ytsaurus": {"pools": {"b": {}}, "owner": "me"}})])
-    assert "owner: me" in text
-    assert "b:" not in text
+    assert 'owner = "me"' in text
+    assert "b = " not in text
 
 
 def test_amounts_of_yunikorn_are_whole_or_thousandths_of_a_core() -> None:

@@ -133,7 +133,8 @@ def test_media_types_of_manifests_and_lines() -> None:
         assert Sent(b"a: 1", media=media).read(read_manifest) == b"a: 1"
     assert told(Sent(b"", media="image/png").refused(read_manifest)) == (
         UnsupportedMediaType, "send application/yaml or application/json, not 'image/png'",
-        {"Accept": "application/yaml, application/json, application/x-yaml, text/yaml, text/x-yaml, text/plain"},
+        {"Accept": "application/yaml, application/json, application/x-yaml, text/yaml, text/x-yaml, text/plain, "
+                   "application/x-yt-yson-text, application/x-yt-yson-binary"},
     )  # fmt: skip
 
     async def lines(request: Request) -> None:
