@@ -75,6 +75,11 @@ class Why:
         """What stands most in the way, and the smallest quota changes that would each let the ask in."""
         if self.on:
             self._blocker = blocker
+            self.changed(*changes)
+
+    def changed(self, *changes: Change) -> None:
+        """The smallest changes that would each make the answer another."""
+        if self.on:
             self._changes.extend(changes)
 
     def tied(self, nodes: list[str]) -> None:

@@ -5,7 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.solver.engines.kube_scheduler.asked import ask, decided, node, pod, request, told
+from app.solver.model.decision import Change
+from tests.unit.solver.engines.kube_scheduler.asked import ask, decided, node, pod, protected, request, told
 
 Json = dict[str, Any]
 PRIORITIES = st.integers(0, 5)
@@ -97,3 +98,73 @@ def test_a_higher_priority_never_waits_where_a_lower_one_runs(body: Json, more: 
     raised = {**body["asks"][0], "priority": body["asks"][0]["priority"] + more}
     high = decided({**body, "asks": [raised]}).decisions[0].outcome
     assert high != "wait" or low == "wait"
+
+
+@given(clusters())
+def test_what_would_let_it_in_does_and_a_step_less_does_not(body: Json) -> None:
+    explained = decided({**body, "explain": "summary"}).decisions[0].explanation
+    assert explained is not None
+    for change in explained.smallest_change or ():
+        assert _helps(body, change, 0), change
+        assert not _helps(body, change, 1), change
+
+
+def _helps(body: Json, change: Change, steps: int) -> bool:
+    """Whether a change does what is said of it; ``steps``: by so much less than it is."""
+    (asked,) = body["asks"]
+    (task,) = asked["tasks"]
+    if change.field == "disruptions_allowed":
+        return _kept(body, change, int(change.needed) - steps)
+    if change.field == "priority":
+        asked = {**asked, "priority": change.needed - steps}
+    else:
+        assert change.field == "requests"
+        amount = change.needed + (steps / 1000 if change.resource == "cpu" else steps)
+        asked = {**asked, "tasks": [{**task, "requests": {**task["requests"], change.resource: amount}}]}
+    return decided({**body, "asks": [asked]}).decisions[0].outcome != "wait"
+
+
+def _kept(body: Json, change: Change, allowed: int) -> bool:
+    budgets: list[Json] = body["state"]["disruption_budgets"]
+    (name,) = [one["name"] for one in budgets if f" {one['name']} " in change.detail]
+    if allowed == change.current:
+        return False
+    changed = [{**one, "disruptions_allowed": allowed} if one["name"] == name else one for one in budgets]
+    answer = decided({**body, "state": {**body["state"], "disruption_budgets": changed}, "explain": "summary"})
+    explained = answer.decisions[0].explanation
+    assert explained is not None
+    return not any(one.rule == "budgets-not-binding" and name in one.detail.split() for one in explained.steps)
+
+
+@given(clusters(), st.data())
+def test_who_may_be_preempted_is_evicted_where_nothing_else_helps(body: Json, data: st.DataObject) -> None:
+    """Alone on its node, with an ask that wants all of it: whoever is preemptible goes, and nobody else."""
+    running = body["state"]["workloads"]
+    if not running:
+        return
+    one = data.draw(st.sampled_from(running))
+    (task,) = one["tasks"]
+    (home,) = [of for of in body["state"]["nodes"] if of["name"] == task["node"]]
+    alone = {**body["state"], "nodes": [home], "workloads": [one]}
+    asked = ask(cpu=home["capacity"]["cpu"], priority=body["asks"][0]["priority"])
+    told_of = protected({**body, "state": alone}, asked)[one["id"]]
+    outcome, _, victims = told(decided({**body, "state": alone, "asks": [asked]}))
+    assert told_of["preemptible"] == (outcome == "preempt") == (victims == [one["id"]])
+    assert told_of["tasks"] == {task["name"]: "preemptible" if victims else "non_preemptible"}
+
+
+@given(clusters())
+def test_the_budgets_named_are_those_that_an_eviction_charges(body: Json) -> None:
+    """One of them that allows nothing is violated by the eviction of its pod; those not named are not."""
+    outcome, _, victims = told(decided(body))
+    if outcome != "preempt" or len(victims) != 1:
+        return
+    named = protected(body, body["asks"][0])[victims[0]]["budgets"].get(victims[0], [])
+    alone = without(body, [one["id"] for one in body["state"]["workloads"] if one["id"] not in victims])
+    (task,) = alone["state"]["workloads"][0]["tasks"]
+    (home,) = [of for of in body["state"]["nodes"] if of["name"] == task["node"]]
+    for budget in body["state"]["disruption_budgets"]:
+        state = {**alone["state"], "nodes": [home], "disruption_budgets": [{**budget, "disruptions_allowed": 0}]}
+        asked = ask(cpu=home["capacity"]["cpu"], priority=body["asks"][0]["priority"])
+        found = decided({**body, "state": state, "asks": [asked]}).decisions[0]
+        assert found.violations == (budget["name"] in named)

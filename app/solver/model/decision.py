@@ -65,10 +65,11 @@ class Step(Wire, frozen=True, kw_only=True):
 
 
 class Change(Wire, frozen=True, kw_only=True):
-    """The smallest change of one quota that would let the ask in, in whole units."""
+    """The smallest change of one quota that would let the ask in, in whole units. kube-scheduler has no quotas: of the
+    ask (`priority`, `requests`, `min_available`), or of a budget that its victims violate (`disruptions_allowed`)."""
 
     queue: str
-    """The queue whose quota would have to change."""
+    """The queue whose quota would have to change, or the namespace."""
     flavor: str | None = None
     """The flavor, where the engine knows flavors."""
     resource: str
@@ -99,7 +100,7 @@ class Explanation(Wire, frozen=True, kw_only=True):
     blocker: str | None = None
     """What stands most in the way of an ask that waits."""
     smallest_change: list[Change] | None = None
-    """The smallest changes of one quota that would each let the ask in."""
+    """The smallest changes of one quota that would each let the ask in, or would let it violate a budget less."""
     ties: list[str] | None = None
     """Nodes that the origin chooses among by chance; the answer has the first (kube-scheduler). Absent: no chance."""
 

@@ -1,16 +1,16 @@
 """What kube-scheduler says: decisions, explanations, usage, protection, settings."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 from app.solver.engines.kube_scheduler.attempt import Outcome
 from app.solver.engines.kube_scheduler.filters import World
-from app.solver.engines.kube_scheduler.pods import PODS, Budget, CompiledConfiguration, CompiledState, Pod
+from app.solver.engines.kube_scheduler.pods import Budget, CompiledConfiguration, CompiledState, Pod
 from app.solver.engines.kube_scheduler.victims import Candidate, chosen
 from app.solver.model.configuration import Configuration
-from app.solver.model.decision import Change, Condition, Decision, Placement, Plan, Refusal, Victim, plan_of
+from app.solver.model.decision import Condition, Decision, Placement, Plan, Refusal, Victim, plan_of
 from app.solver.model.instant import at
 from app.solver.model.problems import Finding
 from app.solver.model.quantity import units
@@ -95,7 +95,7 @@ def _explain(why: Why, world: World, ask: Ask, outcomes: list[Outcome]) -> None:
     last = outcomes[-1]
     if last.kind == "wait":
         why.headline(f"{ask.id} waits: {last.reason}")
-        why.blocked(_blocker(last), *_changes(ask, last))
+        why.blocked(_blocker(last), *last.changes)
     elif last.kind == "admit":
         why.headline(f"{ask.id} fits on {', '.join(dict.fromkeys(names[node] for _, node in last.placed))}")
     else:
@@ -103,15 +103,7 @@ def _explain(why: Why, world: World, ask: Ask, outcomes: list[Outcome]) -> None:
         more = f" and {len(last.victims) - 3} more" if len(last.victims) > 3 else ""
         where = ", ".join(dict.fromkeys(names[node] for _, node in last.placed))
         why.headline(f"{gone}{more} must stop so that {ask.id} can run on {where}")
-
-
-def _changes(ask: Ask, outcome: Outcome) -> Iterator[Change]:
-    """The priority that would let it in: kube-scheduler protects nobody from a more important pod."""
-    if outcome.priority is not None:
-        yield Change(
-            queue=ask.queue, resource=PODS, field="priority", current=ask.priority or 0, needed=outcome.priority,
-            detail=f"with priority {outcome.priority} it could evict who is in its way",
-        )  # fmt: skip
+        why.changed(*last.changes)
 
 
 def _blocker(outcome: Outcome) -> str:
@@ -177,7 +169,7 @@ def _choice(why: Why, world: World, outcome: Outcome, names: list[str]) -> None:
         why.tied(tied)
         why.step("tie", f"the origin takes one of {', '.join(tied)} by chance; the first in order is taken here")
     if outcome.broken:
-        budgets = ", ".join(dict.fromkeys(budget for _, budget in outcome.broken))
+        budgets = ", ".join(dict.fromkeys(budget.name for _, budget in outcome.broken))
         why.step("budgets-not-binding", f"{len(outcome.broken)} victims violate {budgets}")
     if outcome.victims and _overlapping(world.state.budgets, outcome.victims + outcome.spared):
         why.step("budget-order", "budgets overlap; with another order of them others may be the victims")
@@ -195,7 +187,7 @@ def _node(why: Why, candidate: Candidate, names: list[str]) -> None:
 
 
 def _overlapping(budgets: list[Budget], pods: Iterable[Pod]) -> bool:
-    return len(budgets) > 1 and any(sum(selected(budget, pod) for budget in budgets) > 1 for pod in pods if pod.labels)
+    return len(budgets) > 1 and any(sum(budget.selects(pod) for budget in budgets) > 1 for pod in pods if pod.labels)
 
 
 def sampled(candidates: dict[int, Candidate], order: list[int], most: int) -> tuple[int, int]:
@@ -268,7 +260,7 @@ def preemptibility(state: CompiledState, question: ProtectionQuestion) -> Json:
             {"preemptible": False, "reason": "not-less-important", "tasks": {}, "priorities": {}, "budgets": {}},
         )
         line["priorities"][pod.name] = pod.effective_priority
-        if names := [budget.name for budget in state.budgets if selected(budget, pod)]:
+        if names := [budget.name for budget in state.budgets if budget.selects(pod)]:
             line["budgets"][pod.name] = names
         if asking is None or pod.effective_priority < asking:
             line["tasks"][pod.name] = "preemptible"
@@ -282,11 +274,6 @@ def preemptibility(state: CompiledState, question: ProtectionQuestion) -> Json:
             (name == one.workload and one.task in (None, task)) for name, task in refused for one in question.evict
         )
     return answer
-
-
-def selected(budget: Budget, pod: Pod) -> bool:
-    """Whether the budget is one of the pod's."""
-    return budget.namespace == pod.namespace and not budget.selector.everything and budget.selector.matches(pod.labels)
 
 
 def judge(state: CompiledState, now: int, ask: Ask, proposals: list[list[Eviction]]) -> list[list[Refusal]]:

@@ -20,6 +20,7 @@ from app.solver.engines.kube_scheduler.victims import (
     dry_run,
     units_of,
 )
+from app.solver.model.decision import Change
 from app.solver.model.state import Ask
 
 _BEST = 100
@@ -151,8 +152,10 @@ class Outcome:
     gang: bool = False
     sample: tuple[int, int] | None = None
     """From how many starting points, of how many, the released sample would have chosen worse."""
-    priority: int | None = None
-    """Of one that waits: the least priority with which it would not."""
+    placeable: int = 0
+    """How many pods of a gang have room together."""
+    changes: list[Change] = field(default_factory=list[Change])
+    """What would let it in, or would violate no budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,20 +229,24 @@ def _gang(world: World, ask: Ask, pods: list[Pod], chance: Chance) -> Outcome:
     ``world`` is left in disorder, as the origin's snapshot, which it restores afterwards."""
     priority = ask.priority or 0
     if any(pod.priority != priority for pod in pods):
-        return Outcome("wait", "gang-priorities", "all pods of a gang must have its priority")
+        return Outcome("wait", "gang-priorities", "all pods of a gang must have its priority", gang=True)
     needed = len(pods) if ask.min_available is None else ask.min_available
     assigned = _place_all(world, ask, pods)
     _take_back(world, assigned)
     if len(assigned) >= needed and assigned:
         return Outcome("admit", "fits", "", placed=[(cycle.pod, node) for cycle, node in assigned], gang=True)
     if ask.preemption_policy == "Never":
-        return Outcome("wait", "never", "not eligible due to preemptionPolicy=Never.")
+        reason = "not eligible due to preemptionPolicy=Never."
+        return Outcome("wait", "never", reason, gang=True, placeable=len(assigned))
     hints = {pod.task.nominated_node or ask.nominated_node for pod in pods} - {None}
     for name in hints:
         at = world.state.place.get(name or "")
         if at is not None and _on_its_way(world, at, priority, None):
-            return Outcome("wait", "ongoing", "a victim of the gang still terminates on a node that it is nominated to")
-    return _gang_preempting(world, ask, pods, needed, chance)
+            reason = "a victim of the gang still terminates on a node that it is nominated to"
+            return Outcome("wait", "ongoing", reason, gang=True)
+    outcome = _gang_preempting(world, ask, pods, needed, chance)
+    outcome.placeable = max(outcome.placeable, len(assigned))
+    return outcome
 
 
 def _gang_preempting(world: World, ask: Ask, pods: list[Pod], needed: int, chance: Chance) -> Outcome:
@@ -247,14 +254,14 @@ def _gang_preempting(world: World, ask: Ask, pods: list[Pod], needed: int, chanc
     everybody = [pod for site in world.sites for pod in site.pods]
     units = units_of(everybody, chance.now, priority)
     if not units:
-        return Outcome("wait", "not-helpful", "nobody is less important")
+        return Outcome("wait", "not-helpful", "nobody is less important", gang=True)
     for unit in units:
         for pod in unit.pods:
             world.remove(pod, pod.node)
     assigned = _place_all(world, ask, pods)
     if len(assigned) < needed or not assigned:
         reason = f"only {len(assigned)} of {needed} pods would have room without all less important pods"
-        return Outcome("wait", "no-candidate", reason)
+        return Outcome("wait", "no-candidate", reason, gang=True, placeable=len(assigned))
     _take_back(world, assigned)
     violating, kept = by_budgets(by_importance(units), world.state)
     victims: list[Unit] = []

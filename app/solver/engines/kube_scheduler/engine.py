@@ -3,11 +3,8 @@
 Files of rules are those of ``pkg/scheduler`` in Kubernetes 1.37.2.
 """
 
-from bisect import bisect_left
 from dataclasses import replace
 from typing import Any
-
-import msgspec
 
 from app.solver.engine import Engine
 from app.solver.engines.kube_scheduler import FACTS
@@ -21,6 +18,7 @@ from app.solver.engines.kube_scheduler.answer import (
     shares,
 )
 from app.solver.engines.kube_scheduler.attempt import Chance, Outcome, attempt
+from app.solver.engines.kube_scheduler.changes import changes
 from app.solver.engines.kube_scheduler.filters import World
 from app.solver.engines.kube_scheduler.pods import (
     CompiledConfiguration,
@@ -117,8 +115,6 @@ RULES: tuple[Rule, ...] = (
 
 
 _OLDEST = -(2**62)
-_OUTRANKED = ("not-helpful", "no-candidate")
-"""Why a pod waits that others of at least its priority may keep out."""
 
 
 def plan(state: CompiledState, question: Question) -> Result:
@@ -167,24 +163,11 @@ def _units(
         outcome = attempt(world, ask, unit, chance)
         if chance.offset is None and outcome.run is not None:
             outcome = _with_sample(world, outcome)
-        if told and outcome.kind == "wait" and outcome.rule in _OUTRANKED and len(unit) == 1 and not outcome.gang:
-            outcome = replace(outcome, priority=_enough(world, ask, unit[0], chance))
+        if told:
+            outcome = replace(outcome, changes=list(changes(world, ask, unit, chance, outcome)))
         outcomes.append(outcome)
         _carry(world, ask, outcome, cleared)
     return outcomes
-
-
-def _enough(world: World, ask: Ask, pod: Pod, chance: Chance) -> int | None:
-    """The least priority with which the pod would start; None: with no other either. Whoever is less important than it
-    may go, so that only priorities just above somebody's count."""
-    ranks = sorted({one.effective_priority + 1 for one in world.state.pods if one.effective_priority >= pod.priority})
-
-    def starts(priority: int) -> bool:
-        return attempt(world.copy(), ask, [msgspec.structs.replace(pod, priority=priority)], chance).kind != "wait"
-
-    if not ranks or not starts(ranks[-1]):
-        return None
-    return ranks[bisect_left(ranks, True, hi=len(ranks) - 1, key=starts)]
 
 
 def _with_sample(world: World, outcome: Outcome) -> Outcome:

@@ -182,6 +182,16 @@ class Budget:
     allowed: int
     disrupted: frozenset[str]
 
+    def selects(self, pod: Pod) -> bool:
+        """Whether it is one of the pod's. kube-scheduler: never of a pod without labels, nor with an empty selector."""
+        if pod.namespace != self.namespace or not pod.labels or self.selector.everything:
+            return False
+        return self.selector.matches(pod.labels)
+
+    def charged_by(self, pod: Pod) -> bool:
+        """Whether the pod's eviction takes one from it."""
+        return self.selects(pod) and pod.name not in self.disrupted
+
 
 @dataclass(frozen=True, slots=True)
 class CompiledConfiguration:
@@ -301,9 +311,6 @@ def compile_state(
             nominated.setdefault(place[held.node], []).append((held.ask.id, pod))
     machines = _machines(state.nodes, on, None if before is None else before.machines)
     budgets = _budgets(state.disruption_budgets, () if before is None else before.budgets)
-    budgets_in: dict[str, list[tuple[int, Budget]]] = {}
-    for i, budget in enumerate(budgets):
-        budgets_in.setdefault(budget.namespace, []).append((i, budget))
     return CompiledState(
         configuration=configuration,
         machines=machines,
@@ -312,7 +319,7 @@ def compile_state(
         pods=pods,
         nominated=nominated,
         budgets=budgets,
-        budgets_in=budgets_in,
+        budgets_in=by_namespace(budgets),
         anti=[pod for pod in pods if pod.anti],
         friends=[pod for pod in pods if pod.affinity],
         by_workload=by_workload,
@@ -336,6 +343,14 @@ def _one_each(tasks: Sequence[Task], at: tuple[str | int, ...]) -> None:
     ]
     if problems:
         raise InvalidInput(problems)
+
+
+def by_namespace(budgets: Sequence[Budget]) -> dict[str, list[tuple[int, Budget]]]:
+    """Each with its place."""
+    found: dict[str, list[tuple[int, Budget]]] = {}
+    for i, budget in enumerate(budgets):
+        found.setdefault(budget.namespace, []).append((i, budget))
+    return found
 
 
 def _budgets(given: Sequence[wire.DisruptionBudget], before: Sequence[Budget]) -> list[Budget]:

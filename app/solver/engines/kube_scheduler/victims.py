@@ -14,7 +14,7 @@ from app.solver.stopping import safe_point
 
 _OFFSET = 2**31
 _MANY = 2**31
-Violation = tuple[Pod, str]
+Violation = tuple[Pod, Budget]
 """A pod whose eviction violates a budget, and the budget."""
 
 
@@ -226,22 +226,17 @@ def by_budgets(units: Iterable[Unit], state: CompiledState) -> tuple[list[tuple[
         for pod in unit.pods:
             if pod.labels:
                 for i, budget in state.budgets_in.get(pod.namespace, ()):
-                    if not _of(budget, pod):
+                    if not budget.charged_by(pod):
                         continue
                     left[i] = left.get(i, budget.allowed) - 1
                     if left[i] < 0:
-                        broken.append((pod, budget.name))
+                        broken.append((pod, budget))
                         break
         if broken:
             violating.append((unit, broken))
         else:
             kept.append(unit)
     return violating, kept
-
-
-def _of(budget: Budget, pod: Pod) -> bool:
-    selector = budget.selector
-    return not selector.everything and pod.name not in budget.disrupted and selector.matches(pod.labels)
 
 
 def chosen(candidates: list[Candidate]) -> list[Candidate]:

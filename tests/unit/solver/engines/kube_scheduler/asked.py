@@ -1,14 +1,17 @@
 """Small clusters for kube-scheduler, and what is decided in them."""
 
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from app.solver import solve
+from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Answer
 from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
-from app.solver.question import Question
+from app.solver.model.state import Ask
+from app.solver.question import ProtectionQuestion, Question
 
 Json = dict[str, Any]
 NOW = "2026-01-01T12:00:00Z"
@@ -55,3 +58,12 @@ def told(answer: Answer, at: int = 0) -> tuple[str, str | None, list[str]]:
     """Outcome, node and victims."""
     of = answer.decisions[at]
     return of.outcome, of.node, [victim.task or "" for victim in of.victims]
+
+
+def protected(body: Json, asked: Json) -> Json:
+    """What preemptibility says of each workload, for an ask."""
+    wanted = msgspec.convert(body, DecisionRequest)
+    assert isinstance(wanted.configuration, Configuration)
+    loaded = solve.load(solve.configure(wanted.configuration), wanted.state)
+    question = ProtectionQuestion(micros(datetime.fromisoformat(NOW)), [], ask=msgspec.convert(asked, Ask))
+    return solve.preemptibility(loaded, question)["workloads"]

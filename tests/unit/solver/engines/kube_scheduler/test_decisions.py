@@ -255,3 +255,50 @@ def test_the_least_priority_that_would_let_a_pod_in_is_told() -> None:
     assert told(decided(request(nodes, running, [ask(cpu=3, priority=30)])))[0] == "wait"
     assert needed(2, preemption_policy="Never") == []
     assert needed(2, priority=25) == []
+
+
+def changes(nodes: list[Any], running: list[Any], wanted: Any, **more: Any) -> dict[str, list[float]]:
+    """What would let an ask in, or violate a budget no more: by field, in order."""
+    answer = decided(request(nodes, running, [wanted], explain="summary", **more))
+    explained = answer.decisions[0].explanation
+    assert explained is not None
+    found: dict[str, list[float]] = {}
+    for change in explained.smallest_change or ():
+        found.setdefault(change.field, []).append(change.needed)
+    return found
+
+
+def test_how_much_less_a_pod_would_have_to_ask_for_is_told() -> None:
+    running = [pod("a", "n1", 1, priority=20), pod("b", "n1", 1, priority=5), pod("c", "n2", 2.5, priority=40)]
+    nodes = [node("n1"), node("n2")]
+    assert changes(nodes, running, ask(cpu=3.5)) == {"priority": [21], "requests": [3]}
+    assert changes(nodes, running, ask(cpu=3.5, preemption_policy="Never")) == {"requests": [2]}
+    assert changes(nodes, running, ask(cpu=5)) == {"requests": [3]}
+    tainted = [node("n1", taints=[{"key": "k", "effect": "NoSchedule"}])]
+    assert changes(tainted, [], ask(cpu=5)) == {}
+
+
+def test_how_many_pods_of_a_gang_have_room_is_told() -> None:
+    gang: Any = ask("gang")
+    gang["tasks"] = [{"name": f"g{i}", "requests": {"cpu": 3}} for i in range(4)]
+    nodes = [node("n1"), node("n2"), node("n3")]
+    running = [pod("a", "n1", 4, priority=20), pod("b", "n2", 4, priority=5)]
+    aware = {"workload_aware": True}
+    assert changes(nodes, running, gang, settings=aware) == {"min_available": [2]}
+    assert changes(nodes, running, gang | {"preemption_policy": "Never"}, settings=aware) == {"min_available": [1]}
+    three = gang | {"min_available": 3}
+    assert changes(nodes, running, three, settings=aware) == {"priority": [21], "min_available": [2]}
+    for more, outcome in (({"priority": 20}, "wait"), ({"priority": 21}, "preempt"), ({"min_available": 2}, "preempt")):
+        raised = three | more
+        assert told(decided(request(nodes, running, [raised], settings=aware)))[0] == outcome
+
+
+def test_what_a_budget_would_have_to_allow_is_told() -> None:
+    running = [pod(f"p{i}", "n1", 1, labels={"app": "web"}) for i in range(4)]
+    budget = {"name": "b", "queue": "default", "selector": {"match_labels": {"app": "web"}}, "disruptions_allowed": 0}
+    found = changes([node("n1")], running, ask(cpu=3), disruption_budgets=[budget])
+    assert found == {"disruptions_allowed": [3]}  # the fourth would violate it, and is the first to be put back
+    for allowed, violations in ((2, 1), (3, 0)):
+        budgets = [budget | {"disruptions_allowed": allowed}]
+        answer = decided(request([node("n1")], running, [ask(cpu=3)], disruption_budgets=budgets))
+        assert answer.decisions[0].violations == violations
