@@ -215,11 +215,13 @@ def _kueue(reading: _Reading, kept: dict[str, LocalQueue]) -> Imported:
     """``kept``: the LocalQueues that the configuration keeps."""
     found, findings = reading.found, reading.findings
     _duplicates(found.kueue, {kind: kind for kind in _KUEUE_KINDS}, findings)
-    own, local = kueue_import.read_configuration(found.kueue, findings, nodes=bool(found.nodes))
+    own, local = kueue_import.read_configuration(found.kueue, findings)
     configuration = reading.counting(_with_classes(own, found.classes))
     around = Around({**kept, **local})
     around.take(found.around)
     workloads, asks = kueue_workloads.read_workloads(found.workloads, configuration, around, reading.classes)
+    if not (reading.within.nodes if reading.within else found.nodes):
+        _report_no_nodes(configuration, asks, findings)
     strangers: list[Pod] = []
     if configuration.topologies:
         strangers = [pod for pod in reading.pods if not placed_by_kueue(pod.made)]
@@ -229,6 +231,22 @@ def _kueue(reading: _Reading, kept: dict[str, LocalQueue]) -> Imported:
     queues = {name: QueueState(kueue=of.shared) for name, of in every if of.cluster_queue in based}
     nodes = read_cluster_nodes(found.nodes, strangers, rename={})
     return _imported(configuration, nodes, workloads, asks, findings, queues)
+
+
+def _report_no_nodes(configuration: Configuration, asks: list[Ask], findings: Findings) -> None:
+    """Pods that a topology places have no place where there are no nodes."""
+    placed = {flavor.name for flavor in configuration.flavors if flavor.topology is not None}
+    asked = {ask.queue for ask in asks}
+    of = {
+        flavor.name
+        for queue in configuration.queues
+        for group in queue.resource_groups or ()
+        for flavor in group.flavors
+        if queue.name in asked
+    }
+    if names := sorted(placed & of):
+        detail = f"there are no nodes in the source, and topologies place the pods of {', '.join(names)} on nodes"
+        findings.add("no-nodes", "error", (), detail)
 
 
 def _with_classes(configuration: Configuration, classes: list[Object]) -> Configuration:

@@ -121,7 +121,7 @@ def read_nodes(spec: Reader, *, by_itself: bool = True) -> Nodes:
     if by_itself:
         spec.not_carried("topologySpreadConstraints", "spreading over topology domains is not decided here")
     return Nodes(
-        node_selector=spec.labels("nodeSelector") or None, tolerations=_tolerations(spec) or None,
+        node_selector=spec.labels("nodeSelector") or None, tolerations=read_tolerations(spec) or None,
         node_affinity=affinity, pinned_node=pinned,
     )  # fmt: skip
 
@@ -179,7 +179,8 @@ def _container(container: Reader) -> Steps:
     return {**steps(resources, "limits"), **steps(resources, "requests")}
 
 
-def _tolerations(spec: Reader) -> list[Toleration]:
+def read_tolerations(spec: Reader) -> list[Toleration]:
+    """The tolerations of ``spec``."""
     found: list[Toleration] = []
     for reader in spec.children("tolerations"):
         operator = reader.choice("operator", {"Equal": "Equal", "Exists": "Exists"}) or "Equal"

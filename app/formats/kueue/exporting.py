@@ -130,7 +130,8 @@ def _flavor(flavor: Flavor) -> dict[str, Any]:
         spec["topologyName"] = flavor.topology
     if flavor.tolerations:
         spec["tolerations"] = [
-            {key: value for key, value in msgspec.to_builtins(one).items() if value} for one in flavor.tolerations
+            {"operator": one.operator, **{k: v for k, v in msgspec.to_builtins(one).items() if v}}
+            for one in flavor.tolerations
         ]
     if flavor.node_labels:
         spec["nodeLabels"] = flavor.node_labels

@@ -18,7 +18,7 @@ from app.formats.kueue.considered import (
     read_local_queue,
     selector_of,
 )
-from app.formats.kueue.topologies import UNDECIDED, read_flavor_tolerations, read_topology
+from app.formats.kueue.topologies import read_flavor_tolerations, read_topology
 from app.formats.objects import Object, config_map, instead, kept, named, unknown_kind, whole
 from app.formats.pods import read_taints
 from app.formats.reader import Findings, Reader
@@ -71,13 +71,10 @@ _OPERATIONAL = (
 )  # fmt: skip
 
 
-def read_configuration(
-    found: Iterable[Object], findings: Findings, *, nodes: bool = False
-) -> tuple[Configuration, dict[str, LocalQueue]]:
-    """The configuration that ``found`` describe together, and each LocalQueue (by its id).
-    ``nodes``: whether the source has the cluster's nodes, without which no topology decides anything."""
+def read_configuration(found: Iterable[Object], findings: Findings) -> tuple[Configuration, dict[str, LocalQueue]]:
+    """The configuration that ``found`` describe together, and each LocalQueue (by its id)."""
     found = list(found)
-    given = [read_topology(made) for made in found if nodes and made.kind == "Topology" and made.name]
+    given = [read_topology(made) for made in found if made.kind == "Topology" and made.name]
     topologies = {topology.name: topology for topology in given if topology.levels}
     flavors: list[Flavor] = []
     settings: kueue.Settings | None = None
@@ -166,26 +163,26 @@ def _flavor(made: Object, topologies: Mapping[str, kueue.Topology]) -> Flavor:
     spec = made.root.keep().child("spec")
     labels, taints = spec.labels("nodeLabels"), read_taints(spec, "nodeTaints")
     tolerated = [taint for taint in taints if _tolerates(spec, taint)]
-    if tolerated:
-        spec.undecided("tolerations", "the taints that the flavor itself tolerates do not count", "info")
-        taints = [taint for taint in taints if taint not in tolerated]
-    topology = spec.value.get("topologyName")
-    if not tolerated and spec.value.get("tolerations") and topology not in topologies:
-        spec.undecided("tolerations", "a toleration that matches no taint of the flavor changes no decision", "info")
-    spec.keep_as_is("tolerations")
-    if isinstance(topology, str) and topology in topologies:
-        spec.ignore("topologyName")
-    else:
+    taints = [taint for taint in taints if taint not in tolerated]
+    topology = spec.text("topologyName")
+    if topology and topology not in topologies:
+        detail = f"there is no Topology {topology!r} in the source: decided without it"
+        spec.undecided("topologyName", detail, "error")
         topology = None
-        spec.not_carried("topologyName", UNDECIDED)
+    if topology:
+        spec.ignore("tolerations")
+    elif spec.value.get("tolerations"):
+        counted = "the taints that the flavor itself tolerates do not count"
+        unmatched = "a toleration that matches no taint of the flavor changes no decision"
+        spec.undecided("tolerations", counted if tolerated else unmatched, "info")
     native = _closed(made, spec)
     if tolerated:
         fields: dict[str, Any] = {} if native is None else native.kueue
         own = {**fields.get("spec", {}), "nodeTaints": [msgspec.to_builtins(taint) for taint in tolerated]}
         native = Native(kueue={**fields, "spec": own})
     return Flavor(
-        name=made.name, node_labels=labels, node_taints=taints, native=native, topology=topology,
-        tolerations=None if topology is None else read_flavor_tolerations(spec),
+        name=made.name, node_labels=labels, node_taints=taints, native=native, topology=topology or None,
+        tolerations=read_flavor_tolerations(spec) if topology else None,
     )  # fmt: skip
 
 

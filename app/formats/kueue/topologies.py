@@ -5,11 +5,11 @@ values have in common said once.
 """
 
 from collections.abc import Mapping
-from typing import Any, cast
 
 import msgspec
 
 from app.formats.objects import Object
+from app.formats.pods import read_tolerations
 from app.formats.reader import Reader
 from app.solver.model.configuration import Toleration
 from app.solver.model.kueue import SliceLayer, Topology, TopologyAssignment, TopologyDomain, TopologyRequest
@@ -28,7 +28,11 @@ UNDECIDED = "topology-aware scheduling is decided where the source has the Topol
 
 def read_topology(made: Object) -> Topology:
     """A Topology object; what else it says is kept for an export."""
-    levels = [level.text("nodeLabel") or "" for level in made.spec.children("levels")]
+    spec, levels = made.spec, list[str]()
+    for level in spec.children("levels"):
+        levels.append(level.text("nodeLabel") or "")
+        level.close()
+    spec.close()
     return Topology(name=made.name, levels=[level for level in levels if level])
 
 
@@ -39,19 +43,9 @@ def placed_by_kueue(made: Object) -> bool:
 
 def read_flavor_tolerations(spec: Reader) -> list[Toleration] | None:
     """What every pod tolerates that gets the flavor."""
-    given = spec.value.get("tolerations")
-    found: list[Toleration] = []
-    for one in cast(list[Any], given) if isinstance(given, list) else ():
-        if isinstance(one, dict):
-            of = cast(dict[str, Any], one)
-            exists = of.get("operator") == "Exists"
-            found.append(
-                Toleration(
-                    key=str(of.get("key") or ""), operator="Exists" if exists else "Equal",
-                    value=str(of.get("value") or ""), effect=of.get("effect") or None,
-                )
-            )  # fmt: skip
-    return found or None
+    for one in spec.children("tolerations"):
+        one.not_carried("tolerationSeconds", "for how long a taint is tolerated does not bear on a decision", "info")
+    return read_tolerations(spec) or None
 
 
 def read_request(pod_set: Reader, *, decided: bool) -> TopologyRequest | None:

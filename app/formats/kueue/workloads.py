@@ -124,6 +124,8 @@ def _read(made: Object, conditions: _Conditions, cluster: _Cluster, running: lis
     elif cluster.queues and queue not in cluster.queues:
         detail = f"no ClusterQueue {queue!r} in the source: workload {made.id!r} is left out"
         made.root.warn("spec", detail, "error", "no-queue")
+    elif not pod_sets:
+        spec.warn("podSets", f"a Workload has at least one pod set: {made.id!r} is left out", "error", "missing-field")
     elif admission.value and (conditions.get("Admitted", _ADMITTED).holds or not cluster.stopped(queue, local)):
         if active:
             tasks = _admitted(pod_sets, admission, made.status, decided=cluster.decided)

@@ -300,6 +300,15 @@ def test_what_a_whole_pod_asks_for_goes_before_what_its_containers_do() -> None:
     assert found.asks[0].tasks[0].requests == {"cpu": 5, "memory": 5, "hugepages-2Mi": 2}
 
 
+def test_a_workload_without_pod_sets_is_an_error_and_left_out() -> None:
+    """The API server takes none."""
+    for empty in ({"podSets": []}, {"podSets": None}):
+        found = read(FLAVOR, cluster_queue(), local_queue(), workload(spec=empty), workload("w2"))
+        assert [ask.id for ask in found.asks] == ["ns/w2"]
+        told = [(f.severity, f.pointer) for f in found.findings if f.severity != "info"]
+        assert told == [("error", "/3/spec/podSets")]
+
+
 def test_pods_that_are_done_are_not_asked_for_again() -> None:
     done = workload(status={"reclaimablePods": [{"name": "main", "count": 1}]})
     assert read(FLAVOR, cluster_queue(), local_queue(), done).asks[0].tasks[0].count == 1

@@ -7,15 +7,19 @@ import yaml
 
 from app.formats import export_configuration
 from app.formats.kueue.topologies import request_of
+from app.solver import solve
 from app.solver.model.kueue import TopologyAssignment, TopologyDomain, TopologyRequest
 from app.solver.model.state import Toleration
+from app.solver.question import Question
 from tests.support.kubernetes import read
 
 Json = dict[str, Any]
 KUEUE = "kueue.x-k8s.io/v1beta2"
+OPEN: Json = {"namespaceSelector": {}}
 RACK, HOST = "rack", "kubernetes.io/hostname"
 ROOM = {"allocatable": {"cpu": 4, "pods": 9}}
 POD = {"containers": [{"name": "main", "resources": {"requests": {"cpu": 1, "memory": "1Gi"}}}]}
+CPU_ONLY = {"containers": [{"name": "main", "resources": {"requests": {"cpu": 1}}}]}
 OLD = {"levels": [HOST], "domains": [{"values": ["n1"], "count": 1}, {"values": ["n2"], "count": 2}]}
 NEW = {
     "levels": [HOST],
@@ -43,7 +47,7 @@ def cluster() -> list[Json]:
     return [
         made("Topology", "racks", {"levels": [{"nodeLabel": RACK}, {"nodeLabel": HOST}]}),
         made("ResourceFlavor", "f", {"topologyName": "racks", "tolerations": [{"key": "gpu", "operator": "Exists"}]}),
-        made("ClusterQueue", "q", {"resourceGroups": [{"coveredResources": ["cpu"], "flavors": [cell]}]}),
+        made("ClusterQueue", "q", {"resourceGroups": [{"coveredResources": ["cpu"], "flavors": [cell]}]} | OPEN),
         made("LocalQueue", "local", {"clusterQueue": "q"}, metadata={"namespace": "team"}),
         made("Node", "n1", {}, "v1", metadata={"labels": {RACK: "r", HOST: "n1"}}, status=ROOM),
         made("Pod", "agent", POD | {"nodeName": "n1"}, "v1", metadata={"namespace": "x"}, status={"phase": "Running"}),
@@ -146,13 +150,28 @@ def test_slices_in_layers_are_read_from_an_annotation(text: str, layers: list[tu
     assert (None if given is None else [(of.level, of.size) for of in given]) == layers
 
 
-def test_without_nodes_no_topology_is_decided_on_and_each_place_says_so() -> None:
+def test_a_topology_without_nodes_admits_nothing_and_says_so() -> None:
+    """The configuration is decided on with the nodes of another source."""
     objects = [one for one in cluster() if one["kind"] not in ("Node", "Pod")]
+    assert read(*objects).configuration == read(*cluster()).configuration
+    assert [f for f in read(*objects).findings if f.severity != "info"] == []
+    for request in ({"required": RACK}, None):
+        waits = workload(request)
+        waits["spec"]["podSets"][0]["template"] = {"spec": CPU_ONLY}
+        found = read(*objects, waits)
+        assert [(f.rule, f.severity) for f in found.findings if f.severity != "info"] == [("no-nodes", "error")]
+        loaded = solve.load(solve.configure(found.configuration), found.state)
+        (decision,) = solve.decide(loaded, Question(0, found.asks, "cycle")).decisions
+        assert decision.outcome == "wait"
+        assert "there are no nodes in the state" in decision.conditions[0].message
+
+
+def test_a_flavor_whose_topology_is_not_in_the_source_is_an_error_and_so_is_what_asks_for_it() -> None:
+    objects = [one for one in cluster() if one["kind"] != "Topology"]
     found = read(*objects, workload({"required": RACK}))
-    assert found.configuration.topologies == []
     assert found.configuration.flavors[0].topology is None
     said = {(f.severity, f.pointer.rpartition("/")[2]) for f in found.findings if f.severity != "info"}
-    assert said == {("warning", "topologyName"), ("error", "topologyRequest")}
+    assert said == {("error", "topologyName"), ("error", "topologyRequest")}
 
 
 def test_annotations_of_a_pod_template_ask_for_the_same() -> None:

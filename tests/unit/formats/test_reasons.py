@@ -53,7 +53,7 @@ CASES: list[Any] = [
          ("queues/0/adminacl", "info"), ("queues/0/submitacl", "warning"))}),
     ("ytsaurus", {"nodes_filter": "a", "pools": {"p": {"fifo_sort_parameters": ["weight"]}}},
      {"/nodes_filter": "info", "/pools/p/fifo_sort_parameters": "warning"}),
-    ("kueue", of(KUEUE, "ResourceFlavor", {"topologyName": "t"}), {"/spec/topologyName": "warning"}),
+    ("kueue", of(KUEUE, "ResourceFlavor", {"topologyName": "t"}), {"/spec/topologyName": "error"}),
     ("kueue", of(KUEUE, "ClusterQueue", {"admissionChecksStrategy": {"admissionChecks": [{"name": "c"}]}}),
      {"/spec/admissionChecksStrategy": "warning"}),
     ("kueue", {"apiVersion": CONFIG, "kind": "Configuration"} | odd(

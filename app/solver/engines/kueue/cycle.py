@@ -32,13 +32,15 @@ def alone(run: Run, ask: Ask, record: Recorder) -> tuple[Overlay, Nomination]:
 
 
 def check_asks(state: CompiledState, asks: list[Ask]) -> None:
-    """Raises InvalidInput: only a ClusterQueue takes asks, a flavor must be known to the configuration, and
-    tolerations and affinity must be such as Kubernetes takes."""
+    """Raises InvalidInput: only a ClusterQueue takes asks, a Workload has a pod set, a flavor must be known to the
+    configuration, and tolerations and affinity must be such as Kubernetes takes."""
     configuration = state.configuration
     problems: list[Problem] = []
     for a, ask in enumerate(asks):
         if configuration.is_cohort[configuration.tree.index[ask.queue]]:
             problems.append(Problem(pointer=pointer("asks", a, "queue"), detail="a cohort takes no workloads"))
+        if not ask.tasks:
+            problems.append(Problem(pointer=pointer("asks", a, "tasks"), detail="a Workload has at least one pod set"))
         for t, task in enumerate(ask.tasks):
             problems += kubernetes.problems(task, ("asks", a, "tasks", t))
             problems += [

@@ -300,7 +300,8 @@ class Placement:
         need, leaders = wanted.count // wanted.size, wanted.leaders
         domains = sorted(self._forest.by_level[level], key=self._order_beside)
         if not domains:
-            return f"no topology domains at level: {self._forest.levels[level]}"
+            nowhere = "there are no nodes in the state with the labels of the flavor and its levels"
+            return f"no topology domains at level: {self._forest.levels[level]}: {nowhere}"
         top = domains[0]
         if wanted.least_free:
             for domain in domains:

@@ -37,11 +37,6 @@ def test_flavors_that_can_never_be_used_are_told_as_such() -> None:
     assert found["conditions"][0]["message"] == f"{never}; {short.format('a', 5, 4)}; {short.format('b', 3, 6)}"
 
 
-def test_an_ask_without_tasks_gets_nothing() -> None:
-    found = one(configuration(queue("q", 4)), [], asks("x", "q", 1) | {"tasks": []})
-    assert (found["outcome"], found["conditions"][0]["message"]) == ("wait", "no workload may be preempted")
-
-
 def test_the_first_pod_set_that_gets_nothing_ends_it() -> None:
     """The second would fit, and the third lacks another resource: neither is looked at."""
     tasks = [{"name": name, "requests": requests} for name, requests in (

@@ -190,6 +190,12 @@ def test_what_kubernetes_would_refuse_is_an_error_with_a_pointer() -> None:
     assert [p.pointer for p in refused.value.problems] == ["/asks/0/tasks/0/node_affinity/0/0/values"]
 
 
+def test_a_workload_without_pod_sets_is_refused() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        one(configuration(queue("q", 1)), [], {"id": "x", "queue": "q", "tasks": []})
+    assert [p.pointer for p in refused.value.problems] == ["/asks/0/tasks"]
+
+
 def test_why_a_flavor_was_passed_over() -> None:
     tainted = [{"name": "a", "node_taints": [{"key": "spot", "effect": "NoSchedule"}]}, {"name": "b"}]
     of = configuration(queue("q", **flavors(a=4, b=4)), flavors=tainted)
