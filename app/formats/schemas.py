@@ -17,7 +17,7 @@ T = TypeVar("T")
 _NATIVE = (
     "apiVersion", "kind", "partitions", "tiers", "actions", "pools", "config", "nodes_filter", "$attributes", "$value",
     "queuename", "applications", "applicationID", "nodeID", "clusterInfo", "operations", "pool_trees",
-    "scheduling_info_per_pool_tree", "rawObjects",
+    "scheduling_info_per_pool_tree", "rawObjects", "template_pool_tree_config_map",
 )  # fmt: skip
 _OURS = ("configuration", "state", "asks")
 _YAML = re.compile(rb"^(?:-\s+)?[\"']?(?:%s)[\"']?\s*:" % "|".join(map(re.escape, _NATIVE)).encode(), re.MULTILINE)

@@ -6,7 +6,7 @@ is written, in YSON. Durations are whole milliseconds, as YTsaurus writes them, 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -15,6 +15,7 @@ from app.base.documents import MAX_DEPTH, Path
 from app.formats.exported import Exported, Lost, flat_quota, number, parents_first, renamed
 from app.formats.reader import Findings, Reader
 from app.formats.yson import MEDIA_TYPE, write_yson
+from app.formats.ytsaurus.resolving import PRESETS, is_scheduler_configuration, one_tree, with_preset
 from app.solver.model import duration, ytsaurus
 from app.solver.model.base import Duration, Native, NativeDocuments
 from app.solver.model.configuration import UNWEIGHTED, Configuration, EngineName, Queue, Quota, Settings
@@ -65,6 +66,7 @@ _OF_PEOPLE = ("acl", "inherit_acl", "owner", "abc", "folder_id")
 
 def read_configuration(documents: list[tuple[Path, Any]], findings: Findings) -> Configuration:
     """The first tree of the source; another one is a finding."""
+    documents = one_tree(documents, findings)
     if not documents:
         return Configuration(engine="ytsaurus")
     for at, _ in documents[1:]:
@@ -78,6 +80,8 @@ def read_configuration(documents: list[tuple[Path, Any]], findings: Findings) ->
     config = attributes.child("config") if "config" in attributes else attributes
     attributes.not_carried("nodes_filter", "which nodes belong to the tree is for the state to say", "info")
     attributes.keep_as_is(*_OF_PEOPLE)
+    presets = config.value.get(PRESETS)
+    config.keep_as_is(PRESETS)
     settings = _tree(config)
     if config is not attributes:
         attributes.ignore(*_BOOKKEEPING)
@@ -89,7 +93,7 @@ def read_configuration(documents: list[tuple[Path, Any]], findings: Findings) ->
     return Configuration(
         engine="ytsaurus",
         settings=Settings(ytsaurus=settings),
-        queues=list(_pools(children, findings, cypress=cypress)),
+        queues=list(_pools(children, cast(Any, presets) if isinstance(presets, dict) else {}, cypress=cypress)),
         native=NativeDocuments(ytsaurus=fields) if fields else None,
     )
 
@@ -135,13 +139,17 @@ def is_tree(document: Any) -> bool:
     """Whether this is a pool tree in either shape, not an object of Kubernetes."""
     if not isinstance(document, dict) or "kind" in document:
         return False
-    return any(isinstance(document.get(key), dict) for key in ("$attributes", "$value", "pools"))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+    of = cast(dict[str, Any], document)
+    shaped = any(isinstance(of.get(key), dict) for key in ("$attributes", "$value", "pools"))
+    return shaped or is_scheduler_configuration(document)
 
 
 def is_settings(document: Any) -> bool:
     """Whether this can be a pool tree: it has a shape of one, or says something that a tree or a pool can."""
     if not isinstance(document, dict) or "kind" in document:
         return False
+    if is_scheduler_configuration(document):
+        return True
     known = {
         *TREE_FIELDS,
         *POOL_FIELDS,
@@ -181,8 +189,9 @@ def _tree(config: Reader) -> ytsaurus.Settings | None:
     return _made(config, ytsaurus.Settings, values) if values else None
 
 
-def _pools(children: Reader, findings: Findings, *, cypress: bool) -> Iterator[Queue]:
+def _pools(children: Reader, presets: Mapping[str, Any], *, cypress: bool) -> Iterator[Queue]:
     """Pools in the order of the document, parents first; without recursion."""
+    findings = children.findings
     seen: dict[str, Path] = {}
     pending: list[tuple[Reader, str, str | None, int]] = [
         (children.child(name), name, None, 1) for name in reversed(list(children.value))
@@ -197,14 +206,15 @@ def _pools(children: Reader, findings: Findings, *, cypress: bool) -> Iterator[Q
             continue
         seen[name] = reader.at
         attributes, below = _split(reader, cypress=cypress)
-        yield _pool(attributes, name, above)
+        yield _pool(attributes, presets, name, above)
         pending += [(below.child(child), child, name, depth + 1) for child in reversed(list(below.value))]
 
 
-def _pool(attributes: Reader, name: str, above: str | None) -> Queue:
-    renamed = {old: new for old, new in _ALIASES.items() if old in attributes and new not in attributes}
-    if renamed:
-        under: dict[str, Any] = {**attributes.value, **{new: attributes.take(old) for old, new in renamed.items()}}
+def _pool(attributes: Reader, presets: Mapping[str, Any], name: str, above: str | None) -> Queue:
+    said = with_preset(attributes, presets)
+    renamed = {old: new for old, new in _ALIASES.items() if said.get(old) is not None and said.get(new) is None}
+    if said is not attributes.value or renamed:
+        under: dict[str, Any] = {**said, **{new: said[old] for old, new in renamed.items()}}
         attributes = Reader(under, attributes.at, attributes.findings).keep()
         attributes.ignore(*renamed)
     guaranteed = attributes.quantities("strong_guarantee_resources")
@@ -214,9 +224,8 @@ def _pool(attributes: Reader, name: str, above: str | None) -> Queue:
     mode = attributes.choice("mode", {"fair_share": "fair_share", "fifo": "fifo"})
     block = _made(attributes, ytsaurus.Queue, values if mode is None else {**values, "mode": mode})
     attributes.not_carried("fifo_sort_parameters", "a fifo pool sorts by weight and start time")
-    attributes.not_carried(
-        "config_preset", "what a preset of the tree sets for the pool is not looked up: taken as not set"
-    )
+    attributes.text("config_preset")
+    attributes.keep_as_is("config_preset")
     for key in _SUBMISSION:
         attributes.not_carried(key, "how operations get into the pool is not decided here", "info")
     attributes.ignore(*_BOOKKEEPING, "pools")

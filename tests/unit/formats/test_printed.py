@@ -181,7 +181,7 @@ def test_what_yt_get_does_not_descend_into_is_an_error_with_the_command_that_sho
     assert f"`yt get {command}` shows it" in opaque[0][2]
 
 
-def test_the_preset_of_a_pool_is_not_looked_up_and_that_is_a_warning() -> None:
+def test_a_preset_that_the_source_does_not_have_is_an_error() -> None:
     tree = {"pools": {"a": {"config_preset": "large"}}}
     found = import_configuration(json.dumps(tree).encode(), "ytsaurus").findings
-    assert [(one.severity, one.pointer) for one in found] == [("warning", "/pools/a/config_preset")]
+    assert [(one.severity, one.pointer) for one in found] == [("error", "/pools/a/config_preset")]
