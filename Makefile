@@ -95,5 +95,5 @@ $(SERVES): pyproject.toml uv.lock
 	@touch $@
 
 $(READY): pyproject.toml uv.lock
-	$(call installed,--extra embedded --extra yson --extra sweep --extra plot --extra kubernetes --extra otel $(if $(CI),--extra ray))
+	$(call installed,--extra embedded --extra yson --extra sweep --extra plot --extra kubernetes --extra mcp --extra otel $(if $(CI),--extra ray))
 	@touch $(SERVES) $@

@@ -41,7 +41,7 @@ application = App(
 for _command in (
     "serve:serve", "serve:worker", "offline:decide", "offline:explain", "offline:compare", "sweep:trace",
     "sweep:sweep", "plan:plan", "offline:starvation", "simulate:simulate", "follow:follow", "live:why",
-    "follow:rights", "next:next",
+    "follow:rights", "next:next", "mcp:mcp",
 ):  # fmt: skip
     application.command(f"app.cli.{_command}")
 application.command("app.cli.manifests:import_manifest", name="import")

@@ -39,7 +39,9 @@ class Live:
 _ONLY = Live()
 
 
-class _Refused(Exception):
+class Refused(Exception):
+    """The service did not do it."""
+
     def __init__(self, reply: Reply) -> None:
         super().__init__()
         self.reply = reply
@@ -55,8 +57,8 @@ def why(workload: str, /, *, live: Live = _ONLY, json: Json = False) -> int:
 
     def act() -> int:
         try:
-            return _why(workload, _cluster(service, live.cluster), service, json=json)
-        except _Refused as no:
+            return _why(workload, followed(service, live.cluster), service, json=json)
+        except Refused as no:
             return refused(workload, no.reply)
 
     return guarded(act, workload)
@@ -67,67 +69,75 @@ def situation(service: Service, name: str) -> dict[str, Any] | Reply:
     reply = service.get(f"/v1/clusters/{segment(name)}")
     if not reply.ok:
         return reply
-    found = reply.json()
-    newest = min(found["followers"], key=lambda follower: follower["age_seconds"])
+    return planned_at(reply.json())
+
+
+def planned_at(cluster: dict[str, Any]) -> dict[str, Any]:
+    """The part of a plan's request that says what a followed cluster is."""
+    newest = min(cluster["followers"], key=lambda follower: follower["age_seconds"])
     beside = {key: newest[key] for key in _BESIDE if key in newest}
-    return {"state": {"snapshot": found["snapshot"]}, "asks": "pending", **beside}
+    return {"state": {"snapshot": cluster["snapshot"]}, "asks": "pending", **beside}
 
 
 def _why(workload: str, cluster: dict[str, Any], service: Service, *, json: bool) -> int:
     _warn(cluster)
     at = f"/v1/snapshots/{segment(cluster['snapshot'])}"
     state = {"snapshot": cluster["snapshot"]}
-    waiting = _named(workload, _got(service, f"{at}/asks")["items"])
+    waiting = named(workload, got(service, f"{at}/asks")["items"])
     if waiting is not None:
         body = {"state": state, "asks": [waiting], "explain": "summary"}
-        code = _told(_posted(service, "/v1/decisions", body), json=json)
+        code = _told(posted(service, "/v1/decisions", body), json=json)
         if not json:
-            _history(_evictions(service, cluster["name"], waiting["id"]))
+            _history(evictions(service, cluster["name"], waiting["id"]))
         return code
-    running = _named(workload, _got(service, f"{at}/state").get("workloads", []))
+    running = named(workload, got(service, f"{at}/state").get("workloads", []))
     if running is None:
-        evictions = _evictions(service, cluster["name"], workload)
-        if not evictions:
+        past = evictions(service, cluster["name"], workload)
+        if not past:
             raise InvalidInput([Problem(pointer="", detail=f"no such workload in cluster {cluster['name']!r}")])
         if json:
-            say(documents.dumps({"evictions": evictions}))
+            say(documents.dumps({"evictions": past}))
         else:
             say(f"{workload}: neither waits nor runs")
-            _history(evictions)
+            _history(past)
         return NOTHING
-    protection = documents.loads(_posted(service, "/v1/preemptibility", {"state": state}))["workloads"][running["id"]]
-    evictions = _evictions(service, cluster["name"], running["id"])
+    protection = documents.loads(posted(service, "/v1/preemptibility", {"state": state}))["workloads"][running["id"]]
+    past = evictions(service, cluster["name"], running["id"])
     if json:
-        say(documents.dumps({"workload": running, "protection": protection, "evictions": evictions}))
+        say(documents.dumps({"workload": running, "protection": protection, "evictions": past}))
         return NOTHING
     since = f" since {running['started_at']}" if "started_at" in running else ""
     say(f"{running['id']}: runs in {running['queue']}{since}, priority {running.get('priority', 0)}")
     said = protection.get("reason") or ""
     say(f"  {'may be preempted' if protection.get('preemptible') else 'protected'}{f': {said}' if said else ''}")
-    _history(evictions)
+    _history(past)
     return NOTHING
 
 
-def _evictions(service: Service, cluster: str, name: str) -> list[dict[str, Any]]:
+def evictions(service: Service, cluster: str, name: str) -> list[dict[str, Any]]:
     """The last evictions of a workload, or of a job of that name. None where the service is too old to keep them."""
     for kind in ("workload", "job"):
         reply = service.get(f"/v1/clusters/{segment(cluster)}/evictions?limit={_EVICTIONS}&{kind}={segment(name)}")
         if not reply.ok and reply.status != HTTPStatus.NOT_FOUND:
-            raise _Refused(reply)
+            raise Refused(reply)
         if reply.ok and (found := reply.json()["items"]):
             return found
     return []
 
 
-def _history(evictions: list[dict[str, Any]]) -> None:
-    """By whom, by which rule, when, and whether Arbiter would have done the same."""
+def _history(past: list[dict[str, Any]]) -> None:
+    for one in past:
+        say(f"  {happened(one)}")
+
+
+def happened(eviction: dict[str, Any]) -> str:
+    """By whom, by which rule, when, and whether Arbiter would have done the same, in one line."""
     words = {"agreed": "Arbiter agrees", "agreed_earlier": "Arbiter agrees", "differs": "Arbiter would not"}
-    for one in evictions:
-        task = f" ({one['task']})" if "task" in one else ""
-        by = f" for {one['by']}" if "by" in one else ""
-        why = f", {one['reason']}" if one.get("reason") else ""
-        judged = f"; {words[one['outcome']]}" if one.get("outcome") in words else ""
-        say(f"  evicted {one['at']}{task}{by}{why}{judged}")
+    task = f" ({eviction['task']})" if "task" in eviction else ""
+    by = f" for {eviction['by']}" if "by" in eviction else ""
+    why = f", {eviction['reason']}" if eviction.get("reason") else ""
+    judged = f"; {words[eviction['outcome']]}" if eviction.get("outcome") in words else ""
+    return f"evicted {eviction['at']}{task}{by}{why}{judged}"
 
 
 def _warn(cluster: dict[str, Any]) -> None:
@@ -149,18 +159,18 @@ def _told(body: bytes, *, json: bool) -> int:
     return CANNOT if any(d.outcome in ("wait", "infeasible") for d in result.decisions) else NOTHING
 
 
-def _cluster(service: Service, name: str | None) -> dict[str, Any]:
-    """Raises InvalidInput where it is not clear which one is meant."""
+def followed(service: Service, name: str | None) -> dict[str, Any]:
+    """A cluster that is followed. Raises InvalidInput where it is not clear which is meant, Refused, Unreachable."""
     if name is not None:
-        return _got(service, f"/v1/clusters/{segment(name)}")
-    found: list[dict[str, Any]] = _got(service, "/v1/clusters")["items"]
+        return got(service, f"/v1/clusters/{segment(name)}")
+    found: list[dict[str, Any]] = got(service, "/v1/clusters")["items"]
     if len(found) == 1:
         return found[0]
     names = ", ".join(one["name"] for one in found) or "none"
     raise InvalidInput([Problem(pointer="", detail=f"which cluster? say --cluster; followed: {names}")])
 
 
-def _named(wanted: str, found: list[dict[str, Any]]) -> dict[str, Any] | None:
+def named(wanted: str, found: list[dict[str, Any]]) -> dict[str, Any] | None:
     """By its id, by its name, by the name of what owns it, or by that of one of its pods. Raises InvalidInput where the
     name fits several."""
     space, _, name = wanted.rpartition("/")
@@ -196,15 +206,17 @@ def _owners(pod: str) -> list[str]:
     return ["-".join(parts[:size]) for size in range(len(parts) - 1, 0, -1)]
 
 
-def _got(service: Service, path: str) -> dict[str, Any]:
+def got(service: Service, path: str) -> dict[str, Any]:
+    """The answer to GET ``path``. Raises Refused, Unreachable."""
     reply = service.get(path)
     if not reply.ok:
-        raise _Refused(reply)
+        raise Refused(reply)
     return reply.json()
 
 
-def _posted(service: Service, path: str, body: dict[str, Any]) -> bytes:
+def posted(service: Service, path: str, body: dict[str, Any]) -> bytes:
+    """The answer to POST ``path``. Raises Refused, Unreachable."""
     reply = service.post(path, _JSON, documents.dumps(body).encode())
     if not reply.ok:
-        raise _Refused(reply)
+        raise Refused(reply)
     return reply.body

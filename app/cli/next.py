@@ -96,7 +96,7 @@ def _lines(outcome: ExposureOutcome) -> None:
         say("who is next:")
         table(
             ("", "workload", "queue", "priority", "what would stop it"),
-            [(one.standing, one.workload, one.queue, str(one.priority), _why(one)) for one in outcome.exposures],
+            [(one.standing, one.workload, one.queue, str(one.priority), stopped_by(one)) for one in outcome.exposures],
         )
     if outcome.order:
         say("what goes next:")
@@ -112,7 +112,8 @@ def _lines(outcome: ExposureOutcome) -> None:
         say("cut short by its bounds: POST /v1/exposures takes larger ones")
 
 
-def _why(one: Exposure) -> str:
+def stopped_by(one: Exposure) -> str:
+    """What would stop it, or what keeps it, in a few words."""
     if one.now is not None:
         return f"{one.now.ask}, in round {one.now.round} ({one.now.rule})"
     if one.next is not None:
