@@ -20,6 +20,7 @@ from app.formats.extender import (
     MetaPod,
     MetaVictims,
     Recogniser,
+    VictimPod,
     Victims,
     is_system_critical,
     read_pod,
@@ -27,15 +28,18 @@ from app.formats.extender import (
 )
 from app.formats.pods import Pod
 from app.solver import solve
+from app.solver.engine import Loss, Lost
 from app.solver.model.decision import Answer
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem, Unsupported
 from app.solver.model.request import DecisionRequest, Eviction, Proposal, StateOrReference
 from app.solver.model.state import Ask, Task, Workload
 from app.solver.question import Question
+from app.solver.registry import engine_of
 from app.solver.solve import Loaded
 
 _MOST_NAMED = 1000
+_PROPOSES = "kube-scheduler"
 _NO_PROPOSALS = "one of NodeNameToVictims and NodeNameToMetaVictims is expected"
 
 
@@ -111,9 +115,25 @@ def _named_pods(pod: Pod, args: ExtenderPreemptionArgs) -> list[str]:
 
 def _proposals(args: ExtenderPreemptionArgs, found: Recogniser, loaded: Loaded) -> list[Proposal]:
     if args.victims is not None:
-        return [Proposal(node=node, evict=_of_pods(of, found)) for node, of in args.victims.items()]
+        ranks = _ranks(args.victims)
+        return [
+            Proposal(node=node, evict=_of_pods(of, found), rank=ranks.get(node)) for node, of in args.victims.items()
+        ]
     by_uid = _by_uid(loaded)
     return [Proposal(node=node, evict=_of_uids(of, by_uid)) for node, of in (args.meta_victims or {}).items()]
+
+
+def _ranks(victims: Mapping[str, Victims]) -> dict[str, int]:
+    """By node: what kube-scheduler would do without anybody in its way. Its proposals are all that it found; what is
+    left for it to do is to prefer one."""
+    losses = {node: Loss(of.violations, [_lost(pod) for pod in of.pods]) for node, of in victims.items() if of.pods}
+    ranks = engine_of(_PROPOSES).ranks
+    return {} if ranks is None else dict(zip(losses, ranks(list(losses.values())), strict=True))
+
+
+def _lost(pod: VictimPod) -> Lost:
+    start = pod.status.start_time
+    return Lost(pod.spec.priority or 0, None if start is None else micros(start))
 
 
 def _of_pods(victims: Victims, found: Recogniser) -> list[Eviction]:

@@ -19,7 +19,7 @@ from app.formats.pods import read_pod as read_single
 from app.formats.reader import Findings, Reader
 from app.formats.yunikorn import pods as yunikorn_pods
 from app.formats.yunikorn.placement import Placement
-from app.solver.model.base import Total
+from app.solver.model.base import Time, Total
 from app.solver.model.configuration import Configuration
 from app.solver.model.request import Eviction
 from app.solver.model.state import Ask, Task, Workload
@@ -64,6 +64,15 @@ class VictimSpec(msgspec.Struct, frozen=True, rename="camel"):
     """Which scheduler places the pod."""
     priority_class_name: str | None = None
     """Its priority class."""
+    priority: int | None = None
+    """Its priority."""
+
+
+class VictimStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """Since when a pod runs."""
+
+    start_time: Time | None = None
+    """When it was taken up by its node."""
 
 
 class VictimPod(msgspec.Struct, frozen=True):
@@ -73,6 +82,8 @@ class VictimPod(msgspec.Struct, frozen=True):
     """What tells it apart."""
     spec: VictimSpec = VictimSpec()
     """Who schedules it."""
+    status: VictimStatus = VictimStatus()
+    """Since when it runs."""
 
 
 class Victims(msgspec.Struct, frozen=True, rename={"pods": "Pods", "violations": "NumPDBViolations"}):

@@ -83,6 +83,23 @@ class Facts:
         return self.name.replace("-", "_")
 
 
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A pod that a node would lose. ``start``: microseconds; None: it says none."""
+
+    priority: int
+    start: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What a node would lose to a pod, at least one, the most important first. ``violations``: how many of them break a
+    PodDisruptionBudget."""
+
+    violations: int
+    victims: list[Lost]
+
+
 def _nothing_set(_: object, __: State | None) -> dict[str, Any]:
     return {}
 
@@ -134,6 +151,9 @@ class Engine(Generic[C, S]):
     """Who of each proposal may not be evicted for the ask at an instant in microseconds, given that all of it would be:
     by the rules that a decision finds victims by. Every eviction is of something in the state; a refusal without a
     detail says what its rule says. None: the engine has no say in who else is evicted."""
+    ranks: Callable[[list[Loss]], list[int]] | None = None
+    """Which node it would rather take, told what each would lose: its place, from 1; it draws among those of one place.
+    None: there is no such order among nodes."""
     changed: Callable[[C, C], tuple[str, ...]] | None = None
     """Ids of the rules that the second configuration's release changed since the first's; none where they differ in
     anything else, or the second's is not the later one. None: the engine has one release, or can't tell."""

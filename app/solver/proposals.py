@@ -37,10 +37,19 @@ def judged(engine: Engine[Any, Any], loaded: Any, situation: tuple[State, Index]
         refused = [[_refusal(e, "no-queue", _NO_QUEUE) for e in of] for of in known]
     else:
         refused = _told(engine, judge(loaded, question.now, ask, known))
+    refusals = [[*a, *b] for a, b in zip(strange, refused, strict=True)]
+    first = min((p.rank for p in proposals if p.rank is not None), default=None)
+    first_left = min(
+        (p.rank for p, of in zip(proposals, refusals, strict=True) if p.rank is not None and not of), default=None
+    )
     verdicts = [
-        ProposalVerdict(node=proposal.node, allowed=not (a or b), refusals=[*a, *b])
-        for proposal, a, b in zip(proposals, strange, refused, strict=True)
-    ]
+        ProposalVerdict(
+            node=proposal.node, allowed=not of, refusals=of,
+            preferred=proposal.rank is not None and proposal.rank == first,
+            taken=proposal.rank is not None and not of and proposal.rank == first_left,
+        )
+        for proposal, of in zip(proposals, refusals, strict=True)
+    ]  # fmt: skip
     decisions = [] if ask is None else [_decision(ask, verdicts, question.now)]
     return Result(decisions=decisions, plan=Plan(evictions=[], placements=[]), proposals=verdicts)
 

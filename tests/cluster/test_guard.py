@@ -65,6 +65,17 @@ def refusals(arbiter: httpx2.Client, ask: str) -> set[tuple[str, str]]:
     return found
 
 
+def chosen(arbiter: httpx2.Client, ask: str) -> set[tuple[str, str]]:
+    """Which nodes kube-scheduler would have taken without the guard, and took with it."""
+    return {
+        (what, verdict["node"])
+        for entry in arbiter.get("/v1/decisions", params={"ask": ask}).json()["items"]
+        for verdict in arbiter.get(f"/v1/decisions/{entry['id']}").json()["answer"]["proposals"]
+        for what in ("preferred", "taken")
+        if verdict.get(what)
+    }
+
+
 def counted(arbiter: httpx2.Client, outcome: str) -> float:
     """How many questions of extenders ended so."""
     found = re.search(rf'arbiter_extender_requests_total{{outcome="{outcome}"}} (\S+)', arbiter.get("/metrics").text)
@@ -99,6 +110,7 @@ def test_within_its_minimum_runtime_nobody_is_evicted_and_without_a_snapshot_the
             eventually(lambda: "old-0" not in there(kubernetes))
         assert "young-0" in there(kubernetes)
         assert ("young-0", "reclaim-min-runtime") in refusals(arbiter, "default/serve-0")
+        assert chosen(arbiter, "default/serve-0") == {("preferred", "node-young"), ("taken", "node-old")}
         before = counted(arbiter, "not_found")
         arbiter.delete("/v1/snapshots/guard-kai")
         kubernetes.apply(pod("again-0", "serve", "guard-high"))

@@ -297,6 +297,10 @@ class ProposalVerdict(Wire, frozen=True, kw_only=True):
     """Whether all that it would evict may go together."""
     refusals: list[Refusal] = []
     """Who may not, and why; none where it is allowed."""
+    preferred: bool = False
+    """Whether that scheduler would take it if nobody said no; it draws where there are several."""
+    taken: bool = False
+    """Whether it takes it of those that are allowed; it draws where there are several."""
 
 
 class Result(Wire, frozen=True, kw_only=True):

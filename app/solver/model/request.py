@@ -62,6 +62,9 @@ class Proposal(Wire, frozen=True, kw_only=True):
     """Where the room would be: what the answer calls the proposal; unique among them."""
     evict: list[Eviction] = []
     """Whom it would evict. One that the state does not have is refused."""
+    rank: int | None = None
+    """Its place in the order in which that scheduler prefers them, from 1; it draws among those of one place. Absent:
+    that is not known."""
 
 
 class DecisionRequest(Wire, frozen=True, kw_only=True):

@@ -131,6 +131,46 @@ def test_the_decision_behind_it_is_one_that_anybody_could_ask_for() -> None:
     assert reply.kept == [], "nobody said what the log has"
 
 
+def preferences(body: Json) -> Json:
+    """By node, of those that kube-scheduler would take without the guard or takes with it: which."""
+    logged = replied(body).logged
+    assert logged is not None
+    verdicts = json.loads(logged.answer)["proposals"]
+    return {
+        one["node"]: [what for what in ("preferred", "taken") if one.get(what)]
+        for one in verdicts
+        if one.get("preferred") or one.get("taken")
+    }
+
+
+def victim(name: str, priority: int, started: str | None = None) -> Json:
+    return pod(f"{name}-0", name, priority=priority) | {"status": {} if started is None else {"startTime": started}}
+
+
+def test_what_kube_scheduler_would_do_without_the_guard_is_recorded() -> None:
+    """Its own order: violated budgets, highest priority, sum, pods, latest start."""
+    assert preferences(BY_POD) == {"n2": ["preferred"], "n1": ["taken"]}
+    assert preferences(BY_UID) == {}, "UIDs say neither priorities nor starts"
+
+    def proposed(**nodes: Any) -> Json:
+        listed = {name: {"Pods": of, "NumPDBViolations": broken} for name, (broken, *of) in nodes.items()}
+        return preferences({"Pod": ASKING, "NodeNameToVictims": listed})
+
+    both, strange = ["preferred", "taken"], {"metadata": {"name": "strange", "namespace": "x"}}
+    early, late = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
+    assert proposed(a=(1, victim("old", 1)), b=(0, victim("old", 8))) == {"b": both}
+    assert proposed(a=(0, victim("old", 2)), b=(0, victim("old", 1))) == {"b": both}
+    assert proposed(a=(0, victim("old", 2), victim("old", 1)), b=(0, victim("old", 2), strange)) == {"b": both}
+    assert proposed(a=(0, victim("old", 2), victim("old", -(2**31))), b=(0, victim("old", 2))) == {"b": both}
+    assert proposed(a=(0, victim("old", 2, early)), b=(0, victim("old", 2, late))) == {"b": both}
+    assert proposed(a=(0, victim("old", 2, late)), b=(0, victim("old", 2))) == {"b": both}, "just now"
+    assert proposed(a=(0, victim("old", 2)), b=(0, victim("old", 2))) == {"a": both, "b": both}, "it draws"
+    assert proposed(a=(0, victim("young", 1)), b=(0, victim("old", 2)), c=(0, victim("old", 3))) == {
+        "a": ["preferred"], "b": ["taken"],
+    }  # fmt: skip
+    assert proposed(a=(0, victim("young", 1))) == {"a": ["preferred"]}, "none is allowed, and none is taken"
+
+
 def test_what_the_log_lacks_of_the_snapshot_comes_with_it() -> None:
     (state,) = replied(BY_POD, "kai", Known()).kept
     assert (state.base, msgspec.json.decode(state.body, type=State)) == (None, msgspec.convert(STATE, State))

@@ -29,6 +29,7 @@ from app.solver.engines.kube_scheduler.pods import (
     update,
 )
 from app.solver.engines.kube_scheduler.rounds import KubeSchedulerRounds
+from app.solver.engines.kube_scheduler.victims import ranks
 from app.solver.model import kube_scheduler as wire
 from app.solver.model.decision import Decision, Plan, Result, each_alone, plan_of
 from app.solver.model.instant import micros
@@ -211,6 +212,7 @@ ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(
     shares=shares,
     preemptibility=preemptibility,
     judge=judge,
+    ranks=ranks,
     effective_settings=effective_settings,
     findings=findings,
 )

@@ -7,6 +7,7 @@ Source: ``framework/plugins/defaultpreemption`` (SelectVictimsOnNode) and ``fram
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from app.solver.engine import Loss
 from app.solver.engines.kube_scheduler.filters import Cycle, Site, World, fits, nominated
 from app.solver.engines.kube_scheduler.importance import go_sorted
 from app.solver.engines.kube_scheduler.pods import Budget, CompiledState, Pod, Unit
@@ -242,7 +243,7 @@ def by_budgets(units: Iterable[Unit], state: CompiledState) -> tuple[list[tuple[
 def chosen(candidates: list[Candidate]) -> list[Candidate]:
     """kube-scheduler: pickOneNodeForPreemption. More than one: it takes any of them by chance."""
     left = candidates
-    for score in (_violations, _highest, _sum, _count, _latest):
+    for score in _SCORES:
         values = [score(candidate) for candidate in left]
         least = min(values)
         left = [candidate for candidate, value in zip(left, values, strict=True) if value == least]
@@ -251,24 +252,35 @@ def chosen(candidates: list[Candidate]) -> list[Candidate]:
     return left
 
 
-def _violations(candidate: Candidate) -> int:
-    return candidate.violations
+def ranks(losses: list[Loss]) -> list[int]:
+    """See ``Engine.ranks``."""
+    scores = [tuple(score(loss) for score in _SCORES) for loss in losses]
+    places = {score: place for place, score in enumerate(sorted(set(scores)), start=1)}
+    return [places[score] for score in scores]
 
 
-def _highest(candidate: Candidate) -> int:
-    return candidate.victims[0].priority
+def _violations(of: Candidate | Loss) -> int:
+    return of.violations
 
 
-def _sum(candidate: Candidate) -> int:
-    return sum(pod.priority + _OFFSET for pod in candidate.victims)
+def _highest(of: Candidate | Loss) -> int:
+    return of.victims[0].priority
 
 
-def _count(candidate: Candidate) -> int:
-    return len(candidate.victims)
+def _sum(of: Candidate | Loss) -> int:
+    return sum(pod.priority + _OFFSET for pod in of.victims)
 
 
-def _latest(candidate: Candidate) -> float:
+def _count(of: Candidate | Loss) -> int:
+    return len(of.victims)
+
+
+def _latest(of: Candidate | Loss) -> float:
     """The later the better. Without a start it is just now, later than all."""
-    highest = max(pod.priority for pod in candidate.victims)
-    starts = [pod.start for pod in candidate.victims if pod.priority == highest and pod.start is not None]
+    highest = max(pod.priority for pod in of.victims)
+    starts = [pod.start for pod in of.victims if pod.priority == highest and pod.start is not None]
     return -min(starts) if starts else float("-inf")
+
+
+_SCORES: tuple[Callable[[Candidate | Loss], float], ...] = (_violations, _highest, _sum, _count, _latest)
+"""The less the better, one after the other."""
