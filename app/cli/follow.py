@@ -11,8 +11,7 @@ from cyclopts.validators import Number
 
 from app.cli.configuration import DEFAULT_URL, Token, Url
 from app.cli.offline import Json
-from app.cli.output import BAD_INPUT, DIFFERENT, NOTHING, UNREACHABLE, Fields, complain, fields_of, say
-from app.cli.remote import guarded
+from app.cli.output import BAD_INPUT, DIFFERENT, NOTHING, UNREACHABLE, Fields, complain, fields_of, say, tried
 from app.following.objects import manifests
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class Recorded:
     ] = None
     simulation: Annotated[
         Path | None,
-        Parameter(help="Write the recording as a simulation to this file, for `arbiter simulate` [kueue]."),
+        Parameter(help="Write the recording as a simulation to this file, for `arbiter simulate`."),
     ] = None
     fields: Fields = None
     json: Json = False
@@ -165,7 +164,7 @@ def _replay(engine: Engine, path: Path, recorded: Recorded) -> int:
     """Judge all of it."""
     from app.answering.overrides import with_fields
     from app.following.recording import lines
-    from app.following.simulating import Replay
+    from app.following.replaying import Replay
     from app.solver.model.configuration import Configuration
 
     def act() -> int:
@@ -186,35 +185,35 @@ def _replay(engine: Engine, path: Path, recorded: Recorded) -> int:
         complain(summary) if recorded.json else say(summary)
         return DIFFERENT if outcomes["differs"] else NOTHING
 
-    return guarded(act, str(path))
+    return tried(str(path), act)
 
 
 def _simulation(engine: Engine, path: Path, out: Path) -> int:
     """Write it down."""
     import msgspec
 
-    from app.following.recording import lines
-    from app.following.simulating import Recorded as Course
-    from app.following.simulating import in_order
-
-    if engine != "kueue":
-        complain("only recordings of Kueue are simulations yet")
-        return BAD_INPUT
+    from app.following.simulating import simulated
 
     def act() -> int:
-        course = Course()
-        try:
-            made = course.simulation(in_order(lines(path)))
-        except LookupError as none:
-            complain(f"{path}: {none.args[0]}")
-            return BAD_INPUT
+        made, left_out = simulated(engine, path)
         out.write_bytes(msgspec.json.encode(made) + b"\n")
-        say(f"{out}: {len(made['trace']['jobs'])} jobs, {len(made['trace']['changes'])} changes of the configuration")
-        for why, count in sorted(course.left_out.items()):
-            complain(f"{count} Workloads {why}")
+        changes = made["trace"]["changes"]
+        amended = sum("nodes" not in change for change in changes)
+        say(
+            f"{out}: {len(made['trace']['jobs'])} jobs, {amended} changes of the configuration"
+            f" and {len(changes) - amended} of nodes"
+        )
+        complain_left_out(engine, left_out)
         return NOTHING
 
-    return guarded(act, str(path))
+    return tried(str(path), act)
+
+
+def complain_left_out(engine: str, left_out: Counter[str]) -> None:
+    """Say which work of a recording is no job of its simulation."""
+    of = {"kueue": "Workloads", "kai": "PodGroups"}.get(engine, "pods")
+    for why, count in sorted(left_out.items()):
+        complain(f"{count} {of} {why}")
 
 
 def _tell(judged: "Judgement", *, json: bool) -> None:

@@ -15,6 +15,7 @@ from app.solver.model.problems import InvalidInput
 
 if TYPE_CHECKING:
     from app.simulations.schemas import Summary
+    from app.solver.model.configuration import EngineName
     from app.studies.sweep_executors import Ran
     from app.studies.sweep_grid import Point
 
@@ -39,12 +40,18 @@ def trace(
 ) -> int:
     """Turn a trace into the body of a simulation: `arbiter trace FILE --mapping FILE | arbiter simulate`.
 
+    FILE may be a recording of a cluster (`arbiter follow --record`; no mapping): JSON lines, each with `at`, `kind` and
+    `type`. RECORDING begins it (`engine`, `cluster`); ITEM is an `object` of a list, LISTED says that the list is whole
+    (`count`, `resource_version`); ADDED, MODIFIED and DELETED are changes of an `object`, as the API server says them.
+
     What is wrong is named by line. Exit code 0: done, 3: bad input.
     """
     from app.traces.cluster import body, jobs_and_changes
     from app.traces.preparing import load
 
     def convert() -> int:
+        if file != "-" and not lines and (engine := _recorded(file)) is not None:
+            return _of_recording(engine, file)
         found = load(file, format, mapping, nodes)
         for number, note in enumerate(found.notes.found[:5]):
             complain(f"{file}: line {note.line}: {note.detail}")
@@ -56,6 +63,26 @@ def trace(
         return 0
 
     return tried(file, convert)
+
+
+def _recorded(file: str) -> "EngineName | None":
+    from app.following.objects import FOLLOWED
+    from app.following.recording import engine_of
+
+    engine = engine_of(Path(file))
+    return next((name for name in FOLLOWED if name == engine), None)
+
+
+def _of_recording(engine: "EngineName", file: str) -> int:
+    from app.answering.answers import encode
+    from app.cli.follow import complain_left_out
+    from app.following.simulating import simulated
+
+    made, left_out = simulated(engine, Path(file))
+    sys.stdout.buffer.write(encode(made) + b"\n")
+    sys.stdout.buffer.flush()
+    complain_left_out(engine, left_out)
+    return 0
 
 
 _FAILED = 1

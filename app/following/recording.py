@@ -8,7 +8,8 @@ JSON lines, compressed where the file's name says so. Each has ``at``, when it w
 - `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK`, `ERROR`: what a watch says, with its ``object``;
 - `ABSENT`, `BROKEN`: the server has no such kind; a list or a watch broke, with ``error``.
 
-An object is as the server sent it but for ``managedFields``. Lines of a watch alone, as `kubectl get --watch
+An object is as the server sent it but for ``managedFields``. What is never read is no change: a queue's status is
+written with every admission, and a node reports every few minutes. Lines of a watch alone, as `kubectl get --watch
 --output-watch-events -o json` prints them, are a recording too: without ``at`` it is the latest time that any object
 has told of, and what is added first is what there was.
 """
@@ -16,7 +17,7 @@ has told of, and what is added first is what there was.
 import gzip
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from io import BufferedReader
@@ -27,7 +28,7 @@ import msgspec
 import zstandard
 
 from app.base.errors import BadRequest
-from app.following.objects import Item, Kind, part
+from app.following.objects import Item, Key, Kind, key_of, part, trimmed
 from app.solver.model.configuration import EngineName
 
 VERSION = 1
@@ -40,8 +41,12 @@ _UNTOLD = ("managedFields", "selfLink")
 class Recorder:
     """Writes down what several threads hear. Appends to a file that is there: it begins with a `RECORDING` again."""
 
-    def __init__(self, path: Path, engine: EngineName, cluster: str) -> None:
+    def __init__(
+        self, path: Path, engine: EngineName, cluster: str, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:  # fmt: skip
         """Raises OSError."""
+        self._clock = clock
+        self._known: dict[tuple[str, Key], int] = {}
         self._file: IO[bytes] = path.open("ab")
         self._out = _compressed(path, self._file)
         self._lock = threading.Lock()
@@ -51,6 +56,7 @@ class Recorder:
 
     def item(self, kind: Kind, item: Item) -> None:
         """An object of a list."""
+        self._is_news(kind, item)
         self._write(kind.name, "ITEM", object=_told(item))
 
     def listed(self, kind: Kind, api_version: str, count: int, version: str, reason: str) -> None:
@@ -61,7 +67,11 @@ class Recorder:
 
     def event(self, kind: Kind, said: dict[str, Any]) -> None:
         """What a watch says."""
-        given = part(said, "object")
+        given, word = part(said, "object"), said.get("type")
+        if word == "DELETED":
+            self._known.pop((kind.name, key_of(given)), None)
+        elif word in ("ADDED", "MODIFIED") and not self._is_news(kind, given):
+            return
         self._write(kind.name, str(said.get("type")), object=_told(given))
 
     def absent(self, kind: Kind) -> None:
@@ -85,8 +95,15 @@ class Recorder:
         """Why nothing more is written; None: all is well."""
         return self._failed
 
+    def _is_news(self, kind: Kind, item: Item) -> bool:
+        """Whether something that is read is another than it was."""
+        read = trimmed(kind.name, msgspec.json.decode(msgspec.json.encode(item)))
+        key, seen = (kind.name, key_of(item)), hash(msgspec.json.encode(read, order="deterministic"))
+        known, self._known[key] = self._known.get(key), seen
+        return known != seen
+
     def _write(self, kind: str, said: str, **more: Any) -> None:
-        at = datetime.now(UTC)
+        at = self._clock()
         line = msgspec.json.encode(
             {"at": at, "kind": kind, "type": said, **more} if kind else {"at": at, "type": said, **more}
         )
@@ -131,6 +148,15 @@ def _opened(path: Path) -> Generator[IO[bytes]]:
             yield cast(IO[bytes], BufferedReader(cast(Any, raw)))
         else:
             yield file
+
+
+def engine_of(path: Path) -> str | None:
+    """Whose cluster was recorded, as the first line says it; None: that is no recording's. Raises OSError."""
+    try:
+        first = next(lines(path), dict[str, Any]())
+    except BadRequest:
+        return None
+    return str(first.get("engine") or "") or None if first.get("type") == "RECORDING" else None
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:

@@ -1,320 +1,399 @@
-"""A recording of a cluster replayed: every preemption in it judged, or one of Kueue made into a simulation.
+"""A recording of a cluster as a simulation: what was asked for, when, for how long it ran, and what an administrator
+changed of quotas and nodes meanwhile.
 
-Needs no cluster and no service.
+`arbiter simulate` runs it as it is, or with other quotas, another engine or another release. Kueue's Workloads say
+themselves when they got quota and were done. Of KAI's groups, and of each pod of YuniKorn's and kube-scheduler's, the
+pods tell: one that is evicted is asked for again by whoever owns it, and both are one job.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Protocol, cast
 
 from msgspec import structs
 
 from app.base.errors import BadRequest
-from app.following.history import History, Preemption
-from app.following.judging import SETTLED_SECONDS, Judge, Judgement, is_settled
-from app.following.mirror import Mirror, View
-from app.following.objects import Event, Item, Key, Listed, condition, followed, instant, key_of, part, trimmed
-from app.following.translating import translate
-from app.solver.model import kueue
-from app.solver.model.configuration import Configuration, EngineName, Settings
+from app.following.evidence import evidence
+from app.following.mirror import View
+from app.following.objects import FOLLOWED, Item, Key, condition, id_of, instant, key_of, part
+from app.following.recording import lines
+from app.following.replaying import Replay, in_order
+from app.following.translating import Translated, translate
+from app.formats.kai.pods import POD_GROUP
+from app.formats.kai.pods import SCHEDULER as KAI
+from app.formats.yunikorn.pods import SCHEDULER as YUNIKORN
+from app.solver.model.configuration import Configuration, EngineName, Queue
+from app.solver.model.state import Node, NodeChanges
 
-_END_SECONDS = 3600.0
-_APART = timedelta(seconds=5)
-_FAIR, _BORROWING = "InCohortFairSharing", "InCohortReclaimWhileBorrowing"
-_SHARING = Settings(kueue=kueue.Settings(fair_sharing=True))
-_TIMES = ("lastTransitionTime", "lastTimestamp", "eventTime", "firstTimestamp", "creationTimestamp", "time")
-
-
-@dataclass(slots=True)
-class Replayed:
-    """What was done with a recording. ``skipped``: objects by kinds that are not followed."""
-
-    judged: int = 0
-    lines: int = 0
-    skipped: Counter[str] = field(default_factory=Counter[str])
-
-
-class Replay:
-    """Follows a recording as if it happened now."""
-
-    def __init__(self, engine: EngineName) -> None:
-        self._engine: EngineName = engine
-        self._kinds = {kind.name: kind for kind in followed(engine, shadow=True)}
-        self._now = 0.0
-        self.mirror = Mirror(tuple(self._kinds.values()), History(engine, clock=lambda: self._now))
-        self._listing: dict[str, list[Item]] = {}
-        self._again: list[Preemption] = []
-        self.told = Replayed()
-
-    def judge(
-        self, said: Callable[[], Iterator[dict[str, Any]]], settings: Settings | None = None
-    ) -> Iterator[Judgement]:  # fmt: skip
-        """Every cycle of every preemption in the recording that ``said`` gives the lines of, as often as it is asked.
-        ``settings``: of the engine; None: as the cluster's own objects say, else as what it did tells: an eviction that
-        only one of Kueue's modes makes, else the mode of which fewer cycles differ. Raises BadRequest, OSError."""
-        seen = _Seen()
-        for line in said():
-            seen.add(line)
-        if settings is not None or self._engine != "kueue" or seen.configured or seen.borrows:
-            yield from self._judge(said, seen, settings)
-        elif seen.shares:
-            yield from self._judge(said, seen, _SHARING)
-        else:
-            found = list(self._judge(said, seen, None))
-            if differing := _differing(found):
-                other = Replay(self._engine)
-                shared = list(other._judge(said, seen, _SHARING))
-                found = shared if _differing(shared) < differing else found
-            yield from found
-
-    def _judge(
-        self, said: Callable[[], Iterator[dict[str, Any]]], seen: "_Seen", settings: Settings | None
-    ) -> Iterator[Judgement]:
-        for line in said() if seen.in_order else in_order(said()):
-            self.hear(line)
-            yield from self._ripe(settings)
-        self._now += _END_SECONDS
-        yield from self._ripe(settings)
-
-    def _ripe(self, settings: Settings | None) -> Iterator[Judgement]:
-        due = [one for one in self._again if self._now - one.last >= SETTLED_SECONDS]
-        self._again = [one for one in self._again if one not in due]
-        for one in (*due, *self.mirror.preemptions()):
-            judged = Judge(self._engine, "recording", settings).judge(one, self.mirror.rewind())
-            if is_settled(judged, one, self._now):
-                self.told.judged += 1
-                yield from judged
-            else:
-                self._again.append(one)
-
-    def now(self) -> datetime:
-        """The time of what was heard last."""
-        return datetime.fromtimestamp(self._now, UTC)
-
-    def hear(self, line: dict[str, Any]) -> None:
-        """One line. Raises BadRequest."""
-        self.told.lines += 1
-        said, item = line.get("type"), part(line, "object")
-        self._pass_time(line, item)
-        if said == "RECORDING":
-            if line.get("engine", self._engine) != self._engine:
-                raise BadRequest(f"the recording is of {line['engine']}, not of {self._engine}")
-            self._listing.clear()
-            return
-        name = line.get("kind") or item.get("kind") or ""
-        if isinstance(items := line.get("items"), list) or isinstance(items := item.get("items"), list):
-            self._list(str(name).removesuffix("List"), line if "items" in line else item, cast(list[Any], items))
-            return
-        kind = self._kinds.get(str(name))
-        if kind is None:
-            self.told.skipped[str(name)] += 1
-            return
-        version = str(part(item, "metadata").get("resourceVersion") or "")
-        match said:
-            case "ITEM":
-                self._listing.setdefault(kind.name, []).append(trimmed(kind.name, item))
-            case "LISTED":
-                found = self._listing.pop(kind.name, [])
-                if len(found) != line.get("count", len(found)):
-                    raise BadRequest(f"a list of {kind.name} has {len(found)} of {line.get('count')} objects")
-                listed = Listed(found, str(line.get("resource_version") or ""))
-                api_version = str(line.get("api_version") or kind.api_version(kind.versions[0]))
-                self.mirror.listed(kind, api_version, listed, str(line.get("reason") or "recorded"))
-            case "ADDED" | "MODIFIED" | "DELETED":
-                self.mirror.apply(kind, Event(said == "DELETED", trimmed(kind.name, item), version))
-            case "BOOKMARK":
-                self.mirror.apply(kind, Event(False, None, version))
-            case "ABSENT":
-                self.mirror.absent(kind)
-            case "BROKEN" | "ERROR":
-                error = line.get("error") or item.get("message") or ""
-                self._listing.pop(kind.name, None)
-                self.mirror.broken(kind, str(error), whole=True)
-            case _:
-                raise BadRequest(f"{said!r} is no type of a recording's line")
-
-    def _list(self, name: str, holder: dict[str, Any], items: list[Any]) -> None:
-        """A whole list, as the server sends it."""
-        kind = self._kinds.get(name)
-        if kind is None:
-            self.told.skipped[name] += len(items)
-            return
-        found = [trimmed(name, {**item, "kind": name}) for item in items if isinstance(item, dict)]
-        version = str(part(holder, "metadata").get("resourceVersion") or "")
-        self.mirror.listed(kind, kind.api_version(kind.versions[0]), Listed(found, version), "recorded")
-
-    def _pass_time(self, line: dict[str, Any], item: Item) -> None:
-        """Time never goes back."""
-        at = instant(line.get("at")) or _latest(item)
-        if at is not None:
-            self._now = max(self._now, at.timestamp())
-
-
-def _differing(found: list[Judgement]) -> int:
-    return sum(one.outcome == "differs" for one in found)
-
-
-class _Seen:
-    """What is to be known of a recording before it is replayed. ``shares``, ``borrows``: whether it tells of an
-    eviction that only fair sharing makes, or only the other mode; ``configured``: whether the manager says its mode;
-    ``in_order``: whether it is in the order of time, and not a file a kind after the other."""
-
-    def __init__(self) -> None:
-        self.shares = self.borrows = self.configured = False
-        self.in_order = True
-        self._latest: datetime | None = None
-
-    def add(self, line: dict[str, Any]) -> None:
-        """One more line."""
-        item = part(line, "object")
-        preempted = condition(item, "Preempted")
-        reason = None if preempted is None else preempted.get("reason")
-        self.shares, self.borrows = self.shares or reason == _FAIR, self.borrows or reason == _BORROWING
-        self.configured = self.configured or "ConfigMap" in (line.get("kind"), item.get("kind"))
-        at = instant(line.get("at"))
-        if at is None or (self._latest is not None and at < self._latest - _APART):
-            self.in_order = False
-        self._latest = at or self._latest
-
-
-def in_order(said: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """A recording by time, and where it tells none by resource version: a list when it was whole. All of it is held."""
-    every: list[tuple[tuple[float, int], dict[str, Any]]] = []
-    listing: dict[str, list[dict[str, Any]]] = {}
-    known: dict[str, int] = {}
-    for line in said:
-        item = part(line, "object")
-        kind = str(line.get("kind") or item.get("kind") or "")
-        if line.get("type") == "ITEM":
-            listing.setdefault(kind, []).append(line)
-            continue
-        version = line.get("resource_version") or part(item, "metadata").get("resourceVersion")
-        version = version or part(line, "metadata").get("resourceVersion") or ""
-        known[kind] = int(version) if str(version).isdigit() else known.get(kind, 0)
-        at = instant(line.get("at"))
-        place = (at.timestamp() if at is not None else 0.0), known[kind]
-        every += [(place, of) for of in (*listing.pop(kind, ()), line)]
-    every.sort(key=_place)
-    return (line for _, line in every)
-
-
-def _place(one: tuple[tuple[float, int], dict[str, Any]]) -> tuple[float, int]:
-    return one[0]
-
-
-def _latest(item: Item) -> datetime | None:
-    """The latest time that an object tells of."""
-    conditions = part(item, "status").get("conditions")
-    holders: list[Any] = [
-        item,
-        part(item, "metadata"),
-        *(cast(list[Any], conditions) if isinstance(conditions, list) else ()),
-    ]
-    managed = part(item, "metadata").get("managedFields")
-    holders += cast(list[Any], managed) if isinstance(managed, list) else []
-    found = (instant(cast(dict[str, Any], of).get(name)) for of in holders if isinstance(of, dict) for name in _TIMES)
-    return max((at for at in found if at is not None), default=None)
-
-
-_CONFIGURED = ("ClusterQueue", "Cohort", "ResourceFlavor", "LocalQueue", "ConfigMap", "AdmissionCheck")
+_CHANGES = ("ADDED", "MODIFIED", "DELETED")
 _LEAST_SECONDS = 1.0
+_WORK: dict[EngineName, tuple[str, ...]] = {"kueue": ("Workload",), "kai": ("PodGroup", "Pod")}
+_OTHERWISE = ("Pod",)
+_SCHEDULERS: dict[EngineName, str] = {"kai": KAI, "yunikorn": YUNIKORN}
+_DONE = ("Succeeded", "Failed")
+_DISRUPTED = "DisruptionTarget"
+_RAN_ON = "ran on, or were deleted while they ran: as long as they were seen"
+_NEVER_RAN = "never ran to an end: left out"
+_NO_QUEUE = "in no queue: left out"
+
+Asked = dict[tuple[str, Key], Item]
+"""Objects as they were asked for, without what became of them, by kind and name."""
 
 
 @dataclass(slots=True)
 class _Life:
-    """``asked``: as it was first seen, without what became of it; ``ran``: seconds of its last run; None: none yet."""
+    """``ran``: seconds of its last run; None: none has ended yet. ``ended``: when it was done, or gone while it ran."""
 
-    key: Key
-    asked: Item
+    asked: Asked
     submitted: datetime
     began: datetime | None = None
     ran: float | None = None
     ended: datetime | None = None
-    finished: bool = False
 
 
-class Recorded:
-    """A recording of Kueue as a simulation: what was asked for, when, for how long it ran, and what changed of the
-    quotas. ``left_out``: Workloads that are no jobs of the simulation, by why.
+class _Lives(Protocol):
+    def heard(self, kind: str, item: Item, now: datetime, *, gone: bool) -> None:
+        """An object of the work came, changed or went."""
+        ...
 
-    `arbiter simulate` runs it as it is, or with other quotas, another engine or another release.
-    """
+    def all(self) -> list[_Life]:
+        """What there was, in the order in which it was asked for."""
+        ...
+
+
+class _Workloads:
+    """Kueue's, by UID."""
 
     def __init__(self) -> None:
-        self._replay = Replay("kueue")
         self._lives: dict[str, _Life] = {}
-        self._settings: list[tuple[datetime, Configuration]] = []
-        self.left_out: Counter[str] = Counter()
 
-    def simulation(self, said: Iterator[dict[str, Any]]) -> dict[str, Any]:
-        """The body of ``POST /v1/simulations``, of all its lines. Raises BadRequest, and LookupError where there is no
-        Workload in it."""
-        dirty = True
-        for line in said:
-            self._replay.hear(line)
-            item = part(line, "object")
-            kind = line.get("kind") or item.get("kind")
-            dirty = dirty or (kind in _CONFIGURED and line.get("type") in ("ADDED", "MODIFIED", "DELETED"))
-            if kind == "Workload" and line.get("type") in ("ITEM", "ADDED", "MODIFIED", "DELETED"):
-                if dirty:
-                    self._configured()
-                    dirty = False
-                self._heard(item, gone=line["type"] == "DELETED")
-        if not self._settings:
-            raise LookupError("no Workload is in the recording")
-        first, *changes = self._settings
-        jobs = sorted(self._jobs(), key=lambda job: (job["submitted_at"], job["ask"].id))
-        later = [{"at": at.isoformat(), "configuration": made} for at, made in changes]
-        return {"engine": "kueue", "configuration": first[1], "trace": {"jobs": jobs, "changes": later}}
-
-    def _items(self) -> dict[str, dict[Key, Item]]:
-        return {of.kind.name: of.items for of in self._replay.mirror.kinds() if of.kind.state}
-
-    def _configured(self) -> None:
-        """What the configuration is now, where it is another than before."""
-        made = translate("kueue", View({**self._items(), "Workload": {}}, {}, None, None)).configuration
-        if not self._settings or self._settings[-1][1] != made:
-            self._settings.append((self._replay.now(), made))
-
-    def _heard(self, item: Item, *, gone: bool) -> None:
-        metadata, now = part(item, "metadata"), self._replay.now()
+    def heard(self, kind: str, item: Item, now: datetime, *, gone: bool) -> None:
+        metadata = part(item, "metadata")
         uid = str(metadata.get("uid") or "/".join(key_of(item)))
         life = self._lives.get(uid)
         if life is None:
-            asked = {name: value for name, value in item.items() if name != "status"}
-            life = self._lives[uid] = _Life(key_of(item), asked, instant(metadata.get("creationTimestamp")) or now)
+            asked: Asked = {(kind, key_of(item)): _as_asked(item)}
+            life = self._lives[uid] = _Life(asked, instant(metadata.get("creationTimestamp")) or now)
         reserved, finished = condition(item, "QuotaReserved"), condition(item, "Finished")
         if reserved is None:
             life.began = None
         elif life.began is None:
             life.began = instant(reserved.get("lastTransitionTime")) or now
-        if finished is not None and not life.finished:
-            life.finished, life.ended = True, instant(finished.get("lastTransitionTime")) or now
+        if finished is not None and life.ran is None:
+            life.ended = instant(finished.get("lastTransitionTime")) or now
             life.ran = None if life.began is None else (life.ended - life.began).total_seconds()
-        elif gone and not life.finished:
+        elif gone and life.ended is None:
             life.ended = now
 
-    def _jobs(self) -> Iterator[dict[str, Any]]:
-        """Those that ran: how long others would have is not known."""
-        names = Counter[Key]()
-        for life in self._lives.values():
+    def all(self) -> list[_Life]:
+        return list(self._lives.values())
+
+
+@dataclass(slots=True)
+class _Unit(_Life):
+    """Pods that run together. ``alive``: those that are neither done nor gone, and whether each is on a node;
+    ``least``: how many must be; ``owner``: who asks for others in place of those that are evicted."""
+
+    alive: dict[Key, bool] = field(default_factory=dict[Key, bool])
+    least: int = 1
+    done: int = 0
+    owner: str = ""
+    stopped: bool = False
+    evicted_at: datetime | None = None
+
+    def pods(self) -> int:
+        """How many it asks for."""
+        return sum(kind == "Pod" for kind, _ in self.asked)
+
+
+class _Pods:
+    """KAI's groups, or pods each by itself. ``_evicted``: pods of which an Event says so."""
+
+    def __init__(self, engine: EngineName) -> None:
+        self._engine: EngineName = engine
+        self._units: dict[str, _Unit] = {}
+        self._evicted: set[Key] = set()
+
+    def heard(self, kind: str, item: Item, now: datetime, *, gone: bool) -> None:
+        match kind:
+            case "Event":
+                found = evidence(self._engine, kind, None, item)
+                if found is not None and found.preempted:
+                    self._evicted.add(found.victim)
+            case "PodGroup":
+                unit = self._unit(id_of(key_of(item)), item, now)
+                least = part(item, "spec").get("minMember")
+                unit.least = least if isinstance(least, int) and least > 0 else 1
+                unit.asked[kind, key_of(item)] = _as_asked(item)
+            case _:
+                self._pod(item, now, gone=gone)
+
+    def all(self) -> list[_Life]:
+        units = sorted(self._units.values(), key=lambda unit: unit.submitted)
+        left: dict[str, list[_Unit]] = {}
+        lives: dict[int, _Life] = {}
+        for unit in units:
+            evicted, before = self._was_evicted(unit), left.get(unit.owner, [])
+            fitting = next((one for one in before if one.evicted_at and one.evicted_at <= unit.submitted), None)
+            if fitting is not None:  # it is asked for again, and waits since the first was asked for
+                before.remove(fitting)
+                unit.submitted, unit.asked = fitting.submitted, fitting.asked
+                del lives[id(fitting)]
+            if evicted and unit.owner:
+                left.setdefault(unit.owner, []).append(unit)
+            lives[id(unit)] = unit
+        return list(lives.values())
+
+    def _was_evicted(self, unit: _Unit) -> bool:
+        if unit.evicted_at is None and unit.stopped and any(key in self._evicted for _, key in unit.asked):
+            unit.evicted_at = unit.ended
+        return unit.evicted_at is not None
+
+    def _unit(self, name: str, item: Item, now: datetime) -> _Unit:
+        unit = self._units.get(name)
+        if unit is None:
+            created = instant(part(item, "metadata").get("creationTimestamp"))
+            unit = self._units[name] = _Unit({}, created or now)
+        return unit
+
+    def _pod(self, item: Item, now: datetime, *, gone: bool) -> None:
+        key, metadata, status = key_of(item), part(item, "metadata"), part(item, "status")
+        group = part(metadata, "annotations").get(POD_GROUP) if self._engine == "kai" else None
+        unit = self._unit(f"{key[0]}/{group}" if group else str(metadata.get("uid") or id_of(key)), item, now)
+        known, done = key in unit.alive, status.get("phase") in _DONE
+        if gone or done or "deletionTimestamp" in metadata:
+            if known:
+                del unit.alive[key]
+                unit.done += done
+                unit.stopped = unit.stopped or not done
+                if not done and condition(item, _DISRUPTED) is not None:
+                    unit.evicted_at = now
+        else:
+            if not known and unit.ended is not None:  # it goes on, or begins anew
+                unit.began, unit.ended, unit.ran = None if unit.ran is None else unit.began, None, None
+            unit.alive[key] = bool(part(item, "spec").get("nodeName"))
+            if len(unit.alive) > unit.pods():
+                unit.asked["Pod", key] = _as_asked(item)
+                unit.owner = "" if group else _owner(metadata)
+        self._turn(unit, instant(status.get("startTime")), now)
+
+    def _turn(self, unit: _Unit, started: datetime | None, now: datetime) -> None:
+        """Whether it begins, goes on, or ends."""
+        running = sum(unit.alive.values())
+        if unit.began is None and running and running + unit.done >= min(unit.least, unit.pods()):
+            unit.began, unit.ended, unit.ran = started or now, None, None
+        elif unit.began is not None and not running and unit.ended is None:
+            if unit.alive:  # a gang that was evicted waits again
+                unit.began = None
+                return
+            unit.ended = now
+            if unit.done:
+                unit.ran = (now - unit.began).total_seconds()
+
+
+def _owner(metadata: Item) -> str:
+    listed = metadata.get("ownerReferences")
+    owners = cast(list[Any], listed) if isinstance(listed, list) else []
+    named = [str(cast(Item, one).get("uid") or "") for one in owners if isinstance(one, dict)]
+    return named[0] if named else ""
+
+
+def _as_asked(item: Item) -> Item:
+    """Without what became of it."""
+    spec = {name: value for name, value in part(item, "spec").items() if name != "nodeName"}
+    metadata = {name: value for name, value in part(item, "metadata").items() if name != "deletionTimestamp"}
+    return {**{name: value for name, value in item.items() if name != "status"}, "metadata": metadata, "spec": spec}
+
+
+class Recorded:
+    """A recording of ``engine`` on its way to a simulation. ``left_out``: work that is no job of it, by why."""
+
+    def __init__(self, engine: EngineName) -> None:
+        self._engine: EngineName = engine
+        self._replay = Replay(engine)
+        self._work = _WORK.get(engine, _OTHERWISE)
+        self._kinds = {kind.name for kind in FOLLOWED[engine]}
+        self._lives: _Lives = _Workloads() if engine == "kueue" else _Pods(engine)
+        self._ever: dict[str, dict[Key, Item]] = {name: {} for name in self._kinds}
+        self._settings: list[tuple[datetime, Configuration]] = []
+        self._nodes: list[tuple[datetime, dict[str, Node]]] = []
+        self.left_out: Counter[str] = Counter()
+
+    def simulation(self, said: Iterator[dict[str, Any]]) -> dict[str, Any]:
+        """The body of ``POST /v1/simulations``, of all its lines. Raises BadRequest, and LookupError where there is no
+        work in it."""
+        dirty, worked = True, False
+        for line in said:
+            self._replay.hear(line)
+            item, word = part(line, "object"), line.get("type")
+            kind = str(line.get("kind") or item.get("kind") or "")
+            if kind in self._kinds and kind not in self._work:
+                dirty = (
+                    self._known(kind, item if word in ("ITEM", *_CHANGES) else None, gone=word == "DELETED") or dirty
+                )
+            elif kind in self._work or kind == "Event":
+                dirty = dirty or self._takes_room(kind, item)
+                if word in ("ITEM", *_CHANGES):
+                    worked = worked or kind in self._work
+                    self._lives.heard(kind, item, self._replay.now(), gone=word == "DELETED")
+            if dirty and word in ("LISTED", *_CHANGES) and (self._is_whole() or (worked and kind in self._work)):
+                self._amended()
+                dirty = False
+        if not worked:
+            raise LookupError(f"no {self._work[-1]} is in the recording")
+        if not self._settings:
+            self._amended()
+        return self._body()
+
+    def _items(self, kind: str) -> dict[Key, Item]:
+        return next(of.items for of in self._replay.mirror.kinds() if of.kind.name == kind)
+
+    def _known(self, kind: str, item: Item | None, *, gone: bool) -> bool:
+        """Remember an object, or all of a kind; whether that is news."""
+        ever = self._ever[kind]
+        if item is None:
+            ever.update(self._items(kind))
+            return True
+        key = key_of(item)
+        before, ever[key] = ever.get(key), item
+        return gone or before != item
+
+    def _is_whole(self) -> bool:
+        return all(of.whole for of in self._replay.mirror.kinds() if of.kind.state and of.kind.needed)
+
+    def _takes_room(self, kind: str, item: Item) -> bool:
+        """Whether it is a pod of another scheduler's on a node."""
+        scheduler = _SCHEDULERS.get(self._engine)
+        spec = part(item, "spec")
+        return kind == "Pod" and scheduler is not None and spec.get("schedulerName") != scheduler and "nodeName" in spec
+
+    def _amended(self) -> None:
+        """What the configuration and the nodes are now, where they are others than before."""
+        items = {name: self._items(name) for name in self._kinds}
+        others = {key: item for key, item in items.get("Pod", {}).items() if self._takes_room("Pod", item)}
+        made = self._translated({**items, **{kind: {} for kind in self._work}, "Pod": others})
+        now = self._replay.now()
+        if not self._settings or self._settings[-1][1] != made.configuration:
+            self._settings.append((now, made.configuration))
+        if not self._nodes or self._nodes[-1][1] != made.nodes:
+            self._nodes.append((now, made.nodes))
+
+    def _translated(self, items: dict[str, dict[Key, Item]]) -> Translated:
+        return translate(self._engine, View({kind: items.get(kind, {}) for kind in self._kinds}, {}, None, None))
+
+    def _body(self) -> dict[str, Any]:
+        jobs, made = self._jobs()
+        every = {queue.name: queue for _, one in self._settings for queue in one.queues}
+        every |= {queue.name: queue for queue in made.configuration.queues}
+        settings = [(at, _with_queues(one, every)) for at, one in self._settings]
+        changes: list[tuple[datetime, dict[str, Any]]] = [
+            *((at, _amendment(was, one)) for (_, was), (at, one) in pairwise(settings) if was != one),
+            *((at, {"nodes": _between(was, now)}) for (_, was), (at, now) in pairwise(self._nodes)),
+        ]
+        state = {"nodes": list(self._nodes[0][1].values()), "disruption_budgets": made.budgets}
+        return {
+            "engine": self._engine, "configuration": settings[0][1], "state": {k: v for k, v in state.items() if v},
+            "trace": {
+                "jobs": sorted(jobs, key=lambda job: (job["submitted_at"], job["ask"].id)),
+                "changes": [{"at": at.isoformat(), **of} for at, of in sorted(changes, key=lambda change: change[0])],
+            },
+        }  # fmt: skip
+
+    def _jobs(self) -> tuple[list[dict[str, Any]], Translated]:
+        """Those that ran: how long others would have is not known. All are translated at once, and those of a name that
+        was there before under another."""
+        taken: dict[str, dict[Key, Item]] = {kind: {} for kind in self._work}
+        lives: dict[str, tuple[_Life, float]] = {}
+        for life in self._lives.all():
             ran = life.ran
             if ran is None and life.began is not None:
                 ran = ((life.ended or self._replay.now()) - life.began).total_seconds()
-                self.left_out["ran on, or was deleted while it ran: as long as it was seen"] += 1
-            if ran is None:
-                self.left_out["never ran to an end: left out"] += 1
+                self.left_out[_RAN_ON] += 1
+            if ran is None or not life.asked:
+                self.left_out[_NEVER_RAN] += 1
                 continue
-            view = View({**self._items(), "Workload": {life.key: life.asked}}, {}, None, None)
-            ask = next(iter(translate("kueue", view).asks.values()), None)
-            if ask is None:
-                self.left_out["in no queue: left out"] += 1
-                continue
-            names[life.key] += 1
-            name = ask.id if names[life.key] == 1 else f"{ask.id}.{names[life.key]}"
-            yield {
-                "ask": structs.replace(ask, id=name), "submitted_at": life.submitted.isoformat(),
-                "duration": max(ran, _LEAST_SECONDS),
-            }  # fmt: skip
+            for name in self._take(life, taken):
+                lives[name] = life, ran
+        made = self._translated({**self._ever, **taken})
+        jobs: list[dict[str, Any]] = []
+        for ask in made.asks.values():
+            life, ran = lives[ask.id]
+            jobs.append(
+                {"ask": ask, "submitted_at": life.submitted.isoformat(), "duration": max(ran, _LEAST_SECONDS)}
+            )  # fmt: skip
+        if missing := len({id(life) for life, _ in lives.values()}) - len(jobs):
+            self.left_out[_NO_QUEUE] += missing
+        return jobs, made
+
+    def _take(self, life: _Life, taken: dict[str, dict[Key, Item]]) -> Iterator[str]:
+        """Put what was asked for among ``taken``, and say by which names asks of it may be called."""
+        number = 1
+        while any(_numbered(key, number) in taken[kind] for kind, key in life.asked):
+            number += 1
+        for (kind, key), item in life.asked.items():
+            named = _numbered(key, number)
+            metadata = {**part(item, "metadata"), "name": named[1]}
+            annotations = part(metadata, "annotations")
+            if kind == "Pod" and number > 1 and (group := annotations.get(POD_GROUP)):
+                metadata["annotations"] = {**annotations, POD_GROUP: f"{group}.{number}"}
+            taken[kind][named] = {**item, "metadata": metadata}
+            if kind == self._work[0] or "PodGroup" not in {of for of, _ in life.asked}:
+                yield id_of(named)
+                yield id_of((named[0], f"pg-{named[1]}"))  # as KAI's pod grouper calls the group of a pod alone
+
+
+def simulated(engine: EngineName, path: Path) -> tuple[dict[str, Any], Counter[str]]:
+    """The body of a simulation of the recording ``path``, and how much work is no job of it, by why. Raises BadRequest,
+    InvalidInput, OSError."""
+    course = Recorded(engine)
+    try:
+        return course.simulation(in_order(lines(path))), course.left_out
+    except LookupError as none:
+        raise BadRequest(str(none.args[0])) from None
+
+
+def _numbered(key: Key, number: int) -> Key:
+    return key if number == 1 else (key[0], f"{key[1]}.{number}")
+
+
+def _with_queues(one: Configuration, every: dict[str, Queue]) -> Configuration:
+    """With the queues that were not there then, with nothing of their own: work is asked for before its queue is made,
+    and may still run under other rules when the queue is gone."""
+    names = {queue.name for queue in one.queues}
+    others = [
+        structs.replace(queue, quota=None, resource_groups=None) for name, queue in every.items() if name not in names
+    ]
+    return structs.replace(one, queues=[*one.queues, *others]) if others else one
+
+
+_AMENDED = ("parent", "quota", "resource_groups", "weight", "priority", "kueue", "yunikorn", "kai", "ytsaurus")
+
+
+def _amendment(was: Configuration, now: Configuration) -> dict[str, Any]:
+    """Where only queues changed those, each whole: who tries other settings or quotas keeps them, but for the queues
+    that an administrator changed then."""
+    old, new = ({queue.name: queue for queue in one.queues} for one in (was, now))
+    same = structs.replace(was, queues=[], native=None) == structs.replace(now, queues=[], native=None)
+    fields: dict[str, dict[str, Any]] = {}
+    for name, queue in new.items():
+        before = old.get(name)
+        changed = {
+            field: getattr(queue, field) for field in _AMENDED if getattr(before, field, None) != getattr(queue, field)
+        }
+        if changed and (None in changed.values() or queue.created_at != getattr(before, "created_at", None)):
+            same = False
+        elif changed:
+            fields[name] = changed
+    return {"queues": fields} if same and old.keys() == new.keys() else {"configuration": now}
+
+
+def _between(was: dict[str, Node], now: dict[str, Node]) -> NodeChanges:
+    return NodeChanges(
+        add=[node for name, node in now.items() if name not in was],
+        change=[node for name, node in now.items() if name in was and was[name] != node],
+        remove=[name for name in was if name not in now],
+    )

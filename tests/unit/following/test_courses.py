@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.following.simulating import Replay
+from app.following.replaying import Replay
 from app.solver.model.configuration import Configuration
 from tests.support.courses import Course
 

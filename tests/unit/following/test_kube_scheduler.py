@@ -9,7 +9,7 @@ import pytest
 from app.following.judging import Judgement
 from app.following.keeping import delta
 from app.following.mirror import View
-from app.following.simulating import Replay
+from app.following.replaying import Replay
 from app.following.translating import Translated, translate
 from app.solver.delta import apply_delta
 from app.solver.index import Index

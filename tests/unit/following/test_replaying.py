@@ -13,7 +13,7 @@ from app.cli import run
 from app.following.judging import Judgement
 from app.following.objects import followed
 from app.following.recording import Recorder, lines
-from app.following.simulating import Replay
+from app.following.replaying import Replay
 from app.simulations.schemas import SimulationRequest
 from app.solver.model import kueue as model
 from app.solver.model.configuration import Settings
@@ -371,8 +371,46 @@ def test_a_recording_is_a_simulation(stream: Stream, tmp_path: Path, capsys: pyt
     made = msgspec.json.decode(out.read_bytes(), type=SimulationRequest)
     trace: Any = made.trace
     assert [(job.ask.id, job.duration) for job in trace.jobs] == [("default/b", 42.0), ("default/p", 30.0)]
-    assert trace.changes[0].configuration.queues[0].name == "q"
+    assert trace.changes[0].queues.keys() == {"q"}
     assert run(["simulate", str(out)]) == 0
     assert run(["follow", "kai", "--replay", str(file), "--simulation", str(out)]) == 3
     file.write_bytes(b'{"type":"RECORDING"}\n')
     assert run(["follow", "kueue", "--replay", str(file), "--simulation", str(out)]) == 3
+
+
+def test_what_is_never_read_is_no_line(tmp_path: Path) -> None:
+    """A queue's status is written with every admission; a new spec, or one that is made again, is recorded."""
+    file, kinds = tmp_path / "r.jsonl", {kind.name: kind for kind in followed("kueue")}
+    recorder = Recorder(file, "kueue", "prod")
+
+    def said(word: str, version: int, cpu: int = 8, **status: Any) -> None:
+        made = {**kueue.cluster_queue("q", cpu), "status": status}
+        made["metadata"] |= {"resourceVersion": str(version), "generation": version}
+        recorder.event(kinds["ClusterQueue"], {"type": word, "object": made})
+
+    recorder.item(kinds["ClusterQueue"], {**kueue.cluster_queue("q", 8), "status": {}})
+    said("MODIFIED", 1, pendingWorkloads=1)
+    said("MODIFIED", 2, pendingWorkloads=2, conditions=[{"type": "Active", "status": "False"}])
+    said("MODIFIED", 3, pendingWorkloads=3, conditions=[{"type": "Active", "status": "False"}])
+    said("MODIFIED", 4, cpu=9)
+    said("BOOKMARK", 5)
+    said("DELETED", 6, cpu=9)
+    said("ADDED", 7, cpu=9)
+    recorder.close()
+    found = [(line["type"], line.get("object", {}).get("metadata", {}).get("resourceVersion")) for line in lines(file)]
+    assert found == [
+        ("RECORDING", None), ("ITEM", None), ("MODIFIED", "2"), ("MODIFIED", "4"), ("BOOKMARK", "5"), ("DELETED", "6"),
+        ("ADDED", "7"),
+    ]  # fmt: skip
+
+
+def test_the_command_says_what_is_no_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = tmp_path / "r.jsonl", tmp_path / "s.json"
+    for text, why in (
+        ("nonsense\n", "is no JSON object"),
+        ('{"type": "X", "kind": "Workload"}\n', "no type of a recording"),
+    ):
+        file.write_text(text)
+        for more in ([], ["--simulation", str(out)]):
+            assert run(["follow", "kueue", "--replay", str(file), *more]) == 3
+            assert why in capsys.readouterr().err

@@ -1,0 +1,212 @@
+"""A recording of a cluster replayed, and every preemption in it judged. Needs no cluster and no service."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from app.base.errors import BadRequest
+from app.following.history import History, Preemption
+from app.following.judging import SETTLED_SECONDS, Judge, Judgement, is_settled
+from app.following.mirror import Mirror
+from app.following.objects import Event, Item, Listed, condition, followed, instant, part, trimmed
+from app.solver.model import kueue
+from app.solver.model.configuration import EngineName, Settings
+
+_END_SECONDS = 3600.0
+_APART = timedelta(seconds=5)
+_FAIR, _BORROWING = "InCohortFairSharing", "InCohortReclaimWhileBorrowing"
+_SHARING = Settings(kueue=kueue.Settings(fair_sharing=True))
+_TIMES = ("lastTransitionTime", "lastTimestamp", "eventTime", "firstTimestamp", "creationTimestamp", "time")
+
+
+@dataclass(slots=True)
+class Replayed:
+    """What was done with a recording. ``skipped``: objects by kinds that are not followed."""
+
+    judged: int = 0
+    lines: int = 0
+    skipped: Counter[str] = field(default_factory=Counter[str])
+
+
+class Replay:
+    """Follows a recording as if it happened now."""
+
+    def __init__(self, engine: EngineName) -> None:
+        self._engine: EngineName = engine
+        self._kinds = {kind.name: kind for kind in followed(engine, shadow=True)}
+        self._now = 0.0
+        self.mirror = Mirror(tuple(self._kinds.values()), History(engine, clock=lambda: self._now))
+        self._listing: dict[str, list[Item]] = {}
+        self._again: list[Preemption] = []
+        self.told = Replayed()
+
+    def judge(
+        self, said: Callable[[], Iterator[dict[str, Any]]], settings: Settings | None = None
+    ) -> Iterator[Judgement]:  # fmt: skip
+        """Every cycle of every preemption in the recording that ``said`` gives the lines of, as often as it is asked.
+        ``settings``: of the engine; None: as the cluster's own objects say, else as what it did tells: an eviction that
+        only one of Kueue's modes makes, else the mode of which fewer cycles differ. Raises BadRequest, OSError."""
+        seen = _Seen()
+        for line in said():
+            seen.add(line)
+        if settings is not None or self._engine != "kueue" or seen.configured or seen.borrows:
+            yield from self._judge(said, seen, settings)
+        elif seen.shares:
+            yield from self._judge(said, seen, _SHARING)
+        else:
+            found = list(self._judge(said, seen, None))
+            if differing := _differing(found):
+                other = Replay(self._engine)
+                shared = list(other._judge(said, seen, _SHARING))
+                found = shared if _differing(shared) < differing else found
+            yield from found
+
+    def _judge(
+        self, said: Callable[[], Iterator[dict[str, Any]]], seen: "_Seen", settings: Settings | None
+    ) -> Iterator[Judgement]:
+        for line in said() if seen.in_order else in_order(said()):
+            self.hear(line)
+            yield from self._ripe(settings)
+        self._now += _END_SECONDS
+        yield from self._ripe(settings)
+
+    def _ripe(self, settings: Settings | None) -> Iterator[Judgement]:
+        due = [one for one in self._again if self._now - one.last >= SETTLED_SECONDS]
+        self._again = [one for one in self._again if one not in due]
+        for one in (*due, *self.mirror.preemptions()):
+            judged = Judge(self._engine, "recording", settings).judge(one, self.mirror.rewind())
+            if is_settled(judged, one, self._now):
+                self.told.judged += 1
+                yield from judged
+            else:
+                self._again.append(one)
+
+    def now(self) -> datetime:
+        """The time of what was heard last."""
+        return datetime.fromtimestamp(self._now, UTC)
+
+    def hear(self, line: dict[str, Any]) -> None:
+        """One line. Raises BadRequest."""
+        self.told.lines += 1
+        said, item = line.get("type"), part(line, "object")
+        self._pass_time(line, item)
+        if said == "RECORDING":
+            if line.get("engine", self._engine) != self._engine:
+                raise BadRequest(f"the recording is of {line['engine']}, not of {self._engine}")
+            self._listing.clear()
+            return
+        name = line.get("kind") or item.get("kind") or ""
+        if isinstance(items := line.get("items"), list) or isinstance(items := item.get("items"), list):
+            self._list(str(name).removesuffix("List"), line if "items" in line else item, cast(list[Any], items))
+            return
+        kind = self._kinds.get(str(name))
+        if kind is None:
+            self.told.skipped[str(name)] += 1
+            return
+        version = str(part(item, "metadata").get("resourceVersion") or "")
+        match said:
+            case "ITEM":
+                self._listing.setdefault(kind.name, []).append(trimmed(kind.name, item))
+            case "LISTED":
+                found = self._listing.pop(kind.name, [])
+                if len(found) != line.get("count", len(found)):
+                    raise BadRequest(f"a list of {kind.name} has {len(found)} of {line.get('count')} objects")
+                listed = Listed(found, str(line.get("resource_version") or ""))
+                api_version = str(line.get("api_version") or kind.api_version(kind.versions[0]))
+                self.mirror.listed(kind, api_version, listed, str(line.get("reason") or "recorded"))
+            case "ADDED" | "MODIFIED" | "DELETED":
+                self.mirror.apply(kind, Event(said == "DELETED", trimmed(kind.name, item), version))
+            case "BOOKMARK":
+                self.mirror.apply(kind, Event(False, None, version))
+            case "ABSENT":
+                self.mirror.absent(kind)
+            case "BROKEN" | "ERROR":
+                error = line.get("error") or item.get("message") or ""
+                self._listing.pop(kind.name, None)
+                self.mirror.broken(kind, str(error), whole=True)
+            case _:
+                raise BadRequest(f"{said!r} is no type of a recording's line")
+
+    def _list(self, name: str, holder: dict[str, Any], items: list[Any]) -> None:
+        """A whole list, as the server sends it."""
+        kind = self._kinds.get(name)
+        if kind is None:
+            self.told.skipped[name] += len(items)
+            return
+        found = [trimmed(name, {**item, "kind": name}) for item in items if isinstance(item, dict)]
+        version = str(part(holder, "metadata").get("resourceVersion") or "")
+        self.mirror.listed(kind, kind.api_version(kind.versions[0]), Listed(found, version), "recorded")
+
+    def _pass_time(self, line: dict[str, Any], item: Item) -> None:
+        """Time never goes back."""
+        at = instant(line.get("at")) or _latest(item)
+        if at is not None:
+            self._now = max(self._now, at.timestamp())
+
+
+def _differing(found: list[Judgement]) -> int:
+    return sum(one.outcome == "differs" for one in found)
+
+
+class _Seen:
+    """What is to be known of a recording before it is replayed. ``shares``, ``borrows``: whether it tells of an
+    eviction that only fair sharing makes, or only the other mode; ``configured``: whether the manager says its mode;
+    ``in_order``: whether it is in the order of time, and not a file a kind after the other."""
+
+    def __init__(self) -> None:
+        self.shares = self.borrows = self.configured = False
+        self.in_order = True
+        self._latest: datetime | None = None
+
+    def add(self, line: dict[str, Any]) -> None:
+        """One more line."""
+        item = part(line, "object")
+        preempted = condition(item, "Preempted")
+        reason = None if preempted is None else preempted.get("reason")
+        self.shares, self.borrows = self.shares or reason == _FAIR, self.borrows or reason == _BORROWING
+        self.configured = self.configured or "ConfigMap" in (line.get("kind"), item.get("kind"))
+        at = instant(line.get("at"))
+        if at is None or (self._latest is not None and at < self._latest - _APART):
+            self.in_order = False
+        self._latest = at or self._latest
+
+
+def in_order(said: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """A recording by time, and where it tells none by resource version: a list when it was whole. All of it is held."""
+    every: list[tuple[tuple[float, int], dict[str, Any]]] = []
+    listing: dict[str, list[dict[str, Any]]] = {}
+    known: dict[str, int] = {}
+    for line in said:
+        item = part(line, "object")
+        kind = str(line.get("kind") or item.get("kind") or "")
+        if line.get("type") == "ITEM":
+            listing.setdefault(kind, []).append(line)
+            continue
+        version = line.get("resource_version") or part(item, "metadata").get("resourceVersion")
+        version = version or part(line, "metadata").get("resourceVersion") or ""
+        known[kind] = int(version) if str(version).isdigit() else known.get(kind, 0)
+        at = instant(line.get("at"))
+        place = (at.timestamp() if at is not None else 0.0), known[kind]
+        every += [(place, of) for of in (*listing.pop(kind, ()), line)]
+    every.sort(key=_place)
+    return (line for _, line in every)
+
+
+def _place(one: tuple[tuple[float, int], dict[str, Any]]) -> tuple[float, int]:
+    return one[0]
+
+
+def _latest(item: Item) -> datetime | None:
+    """The latest time that an object tells of."""
+    conditions = part(item, "status").get("conditions")
+    holders: list[Any] = [
+        item,
+        part(item, "metadata"),
+        *(cast(list[Any], conditions) if isinstance(conditions, list) else ()),
+    ]
+    managed = part(item, "metadata").get("managedFields")
+    holders += cast(list[Any], managed) if isinstance(managed, list) else []
+    found = (instant(cast(dict[str, Any], of).get(name)) for of in holders if isinstance(of, dict) for name in _TIMES)
+    return max((at for at in found if at is not None), default=None)
