@@ -25,11 +25,12 @@ from app.console.configurations import configurations_pages, editing_pages, impo
 from app.console.decisions import clusters_pages, decision_pages, log_pages
 from app.console.exposures import exposures_pages
 from app.console.finding import finding_pages
+from app.console.pictures import pictures_pages
 from app.console.planning import planning_pages
 from app.console.queues import queues_pages
 from app.console.quotas import quotas_pages
 from app.console.sign_in import provider_pages, sign_in_pages
-from app.console.simulations import circle, pictures_pages, simulations_pages
+from app.console.simulations import circle, simulations_pages
 from app.console.visit import PageRoute, Visit, Visiting, failure
 from app.http.assets import HEADERS
 from app.http.openapi import page

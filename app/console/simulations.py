@@ -3,23 +3,21 @@
 import math
 from collections import Counter
 from collections.abc import Callable
-from hashlib import sha256
-from typing import Annotated, NamedTuple
+from datetime import datetime
+from typing import Annotated, Literal, NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
 
 import msgspec
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from app.base.errors import NotInstalled
 from app.console.api import Json, Refused, segment
 from app.console.ask import Malformed, document
+from app.console.pictures import pictures_of
 from app.console.situation import paged
 from app.console.visit import PageRoute, Visit, Visiting, amount, pretty, seconds
-from app.http.assets import HEADERS
 from app.http.openapi import page
-from app.simulations.plots import Kind, require
 from app.simulations.router import SIMULATION
 from app.solver.registry import ENGINES
 
@@ -133,65 +131,6 @@ MEASURES = (
 )
 
 
-_SVG = "image/svg+xml"
-Text = Annotated[str | None, Query(max_length=512)]
-
-pictures_pages = APIRouter(route_class=PageRoute)
-
-
-class Picture(NamedTuple):
-    """``says``: what one would see, for who can't; the tables of the page have the numbers."""
-
-    title: str
-    address: str
-    says: str
-
-
-def pictures_of(found: Json, variant: str | None) -> list[Picture]:
-    """Those of a variant, the first where none is named; none of a run that is not done, or where nothing can draw."""
-    if found["status"] != "done" or not _can_draw():
-        return []
-    names: list[str] = found.get("names", [])
-    one = variant or (names[0] if names else None)
-    of = f" of {one}" if one else ""
-    at, query = f"/simulations/{found['id']}/plots", f"?{urlencode({'variant': one})}" if one else ""
-    every = " of every variant" if len(names) > 1 else ""
-    usage = f"What each queue{of} used over time, beside its guarantee"
-    waits = f"How long jobs{every} waited for their first start, as a distribution"
-    evictions = f"How often work of each queue{of} was stopped for each other queue"
-    summaries: dict[str | None, Json] = {of.get("name"): of["summary"] for of in found["variants"]}
-    pictures = [
-        Picture(f"Usage over time{of}", f"{at}/usage.svg{query}", usage),
-        Picture(f"Waits{every}", f"{at}/waits.svg", waits),
-        Picture(f"Evictions{of}", f"{at}/evictions.svg{query}", evictions),
-    ]
-    if one in summaries and summaries[one].get("fragmentation"):
-        free = f"What was free{of} by level of topologies: at most in one domain, beside all together"
-        pictures.append(Picture(f"Fragmentation{of}", f"{at}/fragmentation.svg{query}", free))
-    return pictures
-
-
-def _can_draw() -> bool:
-    try:
-        require()
-    except NotInstalled:
-        return False
-    return True
-
-
-@pictures_pages.get("/simulations/{id}/plots/{kind}.svg", **page(needs="read"))
-async def plot(visit: Visiting, id: UUID, kind: Kind, variant: Text = None) -> Response:  # noqa: A002
-    """As the API draws it. What a run came to never changes: a browser that has the picture needs no other."""
-    at = f"/v1/simulations/{id}"
-    await visit.api.get(at)  # who has the picture may still see it only while the run is there
-    tag = f'"{sha256(f"{id} {kind} {variant}".encode()).hexdigest()[:32]}"'
-    headers = {**HEADERS, "Cache-Control": "private, no-cache", "ETag": tag}
-    if visit.request.headers.get("if-none-match") == tag:
-        return Response(status_code=304, headers=headers)
-    found = await visit.api.call("GET", f"{at}/plots/{kind}.svg", {"variant": variant})
-    return Response(found.body, headers=headers, media_type=_SVG)
-
-
 _PAGE = 50
 _LINES = 200
 _QUEUES = 100
@@ -201,6 +140,10 @@ Cursor = Annotated[str, Query(max_length=1024)]
 Variant = Annotated[str | None, Query(max_length=512)]
 First = Annotated[int, Query(alias="from", ge=0, le=2**53)]
 Number = Annotated[int, Query(ge=1, le=10**6)]
+Round = Annotated[int | None, Query(alias="round", ge=1, le=2**31)]
+Only = Annotated[Literal["", "evictions", "loops"], Query()]
+Moment = Annotated[float | None, Query(ge=0, le=1e11)]
+_MOST_ROUNDS = 1 << 24
 
 simulations_pages = APIRouter(route_class=PageRoute)
 
@@ -232,7 +175,7 @@ async def simulation(visit: Visiting, id: UUID, page: Number = 1, drawn: Variant
     return visit.show(
         "simulation.html", id=str(id), found=found, variants=variants, active=found["status"] in _ACTIVE,
         measures=MEASURES, queues=paged(queues, page, _QUEUES), turns=_turns(variants),
-        pictures=pictures_of(found, drawn), drawn=drawn,
+        pictures=pictures_of(found, drawn, queues), drawn=drawn,
     )  # fmt: skip
 
 
@@ -275,10 +218,45 @@ async def events(visit: Visiting, id: UUID, variant: Variant = None, first: Firs
     return await _listed(visit, id, variant, first, "events")
 
 
+class Look(NamedTuple):
+    """Which rounds: only some kind of them, from one on, or from the last that had begun at a second."""
+
+    only: str
+    number: int | None
+    at: float | None
+
+
+_ALL = Look("", None, None)
+
+
+def _look(only: Only = "", number: Round = None, at: Moment = None) -> Look:
+    return Look(only, number, at)
+
+
 @simulations_pages.get("/simulations/{id}/rounds", **page(needs="read"))
-async def rounds(visit: Visiting, id: UUID, variant: Variant = None, first: First = 0) -> Response:  # noqa: A002
+async def rounds(
+    visit: Visiting, id: UUID, variant: Variant = None, first: First = 0,  # noqa: A002
+    look: Annotated[Look, Depends(_look)] = _ALL,
+) -> Response:  # fmt: skip
     """What was asked in each round, and what came of it."""
-    return await _listed(visit, id, variant, first, "rounds")
+    if look.at is not None:
+        number = await _round_at(visit, id, variant, look.at)
+        return visit.go(f"/simulations/{id}/rounds?{urlencode({'variant': variant or '', 'from': number})}")
+    first = first if look.number is None else look.number - 1
+    return await _listed(visit, id, variant, first, "rounds", look.only)
+
+
+async def _round_at(visit: Visit, identity: UUID, variant: str | None, at: float) -> int:
+    """Which line of the rounds that is: they are in the order of their times."""
+    low, high = 0, _MOST_ROUNDS  # the line at ``low`` has begun by then, that at ``high`` has not, or is not there
+    while high - low > 1:
+        middle = (low + high) // 2
+        query = {"variant": variant or None, "from": middle, "limit": 1}
+        line = (await visit.api.call("GET", f"/v1/simulations/{identity}/rounds", query)).body
+        begun = line and datetime.fromisoformat(msgspec.json.decode(line)["at"]).timestamp() <= at
+        low, high = (middle, high) if begun else (low, middle)
+    visit.api.calls.clear()
+    return low
 
 
 @simulations_pages.get("/simulations/{id}/jobs", **page(needs="read"))
@@ -287,14 +265,16 @@ async def jobs(visit: Visiting, id: UUID, variant: Variant = None, first: First 
     return await _listed(visit, id, variant, first, "jobs")
 
 
-async def _listed(visit: Visit, identity: UUID, variant: str | None, first: int, kind: str) -> Response:
+async def _listed(visit: Visit, identity: UUID, variant: str | None, first: int, kind: str, only: str = "") -> Response:
     at = f"/v1/simulations/{identity}"
     found = await visit.api.get(at)
-    query = {"variant": variant or None, "from": first, "limit": _LINES + 1}
-    lines = (await visit.api.call("GET", f"{at}/{kind}", query)).body.splitlines()
+    query = {"variant": variant or None, "from": first, "limit": _LINES + 1} | ({"only": only} if only else {})
+    body = (await visit.api.call("GET", f"{at}/{kind}", query)).body
+    lines: list[Json] = [msgspec.json.decode(line) for line in body.splitlines()]
+    following = lines[_LINES]["n"] - 1 if only and len(lines) > _LINES else first + _LINES
     return visit.show(
         "simulation_lines.html", id=str(identity), found=found, kind=kind, variant=variant or "", first=first,
-        lines=[msgspec.json.decode(line) for line in lines[:_LINES]], more=len(lines) > _LINES, size=_LINES,
+        lines=lines[:_LINES], more=len(lines) > _LINES, size=_LINES, only=only, following=following,
     )  # fmt: skip
 
 

@@ -37,6 +37,7 @@ from app.configurations.service import Configurations
 from app.console import overview as console
 from app.console.decisions import Recordings
 from app.console.overview import Listeners
+from app.console.pictures import Drawn
 from app.console.sign_in import PageVisitors, ProviderSignIn
 from app.db.database import Database
 from app.decisions import batch, snapshots
@@ -114,6 +115,7 @@ class Services(Provided):
     sign_in: ProviderSignIn
     listeners: Listeners
     recordings: Recordings
+    drawn: Drawn
     snapshots: Snapshots
     clusters: Clusters
     shadow: Shadow
@@ -188,6 +190,7 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
         sign_in=ProviderSignIn(_code_flow(settings)),
         listeners=Listeners(settings.console_listeners),
         recordings=Recordings(),
+        drawn=Drawn(),
         snapshots=snapshots,
         clusters=followed,
         finder=Finder(

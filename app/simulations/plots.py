@@ -20,43 +20,56 @@ Kind = Literal["usage", "waits", "evictions", "fragmentation"]
 
 
 class Panel(msgspec.Struct, frozen=True):
-    """Means of one queue by interval, in units of the resource; ``name`` empty: all queues together."""
+    """One part of a picture: means by interval, in units of the resource."""
 
     name: str
+    """The queue; empty: all together. Of what is free the flavor and the level."""
     usage: list[float]
+    """What was held. Of what is free: the most in one domain."""
     guarantee: list[float]
+    """What is guaranteed. Of what is free: in all domains together."""
 
 
 class Usage(msgspec.Struct, frozen=True, tag=True):
-    """``at``: seconds since 1970 where intervals begin, and the end of the last. ``left_out``: queues not drawn."""
+    """What queues used over time."""
 
     resource: str
+    """The resource."""
     at: list[float]
+    """Seconds since 1970 where intervals begin, and the end of the last."""
     panels: list[Panel]
+    """All queues together, then those that used most."""
     left_out: int = 0
+    """How many queues that used some have no panel."""
 
 
 class Waits(msgspec.Struct, frozen=True, tag=True):
-    """Seconds to the first start, ascending, by what the line is called; ``never``: jobs that did not start."""
+    """How long jobs waited for their first start."""
 
     lines: dict[str, list[float]]
+    """Seconds, ascending, by what the line is called."""
     never: int = 0
+    """Jobs that did not start."""
 
 
 class Evictions(msgspec.Struct, frozen=True, tag=True):
-    """``counts``: by the queue of the evicted, then by that it was evicted for; empty where it was for nobody."""
+    """Who was evicted for whom."""
 
     counts: dict[str, dict[str, int]]
+    """By the queue of the evicted, then by that it was evicted for; empty: for nobody."""
 
 
 class Free(msgspec.Struct, frozen=True, tag=True):
-    """What is free, as ``Usage`` has what is used. A panel for each flavor and level of its topology: in place of usage
-    what one domain has at most, in place of a guarantee what all have together."""
+    """What was free over time where pods are placed by topologies."""
 
     resource: str
+    """The resource."""
     at: list[float]
+    """Seconds since 1970 where intervals begin, and the end of the last."""
     panels: list[Panel]
+    """By flavor and level."""
     left_out: int = 0
+    """How many levels have no panel."""
 
 
 Picture = Usage | Waits | Evictions | Free
@@ -104,6 +117,7 @@ POINTS = 240
 _PANELS = 12
 _LINES = 8
 _SIDE = 16
+_QUANTILES = 200
 OTHERS = "(others)"
 
 
@@ -199,6 +213,16 @@ def waits_by_variant(lines: dict[str, Iterable[bytes]]) -> Waits:
     """From lines of jobs by variant: a line for each."""
     found = {name: sorted(job.wait for job in map(_job, told) if job.wait is not None) for name, told in lines.items()}
     return Waits(dict(list(found.items())[:_LINES]))
+
+
+def thinned(waits: Waits) -> Waits:
+    """Lines of more than 201 waits as their quantiles: 0, 0.5 … 100 %."""
+    found = {
+        name: [line[round(i * (len(line) - 1) / _QUANTILES)] for i in range(_QUANTILES + 1)]
+        if len(line) > _QUANTILES + 1 else line
+        for name, line in waits.lines.items()
+    }  # fmt: skip
+    return Waits(found, waits.never)
 
 
 def evictions_of(lines: Iterable[bytes]) -> Evictions:

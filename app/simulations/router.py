@@ -4,21 +4,22 @@ import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
+import msgspec
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from starlette.responses import StreamingResponse
 
 from app.answering.answers import encode
 from app.http.body import Body
-from app.http.openapi import NDJSON, lines, operation
+from app.http.openapi import NDJSON, lines, operation, reference
 from app.http.parameters import Cursor, Limit
 from app.http.responses import json_response
 from app.http.routing import service
 from app.jobs.service import First, Most, Which
-from app.simulations.plots import Kind
+from app.simulations.plots import Evictions, Free, Kind, Usage, Waits
 from app.simulations.results import FragmentationSeries, Series, Simulation, SimulationPage
 from app.simulations.schemas import Event, JobLine, RoundLine, SimulationRequest
 from app.simulations.service import ENDED, Simulations
@@ -56,7 +57,18 @@ SIMULATION: dict[str, Any] = {
 }
 
 
-DOCUMENTED = (SimulationRequest, Simulation, SimulationPage, Series, FragmentationSeries, Event, RoundLine, JobLine)
+PICTURES = (Usage, Waits, Evictions, Free)
+DOCUMENTED = (
+    SimulationRequest,
+    Simulation,
+    SimulationPage,
+    Series,
+    FragmentationSeries,
+    *PICTURES,
+    Event,
+    RoundLine,
+    JobLine,
+)
 _READ = (404, 422, 503)
 _EVENT_STREAM = "text/event-stream"
 _SVG = "image/svg+xml"
@@ -171,9 +183,20 @@ def events(wanted: Wanted, simulations: Service) -> Response:
     summary="The rounds",
     **operation(needs="read", responses={200: lines(RoundLine)}, errors=_READ),
 )
-def rounds(wanted: Wanted, simulations: Service) -> Response:
-    """One line a round: what was asked, who was admitted, who was evicted."""
-    return _lines(simulations, wanted, "rounds")
+def rounds(
+    wanted: Wanted,
+    simulations: Service,
+    only: Annotated[
+        Literal["evictions", "loops"] | None,
+        Query(description="Only rounds that evict, or that would have begun a loop again. Absent: each."),
+    ] = None,
+) -> Response:
+    """One line a round: what was asked, who was admitted, who was evicted. With `only` those from line `from` on that
+    are such, at most `limit` of them."""
+    if only is None:
+        return _lines(simulations, wanted, "rounds")
+    found = simulations.rounds(wanted.id, wanted.variant, only, wanted.first, wanted.limit)
+    return StreamingResponse(found, media_type=NDJSON)
 
 
 @router.get(
@@ -263,6 +286,30 @@ async def get_plot(
     the end, 501 where the service lacks the extra `arbiter-preemption[plot]`."""
     draw = partial(simulations.plot, variant=variant, kind=kind, resource=resource)
     return Response(await service(request, Offload).run("large", draw, id), media_type=_SVG)
+
+
+@router.get(
+    "/{id}/plots/{kind}.json",
+    operation_id="get_simulation_plot_data",
+    summary="The numbers of a picture",
+    **operation(
+        needs="read",
+        responses={200: {"application/json": {"schema": {"anyOf": [reference(one) for one in PICTURES]}}}},
+        errors=(*_READ, 409, 429, 504),
+    ),
+)
+async def get_plot_data(
+    id: Id,  # noqa: A002
+    kind: Annotated[Kind, Path(description="Of what", examples=["usage"])],
+    request: Request,
+    simulations: Service,
+    variant: Which = None,
+    resource: Annotated[str | None, Query(max_length=512, description="As for the picture.")] = None,
+) -> Response:
+    """To draw them elsewhere. Lines of more than 201 waits come as their quantiles: 0, 0.5 … 100 %. 409 before the
+    end."""
+    told = partial(simulations.picture, variant=variant, kind=kind, resource=resource)
+    return json_response(msgspec.json.encode(await service(request, Offload).run("large", told, id)))
 
 
 @router.get(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
-from typing import Protocol
+from typing import Literal, Protocol
 from uuid import UUID
 
 import msgspec
@@ -21,12 +21,15 @@ from app.simulations.core.state import base_of, request_of
 from app.simulations.plots import (
     Drawing,
     Kind,
+    Picture,
+    Waits,
     drawn,
     evictions_of,
     free_of,
     lines_in,
     require,
     resource_of,
+    thinned,
     usage_of,
     waits_by_variant,
     waits_of,
@@ -114,6 +117,16 @@ class Simulations(JobsOfKind[Simulation, SimulationPage]):
         Raises NotFound."""
         return self._jobs.lines(identity, stream_of(self.index(identity, variant), kind), first, most)
 
+    def rounds(
+        self, identity: UUID, variant: str | None, only: Literal["evictions", "loops"], first: int, most: int | None
+    ) -> Iterator[bytes]:
+        """The lines of rounds from number ``first`` that evict, or that would have begun a loop again. Raises
+        NotFound."""
+        mark = {"evictions": b'"evicted":[', "loops": b'"loop":true'}[only]
+        blocks = self.lines(identity, variant, "rounds", first)
+        found = (line + b"\n" for block in blocks for line in block.splitlines() if mark in line)
+        return islice(found, most)
+
     def line(self, identity: UUID, variant: str | None, kind: str, number: int) -> bytes:
         """One line without its end; 0 is the first. Raises NotFound."""
         found = next(self.lines(identity, variant, kind, number, 1), None)
@@ -147,6 +160,16 @@ class Simulations(JobsOfKind[Simulation, SimulationPage]):
     def plot(self, identity: UUID, variant: str | None, kind: Kind, resource: str | None) -> bytes:
         """SVG; waits of all variants together where none is named. Raises NotFound, Conflict, NotInstalled."""
         require()
+        return drawn(Drawing(*self._pictured(identity, variant, kind, resource)))
+
+    def picture(self, identity: UUID, variant: str | None, kind: Kind, resource: str | None) -> Picture:
+        """The numbers of the same. Raises NotFound, Conflict."""
+        _, (found,) = self._pictured(identity, variant, kind, resource)
+        return thinned(found) if isinstance(found, Waits) else found
+
+    def _pictured(
+        self, identity: UUID, variant: str | None, kind: Kind, resource: str | None
+    ) -> tuple[str, list[Picture]]:
         at, summary, names = self._done(identity, variant)
 
         def lines(number: int, of: str) -> Iterator[bytes]:
@@ -167,7 +190,7 @@ class Simulations(JobsOfKind[Simulation, SimulationPage]):
             picture = waits_by_variant({name: lines(number, "jobs") for number, name in enumerate(names)})
         else:
             picture = waits_of(lines(at, "jobs"))
-        return drawn(Drawing(title, [picture]))
+        return title, [picture]
 
     def _done(self, identity: UUID, variant: str | None) -> tuple[int, Summary, list[str]]:
         """Which of its variants that is, what it came to, and the names of all; none where it has no variants.

@@ -148,6 +148,42 @@ def test_pictures_are_drawn_and_are_the_same_twice(service: TestClient, done: An
     assert (hurried.status_code, "0.05 s" in hurried.json()["detail"]) == (504, True), "matplotlib alone takes longer"
 
 
+def test_the_numbers_of_pictures_need_no_drawing(
+    service: TestClient, done: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    where, told = done(SIMULATION)
+    usage = service.get(f"{where}/plots/usage.json", params={"variant": "fair"}).json()
+    whole = usage["panels"][0]
+    width = usage["at"][1] - usage["at"][0]
+    fair = told["variants"][1]["summary"]["total"]["used"]["cpu"]
+    assert (usage["type"], usage["resource"], whole["name"]) == ("Usage", "cpu", "")
+    assert sum(whole["usage"]) * width == pytest.approx(fair)
+    assert [panel["name"] for panel in usage["panels"]] == ["", "team-a", "team-b"]
+    waits = service.get(f"{where}/plots/waits.json", params={"variant": "fair"}).json()
+    assert sorted(waits["lines"]["all queues"]) == waits["lines"]["all queues"] != []
+    stopped = service.get(f"{where}/plots/evictions.json").json()["counts"]
+    total = told["variants"][0]["summary"]["total"].get("evictions", 0)
+    assert sum(sum(row.values()) for row in stopped.values()) == total > 0
+    assert service.get(f"{where}/plots/usage.json", params={"variant": "nobody"}).status_code == 404
+
+
+def test_rounds_that_evict_are_found_among_the_others(service: TestClient, done: Any) -> None:
+    where, _ = done(SIMULATION)
+
+    def rounds(**query: Any) -> list[Any]:
+        return [json.loads(line) for line in service.get(f"{where}/rounds", params=query).content.splitlines()]
+
+    every = rounds()
+    stopping = [one for one in every if one.get("evicted")]
+    assert 0 < len(stopping) < len(every)
+    assert rounds(only="evictions") == stopping
+    assert rounds(only="evictions", limit=1) == stopping[:1]
+    assert rounds(only="evictions", **{"from": stopping[-1]["n"]}) == []
+    assert rounds(only="loops") == []
+    assert service.get(f"{where}/rounds", params={"only": "x"}).status_code == 422
+
+
 def test_without_matplotlib_a_picture_says_what_is_missing(
     service: TestClient, done: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

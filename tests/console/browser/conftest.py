@@ -24,6 +24,7 @@ from tests.support.working import working
 
 SCREENSHOTS = ROOT / "dist" / "screenshots"
 WIDE, NARROW = 1280, 380
+LOOKS = [(WIDE, False), (WIDE, True), (NARROW, False), (NARROW, True)]
 
 
 @dataclass

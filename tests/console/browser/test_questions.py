@@ -4,10 +4,8 @@ nothing that axe finds."""
 import pytest
 from playwright.sync_api import Page
 
-from tests.console.browser.conftest import NARROW, WIDE, Site, Visiting
+from tests.console.browser.conftest import LOOKS, Site, Visiting
 from tests.support.pages import findings
-
-LOOKS = [(WIDE, False), (WIDE, True), (NARROW, False), (NARROW, True)]
 
 
 def fits(page: Page, width: int) -> None:

@@ -3,9 +3,11 @@
 import json
 from typing import Any
 
+import pytest
+
 from app.simulations.router import SIMULATION
-from tests.console.browser.conftest import Site, Visiting
-from tests.support.pages import until
+from tests.console.browser.conftest import LOOKS, WIDE, Site, Visiting
+from tests.support.pages import findings, until
 
 
 def test_one_is_started_followed_and_stopped(visit: Visiting, site: Site) -> None:
@@ -56,15 +58,81 @@ def test_a_loop_is_drawn_and_its_round_says_why(visit: Visiting, site: Site) -> 
         page.get_by_role("heading", name="What was looked at").wait_for()
 
 
-def test_one_that_is_done_is_drawn(visit: Visiting, site: Site) -> None:
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_its_pictures_lay_variants_over_each_other(visit: Visiting, site: Site, width: int, *, dark: bool) -> None:
+    said = site.call("GET", f"/v1/simulations/{site.decisions['simulation']}")
     with visit("read") as somebody:
+        somebody.look(width=width, dark=dark)
         page = somebody.go(f"/simulations/{site.decisions['simulation']}")
-        page.get_by_role("link", name="fair").click()
-        picture = page.get_by_role("img", name="What each queue of fair used over time")
-        with page.expect_response("**/plots/usage.svg?variant=fair", timeout=60_000) as told:
-            picture.scroll_into_view_if_needed()
-        until(page, "document.querySelector('.plot img').naturalWidth > 0")
-        again = {"If-None-Match": told.value.headers["etag"]}
-        assert somebody.context.request.get(told.value.url, headers=again).status == 304
-        forgotten = told.value.url.replace(site.decisions["simulation"], site.decisions["waiting"])
+        chart = page.get_by_role("img", name="What was used over time by each variant")
+        chart.first.scroll_into_view_if_needed()
+        chart.first.locator("canvas").wait_for()
+        legend = chart.first.locator(".u-legend").inner_text()
+        for variant in said["names"]:
+            assert f"{variant}: used" in legend
+        chart.first.hover(position={"x": 200, "y": 100})
+        until(page, "/\\d/.test(document.querySelector('.chart .u-legend .u-value').textContent)")  # its values
+        page.get_by_role("link", name="How often work of each queue").scroll_into_view_if_needed()
+        page.get_by_role("region", name="Evictions from queue to queue").wait_for()
+        assert findings(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        somebody.picture(f"pictures-{width}-{'dark' if dark else 'light'}")
+
+
+def test_a_picture_is_looked_at_closely_in_either_theme_and_leads_to_the_round(visit: Visiting, site: Site) -> None:
+    with visit("admin") as somebody:
+        page = somebody.go(f"/simulations/{site.decisions['simulation']}")
+        page.locator(".chart").first.scroll_into_view_if_needed()
+        over = page.locator(".chart").first.locator(".u-over")
+        over.wait_for()
+        box = over.bounding_box()
+        assert box is not None
+        span = "(({ chart }) => chart.scales.x.max - chart.scales.x.min)(drawn.get(document.querySelector('.chart')))"
+        before = page.evaluate(span)
+        middle = box["y"] + box["height"] / 2
+        page.mouse.move(box["x"] + 100, middle)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 200, middle, steps=4)
+        page.mouse.up()
+        until(page, f"{span} < {before} / 2")
+        page.mouse.dblclick(box["x"] + 150, middle)
+        until(page, f"{span} === {before}")
+        pixels = "document.querySelector('.chart canvas').toDataURL()"
+        light = page.evaluate(pixels)
+        somebody.look(width=WIDE, dark=True)
+        until(page, f"{pixels} !== {json.dumps(light)}")
+        over = page.locator(".chart").first.locator(".u-over")
+        over.click(position={"x": 60, "y": 60})
+        page.wait_for_url("**/rounds?variant=**")
+        assert page.get_by_role("region", name="Rounds").locator("tbody tr").count() > 0
+
+
+def test_rounds_are_jumped_to_and_filtered(visit: Visiting, site: Site) -> None:
+    run = site.decisions["loop"]
+    said = site.call("GET", f"/v1/simulations/{run}")["variants"][0]["summary"]
+    with visit("read") as somebody:
+        page = somebody.go(f"/simulations/{run}/rounds")
+        rows = page.get_by_role("region", name="Rounds").locator("tbody tr")
+        every = rows.count()
+        page.get_by_label("Show").first.select_option("evictions")
+        page.get_by_role("button", name="Show").click()
+        page.wait_for_url("**only=evictions**")
+        assert 0 < rows.count() <= every
+        assert all(row.locator("td").nth(4).inner_text() for row in rows.all())
+        page = somebody.go(f"/simulations/{run}/rounds?only=loops")
+        assert rows.count() == said["loops"]
+        page.get_by_label("Show").first.select_option("")
+        page.get_by_label("From round").fill("3")
+        page.get_by_role("button", name="Show").click()
+        page.wait_for_url("**round=3")
+        assert rows.first.locator("td").first.inner_text() == "3"
+
+
+def test_numbers_are_sent_once_to_each_browser(visit: Visiting, site: Site) -> None:
+    with visit("read") as somebody:
+        place = f"{site.address}/simulations/{site.decisions['simulation']}/plots/usage.json"
+        told = somebody.context.request.get(place)
+        again = {"If-None-Match": told.headers["etag"]}
+        assert somebody.context.request.get(place, headers=again).status == 304
+        forgotten = place.replace(site.decisions["simulation"], site.decisions["waiting"])
         assert somebody.context.request.get(forgotten, headers=again).status == 404

@@ -9,7 +9,7 @@ import pytest
 from app.base.errors import NotInstalled
 from app.console import decisions, finding, overview, simulations
 from app.console.api import Refused
-from app.console.simulations import pictures_of, plot
+from app.console.pictures import levels_drawn, pictures_of, plot, waits_drawn
 from tests.unit.console.visiting import Json, Page, refused, run
 
 ID = UUID(int=7)
@@ -209,34 +209,67 @@ def test_a_run_is_begun_with_what_the_form_says() -> None:
         assert (shown.values["names"], shown.values["traces"]) == ([], []), "who may not read is shown no names"
 
 
-def test_pictures_are_those_of_one_variant(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.console.simulations.require", lambda: None)
-    summaries = [{"name": "a b", "summary": {}}, {"name": "c", "summary": {"fragmentation": [{"flavor": "f"}]}}]
+def test_pictures_lay_variants_over_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.console.pictures.require", lambda: None)
+    level = {"flavor": "f", "level": "rack"}
+    summaries = [{"name": "a b", "summary": {}}, {"name": "c", "summary": {"fragmentation": [level]}}]
     done: Json = {"id": "i", "status": "done", "names": ["a b", "c"], "variants": summaries}
-    first = pictures_of(done, None)
-    assert [(one.title, one.address) for one in first] == [
-        ("Usage over time of a b", "/simulations/i/plots/usage.svg?variant=a+b"),
-        ("Waits of every variant", "/simulations/i/plots/waits.svg"),
-        ("Evictions of a b", "/simulations/i/plots/evictions.svg?variant=a+b"),
+    found = pictures_of(done, None, ["q", "r s"])
+    assert [(one.title, one.address, one.part) for one in found] == [
+        ("Usage over time, all queues together", "/simulations/i/plots/usage.json", False),
+        ("Waits for the first start", "/simulations/i/plots/waits.json", False),
+        ("Usage over time of q", "/simulations/i/plots/usage.json?name=q", False),
+        ("Usage over time of r s", "/simulations/i/plots/usage.json?name=r+s", False),
+        ("Free over time, f: rack", "/simulations/i/plots/fragmentation.json?name=f%3A+rack", False),
+        ("Evictions by a b", "/simulations/i/plots/evictions?variant=a+b", True),
     ]
-    assert [one.says for one in first] == [
-        "What each queue of a b used over time, beside its guarantee",
-        "How long jobs of every variant waited for their first start, as a distribution",
-        "How often work of each queue of a b was stopped for each other queue",
+    assert [one.file for one in found[:2]] == [
+        "/simulations/i/plots/usage.svg?variant=a+b",
+        "/simulations/i/plots/waits.svg",
     ]
-    assert pictures_of(done, "c")[0].title == "Usage over time of c"
-    assert pictures_of(done, "c")[3].address == "/simulations/i/plots/fragmentation.svg?variant=c"
-    assert [one.title for one in pictures_of({**done, "names": ["a"]}, None)][1] == "Waits"
-    assert [one.address for one in pictures_of({"id": "i", "status": "done", "variants": [{"summary": {}}]}, None)] == [
-        f"/simulations/i/plots/{kind}.svg" for kind in ("usage", "waits", "evictions")
-    ]
-    assert pictures_of({**done, "status": "running"}, None) == []
+    assert pictures_of(done, "c", [])[-1].file == "/simulations/i/plots/evictions.svg?variant=c"
+    assert pictures_of({**done, "status": "running"}, None, []) == []
+    alone = pictures_of({"id": "i", "status": "done", "variants": [{"summary": {}}]}, None, ["q"])
+    assert [one.address for one in alone] == [
+        "/simulations/i/plots/usage.json", "/simulations/i/plots/waits.json", "/simulations/i/plots/evictions",
+    ]  # fmt: skip
 
     def missing() -> None:
         raise NotInstalled("no extra")
 
-    monkeypatch.setattr("app.console.simulations.require", missing)
-    assert pictures_of(done, None) == []
+    monkeypatch.setattr("app.console.pictures.require", missing)
+    assert [one.file for one in pictures_of(done, None, [])] == [""] * 4
+
+
+def test_curves_of_variants_stand_on_one_clock() -> None:
+    def told(at: list[float], usage: list[float], guarantee: list[float]) -> Json:
+        return {"resource": "cpu", "at": at, "panels": [{"name": "q", "usage": usage, "guarantee": guarantee}]}
+
+    found = {
+        "a": told([0, 10, 20], [1, 2], [4, 4]),
+        "b": told([0, 20, 40], [3, 5], [4, 4]),
+        "c": told([0, 20, 40], [0, 0], [6, 6]),
+    }
+    drawn = levels_drawn(found, "q", "usage")
+    assert (drawn["x"], drawn["unit"], drawn["of"]) == ([0, 20], "cpu", "time")
+    assert [(one["label"], one["values"], one.get("dash", False)) for one in drawn["series"]] == [
+        ("a: used", [1, None], False), ("a: guaranteed", [4, None], True), ("b: used", [3, 5], False),
+        ("b: guaranteed", [4, 4], True), ("c: used", [0, 0], False), ("c: guaranteed", [6, 6], True),
+    ]  # fmt: skip
+    alone = levels_drawn({"the run": found["a"]}, "q", "usage")
+    assert [one["label"] for one in alone["series"]] == ["used", "guaranteed"]
+    assert levels_drawn(found, "nobody", "usage")["series"] == []
+
+
+def test_waits_are_drawn_by_the_share_of_jobs() -> None:
+    one: Json = {"lines": {"all queues": [0.0, 5.0, 10.0], "q": [5.0]}}
+    drawn = waits_drawn({"the run": one})
+    assert (drawn["x"][0], drawn["x"][-1], drawn["unit"], drawn["of"]) == (0, 100, "seconds", "share")
+    assert [(s["label"], s["values"][0], s["values"][50], s["values"][100]) for s in drawn["series"]] == [
+        ("all queues", 0.0, 5.0, 10.0), ("q", 5.0, 5.0, 5.0),
+    ]  # fmt: skip
+    both = waits_drawn({"a": one, "b": {"lines": {"all queues": []}}})
+    assert [(s["label"], s["values"][100]) for s in both["series"]] == [("a", 10.0), ("b", None)]
 
 
 def test_a_picture_is_sent_once_to_each_browser() -> None:

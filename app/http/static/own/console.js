@@ -155,27 +155,80 @@ document.addEventListener("visibilitychange", listen);
 document.addEventListener("htmx:afterSettle", listen);
 window.addEventListener("pagehide", () => { if (stream) stream.close(); stream = null; });
 
+// Charts: drawn from numbers that stand on the page, or are fetched once the chart is nearly seen; drawn anew in other
+// colours when the theme changes. A click on a moment leads to the round of a simulation that was on then.
 const clock = (at) => new Date(1000 * at).toISOString().slice(11, 16);
+const day = (at) => new Date(1000 * at).toISOString().slice(0, 16).replace("T", " ");
+const lasted = (value) => value >= 172800 ? (value / 86400).toPrecision(3) + " d" : value >= 7200 ? (value / 3600).toPrecision(3) + " h" : value >= 120 ? (value / 60).toPrecision(3) + " min" : Number(value.toPrecision(3)) + " s";
 const colours = ["#2f6fb0", "#c2571a", "#2e8b57", "#8a5fb5", "#b0343c", "#5c7f8f", "#a3871f", "#4a5bc4"];
-const charts = () => {
-  for (const place of document.querySelectorAll("[data-series]")) {
-    if (place.dataset.drawn || typeof uPlot === "undefined") continue;
-    place.dataset.drawn = "yes";
-    const { x, series } = JSON.parse(place.dataset.series);
-    const look = getComputedStyle(document.documentElement);
-    const [ink, line] = ["--soft", "--line"].map((name) => look.getPropertyValue(name).trim());
-    const coloured = (one, i) => one.ink ? look.getPropertyValue("--" + one.ink).trim() : colours[i % colours.length];
-    const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
-    new uPlot({
-      width: place.clientWidth, height: 240, tzDate: (at) => uPlot.tzDate(new Date(1000 * at), "Etc/UTC"),
-      axes: [{ ...axis, values: (_, at) => at.map(clock) }, { ...axis, size: 56 }],
-      series: [{ label: "Time (UTC)", value: (_, at) => at === null ? "--" : clock(at) }, ...series.map((one, i) => ({
-        label: one.label, stroke: coloured(one, i), width: one.dash ? 1 : 2,
-        dash: one.dash ? [6, 4] : undefined, paths: one.bars ? uPlot.paths.bars({ size: [0.7] }) : one.step ? uPlot.paths.stepped({ align: 1 }) : undefined,
-        fill: one.bars ? coloured(one, i) : undefined, points: { show: false },
-      }))],
-    }, [x, ...series.map((one) => one.values)], place);
+const drawn = new Map();
+const leading = (place, data) => (chart) => {
+  if (!place.dataset.rounds || data.of !== "time") return;
+  let from = null;
+  chart.over.classList.add("leads");
+  chart.over.addEventListener("mousedown", (event) => { from = event.clientX; });
+  chart.over.addEventListener("click", (event) => {
+    const { idx, top } = chart.cursor;
+    if (idx === null || from === null || Math.abs(event.clientX - from) > 3) return;  // it was dragged: zoomed
+    const away = (one) => Math.abs(chart.valToPos(chart.data[one][idx], "y") - top);
+    const shown = data.series.map((_, i) => i + 1).filter((i) => chart.series[i].show && chart.data[i][idx] !== null);
+    const nearest = shown.sort((a, b) => away(a) - away(b))[0];
+    const variant = nearest && data.series[nearest - 1].variant;
+    const later = setTimeout(() => {
+      location.href = place.dataset.rounds + "?" + new URLSearchParams({ at: data.x[idx], ...(variant && variant !== "the run" ? { variant } : {}) });
+    }, 350);
+    chart.over.addEventListener("dblclick", () => clearTimeout(later), { once: true });  // that shows all again
+  });
+};
+const draw = (place, data) => {
+  if (drawn.has(place)) drawn.get(place).chart.destroy();
+  const { x, series, unit } = data;
+  const look = getComputedStyle(document.documentElement);
+  const [ink, line] = ["--soft", "--line"].map((name) => look.getPropertyValue(name).trim());
+  const variants = [...new Set(series.map((one) => one.variant))];
+  const coloured = (one, i) => one.ink ? look.getPropertyValue("--" + one.ink).trim() : colours[(one.variant === undefined ? i : variants.indexOf(one.variant)) % colours.length];
+  const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
+  const said = (value) => value === null || value === undefined ? "--" : unit === "seconds" ? lasted(value) : unit ? spelled(value, unit) : value;
+  const share = data.of === "share";
+  const long = x.length > 1 && x[x.length - 1] - x[0] > 86400;
+  const moment = (at) => share ? at + " %" : long ? day(at) : clock(at);
+  const chart = new uPlot({
+    width: place.clientWidth, height: 240, tzDate: (at) => uPlot.tzDate(new Date(1000 * at), "Etc/UTC"),
+    cursor: { drag: { x: true, y: false }, focus: { prox: 24 } }, focus: { alpha: 0.35 }, scales: { x: { time: !share }, y: { range: (_, low, high) => [Math.min(0, low), high > 0 ? 1.05 * high : 1] } },
+    axes: [{ ...axis, values: (_, at) => at.map((one) => share ? one + " %" : long ? day(one).slice(5) : clock(one)), space: long ? 90 : 50 }, { ...axis, size: 76, values: (_, at) => at.map(said) }],
+    series: [{ label: share ? "Of the jobs" : "Time (UTC)", value: (_, at) => at === null ? "--" : moment(at) }, ...series.map((one, i) => ({
+      label: one.label, stroke: coloured(one, i), width: one.dash ? 1 : 2, dash: one.dash ? [6, 4] : undefined, value: (_, at) => said(at),
+      paths: one.bars ? uPlot.paths.bars({ size: [0.7] }) : one.step ? uPlot.paths.stepped({ align: 1 }) : undefined,
+      fill: one.bars ? coloured(one, i) : undefined, points: { show: false },
+    }))],
+    hooks: { ready: [leading(place, data)] },
+  }, [x, ...series.map((one) => one.values)], place);
+  drawn.set(place, { chart, data });
+};
+const seen = typeof IntersectionObserver === "undefined" ? null : new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) if (isIntersecting) { seen.unobserve(target); fetched(target); }
+}, { rootMargin: "400px" });
+const fetched = async (place) => {
+  try {
+    const answer = await fetch(place.dataset.source);
+    if (!answer.ok) throw new Error(`the service answered ${answer.status}`);
+    draw(place, await answer.json());
+  } catch (error) {
+    place.textContent = `This could not be drawn: ${error.message}.`;
   }
 };
+const charts = () => {
+  for (const place of drawn.keys()) if (!place.isConnected) { drawn.get(place).chart.destroy(); drawn.delete(place); }
+  for (const place of document.querySelectorAll("[data-series], [data-source]")) {
+    if (place.dataset.drawn || typeof uPlot === "undefined") continue;
+    place.dataset.drawn = "yes";
+    if (place.dataset.series) draw(place, JSON.parse(place.dataset.series));
+    else if (seen) seen.observe(place);
+    else fetched(place);
+  }
+};
+const redrawn = () => { for (const [place, { data }] of drawn) draw(place, data); };
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawn);
+window.addEventListener("resize", () => { for (const [place, { chart }] of drawn) chart.setSize({ width: place.clientWidth, height: 240 }); });
 document.addEventListener("htmx:afterSettle", charts);
 document.addEventListener("DOMContentLoaded", () => { restored(); listen(); charts(); });
