@@ -22,6 +22,7 @@ FIELDS: dict[str, dict[str, dict[str, Effect]]] = {
             **_QUOTAS, "spec.cohortName": "decided", "spec.queueingStrategy": "decided", "spec.preemption": "decided",
             "spec.flavorFungibility": "decided", "spec.namespaceSelector": "decided", "spec.stopPolicy": "decided",
             "spec.admissionChecksStrategy": "decided", "spec.admissionScope": "decided",
+            "spec.admissionChecksStrategy.admissionChecks[].onFlavors": "none",
             "spec.concurrentAdmissionPolicy": "warning",
         },
         "Cohort": {**_QUOTAS, "spec.parentName": "decided"},
@@ -30,12 +31,13 @@ FIELDS: dict[str, dict[str, dict[str, Effect]]] = {
         },
         "ResourceFlavor": {
             "spec.nodeLabels": "decided", "spec.nodeTaints": "decided", "spec.nodeTaints[].timeAdded": "none",
-            "spec.tolerations": "decided", "spec.topologyName": "decided",
+            "spec.tolerations": "decided", "spec.tolerations[].tolerationSeconds": "none",
+            "spec.topologyName": "decided",
         },
         "Topology": {"spec.levels": "decided"},
         "Workload": {
             "spec.active": "decided", "spec.podSets": "decided", "spec.priority": "decided",
-            "spec.priorityClassRef": "decided", "spec.queueName": "decided",
+            "spec.priorityClassRef": "decided", "spec.priorityClassRef.kind": "none", "spec.queueName": "decided",
             "spec.maximumExecutionTimeSeconds": "info", "spec.preemptionGates": "info",
             "spec.podSets[].topologyRequest.podIndexLabel": "none",
             "spec.podSets[].topologyRequest.subGroupIndexLabel": "none",
@@ -66,6 +68,33 @@ FIELDS: dict[str, dict[str, dict[str, Effect]]] = {
             "partitions[].preemption.enabled": "decided", "partitions[].preemption.quotapreemptionenabled": "none",
             "partitions[].nodesortpolicy": "warning", "partitions[].usergroupresolver": "info",
             "partitions[].queues[].submitacl": "warning", "partitions[].queues[].adminacl": "info",
+        },
+        "state-dump": {
+            "timestamp": "decided", "config": "decided", "appHistory": "none", "clusterInfo": "none",
+            "containerHistory": "none", "eventStreams": "none", "logLevel": "none", "placementRules": "none",
+            "rmDiagnostics": "none", "partitions": "none", "partitions[].name": "decided",
+            "partitions[].preemptionEnabled": "decided", "queues": "none", "queues[].queuename": "decided",
+            "queues[].partition": "decided", "queues[].children": "decided", "queues[].guaranteedResource": "decided",
+            "queues[].maxResource": "decided", "queues[].maxRunningApps": "decided", "queues[].isLeaf": "decided",
+            "queues[].isManaged": "decided", "queues[].properties": "decided", "queues[].template": "decided",
+            "applications": "none", "applications[].applicationID": "decided",
+            "applications[].applicationState": "decided", "applications[].partition": "decided",
+            "applications[].queueName": "decided", "applications[].submissionTime": "decided",
+            "applications[].user": "decided", "applications[].groups": "decided",
+            "applications[].backoffDeadline": "warning",
+            **{
+                f"applications[].{of}[].{field}": "decided"
+                for of in ("allocations", "requests")
+                for field in ("allocationKey", "allocationTags", "requestTime", "resource", "priority", "originator",
+                              "placeholder")
+            },
+            "applications[].allocations[].nodeId": "decided", "applications[].allocations[].preempted": "decided",
+            "applications[].requests[].requiredNodeId": "decided",
+            "applications[].requests[].triggeredPreemption": "decided",
+            "nodes": "none", "nodes[].partitionName": "decided", "nodes[].nodesInfo[].nodeID": "decided",
+            "nodes[].nodesInfo[].attributes": "decided", "nodes[].nodesInfo[].capacity": "decided",
+            "nodes[].nodesInfo[].occupied": "decided", "nodes[].nodesInfo[].schedulable": "decided",
+            "nodes[].nodesInfo[].reservations": "decided",
         },
     },
     "kai": {

@@ -262,6 +262,9 @@ class _Applications:
         owner = Application(user=reader.text("user") or DEFAULT_USER, groups=groups)
         tasks = [_task(one, self._nodes) for one in reader.children("allocations")]
         requests = reader.children("requests")
+        if requests:
+            backoff = "YuniKorn tries nothing of the application before that time: decided as if it did"
+            reader.not_carried("backoffDeadline", backoff)
         created = _time(reader, "submissionTime")
         if tasks:
             whose = None if owner == Application() else owner

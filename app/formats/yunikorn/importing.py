@@ -36,6 +36,9 @@ def read_configuration(found: Iterable[Object], findings: Findings) -> Configura
             if i != chosen or queues:
                 others.append(partition)
             else:
+                if names[i] not in ("", DEFAULT_PARTITION):
+                    detail = "read as the whole cluster; on Kubernetes YuniKorn has nodes in 'default' alone"
+                    partition.warn("name", detail, rule="other-partition")
                 queues, settings = _partition(partition.keep())
                 native = partition.kept() | ({"name": names[i]} if names[i] not in ("", DEFAULT_PARTITION) else {})
         made.root.ignore("kind", "apiVersion", "metadata", "checksum")

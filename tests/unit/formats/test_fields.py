@@ -17,7 +17,7 @@ Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[3]
 EVERY = [(path.stem, *field) for path in sorted(SCHEMAS.iterdir()) for field in schema(path.stem)]
 """Kind and path of every field, as the systems publish them: Kueue's and KAI's CRDs and Kueue's Configuration, the
-types that YuniKorn reads queues.yaml into; kube-scheduler's configuration and budgets."""
+types that YuniKorn reads queues.yaml into and prints a state dump of; kube-scheduler's configuration and budgets."""
 
 
 def test_no_field_of_a_schema_is_forgotten_and_no_other_is_in_the_table() -> None:
@@ -86,6 +86,7 @@ VALUES: Json = {
     "defaultConstraints": [{"maxSkew": 1}],
     "defaultingType": "List",
     "bindTimeoutSeconds": 5,
+    "backoffDeadline": "2026-01-01T00:00:00Z",
     "shape": [{"score": 1}],
 }
 OF_KUBE_SCHEDULER: Json = {"plugins": {"score": {"disabled": [{"name": "ImageLocality"}]}}}  # fmt: skip
@@ -97,6 +98,10 @@ BASE: dict[str, Json] = {
             "admission": {"clusterQueue": "q", "podSetAssignments": [{"name": "main"}]},
             "conditions": [{"type": "Admitted", "status": "True"}],
         },
+    },
+    "state-dump": {
+        "queues": [{"queuename": "root", "children": [{"queuename": "root.a", "isLeaf": True}]}],
+        "applications": [{"applicationID": "a", "queueName": "root.a", "requests": [{"allocationKey": "k"}]}],
     },
     "queues.yaml": {"partitions": [{"name": "default", "queues": [{"name": "a"}]}]},
     "PodGroup": {"spec": {"queue": "q"}}, "KubeSchedulerConfiguration": {"profiles": [{}]},
@@ -122,7 +127,7 @@ def read(system: str, kind: str, path: str | None) -> Imported:
         arguments = {} if path is None else {path: values[path]}
         one: Json = {"name": kind.removesuffix("Args"), "args": arguments}
         kind, document, path = "KubeSchedulerConfiguration", {"profiles": [{"pluginConfig": [one]}]}, None
-    if kind != "queues.yaml":
+    if kind not in ("queues.yaml", "state-dump"):
         version = HEADS.get(kind) or HEADS[system]
         document |= {"kind": kind, "apiVersion": version, "metadata": {"name": "x"}}
     holder: Any = document

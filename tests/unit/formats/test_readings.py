@@ -51,7 +51,8 @@ def test_partitions_of_which_none_is_the_default_one() -> None:
 
     def names(*partitions: dict[str, Any]) -> list[str]:
         found = import_configuration(json.dumps({"partitions": partitions}).encode(), "yunikorn")
-        assert [f.pointer for f in found.findings] == ["/partitions/1"] * (len(partitions) - 1)
+        named = [] if partitions[0]["name"] == "default" else ["/partitions/0/name"]
+        assert [f.pointer for f in found.findings] == [*named, *["/partitions/1"] * (len(partitions) - 1)]
         return [queue.name for queue in found.configuration.queues]
 
     assert names(partition("x", "a"), partition("y", "b")) == ["root", "root.a"]
