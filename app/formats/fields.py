@@ -16,6 +16,12 @@ MEANING: dict[Effect, str] = {
 }
 _QUOTAS: dict[str, Effect] = {"spec.resourceGroups": "decided", "spec.fairSharing.weight": "decided"}
 
+
+def _each(effect: Effect, names: str, below: str = "") -> dict[str, Effect]:
+    """``effect`` for each of the words ``names``, with the path ``below`` which they are."""
+    return dict.fromkeys((f"{below}{name}" for name in names.split()), effect)
+
+
 FIELDS: dict[str, dict[str, dict[str, Effect]]] = {
     "kueue": {
         "ClusterQueue": {
@@ -112,6 +118,98 @@ FIELDS: dict[str, dict[str, dict[str, Effect]]] = {
             "spec.actions": "decided", "spec.args": "decided", "spec.minRuntime": "decided",
             "spec.plugins": "warning", "spec.kValue": "warning", "spec.partitionLabelValue": "decided",
             "spec.placementStrategy": "warning", "spec.queueDepthPerAction": "warning", "spec.usageDBConfig": "warning",
+        },
+    },
+    "ytsaurus": {
+        "PoolTree": {
+            **_each("decided", """
+                fair_share_starvation_tolerance fair_share_starvation_timeout fair_share_aggressive_starvation_timeout
+                enable_aggressive_starvation enable_pool_starvation enable_absolute_fair_share_starvation_tolerance
+                preemption_satisfaction_threshold aggressive_preemption_satisfaction_threshold
+                non_preemptible_resource_usage_threshold max_unpreemptible_running_job_count
+                consider_allocation_on_fair_share_bound_preemptible preemptive_scheduling_backoff
+                scheduling_preemption_priority_scope allow_preemption_from_starving_operations
+                allow_aggressive_preemption_for_gang_operations allocation_count_preemption_timeout_coefficient
+                allocation_preemption_timeout job_interrupt_timeout allocation_graceful_preemption_timeout
+                allowed_node_resources_overcommit_duration min_spare_allocation_resources
+                min_spare_allocation_resources_on_node infer_weight_from_guarantees_share_multiplier
+                enable_best_allocation_share main_resource enable_step_function_for_gang_operations
+                enable_improved_fair_share_by_fit_factor_computation
+                enable_improved_fair_share_by_fit_factor_computation_distribution_gap
+                enable_fifo_children_reordering_for_guarantee_utilization should_distribute_free_volume_among_children
+                integral_guarantees pool_config_presets""", "config."),
+            **_each("warning", """
+                enable_fair_share_truncation_in_fifo_pool packing scheduling_segments ssd_priority_preemption
+                default_gpu_full_host_preemption gpu_scheduling_policy batch_operation_scheduling
+                max_schedulable_element_count_in_fifo_pool preemption_check_starvation preemption_check_satisfaction
+                enable_conditional_preemption min_job_resource_limits max_job_resource_limits guaranteed_job_resources
+                min_node_resource_limits allow_gang_operations_only_in_fifo_pools enable_guarantee_priority_scheduling
+                consider_single_allocation_vanilla_operations_as_gang testing_options
+                max_running_operation_count max_running_operation_count_per_pool""", "config."),
+            **_each("info", """
+                node_tag_filter default_parent_pool forbid_immediate_operations_in_root max_ephemeral_pools_per_user
+                max_operation_count max_operation_count_per_pool use_user_default_parent_pool_map
+                non_tentative_operation_types tentative_tree_saturation_deactivation_period
+                allow_single_job_large_gpu_operations_in_multiple_trees use_precommit_for_preemption""", "config."),
+            "nodes_filter": "info",
+            **_each("none", """
+                enable_unrecognized_alert heartbeat_tree_scheduling_info_log_backoff enable_operations_profiling
+                update_preemptible_list_duration_logging_threshold custom_profiling_tag_filter node_reconnection_timeout
+                best_allocation_share_update_period enable_by_user_profiling enable_pools_vector_profiling
+                enable_resource_tree_structure_lock_profiling enable_resource_tree_usage_lock_profiling
+                enable_operations_vector_profiling sparsify_fair_share_profiling enable_limiting_ancestor_check
+                profiled_pool_resources profiled_operation_resources waiting_for_resources_on_node_timeout
+                min_child_heap_size metering_tags allowed_resource_usage_staleness
+                cached_allocation_preemption_statuses_update_period max_event_log_pool_batch_size
+                max_event_log_operation_batch_size accumulated_resource_distribution_update_period
+                enable_scheduled_and_preempted_resources_profiling check_operation_for_liveness_in_preschedule
+                running_allocation_statistics_update_period per_pool_satisfaction_digest
+                per_pool_satisfaction_profiling_quantiles min_node_resource_limits_check_period
+                enable_detailed_logs_for_starving_operations
+                enable_detailed_logs_for_single_allocation_vanilla_operations enable_preliminary_resource_limits_check
+                enable_resource_tree_random_sleeps""", "config."),
+        },
+        "Pool": {
+            **_each("decided", """
+                weight strong_guarantee_resources resource_limits mode config_preset fifo_sort_parameters
+                fair_share_starvation_tolerance fair_share_starvation_timeout enable_aggressive_starvation
+                allow_aggressive_preemption allow_normal_preemption non_preemptible_resource_usage_threshold
+                max_unpreemptible_running_job_count resource_limits_overcommit_tolerance forbid_immediate_operations
+                scheduling_tag_filter integral_guarantees enable_step_function_for_gang_operations
+                enable_fifo_children_reordering_for_guarantee_utilization enable_fair_share_truncation_in_fifo_pool
+                compute_promised_guarantee_fair_share enable_priority_strong_guarantee_adjustment
+                enable_priority_strong_guarantee_adjustment_donorship"""),
+            **_each("warning", """
+                max_share_ratio allow_regular_allocations_on_ssd_nodes enable_lightweight_operations
+                fifo_pool_scheduling_order historic_usage_aggregation_period infer_children_weights_from_historic_usage
+                use_pool_satisfaction_for_scheduling enable_priority_scheduling_segment_module_assignment
+                max_running_operation_count"""),
+            **_each("info", """
+                max_operation_count create_ephemeral_subpools ephemeral_subpool_config allowed_profiling_tags
+                offloading_settings allow_idle_cpu_policy"""),
+            **_each("none", "enable_by_user_profiling abc enable_detailed_logs metering_tags"),
+        },
+        "Operation": {
+            **_each("decided", """
+                pool weight resource_limits is_gang preemption_mode fair_share_starvation_tolerance
+                fair_share_starvation_timeout non_preemptible_resource_usage_threshold
+                max_unpreemptible_running_job_count allocation_preemption_timeout job_interrupt_timeout
+                allocation_graceful_preemption_timeout scheduling_options_per_pool_tree"""),
+            **_each("error", """
+                scheduling_tag_filter max_share_ratio scheduling_options_per_pool_tree.physical.scheduling_tag_filter
+                scheduling_options_per_pool_tree.physical.max_share_ratio"""),
+            **_each("warning", """
+                pool_trees schedule_in_single_tree tentative_pool_trees probing_pool_tree
+                use_default_tentative_pool_trees scheduling_segment scheduling_segment_modules
+                apply_specified_resource_limits_to_demand"""),
+            **_each("none", """
+                strong_guarantee_resources enable_aggressive_starvation
+                max_concurrent_controller_schedule_allocation_calls
+                consider_guarantees_for_single_tree tentative_tree_eligibility custom_profiling_tag
+                update_preemptible_allocations_list_logging_period try_avoid_duplicating_jobs
+                max_speculative_job_count_per_task max_probing_job_count_per_task probing_ratio
+                enable_limiting_ancestor_check testing_operation_options erase_trees_with_pool_limit_violations
+                allow_idle_cpu_policy"""),
         },
     },
     "kube-scheduler": {

@@ -1,13 +1,13 @@
 """Asks of YTsaurus' operations before they start, by the specifications of ``start_op``."""
 
 from collections.abc import Iterator
-from typing import Any
-
-import msgspec
+from typing import Any, cast
 
 from app.base.documents import Path
+from app.formats.fields import effect_of
 from app.formats.reader import Reader
 from app.formats.work.read import Cluster, Planned, near
+from app.formats.ytsaurus.configuration import block_of
 from app.solver.model import ytsaurus
 from app.solver.model.base import Quantity
 from app.solver.model.state import Ask, Task
@@ -15,6 +15,10 @@ from app.solver.model.state import Ask, Task
 _SECTIONS = ("mapper", "reducer", "reduce_combiner", "joiner")
 _MEMORY = 512 << 20
 _SLOTS = "user_slots"
+_PER_TREE = "scheduling_options_per_pool_tree"
+_CARRIED = ("starvation", "status", "below_fair_share_since")
+_OPTIONS = tuple(name for name in ytsaurus.Workload.__struct_fields__ if name not in _CARRIED)
+"""What the scheduler reads of an operation, under its own names."""
 
 
 def plan_operations(documents: list[tuple[Path, Any]], cluster: Cluster) -> list[Planned]:
@@ -36,7 +40,8 @@ def plan_operations(documents: list[tuple[Path, Any]], cluster: Cluster) -> list
     return planned
 
 
-def _ask(spec: Reader, title: str, cluster: Cluster) -> Ask | None:
+def _ask(said: Reader, title: str, cluster: Cluster) -> Ask | None:
+    spec = _in_one_tree(said, cluster)
     pool = _pool(spec, cluster)
     tasks = list(_tasks(spec, cluster))
     if pool is None:
@@ -45,7 +50,7 @@ def _ask(spec: Reader, title: str, cluster: Cluster) -> Ask | None:
         detail = f"operation {title!r} starts no user jobs: {near(('tasks', *_SECTIONS))} are looked for"
         cluster.findings.add("no-pods", "error", spec.at, detail)
         return None
-    options = _options(spec, cluster)
+    options = block_of(spec, ytsaurus.Workload, _OPTIONS)
     limits = spec.quantities("resource_limits")
     return Ask(
         id=cluster.free(title), queue=pool, created_at=cluster.created_at, tasks=tasks, weight=spec.number("weight"),
@@ -53,11 +58,33 @@ def _ask(spec: Reader, title: str, cluster: Cluster) -> Ask | None:
     )  # fmt: skip
 
 
+def _in_one_tree(spec: Reader, cluster: Cluster) -> Reader:
+    """What holds for the operation in the pool tree that has its pool, else in the first; what is said of a tree goes
+    before the rest. What decisions would depend on and don't is a finding."""
+    _warn(spec)
+    trees = spec.child(_PER_TREE)
+    every = [trees.child(name) for name in trees.value]
+    if not every:
+        return spec
+    own = spec.value.get("pool")
+    chosen = next((one for one in every if one.value.get("pool", own) in cluster.queues), every[0])
+    if len(every) > 1:
+        spec.warn(_PER_TREE, f"planned in one pool tree, {chosen.at[-1]!r}, of {len(every)}")
+    _warn(chosen, f"{_PER_TREE}.{chosen.at[-1]}.")
+    return Reader({**spec.value, **chosen.value}, spec.at, spec.findings)
+
+
+def _warn(reader: Reader, below: str = "") -> None:
+    for key, value in reader.value.items():
+        effect = effect_of("ytsaurus", "Operation", key)
+        alone = key == "pool_trees" and isinstance(value, list) and len(cast(list[Any], value)) < 2
+        if effect in ("error", "warning") and value not in (None, False, [], {}, "") and not alone:
+            reader.warn(key, f"{below}{key} is not decided here", effect)
+
+
 def _pool(spec: Reader, cluster: Cluster) -> str | None:
-    """The pool of the request, of the operation, or of its only pool tree."""
-    trees = spec.child("scheduling_options_per_pool_tree")
-    of_trees = [found for tree in trees.value if (found := trees.child(tree).text("pool"))]
-    pool = cluster.queue or spec.text("pool") or next(iter(of_trees), None)
+    """The pool of the request, or of the operation."""
+    pool = cluster.queue or spec.text("pool")
     if pool in cluster.queues:
         return pool
     why = "no pool is named" if pool is None else f"there is no pool {pool!r}"
@@ -88,19 +115,3 @@ def _job_task(name: str, job: Reader, count: int | None, cluster: Cluster) -> Ta
     }
     requests = {r: value for r, value in found.items() if value and (r != _SLOTS or r in cluster.counted)}
     return Task(name=name, count=count, requests=requests)
-
-
-def _options(spec: Reader, cluster: Cluster) -> ytsaurus.Workload | None:
-    """What the scheduler reads of an operation, under its own names."""
-    values: dict[str, Any] = {}
-    for field in ytsaurus.Workload.__struct_fields__:
-        given = spec.take(field)
-        if given is None or field in ("starvation", "status", "below_fair_share_since"):
-            continue
-        try:
-            msgspec.convert({field: given}, ytsaurus.Workload)
-        except msgspec.ValidationError as error:
-            cluster.findings.add("wrong-type", "error", (*spec.at, field), str(error).partition(" - at")[0])
-        else:
-            values[field] = given
-    return msgspec.convert(values, ytsaurus.Workload) if values else None

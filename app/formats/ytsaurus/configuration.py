@@ -13,6 +13,7 @@ import msgspec
 
 from app.base.documents import MAX_DEPTH, Path
 from app.formats.exported import Exported, Lost, flat_quota, number, parents_first, renamed
+from app.formats.fields import FIELDS, effect_of
 from app.formats.reader import Findings, Reader
 from app.formats.yson import MEDIA_TYPE, write_yson
 from app.formats.ytsaurus.resolving import PRESETS, is_scheduler_configuration, one_tree, with_preset
@@ -48,10 +49,6 @@ _ALIASES = {
     "fair_share_preemption_timeout": "fair_share_starvation_timeout",
     "truncate_fifo_pool_unsatisfied_child_fair_share": "enable_fair_share_truncation_in_fifo_pool",
 }
-_SUBMISSION = (
-    "max_operation_count", "max_running_operation_count", "allowed_profiling_tags", "create_ephemeral_subpools",
-    "ephemeral_subpool_config", "ephemeral_subpools_config", "offloading_settings",
-)  # fmt: skip
 _BOOKKEEPING = (
     "id", "type", "name", "path", "key", "parent_name", "parent_id", "revision", "attribute_revision",
     "content_revision", "creation_time", "modification_time", "access_time", "access_counter", "builtin", "count",
@@ -153,8 +150,8 @@ def is_settings(document: Any) -> bool:
     known = {
         *TREE_FIELDS,
         *POOL_FIELDS,
+        *FIELDS["ytsaurus"]["Pool"],
         *_ALIASES,
-        *_SUBMISSION,
         "config",
         "pools",
         "nodes_filter",
@@ -184,9 +181,28 @@ def _split(reader: Reader, *, cypress: bool) -> tuple[Reader, Reader]:
 
 def _tree(config: Reader) -> ytsaurus.Settings | None:
     values = _values(config, TREE_FIELDS, _TREE_BLOCKS)
+    if config.value.get("use_precommit_for_preemption") is not None:
+        detail = "heartbeats are decided one after the other, so that it changes nothing"
+        config.warn("use_precommit_for_preemption", detail, "info", "no-effect")
+    if config.value.get("enable_fair_share_truncation_in_fifo_pool"):
+        detail = "each pool says it for itself, as in the newest source; older schedulers take it for all"
+        config.warn("enable_fair_share_truncation_in_fifo_pool", detail, rule="not-decided")
+    _keep_the_rest(config, "PoolTree", "config.")
     config.ignore(*_BOOKKEEPING)
     config.close()
     return _made(config, ytsaurus.Settings, values) if values else None
+
+
+def _keep_the_rest(reader: Reader, kind: str, below: str = "") -> None:
+    """Keep what is known and not decided here: without a finding, or with one, as the table of fields says."""
+    for key in reader.value:
+        effect = effect_of("ytsaurus", kind, below + key)
+        if effect == "none":
+            reader.keep_as_is(key)
+        elif effect == "info":
+            reader.not_carried(key, "it is about how operations get here, which is not decided here", "info")
+        elif effect == "warning":
+            reader.not_carried(key, "YTsaurus may schedule otherwise for it, which is not decided here")
 
 
 def _pools(children: Reader, presets: Mapping[str, Any], *, cypress: bool) -> Iterator[Queue]:
@@ -223,11 +239,13 @@ def _pool(attributes: Reader, presets: Mapping[str, Any], name: str, above: str 
     values = _values(attributes, POOL_FIELDS, _POOL_BLOCKS)
     mode = attributes.choice("mode", {"fair_share": "fair_share", "fifo": "fifo"})
     block = _made(attributes, ytsaurus.Queue, values if mode is None else {**values, "mode": mode})
+    if attributes.value.get("fifo_sort_parameters") == ["weight", "start_time"]:
+        attributes.keep_as_is("fifo_sort_parameters")
     attributes.not_carried("fifo_sort_parameters", "a fifo pool sorts by weight and start time")
     attributes.text("config_preset")
     attributes.keep_as_is("config_preset")
-    for key in _SUBMISSION:
-        attributes.not_carried(key, "how operations get into the pool is not decided here", "info")
+    _keep_the_rest(attributes, "Pool")
+    attributes.not_carried("ephemeral_subpools_config", "how operations get here is not decided here", "info")
     attributes.ignore(*_BOOKKEEPING, "pools")
     attributes.keep_as_is(*_OF_PEOPLE)
     attributes.close()
@@ -238,6 +256,12 @@ def _pool(attributes: Reader, presets: Mapping[str, Any], name: str, above: str 
         ytsaurus=None if block is None or block == ytsaurus.Queue() else block,
         native=Native(ytsaurus=fields) if fields else None,
     )  # fmt: skip
+
+
+def block_of(reader: Reader, kind: Any, fields: tuple[str, ...]) -> Any:
+    """The struct ``kind`` of ``fields``; None where the source says none of them."""
+    values = _values(reader, fields, {})
+    return _made(reader, kind, values) if values else None
 
 
 def _values(reader: Reader, fields: tuple[str, ...], blocks: dict[str, type[msgspec.Struct]]) -> dict[str, Any]:
