@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import repeat
+from itertools import accumulate, repeat
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -75,6 +75,7 @@ def _lost(kind: type[msgspec.Struct], old: str, new: str) -> dict[str, Any]:
 
 
 _NAME = "all-quota"
+_ALL = "all-nodes"
 _SLOTS = {"pods": 100_000, "user_slots": 100_000}
 
 
@@ -191,6 +192,8 @@ class _Telling:
         queues = [self._queue(i, queue) for i, queue in enumerate(self._configuration.queues)]
         if self._new.root is not None and self._new.root.name not in {queue.name for queue in queues}:
             queues.insert(0, self._new.root)
+        if self._new.quotas and not self._old.quotas and queues:
+            queues = self._unbounded(queues, state)
         configuration = msgspec.structs.replace(self._configuration, engine=self._new.name, queues=queues)
         self._lose_unsaid(self._configuration, "/configuration")
         if getattr(self._configuration.settings, self._old.block, None) is not None:
@@ -292,6 +295,28 @@ class _Telling:
         elif quota := self._quota(i, queue):
             changes["quota"] = quota
 
+    def _unbounded(self, queues: list[Queue], state: StateOrReference) -> list[Queue]:
+        """Queues of an engine without quotas: each may have all that the nodes have."""
+        borrows = self._new.shares_by_priority
+        what = "no queue is guaranteed anything" if borrows is None else "all queues borrow what the nodes have"
+        if borrows is not None and state.snapshot is not None:
+            borrows, what = None, "the nodes of a snapshot are not looked at, so that queues have nothing"
+        self._lose("/configuration/queues", "no-quotas", f"{self._old.name} knows no quotas: {what}")
+        if borrows is None:
+            return queues
+        total: dict[str, int] = {}
+        for node in state.nodes:
+            occupied = _steps(node.occupied)
+            for name, steps in _steps(node.capacity).items():
+                total[name] = total.get(name, 0) + max(0, steps - occupied.get(name, 0))
+        quota = {self._resource(name): Quota(guaranteed=units(steps, name)) for name, steps in total.items()}
+        above = next(name for name in accumulate(repeat("-"), initial=_ALL) if all(q.name != name for q in queues))
+        shares: dict[str, Any] = {"parent": above, "quota": dict.fromkeys(quota, Quota(guaranteed=0))}
+        return [
+            Queue(name=above, quota=quota),
+            *(msgspec.structs.replace(queue, **shares, **borrows(queue)) for queue in queues),
+        ]
+
     def _priority(self, at: str, queue: Queue) -> dict[str, Any]:
         """A queue's priority may be one among its siblings, or shift those of its asks, or nothing."""
         if self._new.offsets_priority is not None:
@@ -375,6 +400,14 @@ class _Telling:
                 else msgspec.structs.replace(task, flavors={r: flavors[r] for r in task.requests if r in flavors})
                 for task in tasks
             ]
+        if (
+            isinstance(one, Ask)
+            and self._old.pod_by_pod != self._new.pod_by_pod
+            and sum(t.count for t in one.tasks) > 1
+        ):
+            single, whole = (self._old, self._new) if self._old.pod_by_pod else (self._new, self._old)
+            detail = f"pods of an ask start one after the other under {single.name}, and together under {whole.name}"
+            self._lose(at, "pod-by-pod", detail)
         return msgspec.structs.replace(one, queue=self._name(one.queue), tasks=tasks)
 
     def _tasks(self, task: Task, at: str) -> list[Task]:

@@ -74,6 +74,11 @@ class Facts:
     """Whether queues have priorities (``queue.priority``)."""
     offsets_priority: Callable[[Queue], dict[str, Any]] | None = None
     """What a queue's priority is where queues only shift those of their work: the fields that say it. None: nothing."""
+    shares_by_priority: Callable[[Queue], dict[str, Any]] | None = None
+    """Where a queue without a quota has nothing: the fields with which it borrows from the queue above it and priority
+    alone decides who stops. None: such a queue has no bound."""
+    pod_by_pod: bool = False
+    """Whether the pods of an ask start one after the other, as they find room, and not together."""
     root: Queue | None = None
     """The queue above all others, whose names are paths below it. None: names are free."""
 

@@ -1,11 +1,19 @@
 """Laws that hold for every cluster under kube-scheduler's rules."""
 
+import json
 from typing import Any
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.answering.comparison import compare
+from app.answering.sources import nothing_stored
+from app.answering.translation import told as translated
+from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Change
+from app.solver.model.instant import at
+from app.solver.model.request import DecisionRequest, StateOrReference
 from tests.unit.solver.engines.kube_scheduler.asked import ask, decided, node, pod, protected, request, told
 
 Json = dict[str, Any]
@@ -168,3 +176,32 @@ def test_the_budgets_named_are_those_that_an_eviction_charges(body: Json) -> Non
         asked = ask(cpu=home["capacity"]["cpu"], priority=body["asks"][0]["priority"])
         found = decided({**body, "state": state, "asks": [asked]}).decisions[0]
         assert found.violations == (budget["name"] in named)
+
+
+@given(clusters(), st.booleans())
+def test_on_one_node_kueue_lets_in_whom_kube_scheduler_does(body: Json, there_and_back: bool) -> None:
+    """In one request, both ways: who has less priority goes where the room is short, whoever runs in whose queue."""
+    (home, *_) = body["state"]["nodes"]
+    moved = [
+        {**one, "queue": ("default", "other")[i % 2], "tasks": [{**one["tasks"][0], "node": home["name"]}]}
+        for i, one in enumerate(body["state"]["workloads"])
+    ]
+    state = {"nodes": [home], "workloads": moved}
+    body = {**body, "state": state}
+    if there_and_back:
+        wanted = msgspec.convert(body, DecisionRequest)
+        assert isinstance(wanted.configuration, Configuration)
+        given_state = msgspec.convert(state, StateOrReference)
+        assert wanted.asks != "pending"
+        kueue = translated(wanted.configuration, given_state, list(wanted.asks), "kube-scheduler", "kueue")
+        body = body | msgspec.to_builtins(
+            {"configuration": kueue.configuration, "state": kueue.state, "asks": kueue.asks}
+        )
+    variants = [{"name": "kueue", "engine": "kueue"}, {"name": "kube-scheduler", "engine": "kube-scheduler"}]
+    found = json.loads(compare(json.dumps({**body, "variants": variants}).encode(), at(0), nothing_stored()))
+    one, other = (of["answer"]["decisions"][0] for of in found["variants"])
+    outcome = {"infeasible": "wait"}.get(one["outcome"], one["outcome"])
+    assert outcome == other["outcome"]
+    assert [of["name"] for of in found["variants"] if of.get("findings")] == [
+        "kube-scheduler" if there_and_back else "kueue"
+    ]

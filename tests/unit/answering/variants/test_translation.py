@@ -347,3 +347,61 @@ def test_only_who_has_no_cohort_at_all_can_not_borrow() -> None:
     ]}  # fmt: skip
     limits = [queue["quota"]["cpu"]["limit"] for queue in queues(translated(given, "kai", {}))]
     assert limits == [9, 3, 1]
+
+
+NAMESPACES: Json = {"engine": "kube-scheduler", "queues": [{"name": "web"}, {"name": "all-nodes"}]}
+PODS: Json = {
+    "nodes": [
+        {"name": "n", "capacity": {"cpu": 4, "pods": 10}, "occupied": {"cpu": "500m"}},
+        {"name": "m", "capacity": {"cpu": 2, "gpu": 1}, "occupied": {"gpu": 2}},
+    ],
+    "workloads": [
+        {"id": "w", "queue": "web", "priority": 3, "tasks": [{"name": "t", "node": "n", "requests": {"cpu": 1}}]},
+    ],
+    "disruption_budgets": [{"name": "b", "queue": "web"}],
+}  # fmt: skip
+
+
+def test_namespaces_borrow_what_all_nodes_have_under_kueue() -> None:
+    """Nothing is theirs, so that whoever has less priority anywhere may have to go."""
+    found = translated(NAMESPACES, "kueue", PODS, {"id": "a", "queue": "web", "tasks": two_pods()})
+    none = {name: {"guaranteed": 0} for name in ("cpu", "pods", "gpu")}
+    by_priority = {
+        "within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "LowerPriority",
+        "borrow_within_cohort": {"policy": "LowerPriority"},
+    }  # fmt: skip
+    assert queues(found) == [
+        {"name": "all-nodes-",
+         "quota": {name: {"guaranteed": of} for name, of in (("cpu", 5.5), ("pods", 10), ("gpu", 0))}},
+        *({"name": name, "parent": "all-nodes-", "quota": none, "kueue": {"preemption": by_priority}}
+          for name in ("web", "all-nodes")),
+    ]  # fmt: skip
+    assert lost(found) == [("no-quotas", "/configuration/queues")]
+    assert ("no-word", "/state/disruption_budgets") in lost(found, "/state")
+    assert lost(found, "/asks") == [("pod-by-pod", "/asks/0")]
+    assert [(one.id, one.priority) for one in found.state.workloads] == [("w", 3)]
+
+
+@pytest.mark.parametrize("new", ["kai", "yunikorn"])
+def test_namespaces_are_guaranteed_nothing_elsewhere(new: str) -> None:
+    found = translated(NAMESPACES, new, PODS)
+    assert [queue["quota"] for queue in queues(found) if "quota" in queue] == []
+    assert lost(found) == [("no-quotas", "/configuration/queues")]
+
+
+def test_the_nodes_of_a_snapshot_are_nobodys_quota() -> None:
+    found = translated(NAMESPACES, "kueue", {"snapshot": "s"})
+    assert queues(found) == [{"name": "web"}, {"name": "all-nodes"}]
+    assert lost(found) == [("no-quotas", "/configuration/queues")]
+
+
+def test_quotas_of_kueue_are_told_to_be_lost_where_priority_alone_decides() -> None:
+    found = translated(KUEUE, "kube-scheduler", STATE, {"id": "a", "queue": "open", "tasks": two_pods()})
+    assert [queue["name"] for queue in queues(found)] == ["all", "A.x", "lone", "open"]
+    assert all(queue.keys() <= {"name", "priority"} for queue in queues(found))
+    assert lost(found, "/configuration/queues") == [
+        ("no-word", "/configuration/queues/1/parent"), ("no-word", "/configuration/queues/1/resource_groups"),
+        ("no-word", "/configuration/queues/1/weight"), ("no-word", "/configuration/queues/1/priority"),
+    ]  # fmt: skip
+    assert pods(found) == [("t-0", "n", {"cpu": 1}), ("t-1", "n", {"cpu": 1})]
+    assert lost(found, "/asks") == [("pods", "/asks/0"), ("pod-by-pod", "/asks/0")]
