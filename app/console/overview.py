@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
 from app.base.errors import ArbiterError, TooManyRequests
+from app.console.access import access_pages
 from app.console.api import Api, Json, Refused, segment
 from app.console.api import Query as Search
 from app.console.ask import router as ask_pages
@@ -181,6 +182,7 @@ for part in (
     log_pages,
     finding_pages,
     exposures_pages,
+    access_pages,
     ask_pages,
     planning_pages,
     configurations_pages,

@@ -180,6 +180,7 @@ PAGES = (
     Entry("Simulations", "/simulations", "read"),
     Entry("Configurations", "/configurations", "read"),
     Entry("Clusters", "/clusters", "read"),
+    Entry("Access", "/access", "admin"),
 )
 
 

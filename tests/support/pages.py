@@ -18,6 +18,11 @@ def findings(page: Page, within: str = "html", impacts: tuple[str, ...] = ()) ->
     ]
 
 
+def fits(page: Page, width: int) -> None:
+    """Nothing of it is beside the screen."""
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def until(page: Page, holds: str) -> None:
     """Wait for what a script says; the browser's own waiting would have to evaluate text, which our policy forbids."""
     for _ in range(100):

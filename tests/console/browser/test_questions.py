@@ -2,14 +2,9 @@
 nothing that axe finds."""
 
 import pytest
-from playwright.sync_api import Page
 
 from tests.console.browser.conftest import LOOKS, Site, Visiting
-from tests.support.pages import findings
-
-
-def fits(page: Page, width: int) -> None:
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+from tests.support.pages import findings, fits
 
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
