@@ -112,6 +112,8 @@ OTHER: Json = {
     f"{_TOPOLOGY}.unconstrained": True, "spec.priority": 4, "spec.queueName": "lq2",
     "status.admissionChecks[].state": "Rejected",
 }  # fmt: skip
+UNIVERSAL = json.loads(json.dumps(RUNS))
+UNIVERSAL["admission"]["podSetAssignments"][0]["topologyAssignment"] |= ALIKE
 ELSEWHERE: dict[str, tuple[list[Json], Any]] = {
     f"{_TOPOLOGY}.podSetSliceRequiredTopology": (source(spec=SLICED), "kubernetes.io/hostname"),
     f"{_TOPOLOGY}.podSetSliceSize": (source(spec=SLICED), 4),
@@ -127,6 +129,8 @@ ELSEWHERE: dict[str, tuple[list[Json], Any]] = {
     f"{_SLICE}.valuesPerLevel[].individual.prefix": (source(RUNS), "i"),
     f"{_SLICE}.valuesPerLevel[].individual.roots": (source(RUNS), ["3", "4"]),
     f"{_SLICE}.valuesPerLevel[].individual.suffix": (source(RUNS), "y"),
+    f"{_SLICE}.podCounts.universal": (source(UNIVERSAL), 1),
+    f"{_SLICE}.valuesPerLevel[].universal": (source(UNIVERSAL), "i"),
     "status.admissionChecks[].name": (source({"admissionChecks": [{"name": "a", "state": "Retry"}]}), "b"),
     "status.conditions[].lastTransitionTime": (source({"conditions": EVICTED}), ONE),
     "status.conditions[].status": (source({"conditions": EVICTED}), "False"),
@@ -139,12 +143,6 @@ ELSEWHERE: dict[str, tuple[list[Json], Any]] = {
     "status.reclaimablePods[].name": (source({"reclaimablePods": [{"name": "main", "count": 1}]}), "b"),
     "status.requeueState.requeueAt": (source({"requeueState": {"requeueAt": NOON}}), ONE),
 }  # fmt: skip
-UNIVERSAL = json.loads(json.dumps(RUNS))
-UNIVERSAL["admission"]["podSetAssignments"][0]["topologyAssignment"] |= ALIKE
-ELSEWHERE |= {
-    f"{_SLICE}.podCounts.universal": (source(UNIVERSAL), 1),
-    f"{_SLICE}.valuesPerLevel[].universal": (source(UNIVERSAL), "i"),
-}
 
 
 @pytest.mark.parametrize(("kind", "path"), fields("kueue"))
