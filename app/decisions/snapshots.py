@@ -67,7 +67,7 @@ class Snapshots:
     def delta(self, name: str, body: bytes) -> bytes:
         """Raises InvalidInput, NotFound, Conflict; then nothing has changed."""
         answer = self._run(Operation.SNAPSHOT_DELTA, name, body)
-        self._changed(name)
+        self._changed(name, "snapshot.change")
         return answer
 
     def apply(self, name: str, body: bytes) -> bytes:
@@ -76,7 +76,7 @@ class Snapshots:
         if isinstance(request.decision, str):
             body = msgspec.json.encode(self._expanded(name, request, request.decision))
         answer = self._run(Operation.SNAPSHOT_APPLY, name, body)
-        self._changed(name)
+        self._changed(name, "snapshot.apply")
         return answer
 
     def get(self, name: str) -> bytes:
@@ -131,9 +131,9 @@ class Snapshots:
         generation = answered.state.generation if request.generation is None else request.generation
         return ApplyRequest(decision=carried, ask=request.ask, generation=generation, now=request.now)
 
-    def _changed(self, name: str) -> None:
-        if (detail := self._changes.add("snapshot.change", name)) is not None:
-            self._record("snapshot.change", name, detail or None)
+    def _changed(self, name: str, action: str) -> None:
+        if (detail := self._changes.add(action, name)) is not None:
+            self._record(action, name, detail or None)
 
     def _record(self, action: str, name: str, detail: dict[str, Any] | None = None) -> None:
         """Snapshots are kept in memory, and go on without the database: then the line is missing."""

@@ -9,7 +9,6 @@ from app.clusters.shadow_router import EXAMPLE as SHADOW
 from app.decisions.schemas import SITUATION
 from app.simulations.router import SIMULATION
 from app.studies.exposures import EXPOSURE
-from tests.support.document import document
 
 LINES = {"Content-Type": "application/x-ndjson"}
 
@@ -35,31 +34,6 @@ def test_traces_simulations_snapshots_and_clusters_leave_lines(service: TestClie
         ("cluster.follow", "c"), ("cluster.forget", "c"),
     ]  # fmt: skip
     assert {line["actor"] for line in lines} == {"anonymous"}
-
-
-QUESTIONS = {
-    "decide", "decide_batch", "shares", "preemptibility", "effective_settings", "compare", "plan", "replay_decision",
-    "guard_preemption", "import_configuration",
-}  # fmt: skip
-"""What changes nothing; decisions have a log of their own."""
-WRITES = {
-    "create_token", "revoke_token", "revoke_session", "put_configuration", "delete_configuration", "put_queue",
-    "delete_queue", "put_label", "delete_label", "restore_configuration_revision", "put_trace", "delete_trace",
-    "simulate", "delete_simulation", "forecast", "delete_forecast", "backtest", "delete_backtest", "expose",
-    "delete_exposure", "put_snapshot", "change_snapshot", "apply_decision", "delete_snapshot", "report_cluster",
-    "delete_cluster", "report_evictions", "report_preemption",
-}  # fmt: skip
-"""Each leaves a line: a test of its own says which."""
-
-
-def test_whoever_adds_an_operation_says_whether_it_writes() -> None:
-    found = {
-        operation["operationId"]
-        for operations in document()["paths"].values()
-        for method, operation in operations.items()
-        if method != "get"
-    }
-    assert found == QUESTIONS | WRITES
 
 
 def test_reports_and_exposures_leave_lines(service: TestClient) -> None:
