@@ -1,23 +1,33 @@
-"""Asking: a decision as it is and with one thing changed, side by side; variants of one."""
+"""Asking: a decision as it is and with one thing changed, side by side; variants of one.
+
+Each answer has an address: that of a question names the decisions of the log, that of a comparison holds all of it,
+compressed, where that is short enough.
+"""
 
 from typing import Annotated, Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 import msgspec
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from app.base.installation import shipped
 from app.console.api import Json, Refused, segment
 from app.console.quotas import quota_of
 from app.console.situation import named, sentence
-from app.console.visit import PageRoute, Visit, Visiting, pretty
+from app.console.visit import Packed, PageRoute, Visit, Visiting, packed, placed, pretty, unpacked
 from app.http.openapi import page
 from app.solver.registry import ENGINES
 
 _EXAMPLES = shipped("examples")
 _FIELDS = ("guaranteed", "limit", "borrowing_limit", "lending_limit", "weight")
+_MOST_TEXT = 64 << 10
+"""Bytes of a request that stands in a box as a whole: of a longer one only what is asked for does."""
 From = Annotated[UUID | None, Query(alias="from")]
+Id = Annotated[UUID | None, Query()]
+Text = Annotated[str, Query(max_length=2048)]
+_CHANGES = ("engine", "priority", "queue", "resource", "field", "value")
 
 router = APIRouter(route_class=PageRoute)
 
@@ -31,13 +41,38 @@ class Malformed(Exception):
         self.detail = detail
 
 
+def _changes(
+    engine: Text = "", priority: Text = "", queue: Text = "", resource: Text = "", field: Text = "", value: Text = ""
+) -> Json:
+    given = zip(_CHANGES, (engine, priority, queue, resource, field, value), strict=True)
+    return {name: said for name, said in given if said}
+
+
 @router.get("/ask", **page(needs="decide"))
-async def ask(visit: Visiting, origin: From = None) -> Response:
-    """A request to start with: that of a decision, or the example."""
-    body = example("kueue-classic.json")
-    if origin is not None:
-        body = (await visit.api.call("GET", f"/v1/decisions/{origin}/request")).body
-    return _asked(visit, {"request": pretty(body)}, [])
+async def ask(
+    visit: Visiting, origin: From = None, answer: Id = None, changed: Id = None,
+    changes: Annotated[Json | None, Depends(_changes)] = None,
+) -> Response:  # fmt: skip
+    """A request to start with: that of a decision, or the example; with the answers that somebody was sent."""
+    answers = [
+        (title, await _recorded(visit, identity))
+        for title, identity in (("As it is", answer), (", ".join(_told(changes or {})) or "Changed", changed))
+        if identity is not None
+    ]
+    if (of := origin or answer) is None:
+        return _asked(visit, {"request": pretty(example("kueue-classic.json"))}, answers)
+    body = (await visit.api.call("GET", f"/v1/decisions/{of}/request")).body
+    fields: Json = {**(changes or {})}
+    if len(body) <= _MOST_TEXT:
+        return _asked(visit, {"request": pretty(body), **fields}, answers)
+    asks = msgspec.json.encode(msgspec.json.decode(body).get("asks", []))
+    shown = {"asks": pretty(asks)} if len(asks) <= _MOST_TEXT else {}
+    return _asked(visit, {"from": str(of), **shown, **fields}, answers, size=len(body))
+
+
+async def _recorded(visit: Visit, identity: UUID) -> Json:
+    found: Json = await visit.api.get(f"/v1/decisions/{identity}")
+    return {**found["answer"], "id": found["id"]}
 
 
 @router.post("/ask", **page(needs="decide"))
@@ -47,12 +82,11 @@ async def asked(visit: Visiting) -> Response:
     answers: list[tuple[str, Json]] = []
     problem: Json | None = None
     try:
-        request = document(fields.get("request", ""), "request")
+        request = await _request(visit, fields)
         changed, what = await _changed(visit, request, fields)
-        answers.append(("As it is", await visit.api.ask("/v1/decisions", {**request, "explain": "summary"})))
+        answers.append(("As it is", await _decided(visit, request)))
         if what:
-            after = await visit.api.ask("/v1/decisions", {**changed, "explain": "summary"})
-            answers.append((", ".join(what), after))
+            answers.append((", ".join(what), await _decided(visit, changed)))
     except Malformed as wrong:
         problem = {"title": "Invalid input", "detail": wrong.detail, "errors": [], "field": wrong.field}
     except Refused as refused:
@@ -60,13 +94,42 @@ async def asked(visit: Visiting) -> Response:
     return _asked(visit, fields, answers, problem)
 
 
+async def _decided(visit: Visit, request: Json) -> Json:
+    return await visit.api.ask("/v1/decisions", {**request, "explain": "summary"}, {"purpose": "what-if"})
+
+
+async def _request(visit: Visit, fields: dict[str, str]) -> Json:
+    """What the form holds, or the recorded request that it refers to, with what it asks for instead. Raises Malformed,
+    Refused."""
+    if not (of := fields.get("from", "")):
+        return document(fields.get("request", ""), "request")
+    found: Json = await visit.api.get(f"/v1/decisions/{segment(of)}/request")
+    if asks := fields.get("asks", "").strip():
+        try:
+            found["asks"] = msgspec.json.decode(asks, type=list[Any] | str)
+        except msgspec.DecodeError as error:
+            raise Malformed("asks", f"This is not a list of asks: {placed(error, asks)}") from None
+    return found
+
+
+def _told(fields: Json) -> list[str]:
+    """In words what the form changes."""
+    what: list[str] = []
+    if engine := fields.get("engine", ""):
+        what.append(f"rules of {engine}")
+    if priority := fields.get("priority", "").strip():
+        what.append(f"priority {priority}")
+    queue, value = fields.get("queue", "").strip(), fields.get("value", "").strip()
+    if queue or value:
+        what.append(f"{queue}: {fields.get('field', _FIELDS[0])} {value} {fields.get('resource', '').strip()}")
+    return what
+
+
 async def _changed(visit: Visit, request: Json, fields: dict[str, str]) -> tuple[Json, list[str]]:
     """The request with what the form changes, and what that is. Raises Malformed, Refused."""
     changed: Json = dict(request)
-    what: list[str] = []
     if engine := fields.get("engine", ""):
         changed["engine"] = engine
-        what.append(f"rules of {engine}")
     if priority := fields.get("priority", "").strip():
         if not priority.lstrip("-").isdigit():
             raise Malformed("priority", "A priority is a whole number.")
@@ -74,15 +137,13 @@ async def _changed(visit: Visit, request: Json, fields: dict[str, str]) -> tuple
         if isinstance(asks, str):
             raise Malformed("priority", "What is asked for waits beside the snapshot: its priorities stand there.")
         changed["asks"] = [{**one, "priority": int(priority)} for one in asks]
-        what.append(f"priority {priority}")
     queue, value = fields.get("queue", "").strip(), fields.get("value", "").strip()
     if queue or value:
         resource, field = fields.get("resource", "").strip(), fields.get("field", _FIELDS[0])
         stored = await _configuration(visit, request)
         changed["configuration"] = _with_quota(stored, queue, resource, field, value)
         changed.setdefault("engine", stored.get("engine"))
-        what.append(f"{queue}: {field} {value} {resource}")
-    return {name: said for name, said in changed.items() if said is not None}, what
+    return {name: said for name, said in changed.items() if said is not None}, _told(fields)
 
 
 async def _configuration(visit: Visit, request: Json) -> Json:
@@ -114,18 +175,34 @@ def _with_quota(stored: Json, queue: str, resource: str, field: str, value: str)
     return copied
 
 
-def _asked(visit: Visit, fields: Json, answers: list[tuple[str, Json]], problem: Json | None = None) -> Response:
+def _asked(
+    visit: Visit, fields: Json, answers: list[tuple[str, Json]], problem: Json | None = None, size: int = 0
+) -> Response:
+    """``size``: bytes of the recorded request that the form refers to."""
     status = 200 if problem is None else int(problem.get("status", 422))
     return visit.show(
         "ask.html", status, fields=fields, answers=answers, problem=problem, engines=list(ENGINES), quotas=_FIELDS,
-        sentence=sentence, named=named,
+        sentence=sentence, named=named, size=size,
+        address=_address(visit, fields, answers) if problem is None else None,
         stopping=[{named(v) for d in answer["decisions"] for v in d["victims"]} for _, answer in answers],
     )  # fmt: skip
 
 
+def _address(visit: Visit, fields: Json, answers: list[tuple[str, Json]]) -> str | None:
+    """Where these answers stand, for whoever may read the log."""
+    ids = [answer["id"] for _, answer in answers if "id" in answer]
+    if not ids or not visit.may("read"):
+        return None
+    said = zip(("answer", "changed"), ids, strict=False)
+    told = ((name, fields[name]) for name in _CHANGES if fields.get(name) and len(ids) > 1)
+    return f"/ask?{urlencode([*said, *told])}"
+
+
 @router.get("/compare", **page(needs="decide"))
-async def compare(visit: Visiting) -> Response:
-    """An example to start with."""
+async def compare(visit: Visiting, asked: Packed = "") -> Response:
+    """The comparison that the address holds; an example to start with."""
+    if asked:
+        return await _compared(visit, unpacked(asked))
     text = pretty(example("compare-fair-sharing.json"))
     return visit.show("compare.html", text=text, found=None, problem=None, sentence=sentence, named=named)
 
@@ -133,10 +210,17 @@ async def compare(visit: Visiting) -> Response:
 @router.post("/compare", **page(needs="decide"))
 async def compared(visit: Visiting) -> Response:
     """Variants side by side, and where they differ."""
-    text = (await visit.form()).get("request", "")
+    return await _compared(visit, (await visit.form()).get("request", ""))
+
+
+async def _compared(visit: Visit, text: str) -> Response:
     found, problem = await _tried(visit, "/v1/comparisons", text)
     status = 200 if problem is None else int(problem.get("status", 422))
-    return visit.show("compare.html", status, text=text, found=found, problem=problem, sentence=sentence, named=named)
+    short = packed(text)
+    return visit.show(
+        "compare.html", status, text=text, found=found, problem=problem, sentence=sentence, named=named,
+        address=f"/compare?asked={short}" if found and short else None,
+    )  # fmt: skip
 
 
 async def _tried(visit: Visit, place: str, text: str) -> tuple[Json | None, Json | None]:
@@ -153,7 +237,7 @@ def document(text: str, field: str) -> Json:
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError as error:
-        raise Malformed(field, f"This is not a JSON object: {error}") from None
+        raise Malformed(field, f"This is not a JSON object: {placed(error, text)}") from None
 
 
 def example(name: str) -> bytes:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from app.configurations.revisions import difference
 from app.configurations.service import NAME
 from app.console.api import Json, Refused, Reply, segment
-from app.console.visit import PageRoute, Visit, Visiting, pretty
+from app.console.visit import PageRoute, Visit, Visiting, placed, pretty
 from app.formats.exported import YAML, Format
 from app.formats.yson import MEDIA_TYPE as YSON
 from app.http.assets import HEADERS
@@ -250,7 +250,7 @@ def _read(text: str) -> tuple[Any, Json | None]:
     try:
         document: Any = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        return None, {"title": "This is not JSON", "detail": str(error), "errors": []}
+        return None, {"title": "This is not JSON", "detail": placed(error, text), "errors": []}
     return document, None
 
 

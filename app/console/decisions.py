@@ -259,6 +259,12 @@ def file_of(body: bytes, name: str) -> Response:
 
 
 @decision_pages.post("/decisions/{id}/replay", **page(needs="decide"))
+async def replayed(visit: Visiting, id: UUID) -> Response:  # noqa: A002
+    """To where it is decided again: an address that can be sent to somebody."""
+    return visit.go(f"/decisions/{id}/replay")
+
+
+@decision_pages.get("/decisions/{id}/replay", **page(needs="decide"))
 async def replay(visit: Visiting, id: UUID) -> Response:  # noqa: A002
     """Decide it again by today's rules, and say whether the answer is the same."""
     found = await visit.api.ask(f"/v1/decisions/{id}/replay", None)

@@ -3,16 +3,18 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
+import msgspec
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from app.console.api import Json, Refused, places_of, segment
 from app.console.ask import example
 from app.console.situation import named, sentence
-from app.console.visit import PageRoute, Visit, Visiting
+from app.console.visit import Packed, PageRoute, Visit, Visiting, packed, unpacked
 from app.http.openapi import page
 
 _MOST_QUEUES = 1000
+_MANIFEST = ("manifest", "cluster", "configuration", "queue", "snapshot")
 Text = Annotated[str, Query(max_length=2048)]
 Texts = Annotated[list[str] | None, Query(max_length=100)]
 
@@ -32,25 +34,33 @@ def _said(
 @planning_pages.get("/plan", **page(needs="decide"))
 async def plan(
     visit: Visiting, fields: Annotated[Json, Depends(_said)], resource: Texts = None, amount: Texts = None,
-    flavor: Texts = None,
+    flavor: Texts = None, asked: Packed = "",
 ) -> Response:  # fmt: skip
     """A job of a form's fields, whose address has all of them: it can be sent to somebody. Without a queue a form to
     begin with, and a manifest with a cluster."""
+    if asked:
+        return await _of_manifest(visit, msgspec.json.decode(unpacked(asked), type=dict[str, str]))
     wanted = list(zip(resource or (), amount or (), flavor or (), strict=False))
-    asked = bool(fields["queue"]) and any(value.strip() for _, value, _ in wanted)
-    found, problem = await _planned(visit, _of_form(fields, wanted)) if asked else (None, None)
+    whole = bool(fields["queue"]) and any(value.strip() for _, value, _ in wanted)
+    found, problem = await _planned(visit, _of_form(fields, wanted)) if whole else (None, None)
     return await _shown(visit, fields | {"wanted": wanted}, found, problem)
 
 
 @planning_pages.post("/plan", **page(needs="decide"))
 async def planned(visit: Visiting) -> Response:
     """Would this work run, and whom would it stop?"""
-    fields = await visit.form()
+    return await _of_manifest(visit, await visit.form())
+
+
+async def _of_manifest(visit: Visit, fields: Json) -> Response:
     body: Json = {"manifest": fields.get("manifest", "")}
     body |= {name: fields[name] for name in ("cluster", "configuration", "queue") if fields.get(name, "").strip()}
     if snapshot := fields.get("snapshot", "").strip():
         body |= {"state": {"snapshot": snapshot}, "asks": "pending"}
-    return await _shown(visit, fields, *await _planned(visit, body))
+    said = {name: fields[name] for name in _MANIFEST if fields.get(name, "").strip()}
+    short = packed(msgspec.json.encode(said).decode())
+    address = f"/plan?asked={short}" if short else None
+    return await _shown(visit, dict.fromkeys(_MANIFEST, "") | fields, *await _planned(visit, body), address)
 
 
 def _of_form(fields: Json, wanted: Sequence[tuple[str, str, str]]) -> Json:
@@ -80,7 +90,9 @@ async def _planned(visit: Visit, body: Json) -> tuple[Json | None, Json | None]:
         return None, refused.document
 
 
-async def _shown(visit: Visit, fields: Json, found: Json | None, problem: Json | None) -> Response:
+async def _shown(
+    visit: Visit, fields: Json, found: Json | None, problem: Json | None, address: str | None = None
+) -> Response:
     manifest = {"manifest": example("job.yaml").decode(), "cluster": example("kueue-cluster.yaml").decode()}
     places = await places_of(visit.api) if visit.may("read") else []
     room: Json = {}
@@ -91,7 +103,7 @@ async def _shown(visit: Visit, fields: Json, found: Json | None, problem: Json |
     return visit.show(
         "plan.html", status, fields=(manifest if visit.request.method == "GET" else {}) | fields, found=found,
         problem=problem, sentence=sentence, named=named, room=room, told=told_once(found or {}),
-        places=[(one["name"], cluster) for one, cluster in places],
+        places=[(one["name"], cluster) for one, cluster in places], address=address if found else None,
     )  # fmt: skip
 
 

@@ -4,6 +4,9 @@ With what each page needs: values as people read them, the cookie of a session, 
 stays text until the template escapes it.
 """
 
+import re
+import zlib
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Coroutine
 from datetime import datetime
 from functools import cache
@@ -14,7 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 from anyio import to_thread
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from jinja2 import ChainableUndefined, Environment, FileSystemLoader, Undefined
@@ -96,6 +99,41 @@ def seconds(value: Any) -> str:
         if left >= 2 * size:
             return f"{left / size:.3g} {unit}"
     return f"{left:.3g} s"
+
+
+_BYTE = re.compile(r" \(byte (\d+)\)")
+
+
+def placed(error: msgspec.DecodeError, text: str) -> str:
+    """What is wrong with JSON, and on which line and column, as an editor counts them."""
+    found = _BYTE.search(str(error))
+    if found is None:
+        return str(error)
+    lines = text.encode()[: int(found[1])].decode(errors="replace").split("\n")
+    return f"{str(error)[: found.start()]} (line {len(lines)}, column {len(lines[-1]) + 1})"
+
+
+_LONGEST_ADDRESS = 6000
+_MOST_PACKED = 1 << 20
+Packed = Annotated[str, Query(max_length=_LONGEST_ADDRESS)]
+
+
+def packed(text: str) -> str | None:
+    """``text`` as a part of an address; None: it is too long for one."""
+    found = urlsafe_b64encode(zlib.compress(text.encode(), 9)).decode().rstrip("=")
+    return found if len(found) <= _LONGEST_ADDRESS else None
+
+
+def unpacked(text: str) -> str:
+    """What ``packed`` made it of. Raises BadRequest."""
+    try:
+        reader = zlib.decompressobj()
+        found = reader.decompress(urlsafe_b64decode(text + "=" * (-len(text) % 4)), _MOST_PACKED)
+        if not reader.eof:
+            raise ValueError
+        return found.decode()
+    except (ValueError, zlib.error):
+        raise BadRequest("the address is not whole: part of it was lost on the way") from None
 
 
 NAME = "arbiter_session"

@@ -2,11 +2,12 @@
 
 import json
 import re
+from datetime import datetime, timedelta, timezone
 from typing import Any, cast
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from tests.console.browser.conftest import NARROW, WIDE, Site, Visiting
 from tests.console.browser.keyboard import HEARD, dead_ends, unreachable
@@ -272,6 +273,73 @@ def test_asking_shows_both_answers(visit: Visiting) -> None:
         somebody.picture("ask-answered")
         page.get_by_role("link", name="Why", exact=True).first.click()
         page.get_by_role("heading", name="What stops").wait_for()
+
+
+def test_a_large_request_is_referred_to_and_its_answer_has_an_address(visit: Visiting, site: Site) -> None:
+    with visit("admin") as somebody:
+        page = somebody.go(f"/decisions/{site.decisions['many']}")
+        page.get_by_role("link", name="Change something and ask").click()
+        asks = page.get_by_label("The asks (JSON)")
+        assert len(page.content()) < 200_000
+        asks.fill("[\n  {oops")
+        page.get_by_role("button", name="Decide").click()
+        somebody.expected = ("422",)
+        page.get_by_text("line 2, column 4").wait_for()
+        assert asks.input_value() == "[\n  {oops", "what was typed stays"
+        assert findings(page) == []
+        task = {"name": "t", "count": 5, "requests": {"cpu": 10}}
+        asks.fill(json.dumps([{"id": "smaller", "queue": "b", "priority": 100, "tasks": [task]}]))
+        page.get_by_label("Priority of the asks").fill("0")
+        page.get_by_role("button", name="Decide").click()
+        page.get_by_role("heading", name="The answers, side by side").wait_for()
+        told = page.locator("section[aria-labelledby=answers] .figure").all_inner_texts()
+        assert "smaller" in told[0]
+        assert "priority 0" in told[1]
+        page.wait_for_url("**/ask?answer=**")
+        sent = page.url
+    with visit("admin") as other:
+        page = other.go(sent.removeprefix(site.address))
+        assert page.locator("section[aria-labelledby=answers] .figure").all_inner_texts() == told
+        assert findings(page) == []
+
+
+def test_moments_are_told_by_the_clock_of_whoever_looks_too(browser: Browser, site: Site) -> None:
+    with browser.new_context(timezone_id="Asia/Kolkata", viewport={"width": NARROW, "height": 800}) as window:
+        page = window.new_page()
+        page.goto(f"{site.address}/sign-in?next=%2Fdecisions")
+        page.get_by_label("Token").fill(site.secrets["read"])
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/decisions")
+        moment = page.locator("#log time").first
+        utc = datetime.fromisoformat(str(moment.get_attribute("datetime")))
+        there = utc.astimezone(timezone(timedelta(hours=5, minutes=30)))
+        assert f"{utc:%Y-%m-%d %H:%M:%S}" in moment.inner_text()
+        shown = moment.locator("small").inner_text()
+        assert there.strftime("%M:%S") in shown
+        assert str(int(there.strftime("%I"))) in shown
+        assert page.evaluate("document.documentElement.scrollWidth") <= NARROW
+        assert findings(page) == []
+
+
+def test_what_was_compared_planned_and_replayed_has_an_address(visit: Visiting, site: Site) -> None:
+    places: list[str] = []
+    with visit("admin") as somebody:
+        for start, button, answer in (
+            ("/compare", "Compare", "Where they differ"), ("/plan", "Plan", "Who stops, and why"),
+            (f"/decisions/{site.decisions['kueue-classic']}", "Decide again", "the same"),
+        ):  # fmt: skip
+            page = somebody.go(start)
+            page.get_by_role("button", name=button, exact=True).click()
+            page.get_by_role("heading", name=answer).first.wait_for()
+            places.append(page.url.removeprefix(site.address))
+    assert ["asked=" in place for place in places] == [True, True, False]
+    with visit("admin") as other:
+        for place, answer in zip(places, ("Where they differ", "Who stops, and why", "the same"), strict=True):
+            page = other.go(place)
+            page.get_by_role("heading", name=answer).first.wait_for()
+        other.expected = ("400",)
+        page = other.go(places[0][:-5])
+        page.get_by_text("the address is not whole").wait_for()
 
 
 def test_comparing_and_planning(visit: Visiting) -> None:

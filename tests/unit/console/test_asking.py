@@ -1,13 +1,16 @@
 """Asking: what the form changes of a request, and what comes of it."""
 
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
 
 import msgspec
 import pytest
 
+from app.base.errors import BadRequest
 from app.console import ask, planning
 from app.console.api import Refused
+from app.console.visit import packed, pretty, unpacked
 from tests.unit.console.visiting import Json, Page, Shown, refused, run
 
 ID = UUID(int=7)
@@ -189,3 +192,73 @@ def test_a_label_that_is_not_there_is_said() -> None:
     assert (shown.status, shown.values["problem"]["detail"]) == (404, "because")
     with pytest.raises(Refused):
         run(ask.ask(Page().visit, ID))
+
+
+def test_of_a_large_request_only_what_is_asked_for_stands_in_a_box() -> None:
+    large = {**REQUEST, "state": {"workloads": [{"id": "w" * 70_000}]}}
+    at = f"GET /v1/decisions/{ID}/request"
+    shown = run(ask.ask(Page({at: large}).visit, ID)).values
+    assert shown["fields"] == {"from": str(ID), "asks": pretty(large["asks"])}
+    assert shown["size"] > 70_000
+    whole = run(ask.ask(Page({at: {**large, "asks": [{"id": "a" * 70_000}]}}).visit, ID)).values
+    assert whole["fields"] == {"from": str(ID)}, "what is as large itself is referred to as well"
+    page = Page(
+        {at: large, "POST /v1/decisions": ANSWER}, fields={"from": str(ID), "asks": '[{"id": "b"}]', "priority": "3"}
+    )
+    run(ask.asked(page.visit))
+    decided = [one.body for one in page.asked if one.path == "/v1/decisions"]
+    assert decided[0] == {**large, "asks": [{"id": "b"}], "explain": "summary"}
+    assert decided[1]["asks"] == [{"id": "b", "priority": 3}]
+    assert page.queries("/v1/decisions") == [{"purpose": "what-if"}] * 2
+    page = Page({at: large}, fields={"from": str(ID), "asks": '[\n{"id": }]'})
+    problem = run(ask.asked(page.visit)).values["problem"]
+    assert (problem["field"], problem["detail"]) == (
+        "asks", "This is not a list of asks: JSON is malformed: invalid character (line 2, column 8)",
+    )  # fmt: skip
+
+
+def test_answers_stand_at_an_address() -> None:
+    answers = [{**ANSWER, "id": str(ID)}, {**ANSWER, "id": "x"}]
+    shown, _ = asked(answers={"POST /v1/decisions": [*answers]}, engine="kai")
+    assert shown.values["address"] == f"/ask?answer={ID}&changed=x&engine=kai"
+    shown, _ = asked(answers={"POST /v1/decisions": answers[0]})
+    assert shown.values["address"] == f"/ask?answer={ID}"
+    record = {"id": str(ID), "answer": ANSWER}
+    page = Page({f"GET /v1/decisions/{ID}": record, f"GET /v1/decisions/{ID}/request": REQUEST})
+    shown = run(ask.ask(page.visit, None, ID, ID, {"engine": "kai"}))
+    assert shown.values["answers"] == [("As it is", answers[0]), ("rules of kai", answers[0])]
+    assert shown.values["fields"]["engine"] == "kai"
+    for post, get, name in ((ask.compared, ask.compare, "request"), (planning.planned, planning.plan, "manifest")):
+        given: Json = {"POST /v1/comparisons": {"x": 1}, "POST /v1/plans": {"x": 1}} | NOTHING
+        page = Page(given, fields={name: '{"a": "\u00e9"}'})
+        sent = run(post(page.visit)).values["address"]
+        (packed,) = parse_qs(urlsplit(sent).query)["asked"]
+        again = Page(given)
+        shown = run(get(again.visit, asked=packed) if name == "request" else get(again.visit, EMPTY, asked=packed))
+        assert again.asked[0].body == page.asked[0].body
+        assert shown.values["address"] == sent
+        noise = "".join(chr(0x4E00 + (i * i) % 20_000) for i in range(9000))
+        long = run(post(Page(given, fields={name: f'{{"a": "{noise}"}}'}).visit))
+        assert (long.status, long.values["address"]) == (200, None)
+
+
+@pytest.mark.parametrize("text", ["x", "====", str(packed("whole"))[:-3]])
+def test_an_address_that_was_cut_says_so(text: str) -> None:
+    with pytest.raises(BadRequest):
+        unpacked(text)
+
+
+def test_an_address_holds_no_more_than_a_megabyte() -> None:
+    bomb = packed("0" * (2 << 20))
+    assert bomb is not None
+    with pytest.raises(BadRequest):
+        unpacked(bomb)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"), [('{\n "a": x}', "line 2, column 7"), ('{"\u00e9": \n 1 2}', "line 2, column 4")]
+)
+def test_what_is_wrong_with_json_has_a_line_and_a_column(text: str, place: str) -> None:
+    with pytest.raises(ask.Malformed) as found:
+        ask.document(text, "request")
+    assert found.value.detail.endswith(f"({place})")

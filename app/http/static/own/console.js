@@ -155,6 +155,20 @@ document.addEventListener("visibilitychange", listen);
 document.addEventListener("htmx:afterSettle", listen);
 window.addEventListener("pagehide", () => { if (stream) stream.close(); stream = null; });
 
+// Below each moment, which is UTC, what the clock of whoever looks says; nothing where that is UTC as well.
+const local = () => {
+  for (const place of document.querySelectorAll("main time[datetime]:not([data-local])")) {
+    const at = new Date(place.dateTime);
+    place.dataset.local = "";
+    if (Number.isNaN(at.getTime()) || at.getTimezoneOffset() === 0) continue;
+    const here = document.createElement("small");
+    const day = at.toLocaleDateString("sv") === at.toISOString().slice(0, 10) ? {} : { month: "short", day: "numeric" };
+    here.textContent = at.toLocaleString(undefined, { ...day, hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" });
+    place.append(" ", here);
+  }
+};
+document.addEventListener("htmx:afterSettle", local);
+
 // Charts: drawn from numbers that stand on the page, or are fetched once the chart is nearly seen; drawn anew in other
 // colours when the theme changes. A click on a moment leads to the round of a simulation that was on then.
 const clock = (at) => new Date(1000 * at).toISOString().slice(11, 16);
@@ -231,4 +245,11 @@ const redrawn = () => { for (const [place, { data }] of drawn) draw(place, data)
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawn);
 window.addEventListener("resize", () => { for (const [place, { chart }] of drawn) chart.setSize({ width: place.clientWidth, height: 240 }); });
 document.addEventListener("htmx:afterSettle", charts);
-document.addEventListener("DOMContentLoaded", () => { restored(); listen(); charts(); });
+document.addEventListener("DOMContentLoaded", () => {
+  restored();
+  const sent = document.querySelector("a[data-address]");
+  if (sent) history.replaceState(null, "", sent.getAttribute("href"));  // and loading the page again asks for no form
+  local();
+  listen();
+  charts();
+});
