@@ -176,21 +176,34 @@ def save_comparison(session: Session, row: Mapping[str, Any]) -> None:
 
 def comparisons(session: Session, filters: Filters, before: UUID | None, limit: int) -> Sequence[sa.RowMapping]:
     """Up to ``limit`` comparisons without their requests, newest first, older than ``before``."""
-    query = sa.select(shadow.c.id, shadow.c.record)
+    query = sa.select(shadow.c.id, shadow.c.record).where(*_fitting(filters))
     if before is not None:
         query = query.where(shadow.c.id < before)
-    for name in ("cluster", "engine", "outcome", "ask"):
-        if (wanted := getattr(filters, name)) is not None:
-            query = query.where(shadow.c[name] == wanted)
+    return session.execute(query.order_by(shadow.c.id.desc()).limit(limit)).mappings().all()
+
+
+def agreements(session: Session, filters: Filters, begin: datetime, seconds: float) -> Sequence[tuple[int, str, int]]:
+    """How many comparisons of each outcome by interval, from 0 at ``begin``, each of so many ``seconds``."""
+    interval = sa.cast(sa.func.floor(sa.extract("epoch", shadow.c.seen_at - begin) / seconds), sa.Integer)
+    query = sa.select(interval, shadow.c.outcome, sa.func.count()).where(*_fitting(filters))
+    return [(at, outcome, times) for at, outcome, times in session.execute(query.group_by(interval, shadow.c.outcome))]
+
+
+def _fitting(filters: Filters) -> list[sa.ColumnElement[bool]]:
+    where = [
+        shadow.c[name] == wanted
+        for name in ("cluster", "engine", "outcome", "ask")
+        if (wanted := getattr(filters, name)) is not None
+    ]
     if filters.workload is not None or filters.queue is not None:
         known = shadow.c.id.in_(_with_victim(filters))
         told = shadow.c.victims.contains([filters.workload])
-        query = query.where(known if filters.workload is None or filters.queue is not None else known | told)
+        where.append(known if filters.workload is None or filters.queue is not None else known | told)
     if filters.since is not None:
-        query = query.where(shadow.c.seen_at >= filters.since)
+        where.append(shadow.c.seen_at >= filters.since)
     if filters.until is not None:
-        query = query.where(shadow.c.seen_at < filters.until)
-    return session.execute(query.order_by(shadow.c.id.desc()).limit(limit)).mappings().all()
+        where.append(shadow.c.seen_at < filters.until)
+    return where
 
 
 def _with_victim(filters: Filters) -> sa.Select[tuple[UUID]]:

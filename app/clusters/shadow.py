@@ -1,9 +1,9 @@
 """Shadow: real preemptions are compared with what Arbiter would have evicted, and the comparisons kept and counted."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 from uuid import UUID
 
 import msgspec
@@ -16,8 +16,17 @@ from app.auth import audit
 from app.base.decoding import decode
 from app.base.errors import NotFound
 from app.base.identifiers import Identifiers, earliest
-from app.clusters.repository import Filters, comparison, comparisons, prune_comparisons, save_comparison
-from app.clusters.shadow_schemas import Cause, ShadowOutcome, ShadowPage, ShadowRecord, ShadowReport, ShadowVictim
+from app.clusters.repository import Filters, agreements, comparison, comparisons, prune_comparisons, save_comparison
+from app.clusters.shadow_schemas import (
+    Cause,
+    ShadowCount,
+    ShadowCounts,
+    ShadowOutcome,
+    ShadowPage,
+    ShadowRecord,
+    ShadowReport,
+    ShadowVictim,
+)
 from app.db.database import Database
 from app.decisions.repository import storable
 from app.http.parameters import decode_id, encode_cursor
@@ -27,6 +36,8 @@ from app.solver.model.request import DecisionRequest
 from app.workers.dispatcher import Dispatcher
 
 _NAMED = 3
+_INTERVALS = 60
+_COUNTED = timedelta(days=7)
 
 
 class Compared(NamedTuple):
@@ -190,6 +201,22 @@ class Shadow:
         more = encode_cursor(str(rows[limit - 1]["id"])) if len(rows) > limit else None
         items = [_record(row["record"]) for row in rows[:limit]]
         return ShadowPage(items=items, next_cursor=more)
+
+    def counts(self, filters: Filters) -> ShadowCounts:
+        """How often the two agreed, over the newest week of what ``filters`` name unless they say since when. Raises
+        Unavailable."""
+        end = filters.until or datetime.now(UTC)
+        begin = filters.since or end - _COUNTED
+        width = max((end - begin).total_seconds() / _INTERVALS, 1.0)
+        with self._database.session() as session:
+            found = agreements(session, replace(filters, since=begin, until=end), begin, width)
+        intervals: list[dict[ShadowOutcome, int]] = [{} for _ in range(_INTERVALS)]
+        for number, outcome, times in found:
+            here = intervals[min(max(number, 0), _INTERVALS - 1)]
+            known = cast(ShadowOutcome, outcome)
+            here[known] = here.get(known, 0) + times
+        listed = [ShadowCount(at=begin + timedelta(seconds=i * width), outcomes=one) for i, one in enumerate(intervals)]
+        return ShadowCounts(since=begin, until=end, intervals=listed)
 
     def get(self, identity: UUID) -> ShadowRecord:
         """One comparison. Raises NotFound, Unavailable."""

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from app.answering.answers import encode
 from app.clusters.repository import Filters
 from app.clusters.shadow import Shadow
-from app.clusters.shadow_schemas import ShadowOutcome, ShadowPage, ShadowRecord, ShadowReport
+from app.clusters.shadow_schemas import ShadowCounts, ShadowOutcome, ShadowPage, ShadowRecord, ShadowReport
 from app.decisions.schemas import ASK, SITUATION
 from app.http.body import Body
 from app.http.openapi import operation
@@ -20,7 +20,7 @@ from app.solver.model.configuration import EngineName
 from app.solver.model.request import DecisionRequest
 from app.workers.dispatcher import Dispatcher, Offload
 
-DOCUMENTED = (ShadowReport, ShadowRecord, ShadowPage)
+DOCUMENTED = (ShadowReport, ShadowRecord, ShadowPage, ShadowCounts)
 EXAMPLE = {
     "cluster": "production",
     "engine": "kueue",
@@ -99,6 +99,18 @@ def list_preemptions(
 ) -> Response:
     """Each with what Arbiter would have done: `outcome=differs` lists those to look at."""
     return json_response(encode(shadow.page(filters, cursor, limit)))
+
+
+@router.get(
+    ":counts",
+    operation_id="count_preemptions",
+    summary="How often the two agreed",
+    **operation(needs="read", responses={200: ShadowCounts}, errors=(503,)),
+)
+def count_preemptions(shadow: Service, filters: Annotated[Filters, Depends(_filters)]) -> Response:
+    """Counted by the database, however many there are. Without `since` the week before `until`, without `until` up to
+    now."""
+    return json_response(encode(shadow.counts(filters)))
 
 
 @router.get(

@@ -105,3 +105,23 @@ class ShadowPage(Wire, frozen=True, kw_only=True):
     """Newest first."""
     next_cursor: str | None = None
     """Where the next page begins. Absent: this is the last."""
+
+
+class ShadowCount(Wire, frozen=True, kw_only=True):
+    """What was compared in one interval."""
+
+    at: Time
+    """Where it begins."""
+    outcomes: dict[ShadowOutcome, Total]
+    """How many preemptions had each outcome; one that none had is left out."""
+
+
+class ShadowCounts(Wire, frozen=True, kw_only=True):
+    """``GET /v1/shadow:counts``: how often the two agreed, between two moments."""
+
+    since: Time
+    """Included."""
+    until: Time
+    """Not included."""
+    intervals: list[ShadowCount]
+    """60 of equal length, one after the other."""

@@ -278,7 +278,7 @@ clusters_pages = APIRouter(route_class=PageRoute)
 
 @clusters_pages.get("/clusters", **page(needs="read"))
 async def clusters(
-    visit: Visiting, outcome: Literal["", "agreed", "differs", "unjudged"] = "",
+    visit: Visiting, outcome: Annotated[Literal["", "agreed", "differs", "unjudged"], Query()] = "",
     cursor: Annotated[str, Query(max_length=1024)] = "",
 ) -> Response:  # fmt: skip
     """What is followed: how old each is, what can't be carried over; and what the schedulers there really stopped,

@@ -69,7 +69,7 @@ def _shown(hit: Json) -> Nearest:
             at = {"snapshot": snapshot} | ({"configuration": configuration} if configuration else {})
             return Nearest(name, kind, f"/queues?{urlencode(at)}", where)
         case "cluster":
-            return Nearest(name, kind, "/clusters", "")
+            return Nearest(name, kind, f"/clusters/{segment(name)}", "")
         case "simulation" | "decision":
             return Nearest(name, kind, f"/{kind}s/{segment(name)}", "")
         case _:

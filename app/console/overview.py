@@ -22,6 +22,7 @@ from app.console.access import access_pages
 from app.console.api import Api, Json, Refused, segment
 from app.console.api import Query as Search
 from app.console.ask import router as ask_pages
+from app.console.clusters import cluster_pages
 from app.console.configurations import configurations_pages, editing_pages, importing_pages
 from app.console.decisions import clusters_pages, decision_pages, log_pages
 from app.console.exposures import exposures_pages
@@ -192,6 +193,7 @@ for part in (
     quotas_pages,
     importing_pages,
     clusters_pages,
+    cluster_pages,
 ):
     router.routes += part.routes
 

@@ -116,6 +116,13 @@ def parameters_of(call: Callable[..., Any], kind: type[Path] | type[Query] | typ
     return found + below
 
 
+def _unplaced(call: Callable[..., Any]) -> list[str]:
+    """Parameters that nothing says the place of: FastAPI would take them from the query, and they are refused there."""
+    hints = get_type_hints(call, include_extras=True)
+    defaulted = (n for n, p in inspect.signature(call).parameters.items() if p.default is not inspect.Parameter.empty)
+    return [name for name in defaulted if not hasattr(hints.get(name), "__metadata__")]
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One method of one template. ``needs``: the scopes of which one is enough; none for what is public. ``page``: it
@@ -245,6 +252,7 @@ class Operations(BaseRoute):
 
     def _add(self, route: APIRoute) -> None:
         template = route.path_format
+        assert not (unplaced := _unplaced(route.endpoint)), f"{template}: say that {unplaced} are of the query"
         place = self._places.get(template)
         if place is None:
             place = self._places[template] = Place(template, re.compile(route.path_regex.pattern, re.DOTALL))

@@ -115,3 +115,19 @@ def test_comparisons_are_found_by_who_was_evicted(service: TestClient) -> None:
         assert len(found) == count, filters
     (one,) = service.get("/v1/clusters/production/evictions", params={"workload": "sweep-17"}).json()["items"]
     assert (one["shadow"], one["cluster"], one["engine"]) == (kept["id"], "production", "kueue")
+
+
+def test_agreement_is_counted_over_time(service: TestClient) -> None:
+    for minute in (0, 1, 59):
+        report(service, cluster="a", seen_at=f"2026-11-22T12:{minute:02}:30Z", victims=TRUE)
+    report(service, cluster="a", seen_at="2026-11-22T12:01:40Z")
+    report(service, cluster="b", seen_at="2026-11-22T12:01:40Z")
+    report(service, cluster="a", seen_at="2026-11-22T13:00:00Z")
+    span = {"since": "2026-11-22T12:00:00Z", "until": "2026-11-22T13:00:00Z"}
+    counted = service.get("/v1/shadow:counts", params={"cluster": "a", **span}).json()
+    assert (counted["since"], counted["until"], len(counted["intervals"])) == (*span.values(), 60)
+    told = {one["at"][14:16]: one["outcomes"] for one in counted["intervals"] if one["outcomes"]}
+    assert told == {"00": {"agreed": 1}, "01": {"agreed": 1, "differs": 1}, "59": {"agreed": 1}}
+    only = service.get("/v1/shadow:counts", params={"cluster": "a", "outcome": "differs", **span}).json()
+    assert [one["outcomes"] for one in only["intervals"] if one["outcomes"]] == [{"differs": 1}]
+    assert service.get("/v1/shadow:counts").json()["intervals"][-1]["outcomes"] == {}

@@ -53,6 +53,9 @@ PAGES = {
     "exposures": "/next/{exposures}",
     "exposures-stop": "/next/{exposures}/stop",
     "clusters": "/clusters",
+    "cluster": "/clusters/production",
+    "access": "/access",
+    "audit": "/audit",
     "missing": "/nowhere/at/all",
 }
 
