@@ -24,13 +24,15 @@ TOLERATIONS = (
 
 
 class Drawing:
-    """One cluster. ``wild``: how likely each of the rarer fields is; 0 leaves resources and priorities."""
+    """One cluster. ``wild``: how likely each of the rarer fields is; 0 leaves resources and priorities. ``full``: nodes
+    are small and whoever asks is important, so that most asks preempt."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
         self.wild = random.choice((0.0, 0.1, 0.3))
         self.topics = {topic for topic in _TOPICS if random.random() < 0.5}
         self.aware = random.random() < 0.25
+        self.full = random.random() < 0.5
 
     def has(self, topic: str, chance: float | None = None) -> bool:
         """Whether to say something of ``topic``, where this cluster is about it."""
@@ -67,7 +69,10 @@ class Drawing:
 
     def node(self, at: int) -> Json:
         random = self.random
-        made: Json = {"name": f"n{at}", "capacity": {"cpu": random.choice((2, 4, 4, 8)), "memory": "8Gi"}}
+        made: Json = {"name": f"n{at}", "capacity": {
+            "cpu": random.choice((1, 2, 3, 4) if self.full else (2, 4, 4, 8)),
+            "memory": "3Gi" if self.full and random.random() < 0.3 else "8Gi",
+        }}  # fmt: skip
         made["labels"] = {"kubernetes.io/hostname": f"n{at}"}
         if random.random() < 0.9:
             made["labels"]["zone"] = random.choice("abc")
@@ -127,7 +132,8 @@ class Drawing:
         gang = self.aware and random.random() < 0.4
         several = not self.aware and random.random() < 0.1
         made: Json = {
-            "id": f"{name}{at}", "queue": random.choice(NAMESPACES), "priority": random.choice((0, 5, 50, 1000, 2000)),
+            "id": f"{name}{at}", "queue": random.choice(NAMESPACES),
+            "priority": random.choice((6, 101, 2000, 2000) if self.full else (0, 5, 50, 1000, 2000)),
             "tasks": [self.pod(f"{name}{at}-{i}", 2) for i in range(random.randint(1, 4) if gang or several else 1)],
         }  # fmt: skip
         if random.random() < 0.5:

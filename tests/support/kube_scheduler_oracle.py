@@ -1,4 +1,4 @@
-"""The released kube-scheduler (``tests/cluster/modules/scheduler/oracle``) asked for a decision, and how the engine's
+"""The released kube-scheduler (``tests/cluster/modules/kubernetes/oracle``) asked for a decision, and how the engine's
 answer differs from its own, where that is not chance."""
 
 import json
@@ -56,13 +56,14 @@ def difference(oracle: Oracle, body: Json, answer: Answer) -> str | None:
 
 
 def _difference(body: Json, decisions: list[Json], answer: Answer) -> str | None:
+    whole = {one["id"] for one in body["state"]["workloads"] if one.get("disruption_mode") == "all"}
     ours = {one.ask: one for one in answer.decisions}
     pods = {one["id"]: len(one["tasks"]) for one in body["asks"]}
     for released in decisions:
         found = ours[released["ask"]]
         tied = bool(released.get("ties"))
         if not (tied and pods[released["ask"]] > 1):
-            for what, theirs, own in _compared(released, found):
+            for what, theirs, own in _compared(released, found, whole):
                 if theirs != own:
                     return f"{found.ask}: {what} is {own}, released: {theirs} ({released.get('message')})"
         if tied and body["mode"] == "cycle":
@@ -72,7 +73,7 @@ def _difference(body: Json, decisions: list[Json], answer: Answer) -> str | None
     return None
 
 
-def _compared(released: Json, found: Decision) -> Iterator[tuple[str, Any, Any]]:
+def _compared(released: Json, found: Decision, whole: set[str]) -> Iterator[tuple[str, Any, Any]]:
     gone = sorted((one["workload"], one["task"]) for one in released["victims"] or ())
     own = sorted((one.workload, one.task) for one in found.victims)
     placed = released.get("placements")
@@ -95,8 +96,15 @@ def _compared(released: Json, found: Decision) -> Iterator[tuple[str, Any, Any]]
     yield "violations", released["violations"], found.violations or 0
     if found.node not in all_of_them:
         yield "node", released.get("node"), found.node
-        yield "order of victims", _listed(released), [(one.workload, one.task) for one in found.victims]
+        listed = [(one.workload, one.task) for one in found.victims]
+        yield "victims", sorted(_listed(released)), sorted(listed)
+        yield "order of victims", _in_turn(_listed(released), whole), _in_turn(listed, whole)
 
 
-def _listed(released: Json) -> list[tuple[str, str]]:
+def _listed(released: Json) -> list[tuple[str, str | None]]:
     return [(one["workload"], one["task"]) for one in released["victims"] or ()]
+
+
+def _in_turn(victims: list[tuple[str, str | None]], whole: set[str]) -> list[tuple[str, str | None]]:
+    """Without the names of pods that are one victim together: they come in the order of a map."""
+    return [(workload, None if workload in whole else task) for workload, task in victims]
