@@ -1,8 +1,8 @@
 """``python -m tests.cluster.build``: kube-apiserver, kube-scheduler, etcd, helm and an oracle of kube-scheduler's
-preemption (``modules/scheduler/oracle``), out of the Go module proxy.
+preemption (``modules/kubernetes/oracle``), out of the Go module proxy.
 
 Into a cache outside of the checkout, keyed by what is built, which ``modules/`` pins with the hash of every module.
-Helm has the modules of kube-apiserver where both need one: what both are made of is compiled once.
+All of Kubernetes is of one version. Helm has the modules that its release was made with.
 Without Go nothing is built, and the tests that need the programs are skipped. It takes minutes once.
 """
 
@@ -50,7 +50,7 @@ def helm() -> Path:
 
 def oracle() -> Path:
     """Where the oracle is, or will be: by its own source too."""
-    module = MODULES / "scheduler"
+    module = MODULES / "kubernetes"
     return _cached("oracle", module / "go.mod", module / "go.sum", *sorted((module / ORACLE).glob("*.go")))
 
 
@@ -99,7 +99,7 @@ def build() -> None:
             if not (to / program).exists():
                 say(f"building {program}, which takes minutes, once")
                 _build(to / program, MODULES / module, package)
-        for program, module, package in ((oracle(), "scheduler", ORACLE), (helm(), "helm", HELM)):
+        for program, module, package in ((oracle(), "kubernetes", ORACLE), (helm(), "helm", HELM)):
             program.parent.mkdir(parents=True, exist_ok=True)
             if not program.exists():
                 say(f"building {program.name}, which takes minutes, once")

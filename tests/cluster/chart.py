@@ -13,7 +13,7 @@ from tests.cluster.build import helm
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "helm" / "arbiter"
-KUBERNETES = "1.34.3"
+KUBERNETES = "1.37.2"
 
 FULL: dict[str, Any] = {
     "database": {"existingSecret": "postgres", "key": "url"},
