@@ -108,7 +108,8 @@ def _explanation(explained: Explanation) -> None:
         of = f"{change.queue}{f' ({change.flavor})' if change.flavor else ''}"
         current = "none" if change.current is None else amount(change.current)
         needed = amount(change.needed)
-        say(f"  would let it in: {change.field} of {change.resource} in {of} from {current} to {needed}")
+        what = "would let it in" if explained.blocker else "would keep a budget"
+        say(f"  {what}: {change.field} of {change.resource} in {of} from {current} to {needed}")
 
 
 def _rest_of_plan(plan: Plan, decisions: list[Decision]) -> None:

@@ -418,8 +418,9 @@ def _decided(decisions: list[dict[str, Any]]) -> Iterator[str]:
         changes: list[dict[str, Any]] = explained.get("smallest_change") or []
         for change in changes[:_SHOWN]:
             now = "none" if change.get("current") is None else amount(change["current"])
+            what = "would let it in" if explained.get("blocker") else "would keep a budget"
             yield (
-                f"  would let it in: {change['queue']}, {change['resource']} {change['field']} {now} -> "
+                f"  {what}: {change['queue']}, {change['resource']} {change['field']} {now} -> "
                 f"{amount(change['needed'])}"
             )
     yield from _more(len(decisions))

@@ -121,6 +121,11 @@ def test_why_it_was_so(capsys: Captured) -> None:
         "  would let it in: guaranteed of cpu in q from none to 2", "",
     ]  # fmt: skip
     assert shown(capsys, one) == ["a: wait", ""]
+    budget = {"field": "disruptions_allowed", "resource": "pods", "queue": "q", "current": 0, "needed": 2}
+    explained = {"level": "full", "steps": [], "smallest_change": [budget]}
+    assert shown(capsys, decision("a", "preempt", explanation=explained), why=True) == [
+        "a: preempt", "  would keep a budget: disruptions_allowed of pods in q from 0 to 2", "",
+    ]  # fmt: skip
     assert shown(capsys, decision("a", "wait", explanation={"level": "full", "steps": []}), why=True) == ["a: wait", ""]
 
 

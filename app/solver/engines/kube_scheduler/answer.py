@@ -173,9 +173,8 @@ def _choice(why: Why, world: World, outcome: Outcome, names: list[str]) -> None:
         why.step("budgets-not-binding", f"{len(outcome.broken)} victims violate {budgets}")
     if outcome.victims and _overlapping(world.state.budgets, outcome.victims + outcome.spared):
         why.step("budget-order", "budgets overlap; with another order of them others may be the victims")
-    for pod in outcome.victims:
-        if world.terminates(pod):
-            why.step("terminating-victim", f"{pod.workload}/{pod.name} terminates already and gets no new call")
+    for pod in outcome.again:
+        why.step("terminating-victim", f"{pod.workload}/{pod.name} terminates already and gets no new call")
 
 
 def _node(why: Why, candidate: Candidate, names: list[str]) -> None:

@@ -145,6 +145,8 @@ class Outcome:
     placed: list[tuple[Pod, int]] = field(default_factory=list[tuple[Pod, int]])
     victims: list[Pod] = field(default_factory=list[Pod])
     broken: list[Violation] = field(default_factory=list[Violation])
+    again: list[Pod] = field(default_factory=list[Pod])
+    """Those of its victims that terminate already."""
     ties: list[int] = field(default_factory=list[int])
     statuses: list[Status | None] = field(default_factory=list[Status | None])
     run: DryRun | None = None

@@ -166,6 +166,7 @@ def _units(
             outcome = _with_sample(world, outcome)
         if told:
             outcome = replace(outcome, changes=list(changes(world, ask, unit, chance, outcome)))
+        outcome.again = [pod for pod in outcome.victims if world.terminates(pod)]
         outcomes.append(outcome)
         _carry(world, ask, outcome, cleared)
     return outcomes

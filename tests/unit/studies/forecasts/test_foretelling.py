@@ -64,7 +64,7 @@ def test_whom_it_evicts_is_told() -> None:
     assert [waiting.outcome for waiting in own.waits_for] == ["preempt"]
 
 
-@pytest.mark.parametrize("engine", ["yunikorn", "kai", "ytsaurus"])
+@pytest.mark.parametrize("engine", ["yunikorn", "kai", "ytsaurus", "kube-scheduler"])
 def test_first_starts_are_those_of_the_simulation(engine: str) -> None:
     jobs = mixed(engine)
     told = played(configuration(engine), jobs, state=NODES, grace=3, start="2000-01-01T00:00:00Z")

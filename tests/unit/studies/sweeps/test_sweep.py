@@ -159,3 +159,31 @@ def test_a_ray_cluster_that_loses_a_node_makes_the_same_files(base: Path) -> Non
     finally:
         ray.shutdown()
         cluster.shutdown()
+
+
+def test_settings_of_kube_scheduler_are_swept(tmp_path: Path) -> None:
+    """Four nodes are full. Where one candidate is enough it is the first, whose pod evicts the next, and so on; where
+    all are looked at only the least goes."""
+    begun, asked = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
+
+    def job(name: str, priority: int, at: str, duration: int) -> dict[str, Any]:
+        task = {"name": name, "requests": {"cpu": 4}}
+        made = {"id": name, "queue": "batch", "priority": priority, "created_at": at, "tasks": [task]}
+        return {"ask": made, "submitted_at": at, "duration": duration}
+
+    running = [job(f"old-{i}", 4 - i, begun, 600) for i in range(4)]
+    lines = [*running, job("serve", 100, asked, 60)]
+    (tmp_path / "t.ndjson").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    configuration = {"engine": "kube-scheduler", "queues": [{"name": "batch"}], "settings": {"kube_scheduler": {}}}
+    grid = {
+        "request": {"state": {"nodes": [{"name": f"n{i}", "capacity": {"cpu": 4}} for i in range(4)]}},
+        "configurations": {"own": configuration}, "traces": {"t": "t.ndjson"},
+        "settings": {"/configuration/settings/kube_scheduler/min_candidate_nodes_absolute": [1, 100]},
+    }  # fmt: skip
+    (tmp_path / "grid.yaml").write_text(yaml.safe_dump(grid))
+    swept(tmp_path, "out", here)
+    rows = [row for row in pq.read_table(tmp_path / "out" / "results.parquet").to_pylist() if row["queue"] == ""]
+    assert [(row["settings"].split(":")[-1], row["evictions"], row["finished"]) for row in rows] == [
+        ("1}", 4, 5),
+        ("100}", 1, 5),
+    ]

@@ -302,3 +302,18 @@ def test_what_a_budget_would_have_to_allow_is_told() -> None:
         budgets = [budget | {"disruptions_allowed": allowed}]
         answer = decided(request([node("n1")], running, [ask(cpu=3)], disruption_budgets=budgets))
         assert answer.decisions[0].violations == violations
+
+
+def test_only_who_terminated_before_is_said_to_get_no_new_call() -> None:
+    def again(at: int, **more: Any) -> list[str]:
+        first, second = ask("first", 3), ask("second", 1, 20)
+        answer = decided(
+            request([node("n1")], [pod("a", "n1", 4, **more)], [first, second], explain="full", mode="cycle")
+        )
+        assert told(answer, at)[0] == "preempt"
+        explained = answer.decisions[at].explanation
+        assert explained is not None
+        return [step.detail.split()[0] for step in explained.steps if step.rule == "terminating-victim"]
+
+    assert (again(1), again(0)) == ([], ["a/a"]), "the second is more important and goes first"
+    assert again(1, state="releasing") == ["a/a"]
