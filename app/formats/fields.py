@@ -110,7 +110,11 @@ FIELDS: dict[str, dict[str, dict[str, Effect]]] = {
         },
         "PodGroup": {
             "spec.queue": "decided", "spec.minMember": "decided", "spec.priorityClassName": "decided",
-            "spec.preemptibility": "decided", "spec.subGroups": "warning", "spec.topologyConstraint": "warning",
+            "spec.preemptibility": "decided", "spec.subGroups": "decided", "spec.minSubGroup": "decided",
+            "spec.preemptionDelay": "decided", "spec.stalenessGracePeriod": "info",
+            "spec.topologyConstraint": "warning", "spec.topologyConstraint.requiredTopologyLevel": "error",
+            "spec.subGroups[].topologyConstraint": "warning",
+            "spec.subGroups[].topologyConstraint.requiredTopologyLevel": "error",
             "spec.backoffLimit": "none", "spec.markUnschedulable": "none", "spec.schedulingBackoff": "none",
             "spec.completions": "warning", "spec.parallelism": "warning",
         },

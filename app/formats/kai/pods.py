@@ -17,6 +17,8 @@ from app.formats.kai.configuration import POOL_LABEL
 from app.formats.objects import Classes, Object, named
 from app.formats.pods import Pod, SinglePod, Steps, as_task
 from app.formats.reader import Reader, instant
+from app.solver.engines.kai.gangs import gang_problems
+from app.solver.model import kai
 from app.solver.model.state import Ask, PendingReason, Task, Workload
 
 _ALL_PODS = ("PyTorchJob", "TFJob", "XGBoostJob", "JAXJob", "MPIJob", "PaddleJob", "LeaderWorkerSet")
@@ -100,7 +102,9 @@ _STARTED = "kai.scheduler/last-start-timestamp"
 _FRACTION = "gpu-fraction"
 _GPU_MEMORY = "gpu-memory"
 _DEVICES = "gpu-fraction-num-devices"
-_TOPOLOGY = ("kai.scheduler/topology-required-placement", "kai.scheduler/topology-preferred-placement")
+_REQUIRED = "kai.scheduler/topology-required-placement"
+_TOPOLOGY = (_REQUIRED, "kai.scheduler/topology-preferred-placement")
+_SUB_GROUP = "kai.scheduler/subgroup-name"
 _GPU = "nvidia.com/gpu"
 _NO_BACKOFF = -1
 _DEFAULT_POOL = "default"
@@ -145,7 +149,8 @@ def read_groups(
     for pod in pods:
         if not names_group(pod):
             without.append(pod)
-            warn_of_topology(pod.made.annotations, pod.made.root, (*pod.made.root.at, "metadata", "annotations"))
+            at = (*pod.made.root.at, "metadata", "annotations")
+            warn_of_topology(pod.made.annotations, pod.made.root, at, waits=pod.phase == "pending")
         else:
             members.setdefault(group(pod), []).append(pod)
     reading = _Reading(queues, classes, gpus)
@@ -199,9 +204,11 @@ class _Reading:
         preemptibility = spec.text("preemptibility")
         preemptible = priority < NON_PREEMPTIBLE_FROM if not preemptibility else preemptibility != "non-preemptible"
         min_available = spec.count("minMember")
-        spec.not_carried("subGroups", "only the gang as a whole has a minimum here")
-        spec.not_carried("minSubGroup", "only the gang as a whole has a minimum here")
-        spec.not_carried("topologyConstraint", "topology is not decided here")
+        waits = any(pod.phase == "pending" for pod in pods)
+        parts = _sub_groups(spec, pods, waits=waits)
+        delay = spec.duration("preemptionDelay")
+        spec.not_carried("stalenessGracePeriod", "no gang is evicted for being stale here", "info")
+        _warn_of_constraint(spec, waits=waits)
         spec.ignore("markUnschedulable", "backoffLimit", "parentUID", "parentName")
         backs_off = spec.integer("schedulingBackoff") not in (None, _NO_BACKOFF)
         spec.close()
@@ -215,30 +222,75 @@ class _Reading:
             "priority": priority,
             "preemptible": preemptible,
             "min_available": max(1, min_available or 1),
+            "preemption_delay": delay,
+            **parts,
         }
         held = any(pod.phase != "done" for pod in placed)
         if held:
             self.running.append(
                 Workload(
                     id=made.id, queue=queue, uid=made.uid, created_at=made.created_at, started_at=_started(made),
-                    tasks=[self._task(pod) for pod in placed], **common,
+                    tasks=[self._task(pod, parts) for pod in placed], **common,
                 )
             )  # fmt: skip
         if pending:
             self.asks.append(
                 Ask(
                     id=made.id, queue=queue, workload=made.id if held else None, uid=made.uid,
-                    created_at=made.created_at, tasks=[self._task(pod) for pod in pending],
+                    created_at=made.created_at, tasks=[self._task(pod, parts) for pod in pending],
                     pending_reason=_pending_reason(made, backs_off=backs_off), **common,
                 )
             )  # fmt: skip
 
-    def _task(self, pod: Pod) -> Task:
+    def _task(self, pod: Pod, parts: Mapping[str, Any]) -> Task:
         def make() -> Task:
-            return as_task(pod, pod.made.name, requests_of(pod, self._gpus))
+            part = {} if sub_group is None else {"sub_group": sub_group}
+            return as_task(pod, pod.made.name, requests_of(pod, self._gpus), **part)
 
+        sub_group = pod.made.labels.get(_SUB_GROUP) if parts else None
         whole = _GPU_MEMORY not in pod.made.annotations and _FRACTION not in pod.made.annotations
-        return pod.once(pod.node, make) if whole else make()  # shares of GPUs hang on nodes, and are findings
+        kept = whole and not parts  # shares of GPUs hang on nodes, and are findings; parts are the group's
+        return pod.once(pod.node, make) if kept else make()
+
+
+def _sub_groups(spec: Reader, pods: Iterable[Pod], *, waits: bool) -> dict[str, Any]:
+    """The parts of the gang, as fields of a workload; none, and an error, where they are not sound."""
+    listed = spec.children("subGroups") if "subGroups" in spec else []
+    needed = spec.count("minSubGroup")
+    groups: list[kai.SubGroup] = []
+    for one in listed:
+        _warn_of_constraint(one, waits=waits)
+        name = one.text("name")
+        groups.append(
+            kai.SubGroup(
+                name=name or "", parent=one.text("parent") or None, min_available=one.count("minMember"),
+                min_sub_group=one.count("minSubGroup"),
+            )
+        )  # fmt: skip
+        one.close()
+    counted = [pod for pod in pods if pod.phase != "gated"]
+    places: list[tuple[Path, str | None]] = [((pod.made.id,), pod.made.labels.get(_SUB_GROUP)) for pod in counted]
+    problem = next(iter(gang_problems(groups, places, ())), None) if groups else None
+    if problem is not None:
+        detail = f"only the gang as a whole has a minimum here: {problem.pointer}: {problem.detail}"
+        spec.warn("subGroups", detail, "error")
+        return {}
+    if not groups:
+        if needed is not None:
+            spec.warn("minSubGroup", "there are no sub groups", "info")
+        return {}
+    return {"sub_groups": groups, "min_sub_group": needed}
+
+
+def _warn_of_constraint(spec: Reader, *, waits: bool) -> None:
+    """Where a pod group or a part of it must be is not decided; what runs already may only not be moved rightly."""
+    constraint = spec.child("topologyConstraint")
+    if waits and "requiredTopologyLevel" in constraint:
+        constraint.warn("requiredTopologyLevel", "topology is not decided here", "error")
+    elif constraint.value:
+        spec.warn("topologyConstraint", "topology is not decided here")
+    constraint.ignore("topology", "preferredTopologyLevel", "requiredTopologyLevel")
+    constraint.close()
 
 
 def _priority(made: Object, name: str | None, classes: Classes) -> int:
@@ -293,11 +345,12 @@ def requests_of(pod: Pod, gpus: Mapping[str, int]) -> Steps:
     return {**pod.spec.requests, _GPU: _of_devices(pod, round(float(share) * 1000))}
 
 
-def warn_of_topology(annotations: Mapping[str, str], root: Reader, at: Path) -> None:
-    """What the pod grouper would make a topology constraint of."""
+def warn_of_topology(annotations: Mapping[str, str], root: Reader, at: Path, *, waits: bool) -> None:
+    """What the pod grouper would make a topology constraint of. ``waits``: whether there is a place to be found."""
     for key in _TOPOLOGY:
         if annotations.get(key):
-            root.findings.add("not-carried", "warning", (*at, key), "topology is not decided here")
+            severity = "error" if waits and key == _REQUIRED else "warning"
+            root.findings.add("not-carried", severity, (*at, key), "topology is not decided here")
 
 
 def _of_devices(pod: Pod, share: int) -> int:

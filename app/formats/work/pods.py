@@ -180,7 +180,7 @@ def _kai_asks(work: Work, cluster: Cluster) -> Iterator[Ask]:
     queue = _queue(work, cluster)
     if queue is None:
         return
-    warn_of_topology(work.made.annotations, work.made.root, (*work.metadata, "annotations"))
+    warn_of_topology(work.made.annotations, work.made.root, (*work.metadata, "annotations"), waits=True)
     priority = _priority(work, cluster)
     for name, members in _kai_groups(work, cluster):
         yield Ask(

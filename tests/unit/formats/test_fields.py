@@ -59,6 +59,8 @@ VALUES: Json = {
     "completions": 3,
     "parallelism": 3,
     "topologyConstraint": {"topology": "t"},
+    "requiredTopologyLevel": "rack",
+    "stalenessGracePeriod": "5m",
     "plugins": {"proportion": {"enabled": False}},
     "kValue": 2,
     "partitionLabelValue": "a",
@@ -90,6 +92,13 @@ VALUES: Json = {
     "shape": [{"score": 1}],
 }
 OF_KUBE_SCHEDULER: Json = {"plugins": {"score": {"disabled": [{"name": "ImageLocality"}]}}}  # fmt: skip
+WAITS: Json = {
+    "kind": "Pod",
+    "apiVersion": "v1",
+    "status": {"phase": "Pending"},
+    "spec": {"schedulerName": "kai-scheduler"},
+    "metadata": {"name": "p", "annotations": {"pod-group-name": "x"}, "labels": {"kai.scheduler/subgroup-name": "a"}},
+}
 POD_SET: Json = {"name": "main", "count": 1, "template": {"spec": {"containers": []}}}
 BASE: dict[str, Json] = {
     "Workload": {
@@ -104,7 +113,8 @@ BASE: dict[str, Json] = {
         "applications": [{"applicationID": "a", "queueName": "root.a", "requests": [{"allocationKey": "k"}]}],
     },
     "queues.yaml": {"partitions": [{"name": "default", "queues": [{"name": "a"}]}]},
-    "PodGroup": {"spec": {"queue": "q"}}, "KubeSchedulerConfiguration": {"profiles": [{}]},
+    "PodGroup": {"spec": {"queue": "q", "subGroups": [{"name": "a"}]}},
+    "KubeSchedulerConfiguration": {"profiles": [{}]},
 }  # fmt: skip
 HEADS = {
     "kueue": "kueue.x-k8s.io/v1beta2", "kai": "scheduling.run.ai/v2", "Configuration": "config.kueue.x-k8s.io/v1beta2",
@@ -137,7 +147,7 @@ def read(system: str, kind: str, path: str | None) -> Imported:
         holder = holder[0] if isinstance(holder, list) else holder
     if names:
         holder[names[-1]] = values[names[-1]]
-    return import_configuration(json.dumps(document).encode(), system)
+    return import_configuration(json.dumps([document, WAITS] if kind == "PodGroup" else document).encode(), system)
 
 
 @pytest.mark.parametrize(("system", "kind", "path", "effect"), SAID)

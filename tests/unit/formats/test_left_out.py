@@ -78,7 +78,7 @@ NAMELESS = ("error", "bad-value", "/1/metadata", "an object without a name")
         ("kueue", [of("v1", "ConfigMap", data={}, binaryData={"a": "YQ=="})],
          ("info", "not-carried", "/binaryData", "binary data of a ConfigMap is not read")),
         ("kai", [GROUP | {"spec": {"queue": "q", "minSubGroup": 2}}],
-         ("warning", "not-carried", "/spec/minSubGroup", "only the gang as a whole has a minimum here")),
+         ("info", "not-carried", "/spec/minSubGroup", "there are no sub groups")),
         ("kai", [GROUP, pod("p", **IN_GROUP, schedulingGates=[{"name": "x"}])],
          ("info", "gated", "/1/spec", "a gated pod is not ready to be scheduled: left out")),
         ("yunikorn", [pod("p", scheduler="yunikorn", schedulingGates=[{"name": "x"}])],

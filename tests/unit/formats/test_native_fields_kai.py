@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.left_out import imported, said
 from tests.support.native_fields import fields, unused
 
 Json = dict[str, Any]
@@ -24,11 +25,13 @@ SOURCE: list[Json] = [
     },
     {
         "apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", "metadata": {"name": "g", "namespace": "n"},
-        "spec": {"queue": "team", "minMember": 1, "priorityClassName": "train", "preemptibility": "preemptible"},
+        "spec": {"queue": "team", "minMember": 1, "priorityClassName": "train", "preemptibility": "preemptible",
+                 "subGroups": [{"name": "a"}, {"name": "b", "parent": "a"}]},
     },
     {
         "apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": "p", "namespace": "n", "annotations": {"pod-group-name": "g"}},
+        "metadata": {"name": "p", "namespace": "n", "annotations": {"pod-group-name": "g"},
+                     "labels": {"kai.scheduler/subgroup-name": "b"}},
         "spec": {"schedulerName": "kai-scheduler", "containers": [{"resources": {"requests": {"cpu": "1"}}}]},
         "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False"}]},
     },
@@ -36,7 +39,9 @@ SOURCE: list[Json] = [
 OTHER: Json = {
     "spec.parentQueue": "", "spec.priority": 200, "spec.preemptMinRuntime": "7m", "spec.reclaimMinRuntime": "7m",
     "spec.queue": "top", "spec.minMember": 2, "spec.priorityClassName": "inference",
-    "spec.preemptibility": "non-preemptible", "spec.actions": {"reclaim": {"enabled": False}},
+    "spec.preemptibility": "non-preemptible", "spec.minSubGroup": 1, "spec.preemptionDelay": "5m",
+    "spec.subGroups[].name": "c", "spec.subGroups[].parent": "b", "spec.subGroups[].minMember": 3,
+    "spec.subGroups[].minSubGroup": 1, "spec.actions": {"reclaim": {"enabled": False}},
     "spec.args": {"use-scheduling-signatures": "false"}, "spec.minRuntime.preemptMinRuntime": "7m",
     "spec.minRuntime.reclaimMinRuntime": "7m", "spec.partitionLabelValue": "pool",
     **{f"spec.resources.{name}.{of}": 4 for name in AMOUNTS for of in AMOUNTS[name]},
@@ -46,3 +51,30 @@ OTHER: Json = {
 @pytest.mark.parametrize(("kind", "path"), fields("kai"))
 def test_another_value_is_another_decision_or_a_finding(kind: str, path: str) -> None:
     assert unused("kai", SOURCE, kind, path, OTHER[path]) is None
+
+
+@pytest.mark.parametrize(
+    ("group", "phase", "severity"),
+    [({}, "Pending", "error"), ({}, "Running", "warning"), ({"name": "b"}, "Pending", "error")],
+)
+def test_a_topology_that_would_place_what_waits_is_an_error(group: Json, phase: str, severity: str) -> None:
+    """What runs is where it is: its constraint may only keep consolidation from moving it."""
+    constraint = {"topologyConstraint": {"topology": "t", "requiredTopologyLevel": "rack"}}
+    spec: Json = {"queue": "team", "minMember": 1, **({"subGroups": [group | constraint]} if group else constraint)}
+    pod: Json = {**SOURCE[-1], "status": {"phase": phase}}
+    node: Json = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}, "status": {"capacity": {"cpu": "4"}}}
+    if phase == "Running":
+        pod = {**pod, "spec": {**pod["spec"], "nodeName": "x"}}
+    found = imported("kai", *SOURCE[:3], {**SOURCE[3], "spec": spec}, pod, node)
+    told = [severity for severity, _, pointer, _ in said(found) if "/topologyConstraint" in pointer]
+    assert told == [severity]
+
+
+@pytest.mark.parametrize("label", [None, "a", "ghost"])
+def test_pods_of_no_part_are_an_error_and_the_gang_counts_as_a_whole(label: str | None) -> None:
+    metadata = {**SOURCE[-1]["metadata"], "labels": {} if label is None else {"kai.scheduler/subgroup-name": label}}
+    found = imported("kai", *SOURCE[:4], {**SOURCE[-1], "metadata": metadata})
+    assert [(severity, pointer) for severity, _, pointer, _ in said(found) if severity == "error"] == [
+        ("error", "/3/spec/subGroups")
+    ]
+    assert found.asks[0].sub_groups is None

@@ -295,18 +295,17 @@ def test_shares_of_several_gpus_are_counted_together_and_said(annotations: dict[
     assert len(said) == (annotations["gpu-fraction-num-devices"] != "1")
 
 
-def test_topology_and_subgroups_that_are_not_decided_are_said() -> None:
+def test_topology_that_is_not_decided_is_said() -> None:
     required = {"kai.scheduler/topology": "t", "kai.scheduler/topology-required-placement": "rack"}
     group = {
         "apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", "metadata": {"name": "g"},
-        "spec": {"queue": "lab", "minMember": 2, "subGroups": [{"name": "a", "minMember": 1}], "minSubGroup": 1,
+        "spec": {"queue": "lab", "minMember": 2,
                  "topologyConstraint": {"topology": "t", "requiredTopologyLevel": "rack"}},
     }  # fmt: skip
     found = {f.pointer: f.severity for f in kai(pod("p", annotations=required), group).findings}
     on_pod = "/items/2/metadata/annotations/kai.scheduler~1topology-required-placement"
     assert found.items() >= {
-        (on_pod, "warning"), ("/items/3/spec/subGroups", "warning"), ("/items/3/spec/minSubGroup", "warning"),
-        ("/items/3/spec/topologyConstraint", "warning"),
+        (on_pod, "warning"), ("/items/3/spec/topologyConstraint", "warning"),
     }  # fmt: skip
 
 

@@ -44,8 +44,9 @@ CASES: list[Any] = [
     ("kai", {"actions": "reclaim", "queueDepthPerAction": {"reclaim": 1}, "usageDBConfig": {"a": 1}},
      {"/queueDepthPerAction": "warning", "/usageDBConfig": "warning"}),
     ("kai", of("scheduling.run.ai/v2alpha2", "PodGroup",
-               {"queue": "q"} | odd("subGroups", "topologyConstraint") | {"minSubGroup": 1}),
-     {"/spec/subGroups": "warning", "/spec/minSubGroup": "warning", "/spec/topologyConstraint": "warning"}),
+               {"queue": "q", "subGroups": [{"name": "a", "parent": "b"}], "stalenessGracePeriod": "5m"}
+               | odd("topologyConstraint")),
+     {"/spec/subGroups": "error", "/spec/stalenessGracePeriod": "info", "/spec/topologyConstraint": "warning"}),
     ("yunikorn", {"partitions": [odd("nodesortpolicy", "statedumpfilepath", "usergroupresolver") | {"queues": [
         odd("adminacl", "submitacl") | {"name": "root"}]}]},
      {f"/partitions/0/{key}": severity for key, severity in (
