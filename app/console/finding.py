@@ -66,8 +66,8 @@ def _shown(hit: Json) -> Nearest:
             at = {"snapshot": name} | ({"configuration": configuration} if configuration else {})
             return Nearest(name, kind, f"/queues?{urlencode(at)}", "")
         case "node":
-            at = {"snapshot": snapshot} | ({"configuration": configuration} if configuration else {})
-            return Nearest(name, kind, f"/queues?{urlencode(at)}", where)
+            at = {"snapshot": snapshot or "", "node": name}
+            return Nearest(name, kind, f"/nodes?{urlencode(at)}", where)
         case "cluster":
             return Nearest(name, kind, f"/clusters/{segment(name)}", "")
         case "simulation" | "decision":

@@ -27,6 +27,7 @@ from app.console.configurations import configurations_pages, editing_pages, impo
 from app.console.decisions import clusters_pages, decision_pages, log_pages
 from app.console.exposures import exposures_pages
 from app.console.finding import finding_pages
+from app.console.nodes import nodes_pages
 from app.console.pictures import pictures_pages
 from app.console.planning import planning_pages
 from app.console.queues import queues_pages
@@ -194,6 +195,7 @@ for part in (
     importing_pages,
     clusters_pages,
     cluster_pages,
+    nodes_pages,
 ):
     router.routes += part.routes
 

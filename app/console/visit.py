@@ -209,6 +209,7 @@ class Entry(NamedTuple):
 PAGES = (
     Entry("Overview", "/", "read"),
     Entry("Queues", "/queues", "read"),
+    Entry("Nodes", "/nodes", "read"),
     Entry("Decisions", "/decisions", "read"),
     Entry("Why me", "/why", "read"),
     Entry("Who is next", "/next", "read"),

@@ -54,6 +54,7 @@ PAGES = {
     "exposures-stop": "/next/{exposures}/stop",
     "clusters": "/clusters",
     "cluster": "/clusters/production",
+    "nodes": "/nodes",
     "access": "/access",
     "audit": "/audit",
     "missing": "/nowhere/at/all",
