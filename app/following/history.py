@@ -42,11 +42,21 @@ class Change(NamedTuple):
 
 
 class Eviction(NamedTuple):
-    """One that was seen. ``at``: of the first change that shows it."""
+    """One that was seen. ``at``: of the first change that shows it; ``listed``: only a list shows it, which was read
+    because what happened before was missed."""
 
     at: Position
     heard: float
     seen: Evidence
+    listed: bool = False
+
+
+class Ended(NamedTuple):
+    """A pod was told to end, or was gone."""
+
+    at: Position
+    heard: float
+    listed: bool
 
 
 @dataclass(slots=True)
@@ -166,15 +176,19 @@ class History:
         self._forgotten: Position = (-1, 0)
         self._number = 0
         self._order = self._base = 0
-        self._ended: dict[Key, tuple[Position, float]] = {}
+        self._ended: dict[Key, Ended] = {}
         self._open: dict[str, Preemption] = {}
         self._evictions: deque[Eviction] = deque(maxlen=_EVICTIONS)
+        self._told: dict[Evidence, None] = {}
         self._others: list[Eviction] = []
         self._signs: deque[Sign] = deque(maxlen=_PREEMPTORS)
 
-    def changed(self, kind: str, key: Key, old: Item | None, new: Item | None, version: str, *, state: bool) -> None:
+    def changed(
+        self, kind: str, key: Key, old: Item | None, new: Item | None, version: str, *, state: bool,
+        listed: bool = False,
+    ) -> None:  # fmt: skip
         """Something is no longer ``old``. ``version``: its resource version; ``state``: whether the kind says how the
-        cluster is."""
+        cluster is; ``listed``: a list says so, of that version."""
         now = self._clock()
         at = self._position(version, state=state)
         if state and self._kept:
@@ -188,9 +202,9 @@ class History:
             elif preempts(new) and not (old is not None and preempts(old)):
                 self._signs.append(Sign(at, key, awaits=True))
         if ends(kind, old, new):
-            self._ended[key] = at, now
+            self._ended[key] = Ended(at, now, listed)
         if new is not None and (found := evidence(self._engine, kind, old, new)) is not None:
-            self._see(found, at, now)
+            self._see(Eviction(at, now, found, listed), found, now)
 
     def cleared(self) -> None:
         """What was before is not known: the server began anew, or this is the first that is known of a kind."""
@@ -274,12 +288,18 @@ class History:
     def _first_sign(self, one: Eviction) -> Eviction:
         """A pod that is told to end, or is gone, may be heard of before the event that says why, and after it."""
         ended = self._ended.get(one.seen.victim)
-        if ended is None or abs(ended[1] - one.heard) > _LONGEST_SECONDS:
+        if ended is None or abs(ended.heard - one.heard) > _LONGEST_SECONDS:
             return one
-        return Eviction(*ended, one.seen)
+        return Eviction(ended.at, ended.heard, one.seen, ended.listed)
 
-    def _see(self, found: Evidence, at: Position, now: float) -> None:
-        eviction = Eviction(at, now, found)
+    def _see(self, eviction: Eviction, found: Evidence, now: float) -> None:
+        """What is said again, with its time, is the same eviction: a server may tell of older versions once more."""
+        if found.at is not None:
+            if found in self._told:
+                return
+            self._told[found] = None
+            if len(self._told) > _EVICTIONS:
+                del self._told[next(iter(self._told))]
         if not found.preempted:
             if len(self._others) < _EVICTIONS:
                 self._others.append(eviction)
@@ -299,7 +319,7 @@ class History:
             self._let_go(gone)
             self._forgotten = max(self._forgotten, gone.at)
             ended = self._ended.get(gone.key)
-            if ended is not None and ended[0] == gone.at:
+            if ended is not None and ended.at == gone.at:
                 del self._ended[gone.key]
 
 

@@ -35,6 +35,7 @@ from app.solver.solve import Configured, Loaded, configure, load, planned
 
 _MOMENTS, _RARE_MOMENTS, _CYCLES = 100, 8, 200
 _TOO_LONG_AGO = "what the cluster was before is not known: it was listed anew meanwhile, or changed too much"
+_MISSED = "what the cluster was then is not known: nothing was heard of it, and everything listed again"
 _NO_OPTIONS = Options()
 
 
@@ -151,6 +152,8 @@ class Judge:
 def cycles_of(judge: Judge, one: Preemption, ask: str, seen: list[Eviction], rewind: Rewind) -> Judgement:
     """What no cycle explains, as one that differs, or why it can't be judged."""
     first = next(_Cycles(judge, one, ask, seen, rewind).attempts(0), None)
+    if any(eviction.listed for eviction in seen):
+        first = _MISSED, "too_long_ago"
     if isinstance(first, _Attempt):
         report = judge.bare(one, seen, first.names, ask, "", None)
         detail = first.compared.detail
@@ -176,7 +179,8 @@ SETTLED_SECONDS = 10.0
 
 def is_settled(judged: Sequence[Judgement], one: Preemption, now: float) -> bool:
     """Whether nothing that is written down later can make cycles agree that differ."""
-    return now - one.last >= SETTLED_SECONDS or all(cycle.outcome != "differs" for cycle in judged)
+    unsettled = (cycle.outcome == "differs" or cycle.detail == _MISSED for cycle in judged)
+    return now - one.last >= SETTLED_SECONDS or not any(unsettled)
 
 
 def _evictions_of(judged: Sequence[Judgement]) -> int:

@@ -74,10 +74,10 @@ class Mirror:
         """What changed while nobody heard: all of it when the list was made, or the object written last."""
         for key, old in before.items():
             if key not in of.items:
-                history.changed(kind.name, key, old, None, of.version, state=kind.state)
+                history.changed(kind.name, key, old, None, of.version, state=kind.state, listed=True)
         for key, new in of.items.items():
             if (old := before.get(key)) != new:
-                history.changed(kind.name, key, old, new, of.version, state=kind.state)
+                history.changed(kind.name, key, old, new, of.version, state=kind.state, listed=True)
 
     def absent(self, kind: Kind) -> bool:
         """The server has no such kind, and it is not needed, or it is not used; whether that is news."""

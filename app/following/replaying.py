@@ -173,6 +173,14 @@ class _Seen:
         self._latest = at or self._latest
 
 
+def ordered(said: Callable[[], Iterator[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """The lines that ``said`` gives as often as it is asked, by time: all of them are held only where they are not."""
+    seen = _Seen()
+    for line in said():
+        seen.add(line)
+    return said() if seen.in_order else in_order(said())
+
+
 def in_order(said: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """A recording by time, and where it tells none by resource version: a list when it was whole. All of it is held."""
     every: list[tuple[tuple[float, int], dict[str, Any]]] = []

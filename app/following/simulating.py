@@ -21,7 +21,7 @@ from app.following.evidence import evidence
 from app.following.mirror import View
 from app.following.objects import FOLLOWED, Item, Key, condition, id_of, instant, key_of, part
 from app.following.recording import lines
-from app.following.replaying import Replay, in_order
+from app.following.replaying import Replay, ordered
 from app.following.translating import Translated, translate
 from app.formats.kai.pods import POD_GROUP
 from app.formats.kai.pods import SCHEDULER as KAI
@@ -351,7 +351,7 @@ def simulated(engine: EngineName, path: Path) -> tuple[dict[str, Any], Counter[s
     InvalidInput, OSError."""
     course = Recorded(engine)
     try:
-        return course.simulation(in_order(lines(path))), course.left_out
+        return course.simulation(ordered(lambda: lines(path))), course.left_out
     except LookupError as none:
         raise BadRequest(str(none.args[0])) from None
 

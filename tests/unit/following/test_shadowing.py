@@ -261,8 +261,8 @@ def test_what_is_not_compared_is_told_all_the_same() -> None:
 
 def test_what_differs_is_told_once_nothing_late_can_explain_it() -> None:
     one = Preemption("u", 0.0, 100.0, AT, [])
-    differs = cast(Judgement, SimpleNamespace(outcome="differs"))
-    agrees = cast(Judgement, SimpleNamespace(outcome="agreed"))
+    differs = cast(Judgement, SimpleNamespace(outcome="differs", detail=""))
+    agrees = cast(Judgement, SimpleNamespace(outcome="agreed", detail=""))
     assert is_settled([agrees], one, 100.0)
     assert not is_settled([agrees, differs], one, 109.9)
     assert is_settled([agrees, differs], one, 110.0)
