@@ -12,8 +12,18 @@ HERE = Path(__file__).parent
 SHARED = HERE.parents[2] / "shared" / "vectors"
 AT_HAND = SHARED if SHARED.is_dir() else HERE
 """All there are here. The selection is a part of the collection, so nothing is replayed twice."""
-NEXT = ("kueue/*", "kube-scheduler/*", "kai/0.17-upstream*", "kai/0.17-replayed")
-"""Vectors below ``next``, recorded ahead of the work, that agree by now."""
+NEXT = ("kueue/*", "kube-scheduler/*", "kai/0.17-*")
+"""Vectors below ``next``, recorded ahead of the work, that agree by now, but for those of ``UNMET``."""
+UNMET = frozenset(
+    (
+        "frac-01041", "frac-01066", "frac-01093", "frac-01133",
+        "gpumem-01025", "gpumem-01032", "gpumem-01035", "gpumem-01070", "gpumem-01181",
+        "d-reclaim-00701", "cpu-01032", "cpu-01034", "all-01090", "all-01187", "all-03007", "all-03019",
+        "conscap-01128", "conscap-01147", "conscap-01151", "conscap-01178", "conscap-03083", "conscap-03148",
+    )
+)  # fmt: skip
+"""Recorded answers of KAI 0.17 that are not met yet: shares of GPUs, GPU memory, orders of maps. The replay says so
+when one is."""
 
 
 def files(root: Path) -> list[Path]:
