@@ -120,7 +120,7 @@ FIELDS: dict[str, dict[str, dict[str, Effect]]] = {
         },
         "SchedulingShard": {
             "spec.actions": "decided", "spec.args": "decided", "spec.minRuntime": "decided",
-            "spec.plugins": "warning", "spec.kValue": "warning", "spec.partitionLabelValue": "decided",
+            "spec.plugins": "warning", "spec.kValue": "decided", "spec.partitionLabelValue": "decided",
             "spec.placementStrategy": "warning", "spec.queueDepthPerAction": "warning", "spec.usageDBConfig": "warning",
         },
     },

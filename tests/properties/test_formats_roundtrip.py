@@ -266,6 +266,7 @@ def kai_configurations(draw: st.DrawFn) -> Configuration:
                     st.sampled_from(["allocate", "consolidation", "reclaim", "preempt"]), unique=True
                 ).filter(lambda a: a != ["allocate", "consolidation", "reclaim", "preempt"]),
                 "use_scheduling_signatures": st.just(False),
+                "k_value": st.sampled_from([0, 0.5, 3]),
                 "max_consolidation_preemptees": st.integers(0, 100),
                 "allow_consolidating_reclaim": st.just(False),
             }

@@ -56,7 +56,7 @@ RELEASE_ANNOTATION = "arbiter/release"
 NEWEST: kai.Release = "0.17"
 """What is taken to run where nothing says so."""
 POOL_LABEL = "kai.scheduler/node-pool"
-_NO_USAGE = "use over time is not known: decided as if no queue had used anything before"
+_NO_USAGE = "use over time is not known: nobody has used anything, but where the state says it (queues.NAME.kai.usage)"
 DEFAULT_SHARD = "default"
 
 _RELEASES: dict[str, kai.Release] = {one: one for one in (kai.Settings().release, NEWEST)}
@@ -203,7 +203,8 @@ def _scheduler_file(root: Reader) -> kai.Settings:
     words = [] if actions is None else [word.strip() for word in actions.split(",") if word.strip()]
     flags = flags_of(cast(dict[str, Any], parameters)) if isinstance(parameters, dict) else {}
     chosen = None if not words else _actions(words, root)
-    return _settings(arguments.get("minruntime", {}), chosen, flags, root)
+    k_value = _factor(Reader(arguments.get("proportion"), root.at, Findings()))
+    return _settings(arguments.get("minruntime", {}), chosen, flags, root, k_value=k_value)
 
 
 def _plugin(plugin: Reader, name: str) -> Mapping[str, Any]:
@@ -214,11 +215,23 @@ def _plugin(plugin: Reader, name: str) -> Mapping[str, Any]:
     elif name == "nodeplacement":
         _placement(arguments)
     elif name == "proportion":
-        if arguments.value.get("kValue") not in (None, "0", 0, "0.0"):
-            arguments.undecided("kValue", "historical usage does not weigh in, so its factor changes nothing", "info")
+        _factor(arguments)
         arguments.keep_as_is("kValue")
     arguments.close()
     return arguments.value
+
+
+def _factor(reader: Reader) -> float | None:
+    """``kValue``, which plugins have as text."""
+    text = reader.value.get("kValue")
+    if isinstance(text, str) and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
+        reader.take("kValue")
+        return float(text)
+    value = reader.number("kValue")
+    if value is not None and not 0 <= value <= 10**9:
+        reader.warn("kValue", f"{value} is not from 0 to 10^9", "error", "bad-value")
+        return None
+    return value
 
 
 def _placement(reader: Reader) -> None:
@@ -259,11 +272,18 @@ def _shard(made: Object) -> tuple[kai.Settings, dict[str, Any]]:
         plugin.close()
         if name == "minruntime" and "arguments" in plugin:
             arguments = dict(given)
+    k_value = _factor(spec)
+    of_plugin = _factor(Reader(plugins.child("proportion").value.get("arguments"), spec.at, Findings()))
+    if k_value is None and of_plugin is not None:
+        k_value = of_plugin
+        spec.warn("kValue", "as plugin 'proportion' says it; an export writes it here too", "info", "rewritten")
+    elif of_plugin not in (None, k_value):
+        spec.warn("kValue", "plugin 'proportion' has another, which is not looked at", rule="several-settings")
     flags = spec.child("args")
     actions = spec.take("actions")
     settings = _settings(
         arguments, shard_actions(Reader(actions, (*spec.at, "actions"), spec.findings)), flags.value, flags,
-        made.annotations,
+        made.annotations, k_value,
     )  # fmt: skip
     flags.ignore("max-consolidation-preemptees", "use-scheduling-signatures", "allow-consolidating-reclaim")
     flags.close("info")
@@ -273,7 +293,6 @@ def _shard(made: Object) -> tuple[kai.Settings, dict[str, Any]]:
     spec.text("partitionLabelValue")
     spec.keep_as_is("partitionLabelValue")
     spec.not_carried("queueDepthPerAction", "Arbiter tries every job of a queue")
-    spec.not_carried("kValue", "it weighs use over time, of which there is none")
     spec.not_carried("usageDBConfig", _NO_USAGE)
     spec.close()
     written = None if settings.actions is None else written_actions(settings.actions)
@@ -302,7 +321,7 @@ def _kept_of_shard(made: Object, actions: Any, written: Any) -> dict[str, Any]:
 
 def _settings(
     minruntime: Mapping[str, Any], actions: list[Action] | None, flags: Mapping[str, Any], at: Reader,
-    annotations: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None, k_value: float | None = None,
 ) -> kai.Settings:  # fmt: skip
     def word(key: str) -> str | None:
         value = minruntime.get(key)
@@ -316,6 +335,7 @@ def _settings(
         default_preempt_min_runtime=word("defaultPreemptMinRuntime"),
         reclaim_resolve_method=word("reclaimResolveMethod") or "lca",
         actions=None if actions == list(ACTIONS) else actions,
+        k_value=AS_INSTALLED.k_value if k_value in (None, AS_INSTALLED.k_value) else k_value,  # not written if it is
         use_scheduling_signatures=_flag(flags, "use-scheduling-signatures", at),
         max_consolidation_preemptees=_cap(flags.get("max-consolidation-preemptees"), at),
         allow_consolidating_reclaim=_flag(flags, "allow-consolidating-reclaim", at),

@@ -75,6 +75,8 @@ def _shard(settings: kai.Settings, native: NativeDocuments, lost: Lost) -> dict[
         spec["args"] = flags
     if arguments:
         spec["plugins"] = {"minruntime": {"arguments": arguments}}
+    if settings.k_value != kai.Settings().k_value:
+        spec["kValue"] = number(settings.k_value)
     kept = _with_actions(spec, settings, native.kai, lost)
     made = {"apiVersion": SHARD_VERSION, "kind": "SchedulingShard", "metadata": metadata, "spec": spec}
     return lost.native((), made, NativeDocuments(kai=kept), "kai")

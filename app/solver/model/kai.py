@@ -1,11 +1,14 @@
 """KAI Scheduler's blocks."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+import msgspec
 
 from app.solver.model.base import Count, Duration, Name, Wire
 
 Action = Literal["allocate", "consolidation", "reclaim", "preempt", "stalegangeviction"]
 Release = Literal["0.13", "0.17"]
+Factor = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 
 
 class Settings(Wire, frozen=True, kw_only=True):
@@ -27,6 +30,9 @@ class Settings(Wire, frozen=True, kw_only=True):
     """The actions of a cycle, in order. Absent: allocate, consolidation, reclaim, preempt."""
     use_scheduling_signatures: bool = True
     """Whether a job like one that has failed is passed over in the same action."""
+    k_value: Factor = 1.0
+    """How much what queues have used over time weighs against their over-quota weights; without such use it changes
+    nothing."""
     max_consolidation_preemptees: Count | None = None
     """The most pods that one consolidation may move. Absent: no cap."""
     allow_consolidating_reclaim: bool = True
@@ -55,6 +61,14 @@ class Queue(Wire, frozen=True, kw_only=True):
     """How long its work runs undisturbed by reclaim. Absent: its parent's, else the default."""
     preempt_min_runtime: Duration | None = None
     """How long its work runs undisturbed by preempt. Absent: its parent's, else the default."""
+
+
+class QueueState(Wire, frozen=True, kw_only=True):
+    """``state.queues.*.kai``: time-based fair share."""
+
+    usage: dict[Literal["cpu", "memory", "gpu"], Factor] = {}
+    """What the queue and those below it have used over time, by resource, as a part of what the cluster had (KAI's
+    usage database). Absent: nothing."""
 
 
 class Options(Wire, frozen=True, kw_only=True):

@@ -266,6 +266,8 @@ class QueueState(Wire, frozen=True, kw_only=True):
     """What a fair-share update carries over to the next."""
     kueue: kueue_model.QueueState | None = None
     """What a LocalQueue has consumed; its name need not be that of a queue of the configuration."""
+    kai: kai_model.QueueState | None = None
+    """What a queue has used over time."""
 
 
 class State(Wire, frozen=True, kw_only=True):

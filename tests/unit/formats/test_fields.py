@@ -62,7 +62,6 @@ VALUES: Json = {
     "requiredTopologyLevel": "rack",
     "stalenessGracePeriod": "5m",
     "plugins": {"proportion": {"enabled": False}},
-    "kValue": 2,
     "partitionLabelValue": "a",
     "placementStrategy": {"gpu": "spread"},
     "queueDepthPerAction": {"allocate": 3},

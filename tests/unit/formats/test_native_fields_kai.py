@@ -37,7 +37,8 @@ SOURCE: list[Json] = [
     },
 ]  # fmt: skip
 OTHER: Json = {
-    "spec.parentQueue": "", "spec.priority": 200, "spec.preemptMinRuntime": "7m", "spec.reclaimMinRuntime": "7m",
+    "spec.parentQueue": "", "spec.kValue": 2.5, "spec.priority": 200, "spec.preemptMinRuntime": "7m",
+    "spec.reclaimMinRuntime": "7m",
     "spec.queue": "top", "spec.minMember": 2, "spec.priorityClassName": "inference",
     "spec.preemptibility": "non-preemptible", "spec.minSubGroup": 1, "spec.preemptionDelay": "5m",
     "spec.subGroups[].name": "c", "spec.subGroups[].parent": "b", "spec.subGroups[].minMember": 3,

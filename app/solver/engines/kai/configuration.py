@@ -156,6 +156,7 @@ class Policy:
     staleness_grace: int
     method: Method
     actions: tuple[Action, ...]
+    k_value: float
     use_scheduling_signatures: bool
     max_consolidation_preemptees: int | None
     allow_consolidating_reclaim: bool
@@ -179,6 +180,7 @@ def compile_policy(settings: Settings | None) -> Policy:
         staleness_grace=_default(given.staleness_grace_period, negative=True),
         method="queue" if given.reclaim_resolve_method == "queue" else "lca",
         actions=ALL_ACTIONS if given.actions is None else tuple(given.actions),
+        k_value=given.k_value,
         use_scheduling_signatures=given.use_scheduling_signatures,
         max_consolidation_preemptees=given.max_consolidation_preemptees,
         allow_consolidating_reclaim=given.allow_consolidating_reclaim,

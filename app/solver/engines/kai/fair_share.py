@@ -11,9 +11,6 @@ from app.solver.engines.kai.configuration import CompiledConfiguration
 from app.solver.engines.kai.jobs import CPU, GPU, KAI_UNLIMITED, MEMORY, PENDING, Jobs, Share
 from app.solver.engines.kai.state import CompiledState, baseline, by_memory, layout, upwards
 
-# KAI adds to each weight its historical usage times this factor; without history the factor cancels out in exact
-# arithmetic, but not in doubles, where it decides what is rounded down.
-_USAGE_FACTOR = 1.0
 _EXTRA_ROUNDS = 64
 
 
@@ -22,13 +19,16 @@ class Claims:
     """What queues may ask of one resource, by queue index, in KAI's units.
 
     ``deserved`` and ``limit``: quota, or KAI_UNLIMITED. ``weight``: over-quota weight, 0 takes no over-quota.
-    ``request``: pods allocated and pending of the queue and everything below it.
+    ``request``: pods allocated and pending of the queue and everything below it. ``usage``: what it used over time as a
+    part of the cluster, which ``k_value`` times counts against its part of the weights (KAI: calcShareWeights).
     """
 
     deserved: Sequence[float]
     limit: Sequence[float]
     weight: Sequence[float]
     request: Sequence[float]
+    usage: Sequence[float] | None = None
+    k_value: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def _divide(total: float, queues: Sequence[int], claims: Claims, ranks: Ranks, s
     leftovers: list[dict[int, float]] = []
     for level in levels:
         siblings = [q for q in hungry if ranks.priority[q] == level]
-        rest, fractions = _over_quota(rest, siblings, wanted, claims.weight, share)
+        rest, fractions = _over_quota(rest, siblings, wanted, claims, share)
         leftovers.append(fractions)
     for fractions in leftovers:
         rest = _hand_out_units(rest, fractions, ranks, share)
@@ -86,7 +86,7 @@ def _requestable(claims: Claims, queue: int) -> float:
 
 
 def _over_quota(
-    rest: float, queues: Sequence[int], wanted: dict[int, float], weight: Sequence[float], share: list[float]
+    rest: float, queues: Sequence[int], wanted: dict[int, float], claims: Claims, share: list[float]
 ) -> tuple[float, dict[int, float]]:
     """Rounds of division by weight among siblings of one priority. Returns what is left, and for every queue that
     was rounded down the fraction of a unit that it lost in the latest round in which it lost one.
@@ -98,7 +98,7 @@ def _over_quota(
     hungry: list[int] = list(queues)
     for _ in range(2 * len(hungry) + _EXTRA_ROUNDS):
         again = False
-        for q, part in zip(hungry, _parts(rest, hungry, weight), strict=True):
+        for q, part in zip(hungry, _parts(rest, hungry, claims), strict=True):
             if rest == 0:
                 break
             missing = wanted[q] - share[q]
@@ -119,16 +119,21 @@ def _over_quota(
     return rest, fractions
 
 
-def _parts(amount: float, queues: Sequence[int], weight: Sequence[float]) -> list[float]:
-    """``amount`` split by weight, in the origin's order of operations."""
+def _parts(amount: float, queues: Sequence[int], claims: Claims) -> list[float]:
+    """``amount`` split by weight and usage, in the origin's order of operations. Without usage the factor cancels out
+    in exact arithmetic, but not in doubles, where it decides what is rounded down."""
+    weight, k, used = claims.weight, claims.k_value, claims.usage
     total = 0.0
     for q in queues:
         total += weight[q]
-    terms = [weight[q] / total + _USAGE_FACTOR * (weight[q] / total) for q in queues]
+    if used is None:
+        terms = [weight[q] / total + k * (weight[q] / total) for q in queues]
+    else:
+        terms = [max(0.0, weight[q] / total + k * (weight[q] / total - used[q])) for q in queues]
     whole = 0.0
     for term in terms:
         whole += term
-    if whole <= 0:  # weights so far apart that doubles can't hold their ratio
+    if whole <= 0:  # all have used more than their part, or weights so far apart that doubles can't hold their ratio
         return [0.0] * len(terms)
     return [amount * (term / whole) for term in terms]
 
@@ -177,20 +182,22 @@ def divide(state: CompiledState, jobs: Jobs) -> Division:
     total = layout(state).usable  # nodes that take no pods don't count, as in KAI
     ranks = Ranks(configuration.priority, configuration.created, tree.names)
     by_resource = [
-        fair_shares(tree, total[r] / STEPS[r], _claims(configuration, request, r), ranks) for r in (CPU, MEMORY, GPU)
+        fair_shares(tree, total[r] / STEPS[r], _claims(state, request, r), ranks) for r in (CPU, MEMORY, GPU)
     ]
     fair: list[Amounts] = list(zip(*by_resource, strict=True))
     allocatable = [_allocatable(configuration, q, fair[q]) for q in range(len(tree))]
     return Division(total, fair, allocatable, allocated, non_preemptible, request)
 
 
-def _claims(configuration: CompiledConfiguration, request: list[Share], r: int) -> Claims:
-    step = STEPS[r]
+def _claims(state: CompiledState, request: list[Share], r: int) -> Claims:
+    configuration, step = state.configuration, STEPS[r]
     return Claims(
         deserved=[float(KAI_UNLIMITED) if v[r] == KAI_UNLIMITED else v[r] / step for v in configuration.deserved],
         limit=[float(KAI_UNLIMITED) if v[r] == KAI_UNLIMITED else v[r] / step for v in configuration.limit],
         weight=[v[r] for v in configuration.weight],
         request=[v[r] / step for v in request],
+        usage=None if state.usage is None else [v[r] for v in state.usage],
+        k_value=configuration.policy.k_value,
     )
 
 

@@ -117,7 +117,8 @@ class CompiledState:
     """``capacity[n]`` is what KAI may use of node n: capacity less what others occupy, never below 0; BOUNDLESS
     pods where others count pods and n does not. ``workloads``: as the state has them; jobs go by their ids instead,
     so that no place in a document, which deltas move, breaks a tie that KAI leaves to a map.
-    ``named_by_nodes``: how many resources there would be without the requests of workloads."""
+    ``named_by_nodes``: how many resources there would be without the requests of workloads. ``usage``: what queues have
+    used over time of (cpu, memory, gpu), by index, as parts of the cluster; None: nobody anything."""
 
     configuration: CompiledConfiguration
     resources: ResourceIndex
@@ -128,6 +129,7 @@ class CompiledState:
     jobs: Jobs
     workloads: list[Workload]
     named_by_nodes: int
+    usage: tuple[tuple[float, ...], ...] | None = None
     resident: Resident = field(default_factory=Resident)
 
 
@@ -157,8 +159,17 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
         configuration=configuration, resources=resources, nodes=state.nodes,
         node_name=[node.name for node in state.nodes], node_index=node_index,
         capacity=[widened(v, width) for v in capacity], jobs=jobs,
-        workloads=state.workloads, named_by_nodes=named_by_nodes,
+        workloads=state.workloads, named_by_nodes=named_by_nodes, usage=usage_over_time(configuration, state),
     )  # fmt: skip
+
+
+def usage_over_time(configuration: CompiledConfiguration, state: State) -> tuple[tuple[float, ...], ...] | None:
+    """``CompiledState.usage``."""
+    used = {name: of.kai.usage for name, of in state.queues.items() if of.kai is not None and of.kai.usage}
+    if not used:
+        return None
+    every = (used.get(name, {}) for name in configuration.tree.names)
+    return tuple((of.get("cpu", 0.0), of.get("memory", 0.0), of.get("gpu", 0.0)) for of in every)
 
 
 def _uncounted(capacity: Vector, pods: int) -> Vector:

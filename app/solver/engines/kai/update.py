@@ -22,6 +22,7 @@ from app.solver.engines.kai.state import (
     layout,
     sums_over,
     upwards,
+    usage_over_time,
 )
 from app.solver.model.state import State, Workload
 
@@ -67,7 +68,8 @@ def followed(
     return CompiledState(
         configuration=configured, resources=loaded.resources, nodes=state.nodes, node_name=loaded.node_name,
         node_index=loaded.node_index, capacity=loaded.capacity, jobs=jobs, named_by_nodes=width,
-        workloads=state.workloads, resident=_resident(loaded, jobs, fresh, jobs_edits, task_edits),
+        workloads=state.workloads, usage=usage_over_time(configured, state),
+        resident=_resident(loaded, jobs, fresh, jobs_edits, task_edits),
     )  # fmt: skip
 
 

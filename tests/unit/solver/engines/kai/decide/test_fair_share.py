@@ -90,3 +90,17 @@ def test_weights_that_doubles_cannot_relate_end_the_division() -> None:
 )
 def test_allocatable_share(deserved: float, limit: float, fair: float, expected: float) -> None:
     assert allocatable_share(deserved, limit, fair) == expected
+
+
+def test_what_was_used_over_time_counts_against_the_weight() -> None:
+    """KAI: max(0, w + k (w - used)), w and used as parts of all."""
+    two = Tree(["q0", "q1"], [-1, -1])
+
+    def shares(usage: list[float] | None, k_value: float) -> list[float]:
+        claims = Claims([0.0] * 2, [KAI_UNLIMITED] * 2, [1.0] * 2, [20.0] * 2, usage, k_value)
+        return fair_shares(two, 16, claims, Ranks([0, 0], [0, 0], two.names))
+
+    assert shares(None, 1) == shares([0, 0], 1) == shares([0.9, 0], 0) == [8, 8]
+    assert shares([0.5, 0], 1) == [5, 11]  # 0.5 to 1: 5.33 and 10.67, and the last unit to the larger fraction
+    assert shares([1, 0], 1) == shares([9, 0], 1) == [0, 16]
+    assert shares([3, 3], 1) == [0, 0]
