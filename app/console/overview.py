@@ -34,6 +34,7 @@ from app.console.queues import queues_pages
 from app.console.quotas import quotas_pages
 from app.console.sign_in import provider_pages, sign_in_pages
 from app.console.simulations import circle, simulations_pages
+from app.console.studies import studies_pages
 from app.console.visit import PageRoute, Visit, Visiting, failure
 from app.http.assets import HEADERS
 from app.http.openapi import page
@@ -45,6 +46,8 @@ TOPICS: dict[str, list[tuple[str, Search]]] = {
     "decisions": [("/v1/decisions", {"limit": 1})],
     "simulations": [("/v1/simulations", {"limit": 50})],
     "exposures": [("/v1/exposures", {"limit": 50})],
+    "forecasts": [("/v1/forecasts", {"limit": 50})],
+    "backtests": [("/v1/backtests", {"limit": 50})],
     "kept": [("/v1/configurations", {"limit": 100}), ("/v1/snapshots", {})],
 }
 """What pages follow: the lists whose newest entries tell whether anything has happened."""
@@ -196,6 +199,7 @@ for part in (
     clusters_pages,
     cluster_pages,
     nodes_pages,
+    studies_pages,
 ):
     router.routes += part.routes
 

@@ -217,6 +217,8 @@ PAGES = (
     Entry("Plan", "/plan", "decide"),
     Entry("Compare", "/compare", "decide"),
     Entry("Simulations", "/simulations", "read"),
+    Entry("Forecasts", "/forecasts", "read"),
+    Entry("Backtests", "/backtests", "read"),
     Entry("Configurations", "/configurations", "read"),
     Entry("Clusters", "/clusters", "read"),
     Entry("Access", "/access", "admin"),

@@ -55,6 +55,8 @@ PAGES = {
     "clusters": "/clusters",
     "cluster": "/clusters/production",
     "nodes": "/nodes",
+    "forecasts": "/forecasts",
+    "backtests": "/backtests",
     "access": "/access",
     "audit": "/audit",
     "missing": "/nowhere/at/all",

@@ -1,0 +1,70 @@
+"""Forecasts and backtests: begun, read when they are done, forgotten; at both widths, dark and light."""
+
+import re
+
+import pytest
+
+from app.studies.forecast_schemas import FORECAST
+from tests.console.browser.conftest import LOOKS, Site, Visiting
+from tests.support.pages import findings, fits
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_the_log_is_decided_again_under_another_configuration(
+    visit: Visiting, site: Site, width: int, *, dark: bool
+) -> None:
+    with visit("admin") as somebody:
+        page = somebody.go("/backtests")
+        somebody.look(width=width, dark=dark)
+        page.get_by_label("Under the stored configuration").fill("empty-handed")
+        page.get_by_label("Only those decided on").fill("example")
+        page.get_by_role("button", name="Decide again").click()
+        page.get_by_role("heading", name="The log, decided again").wait_for()
+        assert findings(page) == []
+        fits(page, width)
+        while site.worker.once():
+            pass
+        page.reload()
+        variants = page.get_by_role("region", name="Variants")
+        variants.wait_for()
+        assert "empty-handed" in variants.inner_text()
+        assert findings(page) == []
+        fits(page, width)
+        otherwise = page.get_by_role("region", name="Decided otherwise")
+        assert re.match("/decisions/", otherwise.get_by_role("link").first.get_attribute("href") or "")
+        assert "refused" in otherwise.inner_text()
+        somebody.picture(f"backtest-{width}-{'dark' if dark else 'light'}")
+        page.get_by_role("link", name="Forget it…").click()
+        page.get_by_role("button", name="Stop or forget it").click()
+        page.wait_for_url("**/backtests")
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_a_forecast_says_when_each_ask_starts(visit: Visiting, site: Site, width: int, *, dark: bool) -> None:
+    made = site.call("POST", "/v1/forecasts", FORECAST)
+    while site.worker.once():
+        pass
+    told = site.call("GET", f"/v1/forecasts/{made['id']}")["asks"]
+    with visit("admin") as somebody:
+        page = somebody.go("/forecasts")
+        somebody.look(width=width, dark=dark)
+        page.locator(f"a[href='/forecasts/{made['id']}']").click()
+        asks = page.get_by_role("region", name="Asks that wait")
+        asks.wait_for()
+        assert asks.locator("tbody tr").count() == len(told) > 0
+        assert told[0]["ask"] in asks.inner_text()
+        assert findings(page) == []
+        fits(page, width)
+        page.get_by_role("link", name="Forget it…").click()
+        page.get_by_role("button", name="Stop or forget it").click()
+        page.wait_for_url("**/forecasts")
+
+
+def test_a_configuration_that_is_not_there_is_said_and_what_was_typed_stays(visit: Visiting) -> None:
+    with visit("admin") as somebody:
+        somebody.expected = ("404", "422")
+        page = somebody.go("/backtests")
+        page.get_by_label("Under the stored configuration").fill("nowhere")
+        page.get_by_role("button", name="Decide again").click()
+        page.get_by_role("alert").wait_for()
+        assert page.get_by_label("Under the stored configuration").input_value() == "nowhere"
