@@ -164,6 +164,7 @@ class Filters:
     outcome: str | None = None
     ask: str | None = None
     workload: str | None = None
+    job: str | None = None
     queue: str | None = None
     since: datetime | None = None
     until: datetime | None = None
@@ -195,10 +196,11 @@ def _fitting(filters: Filters) -> list[sa.ColumnElement[bool]]:
         for name in ("cluster", "engine", "outcome", "ask")
         if (wanted := getattr(filters, name)) is not None
     ]
-    if filters.workload is not None or filters.queue is not None:
+    of_owner = filters.job is not None or filters.queue is not None
+    if filters.workload is not None or of_owner:
         known = shadow.c.id.in_(_with_victim(filters))
         told = shadow.c.victims.contains([filters.workload])
-        where.append(known if filters.workload is None or filters.queue is not None else known | told)
+        where.append(known if filters.workload is None or of_owner else known | told)
     if filters.since is not None:
         where.append(shadow.c.seen_at >= filters.since)
     if filters.until is not None:
@@ -207,10 +209,12 @@ def _fitting(filters: Filters) -> list[sa.ColumnElement[bool]]:
 
 
 def _with_victim(filters: Filters) -> sa.Select[tuple[UUID]]:
-    """The comparisons of evictions of a workload, or from a queue."""
+    """The comparisons of evictions of a workload, of a job's, or from a queue."""
     query = sa.select(evictions.c.shadow).where(evictions.c.shadow.is_not(None))
     if filters.workload is not None:
         query = query.where(evictions.c.workload == filters.workload)
+    if filters.job is not None:
+        query = query.where(evictions.c.job == filters.job)
     if filters.queue is not None:
         query = query.where(evictions.c.queue == filters.queue)
     return query

@@ -1,5 +1,6 @@
 """``/v1/shadow``: real preemptions beside Arbiter's."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
 from uuid import UUID
@@ -49,19 +50,25 @@ def _period(
     return since, until
 
 
+def _stopped(
+    workload: Annotated[str | None, Query(description="Who was evicted: the id of the workload.")] = None,
+    job: Annotated[str | None, Query(description="Whose it was: the job that owns it, with its namespace.")] = None,
+    queue: Annotated[str | None, Query(description="The queue that it ran in.")] = None,
+) -> Filters:
+    return Filters(workload=workload, job=job, queue=queue)
+
+
 def _filters(
+    stopped: Annotated[Filters, Depends(_stopped)],
     cluster: Annotated[str | None, Query(description="Where it happened.")] = None,
     engine: Annotated[EngineName | None, Query(description="Which scheduler it was.")] = None,
     outcome: Annotated[ShadowOutcome | None, Query(description="How the two relate.")] = None,
     ask: Annotated[str | None, Query(description="For whom others were evicted.")] = None,
-    workload: Annotated[str | None, Query(description="Who was evicted: the id of the workload.")] = None,
-    queue: Annotated[str | None, Query(description="The queue that it ran in.")] = None,
     period: Annotated[tuple[datetime | None, datetime | None], Depends(_period)] = (None, None),
 ) -> Filters:
     since, until = period
-    return Filters(
-        cluster=cluster, engine=engine, outcome=outcome, ask=ask, workload=workload, queue=queue, since=since,
-        until=until,
+    return replace(
+        stopped, cluster=cluster, engine=engine, outcome=outcome, ask=ask, since=since, until=until
     )  # fmt: skip
 
 

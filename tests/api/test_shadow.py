@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 
 from app.base.settings import Settings
 from app.cli import run
+from app.clusters.router import EVICTION
 from app.clusters.shadow_router import EXAMPLE
 from app.service.main import create_app
 
@@ -131,3 +132,29 @@ def test_agreement_is_counted_over_time(service: TestClient) -> None:
     only = service.get("/v1/shadow:counts", params={"cluster": "a", "outcome": "differs", **span}).json()
     assert [one["outcomes"] for one in only["intervals"] if one["outcomes"]] == [{"differs": 1}]
     assert service.get("/v1/shadow:counts").json()["intervals"][-1]["outcomes"] == {}
+
+
+def test_comparisons_are_found_by_whom_they_stopped(service: TestClient) -> None:
+    """By the workload, its job and its queue: each alone and together, of what followers saw."""
+    kept, other = report(service), report(service)
+    for one, name in ((kept, "a"), (other, "b")):
+        seen = {
+            **EVICTION,
+            "workload": f"ml/{name}",
+            "job": f"ml/job-{name}",
+            "queue": f"q-{name}",
+            "shadow": one["id"],
+        }
+        service.post("/v1/clusters/c/evictions", json={"engine": "kueue", "evictions": [seen]}).raise_for_status()
+
+    def found(**filters: str) -> list[str]:
+        return [one["id"] for one in service.get("/v1/shadow", params=filters).raise_for_status().json()["items"]]
+
+    a, b = {"workload": "ml/a", "job": "ml/job-a", "queue": "q-a"}, {"job": "ml/job-b", "queue": "q-b"}
+    assert found() == [other["id"], kept["id"]]
+    for name, value in a.items():
+        assert found(**{name: value}) == [kept["id"]], name
+    assert found(**a) == [kept["id"]]
+    assert found(**b) == [other["id"]]
+    assert found(**a | b) == []
+    assert found(workload="ml/a", job="ml/job-b") == []
