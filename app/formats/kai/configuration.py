@@ -263,9 +263,10 @@ def _shard(made: Object) -> tuple[kai.Settings, dict[str, Any]]:
             arguments[argument] = value
     minimum.close()
     plugins = spec.child("plugins")
+    by_plugin: dict[str, Mapping[str, Any]] = {}
     for name in plugins.value:
         plugin = plugins.child(name)
-        given = _plugin(plugin, name)
+        by_plugin[name] = given = _plugin(plugin, name)
         if plugin.value.get("enabled") is False:
             plugin.undecided("enabled", f"Arbiter decides as if plugin {name!r} were enabled")
         plugin.keep_as_is("enabled", "priority")
@@ -273,12 +274,12 @@ def _shard(made: Object) -> tuple[kai.Settings, dict[str, Any]]:
         if name == "minruntime" and "arguments" in plugin:
             arguments = dict(given)
     k_value = _factor(spec)
-    of_plugin = _factor(Reader(plugins.child("proportion").value.get("arguments"), spec.at, Findings()))
+    of_plugin = _factor(Reader(by_plugin.get("proportion"), spec.at, Findings()))
     if k_value is None and of_plugin is not None:
         k_value = of_plugin
         spec.warn("kValue", "as plugin 'proportion' says it; an export writes it here too", "info", "rewritten")
     elif of_plugin not in (None, k_value):
-        spec.warn("kValue", "plugin 'proportion' has another, which is not looked at", rule="several-settings")
+        spec.warn("kValue", "plugin 'proportion' has another, which is not looked at", rule="not-decided")
     flags = spec.child("args")
     actions = spec.take("actions")
     settings = _settings(

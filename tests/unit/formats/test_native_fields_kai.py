@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from app.formats import export, import_configuration
 from tests.support.left_out import imported, said
 from tests.support.native_fields import fields, unused
 
@@ -79,3 +80,17 @@ def test_pods_of_no_part_are_an_error_and_the_gang_counts_as_a_whole(label: str 
         ("error", "/3/spec/subGroups")
     ]
     assert found.asks[0].sub_groups is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "decided"),
+    [({}, 1), ({"kValue": 2}, 2), ({"plugins": {"proportion": {"arguments": {"kValue": "0.5"}}}}, 0.5),
+     ({"kValue": 2, "plugins": {"proportion": {"arguments": {"kValue": "0.5"}}}}, 2)],
+)  # fmt: skip
+def test_the_factor_of_use_over_time_is_read_written_and_kept(spec: Json, decided: float) -> None:
+    found = imported("kai", {**SOURCE[0], "spec": spec}, *SOURCE[1:3]).configuration
+    assert found.settings.kai is not None
+    assert found.settings.kai.k_value == decided
+    written = export(found, "kai").text
+    assert import_configuration(written.encode(), "kai").configuration == found
+    assert ("kValue: '0.5'" in written) == ("plugins" in spec)
