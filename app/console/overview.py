@@ -35,6 +35,7 @@ from app.console.quotas import quotas_pages
 from app.console.sign_in import provider_pages, sign_in_pages
 from app.console.simulations import circle, simulations_pages
 from app.console.studies import studies_pages
+from app.console.traces import traces_pages
 from app.console.visit import PageRoute, Visit, Visiting, failure
 from app.http.assets import HEADERS
 from app.http.openapi import page
@@ -200,6 +201,7 @@ for part in (
     cluster_pages,
     nodes_pages,
     studies_pages,
+    traces_pages,
 ):
     router.routes += part.routes
 

@@ -219,6 +219,7 @@ PAGES = (
     Entry("Simulations", "/simulations", "read"),
     Entry("Forecasts", "/forecasts", "read"),
     Entry("Backtests", "/backtests", "read"),
+    Entry("Traces", "/traces", "read"),
     Entry("Configurations", "/configurations", "read"),
     Entry("Clusters", "/clusters", "read"),
     Entry("Access", "/access", "admin"),

@@ -56,6 +56,7 @@ PAGES = {
     "cluster": "/clusters/production",
     "nodes": "/nodes",
     "forecasts": "/forecasts",
+    "traces": "/traces",
     "backtests": "/backtests",
     "access": "/access",
     "audit": "/audit",
