@@ -429,7 +429,9 @@ def test_live_parts_rest_while_nobody_looks(visit: Visiting, site: Site) -> None
             "state": {"workloads": []},
         }
         page.wait_for_timeout(300)
-        site.call("POST", "/v1/decisions", {**asked, "asks": [{"id": "live-one", "queue": "q", "tasks": []}]})
+        site.call(
+            "POST", "/v1/decisions", {**asked, "asks": [{"id": "live-one", "queue": "q", "tasks": [{"name": "main"}]}]}
+        )
         page.locator("#log tbody tr").first.wait_for()
         page.evaluate("Object.defineProperty(document, 'hidden', {value: true}); listen()")
         assert page.evaluate("stream") is None
