@@ -81,6 +81,22 @@ def test_whom_consolidation_moves_has_another_place(seed: int, shape: Shape) -> 
     assert outcome.evicted.keys() == outcome.moved.keys()
 
 
+def _taken_back(body: Json) -> list[str]:
+    """Asks that lost a place in the cycle that gave it."""
+    return [d["ask"] for d in decide(body)["decisions"] if any(c["reason"] == "PlaceTaken" for c in d["conditions"])]
+
+
+@examples(200, FAST)
+@given(SEEDS, shapes(rules=("documented",), actions=["allocate", "consolidation", "reclaim", "preempt"]))
+def test_no_place_is_taken_back_in_the_cycle_that_gave_it(seed: int, shape: Shape) -> None:
+    assert not _taken_back(cluster(seed, shape))
+
+
+def test_the_released_scheduler_takes_places_back() -> None:
+    shape = Shape(queues=6, nodes=2, workloads=6, asks=8, rules="shipped", actions=["allocate", "reclaim", "preempt"])
+    assert any(_taken_back(cluster(seed, shape)) for seed in range(300))
+
+
 @examples(400, FAST)
 @given(SEEDS)
 def test_reclaim_keeps_to_fair_shares(seed: int) -> None:

@@ -149,10 +149,20 @@ class Cycle:
 
     def passes(self, filters: Sequence[VictimFilter], job: int, victim: int) -> bool:
         """Whether every victim filter lets the victim be taken; a refusal is recorded."""
-        refusal = refused_victim(filters, job, victim)
+        refusal = self._just_placed(victim) or refused_victim(filters, job, victim)
         if refusal is not None:
             self.tools.trail.spare(victim, refusal)
         return refusal is None
+
+    def _just_placed(self, victim: int) -> Refusal | None:
+        """Exact books take from no job of which the same cycle placed or moved a pod; the released scheduler does."""
+        overlay = self.overlay
+        if not overlay.exact or not overlay.placed:
+            return None
+        placed, status = overlay.placed, overlay.status
+        if any(t in placed and status[t] in (ALLOCATED, PIPELINED) for t in overlay.jobs.tasks[victim]):
+            return Refusal("just-placed", "the same cycle has given it a place")
+        return None
 
     def each(
         self,
@@ -326,7 +336,7 @@ def _movable(cycle: Cycle, job: int) -> list[int]:
     found = [
         j
         for j in range(len(jobs.id))
-        if j != job and overlay.leaf[j] and jobs.preemptible[j] and overlay.seems_active(j)
+        if j != job and overlay.leaf[j] and jobs.preemptible[j] and overlay.seems_active(j) and cycle.passes((), job, j)
     ]
     most = overlay.state.configuration.policy.max_consolidation_preemptees
     return found if most is None or _cap(cycle) else nsmallest(most + 1, found, key=jobs.id.__getitem__)

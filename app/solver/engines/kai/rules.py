@@ -39,6 +39,8 @@ _VERDICTS = (
     _rule("queue-within-share", "Its queue, or the one above it that is a sibling of the ask's side, holds no more "
           "than it may keep, so that reclaim does not look at it (since 0.17).",
           "plugins/proportion/reclaimable/filter_victims.go"),
+    _rule("just-placed", "The same cycle has given pods of it a place: under the documented rules nobody takes it back "
+          "at once.", "Arbiter"),
     _rule("not-preemptible", "It is not preemptible, and no action may take it.", "actions/reclaim/reclaim.go"),
     _rule("priority-not-lower", "Preempt takes only what has a lower priority than the ask.",
           "actions/preempt/preempt.go"),

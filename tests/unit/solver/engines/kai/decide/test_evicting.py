@@ -257,7 +257,8 @@ def test_who_loses_its_place_again_waits_and_its_victims_go_for_whoever_has_the_
     """``p`` preempts ``w`` of its own queue, which deserves nothing; then ``q`` reclaims the place that ``p`` got."""
     queues = [ROOT, queue("a", "root", gpu=0), queue("b", "root", gpu=1)]
     running = [workload("w", "a", "n", priority=40)]
-    case = Case(queues, [node("n", gpu=1)], running, ask("p", "a"), ask("q", "b"), actions=["preempt", "reclaim"])
+    asks = [ask("p", "a"), ask("q", "b")]
+    case = Case(queues, [node("n", gpu=1)], running, *asks, actions=["preempt", "reclaim"], rules="shipped")
     (eviction,) = case.answer["plan"]["evictions"]
     assert (eviction["task"], eviction["reason"], eviction["for_ask"]) == ("w-0", "preempt", "q")
     assert (case.outcome("p"), case.decisions["p"]["victims"]) == ("wait", [])
@@ -275,7 +276,8 @@ def test_of_those_who_took_its_places_one_by_one_the_last_is_named() -> None:
     queues = [ROOT, queue("a", "root"), queue("b", "root", gpu=2)]
     running = [workload(f"w{i}", "a", "n", priority=40) for i in range(2)]
     asks = [ask("p", "a", 2, min_available=1), ask("q", "b"), ask("r", "b")]
-    case = Case(queues, [node("n", gpu=2)], running, *asks, actions=["preempt", "preempt", "reclaim"])
+    actions = ["preempt", "preempt", "reclaim"]
+    case = Case(queues, [node("n", gpu=2)], running, *asks, actions=actions, rules="shipped")
     assert [case.outcome(name) for name in ("p", "q", "r")] == ["wait", "wait", "preempt"]
     assert case.decisions["p"]["conditions"][0]["message"] == "reclaim: r took the place that it was given"
     assert {e["for_ask"] for e in case.answer["plan"]["evictions"]} == {"r"}

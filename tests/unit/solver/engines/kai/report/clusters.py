@@ -77,7 +77,9 @@ def _consolidation() -> Json:
         ask("grow", "a", workload="x", min_available=1), ask("all", "b", 2, gpu=2, priority=40),
     ]  # fmt: skip
     nodes = [node(f"n{i}", gpu=2) for i in range(3)]
-    return _body(queues, nodes, running, *asks, max_consolidation_preemptees=1, use_scheduling_signatures=False)
+    return _body(
+        queues, nodes, running, *asks, max_consolidation_preemptees=1, rules="shipped", use_scheduling_signatures=False
+    )
 
 
 def _cycle() -> Json:
@@ -96,7 +98,7 @@ def _cycle() -> Json:
         ask("short", "a", 1) | {"min_available": 2}, ask("up", "root"), ask("cpu", "a", gpu=0, cpu=99),
         ask("little", "e", gpu=0, cpu=2),
     ]  # fmt: skip
-    return _body(queues, [node("n")], running, *asks, actions=["allocate", "consolidation"])
+    return _body(queues, [node("n")], running, *asks, actions=["allocate", "consolidation"], rules="shipped")
 
 
 def _shipped() -> Json:

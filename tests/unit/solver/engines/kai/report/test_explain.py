@@ -114,7 +114,8 @@ def test_who_loses_its_place_shows_no_victims_and_who_has_it_shows_them() -> Non
     queues = [ROOT, queue("a", "root", gpu=0), queue("b", "root", gpu=1)]
     running = [workload("w", "a", "n", priority=40)]
     asks = [ask("p", "a"), ask("q", "b")]
-    case = Case(queues, [node("n", gpu=1)], running, *asks, actions=["preempt", "reclaim"], explain="full")
+    actions = ["preempt", "reclaim"]
+    case = Case(queues, [node("n", gpu=1)], running, *asks, actions=actions, explain="full", rules="shipped")
     assert verdicts(case, "p") == {"w-0": ("not-needed", "goes-for-another")}
     assert verdicts(case, "q") == {"w-0": ("victim", "preempt")}
     assert blocker(case, "p") == "reclaim: q took the place that it was given"
@@ -129,7 +130,7 @@ def test_a_place_that_another_ask_took_is_why_although_the_node_had_room_before_
     running = [workload("w", "a", "n", priority=40)]
     asks = [ask("r", "a", priority=60), ask("p", "a"), ask("q", "b", gpu=2)]
     actions = ["allocate", "preempt", "reclaim"]
-    case = Case(queues, [node("n", gpu=2)], running, *asks, actions=actions, explain="full")
+    case = Case(queues, [node("n", gpu=2)], running, *asks, actions=actions, explain="full", rules="shipped")
     assert [case.outcome(name) for name in ("r", "p", "q")] == ["wait", "wait", "preempt"]
     assert "no-room" in steps(case, "p")
     assert blocker(case, "p") == blocker(case, "r") == "reclaim: q took the place that it was given"
