@@ -17,7 +17,7 @@ from app.solver.model.base import Time, Total, Wire
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.decision import ConfigurationUsed, Decision, Plan
 from app.solver.model.instant import micros
-from app.solver.model.problems import InvalidInput, Problem
+from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.state import Ask, AskChanges, Delta, State
 from app.solver.solve import Beside
 
@@ -116,6 +116,9 @@ class FollowedAge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Since its follower last knew it to be the cluster."""
     warning: str | None = None
     """What is wrong with that. Absent: nothing."""
+    findings: list[Finding] = []
+    """What of the cluster is not in it as it is there, so that an answer may be wrong (`error`) or differ (`warning`):
+    the worst first, at most 20. `GET /v1/clusters/{name}` has all."""
 
 
 class SnapshotList(Wire, frozen=True, kw_only=True):

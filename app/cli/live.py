@@ -9,17 +9,19 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
+from app.answering.snapshots import FollowedAge
 from app.cli import report
 from app.cli.configuration import DEFAULT_URL, Token, Url
 from app.cli.offline import Json
-from app.cli.output import CANNOT, EVICTS, NOTHING, complain, say
+from app.cli.output import CANNOT, EVICTS, NOTHING, complain, noticed, say
 from app.cli.remote import Reply, Service, guarded, refused, segment
 from app.solver.model.decision import Answer, planned
-from app.solver.model.problems import InvalidInput, Problem
+from app.solver.model.problems import Finding, InvalidInput, Problem
 
 _JSON = {"Content-Type": "application/json"}
 _NAMED = 10
 _EVICTIONS = 5
+_MOST_FINDINGS = 20
 _OLD_SECONDS = 90.0
 _BESIDE = ("local_queues", "priority_classes", "workload_priority_classes")
 
@@ -141,9 +143,21 @@ def happened(eviction: dict[str, Any]) -> str:
 
 
 def _warn(cluster: dict[str, Any]) -> None:
-    """Of answers that may be about a cluster that is no more."""
+    """Of answers that may be about a cluster that is no more, or that is another than it was read as."""
     if (age := cluster.get("age_seconds") or 0.0) > _OLD_SECONDS:
         complain(f"cluster {cluster['name']} was last known {age:.0f} s ago: its follower or its API server is away")
+    newest = min(cluster["followers"], key=lambda follower: follower["age_seconds"])
+    found = msgspec.convert(newest.get("findings", []), list[Finding])
+    for severity in ("error", "warning"):
+        noticed([one for one in found if one.severity == severity][:_MOST_FINDINGS])
+
+
+def warned(followed: FollowedAge | None) -> None:
+    """The same of an answer about a snapshot that follows a cluster."""
+    if followed is not None:
+        if followed.warning is not None:
+            complain(followed.warning)
+        noticed(followed.findings)
 
 
 def _told(body: bytes, *, json: bool) -> int:

@@ -9,10 +9,10 @@ from cyclopts import Parameter
 
 from app.answering.sources import nothing_stored
 from app.base.decoding import decode
-from app.cli.live import Live
+from app.cli.live import Live, warned
 from app.cli.manifests import Otherwise, Remote, as_request, failed
 from app.cli.offline import Json, Situation
-from app.cli.output import BAD_INPUT, EVICTS, NOTHING, Files, complain, gathered, say, table, tried
+from app.cli.output import BAD_INPUT, EVICTS, NOTHING, Files, gathered, say, table, tried
 from app.cli.remote import Service, guarded, refused
 from app.studies.exposing import expose
 from app.studies.exposure_schemas import Exposure, ExposureOutcome, ExposureRequest, Exposures
@@ -71,8 +71,7 @@ def _asked(service: Service, body: dict[str, Any], named: str, *, json: bool) ->
     while reply.ok:
         found = msgspec.json.decode(reply.body, type=Exposures)
         if found.outcome is not None:
-            if found.followed is not None and found.followed.warning is not None:
-                complain(found.followed.warning)
+            warned(found.followed)
             return _told(found.outcome, json=json)
         if found.status not in ("queued", "running"):
             say(found.error or found.status)

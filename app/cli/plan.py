@@ -18,7 +18,7 @@ from app.base.documents import Unreadable
 from app.base.documents import read as parsed
 from app.cli import report
 from app.cli.configuration import DEFAULT_URL, Token, Url
-from app.cli.live import situation
+from app.cli.live import situation, warned
 from app.cli.offline import Json
 from app.cli.output import (
     BAD_INPUT,
@@ -247,8 +247,7 @@ def _sent(files: _Blamed, asked: dict[str, Any], service: Service, json: bool) -
 def _told(body: bytes, files: _Blamed, *, json: bool) -> int:
     answer = msgspec.json.decode(body, type=PlanAnswer)
     noticed(answer.findings, files.place)
-    if answer.followed is not None and answer.followed.warning is not None:
-        complain(answer.followed.warning)
+    warned(answer.followed)
     if json:
         say(body.decode())
     else:

@@ -58,10 +58,11 @@ async def shown(
     diff = await visit.api.get(f"{at(name)}/revisions/{number}/diff", {"against": against})
     history = await visit.api.get(f"{at(name)}/revisions", {"cursor": cursor or None, "limit": _PAGE})
     labels = (await visit.api.get(f"{at(name)}/labels"))["items"]
+    clusters = [one for one in (await visit.api.get("/v1/clusters"))["items"] if one["configuration"] == name]
     return visit.show(
         "configuration.html", 200 if problem is None else int(problem["status"]), name=name, stored=stored, diff=diff,
         history=history["items"], following=history["next_cursor"], labels=labels, current=current.json()["revision"],
-        etag=current.etag, problem=problem,
+        etag=current.etag, problem=problem, clusters=clusters,
     )  # fmt: skip
 
 

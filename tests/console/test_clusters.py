@@ -20,6 +20,11 @@ def test_reports_and_preemptions_are_shown(service: TestClient) -> None:
     for told in ("prod", "Workload", "1\u202f234 workloads run, 7 wait", "2.5 s", "no more watches", "&lt;b&gt;field"):
         assert told in shown, told
     assert 'class="empty"' not in shown
+    document = {"engine": report["engine"], "queues": [{"name": "q"}]}
+    service.put(f"/v1/configurations/{report['configuration']}", json=document).raise_for_status()
+    page = service.get(f"/configurations/{report['configuration']}").text
+    for told in ("Followed from prod", "1 finding<", "&lt;b&gt;field", "no more watches"):
+        assert told in page, told
     ids = {v["workload"]: service.post("/v1/shadow", json={**PREEMPTION, "victims": [v]}).json()["id"]
            for v in ({"workload": "nobody"}, *TRUE)}  # fmt: skip
     shown = service.get("/clusters").text

@@ -167,13 +167,14 @@ def test_restoring_and_labels(service: Fake, capsys: Captured) -> None:
     assert said(capsys, "configuration", "labels", "ghost")[0] == 3
 
 
-CLUSTER = {"name": "prod", "snapshot": "live/1"}
+CLUSTER: Json = {"name": "prod", "snapshot": "live/1", "followers": [{"age_seconds": 1}]}
 AT = "/v1/snapshots/live%2F1"
 
 
-def live(service: Fake, running: list[Json], waiting: list[Json]) -> None:
-    service.says("GET /v1/clusters", {"items": [CLUSTER]})
-    service.says("GET /v1/clusters/prod", CLUSTER)
+def live(service: Fake, running: list[Json], waiting: list[Json], **of_follower: Any) -> None:
+    cluster = {**CLUSTER, "followers": [one | of_follower for one in CLUSTER["followers"]]}
+    service.says("GET /v1/clusters", {"items": [cluster]})
+    service.says("GET /v1/clusters/prod", cluster)
     service.says(f"GET {AT}/asks", {"items": waiting})
     service.says(f"GET {AT}/state", {"workloads": running})
 
@@ -217,6 +218,16 @@ def test_why_something_waits(service: Fake, capsys: Captured, outcome: str, evic
     body = {"state": {"snapshot": "live/1"}, "asks": [ask], "explain": "summary"}
     assert json.loads(service.sent[-1][1] or b"") == body
     assert json.loads(said(capsys, "why", "train", "--json")[1][0])["id"] == "7"
+
+
+def test_why_says_what_of_the_cluster_was_not_read_as_it_is(service: Fake, capsys: Captured) -> None:
+    found = [{"rule": "r", "severity": of, "pointer": "/Workload/ml/train", "detail": of} for of in
+             ("info", "warning", "error")]  # fmt: skip
+    live(service, [{"id": "ml/train", "queue": "q"}], [], findings=found)
+    protected(service, preemptible=True)
+    assert said(capsys, "why", "train")[2] == [
+        "  error /Workload/ml/train: error [r]", "  warning /Workload/ml/train: warning [r]",
+    ]  # fmt: skip
 
 
 def test_which_one_is_meant(service: Fake, capsys: Captured) -> None:
@@ -310,7 +321,7 @@ EVICTED = [
 @pytest.fixture
 def followed(service: Fake) -> Fake:
     """A cluster in which four workloads of a queue run."""
-    service.says("GET /v1/clusters/prod", {"name": "prod", "snapshot": "s"})
+    service.says("GET /v1/clusters/prod", {"name": "prod", "snapshot": "s", "followers": [{"age_seconds": 1}]})
     service.says("GET /v1/snapshots/s/asks", {"items": []})
     ids = {
         "ml/job-train-3f2a1": "main",
