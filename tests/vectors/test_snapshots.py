@@ -12,7 +12,7 @@ from app.base.settings import Settings
 from app.service.main import create_app
 from tests.support.asgi import Asgi
 from tests.vectors.compare import disagreements
-from tests.vectors.files import AT_HAND, UNMET, files, lines, selected
+from tests.vectors.files import AT_HAND, files, lines, selected, unmet
 
 EVERY = int(os.environ.get("SNAPSHOT_VECTORS_EVERY", "8"))
 """Of the whole collection one in so many; those of the selection in this folder all."""
@@ -44,10 +44,10 @@ def kept(service: Asgi, request: dict[str, Any]) -> dict[str, Any] | str:
     return {**request, "state": {"snapshot": NAME}}
 
 
-def check(service: Asgi, vectors: list[dict[str, Any]]) -> None:
+def check(service: Asgi, path: Path, chosen: list[bytes]) -> None:
     found: list[str] = []
-    for vector in vectors:
-        if "state" not in vector["request"] or vector.get("status", 200) != 200 or vector["id"] in UNMET:
+    for vector in map(json.loads, chosen):
+        if "state" not in vector["request"] or vector.get("status", 200) != 200 or vector["id"] in unmet(path):
             continue
         request = kept(service, vector["request"])
         if isinstance(request, str):
@@ -67,4 +67,4 @@ def _id(path: Path) -> str:
 @pytest.mark.parametrize("path", files(AT_HAND), ids=_id)
 def test_recorded_decisions_agree_through_snapshots(path: Path, service: Asgi) -> None:
     always = frozenset(lines(chosen)) if (chosen := selected(path)).exists() else frozenset[bytes]()
-    check(service, [json.loads(line) for i, line in enumerate(lines(path)) if i % EVERY == 0 or line in always])
+    check(service, path, [line for i, line in enumerate(lines(path)) if i % EVERY == 0 or line in always])
