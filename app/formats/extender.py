@@ -19,7 +19,7 @@ from app.formats.pods import read_pod as read_single
 from app.formats.reader import Findings, Reader
 from app.formats.yunikorn import pods as yunikorn_pods
 from app.formats.yunikorn.placement import Placement
-from app.solver.model.base import Time, Total
+from app.solver.model.base import Priority, Time, Total
 from app.solver.model.configuration import Configuration
 from app.solver.model.request import Eviction
 from app.solver.model.state import Ask, Task, Workload
@@ -64,7 +64,7 @@ class VictimSpec(msgspec.Struct, frozen=True, rename="camel"):
     """Which scheduler places the pod."""
     priority_class_name: str | None = None
     """Its priority class."""
-    priority: int | None = None
+    priority: Priority | None = None
     """Its priority."""
 
 

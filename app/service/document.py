@@ -191,14 +191,22 @@ def with_descriptions(schemas: dict[str, Any]) -> dict[str, Any]:
 def _described(schema: dict[str, Any], called: Iterable[type[msgspec.Struct]]) -> dict[str, Any]:
     """``called``: structs of that name, of which the one with these fields is meant."""
     properties = schema.get("properties", {})
-    meant = next((shape for shape in called if set(shape.__struct_encode_fields__) == set(properties)), None)
+    meant = next(
+        (shape for shape in called if {*shape.__struct_encode_fields__, *_tag(shape)} == set(properties)), None
+    )
     if meant is None or not properties:
         return schema
     said = descriptions(meant)
     spelled = zip(meant.__struct_encode_fields__, meant.__struct_fields__, strict=True)
-    texts = {name: said[field] for name, field in spelled if field in said}
+    texts = {name: said[field] for name, field in spelled if field in said} | _tag(meant)
     told = {name: value | {"description": texts[name]} for name, value in properties.items() if name in texts}
     return schema | {"properties": properties | told}
+
+
+def _tag(shape: type[msgspec.Struct]) -> dict[str, str]:
+    """The property that says which of several shapes it is, with its description; none where there is just one."""
+    field = shape.__struct_config__.tag_field
+    return {} if field is None else {field: "Which of the shapes that may stand here it is."}
 
 
 def _structs(base: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:

@@ -72,7 +72,8 @@ STATE = StateOrReference(
     nodes=[NODE], workloads=[RUNNING], reservations=[Reservation(node="n", ask=ASK)],
     queues={
         "root.a": QueueState(
-            ytsaurus=ytsaurus.PoolState(starvation="starving"), kueue=kueue.QueueState(consumed={"cpu": 1})
+            ytsaurus=ytsaurus.PoolState(starvation="starving"), kueue=kueue.QueueState(consumed={"cpu": 1}),
+            kai=kai.QueueState(usage={"cpu": 0.5}),
         )
     },
     disruption_budgets=[DisruptionBudget(name="b", queue="root.a")],

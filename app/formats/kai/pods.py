@@ -17,7 +17,6 @@ from app.formats.kai.configuration import POOL_LABEL
 from app.formats.objects import Classes, Object, named
 from app.formats.pods import Pod, SinglePod, Steps, as_task
 from app.formats.reader import Reader, instant
-from app.solver.engines.kai.gangs import gang_problems
 from app.solver.model import kai
 from app.solver.model.state import Ask, PendingReason, Task, Workload
 
@@ -270,6 +269,8 @@ def _sub_groups(spec: Reader, pods: Iterable[Pod], *, waits: bool) -> dict[str, 
         one.close()
     counted = [pod for pod in pods if pod.phase != "gated"]
     places: list[tuple[Path, str | None]] = [((pod.made.id,), pod.made.labels.get(_SUB_GROUP)) for pod in counted]
+    from app.solver.engines.kai.gangs import gang_problems  # the command line loads no engine before it must
+
     problem = next(iter(gang_problems(groups, places, ())), None) if groups else None
     if problem is not None:
         detail = f"only the gang as a whole has a minimum here: {problem.pointer}: {problem.detail}"

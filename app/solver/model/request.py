@@ -9,7 +9,7 @@ from app.solver.model import kube_scheduler as kube_scheduler_model
 from app.solver.model import kueue as kueue_model
 from app.solver.model import ytsaurus as ytsaurus_model
 from app.solver.model import yunikorn as yunikorn_model
-from app.solver.model.base import Time, Wire
+from app.solver.model.base import Count, Time, Wire
 from app.solver.model.configuration import Configuration, EngineName, Settings
 from app.solver.model.state import Ask, State
 
@@ -62,7 +62,7 @@ class Proposal(Wire, frozen=True, kw_only=True):
     """Where the room would be: what the answer calls the proposal; unique among them."""
     evict: list[Eviction] = []
     """Whom it would evict. One that the state does not have is refused."""
-    rank: int | None = None
+    rank: Count | None = None
     """Its place in the order in which that scheduler prefers them, from 1; it draws among those of one place. Absent:
     that is not known."""
 

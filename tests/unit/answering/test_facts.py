@@ -73,7 +73,12 @@ def test_everything_that_the_log_keeps_of_an_answer() -> None:
         "asks": ["a", "b", "c"], "outcomes": ["preempt", "admit", "wait"], "reasons": ["First", "", "Other"],
         "evicted": ["x", "w", "y"], "victims": {"reclaim": 3, "second": 1, "overcommit": 1},
         "queues": ["q1", "q2", "of-x", "of-w", "of-y"], "workloads": ["w", "b", "c"], "snapshot": "kept",
-        "spared": ["safe"], "evictions": [("w", "x"), ("b", "x")], "pending": "W10=", "pods": [],
+        "spared": ["safe"], "evictions": [("w", "x"), ("b", "x")],
+        "stops": [
+            ("q1", "of-x", "reclaim", 1), ("q1", "of-x", "second", 1), ("q1", "of-w", "reclaim", 1),
+            ("", "of-y", "overcommit", 1), ("q2", "of-x", "reclaim", 1),
+        ],
+        "pending": "W10=", "pods": [],
     }  # fmt: skip
     alone = facts_of(answered([], []), 17, [])
     assert (alone.spared, alone.evictions, alone.queues, alone.pending) == ([], [], [], b"")

@@ -21,6 +21,7 @@ JSON_READERS = {
     "auth/oidc.py",  # the provider that the operator chose, at most 1 MiB
     "cli/output.py",  # a word of the command line
     "cli/remote.py",  # answers of the service
+    "cli/tools.py",  # what the service answers
     "formats/work/pods.py",  # an annotation of a document that was read already
     "service/serve.py",  # our own examples
 }

@@ -21,6 +21,7 @@ ANSWERS: Json = {
     f"GET {AT}/revisions/2/diff": {"diff": 2},
     f"GET {AT}/revisions": {"items": [1, 2], "next_cursor": "more"},
     f"GET {AT}/labels": {"items": ["live"]},
+    "GET /v1/clusters": {"items": []},
 }  # fmt: skip
 
 

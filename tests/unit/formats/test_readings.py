@@ -59,14 +59,15 @@ def test_partitions_of_which_none_is_the_default_one() -> None:
     assert names(partition("default", "a"), partition("y", "b")) == ["root", "root.a"]
 
 
-@pytest.mark.parametrize(
-    ("value", "said"), [(None, []), (0, []), ("0", []), ("0.0", []), (1, ["info"]), ("0.5", ["info"])]
-)
-def test_the_factor_of_past_usage_is_worth_a_word_where_it_is_not_0(value: Any, said: list[str]) -> None:
+@pytest.mark.parametrize(("value", "read"), [(None, 1), (0, 0), ("0", 0), ("0.0", 0), (1, 1), ("0.5", 0.5)])
+def test_the_factor_of_past_usage_arrives_as_it_is_written(value: Any, read: float) -> None:
     plugin = {"name": "proportion", "arguments": {} if value is None else {"kValue": value}}
     text = json.dumps({"actions": "allocate", "tiers": [{"plugins": [plugin]}]})
-    found = import_configuration(text.encode(), "kai").findings
-    assert [f.severity for f in found if f.pointer.endswith("kValue")] == said
+    found = import_configuration(text.encode(), "kai")
+    assert [f for f in found.findings if f.pointer.endswith("kValue")] == []
+    settings = found.configuration.settings.kai
+    assert settings is not None
+    assert settings.k_value == read
 
 
 def test_what_a_priority_class_reference_has_more_is_reported() -> None:

@@ -134,7 +134,6 @@ def test_a_shard_of_kai() -> None:
         "error bad-value /spec/args/use-scheduling-signatures",
         "error bad-value /spec/args/max-consolidation-preemptees",
         "info not-decided /spec/args/verbosity",
-        "warning not-decided /spec/kValue",
         "warning not-decided /spec/what",
     ]
     settings = import_configuration(json.dumps(shard).encode(), "kai").configuration.settings.kai

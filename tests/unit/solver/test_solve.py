@@ -15,7 +15,7 @@ from app.solver.model.decision import Decision, Plan, Result
 from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import Mode, Options
-from app.solver.model.state import Ask, Delta, State
+from app.solver.model.state import Ask, Delta, State, Task
 from app.solver.question import ProtectionQuestion, Question
 from app.solver.registry import all_facts
 from app.solver.solve import BrokenLaw
@@ -33,7 +33,7 @@ def configuration(**fields: Any) -> Configuration:
 
 
 def asks(*queues: str) -> list[Ask]:
-    return [Ask(id=f"a{i}", queue=queue, tasks=[]) for i, queue in enumerate(queues)]
+    return [Ask(id=f"a{i}", queue=queue, tasks=[Task(name="t", count=1)]) for i, queue in enumerate(queues)]
 
 
 def refused(work: Any) -> list[str]:
