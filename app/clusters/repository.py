@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import Session
 
-from app.db.database import metadata, past_retention
+from app.db.database import Intervals, metadata, past_retention
 
 followers = sa.Table(
     "cluster_followers",
@@ -183,9 +183,9 @@ def comparisons(session: Session, filters: Filters, before: UUID | None, limit: 
     return session.execute(query.order_by(shadow.c.id.desc()).limit(limit)).mappings().all()
 
 
-def agreements(session: Session, filters: Filters, begin: datetime, seconds: float) -> Sequence[tuple[int, str, int]]:
-    """How many comparisons of each outcome by interval, from 0 at ``begin``, each of so many ``seconds``."""
-    interval = sa.cast(sa.func.floor(sa.extract("epoch", shadow.c.seen_at - begin) / seconds), sa.Integer)
+def agreements(session: Session, filters: Filters, intervals: Intervals) -> list[tuple[int, str, int]]:
+    """How many comparisons of each outcome by interval."""
+    interval = intervals.number(shadow.c.seen_at)
     query = sa.select(interval, shadow.c.outcome, sa.func.count()).where(*_fitting(filters))
     return [(at, outcome, times) for at, outcome, times in session.execute(query.group_by(interval, shadow.c.outcome))]
 

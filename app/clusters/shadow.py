@@ -27,7 +27,7 @@ from app.clusters.shadow_schemas import (
     ShadowReport,
     ShadowVictim,
 )
-from app.db.database import Database
+from app.db.database import Database, Intervals
 from app.decisions.repository import storable
 from app.http.parameters import decode_id, encode_cursor
 from app.search.service import Kind, Names
@@ -36,7 +36,6 @@ from app.solver.model.request import DecisionRequest
 from app.workers.dispatcher import Dispatcher
 
 _NAMED = 3
-_INTERVALS = 60
 _COUNTED = timedelta(days=7)
 
 
@@ -207,15 +206,11 @@ class Shadow:
         Unavailable."""
         end = filters.until or datetime.now(UTC)
         begin = filters.since or end - _COUNTED
-        width = max((end - begin).total_seconds() / _INTERVALS, 1.0)
+        intervals = Intervals(begin, end)
         with self._database.session() as session:
-            found = agreements(session, replace(filters, since=begin, until=end), begin, width)
-        intervals: list[dict[ShadowOutcome, int]] = [{} for _ in range(_INTERVALS)]
-        for number, outcome, times in found:
-            here = intervals[min(max(number, 0), _INTERVALS - 1)]
-            known = cast(ShadowOutcome, outcome)
-            here[known] = here.get(known, 0) + times
-        listed = [ShadowCount(at=begin + timedelta(seconds=i * width), outcomes=one) for i, one in enumerate(intervals)]
+            found = agreements(session, replace(filters, since=begin, until=end), intervals)
+        counted = intervals.counted((number, cast(ShadowOutcome, outcome), times) for number, outcome, times in found)
+        listed = [ShadowCount(at=at, outcomes=outcomes) for at, outcomes in counted]
         return ShadowCounts(since=begin, until=end, intervals=listed)
 
     def get(self, identity: UUID) -> ShadowRecord:

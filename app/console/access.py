@@ -1,23 +1,19 @@
 """Who may: tokens and sessions, each with an end; and who did what."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
-from urllib.parse import urlencode
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.auth.callers import SCOPES
-from app.console.api import Json, Refused
+from app.console.api import Json, Refused, next_page
 from app.console.situation import paged
-from app.console.visit import PageRoute, Visit, Visiting
+from app.console.visit import Number, PageRoute, Text, Visit, Visiting
 from app.http.openapi import page
 
 _ROWS = 100
 _LONGEST_DAYS = 36_500
-Text = Annotated[str, Query(max_length=2048)]
-Number = Annotated[int, Query(ge=1, le=10**7)]
 
 access_pages = APIRouter(route_class=PageRoute)
 
@@ -72,8 +68,8 @@ def _standing(token: Json, now: datetime) -> str:
 @access_pages.get("/access/tokens/{id}/revoke", **page(needs="admin"))
 async def ask_to_revoke(visit: Visiting, id: UUID) -> Response:  # noqa: A002
     """Whether to."""
-    found = next((one for one in (await visit.api.get("/v1/tokens"))["items"] if one["id"] == str(id)), None)
-    named = f"Revoke the token of {found['name']}?" if found else "Revoke this token?"
+    whose = await _whose(visit, "/v1/tokens", id)
+    named = "Revoke this token?" if whose is None else f"Revoke the token of {whose}?"
     return _confirm(visit, named, "Whoever uses it is refused from then on. It does not come back.", "Revoke it")
 
 
@@ -87,8 +83,8 @@ async def revoke(visit: Visiting, id: UUID) -> Response:  # noqa: A002
 @access_pages.get("/access/sessions/{id}/end", **page(needs="admin"))
 async def ask_to_end(visit: Visiting, id: UUID) -> Response:  # noqa: A002
     """Whether to."""
-    found = next((one for one in (await visit.api.get("/v1/sessions"))["items"] if one["id"] == str(id)), None)
-    named = f"End the session of {found['name']}?" if found else "End this session?"
+    whose = await _whose(visit, "/v1/sessions", id)
+    named = "End this session?" if whose is None else f"End the session of {whose}?"
     return _confirm(visit, named, "They are signed out, and may sign in again while their token works.", "End it")
 
 
@@ -97,6 +93,12 @@ async def end(visit: Visiting, id: UUID) -> Response:  # noqa: A002
     """They are signed out. Raises Refused."""
     await visit.api.call("DELETE", f"/v1/sessions/{id}")
     return visit.go("/access")
+
+
+async def _whose(visit: Visit, path: str, identity: UUID) -> str | None:
+    """The name of one of a list; None: it is not there."""
+    listed: list[Json] = (await visit.api.get(path))["items"]
+    return next((one["name"] for one in listed if one["id"] == str(identity)), None)
 
 
 def _confirm(visit: Visit, question: str, says: str, verb: str) -> Response:
@@ -112,8 +114,4 @@ async def audit(visit: Visiting, actor: Text = "", action: Text = "", cursor: Te
     wanted = {"actor": actor.strip(), "action": action.strip()}
     query = {name: text or None for name, text in wanted.items()}
     found: Json = await visit.api.get("/v1/audit", {**query, "cursor": cursor or None, "limit": _ROWS})
-    more = found.get("next_cursor")
-    return visit.show(
-        "audit.html", lines=found["items"], wanted=wanted,
-        following=f"/audit?{urlencode({**wanted, 'cursor': more})}" if more else None,
-    )  # fmt: skip
+    return visit.show("audit.html", lines=found["items"], wanted=wanted, following=next_page(found, "/audit", wanted))

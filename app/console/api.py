@@ -185,6 +185,15 @@ class _Answer:
         return Reply(self._status, b"".join(self._pieces), self._headers)
 
 
+def next_page(found: Json, path: str, wanted: Mapping[str, str], *, name: str = "cursor", part: str = "") -> str | None:
+    """The address of what follows on ``found``, a page of a list; None on the last.
+
+    ``name``: of the parameter that says where a page begins; ``part``: of the page of the console that shows it.
+    """
+    more = found.get("next_cursor")
+    return f"{path}?{urlencode({**wanted, name: more})}{part}" if more else None
+
+
 def segment(text: str) -> str:
     """``text`` as one part of a path, slashes and all."""
     return quote(text, safe="")

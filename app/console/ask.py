@@ -16,7 +16,7 @@ from app.base.installation import shipped
 from app.console.api import Json, Refused, segment
 from app.console.quotas import quota_of
 from app.console.situation import named, sentence
-from app.console.visit import Packed, PageRoute, Visit, Visiting, packed, placed, pretty, unpacked
+from app.console.visit import Packed, PageRoute, Text, Visit, Visiting, packed, placed, pretty, unpacked
 from app.http.openapi import page
 from app.solver.registry import ENGINES
 
@@ -26,7 +26,6 @@ _MOST_TEXT = 64 << 10
 """Bytes of a request that stands in a box as a whole: of a longer one only what is asked for does."""
 From = Annotated[UUID | None, Query(alias="from")]
 Id = Annotated[UUID | None, Query()]
-Text = Annotated[str, Query(max_length=2048)]
 _CHANGES = ("engine", "priority", "queue", "resource", "field", "value")
 
 router = APIRouter(route_class=PageRoute)

@@ -4,21 +4,18 @@ often Arbiter would have done the same."""
 from collections import Counter
 from datetime import datetime
 from typing import Annotated, Literal
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from app.console.api import Json, segment
+from app.console.api import Json, next_page, segment
 from app.console.situation import paged
-from app.console.visit import PageRoute, Visiting
+from app.console.visit import Cursor, Number, PageRoute, Visiting
 from app.http.openapi import page
 
 _ROWS = 50
 _INKS = {"agreed": "good", "differs": "stop", "unjudged": "wait"}
 """With the colour of their badges. What agreed a moment earlier agreed."""
-Text = Annotated[str, Query(max_length=1024)]
-Number = Annotated[int, Query(ge=1, le=10**7)]
 Outcome = Annotated[Literal["", "agreed", "agreed_earlier", "differs", "unjudged"], Query()]
 
 cluster_pages = APIRouter(route_class=PageRoute)
@@ -26,7 +23,7 @@ cluster_pages = APIRouter(route_class=PageRoute)
 
 @cluster_pages.get("/clusters/{name}", **page(needs="read"))
 async def cluster(
-    visit: Visiting, name: str, outcome: Outcome = "", cursor: Text = "", older: Text = "", finding: Number = 1,
+    visit: Visiting, name: str, outcome: Outcome = "", cursor: Cursor = "", older: Cursor = "", finding: Number = 1,
 ) -> Response:  # fmt: skip
     """``cursor`` and ``older``: where the comparisons and the evictions that are shown begin."""
     found: Json = await visit.api.get(f"/v1/clusters/{segment(name)}")
@@ -45,13 +42,9 @@ async def cluster(
     return visit.show(
         "cluster.html", cluster=found, name=name, outcome=outcome, here=here, agreement=agreement(counts),
         findings=paged(list(findings.values()), finding, _ROWS), compared=compared["items"], evicted=evicted["items"],
-        following=_after(here, "cursor", compared, "real"), earlier=_after(here, "older", evicted, "evicted"),
+        following=next_page(compared, "", here, part="#real"),
+        earlier=next_page(evicted, "", here, name="older", part="#evicted"),
     )  # fmt: skip
-
-
-def _after(here: dict[str, str], name: str, found: Json, part: str) -> str | None:
-    more = found.get("next_cursor")
-    return f"?{urlencode({**here, name: more})}#{part}" if more else None
 
 
 def agreement(counts: Json) -> Json:

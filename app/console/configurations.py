@@ -11,7 +11,7 @@ from starlette.responses import Response
 from app.configurations.revisions import difference
 from app.configurations.service import NAME
 from app.console.api import Json, Refused, Reply, segment
-from app.console.visit import PageRoute, Visit, Visiting, placed, pretty
+from app.console.visit import Cursor, PageRoute, Text, Visit, Visiting, placed, pretty
 from app.formats.exported import YAML, Format
 from app.formats.yson import MEDIA_TYPE as YSON
 from app.http.assets import HEADERS
@@ -19,7 +19,6 @@ from app.http.openapi import page
 
 _PAGE = 50
 Number = Annotated[int | None, Query(ge=1, le=10**9)]
-Cursor = Annotated[str, Query(max_length=1024)]
 
 configurations_pages = APIRouter(route_class=PageRoute)
 
@@ -131,8 +130,6 @@ def _number(fields: dict[str, str]) -> str:
     given = fields.get("revision", "")
     return given if given.isascii() and given.isdigit() and len(given) < 10 else "0"
 
-
-Text = Annotated[str, Query(max_length=2048)]
 
 editing_pages = APIRouter(route_class=PageRoute)
 

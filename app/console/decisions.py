@@ -13,11 +13,11 @@ from starlette.responses import Response
 
 from app.base.lru import Lru
 from app.console import situation
-from app.console.api import Api, Call, Json, Refused, segment
+from app.console.api import Api, Call, Json, Refused, next_page, segment
 from app.console.api import Json as Document
 from app.console.finding import Nearest, nearest_of
 from app.console.situation import VERDICTS, Rules, chosen, groups, named, paged, rules_of, sentence
-from app.console.visit import PageRoute, Visit, Visiting
+from app.console.visit import Cursor, Number, PageRoute, Text, Visit, Visiting
 from app.http.assets import HEADERS
 from app.http.openapi import page
 from app.http.routing import service
@@ -136,7 +136,6 @@ _MOST_NODES = 40
 _MOST_STOPPED = 200
 
 IdPath = Annotated[str | None, Query(max_length=2048)]
-Number = Annotated[int, Query(ge=1, le=10**7)]
 
 decision_pages = APIRouter(route_class=PageRoute)
 
@@ -279,17 +278,16 @@ clusters_pages = APIRouter(route_class=PageRoute)
 @clusters_pages.get("/clusters", **page(needs="read"))
 async def clusters(
     visit: Visiting, outcome: Annotated[Literal["", "agreed", "differs", "unjudged"], Query()] = "",
-    cursor: Annotated[str, Query(max_length=1024)] = "",
+    cursor: Cursor = "",
 ) -> Response:  # fmt: skip
     """What is followed: how old each is, what can't be carried over; and what the schedulers there really stopped,
     beside what Arbiter would have."""
     followed = (await visit.api.get("/v1/clusters"))["items"]
     query = {"outcome": outcome or None, "cursor": cursor or None, "limit": _CLUSTERS_SHOWN}
     found: dict[str, Any] = await visit.api.get("/v1/shadow", query)
-    more = found.get("next_cursor")
     return visit.show(
         "clusters.html", clusters=followed, found=found["items"], outcome=outcome,
-        following=f"/clusters?{urlencode({'outcome': outcome, 'cursor': more})}#real" if more else None,
+        following=next_page(found, "/clusters", {"outcome": outcome}, part="#real"),
     )  # fmt: skip
 
 
@@ -300,11 +298,9 @@ async def preemption_request(visit: Visiting, id: UUID) -> Response:  # noqa: A0
 
 
 _PAGE = 50
-_MOST = 2048
 _DATE = len("2026-03-02")
 _AGO = re.compile(r"(\d{1,4})([mhd])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
-Text = Annotated[str, Query(max_length=_MOST)]
 Filters = dict[str, str]
 
 log_pages = APIRouter(route_class=PageRoute)
@@ -344,7 +340,7 @@ def moment_of(text: str) -> str:
 @log_pages.get("/decisions", **page(needs="read"))
 async def decisions(
     visit: Visiting, about: Annotated[Filters, Depends(_filters)], span: Annotated[Filters, Depends(_span)],
-    cursor: Annotated[str, Query(max_length=1024)] = "", purpose: Text = "",
+    cursor: Cursor = "", purpose: Text = "",
 ) -> Response:  # fmt: skip
     """Filter, page, open."""
     filters = {**about, **span, "purpose": purpose.strip()}
@@ -362,12 +358,11 @@ async def decisions(
         found, wanted = again, parts
     else:
         parts = None
-    more = found.get("next_cursor")
-    following = f"/decisions?{urlencode({**wanted, 'cursor': more})}" if more else None
     return visit.show(
         "decisions.html", 200 if problem is None else problem["status"], found=found["items"], filters=filters,
-        filtered=bool(wanted), problem=problem, following=following, first=not cursor, engines=list(ENGINES),
-        ranges=_ranges(wanted), parts=parts, nearest=await _nearest(visit, wanted) if not found["items"] else [],
+        filtered=bool(wanted), problem=problem, following=next_page(found, "/decisions", wanted),
+        first=not cursor, engines=list(ENGINES), ranges=_ranges(wanted), parts=parts,
+        nearest=await _nearest(visit, wanted) if not found["items"] else [],
         faults={f.get("parameter"): f["detail"] for f in (problem or {}).get("errors", ())},
     )  # fmt: skip
 

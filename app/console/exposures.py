@@ -2,16 +2,16 @@
 order in which it would go."""
 
 from collections import Counter
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.console.api import Json, Refused, places_of, segment
 from app.console.situation import paged
-from app.console.visit import PageRoute, Visit, Visiting, amounts
+from app.console.visit import Number, PageRoute, Text, Visit, Visiting, amounts
 from app.http.openapi import page
 
 _ACTIVE = ("queued", "running")
@@ -23,8 +23,6 @@ STANDINGS = {
     "spared": "no ask that was tried takes it",
     "safe": "a rule keeps it",
 }
-Text = Annotated[str, Query(max_length=2048)]
-Number = Annotated[int, Query(ge=1, le=10**7)]
 
 exposures_pages = APIRouter(route_class=PageRoute)
 

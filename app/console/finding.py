@@ -1,13 +1,13 @@
 """Finding: anything by a part of its name, and all that happened to one workload, decided here or really done."""
 
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.console.api import Api, Json, segment
-from app.console.visit import PageRoute, Visit, Visiting
+from app.console.api import Api, Json, next_page, segment
+from app.console.visit import Cursor, PageRoute, Text, Visit, Visiting
 from app.http.openapi import page
 
 _MOST = 20
@@ -15,7 +15,6 @@ _PAGE = 50
 _NEAREST = 5
 _CLUSTERS = 20
 _EVICTIONS = 20
-Text = Annotated[str, Query(max_length=2048)]
 
 finding_pages = APIRouter(route_class=PageRoute)
 
@@ -86,7 +85,7 @@ async def nearest_of(visit: Visit, text: str, kinds: tuple[str, ...]) -> list[Ne
 
 
 @finding_pages.get("/why", **page(needs="read"))
-async def why(visit: Visiting, workload: Text = "", cursor: Annotated[str, Query(max_length=1024)] = "") -> Response:
+async def why(visit: Visiting, workload: Text = "", cursor: Cursor = "") -> Response:
     """Every kept decision that stopped a workload or was asked about it, newest first, and what really befell it."""
     wanted = workload.strip()
     found: Json = {"items": []}
@@ -96,10 +95,9 @@ async def why(visit: Visiting, workload: Text = "", cursor: Annotated[str, Query
         found = await visit.api.get(f"/v1/workloads/{segment(wanted)}/history", query)
         happened = [] if cursor else await _happened(visit.api, wanted)
     nothing = not found["items"] and not happened
-    more = found.get("next_cursor")
-    following = f"/why?{urlencode({'workload': wanted, 'cursor': more})}" if more else None
     return visit.show(
-        "why.html", workload=wanted, found=found, happened=happened, following=following,
+        "why.html", workload=wanted, found=found, happened=happened,
+        following=next_page(found, "/why", {"workload": wanted}),
         nearest=await nearest_of(visit, wanted, ("workload", "ask")) if nothing else [],
     )  # fmt: skip
 

@@ -1,22 +1,20 @@
 """Nodes of a kept snapshot: what each has and what is used of it, what runs there, and all of it by a label."""
 
 from collections import Counter, defaultdict
-from typing import Annotated, Any
+from typing import Any
 
 from anyio import to_thread
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.console.api import Json, places_of, segment
 from app.console.situation import paged, requested, steps, units
-from app.console.visit import PageRoute, Visiting
+from app.console.visit import Number, PageRoute, Text, Visiting
 from app.http.openapi import page
 
 _ROWS = 100
 _KEYS = 30
 _RESOURCES = 6
-Text = Annotated[str, Query(max_length=2048)]
-Number = Annotated[int, Query(ge=1, le=10**7)]
 
 nodes_pages = APIRouter(route_class=PageRoute)
 

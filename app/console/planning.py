@@ -10,12 +10,11 @@ from starlette.responses import Response
 from app.console.api import Json, Refused, places_of, segment
 from app.console.ask import example
 from app.console.situation import named, sentence
-from app.console.visit import Packed, PageRoute, Visit, Visiting, packed, unpacked
+from app.console.visit import Packed, PageRoute, Text, Visit, Visiting, packed, unpacked
 from app.http.openapi import page
 
 _MOST_QUEUES = 1000
 _MANIFEST = ("manifest", "cluster", "configuration", "queue", "snapshot")
-Text = Annotated[str, Query(max_length=2048)]
 Texts = Annotated[list[str] | None, Query(max_length=100)]
 
 planning_pages = APIRouter(route_class=PageRoute)

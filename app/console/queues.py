@@ -9,7 +9,7 @@ from starlette.responses import Response
 from app.console import situation
 from app.console.api import Api, Json, Refused, segment
 from app.console.situation import paged
-from app.console.visit import PageRoute, Visiting
+from app.console.visit import PageRoute, Text, Visiting
 from app.http.openapi import page
 from app.solver.engine import Entitlement
 from app.solver.registry import facts_of
@@ -62,7 +62,6 @@ def _number(amounts: Mapping[str, Any], resource: str) -> float | None:
 
 _SHOWN = 200
 _LATELY = 10
-Text = Annotated[str, Query(max_length=2048)]
 Name = Annotated[str, Query(max_length=256)]
 Number = Annotated[int, Query(ge=1, le=10**6)]
 Queues = dict[str, situation.Queue]

@@ -16,7 +16,7 @@ from app.console.api import Json, Refused, segment
 from app.console.ask import Malformed, document
 from app.console.pictures import pictures_of
 from app.console.situation import paged
-from app.console.visit import PageRoute, Visit, Visiting, amount, pretty, seconds
+from app.console.visit import Cursor, PageRoute, Visit, Visiting, amount, pretty, seconds
 from app.http.openapi import page
 from app.simulations.router import SIMULATION
 from app.solver.registry import ENGINES
@@ -136,7 +136,6 @@ _LINES = 200
 _QUEUES = 100
 _LOOPS = 6
 _ACTIVE = ("queued", "running")
-Cursor = Annotated[str, Query(max_length=1024)]
 Variant = Annotated[str | None, Query(max_length=512)]
 First = Annotated[int, Query(alias="from", ge=0, le=2**53)]
 Number = Annotated[int, Query(ge=1, le=10**6)]

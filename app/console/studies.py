@@ -1,23 +1,19 @@
 """Forecasts and backtests: what was asked, how far each is, and what came of it."""
 
-from typing import Annotated
-from urllib.parse import urlencode
 from uuid import UUID
 
 import msgspec
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.console.api import Json, Refused
+from app.console.api import Json, Refused, next_page
 from app.console.decisions import moment_of
 from app.console.situation import paged
-from app.console.visit import PageRoute, Visit, Visiting
+from app.console.visit import Number, PageRoute, Text, Visit, Visiting
 from app.http.openapi import page
 
 _ACTIVE = ("queued", "running")
 _ROWS = 50
-Text = Annotated[str, Query(max_length=2048)]
-Number = Annotated[int, Query(ge=1, le=10**7)]
 
 studies_pages = APIRouter(route_class=PageRoute)
 
@@ -26,7 +22,9 @@ studies_pages = APIRouter(route_class=PageRoute)
 async def forecasts(visit: Visiting, cursor: Text = "") -> Response:
     """Newest first."""
     found: Json = await visit.api.get("/v1/forecasts", {"limit": _ROWS, "cursor": cursor or None})
-    return visit.show("forecasts.html", found=found["items"], active=_ACTIVE, following=_after("/forecasts", found))
+    return visit.show(
+        "forecasts.html", found=found["items"], active=_ACTIVE, following=next_page(found, "/forecasts", {})
+    )
 
 
 @studies_pages.get("/forecasts/{id}", **page(needs="read"))
@@ -68,7 +66,7 @@ async def _backtests(visit: Visit, fields: dict[str, str], problem: Json | None,
         found = await visit.api.get("/v1/backtests", {"limit": _ROWS, "cursor": cursor or None})
     status = 200 if problem is None else int(problem.get("status", 422))
     return visit.show(
-        "backtests.html", status, found=found["items"], active=_ACTIVE, following=_after("/backtests", found),
+        "backtests.html", status, found=found["items"], active=_ACTIVE, following=next_page(found, "/backtests", {}),
         fields=fields, problem=problem,
     )  # fmt: skip
 
@@ -87,40 +85,26 @@ async def one_backtest(visit: Visiting, id: UUID, variant: Text = "", page: Numb
     )  # fmt: skip
 
 
-def _after(path: str, found: Json) -> str | None:
-    more = found.get("next_cursor")
-    return f"{path}?{urlencode({'cursor': more})}" if more else None
+def _stops(what: str) -> None:
+    """The pages that stop or forget a study of one kind."""
+    at = f"/{what}s/{{id}}/stop"
+
+    @studies_pages.get(at, name=f"ask_to_stop_{what}", **page(needs="decide"))
+    async def ask_to_stop(visit: Visiting, id: UUID) -> Response:  # noqa: A002
+        """Whether to stop or forget it."""
+        return visit.show(
+            "confirm.html", question=f"Stop or forget this {what}?", verb="Stop or forget it",
+            action=f"/{what}s/{id}/stop", back=f"/{what}s/{id}", back_title=f"The {what}",
+            says="One that is under way ends; one that has ended is deleted, for everybody.", problem=None, diff=None,
+            fields={},
+        )  # fmt: skip
+
+    @studies_pages.post(at, name=f"stop_{what}", **page(needs="decide"))
+    async def stop(visit: Visiting, id: UUID) -> Response:  # noqa: A002
+        """Stop or forget it. Raises Refused."""
+        await visit.api.call("DELETE", f"/v1/{what}s/{id}")
+        return visit.go(f"/{what}s")
 
 
-@studies_pages.get("/forecasts/{id}/stop", **page(needs="decide"))
-async def ask_to_stop_forecast(visit: Visiting, id: UUID) -> Response:  # noqa: A002
-    """Whether to stop or forget it."""
-    return _confirm(visit, f"/forecasts/{id}", "forecast")
-
-
-@studies_pages.post("/forecasts/{id}/stop", **page(needs="decide"))
-async def stop_forecast(visit: Visiting, id: UUID) -> Response:  # noqa: A002
-    """Stop or forget it. Raises Refused."""
-    await visit.api.call("DELETE", f"/v1/forecasts/{id}")
-    return visit.go("/forecasts")
-
-
-@studies_pages.get("/backtests/{id}/stop", **page(needs="decide"))
-async def ask_to_stop_backtest(visit: Visiting, id: UUID) -> Response:  # noqa: A002
-    """Whether to stop or forget it."""
-    return _confirm(visit, f"/backtests/{id}", "backtest")
-
-
-@studies_pages.post("/backtests/{id}/stop", **page(needs="decide"))
-async def stop_backtest(visit: Visiting, id: UUID) -> Response:  # noqa: A002
-    """Stop or forget it. Raises Refused."""
-    await visit.api.call("DELETE", f"/v1/backtests/{id}")
-    return visit.go("/backtests")
-
-
-def _confirm(visit: Visit, at: str, what: str) -> Response:
-    return visit.show(
-        "confirm.html", question=f"Stop or forget this {what}?", verb="Stop or forget it", action=f"{at}/stop",
-        says="One that is under way ends; one that has ended is deleted, for everybody.", back=at,
-        back_title=f"The {what}", problem=None, diff=None, fields={},
-    )  # fmt: skip
+_stops("forecast")
+_stops("backtest")

@@ -1,20 +1,17 @@
 """Stored traces: what each has, what was left out when it was read, and forgetting one."""
 
 from typing import Annotated
-from urllib.parse import urlencode
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path
 from starlette.responses import Response
 
-from app.console.api import Json, segment
+from app.console.api import Json, next_page, segment
 from app.console.situation import paged
-from app.console.visit import PageRoute, Visiting
+from app.console.visit import Number, PageRoute, Text, Visiting
 from app.http.openapi import page
 
 _ROWS = 50
 Name = Annotated[str, Path(max_length=512)]
-Text = Annotated[str, Query(max_length=2048)]
-Number = Annotated[int, Query(ge=1, le=10**7)]
 
 traces_pages = APIRouter(route_class=PageRoute)
 
@@ -23,10 +20,7 @@ traces_pages = APIRouter(route_class=PageRoute)
 async def traces(visit: Visiting, cursor: Text = "") -> Response:
     """What is stored, and how one is."""
     found: Json = await visit.api.get("/v1/traces", {"limit": _ROWS, "cursor": cursor or None})
-    more = found.get("next_cursor")
-    return visit.show(
-        "traces.html", found=found["items"], following=f"/traces?{urlencode({'cursor': more})}" if more else None
-    )
+    return visit.show("traces.html", found=found["items"], following=next_page(found, "/traces", {}))
 
 
 @traces_pages.get("/traces/{name}", **page(needs="read"))

@@ -113,6 +113,11 @@ def placed(error: msgspec.DecodeError, text: str) -> str:
     return f"{str(error)[: found.start()]} (line {len(lines)}, column {len(lines[-1]) + 1})"
 
 
+Text = Annotated[str, Query(max_length=2048)]
+Cursor = Annotated[str, Query(max_length=1024)]
+Number = Annotated[int, Query(ge=1, le=10**7)]
+"""Of a page of rows, from 1."""
+
 _LONGEST_ADDRESS = 6000
 _MOST_PACKED = 1 << 20
 Packed = Annotated[str, Query(max_length=_LONGEST_ADDRESS)]

@@ -7,9 +7,12 @@ SQL lives in the ``repository.py`` of each package; its tables hang on ``metadat
 import selectors
 import socket
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import cache
+from typing import TypeVar
 from uuid import UUID
 
 import psycopg
@@ -28,6 +31,8 @@ from app.base.installation import shipped
 from app.base.settings import Settings
 from app.base.ticket import may_wait
 from app.db.connecting import Breaker, Late, Statement, left, pooled, send, single, with_driver, within
+
+T = TypeVar("T")
 
 metadata = MetaData(
     naming_convention={
@@ -58,6 +63,34 @@ def past_retention(
         too_much = sa.select(running.c.id).where(running.c.total > sa.literal(keep_bytes, sa.BigInteger))
         past.append(entry.in_(too_much))
     return sa.or_(*past) if past else None
+
+
+_INTERVALS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """The time between two moments in 60 parts of equal length, at least a second each."""
+
+    begin: datetime
+    end: datetime
+
+    @property
+    def seconds(self) -> float:
+        """How long each is."""
+        return max((self.end - self.begin).total_seconds() / _INTERVALS, 1.0)
+
+    def number(self, moment: sa.Column[datetime]) -> sa.ColumnElement[int]:
+        """Which one a row's ``moment`` is in, from 0."""
+        return sa.cast(sa.func.floor(sa.extract("epoch", moment - self.begin) / self.seconds), sa.Integer)
+
+    def counted(self, found: Iterable[tuple[int, T, int]]) -> list[tuple[datetime, dict[T, int]]]:
+        """Where each begins, and how often each thing was in it, of (number, thing, times)."""
+        each = [(self.begin + timedelta(seconds=i * self.seconds), dict[T, int]()) for i in range(_INTERVALS)]
+        for number, what, times in found:
+            here = each[min(max(number, 0), _INTERVALS - 1)][1]
+            here[what] = here.get(what, 0) + times
+        return each
 
 
 MIGRATIONS = str(shipped("migrations"))

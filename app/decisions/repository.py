@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from app.base.identifiers import earliest
 from app.db.connecting import Statement
-from app.db.database import metadata, past_retention
+from app.db.database import Intervals, metadata, past_retention
 from app.search.repository import ANY, fitting, pattern
 from app.search.service import Kind, fold
 from app.solver.model.decision import Outcome
@@ -295,13 +295,13 @@ class Tally(NamedTuple):
     stops: Sequence[tuple[str, str, str, int]]
 
 
-def tally(session: Session, filters: Filters, begin: datetime, seconds: float, most: int) -> Tally:
-    """``begin``: where intervals of so many ``seconds`` begin; ``most``: rows of ``stops``."""
+def tally(session: Session, filters: Filters, intervals: Intervals, most: int) -> Tally:
+    """``most``: rows of ``stops``."""
     of, where = decisions.c, _conditions(filters)
     total = session.execute(
         sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(of.evictions), 0)).where(*where)
     ).one()
-    interval = sa.cast(sa.func.floor(sa.extract("epoch", of.created_at - begin) / seconds), sa.Integer)
+    interval = intervals.number(of.created_at)
     outcome = sa.func.unnest(of.outcomes)
     outcomes = session.execute(sa.select(interval, outcome, sa.func.count()).where(*where).group_by(interval, outcome))
     met = sa.func.jsonb_array_elements(of.stops).table_valued(sa.column("value", JSONB), name="met")

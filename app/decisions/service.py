@@ -23,7 +23,7 @@ from app.auth.callers import current_actor
 from app.base import tracing
 from app.base.errors import NotFound, Unavailable
 from app.base.identifiers import Identifiers
-from app.db.database import Database
+from app.db.database import Database, Intervals
 from app.decisions import repository
 from app.decisions.kept import Ledger, Resolver, unsqueezed
 from app.decisions.log import DecisionLog, Entry
@@ -49,7 +49,6 @@ from app.search.service import Hit, ids_beginning
 from app.solver.model.decision import (
     ConfigurationUsed,
     Decision,
-    Outcome,
     Plan,
     PlannedEviction,
     ProposalVerdict,
@@ -172,7 +171,6 @@ def _walk(one: Any, other: Any, at: tuple[str | int, ...]) -> Iterator[str]:
 
 _SETTLE_SECONDS = 1.0
 _COUNTED = timedelta(hours=1)
-_INTERVALS = 60
 _MOST_PAIRS = 200
 _OLD_SECONDS = 90.0
 """An API server is silent for up to a minute where nothing happens."""
@@ -346,21 +344,15 @@ class Decider:
         self._log.settle(_SETTLE_SECONDS)
         end = filters.until or datetime.now(UTC)
         begin = filters.since or end - _COUNTED
-        width = max((end - begin).total_seconds() / _INTERVALS, 1.0)
+        intervals = Intervals(begin, end)
         with self._database.session() as session:
-            found = repository.tally(session, replace(filters, since=begin, until=end), begin, width, _MOST_PAIRS)
-        intervals: list[dict[Outcome, int]] = [{} for _ in range(_INTERVALS)]
-        for number, outcome, times in found.outcomes:
-            here = intervals[min(max(number, 0), _INTERVALS - 1)]
-            here[outcome] = here.get(outcome, 0) + times
+            found = repository.tally(session, replace(filters, since=begin, until=end), intervals, _MOST_PAIRS)
         return DecisionCounts(
             since=begin,
             until=end,
             decisions=found.decisions,
             evictions=found.evictions,
-            intervals=[
-                OutcomeCount(at=begin + timedelta(seconds=i * width), outcomes=one) for i, one in enumerate(intervals)
-            ],
+            intervals=[OutcomeCount(at=at, outcomes=outcomes) for at, outcomes in intervals.counted(found.outcomes)],
             stops=[EvictionCount(by=a, queue=b, reason=reason, times=n) for a, b, reason, n in found.stops],
         )
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from app.following.mirror import View
-from app.following.objects import Item, Key, id_of
+from app.following.objects import WORK, Item, Key, id_of
 from app.following.pods import Pods, Touched
 from app.following.translating import LISTED, Translated, translate
 from app.formats.kai.pods import gpu_memory
@@ -112,6 +112,7 @@ class Grouped:
 
     def __init__(self, engine: EngineName) -> None:
         self._engine: EngineName = engine
+        self._of_objects = _GROUP in WORK[engine]  # KAI's PodGroups; YuniKorn's applications are what their pods say
         self._pods = Pods(engine)
         self._gpus: dict[str, int] = {}
         self._configured, self._placement = Configuration(), Placement(Configuration())
@@ -150,7 +151,7 @@ class Grouped:
             findings=merged(last.findings, part.findings, about),
         )
         self._look(groups)
-        return found if self._engine == "kai" else self._with_dynamic(found)
+        return found if self._of_objects else self._with_dynamic(found)
 
     def _parts(self, last: Translated, view: View, touched: Touched) -> dict[str, set[Key]]:
         """Groups to be put together from some of their pods: from which. The others of ``touched.some`` are to be
@@ -170,7 +171,7 @@ class Grouped:
         members, (space, name) = self._pods.members(group), _key(group)
         if members is None or members.loose or self._about(group) != self._leading.get(group):
             return None
-        if self._engine == "kai" and (space, name) not in view.items[_GROUP]:
+        if self._of_objects and (space, name) not in view.items[_GROUP]:
             return None
         read, before = set(changed), last.workloads.get(group)
         if before is None and self._pods.start(changed, group):
@@ -179,14 +180,14 @@ class Grouped:
             if (held := untouched(before.tasks, space, changed)) is None:
                 return None
             read.add(held)
-        if self._engine == "kai" and (ask := last.asks.get(group)) is not None:
+        if self._of_objects and (ask := last.asks.get(group)) is not None:
             waits = untouched(ask.tasks, space, changed)
             read |= {waits} if waits is not None else set()
-        return read if self._engine == "kai" else read | members.leading()
+        return read if self._of_objects else read | members.leading()
 
     def _look(self, groups: Iterable[str]) -> None:
         """Which queues YuniKorn's applications name, and on which pods what is said of them hangs."""
-        for group in groups if self._engine == "yunikorn" else ():
+        for group in groups if not self._of_objects else ():
             about = self._about(group)
             if about is None:
                 self._leading.pop(group, None)
@@ -196,7 +197,7 @@ class Grouped:
     def _about(self, group: str) -> tuple[str, Key, Key] | None:
         """The queue of a YuniKorn application, its first pod, and its oldest."""
         members, first = self._pods.members(group), self._pods.first(group)
-        if self._engine == "kai" or members is None or first is None:
+        if self._of_objects or members is None or first is None:
             return None
         try:
             queue = queue_path(first, self._placement, lambda: self._pods.start(members.keys, group))
@@ -208,7 +209,7 @@ class Grouped:
         self, last: Translated, part: Translated, groups: set[str], parts: dict[str, set[Key]], keys: set[Key]
     ) -> dict[str, Ask]:
         """One a group, or one a pod: of ``keys``."""
-        if self._engine == "kai":
+        if self._of_objects:
             return without(last.asks, groups) | _joined(last.asks, part.asks, parts)
         return without(last.asks, {id_of(key) for key in keys}) | part.asks
 

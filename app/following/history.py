@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from app.following.evidence import Evidence, ends, evidence, preempts, reserves
-from app.following.objects import Item, Key, id_of, part
+from app.following.objects import WORK, Item, Key, id_of, part
 from app.solver.model.configuration import EngineName
 
 Items = dict[str, dict[Key, Item]]
@@ -167,7 +167,7 @@ class History:
         clock: Callable[[], float] | None = None,
     ) -> None:  # fmt: skip
         self._engine: EngineName = engine
-        self._preemptors = {"kueue": "Workload", "kai": "PodGroup"}.get(engine, "Pod")
+        self._preemptors = WORK[engine][0]
         self._known: dict[str, int] = {}
         self._quiet = quiet
         self._kept = kept
@@ -247,7 +247,7 @@ class History:
 
     def _name(self, key: Key, item: Item) -> str:
         """As evictions name whom they are for."""
-        return id_of(key) if self._engine == "kai" else str(part(item, "metadata").get("uid") or "")
+        return id_of(key) if self._preemptors == "PodGroup" else str(part(item, "metadata").get("uid") or "")
 
     def _meet(self, key: Key, old: Item | None, new: Item | None, number: int) -> None:
         """Who is gone stays known as long as that it went; where no changes are kept not at all."""

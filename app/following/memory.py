@@ -23,7 +23,7 @@ from msgspec import structs
 from app.clusters.shadow_schemas import Assumed
 from app.following.evidence import admissions, nominated
 from app.following.history import Eviction, Rewind
-from app.following.objects import Item, Key, condition, id_of, instant, key_of, part
+from app.following.objects import WORK, Item, Key, condition, id_of, instant, key_of, part
 from app.following.translating import Translated
 from app.solver.model.configuration import EngineName, Queue
 from app.solver.model.kueue import Ask as KueueAsk
@@ -134,9 +134,9 @@ class Memory:
 
 def ask_id(engine: EngineName, by: str, rewind: Rewind) -> str | None:
     """What the ask is called that was evicted for, which may be gone since."""
-    if engine == "kai":
+    kind = WORK[engine][0]
+    if kind == "PodGroup":  # the name, as it is
         return by
-    kind = "Workload" if engine == "kueue" else "Pod"
     for key, item in rewind.items.get(kind, {}).items():
         if part(item, "metadata").get("uid") == by:
             return id_of(key)

@@ -93,6 +93,11 @@ FOLLOWED: dict[EngineName, tuple[Kind, ...]] = {
 """Of YuniKorn's namespace it reads ``yunikorn-defaults``, and over it ``yunikorn-configs``; of Kueue's the manager's
 configuration. What is not needed, and may not be read, is reported and done without."""
 
+WORK: dict[EngineName, tuple[str, ...]] = {
+    "kueue": ("Workload",), "kai": ("PodGroup", "Pod"), "yunikorn": ("Pod",), "kube-scheduler": ("Pod",),
+}  # fmt: skip
+"""Kinds that work is made of; the first is what an eviction is for."""
+
 _EVENT = Kind("Event", "", "events", ("v1",), needed=False, state=False)
 WITNESSES: dict[EngineName, tuple[Kind, ...]] = {
     "kueue": (),

@@ -18,7 +18,7 @@ from app.following.judging import SETTLED_SECONDS, Judge, Judgement, is_settled
 from app.following.keeping import ApiError, ApiUnavailable, Arbiter
 from app.following.memory import ask_id
 from app.following.mirror import Mirror
-from app.following.objects import owner_of, part
+from app.following.objects import WORK, owner_of, part
 from app.solver.model.configuration import Configuration, EngineName
 
 _LOOK_SECONDS = 0.25
@@ -147,7 +147,7 @@ class Shadowing(Thread):
 def _seen(engine: EngineName, one: Eviction, rewind: Rewind) -> SeenEviction:
     """An eviction as the cluster tells it, with what owns who was evicted: a Workload's or a pod's controller."""
     space, name = one.seen.victim
-    item = rewind.known("Workload" if engine == "kueue" else "Pod", one.seen.victim)
+    item = rewind.known(WORK[engine][-1], one.seen.victim)
     owner = owner_of(item)
     admission = part(part(item, "status"), "admission")
     return SeenEviction(

@@ -19,7 +19,7 @@ from msgspec import structs
 from app.base.errors import BadRequest
 from app.following.evidence import evidence
 from app.following.mirror import View
-from app.following.objects import FOLLOWED, Item, Key, condition, id_of, instant, key_of, part
+from app.following.objects import FOLLOWED, WORK, Item, Key, condition, id_of, instant, key_of, part
 from app.following.recording import lines
 from app.following.replaying import Replay, ordered
 from app.following.translating import Translated, translate
@@ -31,8 +31,6 @@ from app.solver.model.state import Node, NodeChanges
 
 _CHANGES = ("ADDED", "MODIFIED", "DELETED")
 _LEAST_SECONDS = 1.0
-_WORK: dict[EngineName, tuple[str, ...]] = {"kueue": ("Workload",), "kai": ("PodGroup", "Pod")}
-_OTHERWISE = ("Pod",)
 _SCHEDULERS: dict[EngineName, str] = {"kai": KAI, "yunikorn": YUNIKORN}
 _DONE = ("Succeeded", "Failed")
 _DISRUPTED = "DisruptionTarget"
@@ -162,7 +160,7 @@ class _Pods:
 
     def _pod(self, item: Item, now: datetime, *, gone: bool) -> None:
         key, metadata, status = key_of(item), part(item, "metadata"), part(item, "status")
-        group = part(metadata, "annotations").get(POD_GROUP) if self._engine == "kai" else None
+        group = part(metadata, "annotations").get(POD_GROUP) if "PodGroup" in WORK[self._engine] else None
         unit = self._unit(f"{key[0]}/{group}" if group else str(metadata.get("uid") or id_of(key)), item, now)
         known, done = key in unit.alive, status.get("phase") in _DONE
         if gone or done or "deletionTimestamp" in metadata:
@@ -215,9 +213,9 @@ class Recorded:
     def __init__(self, engine: EngineName) -> None:
         self._engine: EngineName = engine
         self._replay = Replay(engine)
-        self._work = _WORK.get(engine, _OTHERWISE)
+        self._work = WORK[engine]
         self._kinds = {kind.name for kind in FOLLOWED[engine]}
-        self._lives: _Lives = _Workloads() if engine == "kueue" else _Pods(engine)
+        self._lives: _Lives = _Workloads() if "Workload" in self._work else _Pods(engine)
         self._ever: dict[str, dict[Key, Item]] = {name: {} for name in self._kinds}
         self._settings: list[tuple[datetime, Configuration]] = []
         self._nodes: list[tuple[datetime, dict[str, Node]]] = []
