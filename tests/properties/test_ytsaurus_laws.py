@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from app.solver import solve
 from app.solver.engines.ytsaurus.answer import after_shares
-from app.solver.engines.ytsaurus.fair_shares import FairShares, fair_shares
+from app.solver.engines.ytsaurus.fair_shares import FairShares, blocked, fair_shares
 from app.solver.engines.ytsaurus.preparation import Bounds, bounds, groups
 from app.solver.engines.ytsaurus.situation import Situation, situate
-from app.solver.engines.ytsaurus.starvation import blocked
 from app.solver.model.configuration import Configuration
 from app.solver.model.request import SharesRequest
 from tests.properties.ytsaurus_trees import heartbeat, tree

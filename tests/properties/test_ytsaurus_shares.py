@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.solver.engines.ytsaurus import fair_shares as fair_share
 from app.solver.engines.ytsaurus.exact import Exact
 from app.solver.engines.ytsaurus.fair_shares import FairShares, due_shares, fair_shares
-from app.solver.engines.ytsaurus.pool_curves import Levels
+from app.solver.engines.ytsaurus.pool_curves import LevelCurves
 from app.solver.engines.ytsaurus.situation import Situation
 from tests.properties.ytsaurus_round_trees import round_tree
 from tests.support.profiles import examples
@@ -41,18 +41,18 @@ def test_level_by_level_is_pool_by_pool_unless_it_says_that_bits_decide(seed: in
         if rng.random() < 0.3:
             pool["ytsaurus"] = pool.get("ytsaurus", {}) | {"compute_promised_guarantee_fair_share": True}
     of = situation(body)
-    made: list[Levels] = []
+    made: list[LevelCurves] = []
 
-    class Kept(Levels):
+    class Kept(LevelCurves):
         def __init__(self, *of: Any) -> None:
             super().__init__(*of)
             made.append(self)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(fair_share, "MOST_EXACT", -1)
-        patched.setattr(fair_share, "Levels", Kept)
+        patched.setattr(fair_share, "LevelCurves", Kept)
         one = fair_shares(of, MINUTE)
-        patched.setattr(fair_share, "Levels", lambda situation, *rest: Exact(situation, *rest, one.pool_weight))
+        patched.setattr(fair_share, "LevelCurves", lambda situation, *rest: Exact(situation, *rest, one.pool_weight))
         patched.setattr(Exact, "sensitive", False, raising=False)
         other = fair_shares(of, MINUTE)
     if not made[0].sensitive:
@@ -200,5 +200,5 @@ def test_where_all_demand_fits_no_curve_is_drawn(monkeypatch: pytest.MonkeyPatch
     larger["asks"][0]["tasks"][0]["count"] = 7
     limited, free = situation(larger), situation(body)
     assert due_shares(limited).fair.tolist() == [[pytest.approx(0.6)]]
-    monkeypatch.setattr(fair_share, "Levels", None)
+    monkeypatch.setattr(fair_share, "LevelCurves", None)
     assert due_shares(free).fair.tolist() == [[0.5]]

@@ -3,7 +3,7 @@
 from typing import Final
 
 from app.solver.engine import Entitlement, Facts
-from app.solver.engines.ytsaurus.rule_sets import RELEASES
+from app.solver.engines.ytsaurus.settings import RELEASES
 
 FACTS: Final = Facts(
     name="ytsaurus", title="YTsaurus", short="YTsaurus", schema="Ytsaurus", releases=RELEASES, places=True,

@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 from app.solver.engines.ytsaurus.explain import Explainer, warnings
 from app.solver.engines.ytsaurus.operations import NEVER
-from app.solver.engines.ytsaurus.overlay import NOBODY, Overlay, Stopped
-from app.solver.engines.ytsaurus.rule_sets import Difference
+from app.solver.engines.ytsaurus.preparation import NOBODY, Overlay, Stopped
+from app.solver.engines.ytsaurus.settings import Difference
 from app.solver.engines.ytsaurus.waiting import Waiting
 from app.solver.model.decision import Condition, Decision, Explanation, Placement, PlannedEviction, Victim
 from app.solver.model.duration import seconds

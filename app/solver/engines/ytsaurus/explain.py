@@ -15,9 +15,8 @@ from app.solver.engines.ytsaurus.configuration import (
 from app.solver.engines.ytsaurus.guarantees import to_shares
 from app.solver.engines.ytsaurus.heartbeat import participants
 from app.solver.engines.ytsaurus.operations import Ints
-from app.solver.engines.ytsaurus.overlay import Overlay, StageRecord
-from app.solver.engines.ytsaurus.preparation import GROUPS, PREEMPTIBLE
-from app.solver.engines.ytsaurus.rule_sets import DIFFERENCES, Difference, RuleSet
+from app.solver.engines.ytsaurus.preparation import GROUPS, PREEMPTIBLE, Overlay, StageRecord
+from app.solver.engines.ytsaurus.settings import DIFFERENCES, Difference, RuleSet
 from app.solver.engines.ytsaurus.state import CompiledState
 from app.solver.engines.ytsaurus.waiting import Reason
 from app.solver.model.configuration import Configuration

@@ -220,7 +220,7 @@ _MOST_STEPS = 32
 
 
 class Functions(Protocol):
-    """What elements take of suggestions: ``pool_curves.Levels`` and ``exact.Exact``."""
+    """What elements take of suggestions: ``pool_curves.LevelCurves`` and ``exact.Exact``."""
 
     def prepare(self, top: int, guarantee: Floats, limits: Floats) -> None: ...
 

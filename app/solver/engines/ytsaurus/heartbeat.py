@@ -5,11 +5,21 @@ from dataclasses import replace
 
 import numpy as np
 
+from app.solver.engines.ytsaurus.fair_shares import EPSILON
 from app.solver.engines.ytsaurus.operations import NEVER, Flags, Ints, all_of, any_of, by_level
-from app.solver.engines.ytsaurus.overlay import NOBODY, Overlay, Reason, Room, Stage, StageRecord
-from app.solver.engines.ytsaurus.preparation import AGGRESSIVE, AGGRESSIVELY_PREEMPTIBLE, NORMAL, PREEMPTIBLE
-from app.solver.engines.ytsaurus.rule_sets import StageName
-from app.solver.engines.ytsaurus.starvation import EPSILON
+from app.solver.engines.ytsaurus.preparation import (
+    AGGRESSIVE,
+    AGGRESSIVELY_PREEMPTIBLE,
+    NOBODY,
+    NORMAL,
+    PREEMPTIBLE,
+    Overlay,
+    Reason,
+    Room,
+    Stage,
+    StageRecord,
+)
+from app.solver.engines.ytsaurus.settings import StageName
 from app.solver.stopping import safe_point
 
 

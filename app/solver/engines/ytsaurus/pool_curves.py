@@ -184,7 +184,7 @@ def _second_phase(
         line = np.where(ends, line, nearest)
 
 
-class Levels:
+class LevelCurves:
     """The functions of every element: prepared below a pool at a time, kept until forgotten.
 
     ``sensitive``: whether the last bits of doubles may have decided something that was asked of them."""

@@ -7,7 +7,19 @@ import numpy as np
 
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, Inherited, promised_tops, without_donor
 from app.solver.engines.ytsaurus.explain import warnings
-from app.solver.engines.ytsaurus.fair_shares import FairShares, due_shares, fair_shares
+from app.solver.engines.ytsaurus.fair_shares import (
+    FairShares,
+    Starvation,
+    blocked,
+    due_shares,
+    fair_shares,
+    local_satisfaction,
+    operation_below,
+    operation_starvation,
+    pool_below,
+    pool_satisfaction,
+    pool_starvation,
+)
 from app.solver.engines.ytsaurus.guarantees import to_shares
 from app.solver.engines.ytsaurus.operations import (
     NEVER,
@@ -37,16 +49,6 @@ from app.solver.engines.ytsaurus.preparation import (
 from app.solver.engines.ytsaurus.reading import Steps, Where
 from app.solver.engines.ytsaurus.settings import OperationSettings, operation_settings
 from app.solver.engines.ytsaurus.situation import Situation, pool_sums, situate
-from app.solver.engines.ytsaurus.starvation import (
-    Starvation,
-    blocked,
-    local_satisfaction,
-    operation_below,
-    operation_starvation,
-    pool_below,
-    pool_satisfaction,
-    pool_starvation,
-)
 from app.solver.engines.ytsaurus.state import CompiledState
 from app.solver.engines.ytsaurus.volumes import Update, estimated_guarantees
 from app.solver.model.duration import seconds

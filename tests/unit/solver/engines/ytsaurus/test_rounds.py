@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from app.solver import solve
-from app.solver.engines.ytsaurus.rounds import YtsaurusRounds
+from app.solver.engines.ytsaurus.engine import YtsaurusRounds
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.request import RunOptions

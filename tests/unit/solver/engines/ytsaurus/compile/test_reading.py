@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from app.solver.engines.ytsaurus.reading import SECOND, Formula, Reader
-from app.solver.engines.ytsaurus.rule_sets import RULE_SETS
 from app.solver.engines.ytsaurus.settings import (
+    RULE_SETS,
     Integral,
     OperationSettings,
     PoolSettings,

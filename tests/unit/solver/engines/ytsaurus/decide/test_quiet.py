@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.solver.engines.ytsaurus import engine, heartbeat
-from app.solver.engines.ytsaurus.overlay import Overlay
+from app.solver.engines.ytsaurus.preparation import Overlay
 from tests.unit.solver.engines.ytsaurus.cluster import (
     NOW,
     alloc,

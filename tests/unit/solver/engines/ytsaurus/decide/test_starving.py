@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from app.solver import solve
-from app.solver.engines.ytsaurus.starvation import Standing, Updated, update
+from app.solver.engines.ytsaurus.fair_shares import Standing, Updated, fair_share_update
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
 from app.solver.model.request import SharesRequest
@@ -26,7 +26,7 @@ def updated(body: Json, last: int | None = None) -> Updated:
     assert not isinstance(asked.asks, str)
     loaded = solve.load(solve.configure(asked.configuration, asked.engine), asked.state)
     now = micros(asked.now)
-    return update(loaded.compiled, asked.asks, now, None if last is None else now - last * SECOND)
+    return fair_share_update(loaded.compiled, asked.asks, now, None if last is None else now - last * SECOND)
 
 
 def below(seconds: int, level: str = "non_starving") -> Json:

@@ -8,7 +8,7 @@ import pytest
 from app.solver.engines.ytsaurus import fair_shares as fair_share
 from app.solver.engines.ytsaurus.exact import Exact
 from app.solver.engines.ytsaurus.fair_shares import FairShares, fair_shares
-from app.solver.engines.ytsaurus.pool_curves import Demands, Levels, children_of
+from app.solver.engines.ytsaurus.pool_curves import Demands, LevelCurves, children_of
 from app.solver.engines.ytsaurus.situation import Situation
 from tests.unit.solver.engines.ytsaurus.cluster import ask, node, operation, pool, request, situated
 
@@ -31,7 +31,7 @@ class Computed:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seen: list[str] = []
-        for kind in (Levels, Exact):
+        for kind in (LevelCurves, Exact):
             monkeypatch.setattr(fair_share, kind.__name__, self._told(kind))
 
     def _told(self, kind: Any) -> Any:
@@ -49,12 +49,12 @@ class Computed:
 
 def test_pool_by_pool_where_the_last_bits_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     computed = Computed(monkeypatch)
-    assert computed.of(tree(*SURE)) == ["Levels"]
-    assert computed.of(tree(*AT_A_LIMIT)) == ["Levels", "Exact"]
+    assert computed.of(tree(*SURE)) == ["LevelCurves"]
+    assert computed.of(tree(*AT_A_LIMIT)) == ["LevelCurves", "Exact"]
     monkeypatch.setattr(fair_share, "MOST_EXACT", 3)
-    assert computed.of(tree(*AT_A_LIMIT)) == ["Levels", "Exact"], "a pool and two operations"
+    assert computed.of(tree(*AT_A_LIMIT)) == ["LevelCurves", "Exact"], "a pool and two operations"
     monkeypatch.setattr(fair_share, "MOST_EXACT", 2)
-    assert computed.of(tree(*AT_A_LIMIT)) == ["Levels"]
+    assert computed.of(tree(*AT_A_LIMIT)) == ["LevelCurves"]
 
 
 @pytest.mark.parametrize("name", [
@@ -70,7 +70,7 @@ class Prepared:
     def __init__(self, of: Situation) -> None:
         self.found: FairShares = fair_shares(of)
         demands = Demands(self.found.usage, self.found.demand, self.found.limits)
-        self.levels = Levels(of, demands, children_of(of, self.found.pool_weight))
+        self.levels = LevelCurves(of, demands, children_of(of, self.found.pool_weight))
         self.names = of.config.tree.index
         self.cpu = of.resources.index("cpu")
 
