@@ -14,9 +14,8 @@ from app.answering.plan import plan
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.snapshots import SnapshotChanges
 from app.answering.sources import Configurations, Sources
-from app.formats import import_configuration
+from app.formats import ImportedManifest, import_configuration
 from app.formats.exported import Format
-from app.formats.schemas import ImportedManifest
 from app.solver import solve
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Finding, InvalidInput, Problem

@@ -26,10 +26,11 @@ from app.formats.kai.pods import gpu_memory
 from app.formats.kube_scheduler.pods import read_spec
 from app.formats.pods import read_pod_spec
 from app.formats.reader import Findings
-from app.formats.work import SPECIAL, kueue, pods, ytsaurus
+from app.formats.work import SPECIAL, kueue, pods
 from app.formats.work.kinds import ReadSpec, Work
 from app.formats.work.read import Cluster, Planned, read_work, resource_names
 from app.formats.yson import read_any
+from app.formats.ytsaurus import orchid
 from app.solver import solve
 from app.solver.model import duration
 from app.solver.model.base import Quantity, Time
@@ -147,7 +148,7 @@ _PLANNERS: dict[str, _Planner] = {
     "yunikorn": _of_objects(pods.plan_yunikorn),
     "kai": _of_objects(pods.plan_kai),
     "kube-scheduler": _of_objects(pods.plan_kube_scheduler, read_spec),
-    "ytsaurus": lambda documents, cluster, _: ytsaurus.plan_operations(documents, cluster),
+    "ytsaurus": lambda documents, cluster, _: orchid.plan_operations(documents, cluster),
 }
 
 

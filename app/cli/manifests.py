@@ -32,10 +32,9 @@ from app.cli.output import (
 )
 from app.cli.remote import Service, Unreachable, refused, segment
 from app.cli.remote import findings as remarked
-from app.formats import Imported, import_configuration
+from app.formats import Imported, import_configuration, is_native
 from app.formats import export as written
 from app.formats.exported import ExportFormat, Format
-from app.formats.schemas import is_native
 from app.solver.check import without_native
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Finding, InvalidInput, Problem

@@ -43,7 +43,7 @@ from app.cli.output import (
 )
 from app.cli.remote import Reply, Service, Unreachable, refused
 from app.cli.report import amount
-from app.formats.schemas import is_native
+from app.formats import is_native
 from app.formats.yson import is_yson, read_yson
 from app.solver.model.base import Quantity
 from app.solver.model.decision import Answer, Decision

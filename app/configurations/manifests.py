@@ -12,9 +12,8 @@ from app.base.errors import BadInput, BadRequest
 from app.configurations.repository import Revision
 from app.configurations.router import Name, Number, Service
 from app.configurations.service import etag
-from app.formats import export
+from app.formats import ExportedManifest, ImportedManifest, export
 from app.formats.exported import EXPORTS, YAML, ExportFormat, Format
-from app.formats.schemas import ExportedManifest, ImportedManifest
 from app.formats.yson import MEDIA_TYPE as YSON
 from app.http.body import MANIFESTS, Manifest
 from app.http.openapi import operation, reference

@@ -6,38 +6,53 @@
 
 import re
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, TypeVar, cast
+
+import msgspec
 
 from app.base.documents import Path, Unreadable, read
 from app.formats import manifests
 from app.formats.exported import EXPORTS, FORMATS, Exported, ExportFormat, Format
+from app.formats.kai import configuration as kai_import
 from app.formats.kai import exporting as kai_export
-from app.formats.kai import snapshot
 from app.formats.kube_scheduler import configuration as kube_scheduler_export
 from app.formats.kueue import exporting as kueue_export
 from app.formats.reader import Findings, Imported
 from app.formats.yson import is_yson, read_yson
-from app.formats.ytsaurus import configuration as ytsaurus_export
-from app.formats.ytsaurus import configuration as ytsaurus_import
+from app.formats.ytsaurus import configuration as pool_tree
 from app.formats.ytsaurus import orchid
+from app.formats.yunikorn import configuration as yunikorn_export
 from app.formats.yunikorn import dump
-from app.formats.yunikorn import exporting as yunikorn_export
 from app.solver.check import MAX_BYTES, size_of, without_native
+from app.solver.model.base import Wire
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.problems import Finding
+from app.solver.model.state import Ask, State
 
-__all__ = ["EXPORTS", "FORMATS", "ExportFormat", "Exported", "Format", "Imported", "Unreadable", "export",
-           "export_configuration", "import_configuration"]  # fmt: skip
+__all__ = [
+    "EXPORTS", "FORMATS", "ExportFormat", "Exported", "ExportedManifest", "Format", "Imported", "ImportedManifest",
+    "Unreadable", "export", "export_configuration", "import_configuration", "is_native",
+]  # fmt: skip
+
+T = TypeVar("T")
 
 _ON_KUBERNETES: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn", "kube-scheduler")
 _MANIFESTS: dict[str, EngineName | None] = {"kubernetes": None, **{name: name for name in _ON_KUBERNETES}}
 _PAGE = re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
+_NATIVE = (
+    "apiVersion", "kind", "partitions", "tiers", "actions", "pools", "config", "nodes_filter", "$attributes", "$value",
+    "queuename", "applications", "applicationID", "nodeID", "clusterInfo", "operations", "pool_trees",
+    "scheduling_info_per_pool_tree", "rawObjects", "template_pool_tree_config_map",
+)  # fmt: skip
+_OURS = ("configuration", "state", "asks")
+_YAML = re.compile(rb"^(?:-\s+)?[\"']?(?:%s)[\"']?\s*:" % "|".join(map(re.escape, _NATIVE)).encode(), re.MULTILINE)
+_YAML_OF_OURS = re.compile(rb"^[\"']?(?:%s)[\"']?\s*:" % "|".join(_OURS).encode(), re.MULTILINE)
 _Writer = Callable[[Configuration], Exported]
 _WRITERS: dict[str, _Writer] = {
     "kueue": kueue_export.export,
     "yunikorn": yunikorn_export.export,
     "kai": kai_export.export,
-    "ytsaurus": ytsaurus_export.export,
+    "ytsaurus": pool_tree.export,
     "kube-scheduler": kube_scheduler_export.export,
 }
 
@@ -63,11 +78,11 @@ def _read(text: bytes, format: str, known: Configuration | None) -> Imported:  #
     findings = Findings()
     if _PAGE.match(text[:2048]):
         raise Unreadable("this is a page for a browser (HTML or XML), no document of any system: was there a login?")
-    text = snapshot.unpacked(text)
+    text = kai_import.unpacked(text)
     yson = format in ("ytsaurus", "kubernetes") and is_yson(text)
     documents = read_yson(text) if yson else read(text)
     if format in ("kai", "kubernetes"):
-        documents = snapshot.objects_of(documents)
+        documents = kai_import.objects_of(documents)
     _refuse_no_document(documents, format)
     several = _spread(documents)
     if format == "ytsaurus" or (format == "kubernetes" and (yson or _of_ytsaurus(several))):
@@ -90,7 +105,7 @@ def _refuse_no_document(documents: list[tuple[Path, Any]], format: str) -> None:
     of_kubernetes, of_ytsaurus = format != "ytsaurus", format in ("ytsaurus", "kubernetes")
     if (of_kubernetes and dump.is_dump(documents)) or any(
         (of_kubernetes and (manifests.is_object(one) or dump.is_dump([(at, one)])))
-        or (of_ytsaurus and (orchid.is_orchid(one) or ytsaurus_import.is_settings(one)))
+        or (of_ytsaurus and (orchid.is_orchid(one) or pool_tree.is_settings(one)))
         for at, one in several
     ):
         return
@@ -119,7 +134,7 @@ def _spread(documents: list[tuple[Path, Any]]) -> list[tuple[Path, Any]]:
 
 def _of_ytsaurus(documents: list[tuple[Path, Any]]) -> bool:
     """Whether these are orchids and pool trees as YTsaurus prints them, or writes them without attributes."""
-    return bool(documents) and all(orchid.is_orchid(one) or ytsaurus_import.is_tree(one) for _, one in documents)
+    return bool(documents) and all(orchid.is_orchid(one) or pool_tree.is_tree(one) for _, one in documents)
 
 
 def _refuse_another(known: Configuration | None, *engines: EngineName) -> None:
@@ -147,3 +162,61 @@ def _mappings(documents: list[tuple[Path, Any]], findings: Findings) -> list[tup
         if not isinstance(document, dict):
             findings.add("wrong-type", "error", at, "a mapping is expected: a pool tree")
     return [(at, document) for at, document in documents if isinstance(document, dict)]
+
+
+def is_native(body: bytes) -> bool:
+    """Whether ``body`` is a manifest, an answer of YuniKorn's REST interface, a pool tree or an orchid, and no
+    configuration or request of Arbiter. What is no document at all is none."""
+    if is_yson(body) or body.startswith(b"PK"):
+        return True
+    if body.lstrip()[:1] not in (b"{", b"["):
+        return _YAML.search(body) is not None and _YAML_OF_OURS.search(body) is None
+    try:
+        found = _decoded(body, dict[str, msgspec.Raw]) or _decoded(body, list[msgspec.Raw])
+        keys = _decoded(found[0], dict[str, msgspec.Raw]) if isinstance(found, list) and found else found
+    except UnicodeDecodeError:
+        return False
+    return isinstance(keys, dict) and any(key in keys for key in _NATIVE) and not any(key in keys for key in _OURS)
+
+
+def _decoded(body: bytes | msgspec.Raw, kind: type[T]) -> T | None:
+    """None for what is nothing of the kind."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+
+
+class ImportedManifest(Wire, frozen=True, kw_only=True, omit_defaults=False):
+    """A manifest in Arbiter's words.
+
+    ``findings`` say what could not be carried over; their pointers lead into the manifest, with the number of the
+    document first where there are several. ``configuration_findings`` are remarks about the configuration itself, as a
+    write of it would give; errors among them would refuse the write.
+    """
+
+    format: Format
+    """The format that was read."""
+    configuration: Configuration
+    """The queues and settings that were found."""
+    state: State
+    """The nodes and the running work that were found."""
+    asks: list[Ask]
+    """The waiting work that was found."""
+    findings: list[Finding]
+    """What could not be carried over; pointers lead into the manifest, the number of the document first where there are
+    several."""
+    configuration_findings: list[Finding]
+    """Remarks about the configuration, as a write of it would give; errors among them would refuse the write."""
+
+
+class ExportedManifest(Wire, frozen=True, kw_only=True, omit_defaults=False):
+    """A configuration in one system's words. ``findings`` say what it has no words for; pointers into the
+    configuration. ``text`` is YAML, or YSON for YTsaurus."""
+
+    format: ExportFormat
+    """The format that was written."""
+    text: str
+    """The manifest: YAML, or YSON for YTsaurus."""
+    findings: list[Finding]
+    """What the format has no words for; pointers lead into the configuration."""

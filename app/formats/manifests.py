@@ -18,8 +18,7 @@ from app.formats.kube_scheduler import configuration as kube_scheduler_import
 from app.formats.kube_scheduler import pods as kube_scheduler_pods
 from app.formats.kueue import importing as kueue_import
 from app.formats.kueue import workloads as kueue_workloads
-from app.formats.kueue.considered import Around, LocalQueue, usage_based
-from app.formats.kueue.topologies import placed_by_kueue
+from app.formats.kueue.considered import Around, LocalQueue, placed_by_kueue, usage_based
 from app.formats.objects import (
     KAI_SCHEDULER,
     SYSTEM_CLASSES,
@@ -34,7 +33,7 @@ from app.formats.objects import (
 )
 from app.formats.pods import Pod, SinglePod, read_cluster_nodes, read_pod, read_pod_spec, read_pods
 from app.formats.reader import Findings, Imported, Reader
-from app.formats.yunikorn import importing as yunikorn_import
+from app.formats.yunikorn import configuration as yunikorn_import
 from app.formats.yunikorn import pods as yunikorn_pods
 from app.formats.yunikorn.placement import Placement
 from app.solver.model.base import NativeDocuments

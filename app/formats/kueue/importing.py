@@ -15,10 +15,11 @@ from app.formats.kueue.considered import (
     LocalQueue,
     read_consumed,
     read_counting,
+    read_flavor_tolerations,
     read_local_queue,
+    read_topology,
     selector_of,
 )
-from app.formats.kueue.topologies import read_flavor_tolerations, read_topology
 from app.formats.objects import Object, config_map, instead, kept, named, unknown_kind, whole
 from app.formats.pods import read_taints
 from app.formats.reader import Findings, Reader

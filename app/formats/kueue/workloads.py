@@ -9,9 +9,8 @@ from typing import Any, cast
 
 from msgspec import structs
 
-from app.formats.kueue.considered import Around, Selectors, counting_of, usage_based
+from app.formats.kueue.considered import Around, Selectors, counting_of, read_assignment, read_request, usage_based
 from app.formats.kueue.importing import read_milestones
-from app.formats.kueue.topologies import read_assignment, read_request
 from app.formats.objects import Classes, Object, named
 from app.formats.pods import PodSpec, Steps, quantities, read_pod_spec, steps
 from app.formats.reader import Reader

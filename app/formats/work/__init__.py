@@ -1,8 +1,7 @@
 """Work that does not run yet, as asks: which objects start which pods, and what a system makes of them.
 
 ``kinds`` says what is known, as data, and reads pod sets by it, ``spark`` those of kinds without templates of their
-own; ``read`` reads objects; ``kueue`` and ``pods`` group pods into asks, as each system does;
-``ytsaurus`` makes them of the specifications of operations.
+own; ``read`` reads objects; ``kueue`` and ``pods`` group pods into asks, as each system does.
 """
 
 from app.formats.work import spark

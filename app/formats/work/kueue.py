@@ -5,8 +5,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from app.base.documents import Path
-from app.formats.kueue.considered import Counting, LocalQueue, Selectors, counting_of, usage_based
-from app.formats.kueue.topologies import ANNOTATIONS, UNDECIDED, request_of
+from app.formats.kueue.considered import (
+    ANNOTATIONS,
+    UNDECIDED,
+    Counting,
+    LocalQueue,
+    Selectors,
+    counting_of,
+    request_of,
+    usage_based,
+)
 from app.formats.pods import quantities
 from app.formats.work.kinds import PodSet, Work
 from app.formats.work.read import Cluster, Planned, as_counted, near, resource_names

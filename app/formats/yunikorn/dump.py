@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from app.base.documents import Path
 from app.formats.objects import Object, objects
 from app.formats.reader import Findings, Imported, Reader
-from app.formats.yunikorn.importing import AS_RELEASED, read_configuration
+from app.formats.yunikorn.configuration import AS_RELEASED, read_configuration
 from app.formats.yunikorn.placement import DEFAULT_USER
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import Configuration, Queue, Quota, Settings

@@ -15,8 +15,7 @@ from app.formats.reader import Findings
 from app.formats.work import SPECIAL, pods
 from app.formats.work import pods as kai_work
 from app.formats.work.read import Beside, Cluster, read_work
-from app.formats.work.ytsaurus import plan_operations
-from app.formats.ytsaurus.orchid import _wanted
+from app.formats.ytsaurus.orchid import _wanted, plan_operations
 from app.solver.model.configuration import Configuration
 from tests.support.kueue_names import made
 from tests.support.left_out import imported

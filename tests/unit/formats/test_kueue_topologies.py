@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from app.formats import export_configuration
-from app.formats.kueue.topologies import request_of
+from app.formats.kueue.considered import request_of
 from app.solver import solve
 from app.solver.model.kueue import TopologyAssignment, TopologyDomain, TopologyRequest
 from app.solver.model.state import Toleration

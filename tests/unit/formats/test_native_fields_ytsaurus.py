@@ -11,8 +11,8 @@ from app.base.documents import Path
 from app.formats.fields import Effect
 from app.formats.reader import Findings
 from app.formats.work.read import Beside, Cluster
-from app.formats.work.ytsaurus import plan_operations
 from app.formats.ytsaurus.configuration import DURATIONS
+from app.formats.ytsaurus.orchid import plan_operations
 from app.solver.model.configuration import Configuration
 from tests.support.left_out import imported, said
 from tests.support.native_fields import fields, unused

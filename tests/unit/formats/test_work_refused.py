@@ -15,7 +15,7 @@ from app.formats.work import pods as kai_work
 from app.formats.work import pods as yunikorn_work
 from app.formats.work.kinds import MOST_PODS
 from app.formats.work.read import Beside, Cluster, Planned, read_work
-from app.formats.work.ytsaurus import plan_operations
+from app.formats.ytsaurus.orchid import plan_operations
 from app.solver.model.configuration import Configuration
 
 Json = dict[str, Any]
