@@ -129,9 +129,16 @@ class _Merger(Generic[T]):
         if not (add or change or remove):
             return old
         out = list(old)
-        for i, item in enumerate(change):
-            if (found := self._found(self._key(item), "change", i)) is not None:
-                out[found] = item
+        names = list(map(self._key, change))
+        self._named.update(names)
+        if len(self._named) == len(names) and self._named <= self._place.keys():
+            for name, item in zip(names, change, strict=True):
+                out[self._place[name]] = item
+        else:
+            self._named.clear()
+            for i, item in enumerate(change):
+                if (found := self._found(names[i], "change", i)) is not None:
+                    out[found] = item
         gone = [found for i, name in enumerate(remove) if (found := self._found(name, "remove", i)) is not None]
         for i, item in enumerate(add):
             name = self._key(item)

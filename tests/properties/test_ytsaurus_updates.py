@@ -15,6 +15,7 @@ from app.solver import solve
 from app.solver.delta import apply_delta
 from app.solver.engines.ytsaurus import update
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration
+from app.solver.engines.ytsaurus.situation import Situation, situate
 from app.solver.engines.ytsaurus.state import CompiledState
 from app.solver.model.configuration import Configuration
 from app.solver.model.instant import micros
@@ -25,7 +26,7 @@ from app.solver.question import ProtectionQuestion, Question
 from app.solver.solve import Loaded
 from tests.properties.ytsaurus_trees import tree
 from tests.support.profiles import examples
-from tests.unit.solver.engines.ytsaurus.cluster import alloc, at, node, operation, pool
+from tests.unit.solver.engines.ytsaurus.cluster import alloc, ask, at, node, operation, pool
 
 Json = dict[str, Any]
 LAWS = examples(60, suppress_health_check=[HealthCheck.too_slow], phases=[Phase.generate])  # fmt: skip
@@ -344,8 +345,35 @@ def test_large_deltas_are_compiled_anew(bound: str, value: int, anew: bool, monk
     """One of two operations, with one of two allocations: of so many it is no more than one in ``value``, or it is."""
     kept, whole = small(), compilations(monkeypatch)
     monkeypatch.setattr(update, bound, value)
-    changed(kept, workloads={"change": [operation("w0", "p", [alloc("t0", on="n0")])]})
+    changed(kept, workloads={"change": [operation("w0", "p", [alloc("t0", on="n1")])]})
     assert len(whole) == anew
+
+
+def test_a_situation_where_only_starvation_moved_shares_the_rest_with_the_last_one() -> None:
+    def asks(level: str, count: int = 1) -> list[Ask]:
+        carried = {"starvation": level, "below_fair_share_since": at(5)}
+        new = ask("w2", "q", count) | {"workload": "w2", "ytsaurus": carried}
+        return msgspec.convert([ask("w1", "p"), new], list[Ask])
+
+    def all_of_it(of: Situation) -> Json:
+        found = {name: _plain(getattr(of, name)) for name in Situation.__slots__ if name not in ("cluster", "wants")}
+        found["operations"] = {name: _plain(getattr(of.operations, name)) for name in of.operations.__slots__}
+        return found | {name: _plain(getattr(of.wants, name)) for name in of.wants.__slots__} | columns(of.cluster)
+
+    kept = small()
+    first = situate(kept.compiled, asks("non_starving"))
+    starves = operation("w0", "p", [alloc("t0", on="n0")], ytsaurus={"starvation": "starving"})
+    later = changed(kept, workloads={"change": [starves]}, queues={"q": {"ytsaurus": {"starvation": "starving"}}})
+    second = situate(later.compiled, asks("starving"))
+    fresh = solve.load(kept.configured, later.state).compiled
+    assert second.wanted is first.wanted
+    assert all_of_it(second) == all_of_it(situate(fresh, asks("starving")))
+    assert second.operations.starvation.tolist() == [1, 0, 1]
+    third = situate(later.compiled, asks("starving", 2))
+    assert all_of_it(third) == all_of_it(situate(fresh, asks("starving", 2)))
+    moved = changed(later, workloads={"change": [starves | {"tasks": [alloc("t0", on="n0", cpu=2)]}]})
+    fresh = solve.load(kept.configured, moved.state).compiled
+    assert all_of_it(situate(moved.compiled, asks("starving", 2))) == all_of_it(situate(fresh, asks("starving", 2)))
 
 
 def test_another_configuration_is_compiled_with() -> None:

@@ -320,29 +320,37 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         version = self.version
         turn = super().answered(question, result, leaving)
         notes: dict[str, Any] = (result.notes or {}).get("nodes", {})
-        settings = self.configured.settings
-        known: dict[int, tuple[wire.Node, int | None, bool]] = {}
+        named: dict[int, tuple[dict[str, Any], list[str]]] = {}
+        for name, note in notes.items():  # most nodes leave the same behind
+            if id(note) in named:
+                named[id(note)][1].append(name)
+            else:
+                named[id(note)] = note, [name]
         wakes: set[int] = set()
-        for name, note in notes.items():
-            if id(note) not in known:  # most nodes leave the same behind
-                after = wire.Node(**note)
-                last, since = after.last_preemptive_scheduling_at, after.overcommit_since
-                known[id(note)] = after, None if last is None else micros(last), after == _NOTHING
-                if since is not None:
-                    wakes.add(micros(since) + settings.overcommit_duration + 1)
-            after, looked, nothing = known[id(note)]
-            node = self._nodes[self._node_index[name]]
-            if nothing and node.ytsaurus is None:
-                continue
-            if after != (node.ytsaurus or _NOTHING):
-                turn.nodes.append(replace(node, ytsaurus=after))
-            if looked is not None:
+        for note, names in named.values():
+            after = wire.Node(**note)
+            if after.overcommit_since is not None:
+                wakes.add(micros(after.overcommit_since) + self.configured.settings.overcommit_duration + 1)
+            self._left(names, after, turn)
+            if after.last_preemptive_scheduling_at is not None:
+                looked = micros(after.last_preemptive_scheduling_at)
                 if looked == question.now:
-                    self._tried[name] = version
-                if self._starves and self._tried.get(name) != self.version:
-                    wakes.add(looked + settings.backoff + 1)
+                    self._tried.update(dict.fromkeys(names, version))
+                tried = self._tried.get
+                if self._starves and any(tried(name) != self.version for name in names):
+                    wakes.add(looked + self.configured.settings.backoff + 1)
         self._wakes += wakes
         return turn
+
+    def _left(self, names: Sequence[str], after: wire.Node, turn: Turn) -> None:
+        """Heartbeats left ``after`` behind on these nodes."""
+        nodes, index = self._nodes, self._node_index
+        bare = None if after == _NOTHING else after
+        for name in names:
+            node = nodes[index[name]]
+            had = node.ytsaurus
+            if had is not bare and (had or _NOTHING) != after:
+                turn.nodes.append(replace(node, ytsaurus=after))
 
     def evicting(self, workload: Workload, task: str | None) -> Workload:
         return replace(workload, tasks=[one for one in workload.tasks if task is not None and one.name != task])

@@ -86,20 +86,17 @@ class Due(NamedTuple):
 def due_shares(situation: Situation) -> Due:
     """Those of ``fair_shares`` that decisions read, with volumes as carried; sooner where all demand fits, or where
     nothing that they depend on has changed since they were worked out last. Raises InvalidInput."""
-    demands = _demands(situation)
-    if (due := _satisfied(situation, demands)) is not None:
-        return due
     if any(pool.shares.integral.kind != "none" for pool in situation.config.pools):
-        return _due(fair_shares(situation))
+        return _due(fair_shares(situation))  # volumes change with time
     config, cluster, own = situation.config, situation.cluster, situation.operations
     key = (
-        config.settings.shares, config.pools, config.tree, cluster.total, np.array(cluster.index.names),
-        demands.usage, demands.demand, demands.limits, situation.usage, situation.wanted, situation.pool_limits,
-        situation.pool_tagged, own.pool, own.weight, own.created, own.gang,
+        situation.usage, situation.wanted, own.pool, own.weight, own.created, own.gang, own.limits, situation.tagged,
+        situation.pool_limits, situation.pool_tagged, cluster.total, cluster.node_limits, np.array(cluster.index.names),
+        config.settings, config.pools, config.tree,
     )  # fmt: skip
     found: Due | None = cluster.recent.get("due", key)
     if found is None:
-        found = _due(fair_shares(situation))
+        found = _satisfied(situation, _demands(situation)) or _due(fair_shares(situation))
         cluster.recent.put("due", key, found)
     return found
 

@@ -115,13 +115,15 @@ def quiet_nodes(overlay: Overlay, now: int) -> Flags:
     wants = np.flatnonzero((overlay.left > 0) & prepared.active[situation.wants.operation])
     starving = wants[prepared.priority[situation.wants.operation[wants]] > 0]
     rows, nodes = _takeable(overlay)
-    discount = np.zeros_like(overlay.node_usage)
-    np.add.at(discount, nodes, cluster.allocations.usage[rows])
-    over = np.zeros(len(free), bool)
-    over[nodes[_over_limits(overlay)[cluster.allocations.operation[rows]]]] = True
+    able = np.zeros(len(free), bool)
+    able[nodes[_over_limits(overlay)[cluster.allocations.operation[rows]]]] = True
+    if len(starving):
+        emptied = free.copy()
+        np.add.at(emptied, nodes, cluster.allocations.usage[rows])
+        able |= _fits(overlay, starving, emptied)
     ready = (overlay.last_preemptive == NEVER) | (now > overlay.last_preemptive + situation.config.settings.backoff)
     loud = any_of(free < 0) | _asked_gracefully(overlay) | _fits(overlay, wants, free)
-    return ~(loud | (ready & (over | _fits(overlay, starving, free + discount))))
+    return ~(loud | (ready & able))
 
 
 def _takeable(overlay: Overlay) -> tuple[Ints, Ints]:
@@ -155,7 +157,9 @@ def _fits(overlay: Overlay, wants: Ints, free: Ints) -> Flags:
     out = np.zeros(len(free), bool)
     if not len(wants):
         return out
-    shapes = overlay.prepared.shapes[np.unique(overlay.prepared.shape_of[wants])]
+    shapes = overlay.prepared.shapes
+    if len(shapes) > 1:
+        shapes = shapes[np.unique(overlay.prepared.shape_of[wants])]
     if len(shapes) > _MOST_SHAPES:
         shapes = shapes.min(axis=0, keepdims=True)
     for shape in shapes:

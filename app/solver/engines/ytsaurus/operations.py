@@ -11,6 +11,7 @@ from typing import TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from app.solver.compiled import ResourceIndex
 from app.solver.engines.ytsaurus.configuration import WEIGHTLESS, CompiledConfiguration, Inherited
@@ -119,6 +120,9 @@ NEVER = -(2**63)
 """An instant that was not given: older than everything."""
 _EXACT = 2**32
 """Seconds since 1970 below which a double, and a million times it, is off by less than half a microsecond."""
+
+_FEW = 16
+"""Values that Python has read before NumPy has begun."""
 
 STARVATION: tuple[Starvation, Starvation, Starvation] = ("non_starving", "starving", "aggressively_starving")
 STARVATION_CODE: dict[str | None, int] = {None: 0, "non_starving": 0, "starving": 1, "aggressively_starving": 2}
@@ -268,6 +272,8 @@ def operation_names(option: OperationOptions) -> set[str]:
 
 def instants(values: list[datetime | None]) -> Ints:
     """Microseconds since 1970. ``timestamp`` is exact to the microsecond until 2106; later ones take the slow way."""
+    if len(values) < _FEW:
+        return np.array([NEVER if value is None else micros(value) for value in values], np.int64)
     given = [value for value in values if value is not None]
     known = np.fromiter(map(datetime.timestamp, given), float, len(given))
     exact = np.rint(known * 1e6).astype(np.int64)
@@ -278,6 +284,23 @@ def instants(values: list[datetime | None]) -> Ints:
     out = np.full(len(values), NEVER, np.int64)
     out[np.array([value is not None for value in values], bool)] = exact
     return out
+
+
+def standing(options: OperationOptions | None) -> tuple[int, int]:
+    """What an operation carries: the code of its starvation, and since when it is below its fair share."""
+    if options is None:
+        return 0, NEVER
+    since = options.below_fair_share_since
+    return STARVATION_CODE[options.starvation], NEVER if since is None else micros(since)
+
+
+def same_but_standing(old: OperationOptions | None, new: OperationOptions | None) -> bool:
+    """Whether two blocks say the same but for what an operation carries."""
+    return old is new or _without_standing(old) == _without_standing(new)
+
+
+def _without_standing(options: OperationOptions | None) -> OperationOptions:
+    return OperationOptions() if options is None else replace(options, starvation=None, below_fair_share_since=None)
 
 
 class PoolStates(TypedDict):

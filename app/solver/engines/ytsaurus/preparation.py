@@ -184,7 +184,7 @@ def prepare(cluster: CompiledState, asks: Sequence[Ask]) -> Prepared:
     operations = situation.operations
     gentle = aggressive_allowed(situation)
     content = operations.graceful & ~operation_below(situation, shares)
-    shapes, shape_of = np.unique(situation.wants.need, axis=0, return_inverse=True)
+    shapes, shape_of = _shapes(situation.wants.need)
     names = cluster.index.index
     spare = np.zeros(len(names), np.int64)
     for name, value in situation.config.settings.min_spare.items():
@@ -211,8 +211,23 @@ def prepare(cluster: CompiledState, asks: Sequence[Ask]) -> Prepared:
     )
 
 
+def _shapes(needs: Ints) -> tuple[Ints, Ints]:
+    """Distinct needs, in order, and which of them each one is."""
+    if len(needs) == 1:
+        return needs, np.zeros(1, np.int64)
+    return np.unique(needs, axis=0, return_inverse=True)
+
+
+_SPARSE = 16
+
+
 def _node_usage(cluster: CompiledState) -> Ints:
     """Usage of the allocations of each node, exactly."""
+    if len(cluster.on_node) * _SPARSE < len(cluster.node_index):
+        out = np.zeros((len(cluster.node_index), cluster.allocations.usage.shape[1]), np.int64)
+        placed = cluster.on_node[cluster.node_start[0] :]
+        np.add.at(out, cluster.allocations.node[placed], cluster.allocations.usage[placed])
+        return out
     usage = cluster.allocations.usage[cluster.on_node]
     sums = np.zeros((len(usage) + 1, usage.shape[1]), np.int64)
     np.cumsum(usage, axis=0, out=sums[1:])

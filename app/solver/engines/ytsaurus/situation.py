@@ -9,6 +9,7 @@ from itertools import chain
 from operator import attrgetter
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from app.solver.compiled import ROOTLESS, ResourceIndex
@@ -24,6 +25,8 @@ from app.solver.engines.ytsaurus.operations import (
     compile_operations,
     matrix,
     operation_names,
+    same_but_standing,
+    standing,
 )
 from app.solver.engines.ytsaurus.reading import has_labels, tags_of
 from app.solver.engines.ytsaurus.state import CompiledState, distinct
@@ -183,7 +186,44 @@ def situate(cluster: CompiledState, asks: Sequence[Ask]) -> Situation:
     """``cluster`` with pending ``asks``. Raises InvalidInput with every problem.
 
     Asks of an operation that already runs add to its demand; an ask without one is an operation of its own that runs
-    nothing yet."""
+    nothing yet. What follows the last situation of this state, and differs from it only in what pools and operations
+    carry, shares all else with it."""
+    own = cluster.operations
+    key = (
+        cluster.allocations, cluster.usage, cluster.index, cluster.config, cluster.state.nodes,
+        *(getattr(own, name) for name in own.__slots__ if name not in ("ids", "starvation", "since")),
+    )  # fmt: skip
+    known: tuple[Sequence[Ask], list[int], Situation] | None = cluster.recent.get("situation", key)
+    if known is not None and _asked_alike(known[0], asks):
+        _, fresh, before = known
+        return _standing(before, cluster, [asks[i] for i in fresh])
+    situation, fresh = _situated(cluster, asks)
+    cluster.recent.put("situation", key, (list(asks), fresh, situation))
+    return situation
+
+
+def _asked_alike(before: Sequence[Ask], now: Sequence[Ask]) -> bool:
+    """Whether asks differ only in what their operations carry."""
+    return len(before) == len(now) and all(
+        was is ask
+        or (same_but_standing(was.ytsaurus, ask.ytsaurus) and structs.replace(ask, ytsaurus=was.ytsaurus) == was)
+        for was, ask in zip(before, now, strict=True)
+    )
+
+
+def _standing(before: Situation, cluster: CompiledState, fresh: Sequence[Ask]) -> Situation:
+    """``before`` with what ``cluster`` and the asks that are operations of their own carry."""
+    cluster = _widened(cluster, set(before.resources))
+    level, since = cluster.operations.starvation, cluster.operations.since
+    if fresh:
+        told = [standing(ask.ytsaurus) for ask in fresh]
+        level = np.concatenate((level, np.array([code for code, _ in told], np.int8)))
+        since = np.concatenate((since, np.array([at for _, at in told], np.int64)))
+    return replace(before, cluster=cluster, operations=replace(before.operations, starvation=level, since=since))
+
+
+def _situated(cluster: CompiledState, asks: Sequence[Ask]) -> tuple[Situation, list[int]]:
+    """And the asks that are operations of their own."""
     cluster = _widened(cluster, _ask_names(asks))
     config, index = cluster.config, cluster.index
     problems: list[Problem] = []
@@ -203,7 +243,7 @@ def situate(cluster: CompiledState, asks: Sequence[Ask]) -> Situation:
     wanted = np.zeros((len(operations), len(index)))
     np.add.at(wanted, wants.operation[active], wants.need[active].astype(float) * wants.count[active, None])
     parent, depth = config.columns.parent, config.columns.depth
-    return Situation(
+    situation = Situation(
         cluster=cluster,
         operations=operations,
         wants=wants,
@@ -219,6 +259,7 @@ def situate(cluster: CompiledState, asks: Sequence[Ask]) -> Situation:
         depth=depth,
         operation_parent=operations.pool,
     )
+    return situation, fresh
 
 
 def pool_sums(amounts: NDArray[Number], pool: Ints, parent: Ints, depth: Ints) -> NDArray[Number]:

@@ -4,9 +4,8 @@ Rows are nodes, operations (workloads first, then the asks that are operations o
 columns are resources. Amounts are int64 steps (thousandths of cpu and gpu, whole units of the rest).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from operator import attrgetter
 from typing import Any, cast
 
@@ -31,8 +30,8 @@ from app.solver.engines.ytsaurus.settings import has_overrides
 from app.solver.model.base import Quantity, Resources
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Node, State, Task, Workload
-from app.solver.model.ytsaurus import Node as NodeOptions
 
+_block = attrgetter("ytsaurus")
 _MOST = float(2**62)
 
 
@@ -138,6 +137,7 @@ def compile_state(config: CompiledConfiguration, state: State) -> CompiledState:
     refuse_overflow(limits, ("state", "nodes"))
     refuse_overflow(allocations.usage, ("state", "workloads"))
     on_node, node_start = by_node(allocations.node, len(state.nodes))
+    last, since = heartbeats_left(state.nodes)
     return CompiledState(
         config=config,
         state=state,
@@ -147,8 +147,8 @@ def compile_state(config: CompiledConfiguration, state: State) -> CompiledState:
         node_limits=limits,
         schedulable=schedulable(state.nodes),
         total=total(limits),
-        last_preemptive=last_preemptive(state.nodes),
-        overcommit_since=overcommit_since(state.nodes),
+        last_preemptive=last,
+        overcommit_since=since,
         operations=operations,
         operation_index={name: i for i, name in enumerate(operations.ids)},
         allocations=allocations,
@@ -214,23 +214,17 @@ def total(limits: Ints) -> Floats:
     return np.maximum(limits, 0).sum(axis=0).astype(float)
 
 
-def last_preemptive(nodes: Sequence[Node]) -> Ints:
-    """By node, in microseconds."""
-    return _carried(nodes, attrgetter("last_preemptive_scheduling_at"))
-
-
-def overcommit_since(nodes: Sequence[Node]) -> Ints:
-    """By node, in microseconds."""
-    return _carried(nodes, attrgetter("overcommit_since"))
-
-
-def _carried(nodes: Sequence[Node], which: Callable[[NodeOptions], datetime | None]) -> Ints:
-    """An instant of each node's block. After a heartbeat of all nodes, most have the same block."""
-    names = [id(node.ytsaurus) for node in nodes]
-    blocks = dict(zip(names, (node.ytsaurus for node in nodes), strict=True))
-    place = dict(zip(blocks, range(len(blocks)), strict=True))
-    values = instants([None if block is None else which(block) for block in blocks.values()])
-    return values[np.fromiter(map(place.__getitem__, names), np.int64, len(names))]
+def heartbeats_left(nodes: Sequence[Node]) -> tuple[Ints, Ints]:
+    """By node, in microseconds: its last preemptive scheduling, and since when it is overcommitted. After a heartbeat
+    of all nodes, most have the same block."""
+    blocks = list(map(_block, nodes))
+    names = list(map(id, blocks))
+    of = dict(zip(names, blocks, strict=True))
+    place = dict(zip(of, range(len(of)), strict=True))
+    at = np.fromiter(map(place.__getitem__, names), np.int64, len(names))
+    last = instants([None if one is None else one.last_preemptive_scheduling_at for one in of.values()])
+    since = instants([None if one is None else one.overcommit_since for one in of.values()])
+    return last[at], since[at]
 
 
 def by_node(node: Ints, count: int) -> tuple[Ints, Ints]:

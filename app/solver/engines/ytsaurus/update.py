@@ -9,11 +9,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from app.solver.delta import Changes
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration
-from app.solver.engines.ytsaurus.operations import Ints, Operations, compile_operations, pool_states
+from app.solver.engines.ytsaurus.operations import (
+    Ints,
+    Operations,
+    compile_operations,
+    pool_states,
+    same_but_standing,
+    standing,
+)
 from app.solver.engines.ytsaurus.state import (
     Allocations,
     CompiledState,
@@ -21,10 +29,9 @@ from app.solver.engines.ytsaurus.state import (
     compile_allocations,
     compile_state,
     config_and_nodes,
-    last_preemptive,
+    heartbeats_left,
     names_of,
     node_limits,
-    overcommit_since,
     refuse_overflow,
     requests_of,
     schedulable,
@@ -58,9 +65,7 @@ def update(old: CompiledState, config: CompiledConfiguration, state: State, chan
 def _followed(old: CompiledState, config: CompiledConfiguration, state: State, changes: Changes) -> CompiledState:
     if config is not old.config or len(changes.workloads) * MANY > len(old.operations) + len(old.allocations):
         raise _Anew
-    new = replace(old, state=state)
-    if changes.rest:
-        new = replace(new, **pool_states(config, state))
+    new = replace(old, state=state, **(pool_states(config, state) if changes.rest else {}))
     if changes.replaced is not None:
         new = _with_replaced(new, old.state.nodes, changes.replaced)
     elif changes.nodes:
@@ -83,11 +88,12 @@ def _with_replaced(cluster: CompiledState, before: list[Node], rows: list[int]) 
     nodes = cluster.state.nodes
     fresh, at = [nodes[i] for i in rows], np.array(rows, np.int64)
     last, since = cluster.last_preemptive.copy(), cluster.overcommit_since.copy()
-    last[at], since[at] = last_preemptive(fresh), overcommit_since(fresh)
+    last[at], since[at] = heartbeats_left(fresh)
     cluster = replace(cluster, last_preemptive=last, overcommit_since=since)
     other = [
         i for i, new in zip(rows, fresh, strict=True)
-        if new.capacity != (old := before[i]).capacity or new.occupied != old.occupied
+        if (new.capacity is not (old := before[i]).capacity and new.capacity != old.capacity)
+        or (new.occupied is not old.occupied and new.occupied != old.occupied)
         or new.schedulable != old.schedulable
     ]  # fmt: skip
     if not other:
@@ -111,13 +117,14 @@ def _with_nodes(cluster: CompiledState, before: list[Node]) -> CompiledState:
         raise _Anew
     limits = node_limits(cluster.index, nodes)
     refuse_overflow(limits, ("state", "nodes"))
+    last, since = heartbeats_left(nodes)
     cluster = replace(
         cluster,
         node_limits=limits,
         schedulable=schedulable(nodes),
         total=total(limits),
-        last_preemptive=last_preemptive(nodes),
-        overcommit_since=overcommit_since(nodes),
+        last_preemptive=last,
+        overcommit_since=since,
     )
     names = [node.name for node in nodes]
     if names == [node.name for node in before]:
@@ -137,10 +144,11 @@ def _with_nodes(cluster: CompiledState, before: list[Node]) -> CompiledState:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Operations that a delta touches. ``gone``: old rows; ``changed``, ``at``: old rows and the new ones; ``added``:
-    how many come last; ``fresh``: the changed and the added ones, whose rows ``at`` and the last ones are."""
+    """Operations that a delta touches. ``gone``, ``kept``: old rows; ``changed``, ``at``: old rows and the new ones;
+    ``added``: how many come last; ``fresh``: the changed and the added ones, in rows ``at`` and the last ones."""
 
     gone: Ints
+    kept: Ints
     changed: Ints
     at: Ints
     added: int
@@ -157,17 +165,21 @@ class _Rows:
         at = changed - np.searchsorted(gone, changed)
         places: list[int] = at.tolist()
         fresh = [state.workloads[i] for i in places] + state.workloads[len(state.workloads) - added :]
-        return _Rows(gone, changed, at, added, fresh)
+        kept = np.delete(np.arange(len(old.operations)), gone)
+        return _Rows(gone, kept, changed, at, added, fresh)
 
     def column(self, old: NDArray[Any], fresh: NDArray[Any]) -> NDArray[Any]:
         """A column of operations. ``fresh``: of the changed and added ones."""
-        out = np.delete(old, self.gone, axis=0) if len(self.gone) else old.copy()
-        out[self.at] = fresh[: len(self.at)]
-        return np.concatenate((out, fresh[len(self.at) :])) if self.added else out
+        out = np.concatenate((old[self.kept], fresh[len(self.at) :]))
+        if len(self.at):
+            out[self.at] = fresh[: len(self.at)]
+        return out
 
 
 def _with_operations(cluster: CompiledState, old: CompiledState, changes: Changes) -> CompiledState:
     """``cluster``, whose nodes are compiled, with the operations and allocations of its state."""
+    if all(_moved_only(was, now) for _, was, now in changes.workloads):
+        return _with_standings(cluster, changes)
     state, index = cluster.state, cluster.index
     rows = _Rows.of(old, state, changes)
     requests = requests_of(rows.fresh)
@@ -200,6 +212,22 @@ def _with_operations(cluster: CompiledState, old: CompiledState, changes: Change
     _refuse_unknown(new)
     on_node, node_start = splice.on_node(cluster, new.allocations)
     return replace(new, on_node=on_node, node_start=node_start)
+
+
+def _moved_only(was: Workload | None, now: Workload | None) -> bool:
+    """Whether an operation differs only in what it carries: its starvation, and since when."""
+    if was is None or now is None or not same_but_standing(was.ytsaurus, now.ytsaurus):
+        return False
+    return structs.replace(now, ytsaurus=was.ytsaurus) == was
+
+
+def _with_standings(cluster: CompiledState, changes: Changes) -> CompiledState:
+    """``cluster`` with what its operations carry, where all else about them is as it was."""
+    _refuse_unknown(cluster)
+    level, since = cluster.operations.starvation.copy(), cluster.operations.since.copy()
+    for at, _, now in changes.workloads:
+        level[at], since[at] = standing(None if now is None else now.ytsaurus)
+    return replace(cluster, operations=replace(cluster.operations, starvation=level, since=since))
 
 
 def _operations(old: Operations, rows: _Rows, fresh: Operations) -> Operations:
