@@ -15,7 +15,7 @@ from app.base.lru import Lru
 from app.console import situation
 from app.console.api import Api, Call, Json, Refused, next_page, segment
 from app.console.api import Json as Document
-from app.console.finding import Nearest, nearest_of
+from app.console.exposures import Nearest, nearest_of
 from app.console.situation import VERDICTS, Rules, chosen, groups, named, paged, rules_of, sentence
 from app.console.visit import Cursor, Number, PageRoute, Text, Visit, Visiting
 from app.http.assets import HEADERS

@@ -18,24 +18,20 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
 from app.base.errors import ArbiterError, TooManyRequests
-from app.console.access import access_pages
+from app.console.access import access_pages, provider_pages, sign_in_pages
 from app.console.api import Api, Json, Refused, segment
 from app.console.api import Query as Search
+from app.console.ask import planning_pages
 from app.console.ask import router as ask_pages
-from app.console.clusters import cluster_pages
+from app.console.clusters import cluster_pages, nodes_pages
 from app.console.configurations import configurations_pages, editing_pages, importing_pages
 from app.console.decisions import clusters_pages, decision_pages, log_pages
-from app.console.exposures import exposures_pages
-from app.console.finding import finding_pages
-from app.console.nodes import nodes_pages
+from app.console.exposures import exposures_pages, finding_pages
 from app.console.pictures import pictures_pages
-from app.console.planning import planning_pages
 from app.console.queues import queues_pages
 from app.console.quotas import quotas_pages
-from app.console.sign_in import provider_pages, sign_in_pages
 from app.console.simulations import circle, simulations_pages
-from app.console.studies import studies_pages
-from app.console.traces import traces_pages
+from app.console.studies import studies_pages, traces_pages
 from app.console.visit import PageRoute, Visit, Visiting, failure
 from app.http.assets import HEADERS
 from app.http.openapi import page

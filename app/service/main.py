@@ -35,10 +35,10 @@ from app.configurations.heads import Follower
 from app.configurations.router import Administration
 from app.configurations.service import Configurations
 from app.console import overview as console
+from app.console.access import PageVisitors, ProviderSignIn
 from app.console.decisions import Recordings
 from app.console.overview import Listeners
 from app.console.pictures import Drawn
-from app.console.sign_in import PageVisitors, ProviderSignIn
 from app.db.database import Database
 from app.decisions import batch, snapshots
 from app.decisions import guard as extenders

@@ -11,8 +11,8 @@ from app.auth.sessions import Sessions
 from app.auth.tokens import Guesses, Tokens
 from app.base.errors import Unavailable
 from app.base.settings import Settings
+from app.console.access import ProviderSignIn
 from app.console.overview import Listeners
-from app.console.sign_in import ProviderSignIn
 from app.http.budget import Budget
 from app.http.routing import Found
 from tests.support.services import services

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from app.base.errors import BadRequest
-from app.console import ask, planning
+from app.console import ask
 from app.console.api import Refused
 from app.console.visit import packed, pretty, unpacked
 from tests.unit.console.visiting import Json, Page, Shown, refused, run
@@ -151,17 +151,17 @@ EMPTY = {"snapshot": "", "configuration": "", "queue": "", "priority": "", "coun
 
 
 def test_a_plan_asks_with_what_the_form_holds() -> None:
-    shown = run(planning.plan(Page(NOTHING).visit, EMPTY))
+    shown = run(ask.plan(Page(NOTHING).visit, EMPTY))
     assert (shown.template, shown.values["found"], shown.values["problem"]) == ("plan.html", None, None)
     assert "kind: " in shown.values["fields"]["manifest"]
     fields = {"manifest": "m", "cluster": " ", "configuration": "c", "queue": "", "snapshot": " s "}
     page = Page({"POST /v1/plans": {"x": 1}} | NOTHING, fields=fields)
-    shown = run(planning.planned(page.visit))
+    shown = run(ask.planned(page.visit))
     assert (shown.status, shown.values["found"]) == (200, {"x": 1})
     asked = {"manifest": "m", "configuration": "c", "state": {"snapshot": "s"}, "asks": "pending"}
     assert page.asked[0].body == asked
     page = Page({"POST /v1/plans": refused(413)} | NOTHING, fields={"cluster": "c", "queue": "q"})
-    shown = run(planning.planned(page.visit))
+    shown = run(ask.planned(page.visit))
     assert page.asked[0].body == {"manifest": "", "cluster": "c", "queue": "q"}
     assert (shown.status, shown.values["found"], shown.values["problem"]["detail"]) == (413, None, "because")
 
@@ -177,7 +177,7 @@ def test_a_few_words_are_an_ask_of_the_flavors_that_exist() -> None:
     }  # fmt: skip
     page = Page(answers)
     fields = EMPTY | {"snapshot": "now", "queue": "q", "priority": "-5", "count": "many"}
-    shown = run(planning.plan(page.visit, fields, ["cpu", "gpu"], ["", " 2 "], ["", "h100"]))
+    shown = run(ask.plan(page.visit, fields, ["cpu", "gpu"], ["", " 2 "], ["", "h100"]))
     task = {"name": "main", "count": "many", "requests": {"gpu": "2"}, "flavors": {"gpu": "h100"}}
     assert page.asked[0].body == {
         "work": [{"id": "my-job", "queue": "q", "priority": -5, "tasks": [task]}],
@@ -228,7 +228,7 @@ def test_answers_stand_at_an_address() -> None:
     shown = run(ask.ask(page.visit, None, ID, ID, {"engine": "kai"}))
     assert shown.values["answers"] == [("As it is", answers[0]), ("rules of kai", answers[0])]
     assert shown.values["fields"]["engine"] == "kai"
-    for post, get, name in ((ask.compared, ask.compare, "request"), (planning.planned, planning.plan, "manifest")):
+    for post, get, name in ((ask.compared, ask.compare, "request"), (ask.planned, ask.plan, "manifest")):
         given: Json = {"POST /v1/comparisons": {"x": 1}, "POST /v1/plans": {"x": 1}} | NOTHING
         page = Page(given, fields={name: '{"a": "\u00e9"}'})
         sent = run(post(page.visit)).values["address"]

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from app.base.errors import NotInstalled
-from app.console import decisions, finding, overview, simulations
+from app.console import decisions, exposures, overview, simulations
 from app.console.api import Refused
 from app.console.pictures import levels_drawn, pictures_of, plot, waits_drawn
 from tests.unit.console.visiting import Json, Page, refused, run
@@ -63,15 +63,15 @@ def test_a_filter_that_is_refused_is_marked(status: int) -> None:
 def test_why_is_asked_of_one_workload() -> None:
     nowhere: Json = {"GET /v1/shadow": {"items": []}, "GET /v1/clusters": {"items": []}, "GET /v1/find": {"items": []}}
     page = Page({"GET /v1/workloads/a%2Fb/history": {"items": [1], "next_cursor": "n"}})
-    shown = run(finding.why(page.visit, " a/b ", "c"))
+    shown = run(exposures.why(page.visit, " a/b ", "c"))
     assert page.asked[0].query == {"limit": 50, "cursor": "c"}
     assert (shown.values["workload"], shown.values["found"]["items"]) == ("a/b", [1])
     assert shown.values["following"] == "/why?workload=a%2Fb&cursor=n"
     page = Page({"GET /v1/workloads/a/history": {"items": []}} | nowhere)
-    shown = run(finding.why(page.visit, "a"))
+    shown = run(exposures.why(page.visit, "a"))
     assert (page.asked[0].query["cursor"], shown.values["following"], shown.values["happened"]) == (None, None, [])
     page = Page()
-    shown = run(finding.why(page.visit, "  "))
+    shown = run(exposures.why(page.visit, "  "))
     assert (page.asked, shown.values["found"], shown.values["following"]) == ([], {"items": []}, None)
 
 
@@ -88,7 +88,7 @@ def test_why_tells_what_followers_saw_and_each_preemption_once() -> None:
         "GET /v1/clusters": {"items": [{"name": "east"}]}, "GET /v1/clusters/gone/evictions": {"items": []},
         "GET /v1/clusters/east/evictions": {"items": [seen]},
     })  # fmt: skip
-    shown = run(finding.why(page.visit, "a"))
+    shown = run(exposures.why(page.visit, "a"))
     assert [one.get("shadow") for one in shown.values["happened"]] == ["s1", "s2"]
     assert (shown.values["happened"][1]["reason"], shown.values["nearest"]) == ("r", [])
     assert page.queries("/v1/clusters/east/evictions") == [

@@ -12,12 +12,12 @@ from app.auth.callers import Caller
 from app.auth.oidc import CodeFlow
 from app.auth.sessions import Session, Sessions
 from app.base.errors import ArbiterError, Forbidden, NotFound, TooManyRequests, Unavailable
-from app.console import overview, sign_in, visit
+from app.console import access, overview, visit
+from app.console import access as provider
 from app.console import overview as missing
-from app.console import sign_in as provider
+from app.console.access import PageVisitors
 from app.console.api import Api, Refused, Reply
 from app.console.overview import EVERY_SECONDS, Listeners
-from app.console.sign_in import PageVisitors
 from app.console.visit import Visit
 from tests.unit.console.requests import READER, Json, Operations, operation, request
 
@@ -95,12 +95,12 @@ PAGES = Operations(queues=operation(page=True), api=operation(), **{"": operatio
     ],
 )  # fmt: skip
 def test_nobody_is_sent_elsewhere_after_signing_in(wanted: str, found: str) -> None:
-    assert sign_in.safe(Visit(request(PAGES)), wanted) == found
+    assert access.safe(Visit(request(PAGES)), wanted) == found
 
 
 def test_the_form_to_sign_in_is_shown_to_whom_it_helps(monkeypatch: pytest.MonkeyPatch) -> None:
     def shown(**more: Any) -> Response:
-        return sign_in.sign_in(Visit(request(PAGES, **more)), "/queues")
+        return access.sign_in(Visit(request(PAGES, **more)), "/queues")
 
     assert shown().status_code == 200
     assert 'name="token"' in bytes(shown().body).decode()
@@ -123,7 +123,7 @@ def test_a_token_begins_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
     def done(body: bytes) -> Response:
         of = request(PAGES, method="POST", body=body, settings={"console_session_seconds": 77},
                      headers={"content-type": "application/x-www-form-urlencoded"})  # fmt: skip
-        return asyncio.run(sign_in.signed_in(Visit(of)))
+        return asyncio.run(access.signed_in(Visit(of)))
 
     answer = done(b"token=+secret+&next=/queues")
     assert (answer.status_code, answer.headers["location"]) == (303, "/queues")
@@ -145,10 +145,10 @@ def test_who_signs_out_is_out_everywhere(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(Sessions, "end", lambda _, cookie: ended.append(cookie))
     for settings, where in (({}, "/sign-in"), ({"authentication": "open"}, "/")):
         of = request(headers={"cookie": "arbiter_session=c"}, settings=settings)
-        answer = asyncio.run(sign_in.sign_out(Visit(of)))
+        answer = asyncio.run(access.sign_out(Visit(of)))
         assert (answer.headers["location"], ended.pop()) == (where, "c")
         assert "max-age=0" in answer.headers["set-cookie"].lower()
-    answer = asyncio.run(sign_in.sign_out(Visit(request())))
+    answer = asyncio.run(access.sign_out(Visit(request())))
     assert (ended, answer.headers["location"]) == ([], "/sign-in")
 
 
