@@ -61,7 +61,7 @@ def parse(value: Duration, dialect: Dialect = WIRE) -> int:
         return nanos // 1000 if nanos >= 0 else -(-nanos // 1000)
     if value != value or abs(value) > dialect.limit // _SECOND:
         raise DurationError("out of range")
-    return round(Decimal(repr(value)) * 10**6)
+    return value * 10**6 if isinstance(value, int) else round(Decimal(repr(value)) * 10**6)
 
 
 def nanoseconds(text: str, dialect: Dialect = GO) -> int:

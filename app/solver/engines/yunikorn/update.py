@@ -227,6 +227,8 @@ MANY = 16
 SPARE_SHAPES = 64
 """So few are kept, whether tasks have them or not."""
 _UNKNOWN = -2
+_FEW = 64
+"""Changes that Python has counted before NumPy has begun."""
 
 
 class _Anew(Exception):
@@ -357,6 +359,11 @@ class _Turnover:
         sign = self.sign
         if among is not None:
             column, sign = column[among], sign[among]
+        if len(column) < _FEW:
+            counted: dict[int, int] = {}
+            for value, by in zip(column.tolist(), sign.tolist(), strict=True):
+                counted[value] = counted.get(value, 0) + by
+            return {value: net for value, net in sorted(counted.items()) if net}
         values, which = np.unique(column, return_inverse=True)
         nets = np.bincount(which, weights=sign, minlength=len(values)).astype(np.int64)
         changed = np.flatnonzero(nets)
