@@ -219,4 +219,5 @@ def best_for_placing(overlay: Overlay, nodes: Ints) -> int:
             total = state.capacity[nodes, r].astype(np.float64)
             free = overlay.free[nodes, r].astype(np.float64)
             used += np.where(total > 0, (total - free) / np.where(total > 0, total, 1), 0)
-    return int(nodes[np.lexsort((state.node_rank[nodes], used))[0]])
+    least = nodes[used == used.min()]
+    return int(least[state.node_rank[least].argmin()])

@@ -227,6 +227,7 @@ MANY = 16
 SPARE_SHAPES = 64
 """So few are kept, whether tasks have them or not."""
 _UNKNOWN = -2
+_SIGNS = np.array([-1, 1])
 _FEW = 64
 """Changes that Python has counted before NumPy has begun."""
 
@@ -332,13 +333,14 @@ def _numbered(new: CompiledState, tasks: list[Task]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Turnover:
-    """Tasks that have left and that have come, one after the other; ``sign``: -1 and 1."""
+    """Tasks that have left and that have come, one after the other; ``sign``: -1 and 1; ``preempted``: None where
+    nobody is."""
 
     sign: Ints
     queue: Ints
     shape: Ints
     node: Ints
-    preempted: Bools
+    preempted: Bools | None
 
     @staticmethod
     def of(old: CompiledState, new: CompiledState, arranged: Arranged) -> "_Turnover":
@@ -348,10 +350,11 @@ class _Turnover:
         def leaving(state: CompiledState) -> Bools:
             return np.zeros(state.task_count, dtype=bool) if state.preempted is None else state.preempted
 
+        nobody = old.preempted is None and new.preempted is None
         return _Turnover(
-            sign=np.repeat(np.array([-1, 1]), (len(arranged.gone), len(arranged.fresh))),
+            sign=np.repeat(_SIGNS, (len(arranged.gone), len(arranged.fresh))),
             queue=both(old.queue, new.queue), shape=both(old.shape, new.shape),
-            node=both(old.node, new.node), preempted=both(leaving(old), leaving(new)),
+            node=both(old.node, new.node), preempted=None if nobody else both(leaving(old), leaving(new)),
         )  # fmt: skip
 
     def nets(self, column: Ints, among: Bools | None = None) -> dict[int, int]:
@@ -401,7 +404,8 @@ def _move_room(new: CompiledState, turnover: _Turnover) -> None:
 def _move_usage(new: CompiledState, turnover: _Turnover) -> None:
     """Usage of queues, and what they have above their guarantees, by what has come and what has left."""
     pairs = turnover.queue * len(new.shapes) + turnover.shape
-    allocated, preempting = turnover.nets(pairs), turnover.nets(pairs, turnover.preempted)
+    allocated = turnover.nets(pairs)
+    preempting = {} if turnover.preempted is None else turnover.nets(pairs, turnover.preempted)
     if not allocated and not preempting:
         return
     new.slack = list(new.slack)
