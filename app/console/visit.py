@@ -5,6 +5,7 @@ stays text until the template escapes it.
 """
 
 import re
+import unicodedata
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Coroutine
@@ -198,9 +199,52 @@ def environment() -> Environment:
     return made
 
 
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200c\u200e\u200f"
+    "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\U000e0000-\U000e007f]|(?<![\u2190-\u2bff\ufe0f\U0001f000-\U0001faff])\u200d"
+)
+"""What shows nothing, or turns the direction of what follows; not what joins two emoji."""
+_TAG = re.compile(r"(<[^>]*>)")
+_AS_TEXT = ("title", "svg")
+"""No element of HTML can stand there."""
+_AS_IT_IS = ("textarea", "option", "script")
+"""That is sent back."""
+
+
+def marked(html: str) -> str:
+    """A page on which characters that nobody sees are seen; what is copied from it or sent back remains what it was.
+
+    Attributes are left alone: none of ours holds ``>``, which is escaped in what comes from outside.
+    """
+    if _UNSEEN.search(html) is None:
+        return html
+    found: list[str] = []
+    within = ""
+    for part in _TAG.split(html):
+        if part.startswith("<"):
+            name = part[1:-1].partition(" ")[0]
+            if not within and name in (*_AS_TEXT, *_AS_IT_IS):
+                within = name
+            elif name == f"/{within}":
+                within = ""
+        elif within not in _AS_IT_IS:
+            part = _UNSEEN.sub(_named_character if within else _shown_character, part)  # noqa: PLW2901
+        found.append(part)
+    return "".join(found)
+
+
+def _named_character(found: re.Match[str]) -> str:
+    return f"[U+{ord(found[0]):04X}]"
+
+
+def _shown_character(found: re.Match[str]) -> str:
+    name = unicodedata.name(found[0], "a control character").lower()
+    return f'<span class="unseen" title="{name}" data-code="U+{ord(found[0]):04X}">{found[0]}</span>'
+
+
 def rendered(template: str, values: dict[str, Any], status: int = 200) -> HTMLResponse:
     """A page."""
-    return HTMLResponse(environment().get_template(template).render(values), status, HEADERS)
+    return HTMLResponse(marked(environment().get_template(template).render(values)), status, HEADERS)
 
 
 class Entry(NamedTuple):

@@ -222,7 +222,7 @@ def _is_own(origin: str | None, host: str) -> bool:
 
 _SMALLEST = 4096
 _INLINE = 1 << 16
-_COMPRESSIBLE = ("application/json", "application/problem+json", "text/")
+_COMPRESSIBLE = ("application/json", "application/problem+json", "application/javascript", "image/svg+xml", "text/")
 
 
 class CompressionMiddleware:

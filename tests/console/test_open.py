@@ -104,6 +104,10 @@ def test_files_are_kept_for_ever_at_addresses_of_their_content(service: TestClie
         answer = service.get(address)
         assert answer.status_code == 200
         assert "immutable" in answer.headers["cache-control"]
+    sent = [service.get(one, headers={"Accept-Encoding": "gzip"}) for one in found if one.endswith((".js", ".css"))]
+    sent = [one for one in sent if len(one.content) > 4096]
+    assert [one.headers.get("content-encoding") for one in sent[:3]] == ["gzip"] * 3
+    assert all(2 * int(one.headers["content-length"]) < len(one.content) for one in sent)
     assert service.get(re.sub(r"/assets/\w+/", "/assets/0/", found[0])).status_code == 404
 
 

@@ -242,3 +242,17 @@ def test_a_page_is_an_ordinary_answer_unless_it_says_otherwise() -> None:
     problem = {"title": "T", "detail": "because"}
     assert one.show("failure.html", problem=problem, status=404).status_code == 200
     assert one.show("failure.html", 404, problem=problem, status=404).status_code == 404
+
+
+def test_what_nobody_sees_is_marked_and_stays_what_it_was() -> None:
+    page = (
+        "<title>a\u200bb</title><p title='\u202e'>x\u202ey \U0001f468\u200d\U0001f469 z\u200dz 1\u202f000</p>"
+        "<svg><text>\u00ad</text></svg><textarea>\u200b</textarea><option>\u200b</option>"
+    )
+    assert visit.marked(page) == (
+        "<title>a[U+200B]b</title><p title='\u202e'>"
+        'x<span class="unseen" title="right-to-left override" data-code="U+202E">\u202e</span>y '
+        '\U0001f468\u200d\U0001f469 z<span class="unseen" title="zero width joiner" data-code="U+200D">\u200d</span>z '
+        "1\u202f000</p><svg><text>[U+00AD]</text></svg><textarea>\u200b</textarea><option>\u200b</option>"
+    )
+    assert visit.marked("<p>plain \u05e9</p>") == "<p>plain \u05e9</p>"

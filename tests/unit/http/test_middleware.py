@@ -133,7 +133,8 @@ assert len(LONG) == 4096
     [
         (says(LONG), "gzip", "gzip"), (says(LONG), "gzip, zstd", "zstd"), (says(LONG), "br", None),
         (says(LONG[:-1]), "gzip", None), (says(LONG, "application/problem+json"), "zstd", "zstd"),
-        (says(LONG, "text/html"), "zstd", "zstd"), (says(LONG, "image/png"), "zstd", None),
+        (says(LONG, "text/html"), "zstd", "zstd"),
+        (says(LONG, "application/javascript"), "gzip", "gzip"), (says(LONG, "image/png"), "zstd", None),
         (says(LONG, content_encoding="br"), "zstd", None), (says(LONG * 17), "zstd", "zstd"),
         (says(LONG * 17), "gzip", "gzip"), (says(LONG), "zstd;q=0.00, gzip; q=0.000", None),
     ],
