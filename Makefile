@@ -10,7 +10,7 @@ UV_VERSION := 0.13.9
 # Certificates of the system, as pip uses them, and not only uv's own list: a company's proxy has one of its own.
 export UV_SYSTEM_CERTS := true
 TESTS ?=
-# What says within minutes whether a change is sound; test-all runs the rest too.
+# What says within four minutes whether a change is sound, without what is marked as slow; test-all runs the rest too.
 QUICK := tests/unit tests/vectors tests/properties tests/api tests/console --ignore=tests/console/browser --ignore=tests/api/test_wheel.py
 WORKERS ?= 2
 PACKAGE ?=
@@ -32,7 +32,7 @@ serve: $(SERVES) ## Start the service (HOST, PORT, DATA_DIR, DATABASE_URL)
 	@$(BIN)/arbiter serve
 
 test: $(READY) ## Units, vectors, properties on few examples, the API on a database (TESTS=path, WORKERS=n)
-	@PROPERTIES=$(if $(TESTS),ci,quick) $(BIN)/pytest $(or $(TESTS),$(QUICK)) -n $(WORKERS) --dist worksteal
+	@PROPERTIES=$(if $(TESTS),ci,quick) $(BIN)/pytest $(or $(TESTS),$(QUICK) -m "not slow") -n $(WORKERS) --dist worksteal
 
 test-all: $(READY) ## Every test: also faults, contract, browser, cluster, wheel, all examples of properties (WORKERS=n)
 	@$(BIN)/python -m tests.cluster.build || true

@@ -35,7 +35,9 @@ STATE: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.fixture(params=[0, 2], ids=["in-process", "two-workers"])
+@pytest.fixture(
+    params=[pytest.param(0, id="in-process"), pytest.param(2, id="two-workers", marks=pytest.mark.slow)],
+)
 def client(settings: Settings, request: pytest.FixtureRequest) -> Iterator[TestClient]:
     with TestClient(
         create_app(settings.model_copy(update={"workers": request.param})), raise_server_exceptions=False

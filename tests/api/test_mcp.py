@@ -24,6 +24,8 @@ from app.studies.exposure_schemas import EXPOSURE
 from tests.support.live import ROOT, environment_of, serving
 from tests.support.mortal import mortal
 
+pytestmark = pytest.mark.slow
+
 ARBITER = Path(sys.executable).with_name("arbiter")
 READING = {"find", "why", "what_if", "who_is_next", "plan", "compare"}
 WRITING = {"change_configuration", "carry_out"}

@@ -86,6 +86,7 @@ def test_the_printed_line_returns_a_decision_with_victims(data_folder: Path, sta
     assert decision["victims"]
 
 
+@pytest.mark.slow
 def test_two_services_share_one_data_folder(data_folder: Path, start: Start, open_folder: Path) -> None:
     first, second = start(), start()
     assert first.address != second.address
@@ -96,6 +97,7 @@ def test_two_services_share_one_data_folder(data_folder: Path, start: Start, ope
     assert not database_runs(open_folder)
 
 
+@pytest.mark.slow
 def test_it_starts_again_after_being_killed(data_folder: Path, start: Start, open_folder: Path) -> None:
     killed = start()
     killed.stop(signal.SIGKILL)
@@ -106,6 +108,7 @@ def test_it_starts_again_after_being_killed(data_folder: Path, start: Start, ope
     assert not database_runs(open_folder)
 
 
+@pytest.mark.slow
 def test_its_database_is_started_again_when_it_was_killed(data_folder: Path, start: Start, open_folder: Path) -> None:
     serving = start()
     pid = (open_folder / "data" / "postgres" / "postmaster.pid").read_text().splitlines()[0]
@@ -123,6 +126,7 @@ def test_its_database_is_started_again_when_it_was_killed(data_folder: Path, sta
     assert not database_runs(open_folder)
 
 
+@pytest.mark.slow
 def test_a_taken_port_is_said_and_nothing_is_set_up(start: Start, open_folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         serving = start(PORT=str(taken.getsockname()[1]))
@@ -131,11 +135,13 @@ def test_a_taken_port_is_said_and_nothing_is_set_up(start: Start, open_folder: P
     assert not (open_folder / "data").exists()
 
 
+@pytest.mark.slow
 def test_a_wrong_setting_is_said(start: Start) -> None:
     serving = start(PORT="eighty")
     assert serving.process.wait(60) != 0
 
 
+@pytest.mark.slow
 def test_a_database_that_is_away_at_the_start_costs_only_what_needs_it(start: Start, open_folder: Path) -> None:
     serving = start(DATABASE_URL=f"postgresql://nobody@/none?host={open_folder}")
     assert serving.get("/healthz") == {"status": "ok"}
@@ -146,6 +152,7 @@ def test_a_database_that_is_away_at_the_start_costs_only_what_needs_it(start: St
     assert not database_runs(open_folder)
 
 
+@pytest.mark.slow
 def test_a_database_of_somebody_else_is_used_as_given(
     start: Start, new_database: Callable[[], str], open_folder: Path
 ) -> None:
@@ -157,6 +164,7 @@ def test_a_database_of_somebody_else_is_used_as_given(
     assert serving.stop() == 0
 
 
+@pytest.mark.slow
 def test_a_folder_with_an_app_package_of_its_own_changes_nothing(database_url: str, tmp_path: Path) -> None:
     """Python would look there first: for solver processes, jobs, pictures, the readers of traces."""
     ran = tmp_path / "ran"

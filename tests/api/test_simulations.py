@@ -108,6 +108,7 @@ def test_series_are_the_summary_over_time(service: TestClient, done: Any, worker
     assert service.get(f"{waiting}/series").status_code == 409
 
 
+@pytest.mark.slow
 def test_fragmentation_is_the_summary_over_time(service: TestClient, done: Any) -> None:
     host = "kubernetes.io/hostname"
     nodes = [{"name": name, "labels": {host: name}, "capacity": {"cpu": 4, "pods": 9}} for name in "ab"]
@@ -131,6 +132,7 @@ def test_fragmentation_is_the_summary_over_time(service: TestClient, done: Any) 
     assert b"Free cpu over time" in service.get(f"{where}/plots/fragmentation.svg").content
 
 
+@pytest.mark.slow
 def test_pictures_are_drawn_and_are_the_same_twice(service: TestClient, done: Any) -> None:
     where, _ = done(SIMULATION)
     found = {

@@ -27,7 +27,9 @@ ASK = {"id": "ask", "queue": "q", "uid": "u", "priority": 9, "tasks": [TASK]}
 NOW = "2026-11-21T12:00:00Z"
 
 
-@pytest.fixture(params=[0, 2], ids=["in-process", "two-workers"])
+@pytest.fixture(
+    params=[pytest.param(0, id="in-process"), pytest.param(2, id="two-workers", marks=pytest.mark.slow)],
+)
 def client(settings: Settings, request: pytest.FixtureRequest) -> Iterator[TestClient]:
     app = create_app(settings.model_copy(update={"workers": request.param}))
     with TestClient(app, raise_server_exceptions=False) as opened:

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 ADDED = "from app.solver.engines import ENGINES; ENGINES['toy'] = 'tests.support.toy'\n"
 """The line of ``app/solver/engines/__init__.py``, before anything else of Arbiter is imported."""
@@ -46,6 +48,7 @@ def run(code: str, *arguments: str, text: str = "") -> subprocess.CompletedProce
     return subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_a_service_decides_by_it_logs_it_counts_it_shows_it_and_documents_it(database_url: str) -> None:
     """And says what it can't do."""
     done = run(SERVICE, database_url, json.dumps(REQUEST))

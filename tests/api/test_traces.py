@@ -118,6 +118,7 @@ def test_what_is_wrong_is_named_by_line_and_stores_nothing(name: str, settings: 
 LINES = {"Content-Type": "application/x-ndjson"}
 
 
+@pytest.mark.slow
 def test_what_is_wrong_with_a_trace_or_its_mapping_is_answered(settings: Settings) -> None:
     mapping = b'{"queue": "{nobody}", "resources": {"cpu": {"column": "cpus"}}}'
     bodies: list[tuple[str, Any]] = [

@@ -13,6 +13,8 @@ from app.base.settings import traces_wanted
 from tests.support.collector import Collector, Span, collecting
 from tests.support.live import ROOT, Live, running
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = (ROOT / "examples" / "kueue-classic.json").read_bytes()
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 STAGES = {"decode", "compile", "solve", "encode"}

@@ -67,6 +67,7 @@ def pause(connection: socket.socket) -> None:
         connection.settimeout(30)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "pieces",
     [

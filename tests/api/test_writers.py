@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from httpx2 import Response
 from starlette.testclient import TestClient
 
@@ -28,6 +29,7 @@ def insist(service: TestClient, method: str, path: str, tagged: str, body: Any =
         time.sleep(random.random() / 50)
 
 
+@pytest.mark.slow
 def test_no_update_is_ever_lost(service: TestClient) -> None:
     service.put(URL, json={"engine": "kueue", "queues": [{"name": "all"}]})
     told: list[int] = []
@@ -57,6 +59,7 @@ def test_no_update_is_ever_lost(service: TestClient) -> None:
     assert len(service.get(f"{URL}/labels").json()["items"]) == WRITERS
 
 
+@pytest.mark.slow
 def test_a_label_is_moved_by_one_at_a_time(service: TestClient) -> None:
     service.put(URL, json={"queues": [], "engine": "kueue"})
     for number in range(9):

@@ -15,14 +15,14 @@ from tests.properties import test_kueue_cycle as kueue
 from tests.properties import test_yunikorn_laws as yunikorn
 from tests.properties.ytsaurus_trees import heartbeat
 from tests.support import kai_world
-from tests.support.profiles import examples
+from tests.support.profiles import examples, share
 from tests.support.replay import answer
 from tests.vectors.files import HERE, files, read
 
 Json = dict[str, Any]
 LAWS = examples(60, phases=[Phase.generate], suppress_health_check=list(HealthCheck), report_multiple_bugs=False)
 SEEDS = st.integers(0, 2**32)
-RECORDED = 40
+RECORDED = share(40)
 """Decisions of each recorded file that are asked again."""
 
 

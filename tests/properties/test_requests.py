@@ -12,10 +12,11 @@ from app.base.settings import Settings
 from app.service.main import create_app
 from tests.support.asgi import Asgi
 from tests.support.mutations import mutated
+from tests.support.profiles import share
 from tests.vectors.files import ENGINES, HERE, files, read
 
-MUTATIONS = 400
-SHUFFLED = 60
+MUTATIONS = share(400)
+SHUFFLED = share(60)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,11 @@ _OF_HUNDRED: dict[Profile, int] = {"quick": 10, "ci": 100, "nightly": 500}
 _FEWEST = 5
 
 
+def share(most: int) -> int:
+    """Of so many inputs, recorded or of a fixed seed, that CI tries, those of this profile: at night those of CI."""
+    return max(min(most, _FEWEST), most * min(_OF_HUNDRED[PROFILE], 100) // 100)
+
+
 def examples(most: int, parent: settings | None = None, **more: Any) -> settings:
     """Settings of a property that CI tries on ``most`` examples, the same ones in every run but at night, when they are
     those of pytest's ``--hypothesis-seed``. Nothing is kept between runs, and no example is too slow."""

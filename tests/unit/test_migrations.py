@@ -92,6 +92,7 @@ def test_a_revision_once_stored_stays_as_it_is(database_url: str) -> None:
             connection.execute(text(statement))
 
 
+@pytest.mark.slow
 def test_replicas_that_start_together_take_turns(new_database: Callable[[], str]) -> None:
     url = new_database()
     command = [sys.executable, "-c", "import sys; from app.db.database import migrate; migrate(sys.argv[1])", url]

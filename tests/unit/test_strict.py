@@ -35,6 +35,7 @@ def run(folder: Path, code: str, *options: str, **environment: str) -> subproces
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [HANGS, HANGS_AFTER_FAILING, HANGS_WITH_THE_LOCK])
 def test_a_test_that_never_ends_is_ended_and_the_next_one_runs(code: str, tmp_path: Path) -> None:
     done = run(tmp_path, code, "-n", "1", "-o", "faulthandler_timeout=1")

@@ -20,6 +20,7 @@ def killing() -> Killing:
     return Killing([*read(HERE / "kueue" / "classic.jsonl.gz", 0, 4), *read(HERE / "kueue" / "fair.jsonl.gz", 0, 4)])
 
 
+@pytest.mark.slow
 def test_a_vector_that_runs_the_line_and_decides_otherwise_kills(killing: Killing) -> None:
     source = (ROOT / SHARE).read_text()
     ends = {one.after: killing.first(one, killing.runs(one)) for one in mutants(SHARE, source)}

@@ -11,10 +11,11 @@ import pytest
 from app.base.settings import Settings
 from app.service.main import create_app
 from tests.support.asgi import Asgi
+from tests.support.profiles import PROFILE
 from tests.vectors.compare import disagreements
 from tests.vectors.files import AT_HAND, files, lines, selected, unmet
 
-EVERY = int(os.environ.get("SNAPSHOT_VECTORS_EVERY", "8"))
+EVERY = int(os.environ.get("SNAPSHOT_VECTORS_EVERY", "80" if PROFILE == "quick" else "8"))
 """Of the whole collection one in so many; those of the selection in this folder all."""
 SHOWN = 5
 NAME = "kept"

@@ -45,6 +45,7 @@ def test_a_trace_may_be_a_file_and_lines_go_to_files(tmp_path: Path, capsys: pyt
     assert [line["kind"] for line in lines if line["variant"] == "fair"].count("finished") == 2
 
 
+@pytest.mark.slow
 def test_pictures_of_each_variant(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     body, plot = tmp_path / "body.json", tmp_path / "out.svg"
     jobs = [job("one", "a", 3, 0, 10), job("two", "b", 2, 4, 5)]

@@ -9,6 +9,7 @@ from app.solver.digest import StateDigest
 from benchmarks import audit_trail
 
 
+@pytest.mark.slow
 def test_a_hundred_changes_between_decisions_cost_less_than_a_third_of_the_log() -> None:
     found = audit_trail.measured(4, 40)
     assert found.changes > 0

@@ -266,6 +266,7 @@ def test_shadow_agrees_however_it_is_written_down(change: Callable[[Lines, rando
     assert wrong == 0
 
 
+@pytest.mark.slow
 def test_evictions_that_only_a_list_shows_agree_or_are_not_judged() -> None:
     outcomes, causes, wrong = judged(lambda lines, draw: gaps(lines, draw, over_evictions=True))
     assert outcomes["differs"] == 0

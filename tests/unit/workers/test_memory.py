@@ -79,6 +79,7 @@ def test_what_is_reserved_is_not_handed_out_again() -> None:
     assert kept < cold / 4
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.implementation.name != "cpython" or sys.platform != "linux", reason="counts Linux pages")
 def test_who_has_nothing_to_do_gives_back_what_is_kept_of_freed_blocks() -> None:
     full, left, reserved = printed(GIVING_BACK)

@@ -153,6 +153,7 @@ def test_a_snapshot_lives_in_its_owner_and_answers_as_the_whole_state_does(pool:
     assert kept["decisions"] == whole["decisions"]
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_replaced_and_its_snapshots_are_gone(pool: Pool) -> None:
     put = msgspec.json.encode({"configuration": CONFIGURATION, "state": STATE})
     call(pool, Operation.SNAPSHOT_PUT, put, snapshot="s")
@@ -192,6 +193,7 @@ def test_solving_stops_at_the_deadline_and_the_worker_goes_on(pool: Pool, monkey
     assert pool._workers[0].process.pid == before
 
 
+@pytest.mark.slow
 def test_a_worker_that_hangs_is_replaced_and_who_asked_is_told(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.workers.pool._GRACE_SECONDS", 0.2)
     put = msgspec.json.encode({"configuration": CONFIGURATION, "state": STATE})
@@ -268,6 +270,7 @@ def test_workers_that_end_are_failing_until_one_answers(pool: Pool, monkeypatch:
     assert pool.alive() == 2
 
 
+@pytest.mark.slow
 def test_a_worker_that_hangs_while_nobody_asks_it_is_found_and_replaced(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,6 +50,7 @@ def test_nothing_to_draw_is_said(empty: Usage | Waits | Evictions | Free, said: 
     assert said in comments(Drawing("", [empty]))
 
 
+@pytest.mark.slow
 def test_the_same_bytes_in_another_process_whatever_the_seed() -> None:
     asked = msgspec.json.encode(WHOLE)
     environment = {**os.environ, "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "LC_ALL": "C"}
