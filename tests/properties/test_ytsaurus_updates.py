@@ -339,10 +339,10 @@ def test_resources_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bound", "value", "anew"), [("LARGE", 2, False), ("LARGE", 3, True), ("MANY", 4, False), ("MANY", 5, True)]
+    ("bound", "value", "anew"), [("LARGE", 4, False), ("LARGE", 5, True), ("MANY", 6, False), ("MANY", 7, True)]
 )
 def test_large_deltas_are_compiled_anew(bound: str, value: int, anew: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of two operations, with one of two allocations: of so many it is no more than one in ``value``, or it is."""
+    """One of two operations with an allocation each, on two nodes: that is no more than one in ``value``, or it is."""
     kept, whole = small(), compilations(monkeypatch)
     monkeypatch.setattr(update, bound, value)
     changed(kept, workloads={"change": [operation("w0", "p", [alloc("t0", on="n1")])]})

@@ -368,7 +368,7 @@ def test_large_deltas_are_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None
     kept, whole = small(), compilations(monkeypatch)
     for i, bound in enumerate(("LARGE", "MANY")):
         with monkeypatch.context() as strict:
-            strict.setattr(update, bound, 4)
+            strict.setattr(update, bound, 6)
             changed(kept, workloads={"remove": ["w0"]})
         assert len(whole) == i + 1
     changed(kept, workloads={"remove": ["w0"]})

@@ -42,9 +42,9 @@ from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.state import Node, State, Workload
 
 LARGE = 2
-"""A delta that touches operations with one allocation in so many is not worth following."""
+"""A delta that touches operations with one allocation for so many allocations and nodes is not worth following."""
 MANY = 16
-"""Nor is one that touches an operation for so many operations and allocations that there are."""
+"""Nor is one that touches an operation for so many operations, allocations and nodes."""
 _SURE = 2**61
 """Below it, amounts certainly don't add up to too much."""
 _NOWHERE, _UNKNOWN = -1, -2
@@ -63,7 +63,8 @@ def update(old: CompiledState, config: CompiledConfiguration, state: State, chan
 
 
 def _followed(old: CompiledState, config: CompiledConfiguration, state: State, changes: Changes) -> CompiledState:
-    if config is not old.config or len(changes.workloads) * MANY > len(old.operations) + len(old.allocations):
+    size = len(old.operations) + len(old.allocations) + len(old.node_index)
+    if config is not old.config or len(changes.workloads) * MANY > size:
         raise _Anew
     new = replace(old, state=state, **(pool_states(config, state) if changes.rest else {}))
     if changes.replaced is not None:
@@ -183,7 +184,7 @@ def _with_operations(cluster: CompiledState, old: CompiledState, changes: Change
     state, index = cluster.state, cluster.index
     rows = _Rows.of(old, state, changes)
     requests = requests_of(rows.fresh)
-    if len(requests.tasks) * LARGE > len(old.allocations):
+    if len(requests.tasks) * LARGE > len(old.allocations) + len(old.node_index):
         raise _Anew
     left = [was for _, was, _ in changes.workloads if was is not None]
     loose = index.index.keys() - cluster.named

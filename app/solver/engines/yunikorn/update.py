@@ -221,9 +221,9 @@ def _name_queues(new: CompiledState, changes: Changes) -> None:
 
 
 LARGE = 4
-"""A delta that changes one task in so many is not worth following."""
+"""A delta that changes one task for so many tasks and nodes that there are is not worth following."""
 MANY = 16
-"""Nor is one that touches an application for so many applications and tasks that there are."""
+"""Nor is one that touches an application for so many applications, tasks and nodes."""
 SPARE_SHAPES = 64
 """So few are kept, whether tasks have them or not."""
 _UNKNOWN = -2
@@ -245,7 +245,8 @@ def update(old: CompiledState, queues: CompiledConfiguration, state: State, chan
 
 
 def _followed(old: CompiledState, queues: CompiledConfiguration, state: State, changes: Changes) -> CompiledState:
-    if queues is not old.configuration or len(changes.workloads) * MANY > len(old.workloads) + old.task_count:
+    size = len(old.workloads) + old.task_count + len(old.node_names)
+    if queues is not old.configuration or len(changes.workloads) * MANY > size:
         raise _Anew
     if not all(queues.leaf[queues.tree.index[w.queue]] for _, _, w in changes.workloads if w is not None):
         raise _Anew
@@ -255,7 +256,7 @@ def _followed(old: CompiledState, queues: CompiledConfiguration, state: State, c
     new.reservations = state.reservations
     new.lazy = Lazy() if changes.nodes else Lazy(passing=old.lazy.passing)
     arranged = arrange(old, new, changes)
-    if len(arranged.gone) * LARGE > old.task_count or len(arranged.fresh) * LARGE > old.task_count:
+    if max(len(arranged.gone), len(arranged.fresh)) * LARGE > old.task_count + len(old.node_names):
         raise _Anew
     moved = changes.nodes and _place_nodes(old, new, state)
     _columns(old, new, arranged)
