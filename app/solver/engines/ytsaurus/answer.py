@@ -93,11 +93,11 @@ def _decisions(
 
 def _started(overlay: Overlay, asks: Sequence[Ask]) -> list[list[tuple[str, str]]]:
     """By ask: task and node of every allocation that started, in the order in which they did."""
-    wants, names = overlay.prepared.situation.wants, list(overlay.prepared.situation.cluster.node_index)
+    wants, nodes = overlay.prepared.situation.wants, overlay.prepared.situation.cluster.state.nodes
     started: list[list[tuple[str, str]]] = [[] for _ in asks]
     for one in overlay.started:
         ask = int(wants.ask[one.want])
-        started[ask].append((asks[ask].tasks[int(wants.task[one.want])].name, names[one.node]))
+        started[ask].append((asks[ask].tasks[int(wants.task[one.want])].name, nodes[one.node].name))
     return started
 
 
@@ -153,12 +153,12 @@ def _evictions(overlay: Overlay, asks: Sequence[Ask]) -> list[PlannedEviction]:
 
 def _placements(overlay: Overlay, asks: Sequence[Ask]) -> list[Placement]:
     wants = overlay.prepared.situation.wants
-    names = list(overlay.prepared.situation.cluster.node_index)
+    nodes = overlay.prepared.situation.cluster.state.nodes
     return [
         Placement(
             ask=asks[int(wants.ask[one.want])].id,
             task=asks[int(wants.ask[one.want])].tasks[int(wants.task[one.want])].name,
-            node=names[one.node], pipelined=False, stage=one.stage,
+            node=nodes[one.node].name, pipelined=False, stage=one.stage,
         )
         for one in overlay.started
     ]  # fmt: skip

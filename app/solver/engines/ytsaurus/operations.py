@@ -77,7 +77,7 @@ def add_upwards(values: npt.NDArray[Number], parent: Ints, depth: Ints) -> None:
 
 def quotients(above: Floats, below: Floats, where: Flags, otherwise: float) -> Floats:
     """``above`` by ``below`` where that is asked for, and ``otherwise`` elsewhere."""
-    out = np.full(np.broadcast_shapes(above.shape, below.shape), otherwise)
+    out = np.full(np.broadcast(above, below).shape, otherwise)
     return np.divide(above, below, out=out, where=where)
 
 

@@ -347,7 +347,9 @@ class Overlay:
     __slots__ = (
         "_headroom",
         "_loose_headroom",
+        "_satisfaction",
         "_stale",
+        "_unsettled",
         "group",
         "last_preemptive",
         "left",
@@ -359,7 +361,6 @@ class Overlay:
         "prepared",
         "rooms",
         "running",
-        "satisfaction",
         "started",
         "stopped",
         "told",
@@ -374,7 +375,6 @@ class Overlay:
         self.pool_usage: Ints = situation.pool_usage.copy()
         self.node_usage: Ints = prepared.node_usage.copy()
         self.left: Ints = situation.wants.count.copy()
-        self.satisfaction: Floats = prepared.satisfaction.copy()
         self.running: Flags = np.ones(len(cluster.allocations), bool)
         self.group: Levels = prepared.group.copy()
         self.level: Levels = prepared.level.copy()
@@ -386,8 +386,21 @@ class Overlay:
         self.rooms: list[Room] = []
         self.log: list[StageRecord] | None = None
         self._stale: set[int] = set()
+        self._satisfaction: Floats = prepared.satisfaction.copy()
+        self._unsettled: set[int] = set()
         self._headroom: Ints | None = None
         self._loose_headroom: Ints | None = None
+
+    @property
+    def satisfaction(self) -> Floats:
+        """By operation, with what it uses now: worked out for those that were charged since somebody last asked."""
+        if self._unsettled:
+            situation, fair = self.prepared.situation, self.prepared.shares.fair
+            rows = np.array(sorted(self._unsettled), np.int64)
+            usage = to_shares(self.usage[rows].astype(float), situation.cluster.total)
+            self._satisfaction[rows] = local_satisfaction(usage, fair[rows], self.prepared.is_blocked[rows])
+            self._unsettled.clear()
+        return self._satisfaction
 
     def free(self, node: int) -> Ints:
         """What ``node`` has left, below zero where it is overcommitted."""
@@ -492,13 +505,11 @@ class Overlay:
         return None
 
     def _charge(self, operation: int, amount: Ints) -> None:
-        situation, shares = self.prepared.situation, self.prepared.shares
+        situation = self.prepared.situation
         self.usage[operation] += amount
         pool = int(situation.operation_parent[operation])
         while pool != situation.root:
             self.pool_usage[pool] += amount
             pool = int(situation.parent[pool])
         self.pool_usage[pool] += amount
-        row = slice(operation, operation + 1)
-        usage = to_shares(self.usage[row].astype(float), situation.cluster.total)
-        self.satisfaction[row] = local_satisfaction(usage, shares.fair[row], self.prepared.is_blocked[row])
+        self._unsettled.add(operation)
