@@ -260,21 +260,21 @@ def _job(name: str, queue: str, at: int, lasts: int, requests: Body, count: int 
 
 
 CASES = [
-    Case("kueue-nasa", 200, _nasa),
-    Case("kueue-alibaba", 330, lambda: _alibaba("kueue")),
-    Case("yunikorn-alibaba", 345, lambda: _alibaba("yunikorn")),
-    Case("kai-alibaba", 550, lambda: _alibaba("kai")),
-    Case("ytsaurus-alibaba", 1_460, lambda: _alibaba("ytsaurus")),
-    Case("kube-scheduler-alibaba", 4_000, lambda: _alibaba("kube-scheduler")),
+    Case("kueue-nasa", 155, _nasa),
+    Case("kueue-alibaba", 170, lambda: _alibaba("kueue")),
+    Case("yunikorn-alibaba", 195, lambda: _alibaba("yunikorn")),
+    Case("kai-alibaba", 465, lambda: _alibaba("kai")),
+    Case("ytsaurus-alibaba", 830, lambda: _alibaba("ytsaurus")),
+    Case("kube-scheduler-alibaba", 1_030, lambda: _alibaba("kube-scheduler")),
     Case("kueue-170-cohorts", 300, _grid),
     *(
         Case(f"overload-{engine}", budget, partial(_overload, engine))
         for engine, budget in (
             ("kueue", 6_700),
-            ("yunikorn", 9_900),
-            ("kai", 14_100),
-            ("ytsaurus", 30_000),
-            ("kube-scheduler", 7_200),
+            ("yunikorn", 7_600),
+            ("kai", 10_300),
+            ("ytsaurus", 18_700),
+            ("kube-scheduler", 2_500),
         )
     ),
 ]
