@@ -36,7 +36,8 @@ class Inherited:
 @dataclass(frozen=True, slots=True)
 class PoolColumns:
     """What pools inherit, and where they stand, as columns. ``protects``: whether ``non_preemptible`` names any
-    resource; ``parent``, ``depth``: with the implicit root as the last row, its own parent, at depth -1."""
+    resource; ``parent``, ``depth``: with the implicit root as the last row, its own parent, at depth -1;
+    ``left``: place of each pool among them in a depth-first walk that notes a pool when it leaves it."""
 
     tolerance: NDArray[np.float64]
     timeout: NDArray[np.int64]
@@ -46,6 +47,7 @@ class PoolColumns:
     protects: NDArray[np.bool_]
     parent: NDArray[np.int64]
     depth: NDArray[np.int64]
+    left: NDArray[np.int64]
 
     @staticmethod
     def of(tree: Tree, inherited: list[Inherited]) -> "PoolColumns":
@@ -59,7 +61,23 @@ class PoolColumns:
             protects=np.array([bool(pool.non_preemptible) for pool in inherited], bool),
             parent=np.array([root if above == ROOTLESS else above for above in tree.parent] + [root], np.int64),
             depth=np.array([*tree.depth, -1], np.int64),
+            left=_left(tree),
         )
+
+
+def _left(tree: Tree) -> NDArray[np.int64]:
+    walk: list[int] = []
+    stack = [(pool, False) for pool in reversed(tree.roots)]
+    while stack:
+        pool, done = stack.pop()
+        if done:
+            walk.append(pool)
+        else:
+            stack.append((pool, True))
+            stack.extend((child, False) for child in reversed(tree.children[pool]))
+    out = np.empty(len(tree), np.int64)
+    out[np.array(walk, np.int64)] = np.arange(len(walk))
+    return out
 
 
 @dataclass(frozen=True, slots=True)

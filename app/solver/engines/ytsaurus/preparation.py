@@ -32,7 +32,7 @@ from app.solver.engines.ytsaurus.operations import (
 from app.solver.engines.ytsaurus.reading import has_labels
 from app.solver.engines.ytsaurus.settings import StageName
 from app.solver.engines.ytsaurus.situation import Situation, admitting, situate
-from app.solver.engines.ytsaurus.state import CompiledState
+from app.solver.engines.ytsaurus.state import CompiledState, node_usage
 from app.solver.model.state import Ask
 
 NON_PREEMPTIBLE, AGGRESSIVELY_PREEMPTIBLE, PREEMPTIBLE = 0, 1, 2
@@ -206,7 +206,7 @@ def prepare(cluster: CompiledState, asks: Sequence[Ask]) -> Prepared:
         shapes=shapes,
         shape_of=shape_of,
         feasible=_feasible(situation, asks),
-        node_usage=_node_usage(cluster),
+        node_usage=node_usage(cluster),
         spare=spare,
     )
 
@@ -218,38 +218,11 @@ def _shapes(needs: Ints) -> tuple[Ints, Ints]:
     return np.unique(needs, axis=0, return_inverse=True)
 
 
-_SPARSE = 16
-
-
-def _node_usage(cluster: CompiledState) -> Ints:
-    """Usage of the allocations of each node, exactly."""
-    if len(cluster.on_node) * _SPARSE < len(cluster.node_index):
-        out = np.zeros((len(cluster.node_index), cluster.allocations.usage.shape[1]), np.int64)
-        placed = cluster.on_node[cluster.node_start[0] :]
-        np.add.at(out, cluster.allocations.node[placed], cluster.allocations.usage[placed])
-        return out
-    usage = cluster.allocations.usage[cluster.on_node]
-    sums = np.zeros((len(usage) + 1, usage.shape[1]), np.int64)
-    np.cumsum(usage, axis=0, out=sums[1:])
-    return sums[cluster.node_start[1:]] - sums[cluster.node_start[:-1]]
-
-
 def _ranks(situation: Situation) -> Ints:
     """Place of each operation in a depth-first walk: below a pool first its child pools, then its operations."""
-    tree = situation.config.tree
-    left: list[int] = []
-    stack = [(pool, False) for pool in reversed(tree.roots)]
-    while stack:
-        pool, done = stack.pop()
-        if done:
-            left.append(pool)
-        else:
-            stack.append((pool, True))
-            stack.extend((child, False) for child in reversed(tree.children[pool]))
-    order = np.empty(len(tree), np.int64)
-    order[np.array(left, np.int64)] = np.arange(len(left))
     rank = np.empty(len(situation.operations), np.int64)
-    rank[np.argsort(order[situation.operations.pool], kind="stable")] = np.arange(len(rank))
+    order = situation.config.columns.left[situation.operations.pool]
+    rank[np.argsort(order, kind="stable")] = np.arange(len(rank))
     return rank
 
 

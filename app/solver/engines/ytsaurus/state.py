@@ -33,6 +33,7 @@ from app.solver.model.state import Node, State, Task, Workload
 
 _block = attrgetter("ytsaurus")
 _MOST = float(2**62)
+_SPARSE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,3 +306,16 @@ def sum_of(allocations: Allocations, operations: int) -> Ints:
     sums = np.zeros((len(allocations) + 1, allocations.usage.shape[1]), np.int64)
     np.cumsum(allocations.usage, axis=0, out=sums[1:])
     return sums[allocations.of[1 : operations + 1]] - sums[allocations.of[:operations]]
+
+
+def node_usage(cluster: CompiledState) -> Ints:
+    """Usage of the allocations of each node, exactly."""
+    if len(cluster.on_node) * _SPARSE < len(cluster.node_index):
+        out = np.zeros((len(cluster.node_index), cluster.allocations.usage.shape[1]), np.int64)
+        placed = cluster.on_node[cluster.node_start[0] :]
+        np.add.at(out, cluster.allocations.node[placed], cluster.allocations.usage[placed])
+        return out
+    usage = cluster.allocations.usage[cluster.on_node]
+    sums = np.zeros((len(usage) + 1, usage.shape[1]), np.int64)
+    np.cumsum(usage, axis=0, out=sums[1:])
+    return sums[cluster.node_start[1:]] - sums[cluster.node_start[:-1]]
