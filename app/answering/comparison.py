@@ -20,7 +20,7 @@ from app.solver.model.base import Time
 from app.solver.model.configuration import Configuration, Settings
 from app.solver.model.decision import Answer, Decision, PlannedEviction, Victim, planned
 from app.solver.model.instant import micros
-from app.solver.model.problems import Finding, InvalidInput, Problem, pointer
+from app.solver.model.problems import Finding, InvalidInput, Problem, carried, pointer
 from app.solver.model.request import DecisionRequest, Variant
 from app.solver.model.state import Ask
 from app.solver.question import Question
@@ -75,6 +75,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One answer for each variant, in the order of the request."""
     differences: list[Difference]
     """Where they differ."""
+    findings: list[Finding] | None = None
+    """Those of the variants' answers together, each once. Absent: nothing."""
     stats: dict[str, float]
     """Milliseconds by stage."""
     followed: FollowedAge | None = None
@@ -95,7 +97,9 @@ def compare(body: bytes, now: Time, sources: Sources) -> bytes:
     with watch.stage("solve"):
         pairs = list(releases_of([(i, *asked) for i, (_, asked) in enumerate(made) if asked is not None]))
         differences = [_ruled(difference, answers, pairs) for difference in differences]
-    return encode(Comparison(variants=answers, differences=differences, stats=stats_of(watch.seconds)))
+    findings = carried(*(one.answer.findings or () for one in answers if one.answer is not None))
+    stats = stats_of(watch.seconds)
+    return encode(Comparison(variants=answers, differences=differences, findings=findings, stats=stats))
 
 
 def answers_of(request: ComparisonRequest, at: int, sources: Sources, watch: Stopwatch) -> list[VariantAnswer]:

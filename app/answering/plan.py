@@ -184,7 +184,8 @@ def plan(body: bytes, now: Time, sources: Sources) -> bytes:
         engine=answer.engine, configuration=answer.configuration, state=answer.state,
         outcome=_worst(one.outcome for one in work), work=work, asks=new,
         decisions=[by_ask[ask.id] for ask in new], waiting=[by_ask[ask.id] for ask in cluster.asks], plan=answer.plan,
-        queues=queues, findings=[*cluster.findings, *_below(findings.all())], stats=stats_of(watch.seconds),
+        queues=queues, findings=[*cluster.findings, *cluster.carried(), *_below(findings.all())],
+        stats=stats_of(watch.seconds),
     )  # fmt: skip
     return encode(made)
 

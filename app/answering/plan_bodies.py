@@ -284,6 +284,11 @@ class Situation:
     findings: list[Finding] = field(default_factory=list[Finding])
     imported: Imported | None = None
 
+    def carried(self) -> list[Finding]:
+        """What configuration and state carry beside ``findings``: from documents that are not in the request."""
+        said = {(finding.rule, finding.pointer.removeprefix(_CLUSTER), finding.detail) for finding in self.findings}
+        return [one for one in self.loaded.findings or () if (one.rule, one.pointer, one.detail) not in said]
+
 
 def situation(request: PlanRequest, sources: Sources) -> Situation:
     """The cluster that work is planned for, however the request gives it. Raises InvalidInput, NotFound, Conflict,

@@ -72,6 +72,9 @@ class SnapshotStatus(Wire, frozen=True, kw_only=True):
     """Estimated memory, in bytes."""
     digest: str | None = None
     """The digest of the state. Absent: not worked out."""
+    findings: list[Finding] | None = None
+    """What of the documents that configuration and state were read from is not in them: every answer about the snapshot
+    says it. Absent: nothing."""
 
 
 class Sought(msgspec.Struct, frozen=True):
@@ -266,6 +269,7 @@ class SnapshotChanges:
             idle_seconds=round(self._store.idle_seconds(snapshot.name), 3),
             bytes=snapshot.size,
             digest=loaded.used.digest if digest else None,
+            findings=loaded.findings,
         )
 
 

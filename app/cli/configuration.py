@@ -11,10 +11,10 @@ import msgspec
 from cyclopts import App, Parameter
 
 from app.base.decoding import decode
-from app.cli.output import BAD_INPUT, DIFFERENT, SUFFIXES, as_json, complain, read, say, table
+from app.cli.output import BAD_INPUT, DIFFERENT, SUFFIXES, as_json, complain, noticed, read, say, table
 from app.cli.remote import Reply, Service, commented, findings, guarded, refused, segment
 from app.solver.model.configuration import Configuration
-from app.solver.model.problems import InvalidInput, Problem
+from app.solver.model.problems import Finding, InvalidInput, Problem
 
 
 def between(service: Service, reference: str, against: int | None) -> int:
@@ -87,6 +87,12 @@ class Remote:
     token: Token = None
 
 
+class _Carrying(msgspec.Struct):
+    """Of a document, what of its source is not in it."""
+
+    findings: list[Finding] = []
+
+
 @commands.command
 def apply(
     file: Annotated[str, Parameter(allow_leading_hyphen=True, help="A file; '-' reads standard input.")],
@@ -114,6 +120,7 @@ def apply(
             return refused(file, reply)
         body = reply.json()
         findings(body)
+        noticed(msgspec.json.decode(document, type=_Carrying).findings)
         said = "would be " if dry_run else ""
         said += f"revision {body['revision']}" if body["changed"] else f"unchanged at revision {body['revision']}"
         say(f"{stored_as}: {said}")

@@ -168,6 +168,7 @@ def _told(body: bytes, *, json: bool) -> int:
         say(body.decode())
     else:
         report.answer(result, why=True)
+        noticed(result.findings or ())
     if planned(result):
         return EVICTS
     return CANNOT if any(d.outcome in ("wait", "infeasible") for d in result.decisions) else NOTHING

@@ -12,7 +12,7 @@ from app.base.decoding import decode
 from app.cli.live import Live, warned
 from app.cli.manifests import Otherwise, Remote, as_request, failed
 from app.cli.offline import Json, Situation
-from app.cli.output import BAD_INPUT, EVICTS, NOTHING, Files, gathered, say, table, tried
+from app.cli.output import BAD_INPUT, EVICTS, NOTHING, Files, gathered, noticed, say, table, tried
 from app.cli.remote import Service, guarded, refused
 from app.studies.exposing import expose
 from app.studies.exposure_schemas import Exposure, ExposureOutcome, ExposureRequest, Exposures
@@ -60,8 +60,9 @@ def next(  # noqa: A001
         asked = {**wanted, "now": datetime.now(UTC), **{name: given[name] for name in _FIELDS if name in given}}
         request = decode(msgspec.json.encode(asked), ExposureRequest)
         outcome = expose(request, nothing_stored().configurations, lambda: False, lambda _: None)
+        noticed(one for one in outcome.findings or () if one not in found.findings)
         code = _told(outcome, json=json)
-        return BAD_INPUT if failed(found.findings) else code
+        return BAD_INPUT if failed([*found.findings, *(outcome.findings or ())]) else code
 
     return tried(file, act)
 
@@ -72,6 +73,7 @@ def _asked(service: Service, body: dict[str, Any], named: str, *, json: bool) ->
         found = msgspec.json.decode(reply.body, type=Exposures)
         if found.outcome is not None:
             warned(found.followed)
+            noticed(found.outcome.findings or ())
             return _told(found.outcome, json=json)
         if found.status not in ("queued", "running"):
             say(found.error or found.status)

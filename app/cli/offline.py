@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from cyclopts import Parameter
 
-from app.answering.answers import answer, shares
+from app.answering.answers import answer, encode, shares
 from app.answering.comparison import Comparison
 from app.answering.comparison import compare as compare_variants
 from app.answering.sources import nothing_stored
@@ -32,6 +32,7 @@ from app.cli.output import (
     complain,
     fields_of,
     gathered,
+    noticed,
     problems,
     read,
     say,
@@ -42,7 +43,7 @@ from app.cli.remote import Service, guarded, refused, segment
 from app.solver.model.configuration import EngineName
 from app.solver.model.decision import Answer, planned
 from app.solver.model.duration import DurationError, parse
-from app.solver.model.problems import Finding, InvalidInput
+from app.solver.model.problems import Finding, InvalidInput, carried
 from app.solver.model.request import Explain, Mode
 from app.solver.registry import engine_of
 
@@ -144,14 +145,15 @@ def _situation(file: str, files: list[str] | None, otherwise: Otherwise, act: Ca
 def _decided(found: Asking, mode: Mode | None, level: Explain | None, *, json: bool) -> int:
     answered = answer(with_mode(found.body, mode), datetime.now(UTC), nothing_stored(), level)
     result = msgspec.json.decode(answered.body, type=Answer)
+    noticed(one for one in result.findings or () if one not in found.findings)
+    result = msgspec.structs.replace(result, findings=carried(result.findings or (), found.findings))
     if json:
-        said = msgspec.json.encode({"findings": found.findings})[1:-1] + b"," if found.findings else b""
-        say((b"{" + said + answered.body[1:]).decode())
+        say(encode(result).decode())
     elif result.decisions or planned(result):
         report.answer(result, why=level is not None)
     else:
         say("nothing waits: there is no ask in it")
-    if failed(found.findings):
+    if failed(result.findings or []):
         return BAD_INPUT
     if planned(result):
         return EVICTS
@@ -247,12 +249,13 @@ def _compared(body: bytes, findings: list[Finding], *, json: bool) -> int:
     """``findings``: what the import of manifests had to say."""
     encoded = compare_variants(body, datetime.now(UTC), nothing_stored())
     result = msgspec.json.decode(encoded, type=Comparison)
+    noticed(one for one in result.findings or () if one not in findings)
+    result = msgspec.structs.replace(result, findings=carried(result.findings or (), findings))
     if json:
-        said = msgspec.json.encode({"findings": findings})[1:-1] + b"," if findings else b""
-        say((b"{" + said + encoded[1:]).decode())
+        say(encode(result).decode())
     else:
         report.comparison(result)
-    if failed(findings) or any(one.answer is None or failed(one.findings) for one in result.variants):
+    if failed(result.findings or []) or any(one.answer is None or failed(one.findings) for one in result.variants):
         return BAD_INPUT
     return EVICTS if result.differences else NOTHING
 

@@ -17,9 +17,9 @@ from cyclopts import Parameter
 from app.answering.answers import encode
 from app.answering.sources import Compiled
 from app.base.decoding import decode
-from app.cli.manifests import AS_IT_SAYS, Otherwise, changed, configuration_of, stored_or_file
+from app.cli.manifests import AS_IT_SAYS, Otherwise, changed, configuration_of, failed, stored_or_file
 from app.cli.offline import Json
-from app.cli.output import as_json, hint, say, table, tried
+from app.cli.output import BAD_INPUT, as_json, hint, noticed, say, table, tried
 from app.cli.remote import guarded
 from app.simulations.core.run import simulate as run
 from app.simulations.core.scenario import setting_of, variants_of
@@ -38,7 +38,7 @@ from app.simulations.plots import (
 )
 from app.simulations.results import Level, levels_of, line_of, spare_line_of, spare_of
 from app.simulations.schemas import Event, Job, JobLine, RoundLine, SimulationRequest, Summary, Totals, Trace
-from app.solver.model.problems import InvalidInput, Problem
+from app.solver.model.problems import InvalidInput, Problem, carried
 
 _BLOCK = 4 << 20
 _Kind = Literal["events", "jobs", "levels"]
@@ -140,7 +140,7 @@ def simulate(
 ) -> int:
     """Let a trace of jobs run through an engine, round by round, on a virtual clock: waits, evictions, lost work.
 
-    Exit code 0: done, 3: bad input.
+    Exit code 0: done, 3: bad input, also where what it was read from has an error.
     """
 
     def play() -> int:
@@ -154,8 +154,7 @@ def simulate(
                 if path is not None
             }
             found = dict(_runs(request, sinks, plot))
-        _shown(found, json=json)
-        return 0
+        return _shown(found, json=json)
 
     return guarded(lambda: tried(file, play), file)
 
@@ -286,7 +285,14 @@ class _Files(Silence):
             file.write(encode(whose | msgspec.to_builtins(line)) + b"\n")
 
 
-def _shown(found: dict[str, Summary], *, json: bool) -> None:
+def _shown(found: dict[str, Summary], *, json: bool) -> int:
+    findings = carried(*(summary.findings or () for summary in found.values())) or []
+    noticed(findings)
+    _lines(found, json=json)
+    return BAD_INPUT if failed(findings) else 0
+
+
+def _lines(found: dict[str, Summary], *, json: bool) -> None:
     if json:
         say(encode(found[""] if list(found) == [""] else {"variants": found}).decode())
         return

@@ -239,8 +239,8 @@ def _next(asking: Asking, wanted: Next) -> Iterator[str]:
     outcome = found.outcome
     if outcome is None:
         raise InvalidInput([Problem(pointer="", detail=found.error or found.status)])
-    if found.followed is not None and found.followed.warning is not None:
-        yield found.followed.warning
+    told: dict[str, Any] = {"followed": found.followed, "findings": outcome.findings}
+    yield from _warned(msgspec.to_builtins({name: value for name, value in told.items() if value is not None}))
     counts = {kind: sum(one.standing == kind for one in outcome.exposures) for kind in ("now", "next", "safe")}
     yield (
         f"{len(outcome.exposures)} run: {counts['now']} are stopped by what waits, {counts['next']} would be by an ask "
@@ -275,8 +275,6 @@ def _plan(asking: Asking, wanted: Plan) -> Iterator[str]:
         )
     yield from _more(len(answer["work"]))
     yield from _decided(answer["decisions"])
-    for finding in answer.get("findings", ())[:_SHOWN]:
-        yield f"{finding['severity']} {finding['pointer']}: {finding['detail']} [{finding['rule']}]"
     yield asking.link("/plan", snapshot=there["state"]["snapshot"])
 
 
@@ -321,8 +319,7 @@ def _compared(asking: Asking, body: dict[str, Any], variants: list[dict[str, Any
         outcomes = [decision["outcome"] for decision in one["answer"]["decisions"]]
         tally = ", ".join(f"{outcomes.count(kind)} {kind}" for kind in dict.fromkeys(outcomes)) or "no asks"
         yield f"{one['name']}: {tally}; {len(one['answer']['plan'].get('evictions', ()))} evictions"
-        for finding in one.get("findings", ())[:_SHOWN]:
-            yield f"  {finding['severity']} {finding['pointer']}: {finding['detail']}"
+        yield from _findings([*one.get("findings", ()), *one["answer"].get("findings", ())])
     differences = found["differences"]
     yield f"{len(differences)} differences" if differences else "no difference"
     for one in differences[:_SHOWN]:
@@ -354,8 +351,7 @@ def _change_configuration(asking: Asking, wanted: ChangeConfiguration) -> Iterat
         raise Refused(written)
     done = written.json()
     yield f"{wanted.name}: {'revision' if done['changed'] else 'unchanged at revision'} {done['revision']}"
-    for finding in done.get("findings", ())[:_SHOWN]:
-        yield f"{finding['severity']} {finding['pointer']}: {finding['detail']} [{finding['rule']}]"
+    yield from _findings([*done.get("findings", ()), *known["configuration"].get("findings", ())])
     yield asking.link(f"/configurations/{segment(wanted.name)}")
 
 
@@ -363,6 +359,7 @@ def _carry_out(asking: Asking, wanted: CarryOut) -> Iterator[str]:
     body = {"decision": str(wanted.decision)} | ({} if wanted.ask is None else {"ask": wanted.ask})
     done = json.loads(posted(asking.service, f"/v1/snapshots/{segment(wanted.snapshot)}/apply", body))
     yield f"snapshot {wanted.snapshot} is at generation {done['generation']}: {done['counts']['workloads']} run there"
+    yield from _findings(done.get("findings", []))
     yield asking.link("/queues", snapshot=wanted.snapshot)
 
 
@@ -383,6 +380,13 @@ def _warned(answer: dict[str, Any]) -> Iterator[str]:
     age: dict[str, Any] = answer.get("followed") or {}
     if "warning" in age:
         yield age["warning"]
+    yield from _findings([*age.get("findings", ()), *answer.get("findings", ())])
+
+
+def _findings(found: list[dict[str, Any]]) -> Iterator[str]:
+    for one in found[:_SHOWN]:
+        yield f"{one['severity']} {one['pointer']}: {one['detail']} [{one['rule']}]"
+    yield from _more(len(found))
 
 
 def _recorded(asking: Asking, wanted: Situation) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from app.base.installation import shipped
 from app.http.openapi import shown_as
 from app.solver.model.base import Time
 from app.solver.model.decision import Answer, ConfigurationUsed, Outcome, Units
+from app.solver.model.problems import Finding
 from app.solver.registry import all_facts
 
 
@@ -60,6 +61,9 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     promised shares are asked for below a pool that asks for them too, 29002 a priority pool has no donor above."""
     warnings: list[Remark] | None = None
     """What the engine noticed on its way."""
+    findings: list[Finding] | None = None
+    """What of the documents that configuration and state were read from is not in them as it is there, so that
+    this may be wrong (`error`) or differ (`warning`). Absent: nothing."""
     followed: FollowedAge | None = None
     """How old the snapshot is that was asked about. Absent: no follower keeps it."""
 
@@ -75,6 +79,9 @@ class Preemptibility(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """By id of workload: whether it could be preempted, and what protects it."""
     evict_allowed: bool | None = None
     """Whether evicting exactly `evict` together would pass. Absent: not asked."""
+    findings: list[Finding] | None = None
+    """What of the documents that configuration and state were read from is not in them as it is there, so that
+    this may be wrong (`error`) or differ (`warning`). Absent: nothing."""
     followed: FollowedAge | None = None
     """How old the snapshot is that was asked about. Absent: no follower keeps it."""
 
@@ -92,6 +99,9 @@ class EffectiveSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """By name of queue: what it inherits or overrides in the end; durations in seconds."""
     workloads: dict[str, dict[str, Any]] | None = None
     """By id of workload, where workloads override settings (YTsaurus)."""
+    findings: list[Finding] | None = None
+    """What of the documents that configuration and state were read from is not in them as it is there, so that
+    this may be wrong (`error`) or differ (`warning`). Absent: nothing."""
     followed: FollowedAge | None = None
     """How old the snapshot is that was asked about. Absent: no follower keeps it."""
 

@@ -6,6 +6,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -60,16 +61,16 @@ _WRITERS: dict[str, _Writer] = {
 def import_configuration(text: bytes, format: str, known: Configuration | None = None) -> Imported:  # noqa: A002
     """Read ``text``: JSON, YAML or YSON, one document or several. ``kubernetes`` reads documents of whichever system
     they belong to. ``known``: a configuration that takes the place of the source's; what the source shows of queues
-    that nobody configures (dynamic ones of YuniKorn, ephemeral pools) is added to it. Raises Unreadable for what is no
-    such document at all."""
+    that nobody configures (dynamic ones of YuniKorn, ephemeral pools) is added to it. Configuration and state carry the
+    findings that bear on decisions. Raises Unreadable for what is no such document at all."""
     found = _read(text, format, known)
     size = size_of(found.configuration)
     if size <= MAX_BYTES:
-        return found
+        return found.carrying()
     detail = f"{size} bytes that Arbiter would only keep: {MAX_BYTES} may be; all of that is left out"
     finding = Finding(rule="not-carried", severity="error", pointer="", detail=detail)
     findings = [*found.findings, finding]
-    return Imported(without_native(found.configuration), found.state, found.asks, findings, found.taken)
+    return replace(found, configuration=without_native(found.configuration), findings=findings).carrying()
 
 
 def _read(text: bytes, format: str, known: Configuration | None) -> Imported:  # noqa: A002

@@ -38,6 +38,7 @@ from app.formats.yunikorn import pods as yunikorn_pods
 from app.formats.yunikorn.placement import Placement
 from app.solver.model.base import NativeDocuments
 from app.solver.model.configuration import Configuration, EngineName, Queue
+from app.solver.model.problems import pointer
 from app.solver.model.state import Ask, Node, QueueState, State, Workload
 
 _KUEUE_KINDS = ("ClusterQueue", "Cohort", "ResourceFlavor")
@@ -67,6 +68,13 @@ class _Sorted:
                 unknown_kind(made)
             else:
                 place.append(made)
+
+    @property
+    def of_state(self) -> frozenset[str]:
+        """Pointers of what runs, waits or is there; the others are read for a configuration."""
+        budgets = (made for made in self.kube_scheduler if made.kind == "PodDisruptionBudget")
+        every = (*self.workloads, *self.groups, *self.pods, *self.nodes, *self.around, *budgets)
+        return frozenset(pointer(*made.root.at) for made in every)
 
     def _place(self, made: Object) -> list[Object] | None:
         kind, group = made.kind, made.group
@@ -134,10 +142,10 @@ def read_manifests(
     if chosen == "kueue":
         _, local = kueue_import.read_configuration(kept.kueue, Findings())
         made = _kueue(reading, {**(within.local_queues if within else {}), **local})
-        return with_(made, taken=_taken(found), about=True)
+        return with_(made, taken=_taken(found), about=True, of_state=found.of_state)
     readers = {"kai": _kai, "yunikorn": _yunikorn, "kube-scheduler": _kube_scheduler}
     if chosen is not None and (reader := readers.get(chosen)) is not None:
-        return with_(reader(reading), taken=_taken(found), about=True)
+        return with_(reader(reading), taken=_taken(found), about=True, of_state=found.of_state)
     findings.add("no-engine", "warning", (), "nothing here waits, runs or says how it is scheduled")
     nodes = read_cluster_nodes(found.nodes, pods, rename={})
     return Imported(Configuration() if known is None else known, State(nodes=nodes), [], findings.all())

@@ -6,26 +6,29 @@ Pointers lead into the source (RFC 6901), with the number of the document first 
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import accumulate
 from math import isfinite
 from typing import Any, Literal, cast
 
 import msgspec
+from msgspec.structs import replace as with_
 
 from app.base.documents import Path
 from app.formats.exported import unkeepable
 from app.solver.model import duration
 from app.solver.model.base import Duration, Quantity
 from app.solver.model.configuration import Configuration
-from app.solver.model.problems import Finding, pointer
+from app.solver.model.problems import MOST_CARRIED, Finding, carried, pointer
 from app.solver.model.quantity import QuantityError, parse, scale_of
 from app.solver.model.state import Ask, State
 from app.solver.stopping import safe_point
 
 Severity = Literal["error", "warning", "info"]
 MOST_ALIKE = 20
+_MOST_CHARACTERS = 1 << 16
 _LIVE = timedelta(minutes=10)
 """Kubelets say at least every 5 minutes that they are there."""
 
@@ -341,7 +344,8 @@ def _kind(value: Any) -> str:
 class Imported:
     """``state`` and ``asks`` are what runs and what waits, where the source says so; ``findings`` say what could not
     be carried over, with pointers into the source. ``taken``: when it was, where the source says it; ``about``: as far
-    as some object of it tells, which may be minutes earlier."""
+    as some object of it tells, which may be minutes earlier. ``of_state``: pointers of what state and asks are read
+    from."""
 
     configuration: Configuration
     state: State
@@ -349,6 +353,18 @@ class Imported:
     findings: list[Finding]
     taken: datetime | None = None
     about: bool = False
+    of_state: frozenset[str] = frozenset()
+
+    def carrying(self) -> "Imported":
+        """The same with ``findings`` that bear on decisions in the documents that they are about, so that they go
+        wherever these go: below ``of_state``, pointers into the source, in the state, with no place in both."""
+        of_state = [one for one in self.findings if not one.pointer or _below(one.pointer, self.of_state)]
+        of_configuration = [one for one in self.findings if not one.pointer or not _below(one.pointer, self.of_state)]
+        return replace(
+            self,
+            configuration=with_(self.configuration, findings=_worst(self.configuration.findings, of_configuration)),
+            state=with_(self.state, findings=_worst(self.state.findings, of_state)),
+        )
 
     def as_of(self, clock: datetime) -> datetime:
         """The time at which the state is decided: when it was taken, else now. One that was taken just about now is
@@ -356,3 +372,20 @@ class Imported:
         if self.taken is None or (self.about and abs(clock - self.taken) < _LIVE):
             return clock
         return self.taken
+
+
+def _below(place: str, parts: frozenset[str]) -> bool:
+    return any(place[:end] in parts for end, mark in enumerate(place + "/") if mark == "/")
+
+
+def _worst(*sources: list[Finding]) -> list[Finding]:
+    """Errors and warnings, as many as a document may carry."""
+    found = carried(*([one for one in source if one.severity != "info"] for source in sources)) or []
+    size = list(accumulate(len(one.pointer) + len(one.detail) for one in found))
+    most = next((i for i, so_far in enumerate(size) if so_far > _MOST_CHARACTERS), len(found))
+    if len(found) <= MOST_CARRIED and most == len(found):
+        return found
+    kept = found[: min(most, MOST_CARRIED - 1)]
+    rest = found[len(kept) :]
+    detail = f"{len(rest)} more findings: import the documents again to see them"
+    return [*kept, Finding(rule="more", severity=rest[0].severity, pointer="", detail=detail)]

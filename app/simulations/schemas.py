@@ -10,6 +10,7 @@ from app.solver.model import ytsaurus as ytsaurus_model
 from app.solver.model import yunikorn as yunikorn_model
 from app.solver.model.base import Duration, Priority, Time, Wire
 from app.solver.model.configuration import Configuration, EngineName, Quota, ResourceGroup
+from app.solver.model.problems import Finding
 from app.solver.model.request import Explain, RunOptions, Variant
 from app.solver.model.state import Ask, NodeChanges, State
 
@@ -341,6 +342,9 @@ class Summary(Wire, frozen=True, kw_only=True):
     """How many loops were found."""
     first_loops: list[Loop] = []
     """The first of them."""
+    findings: list[Finding] | None = None
+    """What of the documents that configuration and state were read from is not in them as it is there, so that
+    all of this may be wrong (`error`) or differ (`warning`). Absent: nothing."""
     orbits: int = 0
     """How often rounds of one instant went round for ever, without an end of their own: a real scheduler spins there,
     and in which phase the next event meets it is chance. The run goes on from the last."""

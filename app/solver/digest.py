@@ -108,7 +108,8 @@ class StateDigest:
                 found[i] = sha256(buffer).digest()
         self._stretches = found
         budgets = [state.disruption_budgets] if state.disruption_budgets else []
-        rest = _encoder.encode([state.reservations, state.queues, *budgets])
+        findings = [state.findings] if state.findings else []
+        rest = _encoder.encode([state.reservations, state.queues, *budgets, *findings])
         return sha256(b"".join([self._nodes, sha256(rest).digest(), *cast(list[bytes], found)])).hexdigest()
 
 

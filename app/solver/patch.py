@@ -2,7 +2,7 @@
 
 A list of nodes or workloads is walked from its front: a positive number copies so many items, a negative one leaves so
 many out, a list puts its items in. So order is kept, and what did not change costs nothing. Reservations,
-budgets and what queues carry over are few: they are given whole where they differ.
+budgets, findings and what queues carry over are few: they are given whole where they differ.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from typing import TypeVar
 from app.solver.index import Index
 from app.solver.model.base import Wire
 from app.solver.model.kube_scheduler import DisruptionBudget
-from app.solver.model.problems import InvalidInput, Problem
+from app.solver.model.problems import Carried, InvalidInput, Problem
 from app.solver.model.state import Node, QueueState, Reservation, State, Workload
 from app.solver.stopping import safe_point
 
@@ -26,6 +26,7 @@ class Patch(Wire, frozen=True, kw_only=True):
     reservations: list[Reservation] | None = None
     queues: dict[str, QueueState] | None = None
     disruption_budgets: list[DisruptionBudget] | None = None
+    findings: Carried | None = None
 
 
 def patch(old: State, index: Index, new: State) -> Patch:
@@ -38,6 +39,7 @@ def patch(old: State, index: Index, new: State) -> Patch:
         reservations=None if new.reservations == old.reservations else new.reservations,
         queues=None if new.queues == old.queues else new.queues,
         disruption_budgets=None if new.disruption_budgets == old.disruption_budgets else new.disruption_budgets,
+        findings=None if new.findings == old.findings else new.findings,
     )
 
 
@@ -49,6 +51,7 @@ def patched(old: State, change: Patch) -> State:
         reservations=old.reservations if change.reservations is None else change.reservations,
         queues=old.queues if change.queues is None else change.queues,
         disruption_budgets=old.disruption_budgets if change.disruption_budgets is None else change.disruption_budgets,
+        findings=old.findings if change.findings is None else change.findings,
     )
 
 

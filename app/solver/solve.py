@@ -31,7 +31,7 @@ from app.solver.model.decision import (
     StateUsed,
 )
 from app.solver.model.instant import at
-from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupported
+from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupported, carried
 from app.solver.model.request import Options, RunOptions
 from app.solver.model.state import Ask, PendingReason, State
 from app.solver.proposals import judged
@@ -163,6 +163,11 @@ class Loaded:
     generation: int | None = None
     beside: Beside = NOTHING_BESIDE
 
+    @property
+    def findings(self) -> list[Finding] | None:
+        """What every answer says of where configuration and state come from."""
+        return carried(self.configured.configuration.findings, self.state.findings)
+
     @cached_property
     def used(self) -> StateUsed:
         """What an answer says of its state. The digest is worked out once, when first asked for."""
@@ -272,7 +277,7 @@ def answer_of(loaded: Loaded, result: Result) -> Answer:
     return Answer(
         engine=loaded.configured.engine.name, configuration=loaded.configured.used, state=loaded.used,
         decisions=result.decisions, order=result.order, plan=result.plan, notes=result.notes,
-        proposals=result.proposals,
+        proposals=result.proposals, findings=loaded.findings,
     )  # fmt: skip
 
 

@@ -106,7 +106,7 @@ def expose(
         engine=of.scenario.configured.engine.name,  # pyright: ignore[reportArgumentType]
         configuration=of.scenario.configured.used, state=of.loaded.used, now=at(of.now), exposures=exposures,
         order=watcher.order(), rounds=watcher.played, decisions=probes.made,
-        complete=not watcher.full and not probes.spent,
+        complete=not watcher.full and not probes.spent, findings=of.loaded.findings,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from app.jobs.service import JobState
 from app.solver.model.base import Count, Duration, Name, Priority, Time, Wire
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.decision import ConfigurationUsed, Outcome, StateUsed
+from app.solver.model.problems import Finding
 from app.solver.model.request import Asks, RunOptions, StateOrReference
 from app.solver.model.state import Ask
 
@@ -144,6 +145,9 @@ class ExposureOutcome(Wire, frozen=True, kw_only=True):
     """How many asks that nobody has made were decided."""
     complete: bool
     """Whether neither bound, of rounds and of decisions, cut it short."""
+    findings: list[Finding] | None = None
+    """What of the documents that configuration and state were read from is not in them as it is there, so that
+    this may be wrong (`error`) or differ (`warning`). Absent: nothing."""
 
 
 class ExposureProgress(Wire, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from app.simulations.schemas import Change, Checkpoint, Instant, OnLoop, Requeue
 from app.solver.model.base import Duration, Time, Wire
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.decision import Outcome
+from app.solver.model.problems import Finding
 from app.solver.model.request import RunOptions, StateOrReference, Variant
 from app.solver.model.state import Ask
 
@@ -117,6 +118,7 @@ class ForecastOutcome(Wire, frozen=True, kw_only=True):
     asks: list[AskForecast]
     end: Time
     rounds: int
+    findings: list[Finding] | None = None
 
 
 class Forecast(JobState, frozen=True, kw_only=True):
@@ -132,6 +134,9 @@ class Forecast(JobState, frozen=True, kw_only=True):
     """How many rounds there were up to then. Absent: it is not done."""
     asks: list[AskForecast] = []
     """Each ask, in the order of the request. Empty until it is done, and in lists."""
+    findings: list[Finding] | None = None
+    """What of the documents that configuration and state were read from is not in them as it is there, so that
+    the forecast may be wrong (`error`) or differ (`warning`). Absent: nothing."""
     error: str | None = None
     """Why it failed."""
 

@@ -159,7 +159,7 @@ def foretell(
     for name, scenario in others:
         found, _, _ = _played(scenario, request, stop)
         told = [replace(one, what_if=[*one.what_if, _what_if(name, found[one.ask], asks[one.ask])]) for one in told]
-    return ForecastOutcome(asks=told, end=time_of(end), rounds=rounds)
+    return ForecastOutcome(asks=told, end=time_of(end), rounds=rounds, findings=first.findings)
 
 
 def _played(

@@ -89,7 +89,8 @@ def _shown(row: RowMapping) -> Forecast:
     return Forecast(
         **state_of(row), start=about.start, followed=about.followed,
         end=None if outcome is None else outcome.end, rounds=None if outcome is None else outcome.rounds,
-        asks=[] if outcome is None else outcome.asks, error=row["error"],
+        asks=[] if outcome is None else outcome.asks, findings=None if outcome is None else outcome.findings,
+        error=row["error"],
     )  # fmt: skip
 
 

@@ -189,3 +189,77 @@ def test_export_ends_at_the_deadline(service: TestClient) -> None:
         assert (late.status_code, late.json()["title"]) == (504, "Deadline passed")
         assert time.monotonic() - began < 5
         assert service.get(path).status_code == 200
+
+
+ASKED: dict[str, dict[str, Any]] = {
+    "/v1/decisions": {"asks": "pending"},
+    "/v1/shares": {},
+    "/v1/preemptibility": {},
+    "/v1/effective-settings": {},
+    "/v1/comparisons": {"asks": "pending", "variants": [{"name": "same"}]},
+}
+
+
+def carried(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [one for one in findings if one["severity"] != "info"]
+
+
+@pytest.mark.parametrize("name", ["kueue-workloads.json", "kai-cluster.yaml", "yunikorn-cluster.yaml"])
+def test_what_an_import_could_not_read_is_said_by_every_answer_that_is_made_of_it(
+    service: TestClient, name: str
+) -> None:
+    got = service.post(WHATEVER, content=manifest(name), headers=YAML).json()
+    found = carried(got["findings"])
+    assert found
+    assert service.put("/v1/configurations/team", json=got["configuration"]).status_code == 201
+    of_configuration = service.get("/v1/configurations/team/revisions/1").json()["configuration"].get("findings", [])
+    kept = {"configuration": "team", "state": got["state"], "asks": got["asks"]}
+    put = service.put("/v1/snapshots/now", json=kept)
+    assert put.is_success
+    every = put.json()["findings"]
+    key = json.dumps
+    assert sorted(map(key, every)) == sorted(map(key, found))
+    assert service.get("/v1/snapshots/now").json()["findings"] == every
+    for path, asked in ASKED.items():
+        answer = service.post(path, json={**asked, "state": {"snapshot": "now"}})
+        assert answer.is_success, answer.text
+        assert answer.json()["findings"] == every, path
+        none = {"asks": []} if "asks" in asked else {}
+        alone = service.post(path, json={**asked, **none, "state": {}, "configuration": "team"})
+        assert alone.is_success, alone.text
+        assert alone.json().get("findings", []) == of_configuration, path
+    delta = {"generation": 1, "nodes": {"add": [{"name": "another", "capacity": {"cpu": 1}}]}}
+    assert service.post("/v1/snapshots/now/deltas", json=delta).json()["findings"] == every
+    logged = service.post("/v1/decisions", json={**ASKED["/v1/decisions"], "state": {"snapshot": "now"}}).json()["id"]
+    assert service.post(f"/v1/decisions/{logged}/replay").json()["identical"]
+
+
+def test_a_document_that_somebody_writes_has_the_findings_that_it_says(service: TestClient) -> None:
+    got = service.post(WHATEVER, content=manifest("yunikorn-queues.yaml"), headers=YAML).json()["configuration"]
+    assert got["findings"]
+    first = service.put("/v1/configurations/team", json=got)
+    queue = service.put(
+        "/v1/configurations/team/queues/root.more", json={"name": "root.more", "parent": "root"},
+        headers={"If-Match": first.headers["etag"]},
+    )  # fmt: skip
+    assert queue.is_success, queue.text
+    assert service.get("/v1/configurations/team").json()["configuration"]["findings"] == got["findings"]
+    own = {name: value for name, value in got.items() if name != "findings"}
+    assert service.put("/v1/configurations/team", json=own, headers={"If-Match": queue.headers["etag"]}).is_success
+    asked = {"configuration": "team", "state": {}, "asks": []}
+    assert "findings" not in service.post("/v1/decisions", json=asked).json()
+    named = service.post("/v1/decisions", json={**asked, "configuration": "team@2"}).json()
+    assert named["findings"] == got["findings"]
+    restored = service.post(
+        "/v1/configurations/team/revisions/1:restore",
+        headers={"If-Match": service.get("/v1/configurations/team").headers["etag"]},
+    )
+    assert restored.is_success
+    assert service.post("/v1/decisions", json=asked).json()["findings"] == got["findings"]
+
+
+def test_a_document_carries_no_more_findings_than_it_may(service: TestClient) -> None:
+    finding = {"rule": "r", "severity": "error", "pointer": "", "detail": "d"}
+    answer = service.put("/v1/configurations/team", json={**document(), "findings": [finding] * 101})
+    assert answer.status_code == 422
+    assert [one["pointer"] for one in answer.json()["errors"]] == ["/findings"]

@@ -8,7 +8,8 @@ import msgspec
 from hypothesis import Phase, given
 from hypothesis import strategies as st
 
-from app.formats import import_configuration
+from app.formats import export, import_configuration
+from app.formats.reader import Imported
 from app.solver import solve
 from app.solver.check import without_native
 from app.solver.model.configuration import Configuration
@@ -141,3 +142,24 @@ def test_what_is_only_kept_changes_no_answer(source: tuple[str, Any]) -> None:
         return solve.decide(loaded, Question(asks=[ask], now=0)).decisions, solve.shares(loaded, [ask], 0)["queues"]
 
     assert answered(kept) == answered(without_native(kept))
+
+
+def decides(found: Imported) -> set[tuple[str, str]]:
+    """Rule and detail of what bears on decisions; where an export writes it is another place."""
+    return {(one.rule, one.detail) for one in found.findings if one.severity != "info"}
+
+
+@FAST
+@given(st.one_of(*(st.tuples(st.just(made.__name__), made()) for made in (kueue, yunikorn, kai, ytsaurus))))
+def test_what_is_not_decided_goes_with_the_document_and_is_said_by_every_answer(source: tuple[str, Any]) -> None:
+    system, document = source
+    found = import_configuration(json.dumps(document).encode(), system)
+    stored = msgspec.json.decode(msgspec.json.encode(found.configuration), type=Configuration)
+    loaded = solve.load(solve.configure(stored), State())
+    said = solve.decide(loaded, Question(asks=[], now=0)).findings or []
+    assert decides(found) <= {(one.rule, one.detail) for one in said}
+    assert all(one.severity != "info" for one in said)
+    text = export(stored, system).text
+    again = import_configuration(text.encode(), system)
+    kept = {one for one in decides(found) if one[0] == "not-decided"}
+    assert kept <= decides(again)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from app.formats import import_configuration
 from app.formats.fields import Effect, effect_of
@@ -49,9 +50,9 @@ def unused(source: str, documents: list[Json], kind: str, path: str, value: Any,
 
 
 def decided_on(found: Imported) -> Any:
-    """Everything of an import but what is only kept for an export."""
-    decided = msgspec.to_builtins((without_native(found.configuration), found.state, found.asks))
-    return decided, found.taken
+    """Everything of an import but what is only kept for an export, or said."""
+    configuration = replace(without_native(found.configuration), findings=[])
+    return msgspec.to_builtins((configuration, replace(found.state, findings=[]), found.asks)), found.taken
 
 
 def names(found: Imported, path: str, *, than: Imported | None = None) -> bool:

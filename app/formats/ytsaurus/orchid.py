@@ -22,6 +22,7 @@ from app.formats.ytsaurus.configuration import block_of, is_opaque, read_configu
 from app.solver.model import ytsaurus
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import UNWEIGHTED, Configuration, Queue, Quota, Settings
+from app.solver.model.problems import pointer
 from app.solver.model.state import Ask, Node, QueueState, State, Task, Workload
 
 _TREES = ("pool_trees", "scheduling_info_per_pool_tree")
@@ -98,7 +99,9 @@ def _read_orchid(at: Path, document: Any, findings: Findings, known: Configurati
             name, operations.child(name), _shares(told.child(name)), {node.name for node in nodes}, running, asks
         )
     state = State(nodes=nodes, workloads=running, queues=_starving(pools))
-    return Imported(_configuration(pools, tree, known), state, asks, findings.all())
+    parts = ((*at, "nodes"), operations.at, told.at)
+    of_state = frozenset(pointer(*part) for part in parts)
+    return Imported(_configuration(pools, tree, known), state, asks, findings.all(), of_state=of_state)
 
 
 def _report_opaque(document: Any, at: Path, findings: Findings) -> None:

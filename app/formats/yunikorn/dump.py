@@ -18,6 +18,7 @@ from app.formats.yunikorn.placement import DEFAULT_USER
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import Configuration, Queue, Quota, Settings
 from app.solver.model.instant import at as instant
+from app.solver.model.problems import pointer
 from app.solver.model.state import Ask, Node, Reservation, State, Task, Workload
 from app.solver.model.yunikorn import Application, ChildTemplate
 from app.solver.model.yunikorn import Ask as YuniKornAsk
@@ -88,7 +89,8 @@ def read_dump(documents: list[tuple[Path, Any]], findings: Findings, known: Conf
     if found["partitions"] and given is None:
         configuration = _switched(configuration, found["partitions"])
     taken = max(taken_at, default=None)
-    return Imported(configuration, state, applications.asks, findings.all(), taken)
+    parts = frozenset(pointer(*reader.at) for kind in ("applications", "nodes") for reader in found[kind])
+    return Imported(configuration, state, applications.asks, findings.all(), taken, of_state=parts)
 
 
 def _switched(configuration: Configuration, partitions: list[Reader]) -> Configuration:

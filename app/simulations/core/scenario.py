@@ -19,7 +19,7 @@ from app.solver.model.base import Duration
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.duration import DurationError
 from app.solver.model.instant import micros
-from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.problems import Finding, InvalidInput, Problem, carried, pointer
 from app.solver.model.request import Variant
 from app.solver.model.state import Node, NodeChanges
 from app.solver.solve import Configured
@@ -143,6 +143,12 @@ class Scenario:
     until: int | None
     round_every: int
     grace: int
+
+    @property
+    def findings(self) -> list[Finding] | None:
+        """What of the documents that its configurations and its state were read from is not in them."""
+        every = (self.configured, *(change.configured for change in self.changes if change.configured is not None))
+        return carried(self.request.state.findings, *(one.configuration.findings for one in every))
 
     def configuration(self, number: int) -> Configured:
         """The one that is in force from the beginning (0), or that change ``number - 1`` brings."""

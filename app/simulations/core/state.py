@@ -178,6 +178,7 @@ class SimulatedCluster:
             state,
             nodes=sorted(state.nodes, key=_name),
             workloads=sorted(state.workloads, key=_id),
+            findings=[],  # said once, of the run
         )
         self._loaded = _load(configured, sorted_state)
         self._pending: dict[str, Workload | None] = {}

@@ -248,6 +248,7 @@ class World:
             rounds=self._round, total=ledger.total.totals(), queues=ledger.totals(),
             fragmentation=self._free.summary(end),
             loops=self._loops.found, first_loops=self._loops.first, orbits=self._orbits,
+            findings=self.scenario.findings,
         )  # fmt: skip
 
     def _look(self, now: int) -> None:

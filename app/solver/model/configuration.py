@@ -9,6 +9,7 @@ from app.solver.model import kueue as kueue_model
 from app.solver.model import ytsaurus as ytsaurus_model
 from app.solver.model import yunikorn as yunikorn_model
 from app.solver.model.base import Name, Native, NativeDocuments, Priority, Quantity, Time, Wire
+from app.solver.model.problems import Carried
 
 if TYPE_CHECKING:
     EngineName: TypeAlias = str
@@ -156,3 +157,6 @@ class Configuration(Wire, frozen=True, kw_only=True):
     """Topologies of nodes, which flavors name. Read by Kueue."""
     native: NativeDocuments | None = None
     """What the system's own documents say beyond this, for an export. Absent: nothing. Read by no engine."""
+    findings: Carried = []
+    """What of the documents that it was read from is not in it as it is there (at most 100, the worst first): every
+    answer by this configuration says it too. A document that leaves them out has none. Read by no engine."""

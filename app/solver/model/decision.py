@@ -7,6 +7,7 @@ import msgspec
 from app.solver.model.base import Time, Total, Wire
 from app.solver.model.kueue import Ask as KueueAsk
 from app.solver.model.kueue import TopologyAssignment
+from app.solver.model.problems import Finding
 
 Number = int | float | str | bool | None
 
@@ -358,6 +359,9 @@ class Answer(Wire, frozen=True, kw_only=True):
     """What the engine carries over to its next cycle."""
     proposals: list[ProposalVerdict] | None = None
     """One for each proposal of the request, in its order. Absent: it has none."""
+    findings: list[Finding] | None = None
+    """What of the documents that configuration and state were read from is not in them as it is there, so that the
+    answer may be wrong (`error`) or differ (`warning`): their `findings`, the worst first. Absent: nothing."""
 
 
 def each_alone(decided: list[tuple[Decision, Plan]], notes: dict[str, Any] | None = None) -> Result:

@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 from itertools import islice
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
 
 from app.solver.model.base import Wire
 
@@ -28,6 +30,18 @@ class Finding(Wire, frozen=True, kw_only=True):
     """Where: an RFC 6901 pointer into the document."""
     detail: str
     """The remark, in one sentence."""
+
+
+MOST_CARRIED = 100
+Carried: TypeAlias = Annotated[list[Finding], msgspec.Meta(max_length=MOST_CARRIED)]
+"""What of the documents that a configuration or a state was read from is not in it as it is there."""
+_SEVERITIES = ("error", "warning", "info")
+
+
+def carried(*sources: Iterable[Finding]) -> list[Finding] | None:
+    """The findings of several sources, each once, the worst first. None where there are none."""
+    found = list(dict.fromkeys(finding for source in sources for finding in source))
+    return sorted(found, key=lambda finding: _SEVERITIES.index(finding.severity)) or None
 
 
 class InvalidInput(Exception):

@@ -11,6 +11,7 @@ from app.solver.model import ytsaurus as ytsaurus_model
 from app.solver.model import yunikorn as yunikorn_model
 from app.solver.model.base import Count, Duration, Name, Priority, Resources, Time, Total, Wire
 from app.solver.model.configuration import Taint, Toleration
+from app.solver.model.problems import Carried
 
 TaskState = Literal[
     "running", "releasing", "preempted", "released", "bound", "stuck_in_releasing", "gated", "succeeded", "failed"
@@ -281,6 +282,9 @@ class State(Wire, frozen=True, kw_only=True):
     """What queues carry over from update to update, by name; for Kueue, what LocalQueues have consumed."""
     disruption_budgets: list[kube_scheduler_model.DisruptionBudget] = []
     """PodDisruptionBudgets, in the order in which they are asked. Read by kube-scheduler."""
+    findings: Carried = []
+    """What of the documents that it was read from, asks included, is not in it as it is there (at most 100, the worst
+    first): every answer about it says it too, a kept snapshot until it is put whole again. Read by no engine."""
 
 
 class NodeChanges(Wire, frozen=True, kw_only=True):

@@ -6,22 +6,28 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from app.formats import export, import_configuration
 from app.solver import solve
 from app.solver.model.configuration import Configuration
+from app.solver.model.problems import Finding
 from tests.support.manifests import FORMATS, MANIFESTS
 
 
 def shown(name: str) -> dict[str, Any]:
     """What the import of a manifest gives, as its expectation file holds it."""
     found = import_configuration((MANIFESTS / name).read_bytes(), FORMATS[name])
-    return {
-        "configuration": json.loads(msgspec.json.encode(found.configuration)),
-        "state": json.loads(msgspec.json.encode(found.state)),
-        "asks": json.loads(msgspec.json.encode(found.asks)),
-        "findings": [f"{f.severity} {f.rule} {f.pointer}" for f in found.findings],
-    }
+    documents = {"configuration": found.configuration, "state": found.state}
+    told = {name: json.loads(msgspec.json.encode(document)) for name, document in documents.items()}
+    for name, document in documents.items():
+        if document.findings:
+            told[name]["findings"] = _lines(document.findings)
+    return {**told, "asks": json.loads(msgspec.json.encode(found.asks)), "findings": _lines(found.findings)}
+
+
+def _lines(findings: list[Finding]) -> list[str]:
+    return [f"{f.severity} {f.rule} {f.pointer}" for f in findings]
 
 
 def test_every_manifest_has_an_expectation() -> None:
@@ -75,11 +81,11 @@ def test_export_then_import_gives_an_equal_configuration(name: str) -> None:
     assert sorted(finding.pointer for finding in lost) == NO_WORDS.get(name, [])
     back = import_configuration(made.text.encode(), found.engine)
     assert [f for f in back.findings if f.severity != "info" and f.rule != "not-decided"] == []
-    expected = json.loads(msgspec.json.encode(found))
+    expected = json.loads(msgspec.json.encode(replace(found, findings=[])))
     for finding in lost:
         without(expected, finding.pointer)
     expected["queues"] = [queue for queue in expected.get("queues", []) if queue is not None]
-    assert {"queues": [], **json.loads(msgspec.json.encode(back.configuration))} == expected
+    assert {"queues": [], **json.loads(msgspec.json.encode(replace(back.configuration, findings=[])))} == expected
 
 
 @pytest.mark.parametrize("name", FORMATS)
