@@ -265,7 +265,7 @@ def _plan(asking: Asking, wanted: Plan) -> Iterator[str]:
     body = {"manifest": wanted.manifest, "queue": wanted.queue, "namespace": wanted.namespace, "set": wanted.set}
     body |= there
     answer = json.loads(posted(asking.service, "/v1/plans", body))
-    yield from _warned(answer)
+    yield from _warned({"followed": answer.get("followed", {})})
     for work in answer["work"][:_SHOWN]:
         asks = ", ".join(f"{name} {value}" for name, value in work["requests"].items())
         before = len(work.get("behind", ()))
@@ -275,6 +275,7 @@ def _plan(asking: Asking, wanted: Plan) -> Iterator[str]:
         )
     yield from _more(len(answer["work"]))
     yield from _decided(answer["decisions"])
+    yield from _findings(answer.get("findings", []))
     yield asking.link("/plan", snapshot=there["state"]["snapshot"])
 
 
