@@ -224,7 +224,7 @@ def test_what_an_import_could_not_read_is_said_by_every_answer_that_is_made_of_i
         answer = service.post(path, json={**asked, "state": {"snapshot": "now"}})
         assert answer.is_success, answer.text
         assert answer.json()["findings"] == every, path
-        none = {"asks": []} if "asks" in asked else {}
+        none: dict[str, Any] = {"asks": []} if "asks" in asked else {}
         alone = service.post(path, json={**asked, **none, "state": {}, "configuration": "team"})
         assert alone.is_success, alone.text
         assert alone.json().get("findings", []) == of_configuration, path
@@ -246,7 +246,7 @@ def test_a_document_that_somebody_writes_has_the_findings_that_it_says(service: 
     assert service.get("/v1/configurations/team").json()["configuration"]["findings"] == got["findings"]
     own = {name: value for name, value in got.items() if name != "findings"}
     assert service.put("/v1/configurations/team", json=own, headers={"If-Match": queue.headers["etag"]}).is_success
-    asked = {"configuration": "team", "state": {}, "asks": []}
+    asked: dict[str, Any] = {"configuration": "team", "state": {}, "asks": []}
     assert "findings" not in service.post("/v1/decisions", json=asked).json()
     named = service.post("/v1/decisions", json={**asked, "configuration": "team@2"}).json()
     assert named["findings"] == got["findings"]
