@@ -238,24 +238,19 @@ class Cycle:
 T = TypeVar("T")
 
 
-def column(world: World, work: Callable[[Pod, Site], T], pod: Pod) -> list[T]:
+def column(
+    world: World,
+    work: Callable[[Pod, Site], T],
+    pod: Pod,
+    anew: Callable[[CompiledState, Pod], list[T]] | None = None,
+) -> list[T]:
     """``work`` of a pod on every node, which depends on the pod's shape and what is on the node alone. Of a shape that
-    was asked for before, in this state or one that it came from, only nodes that changed since are worked out."""
-    recent, machines, key = world.state.recent, world.state.machines, (work, pod.shape)
-    known = recent.get(key)
-    if known is None:
-        of = [work(pod, site) for site in world.state.sites]
-        if len(recent) >= _SHAPES:
-            recent.clear()
-    else:
-        before, kept = known
-        of = cast(list[T], kept)
-        changed = [i for i, (old, new) in enumerate(zip(before, machines, strict=True)) if old is not new]
-        if changed:
-            of = list(of)
-            for i in changed:
-                of[i] = work(pod, world.state.sites[i])
-    recent[key] = machines, of
+    was asked for before, in this state or one that it came from, only nodes that changed since are worked out.
+    ``anew``: the same of a shape that is new, on all nodes at once."""
+    state = world.state
+    of = _kept(
+        state, (work, pod.shape), lambda site: work(pod, site), None if anew is None else lambda: anew(state, pod)
+    )
     if world.touched:
         of = list(of)
         for i in world.touched:
@@ -263,11 +258,34 @@ def column(world: World, work: Callable[[Pod, Site], T], pod: Pod) -> list[T]:
     return of
 
 
+def _kept(
+    state: CompiledState, key: object, work: Callable[[Site], T], anew: Callable[[], list[T]] | None = None
+) -> list[T]:
+    """``work`` of every node of the state; what is known by ``key`` of nodes that stayed is not worked out again."""
+    recent, machines = state.recent, state.machines
+    known = recent.get(key)
+    if known is None:
+        of = [work(site) for site in state.sites] if anew is None else anew()
+        if len(recent) >= _SHAPES:
+            recent.clear()
+    else:
+        before, kept = known
+        of = cast(list[T], kept)
+        if before is not machines:
+            changed = [i for i, (old, new) in enumerate(zip(before, machines, strict=True)) if old is not new]
+            if changed:
+                of = list(of)
+                for i in changed:
+                    of[i] = work(state.sites[i])
+    recent[key] = machines, of
+    return of
+
+
 def statuses_of(cycle: Cycle, world: World) -> list[Status | None]:
     """``fits``, of every node."""
     if cycle.spreads or cycle.affine:
         return [fits(cycle, site, world) for site in world.sites]
-    statuses = list(column(world, _alone, cycle.pod))
+    statuses = list(column(world, _alone, cycle.pod, _alone_on_all))
     for at in world.nominated:
         statuses[at] = fits(cycle, world.sites[at], world)
     return statuses
@@ -275,7 +293,51 @@ def statuses_of(cycle: Cycle, world: World) -> list[Status | None]:
 
 def _alone(pod: Pod, site: Site) -> Status | None:
     """What filters say that look at one node."""
-    return _of_the_node(pod, site.machine) or _ports(pod, site) or _resources(pod, site)
+    return _unsuited(pod, site) or _resources(pod, site)
+
+
+def _alone_on_all(state: CompiledState, pod: Pod) -> list[Status | None]:
+    """``_alone`` of every node: pods that differ in what they request share the rest."""
+    unsuited = _kept(state, (_unsuited, pod.suiting), lambda site: _unsuited(pod, site))
+    return [one or short for one, short in zip(unsuited, _short_on_all(state, pod), strict=True)]
+
+
+def _unsuited(pod: Pod, site: Site) -> Status | None:
+    """What filters say before what is free counts."""
+    return _of_the_node(pod, site.machine) or _ports(pod, site)
+
+
+def _short_on_all(state: CompiledState, pod: Pod) -> list[Status | None]:
+    """``_resources`` of every node, a resource at a time: a bit for each that is short, the lowest for ``final``."""
+    names, bit = [PODS], 2
+    codes = [bit if left < 1 else 0 for left in _kept(state, _places, _places)]
+    for name, amount in pod.requests.items():
+        if amount > 0:
+            names.append(name)
+            bit *= 2
+            rooms = _kept(state, (_room, name), lambda site, name=name: _room(site, name))
+            codes = [
+                code if amount <= free else code | bit | (amount > most)
+                for code, (free, most) in zip(codes, rooms, strict=True)
+            ]
+    found = {code: _short(code, names) for code in set(codes)}
+    return [found[code] for code in codes]
+
+
+def _short(code: int, names: list[str]) -> Status | None:
+    short = ", ".join(name for i, name in enumerate(names, start=1) if code >> i & 1)
+    return _lacks(short, final=bool(code & 1)) if short else None
+
+
+def _places(site: Site) -> int:
+    most = site.machine.most
+    return _MANY if most is None else most - site.count
+
+
+def _room(site: Site, resource: str) -> tuple[int, int]:
+    """What is free, and what there is in all."""
+    most = site.machine.capacity.get(resource, 0)
+    return most - site.used.get(resource, 0), most
 
 
 def fits(cycle: Cycle, site: Site, world: World) -> Status | None:

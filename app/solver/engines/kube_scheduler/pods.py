@@ -79,10 +79,15 @@ class Pod(msgspec.Struct, eq=False):
     def shape(self) -> bytes:
         """Equal for pods that a node takes or refuses, and scores, alike."""
         if self._shape is None:
-            task = self.task
-            node = (self.required_node, task.node_selector, task.node_affinity, task.tolerations)
-            self._shape = _encode((self.requests, self.ports, *node))
+            self._shape = _encode(self.requests) + self.suiting
         return self._shape
+
+    @property
+    def suiting(self) -> bytes:
+        """Equal for pods that a node takes or refuses alike, whatever is free there."""
+        task = self.task
+        node = (self.required_node, task.node_selector, task.node_affinity, task.tolerations)
+        return _encode((self.ports, *node))
 
     @property
     def effective_priority(self) -> int:

@@ -104,8 +104,11 @@ class _Trial:
             self._change(unit, self._site.remove, -1)
         return by_importance(units) if units and fits(self._cycle, self._site, self._world) is None else None
 
-    def reprieves(self, unit: Unit) -> bool:
-        """Whether the pod fits with ``unit`` back; then it is back."""
+    def reprieves(self, units: Sequence[Unit]) -> list[bool]:
+        """Whether the pod fits with each back, one after the other; then it is back."""
+        return [self._reprieves(unit) for unit in units]
+
+    def _reprieves(self, unit: Unit) -> bool:
         self._change(unit, self._site.add, 1)
         if fits(self._cycle, self._site, self._world) is None:
             return True
@@ -146,18 +149,22 @@ class _Room:
         self._places += len(here)
         return units if units and self._places >= 0 and min(self._free, default=0) >= 0 else None
 
-    def reprieves(self, unit: Unit) -> bool:
+    def reprieves(self, units: Sequence[Unit]) -> list[bool]:
         """See ``_Trial``."""
-        free, places, at = self._free, self._places, self._site.machine.at
-        for pod in unit.pods:
-            if pod.node == at:
-                get = pod.requests.get
-                free = [left - get(name, 0) for name, left in zip(self._wanted, free, strict=True)]
-                places -= 1
-        if places < 0 or (free and min(free) < 0):
-            return False
-        self._free, self._places = free, places
-        return True
+        free, places, at, wanted = self._free, self._places, self._site.machine.at, tuple(self._wanted)
+        found: list[bool] = []
+        for unit in units:
+            after, count = free, 0
+            for pod in unit.pods:
+                if pod.node == at:
+                    get = pod.requests.get
+                    after = [left - get(name, 0) for name, left in zip(wanted, after)]  # noqa: B905
+                    count += 1
+            stays = places >= count and (not after or min(after) >= 0)
+            if stays:
+                free, places = after, places - count
+            found.append(stays)
+        return found
 
 
 class _Rooms:
@@ -190,14 +197,15 @@ def victims_on(world: World, site: Site, trial: "_Trial | _Room", now: int) -> C
     victims: list[Unit] = []
     spared: list[Pod] = []
     broken: list[Violation] = []
-    for unit, violations in violating:
-        if trial.reprieves(unit):
+    back = trial.reprieves([unit for unit, _ in violating] + kept if violating else kept)
+    for (unit, violations), stays in zip(violating, back, strict=False):
+        if stays:
             spared += unit.pods
         else:
             victims.append(unit)
             broken += violations
-    for unit in kept:
-        if trial.reprieves(unit):
+    for unit, stays in zip(kept, back[len(violating) :], strict=True):
+        if stays:
             spared += unit.pods
         else:
             victims.append(unit)
