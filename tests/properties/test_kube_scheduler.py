@@ -14,6 +14,7 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Change
 from app.solver.model.instant import at
 from app.solver.model.request import DecisionRequest, StateOrReference
+from tests.support.profiles import examples
 from tests.unit.solver.engines.kube_scheduler.asked import ask, decided, node, pod, protected, request, told
 
 Json = dict[str, Any]
@@ -178,6 +179,7 @@ def test_the_budgets_named_are_those_that_an_eviction_charges(body: Json) -> Non
         assert found.violations == (budget["name"] in named)
 
 
+@examples(100)  # the first of them loads both engines
 @given(clusters(), st.booleans())
 def test_on_one_node_kueue_lets_in_whom_kube_scheduler_does(body: Json, there_and_back: bool) -> None:
     """In one request, both ways: who has less priority goes where the room is short, whoever runs in whose queue."""

@@ -12,6 +12,7 @@ from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import Ask
 from app.solver.question import ProtectionQuestion, Question
+from app.solver.solve import Loaded
 
 Json = dict[str, Any]
 NOW = "2026-01-01T12:00:00Z"
@@ -44,12 +45,19 @@ def request(nodes: list[Json], workloads: list[Json], asks: list[Json], **more: 
     return {"now": NOW, "configuration": configuration, "state": state, "asks": asks, **more}
 
 
-def decided(body: Json) -> Answer:
+def loaded_of(body: Json) -> Loaded:
     wanted = msgspec.convert(body, DecisionRequest)
     assert not isinstance(wanted.configuration, str | None)
+    return solve.load(solve.configure(wanted.configuration), wanted.state)
+
+
+def decided(body: Json, loaded: Loaded | None = None) -> Answer:
+    """``loaded``: the state that is meant, where it is not that of the request."""
+    wanted = msgspec.convert(body, DecisionRequest)
     assert wanted.now is not None
     assert wanted.asks != "pending"
-    loaded = solve.load(solve.configure(wanted.configuration), wanted.state)
+    if loaded is None:
+        loaded = loaded_of(body)
     asked = Question(micros(wanted.now), list(wanted.asks), wanted.mode, wanted.options, wanted.explain)
     return solve.decide(loaded, asked)
 

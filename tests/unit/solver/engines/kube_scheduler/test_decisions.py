@@ -2,10 +2,14 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from app.solver import solve
+from app.solver.delta import apply_delta
 from app.solver.model.problems import InvalidInput
-from tests.unit.solver.engines.kube_scheduler.asked import NOW, ask, decided, node, pod, request, told
+from app.solver.model.state import Delta
+from tests.unit.solver.engines.kube_scheduler.asked import NOW, ask, decided, loaded_of, node, pod, request, told
 
 
 def test_what_fits_evicts_nobody_and_goes_to_the_emptiest_node() -> None:
@@ -317,3 +321,28 @@ def test_only_who_terminated_before_is_said_to_get_no_new_call() -> None:
 
     assert (again(1), again(0)) == ([], ["a/a"]), "the second is more important and goes first"
     assert again(1, state="releasing") == ["a/a"]
+
+
+def test_sizes_never_asked_for_see_what_changed_since_another_was_asked_for() -> None:
+    """What is free is kept by node and resource from one state to the next."""
+    nodes = [node("n1"), {**node("n2"), "capacity": {"cpu": 4, "memory": "8Gi", "pods": 2}}, node("n3", 2)]
+    there = [pod("a", "n1", 4, 50), pod("b", "n2", 1, 50), pod("c", "n3", 2, 5)]
+    larger = {**nodes[2], "capacity": {"cpu": 3, "memory": "1Gi"}}
+    lower, another = pod("a", "n1", 3, 5), pod("d", "n2", 1, 50)
+    before = loaded_of(request(nodes, there, []))
+
+    def answers(loaded: solve.Loaded | None, sizes: tuple[float, ...]) -> list[Any]:
+        asked = (
+            request([*nodes[:2], larger], [lower, *there[1:], another], [ask(cpu=size)], explain="full")
+            for size in sizes
+        )
+        return [msgspec.to_builtins(decided(body, loaded).decisions) for body in asked]
+
+    answers(before, (2.25,))
+    changes = {"workloads": {"change": [lower], "add": [another]}, "nodes": {"change": [larger]}}
+    delta = msgspec.convert({"generation": 1, **changes}, Delta)
+    after = solve.update(before, *apply_delta(before.state, before.index, delta), generation=None)
+    sizes = (0.5, 1.5, 2.5, 3.5, 4.5)
+    found = answers(after, sizes)
+    assert found == answers(None, sizes)
+    assert [one["outcome"] for (one,) in found] == ["admit", "preempt", "preempt", "preempt", "wait"]
