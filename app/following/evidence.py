@@ -62,8 +62,20 @@ def reserves(item: Item | None) -> bool:
 
 
 def admissions(changes: Iterable[tuple[Item | None, Item | None]]) -> list[Item]:
-    """The Workloads that got quota with these changes, as they are with it."""
-    return [new for old, new in changes if new is not None and reserves(new) and not reserves(old)]
+    """The Workloads that got quota with these changes, as they are with it. Kueue may evict what it only assumes to be
+    admitted, and then writes both with one change: it was admitted before it was evicted."""
+    return [_standing(new) for old, new in changes if new is not None and reserves(new) and not reserves(old)]
+
+
+def _standing(item: Item) -> Item:
+    """An admission takes back that a Workload is evicted: where it says so, that came after."""
+    if condition(item, "Evicted") is None:
+        return item
+    status = part(item, "status")
+    kept = [
+        one for one in status["conditions"] if one not in (condition(item, "Evicted"), condition(item, "Preempted"))
+    ]
+    return {**item, "status": {**status, "conditions": kept}}
 
 
 def preempts(item: Item) -> bool:

@@ -7,9 +7,9 @@
   not bear on it.
 - A scan of flavors that stopped before the last one goes on from there (Kueue: LastAssignment), in whichever of the
   places where it can have stopped; not for an ask that it has not looked at before.
-- What it admitted and that was not written down yet counts as admitted (Kueue assumes it in its cache). Admissions are
-  written beside the next cycles, in any order: of each queue the first few were before, and the next may have been its
-  head.
+- What it admitted and that was not written down yet counts as admitted (Kueue assumes it in its cache), and may be
+  evicted before it is. Admissions are written beside the next cycles, in any order: of each queue the first few were
+  before, and the next may have been its head.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -68,7 +68,9 @@ class Memory:
             key_of(item): item for item in later
             if id_of(key_of(item)) != ask and _until(item, first, timed=key_of(item) not in close)
         }  # fmt: skip
-        self._certain = {key for key, item in self.ahead.items() if _before(item, first)}
+        self._certain = {
+            key for key, item in self.ahead.items() if key == first.seen.victim or _before(item, first)
+        }  # fmt: skip
         self._near = {*_others(by, first, rewind), *(id_of(key_of(item)) for item in late)}
         self._told = list(_told(rewind))
         self._sticky = rewind.preemptors(first.at)

@@ -136,6 +136,25 @@ def test_work_that_was_admitted_and_not_written_down_yet_counts(stream: Stream) 
     assert (one.outcome, one.report.assumed, one.report.changes) == ("agreed", ["admissions"], 0)
 
 
+@pytest.mark.parametrize("before", [False, True], ids=["new", "evicted-before"])
+def test_what_was_only_assumed_to_be_admitted_may_be_evicted(stream: Stream, before: bool) -> None:
+    """Its eviction is the first that is written of its admission."""
+    stream.put(queue("q", 6, withinClusterQueue="LowerPriority"))
+    stream.put(kueue.workload("quick", "l", 2, 0))
+    if before:
+        stream.admit_alone("quick", "q", {"cpu": "2"})
+        stream.wait(1)
+        stream.evict("quick", "a")
+        stream.release("quick")
+    stream.wait(30)
+    stream.admit_alone("quick", "q", {"cpu": "2"})
+    del stream.lines[-1]
+    stream.evict("quick", "p")
+    *_, one = judged(stream)
+    assert told([one]) == [("default/p", "agreed", ["default/quick"])]
+    assert (one.report.assumed, one.report.changes) == (["admissions"], 0)
+
+
 def two_flavors(**fungibility: str) -> Json:
     made = queue("q", 2, withinClusterQueue="LowerPriority")
     quota = [{"name": name, "resources": [{"name": "cpu", "nominalQuota": 2}]} for name in ("first", "second")]
