@@ -1,8 +1,8 @@
 """Who asks: a caller with scopes, the actor of the request that is being answered, who looks at a page.
 
 Which scope an operation needs is said where the operation is: ``needs`` in ``app.http.openapi.operation``.
-``decide``: questions and kept states. ``read``: what changes nothing. ``admin``: the rest, tokens and the audit log; it
-includes the other two.
+``decide``: questions and kept states. ``read``: what changes nothing. ``follow``: what keeping a configuration and a
+snapshot equal to a cluster writes. ``admin``: the rest, tokens and the audit log; it includes all others.
 """
 
 from collections.abc import Generator

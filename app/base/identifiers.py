@@ -1,4 +1,4 @@
-"""Ids that sort by time: UUID version 7, strictly increasing within a process."""
+"""Names that people give, and ids that sort by time: UUID version 7, strictly increasing within a process."""
 
 import os
 import threading
@@ -7,6 +7,8 @@ from uuid import UUID
 
 from app.solver.model.instant import micros
 
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+"""What people may call a configuration, a snapshot, a cluster or a trace."""
 _VERSION = 0x7 << 76
 _VARIANT = 0x2 << 62
 _RANDOM_BITS = 62

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import yaml
 from cyclopts import Parameter
@@ -12,7 +12,8 @@ from cyclopts.validators import Number
 from app.cli.configuration import DEFAULT_URL, Token, Url
 from app.cli.offline import Json
 from app.cli.output import BAD_INPUT, DIFFERENT, NOTHING, UNREACHABLE, Fields, complain, fields_of, say, tried
-from app.following.objects import manifests
+from app.following.objects import FOLLOWED, WORK, manifests
+from app.solver.model.configuration import EngineName
 
 if TYPE_CHECKING:
     from app.following.follower import Follower
@@ -83,7 +84,10 @@ class Recorded:
 
 
 _NOWHERE, _HERE, _PLAIN, _LIVE = Kept(), Source(), Way(), Recorded()
-Engine = Annotated[Literal["kueue", "kai", "yunikorn", "kube-scheduler"], Parameter(help="Whose objects.")]
+if TYPE_CHECKING:
+    Engine: TypeAlias = EngineName
+else:
+    Engine = Annotated[Literal[tuple(FOLLOWED)], Parameter(help="Whose objects.")]
 
 
 def follow(
@@ -209,11 +213,11 @@ def _simulation(engine: Engine, path: Path, out: Path) -> int:
     return tried(str(path), act)
 
 
-def complain_left_out(engine: str, left_out: Counter[str]) -> None:
+def complain_left_out(engine: EngineName, left_out: Counter[str]) -> None:
     """Say which work of a recording is no job of its simulation."""
-    of = {"kueue": "Workloads", "kai": "PodGroups"}.get(engine, "pods")
+    kind = WORK[engine][0]
     for why, count in sorted(left_out.items()):
-        complain(f"{count} {of} {why}")
+        complain(f"{count} {kind}s {why}")
 
 
 def _tell(judged: "Judgement", *, json: bool) -> None:

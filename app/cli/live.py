@@ -18,7 +18,6 @@ from app.cli.remote import Reply, Service, guarded, refused, segment
 from app.solver.model.decision import Answer, planned
 from app.solver.model.problems import Finding, InvalidInput, Problem
 
-_JSON = {"Content-Type": "application/json"}
 _NAMED = 10
 _EVICTIONS = 5
 _MOST_FINDINGS = 20
@@ -231,7 +230,7 @@ def got(service: Service, path: str) -> dict[str, Any]:
 
 def posted(service: Service, path: str, body: dict[str, Any]) -> bytes:
     """The answer to POST ``path``. Raises Refused, Unreachable."""
-    reply = service.post(path, _JSON, documents.dumps(body).encode())
+    reply = service.post(path, {}, documents.dumps(body).encode())
     if not reply.ok:
         raise Refused(reply)
     return reply.body

@@ -1,7 +1,9 @@
 """``arbiter next``: of all that runs, who is next, and in which order what waits would go."""
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Annotated, Any
 
 import msgspec
@@ -9,16 +11,16 @@ from cyclopts import Parameter
 
 from app.answering.sources import nothing_stored
 from app.base.decoding import decode
-from app.cli.live import Live, warned
+from app.cli.live import Live, Refused, posted, warned
 from app.cli.manifests import Otherwise, Remote, as_request, failed
 from app.cli.offline import Json, Situation
 from app.cli.output import BAD_INPUT, EVICTS, NOTHING, Files, gathered, noticed, say, table, tried
 from app.cli.remote import Service, guarded, refused
+from app.solver.model.problems import InvalidInput, Problem
 from app.studies.exposing import expose
 from app.studies.exposure_schemas import Exposure, ExposureOutcome, ExposureRequest, Exposures
 
 _EVERY_SECONDS = 0.5
-_JSON = {"Content-Type": "application/json"}
 _FIELDS = ("engine", "now", "configuration", "state", "asks")
 _NOBODY = Live()
 
@@ -50,7 +52,17 @@ def next(  # noqa: A001
     if named is not None:
         service = Service(live.url, live.token)
         body = {**wanted, "state": {"snapshot": named}, "asks": "pending"}
-        return guarded(lambda: _asked(service, body, named, json=json), named)
+
+        def ask() -> int:
+            try:
+                found, outcome = exposures(service, body)
+            except Refused as refusal:
+                return refused(named, refusal.reply)
+            warned(found.followed)
+            noticed(outcome.findings or ())
+            return _told(outcome, json=json)
+
+        return guarded(ask, named)
 
     otherwise = Otherwise(configuration=configuration, remote=Remote(url=live.url, token=live.token))
 
@@ -67,20 +79,30 @@ def next(  # noqa: A001
     return tried(file, act)
 
 
-def _asked(service: Service, body: dict[str, Any], named: str, *, json: bool) -> int:
-    reply = service.post("/v1/exposures", _JSON, msgspec.json.encode(body))
-    while reply.ok:
-        found = msgspec.json.decode(reply.body, type=Exposures)
-        if found.outcome is not None:
-            warned(found.followed)
-            noticed(found.outcome.findings or ())
-            return _told(found.outcome, json=json)
-        if found.status not in ("queued", "running"):
-            say(found.error or found.status)
-            return BAD_INPUT
-        time.sleep(_EVERY_SECONDS)
-        reply = service.get(f"/v1/exposures/{found.id}")
-    return refused(named, reply)
+def exposures(
+    service: Service, body: dict[str, Any], waits: Callable[[Exposures], None] = lambda _: None
+) -> tuple[Exposures, ExposureOutcome]:
+    """The answer to ``POST /v1/exposures``. ``waits`` is called until there is one, and raises where nobody waits any
+    more: the question is stopped then. Raises Refused, Unreachable, InvalidInput: there is no answer."""
+    found = msgspec.json.decode(posted(service, "/v1/exposures", body), type=Exposures)
+    where = f"/v1/exposures/{found.id}"
+    try:
+        while found.status in ("queued", "running"):
+            waits(found)
+            time.sleep(_EVERY_SECONDS)
+            reply = service.get(where)
+            if reply.ok:
+                found = msgspec.json.decode(reply.body, type=Exposures)
+            elif reply.status == HTTPStatus.NOT_FOUND:
+                raise InvalidInput([Problem(pointer="", detail="the question was stopped")])
+            elif reply.status < HTTPStatus.INTERNAL_SERVER_ERROR and reply.status != HTTPStatus.TOO_MANY_REQUESTS:
+                raise Refused(reply)
+    except BaseException:
+        service.delete(where, {})
+        raise
+    if found.outcome is None:
+        raise InvalidInput([Problem(pointer="", detail=found.error or found.status)])
+    return found, found.outcome
 
 
 def _told(outcome: ExposureOutcome, *, json: bool) -> int:

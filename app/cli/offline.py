@@ -226,7 +226,10 @@ def _of_release(found: dict[str, msgspec.Raw], release: str) -> dict[str, Any]:
     except msgspec.ValidationError:  # the name of one, or none: for whoever decodes the request to say so
         given = _Settings()
     asked = msgspec.json.decode(found.get("engine", b"null"), type=Any)
-    block = str(asked or given.engine or "kueue").replace("-", "_")
+    engine = asked or given.engine
+    if engine is None:  # for whoever decodes the request to say so
+        return {"name": release}
+    block = str(engine).replace("-", "_")
     own = given.settings.get(block) or {}
     return {"name": release, "settings": {block: {**own, "release": release}}}
 

@@ -16,6 +16,7 @@ from app.answering.plan_bodies import PlanAnswer, PlannedWork, QueueChange
 from app.answering.sources import nothing_stored
 from app.base.documents import Unreadable
 from app.base.documents import read as parsed
+from app.base.identifiers import NAME
 from app.cli import report
 from app.cli.configuration import DEFAULT_URL, Token, Url
 from app.cli.live import situation, warned
@@ -126,7 +127,6 @@ def _shown(value: Quantity | None) -> str:
 _MOST_BEFORE = 10
 _EXIT = {"admit": NOTHING, "preempt": EVICTS, "wait": CANNOT, "infeasible": CANNOT}
 _OF_A_REQUEST = ("engine", "now", "configuration", "state", "asks", "options")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _FILES = (".yaml", ".yml", ".json")
 _OF_A_STATE = ("nodes", "workloads", "reservations")
 
@@ -235,12 +235,12 @@ def _followed(where: Where) -> str | None:
     if where.snapshot is not None or where.cluster is None or len(where.cluster) != 1:
         return None
     (given,) = where.cluster
-    is_name = _NAME.fullmatch(given) and not given.endswith(_FILES) and not Path(given).exists()
+    is_name = re.fullmatch(NAME, given) and not given.endswith(_FILES) and not Path(given).exists()
     return given if is_name else None
 
 
 def _sent(files: _Blamed, asked: dict[str, Any], service: Service, json: bool) -> int:
-    reply = service.post("/v1/plans", {"Content-Type": "application/json"}, documents.dumps(asked).encode())
+    reply = service.post("/v1/plans", {}, documents.dumps(asked).encode())
     return _told(reply.body, files, json=json) if reply.ok else refused(files.of["/manifest"], reply)
 
 

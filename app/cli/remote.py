@@ -55,8 +55,8 @@ class Service:
         return self._send("PUT", path, body, {"Content-Type": "application/json", **headers})
 
     def post(self, path: str, headers: Mapping[str, str], body: bytes = b"") -> Reply:
-        """POST ``body``. Raises Unreachable."""
-        return self._send("POST", path, body, headers)
+        """POST a JSON ``body``, if any. Raises Unreachable."""
+        return self._send("POST", path, body, {"Content-Type": "application/json", **headers} if body else headers)
 
     def delete(self, path: str, headers: Mapping[str, str]) -> Reply:
         """DELETE ``path``. Raises Unreachable."""

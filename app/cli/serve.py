@@ -14,6 +14,7 @@ from uuid import UUID
 import msgspec
 from cyclopts import App, Parameter
 
+from app.base.identifiers import NAME
 from app.cli.configuration import Token
 from app.cli.output import BAD_INPUT, UNREACHABLE, announce, complain, say
 from app.following.objects import FOLLOWED
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
     from app.auth.tokens import Tokens
     from app.jobs.service import Companion
-
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
 def serve(
@@ -70,7 +68,7 @@ def _cluster(given: str) -> tuple[EngineName, str, str | None]:
     """Engine, name and context. Raises ValueError."""
     engine, _, rest = given.partition(":")
     name, _, context = rest.partition(":")
-    if engine not in FOLLOWED or not _NAME.fullmatch(name):
+    if engine not in FOLLOWED or not re.fullmatch(NAME, name):
         raise ValueError(f"--follow {given}: ENGINE:NAME is expected, with one of {', '.join(FOLLOWED)}")
     if find_spec("kubernetes") is None:
         raise ValueError("--follow: following a cluster needs the extra arbiter-preemption[kubernetes]")

@@ -2,10 +2,8 @@
 console's pages. It knows nothing of the protocol."""
 
 import json
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import urlencode
 from uuid import UUID
@@ -16,7 +14,7 @@ from app.answering.overrides import with_fields
 from app.base.decoding import convert, decode
 from app.base.descriptions import descriptions
 from app.cli.live import Refused, evictions, followed, got, happened, named, planned_at, posted
-from app.cli.next import stopped_by
+from app.cli.next import exposures, stopped_by
 from app.cli.remote import Service, commented, segment
 from app.cli.report import amount
 from app.cli.tool_arguments import (
@@ -39,7 +37,6 @@ from app.studies.exposure_schemas import Exposures
 
 _SHOWN = 10
 """Lines of a list; the page has the rest."""
-_EVERY_SECONDS = 0.3
 _LONGEST_NAMES = 5
 _TRIED = "/v1/decisions?purpose=what-if"
 """No scheduler asks this: the log tells it apart."""
@@ -220,25 +217,12 @@ def _what_if(asking: Asking, wanted: WhatIf) -> Iterator[str]:
 def _next(asking: Asking, wanted: Next) -> Iterator[str]:
     snapshot = _snapshot(asking, wanted)
     body = {"state": {"snapshot": snapshot}, "asks": "pending", "queue": wanted.queue, "workloads": wanted.workloads}
-    service = asking.service
-    found = msgspec.json.decode(posted(service, "/v1/exposures", body), type=Exposures)
-    at = f"/v1/exposures/{found.id}"
-    try:
-        while found.status in ("queued", "running"):
-            how_far = found.progress
-            asking.go_on(*((0, 0) if how_far is None else (how_far.decisions, how_far.total)))
-            time.sleep(_EVERY_SECONDS)
-            reply = service.get(at)
-            if reply.ok:
-                found = msgspec.json.decode(reply.body, type=Exposures)
-            elif reply.status == HTTPStatus.NOT_FOUND:
-                raise InvalidInput([Problem(pointer="", detail="the question was stopped")])
-    except BaseException:
-        service.delete(at, {})
-        raise
-    outcome = found.outcome
-    if outcome is None:
-        raise InvalidInput([Problem(pointer="", detail=found.error or found.status)])
+
+    def waits(found: Exposures) -> None:
+        how_far = found.progress
+        asking.go_on(*((0, 0) if how_far is None else (how_far.decisions, how_far.total)))
+
+    found, outcome = exposures(asking.service, body, waits)
     told: dict[str, Any] = {"followed": found.followed, "findings": outcome.findings}
     yield from _warned(msgspec.to_builtins({name: value for name, value in told.items() if value is not None}))
     counts = {kind: sum(one.standing == kind for one in outcome.exposures) for kind in ("now", "next", "safe")}

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from app.answering.answers import encode
 from app.base.decoding import decode
+from app.base.identifiers import NAME
 from app.clusters.repository import Evicted
 from app.clusters.schemas import (
     ClusterLease,
@@ -50,7 +51,7 @@ Service = Annotated[Clusters, Depends(_service)]
 Name = Annotated[
     str,
     Path(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$",
+        pattern=NAME,
         description="Letters, digits, `.`, `_` and `-`",
         examples=["production"],
     ),

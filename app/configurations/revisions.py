@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import msgspec
 
+from app.base.documents import Path
 from app.configurations.service import Configurations, ConfigurationSummary
 from app.solver.model.base import Wire
 from app.solver.model.problems import pointer
@@ -89,7 +90,6 @@ class ConfigurationDiff(Wire, frozen=True, kw_only=True, omit_defaults=False):
 
 
 Document = dict[str, Any]
-Path = tuple[str | int, ...]
 
 
 def difference(name: str, against: int, old: Document, revision: int, new: Document) -> ConfigurationDiff:

@@ -10,13 +10,13 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from app.base.decoding import decode
+from app.base.identifiers import NAME
 from app.configurations.idempotency import Keyed, Writes
 from app.configurations.labels import LABEL, Label, LabelList, LabelRequest, Labels
 from app.configurations.queues import QueueDocument, Queues, StoredQueue, read_queue
 from app.configurations.repository import Revision, Summary
 from app.configurations.revisions import ConfigurationDiff, RevisionPage, compare
 from app.configurations.service import (
-    NAME,
     ConfigurationPage,
     Configurations,
     ConfigurationSummary,

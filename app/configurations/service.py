@@ -95,7 +95,6 @@ class ConfigurationPage(Wire, frozen=True, kw_only=True, omit_defaults=False):
     """Give it as `cursor` for the next page; null on the last."""
 
 
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 _REFERENCE = re.compile(
     r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]{0,127})"
     r"(?:@(?:(?P<revision>[1-9][0-9]{0,8})|(?P<label>[A-Za-z][A-Za-z0-9._-]{0,63})))?"

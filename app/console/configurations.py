@@ -8,8 +8,8 @@ import msgspec
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from app.base.identifiers import NAME
 from app.configurations.revisions import difference
-from app.configurations.service import NAME
 from app.console.api import Json, Refused, Reply, segment
 from app.console.visit import Cursor, PageRoute, Text, Visit, Visiting, placed, pretty
 from app.formats.exported import YAML, Format

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from app.base.errors import ArbiterError, DeadlinePassed, NotFound, TooManyRequests, Unavailable
+from app.base.identifiers import NAME
 from app.configurations.router import Name
 from app.decisions.service import Decider
 from app.formats.extender import ExtenderPreemptionArgs, ExtenderPreemptionResult
@@ -54,7 +55,7 @@ async def guard_preemption(
     snapshot: Annotated[
         str | None,
         Query(
-            pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$",
+            pattern=NAME,
             description="The snapshot that says what runs. Absent: the one of the same name.",
         ),
     ] = None,

@@ -25,6 +25,7 @@ from app.answering.snapshots import (
 from app.auth import audit
 from app.base.decoding import decode
 from app.base.errors import BadInput, Unavailable
+from app.base.identifiers import NAME
 from app.db.database import Database
 from app.decisions.schemas import CARRIED, SITUATION
 from app.decisions.service import Decider
@@ -162,7 +163,7 @@ Service = Annotated[Snapshots, Depends(_service)]
 Name = Annotated[
     str,
     Path(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$",
+        pattern=NAME,
         description="Letters, digits, `.`, `_` and `-`",
         examples=["cluster-1"],
     ),

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from starlette.responses import StreamingResponse
 
 from app.answering.answers import encode
+from app.base.identifiers import NAME
 from app.http.body import Files
 from app.http.openapi import NDJSON, Content, lines, operation
 from app.http.parameters import Conditions, Cursor, Limit, decode_cursor, encode_cursor
@@ -57,7 +58,7 @@ Service = Annotated[Traces, Depends(_service)]
 Name = Annotated[
     str,
     Path(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$",
+        pattern=NAME,
         description="Letters, digits, `.`, `_` and `-`",
         examples=["january"],
     ),

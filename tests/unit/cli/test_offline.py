@@ -221,6 +221,12 @@ def test_compare_of_releases_keeps_the_other_settings(tmp_path: Path, capsys: py
     assert run(["compare", file, "--release", "0.13", "--release", "0.17"]) == 1
     assert "by reclaim-victim-filter" in capsys.readouterr().out
     assert run(["compare", file, "--release", "0.1"]) == 3
+    capsys.readouterr()
+    nobodys = write(tmp_path, {name: body[name] for name in ("configuration", "state", "asks")} | {
+        "configuration": {"queues": queues}
+    })  # fmt: skip
+    assert run(["compare", nobodys, "--release", "0.17"]) == 3
+    assert "/engine: variant '0.17': neither the request nor its configuration names an engine" in capsys.readouterr().err
 
 
 def test_compare_without_differences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
