@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -234,3 +235,40 @@ def test_a_request_of_several_asks_is_a_cycle(
         code, lines, _ = said(capsys, "import", "-f", "-", "--request")
         found = json.loads("\n".join(lines))
         assert (code, len(found["asks"]), found.get("mode")) == (0, count, mode)
+
+
+def test_who_is_next_is_stopped_where_there_will_be_no_answer(
+    service: Fake, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    one = "/v1/exposures/00000000-0000-0000-0000-000000000001"
+    state = {"id": one.rpartition("/")[2], "status": "queued", "created_at": "2026-01-01T00:00:00Z"}
+    service.says("POST /v1/exposures", state, 202)
+    asked = ("next", "--snapshot", "live")
+    for status, said_of_it in ((403, "live: 403 not yours"), (404, "  (document): the question was stopped")):
+        service.says(f"GET {one}", {"detail": "not yours"}, status)
+        code, lines, complaints = said(capsys, *asked)
+        assert (code, lines, complaints[-1]) == (3, [], said_of_it)
+        assert service.asked[-1] == f"DELETE {one}"
+    service.says(f"GET {one}", state | {"status": "failed", "error": "out of memory"})
+    assert said(capsys, *asked) == (3, [], ["live: 1 problem", "  (document): out of memory"])
+    (posted, body, headers) = service.sent[-1]
+    assert (posted, headers) == ("POST /v1/exposures", JSON_BODY)
+    assert json.loads(body or b"")["state"] == {"snapshot": "live"}
+
+
+def test_who_is_next_waits_out_a_service_that_is_away_for_a_while(
+    service: Fake, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = "/v1/exposures/00000000-0000-0000-0000-000000000001"
+    state = {"id": one.rpartition("/")[2], "status": "running", "created_at": "2026-01-01T00:00:00Z"}
+    service.says("POST /v1/exposures", state, 202)
+    service.says(f"GET {one}", None, 503)
+
+    def comes_back(_: float) -> None:
+        if service.asked.count(f"GET {one}") == 2:
+            service.says(f"GET {one}", state | {"status": "cancelled"})
+
+    monkeypatch.setattr(time, "sleep", comes_back)
+    assert said(capsys, "next", "--snapshot", "live")[::2] == (3, ["live: 1 problem", "  (document): cancelled"])
+    assert f"DELETE {one}" not in service.asked

@@ -226,7 +226,9 @@ def test_compare_of_releases_keeps_the_other_settings(tmp_path: Path, capsys: py
         "configuration": {"queues": queues}
     })  # fmt: skip
     assert run(["compare", nobodys, "--release", "0.17"]) == 3
-    assert "/engine: variant '0.17': neither the request nor its configuration names an engine" in capsys.readouterr().err
+    assert (
+        "/engine: variant '0.17': neither the request nor its configuration names an engine" in capsys.readouterr().err
+    )
 
 
 def test_compare_without_differences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
