@@ -26,7 +26,7 @@ from app.solver.model.base import Time
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Answer, ConfigurationUsed, planned
 from app.solver.model.instant import micros
-from app.solver.model.problems import InvalidInput, Problem, carried
+from app.solver.model.problems import Finding, InvalidInput, Problem, carried
 from app.solver.model.request import (
     DecisionRequest,
     EffectiveSettingsRequest,
@@ -35,7 +35,7 @@ from app.solver.model.request import (
     SharesRequest,
     StateOrReference,
 )
-from app.solver.model.state import Ask, State, Task, Workload
+from app.solver.model.state import Ask, Task, Workload
 from app.solver.question import ProtectionQuestion, Question
 from app.solver.solve import Configured, Loaded
 
@@ -106,7 +106,6 @@ Stage = Literal["decode", "compile", "solve", "encode"]
 _NO_CONFIGURATION = "missing field: only a decision on a snapshot can do without it, and means the snapshot's own"
 _NOT_KEPT = "`pending` means what waits beside a snapshot: name one in `state`"
 PENDING = "pending"
-_NOTHING = State()
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
@@ -207,7 +206,7 @@ def shares(body: bytes, now: Time, sources: Sources) -> bytes:
     loaded = load(request.configuration, request.engine, request.state, sources)
     at = micros(request.now or now)
     asks = asks_of(request.asks, loaded)
-    return _described(loaded.configured, loaded.state, solve.shares(loaded, asks, at, request.options))
+    return _described(loaded.configured, loaded.findings, solve.shares(loaded, asks, at, request.options))
 
 
 def preemptibility(body: bytes, now: Time, sources: Sources) -> bytes:
@@ -216,7 +215,7 @@ def preemptibility(body: bytes, now: Time, sources: Sources) -> bytes:
     loaded = load(request.configuration, request.engine, request.state, sources)
     at = micros(request.now or now)
     question = ProtectionQuestion(at, request.asks, request.ask, request.action, request.evict)
-    return _described(loaded.configured, loaded.state, solve.preemptibility(loaded, question))
+    return _described(loaded.configured, loaded.findings, solve.preemptibility(loaded, question))
 
 
 def effective_settings(body: bytes, sources: Sources) -> bytes:
@@ -226,7 +225,8 @@ def effective_settings(body: bytes, sources: Sources) -> bytes:
     configured = configure(request.configuration, request.engine, sources, state)
     if state is not None and state.snapshot is not None:
         state = sources.loaded(configured, state.snapshot).state
-    return _described(configured, state or _NOTHING, solve.effective_settings(configured, state))
+    findings = carried(configured.configuration.findings, () if state is None else state.findings)
+    return _described(configured, findings, solve.effective_settings(configured, state))
 
 
 def configure(
@@ -307,7 +307,6 @@ def _spared(result: Answer) -> list[str]:
     return list(dict.fromkeys(refused))
 
 
-def _described(configured: Configured, state: State, found: dict[str, Any]) -> bytes:
-    findings = carried(configured.configuration.findings, state.findings)
+def _described(configured: Configured, findings: list[Finding] | None, found: dict[str, Any]) -> bytes:
     told = {} if findings is None else {"findings": findings}
     return encode({"engine": configured.engine.name, "configuration": configured.used, **found, **told})

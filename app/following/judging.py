@@ -21,7 +21,7 @@ from app.following.evidence import NOT_NAMED
 from app.following.history import Eviction, Preemption, Rewind
 from app.following.memory import TOGETHER_SECONDS, Guess, Memory, Mode, ask_id
 from app.following.mirror import View
-from app.following.objects import id_of
+from app.following.objects import WORK, id_of
 from app.following.translating import Translated, says_settings
 from app.following.translator import Translator
 from app.solver.model.configuration import Configuration, EngineName, Settings
@@ -31,6 +31,7 @@ from app.solver.model.problems import InvalidInput
 from app.solver.model.request import DecisionRequest, Options, StateOrReference
 from app.solver.model.state import Ask
 from app.solver.question import Question
+from app.solver.registry import facts_of
 from app.solver.solve import Configured, Loaded, configure, load, planned
 
 _MOMENTS, _RARE_MOMENTS, _CYCLES = 100, 8, 200
@@ -286,8 +287,8 @@ class _Cycles:
         return replace(found, nodes={**first, **found.nodes})
 
     def _plain(self, found: Translated) -> Iterator[Guess]:
-        """KAI takes all that waits into account, in its own order; YuniKorn one ask after the other."""
-        if self._judge.engine == "kai":
+        """All that waits, where it decides on an ask too, in the scheduler's order; else one ask after the other."""
+        if facts_of(self._judge.engine).asks_together:
             yield Guess(list(found.asks.values()), "cycle")
         else:
             yield Guess([found.asks[self._ask]], "independent")
@@ -333,8 +334,8 @@ class _Cycles:
 
 
 def names_of(engine: EngineName, found: Translated) -> dict[str, tuple[str, str]]:
-    """Workload and task of each pod, by `namespace/name`. Kueue knows no pods."""
-    if engine == "kueue":
+    """Workload and task of each pod, by `namespace/name`, where pods are what is evicted."""
+    if "Pod" not in WORK[engine]:
         return {}
     if engine == "yunikorn":
         return {task.name: (one.id, task.name) for one in found.workloads.values() for task in one.tasks}

@@ -197,18 +197,14 @@ def victims_on(world: World, site: Site, trial: "_Trial | _Room", now: int) -> C
     victims: list[Unit] = []
     spared: list[Pod] = []
     broken: list[Violation] = []
-    back = trial.reprieves([unit for unit, _ in violating] + kept if violating else kept)
-    for (unit, violations), stays in zip(violating, back, strict=False):
+    units = [*(unit for unit, _ in violating), *kept]
+    for i, (unit, stays) in enumerate(zip(units, trial.reprieves(units), strict=True)):
         if stays:
             spared += unit.pods
         else:
             victims.append(unit)
-            broken += violations
-    for unit, stays in zip(kept, back[len(violating) :], strict=True):
-        if stays:
-            spared += unit.pods
-        else:
-            victims.append(unit)
+            if i < len(violating):
+                broken += violating[i][1]
     if violating and kept:
         victims = by_importance(victims)
     if not victims:

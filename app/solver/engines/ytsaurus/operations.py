@@ -27,6 +27,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Number = TypeVar("Number", np.int64, np.float64)
+Work = TypeVar("Work", Ask, Workload)
 
 
 def any_of(flags: Flags) -> Flags:
@@ -294,9 +295,12 @@ def standing(options: OperationOptions | None) -> tuple[int, int]:
     return STARVATION_CODE[options.starvation], NEVER if since is None else micros(since)
 
 
-def same_but_standing(old: OperationOptions | None, new: OperationOptions | None) -> bool:
-    """Whether two blocks say the same but for what an operation carries."""
-    return old is new or _without_standing(old) == _without_standing(new)
+def same_but_standing(was: Work, now: Work) -> bool:
+    """Whether an operation, or an ask for it, differs only in what it carries: its starvation, and since when."""
+    old, new = was.ytsaurus, now.ytsaurus
+    if old is not new and _without_standing(old) != _without_standing(new):
+        return False
+    return was is now or replace(now, ytsaurus=old) == was
 
 
 def _without_standing(options: OperationOptions | None) -> OperationOptions:

@@ -9,7 +9,6 @@ from itertools import chain
 from operator import attrgetter
 
 import numpy as np
-from msgspec import structs
 from numpy.typing import NDArray
 
 from app.solver.compiled import ROOTLESS, ResourceIndex
@@ -204,11 +203,7 @@ def situate(cluster: CompiledState, asks: Sequence[Ask]) -> Situation:
 
 def _asked_alike(before: Sequence[Ask], now: Sequence[Ask]) -> bool:
     """Whether asks differ only in what their operations carry."""
-    return len(before) == len(now) and all(
-        was is ask
-        or (same_but_standing(was.ytsaurus, ask.ytsaurus) and structs.replace(ask, ytsaurus=was.ytsaurus) == was)
-        for was, ask in zip(before, now, strict=True)
-    )
+    return len(before) == len(now) and all(same_but_standing(was, ask) for was, ask in zip(before, now, strict=True))
 
 
 def _standing(before: Situation, cluster: CompiledState, fresh: Sequence[Ask]) -> Situation:

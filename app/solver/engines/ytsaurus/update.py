@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from msgspec import structs
 from numpy.typing import NDArray
 
 from app.solver.delta import Changes
@@ -179,7 +178,7 @@ class _Rows:
 
 def _with_operations(cluster: CompiledState, old: CompiledState, changes: Changes) -> CompiledState:
     """``cluster``, whose nodes are compiled, with the operations and allocations of its state."""
-    if all(_moved_only(was, now) for _, was, now in changes.workloads):
+    if all(was is not None and now is not None and same_but_standing(was, now) for _, was, now in changes.workloads):
         return _with_standings(cluster, changes)
     state, index = cluster.state, cluster.index
     rows = _Rows.of(old, state, changes)
@@ -213,13 +212,6 @@ def _with_operations(cluster: CompiledState, old: CompiledState, changes: Change
     _refuse_unknown(new)
     on_node, node_start = splice.on_node(cluster, new.allocations)
     return replace(new, on_node=on_node, node_start=node_start)
-
-
-def _moved_only(was: Workload | None, now: Workload | None) -> bool:
-    """Whether an operation differs only in what it carries: its starvation, and since when."""
-    if was is None or now is None or not same_but_standing(was.ytsaurus, now.ytsaurus):
-        return False
-    return structs.replace(now, ytsaurus=was.ytsaurus) == was
 
 
 def _with_standings(cluster: CompiledState, changes: Changes) -> CompiledState:
