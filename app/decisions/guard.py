@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from app.answering.snapshots import FollowedAge
 from app.base.errors import ArbiterError, DeadlinePassed, NotFound, TooManyRequests, Unavailable
 from app.base.identifiers import NAME
 from app.configurations.router import Name
@@ -16,7 +17,15 @@ from app.http.routing import service
 from app.metrics import Metrics
 from app.workers.dispatcher import Offload
 
-DOCUMENTED = (ExtenderPreemptionArgs, ExtenderPreemptionResult)
+
+class GuardAnswer(ExtenderPreemptionResult, frozen=True, omit_defaults=True):
+    """What kube-scheduler reads, and beside it what is for people: it passes over fields that it does not know."""
+
+    followed: FollowedAge | None = None
+    """How old the snapshot is that says what runs, and what is wrong with that. Absent: no follower keeps it."""
+
+
+DOCUMENTED = (ExtenderPreemptionArgs, GuardAnswer)
 
 EXAMPLE: dict[str, Any] = {
     "Pod": {
@@ -42,7 +51,7 @@ router = APIRouter(prefix="/v1/extenders", tags=["extenders"])
     **operation(
         needs="decide",
         request=ExtenderPreemptionArgs,
-        responses={200: ExtenderPreemptionResult},
+        responses={200: GuardAnswer},
         errors=(404, 409, 429, 503, 504),
         example=EXAMPLE,
         basic=True,

@@ -280,10 +280,8 @@ class Decider:
         known = None if self._log.is_behind else self._ledger.known(snapshot)
         asked = Inquiry(Operation.PREEMPTION, moment, snapshot, known=known, configuration=configuration)
         reply = self._dispatcher.run(asked, body)
-        if reply.logged is None:
-            return Decided(reply.body, None)
-        _, stored = self._remember(moment, reply.logged.request, reply)
-        return Decided(reply.body, stored)
+        _, stored = (None, None) if reply.logged is None else self._remember(moment, reply.logged.request, reply)
+        return Decided(self.ages.told(snapshot, reply.body), stored)
 
     def _remember(
         self, moment: datetime, request: bytes, reply: Reply, purpose: str | None = None

@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.clusters.router import EXAMPLE as CLUSTER
+from app.decisions.guard import EXAMPLE as PREEMPTING
 from app.decisions.schemas import ASK, SITUATION
 from app.studies.forecast_schemas import FORECAST
 from tests.support.document import document
@@ -27,6 +28,7 @@ BODIES: dict[str, tuple[str, dict[str, Any]]] = {
         "/v1/forecasts",
         {**NAMED, "configuration": "c", "remaining_otherwise": 60, "asks": [{"ask": ASK, "duration": 60}]},
     ),
+    "guard_preemption": ("/v1/extenders/c/preempt?snapshot=production", PREEMPTING),
 }
 
 
@@ -66,6 +68,10 @@ def test_every_question_about_a_snapshot_is_asked_here() -> None:
         for operations in found["paths"].values()
         for operation in operations.values()
         if "StateOrReference" in reached(found, operation.get("requestBody", {}))
+        or (
+            operation.get("requestBody")
+            and any(one.get("name") == "snapshot" for one in operation.get("parameters", ()))
+        )
     }
     assert asking - {"report_preemption"} == BODIES.keys(), "a follower's report has questions whole by themselves"
 
