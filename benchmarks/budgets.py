@@ -51,3 +51,5 @@ CROWD_SECONDS = 0.25
 """The 99th percentile of a small decision while eighty small requests that take seconds arrive at once."""
 BUSY_CROWD_SECONDS = 1.0
 """The same with twice as many processes that would run all the time as the machine has cores."""
+PAGE_SECONDS, OVERVIEW_SECONDS, FIND_SECONDS = 0.3, 0.05, 0.1
+"""Of the service's processor for the first paint of a page of the console, with 10,000 workloads or 5,000 nodes."""

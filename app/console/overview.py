@@ -32,7 +32,7 @@ from app.console.queues import queues_pages
 from app.console.quotas import quotas_pages
 from app.console.simulations import circle, simulations_pages
 from app.console.studies import studies_pages, traces_pages
-from app.console.visit import PageRoute, Visit, Visiting, failure
+from app.console.visit import PageRoute, Visit, Visiting, environment, failure
 from app.http.assets import HEADERS
 from app.http.openapi import page
 from app.http.responses import http_exception
@@ -203,7 +203,9 @@ for part in (
 
 
 def install(app: FastAPI) -> None:
-    """Answer browsers too where no operation is found."""
+    """Answer browsers too where no operation is found; the first page is ready for whoever comes first."""
+    for name in ("base.html", "parts.html", "overview.html"):
+        environment().get_template(name)
     app.add_exception_handler(HTTPException, _answer)
 
 

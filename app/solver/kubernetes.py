@@ -11,6 +11,8 @@ from app.solver.model.configuration import Taint
 from app.solver.model.problems import Problem, pointer
 from app.solver.model.state import Expression, Node, Task, Toleration
 
+HOSTNAME = "kubernetes.io/hostname"
+"""The label that tells a node from every other."""
 _REPELLING = ("NoSchedule", "NoExecute")
 _VALUED = ("In", "NotIn")
 _ORDERED = ("Gt", "Lt")

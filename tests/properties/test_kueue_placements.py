@@ -8,9 +8,10 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.solver.engines.kueue.topology.forest import HOSTNAME, Forest
+from app.solver.engines.kueue.topology.forest import Forest
 from app.solver.engines.kueue.topology.placement import Placement, PodSet, wanted_of
 from app.solver.engines.kueue.topology.room import Misfit, Place, place_all, roles
+from app.solver.kubernetes import HOSTNAME
 from app.solver.model.configuration import Flavor
 from app.solver.model.quantity import parse, scale_of
 from app.solver.model.state import Node, Task

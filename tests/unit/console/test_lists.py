@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from app.base.errors import NotInstalled
-from app.console import decisions, exposures, overview, simulations
+from app.console import clusters, decisions, exposures, overview, simulations
 from app.console.api import Refused
 from app.console.pictures import levels_drawn, pictures_of, plot, waits_drawn
 from tests.unit.console.visiting import Json, Page, refused, run
@@ -110,6 +110,38 @@ def test_clusters_and_what_was_really_stopped() -> None:
     answer = run(decisions.preemption_request(Page({f"GET /v1/shadow/{ID}/request": b"{}"}).visit, ID))
     assert (answer.body, answer.media_type) == (b"{}", "application/json")
     assert answer.headers["content-disposition"] == 'attachment; filename="request.json"'
+
+
+def test_what_is_used_of_nodes() -> None:
+    assigned = {
+        "levels": ["kubernetes.io/hostname"],
+        "domains": [{"values": ["h1"], "count": 2}, {"values": ["h2"], "count": 1}, {"values": ["gone"], "count": 1}],
+    }
+    racks = {"levels": ["rack"], "domains": [{"values": ["r1"], "count": 2}]}
+    tasks: list[Json] = [
+        {"name": "a", "requests": {"cpu": "1500m"}, "node": "n1", "count": 2},
+        {"name": "b", "requests": {"cpu": 1}, "node": "n1", "state": "succeeded"},
+        {"name": "c", "requests": {"cpu": 1}, "node": "n1", "state": "preempted"},
+        {"name": "d", "requests": {"cpu": 1, "gpu": 1}, "count": 4, "topology_assignment": assigned},
+        {"name": "e", "requests": {"cpu": 1}, "count": 2, "topology_assignment": racks},
+        {"name": "f", "requests": {"cpu": 1}},
+    ]
+    nodes: list[Json] = [
+        {"name": "n1", "capacity": {"cpu": 8}, "labels": {"kubernetes.io/hostname": "h1", "rack": "r1"}},
+        {"name": "n2", "capacity": {"cpu": 8}, "labels": {"kubernetes.io/hostname": "h2"}, "occupied": {"cpu": 0.5}},
+    ]
+    state = {"nodes": nodes, "workloads": [{"id": "w", "queue": "q", "tasks": tasks}]}
+    answers = {
+        "GET /v1/clusters": {"items": []}, "GET /v1/snapshots": {"items": []}, "GET /v1/snapshots/s/state": state,
+    }  # fmt: skip
+    shown = run(clusters.nodes(Page(answers).visit, "s", node="n1")).values
+    assert [(one.name, uses) for one, uses in shown["nodes"].rows] == [
+        ("n1", [{"resource": "cpu", "used": 6, "promised": 8}]),
+        ("n2", [{"resource": "cpu", "used": 1.5, "promised": 8}]),
+    ]
+    assert [(one.id, held) for one, held in shown["here"].rows] == [("w", {"cpu": 6, "gpu": 2})]
+    groups = run(clusters.nodes(Page(answers).visit, "s", label="rack")).values["groups"].rows
+    assert [(one["value"], one["nodes"], one["uses"][0]["used"]) for one in groups] == [("r1", 1, 6), ("", 1, 1.5)]
 
 
 def test_simulations_say_which_are_active() -> None:

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from app.solver.engines.kueue.state import CompiledState, instant
-from app.solver.engines.kueue.topology.forest import HOSTNAME, Domain, Forest
+from app.solver.engines.kueue.topology.forest import Domain, Forest
 from app.solver.engines.kueue.topology.placement import Placement, PodSet, Wanted, layers_of, wanted_of
 from app.solver.engines.kueue.topology.room import Rooms, Usage
+from app.solver.kubernetes import HOSTNAME
 from app.solver.model.decision import Placement as PlannedPlacement
 from app.solver.model.decision import PlannedEviction
 from app.solver.model.kueue import TopologyAssignment, TopologyDomain, TopologyRequest

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.solver import kubernetes
+from app.solver.kubernetes import HOSTNAME
 from app.solver.model.configuration import Flavor, Toleration
 from app.solver.model.quantity import parse, scale_of
 from app.solver.model.state import Node, Task
 
-HOSTNAME = "kubernetes.io/hostname"
 Amounts = dict[str, int]
 """Steps by resource."""
 
