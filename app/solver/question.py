@@ -7,6 +7,7 @@ the numbers compared); prose is derived.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from app.solver.model.decision import Candidate, Change, Explanation, Group, Step, Verdict
@@ -20,12 +21,16 @@ _STEP_LIMIT = 200
 class Why:
     """The record of one ask's decision."""
 
-    __slots__ = ("_blocker", "_candidates", "_changes", "_full", "_headline", "_steps", "_steps_dropped", "_ties", "on")
+    __slots__ = (
+        "_blocker", "_candidates", "_changes", "_headline", "_others", "_steps", "_steps_dropped", "_ties",
+        "full", "on",
+    )  # fmt: skip
 
     def __init__(self, level: Explain) -> None:
         self.on = level != "none"
-        self._full = level == "full"
+        self.full = level == "full"
         self._candidates: dict[tuple[str, str | None], Candidate] = {}
+        self._others: list[Group] = []
         self._steps: list[Step] = []
         self._steps_dropped = 0
         self._blocker: str | None = None
@@ -50,10 +55,16 @@ class Why:
                 numbers=numbers,
             )
 
+    def others(self, verdict: Verdict, rule: str, count: int, tasks: Iterable[tuple[str, str | None]]) -> None:
+        """Many candidates of a summary that are alike: it shows the first ``tasks``, each with its workload."""
+        if count:
+            examples = [_label(*task) for task in islice(tasks, _EXAMPLES)]
+            self._others.append(Group(verdict=verdict, rule=rule, count=count, examples=examples))
+
     def step(self, rule: str, detail: str, **numbers: Any) -> None:
         """Record a step; past a limit the summary only counts them."""
         if self.on:
-            if self._full or len(self._steps) < _STEP_LIMIT:
+            if self.full or len(self._steps) < _STEP_LIMIT:
                 self._steps.append(Step(rule=rule, detail=detail, numbers=numbers))
             else:
                 self._steps_dropped += 1
@@ -98,9 +109,9 @@ class Why:
                 Step(rule="steps-dropped", detail=f"{self._steps_dropped} more steps; ask for explain: full"),
             ]
         return Explanation(
-            level="full" if self._full else "summary", headline=self._headline, steps=steps,
-            candidates=list(self._candidates.values()) if self._full else None,
-            groups=None if self._full else self._groups(),
+            level="full" if self.full else "summary", headline=self._headline, steps=steps,
+            candidates=list(self._candidates.values()) if self.full else None,
+            groups=None if self.full else self._groups(),
             blocker=self._blocker, smallest_change=self._changes or None, ties=self._ties or None,
         )  # fmt: skip
 
@@ -108,14 +119,17 @@ class Why:
         found: dict[tuple[Verdict, str], list[Candidate]] = {}
         for record in self._candidates.values():
             found.setdefault((record.verdict, record.rule), []).append(record)
-        return [
-            Group(verdict=verdict, rule=rule, count=len(of), examples=[_label(c) for c in of[:_EXAMPLES]])
+        told = [
+            Group(
+                verdict=verdict, rule=rule, count=len(of), examples=[_label(c.workload, c.task) for c in of[:_EXAMPLES]]
+            )
             for (verdict, rule), of in found.items()
-        ]
+        ]  # fmt: skip
+        return [*self._others, *told]
 
 
-def _label(candidate: Candidate) -> str:
-    return candidate.workload if candidate.task is None else f"{candidate.workload}/{candidate.task}"
+def _label(workload: str, task: str | None) -> str:
+    return workload if task is None else f"{workload}/{task}"
 
 
 SILENT = Why("none")

@@ -10,7 +10,7 @@ from app.solver.engines.kube_scheduler.filters import World
 from app.solver.engines.kube_scheduler.pods import Budget, CompiledConfiguration, CompiledState, Pod
 from app.solver.engines.kube_scheduler.victims import Candidate, chosen
 from app.solver.model.configuration import Configuration
-from app.solver.model.decision import Condition, Decision, Placement, Plan, Refusal, Victim, plan_of
+from app.solver.model.decision import Condition, Decision, Placement, Plan, Refusal, Verdict, Victim, plan_of
 from app.solver.model.instant import at
 from app.solver.model.problems import Finding
 from app.solver.model.quantity import units
@@ -90,8 +90,8 @@ def _explain(why: Why, world: World, ask: Ask, outcomes: list[Outcome]) -> None:
         why.step("pods-in-turn", f"{len(outcomes)} pods, one after the other")
     for outcome in outcomes:
         _filters(why, outcome, names)
-        _candidates(why, world, ask, outcome)
         _choice(why, world, outcome, names)
+    _candidates(why, world, ask, outcomes)
     last = outcomes[-1]
     if last.kind == "wait":
         why.headline(f"{ask.id} waits: {last.reason}")
@@ -122,29 +122,35 @@ def _filters(why: Why, outcome: Outcome, names: list[str]) -> None:
             why.step(status.rule, f"{name}: {status.reason}; {help_}")
 
 
-def _candidates(why: Why, world: World, ask: Ask, outcome: Outcome) -> None:
-    places = {node for _, node in outcome.placed}
-    if outcome.kind != "preempt":
+def _candidates(why: Why, world: World, ask: Ask, outcomes: list[Outcome]) -> None:
+    """What became of all that runs, over all pods of the ask that preempt."""
+    preempting = [outcome for outcome in outcomes if outcome.kind == "preempt"]
+    if not preempting:
         return
+    state, asks = world.state, ask.priority or 0
+    gone = {pod.place: pod for outcome in preempting for pod in outcome.victims}
+    spared = {pod.place: pod for outcome in preempting for pod in outcome.spared if pod.place not in gone}
+    places = {node for outcome in preempting for _, node in outcome.placed}
+    told = gone.keys() | spared.keys()
 
-    def tell(pod: Pod, verdict: Any, rule: str) -> None:
-        why.candidate(
-            verdict, rule, pod.workload, task=pod.name, queue=pod.namespace,
-            node=world.state.name(pod.node), priority=pod.effective_priority, asks=ask.priority or 0,
-        )  # fmt: skip
+    def tell(pods: Iterable[Pod], verdict: Verdict, rule: str) -> None:
+        for pod in pods:
+            why.candidate(
+                verdict, rule, pod.workload, task=pod.name, queue=pod.namespace,
+                node=state.name(pod.node), priority=pod.effective_priority, asks=asks,
+            )  # fmt: skip
 
-    gone, spared = {id(pod) for pod in outcome.victims}, {id(pod) for pod in outcome.spared}
-    for pod in world.state.pods:
-        if id(pod) in gone or id(pod) in spared:
-            continue
-        if pod.node in places:
-            tell(pod, "protected", "not-less-important")
-        else:
-            tell(pod, "out-of-reach", "another-node")
-    for pod in outcome.spared:
-        tell(pod, "put-back", "reprieved")
-    for pod in outcome.victims:
-        tell(pod, "victim", "preempted")
+    elsewhere = (pod for pod in state.pods if pod.node not in places and pod.place not in told)
+    if why.full:
+        tell(elsewhere, "out-of-reach", "another-node")
+    else:
+        count = len(state.pods) - sum(len(state.machines[node].pods) for node in places)
+        count -= sum(pod.node not in places for pod in (*gone.values(), *spared.values()))
+        why.others("out-of-reach", "another-node", count, ((pod.workload, pod.name) for pod in elsewhere))
+    here = (pod for node in sorted(places) for pod in state.machines[node].pods if pod.place not in told)
+    tell(here, "protected", "not-less-important")
+    tell(spared.values(), "put-back", "reprieved")
+    tell(gone.values(), "victim", "preempted")
 
 
 def _choice(why: Why, world: World, outcome: Outcome, names: list[str]) -> None:

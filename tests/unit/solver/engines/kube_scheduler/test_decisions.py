@@ -1,5 +1,6 @@
 """kube-scheduler's rules, each on a cluster small enough to follow by hand."""
 
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -321,6 +322,26 @@ def test_only_who_terminated_before_is_said_to_get_no_new_call() -> None:
 
     assert (again(1), again(0)) == ([], ["a/a"]), "the second is more important and goes first"
     assert again(1, state="releasing") == ["a/a"]
+
+
+def test_what_becomes_of_all_that_runs_is_told_once_for_all_pods_of_an_ask() -> None:
+    """A summary counts those of whom a full explanation tells one by one."""
+    nodes = [node(name) for name in ("n1", "n2", "n3")]
+    running = [pod("a", "n1", 4), pod("b", "n2", 3), pod("c", "n2", 1, 20), pod("d", "n3", 4, 20), pod("e", "n1", 0)]
+    two = ask(cpu=3)
+    two["tasks"] = [{**two["tasks"][0], "name": name} for name in ("first", "second")]
+    answers = {level: decided(request(nodes, running, [two], explain=level)) for level in ("summary", "full")}
+    assert told(answers["full"]) == ("preempt", None, ["a", "b"])
+    explained = {level: answer.decisions[0].explanation for level, answer in answers.items()}
+    assert explained["full"] is not None
+    verdicts = {one.workload: (one.verdict, one.rule) for one in explained["full"].candidates or ()}
+    assert verdicts == {
+        "a": ("victim", "preempted"), "b": ("victim", "preempted"), "e": ("put-back", "reprieved"),
+        "c": ("protected", "not-less-important"), "d": ("out-of-reach", "another-node"),
+    }  # fmt: skip
+    assert explained["summary"] is not None
+    counted = {(of.verdict, of.rule): of.count for of in explained["summary"].groups or ()}
+    assert counted == Counter(verdicts.values())
 
 
 def test_sizes_never_asked_for_see_what_changed_since_another_was_asked_for() -> None:
