@@ -119,9 +119,6 @@ class FollowedAge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Since its follower last knew it to be the cluster."""
     warning: str | None = None
     """What is wrong with that. Absent: nothing."""
-    findings: list[Finding] = []
-    """What of the cluster is not in it as it is there, so that an answer may be wrong (`error`) or differ (`warning`):
-    the worst first, at most 20. `GET /v1/clusters/{name}` has all."""
 
 
 class SnapshotList(Wire, frozen=True, kw_only=True):

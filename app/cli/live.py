@@ -20,7 +20,6 @@ from app.solver.model.problems import Finding, InvalidInput, Problem
 
 _NAMED = 10
 _EVICTIONS = 5
-_MOST_FINDINGS = 20
 _OLD_SECONDS = 90.0
 _BESIDE = ("local_queues", "priority_classes", "workload_priority_classes")
 
@@ -102,7 +101,9 @@ def _why(workload: str, cluster: dict[str, Any], service: Service, *, json: bool
             say(f"{workload}: neither waits nor runs")
             _history(past)
         return NOTHING
-    protection = documents.loads(posted(service, "/v1/preemptibility", {"state": state}))["workloads"][running["id"]]
+    answer = documents.loads(posted(service, "/v1/preemptibility", {"state": state}))
+    noticed(msgspec.convert(answer.get("findings", []), list[Finding]))
+    protection = answer["workloads"][running["id"]]
     past = evictions(service, cluster["name"], running["id"])
     if json:
         say(documents.dumps({"workload": running, "protection": protection, "evictions": past}))
@@ -142,32 +143,26 @@ def happened(eviction: dict[str, Any]) -> str:
 
 
 def _warn(cluster: dict[str, Any]) -> None:
-    """Of answers that may be about a cluster that is no more, or that is another than it was read as."""
+    """Of answers that may be about a cluster that is no more."""
     if (age := cluster.get("age_seconds") or 0.0) > _OLD_SECONDS:
         complain(f"cluster {cluster['name']} was last known {age:.0f} s ago: its follower or its API server is away")
-    newest = min(cluster["followers"], key=lambda follower: follower["age_seconds"])
-    found = msgspec.convert(newest.get("findings", []), list[Finding])
-    for severity in ("error", "warning"):
-        noticed([one for one in found if one.severity == severity][:_MOST_FINDINGS])
 
 
 def warned(followed: FollowedAge | None) -> None:
     """The same of an answer about a snapshot that follows a cluster."""
-    if followed is not None:
-        if followed.warning is not None:
-            complain(followed.warning)
-        noticed(followed.findings)
+    if followed is not None and followed.warning is not None:
+        complain(followed.warning)
 
 
 def _told(body: bytes, *, json: bool) -> int:
     fields: dict[str, Any] = documents.loads(body)
     # Of an answer the service says more than an engine: its id, its times, how old what was followed is.
     result = msgspec.convert({name: fields[name] for name in Answer.__struct_fields__ if name in fields}, Answer)
+    noticed(result.findings or ())
     if json:
         say(body.decode())
     else:
         report.answer(result, why=True)
-        noticed(result.findings or ())
     if planned(result):
         return EVICTS
     return CANNOT if any(d.outcome in ("wait", "infeasible") for d in result.decisions) else NOTHING

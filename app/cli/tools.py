@@ -361,11 +361,11 @@ def _snapshot(asking: Asking, wanted: Place) -> str:
 
 
 def _warned(answer: dict[str, Any]) -> Iterator[str]:
-    """That an answer may be about a cluster that is no more."""
+    """That an answer may be about a cluster that is no more, or is another than it was read as."""
     age: dict[str, Any] = answer.get("followed") or {}
     if "warning" in age:
         yield age["warning"]
-    yield from _findings([*age.get("findings", ()), *answer.get("findings", ())])
+    yield from _findings(answer.get("findings", []))
 
 
 def _findings(found: list[dict[str, Any]]) -> Iterator[str]:

@@ -60,7 +60,7 @@ class Clusters:
                 audit.record(session, "cluster.follow", name, {"follower": said.follower})
             writes = repository.lease(session, name, said.follower, LEASE_SECONDS)
         age = None if said.synced_at is None else (datetime.now(UTC) - said.synced_at).total_seconds()
-        self._ages.heard(said.snapshot, name, None if age is None else max(0.0, age), said.findings)
+        self._ages.heard(said.snapshot, name, None if age is None else max(0.0, age))
         return ClusterLease(writer=writes, seconds=LEASE_SECONDS)
 
     def get(self, name: str) -> FollowedCluster:

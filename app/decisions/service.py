@@ -55,7 +55,7 @@ from app.solver.model.decision import (
     Victim,
 )
 from app.solver.model.instant import at
-from app.solver.model.problems import Finding, pointer
+from app.solver.model.problems import pointer
 from app.workers.dispatcher import Dispatcher, named_in
 
 
@@ -174,7 +174,6 @@ _COUNTED = timedelta(hours=1)
 _MOST_PAIRS = 200
 _OLD_SECONDS = 90.0
 """An API server is silent for up to a minute where nothing happens."""
-_MOST_FINDINGS = 20
 _BRIEF = 8192
 """Bytes of a body that is most likely answered in less time than it takes to hand it to a thread."""
 
@@ -189,17 +188,16 @@ class Decided(NamedTuple):
 
 
 class FollowedAges:
-    """Which snapshots follow a cluster, when their followers last knew them to be it, and what is not in them."""
+    """Which snapshots follow a cluster, and when their followers last knew them to be it."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[str, float, list[Finding]]] = {}
+        self._known: dict[str, tuple[str, float]] = {}
 
-    def heard(self, snapshot: str, cluster: str, age: float | None, findings: list[Finding]) -> None:
+    def heard(self, snapshot: str, cluster: str, age: float | None) -> None:
         """A follower says that its snapshot is ``age`` seconds old; None: it has kept none yet, and what another one
         kept before it grows older."""
         if age is not None:
-            worst = [one for severity in ("error", "warning") for one in findings if one.severity == severity]
-            self._known[snapshot] = cluster, monotonic() - age, worst[:_MOST_FINDINGS]
+            self._known[snapshot] = cluster, monotonic() - age
 
     def forget(self, cluster: str) -> None:
         """Nobody follows it any more."""
@@ -210,12 +208,12 @@ class FollowedAges:
         known = None if snapshot is None else self._known.get(snapshot)
         if known is None:
             return None
-        cluster, since, findings = known
+        cluster, since = known
         age = round(monotonic() - since, 1)
         if age <= _OLD_SECONDS:
-            return FollowedAge(cluster=cluster, age_seconds=age, findings=findings)
+            return FollowedAge(cluster=cluster, age_seconds=age)
         warning = f"cluster {cluster} was last known {age:.0f} s ago: its follower or its API server is away"
-        return FollowedAge(cluster=cluster, age_seconds=age, warning=warning, findings=findings)
+        return FollowedAge(cluster=cluster, age_seconds=age, warning=warning)
 
     def told(self, snapshot: str | None, answer: bytes) -> bytes:
         """``answer``, a JSON object that is about the snapshot, with ``followed`` where a follower keeps that."""

@@ -15,7 +15,6 @@ from types import FrameType
 
 import msgspec
 import structlog
-from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -160,9 +159,6 @@ REPORT_SECONDS = 2.0
 _RETRY_SECONDS = 1.0
 _HOPELESS_SECONDS = 20.0
 _FINDINGS = 1000
-_OF_USERS = "no-queue"
-_WORK = ("/Workload/", "/Pod/", "/PodGroup/")
-"""Work in a queue that does not exist: its user's mistake, and nothing that the follower leaves out."""
 
 log = structlog.get_logger()
 
@@ -321,12 +317,7 @@ class Follower:
             self._error = str(error)
 
     def _findings(self) -> list[Finding]:
-        found = self._found.findings if self._found else []
-        own = [
-            replace(one, severity="warning") if one.rule == _OF_USERS and one.pointer.startswith(_WORK) else one
-            for one in found
-        ]
-        return [*self._keeper.refused, *own]
+        return [*self._keeper.refused, *(self._found.findings if self._found else ())]
 
     def _lists(self) -> Counter[str]:
         return self._mirror.lists + self._keeper.puts

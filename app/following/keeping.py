@@ -20,7 +20,7 @@ from app.answering.snapshots import SnapshotRequest, SnapshotStatus
 from app.following.translating import Translated, says_settings
 from app.solver.model.configuration import Configuration, Settings
 from app.solver.model.kueue import QueueState as LocalQueueState
-from app.solver.model.problems import Finding
+from app.solver.model.problems import MOST_CARRIED, Finding
 from app.solver.model.state import (
     AskChanges,
     Delta,
@@ -121,6 +121,7 @@ def delta(old: Translated, new: Translated, generation: int, versions: dict[str,
         queues=_consumed(old.queues, new.queues),
         reservations=_reservations(old.reservations, new.reservations),
         disruption_budgets=None if old.budgets == new.budgets else new.budgets,
+        findings=None if old.of_state == new.of_state else new.of_state,
         resource_versions=versions,
     )
 
@@ -177,7 +178,8 @@ def told(old: Configuration | None, new: Configuration) -> str:
         *_said("queue", {q.name: q for q in old.queues}, {q.name: q for q in new.queues}),
         *_said("flavor", {f.name: f for f in old.flavors}, {f.name: f for f in new.flavors}),
     ]
-    return "followed from the cluster: " + ("; ".join(said) or "the order of queues")
+    same = replace(new, findings=old.findings) == old
+    return "followed from the cluster: " + ("; ".join(said) or ("its findings" if same else "the order of queues"))
 
 
 def _said(kind: str, old: Mapping[str, T], new: Mapping[str, T]) -> list[str]:
@@ -192,6 +194,7 @@ def _few(names: list[str]) -> str:
 
 
 _STALE = "stale_generation"
+_REFUSED = "refused"
 _FIRST, _LONGEST = 10.0, 300.0
 """Seconds for which a snapshot is left to whoever else writes it: the second time, and at most."""
 _CALM = 900.0
@@ -280,7 +283,7 @@ class Keeper:
         if self._settled == wanted:
             return None
         stored, etag = self._stored()
-        if stored is None or not _same(stored.configuration, wanted):
+        if stored is None or not _same(stored.configuration, wanted, findings=writer):
             if not writer:
                 raise NotYet("the configuration is written by another follower, which has not yet")
             self._write(stored, etag, wanted)
@@ -301,9 +304,22 @@ class Keeper:
     def _write(self, stored: _Stored | None, etag: str | None, wanted: Configuration) -> None:
         """A new revision; where it is refused, the last good one stays. Raises NotYet where there is none."""
         before = None if stored is None else stored.configuration
-        document = wanted if before is None else msgspec.structs.replace(wanted, settings=_settings(before, wanted))
+        document = wanted if before is None else replace(wanted, settings=_settings(before, wanted))
         comment = told(before, document).encode().decode("latin-1")
         headers = {"X-Comment": comment, **({"If-Match": etag} if etag else {"If-None-Match": "*"})}
+        refused = self._refusal(document, headers)
+        self._kept, self.refused = document, []
+        if refused is not None:
+            self.refused = [Finding(rule=_REFUSED, severity="error", pointer="/configuration", detail=refused)]
+            if before is None:
+                raise NotYet(refused)
+            self._kept = before
+            others = [one for one in before.findings if one.rule != _REFUSED]
+            known = replace(before, findings=[*self.refused, *others][:MOST_CARRIED])
+            self._refusal(known, headers | {"X-Comment": "not what the cluster says any more: that is refused"})
+
+    def _refusal(self, document: Configuration, headers: dict[str, str]) -> str | None:
+        """Have ``document`` stored; why it may not be. Raises NotYet, ApiError, ApiUnavailable."""
         try:
             self._arbiter.ask("PUT", "configurations", self._configuration, body=document, headers=headers)
         except ApiError as refused:
@@ -311,12 +327,8 @@ class Keeper:
                 raise NotYet("somebody else has just written the configuration") from None
             if refused.status != HTTPStatus.UNPROCESSABLE_ENTITY:
                 raise
-            self.refused = [Finding(rule="refused", severity="error", pointer="/configuration", detail=str(refused))]
-            if before is None:
-                raise NotYet(str(refused)) from None
-            self._kept = before
-        else:
-            self._kept, self.refused = document, []
+            return str(refused)
+        return None
 
     def _put(self, found: Translated, versions: dict[str, str], reason: str) -> None:
         request = SnapshotRequest(
@@ -343,9 +355,10 @@ class Keeper:
         return Translated(**fields)
 
 
-def _same(stored: Configuration, wanted: Configuration) -> bool:
-    """Whether they say the same of the cluster."""
-    return msgspec.structs.replace(wanted, settings=_settings(stored, wanted)) == stored
+def _same(stored: Configuration, wanted: Configuration, *, findings: bool) -> bool:
+    """Whether they say the same of the cluster, with ``findings`` also of what could not be read."""
+    told = wanted.findings if findings else stored.findings
+    return replace(wanted, settings=_settings(stored, wanted), findings=told) == stored
 
 
 def _settings(stored: Configuration, wanted: Configuration) -> Settings:

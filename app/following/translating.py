@@ -1,13 +1,15 @@
 """A cluster's objects as configuration, state and asks: the translation of ``arbiter import``."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import msgspec
 
 from app.base.documents import Path
 from app.following.mirror import View
 from app.following.objects import Item, Key, part
-from app.formats.manifests import Within, read_manifests
-from app.formats.reader import Findings
+from app.formats.manifests import OF_STATE, Within, read_manifests
+from app.formats.reader import Findings, worst
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.kube_scheduler import DisruptionBudget
 from app.solver.model.problems import Finding
@@ -16,13 +18,17 @@ from app.solver.model.state import Ask, Node, QueueState, Reservation, State, Wo
 LISTED = 200
 """How many findings of one kind are listed: whoever follows a cluster wants to know each."""
 _CONFIG_MAPS = ("yunikorn-defaults", "yunikorn-configs")
+_OF_USERS = "no-queue"
+_WORK = ("/Workload/", "/Pod/", "/PodGroup/")
+"""Work in a queue that does not exist: its user's mistake, and nothing that is left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Translated:
     """What a cluster is in Arbiter's words. ``local_queues``: the ClusterQueue of each; values of classes by
     name, those of Kubernetes and Kueue's apart; ``queues``: what LocalQueues have consumed, where that counts;
-    ``reservations``: by ask, pods nominated to a node; ``budgets``: PodDisruptionBudgets."""
+    ``reservations``: by ask, pods nominated to a node; ``budgets``: PodDisruptionBudgets; ``of_state``: those of
+    ``findings`` that the state carries."""
 
     configuration: Configuration
     nodes: dict[str, Node]
@@ -35,12 +41,22 @@ class Translated:
     queues: dict[str, QueueState] = field(default_factory=dict[str, QueueState])
     reservations: dict[str, Reservation] = field(default_factory=dict[str, Reservation])
     budgets: list[DisruptionBudget] = field(default_factory=list[DisruptionBudget])
+    of_state: list[Finding] = field(default_factory=list[Finding])
+
+    def carrying(self) -> "Translated":
+        """The same with ``findings`` that bear on decisions in the documents that they are about, in an order of their
+        own. Without a place they are about how objects stand together, which changes as the state does."""
+        ordered = sorted(self.findings, key=lambda one: (one.pointer, one.rule, one.detail))
+        of_state = [one for one in ordered if not one.pointer or one.pointer.split("/", 2)[1] in OF_STATE]
+        of_configuration = [one for one in ordered if one.pointer and one.pointer.split("/", 2)[1] not in OF_STATE]
+        configuration = msgspec.structs.replace(self.configuration, findings=worst(of_configuration))
+        return replace(self, configuration=configuration, of_state=worst(of_state))
 
     def state(self) -> State:
         """What runs, and what bears on it."""
         return State(
             nodes=list(self.nodes.values()), workloads=list(self.workloads.values()), queues=self.queues,
-            reservations=list(self.reservations.values()), disruption_budgets=self.budgets,
+            reservations=list(self.reservations.values()), disruption_budgets=self.budgets, findings=self.of_state,
         )  # fmt: skip
 
 
@@ -59,7 +75,12 @@ def translate(
         nodes={node.name: node for node in read.state.nodes},
         workloads={workload.id: workload for workload in read.state.workloads},
         asks={ask.id: ask for ask in read.asks},
-        findings=read.findings,
+        findings=[
+            msgspec.structs.replace(one, severity="warning")
+            if one.rule == _OF_USERS and one.pointer.startswith(_WORK)
+            else one
+            for one in read.findings
+        ],
         local_queues=_local_queues(view.items.get("LocalQueue", {})),
         priority_classes=_values(view.items.get("PriorityClass", {})),
         workload_priority_classes=_values(view.items.get("WorkloadPriorityClass", {})),

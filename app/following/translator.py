@@ -44,7 +44,8 @@ class Translator:
         self._whole_at, self._stale = 0.0, False
 
     def translate(self, view: View) -> Translated:
-        """All of ``view``, the same as ``translating.translate`` says but for the order of what is in it."""
+        """All of ``view``, the same as ``translating.translate`` says but for the order of what is in it, with findings
+        in the documents."""
         last, found = self._last, None
         if last is not None and view.changed is not None and not self._findings_are_old():
             found = self._way.some(last, view, view.changed)
@@ -55,7 +56,7 @@ class Translator:
             self._stale = True
             found = replace(found, findings=last.findings)
         self._last = found
-        return found
+        return found.carrying()
 
     def _findings_are_old(self) -> bool:
         return self._stale and time.monotonic() - self._whole_at > _OLD_SECONDS

@@ -45,6 +45,8 @@ _KUEUE_KINDS = ("ClusterQueue", "Cohort", "ResourceFlavor")
 _KAI_KINDS = ("SchedulingShard", "Config", "Topology")
 _ORDER: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn", "kube-scheduler")
 
+OF_STATE = frozenset({"Workload", "PodGroup", "Pod", "Node", "Namespace", "PodDisruptionBudget", *OF_ADMISSION})
+"""Kinds of objects that run, wait or are there; the others are read for a configuration."""
 _Belongs = Callable[[Pod], bool]
 
 
@@ -71,10 +73,9 @@ class _Sorted:
 
     @property
     def of_state(self) -> frozenset[str]:
-        """Pointers of what runs, waits or is there; the others are read for a configuration."""
-        budgets = (made for made in self.kube_scheduler if made.kind == "PodDisruptionBudget")
-        every = (*self.workloads, *self.groups, *self.pods, *self.nodes, *self.around, *budgets)
-        return frozenset(pointer(*made.root.at) for made in every)
+        """Pointers of the objects of those kinds."""
+        every = (*self.workloads, *self.groups, *self.pods, *self.nodes, *self.around, *self.kube_scheduler)
+        return frozenset(pointer(*made.root.at) for made in every if made.kind in OF_STATE)
 
     def _place(self, made: Object) -> list[Object] | None:
         kind, group = made.kind, made.group

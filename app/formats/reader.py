@@ -362,8 +362,8 @@ class Imported:
         of_configuration = [one for one in self.findings if not one.pointer or not _below(one.pointer, self.of_state)]
         return replace(
             self,
-            configuration=with_(self.configuration, findings=_worst(self.configuration.findings, of_configuration)),
-            state=with_(self.state, findings=_worst(self.state.findings, of_state)),
+            configuration=with_(self.configuration, findings=worst(self.configuration.findings, of_configuration)),
+            state=with_(self.state, findings=worst(self.state.findings, of_state)),
         )
 
     def as_of(self, clock: datetime) -> datetime:
@@ -378,7 +378,7 @@ def _below(place: str, parts: frozenset[str]) -> bool:
     return any(place[:end] in parts for end, mark in enumerate(place + "/") if mark == "/")
 
 
-def _worst(*sources: list[Finding]) -> list[Finding]:
+def worst(*sources: list[Finding]) -> list[Finding]:
     """Errors and warnings, as many as a document may carry."""
     found = carried(*([one for one in source if one.severity != "info"] for source in sources)) or []
     size = list(accumulate(len(one.pointer) + len(one.detail) for one in found))
@@ -387,5 +387,5 @@ def _worst(*sources: list[Finding]) -> list[Finding]:
         return found
     kept = found[: min(most, MOST_CARRIED - 1)]
     rest = found[len(kept) :]
-    detail = f"{len(rest)} more findings: import the documents again to see them"
+    detail = f"{len(rest)} more findings: an import of the documents, or the report of the follower, has them"
     return [*kept, Finding(rule="more", severity=rest[0].severity, pointer="", detail=detail)]

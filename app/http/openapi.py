@@ -12,7 +12,7 @@ from fastapi import APIRouter
 from app.http.responses import MEDIA_TYPE, ProblemDocument
 from app.solver.registry import all_facts
 
-VERSION = "1.89.0"
+VERSION = "1.90.0"
 """Of the interface, by semantic versioning; openapi/README.md says when it must change."""
 
 Content = dict[str, dict[str, Any]]

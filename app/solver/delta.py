@@ -53,7 +53,7 @@ def apply_delta(state: State, index: Index, delta: Delta) -> tuple[State, Index,
     budgets = state.disruption_budgets if delta.disruption_budgets is None else delta.disruption_budgets
     new = State(
         nodes=nodes, workloads=workloads, reservations=reservations, queues={**state.queues, **delta.queues},
-        disruption_budgets=budgets, findings=state.findings,
+        disruption_budgets=budgets, findings=state.findings if delta.findings is None else delta.findings,
     )  # fmt: skip
     stay = not (delta.nodes.add or delta.nodes.remove)
     changes = Changes(

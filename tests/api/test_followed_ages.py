@@ -1,5 +1,4 @@
-"""Every answer about a snapshot that follows a cluster says how old that is, warns past a limit, and has what of the
-cluster was not read as it is there."""
+"""Every answer about a snapshot that follows a cluster says how old that is, and warns past a limit."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -42,13 +41,11 @@ def followed(service: TestClient) -> TestClient:
     return service
 
 
-def known(service: TestClient, ago: float | None, *findings: dict[str, Any]) -> None:
-    """The follower says when it last knew that the snapshot is the cluster, None: it has just begun, and has not; and
-    what it found."""
+def known(service: TestClient, ago: float | None) -> None:
+    """The follower says when it last knew that the snapshot is the cluster, None: it has just begun, and has not."""
     synced = {} if ago is None else {"synced_at": (datetime.now(UTC) - timedelta(seconds=ago)).isoformat()}
-    report = {name: value for name, value in CLUSTER.items() if name not in ("synced_at", "findings")}
-    report |= {**synced, "findings": list(findings)}
-    service.put("/v1/clusters/prod", json=report).raise_for_status()
+    report = {name: value for name, value in CLUSTER.items() if name != "synced_at"}
+    service.put("/v1/clusters/prod", json=report | synced).raise_for_status()
 
 
 def answered(service: TestClient, operation: str) -> dict[str, Any]:
@@ -112,16 +109,6 @@ def test_it_says_how_old_what_it_answers_is(followed: TestClient, operation: str
     assert answered(followed, operation)["followed"]["age_seconds"] >= 600, "another follower has not read it all yet"
     followed.delete("/v1/clusters/prod").raise_for_status()
     assert "followed" not in answered(followed, operation), "nobody follows it any more"
-
-
-@pytest.mark.parametrize("operation", BODIES)
-def test_it_has_what_was_not_read_as_the_cluster_is(followed: TestClient, operation: str) -> None:
-    found = {"rule": "not-decided", "severity": "warning", "pointer": "/Workload/ns/w/spec", "detail": "left"}
-    known(followed, 5, found, found | {"severity": "info"}, found | {"severity": "error"})
-    said = answered(followed, operation)["followed"]["findings"]
-    assert said == [found | {"severity": "error"}, found], "what no answer hangs on stays with the cluster"
-    known(followed, 5)
-    assert "findings" not in answered(followed, operation)["followed"]
 
 
 def test_what_is_sent_along_has_no_age(followed: TestClient) -> None:

@@ -230,6 +230,11 @@ def test_what_an_import_could_not_read_is_said_by_every_answer_that_is_made_of_i
         assert alone.json().get("findings", []) == of_configuration, path
     delta = {"generation": 1, "nodes": {"add": [{"name": "another", "capacity": {"cpu": 1}}]}}
     assert service.post("/v1/snapshots/now/deltas", json=delta).json()["findings"] == every
+    another = [{"rule": "r", "severity": "error", "pointer": "/Pod/ns/p", "detail": "another"}]
+    for generation, findings in ((2, []), (3, another)):
+        delta = {"generation": generation, "findings": findings}
+        told = service.post("/v1/snapshots/now/deltas", json=delta).json().get("findings", [])
+        assert told == [*findings, *of_configuration], "those of the state are others"
     logged = service.post("/v1/decisions", json={**ASKED["/v1/decisions"], "state": {"snapshot": "now"}}).json()["id"]
     assert service.post(f"/v1/decisions/{logged}/replay").json()["identical"]
 

@@ -376,6 +376,8 @@ class Delta(Wire, frozen=True, kw_only=True):
     """What queues carry over, by name; each replaces what was kept of that queue."""
     disruption_budgets: list[kube_scheduler_model.DisruptionBudget] | None = None
     """All PodDisruptionBudgets as they are now. Absent: they stay as they are."""
+    findings: Carried | None = None
+    """All findings of the state as they are now. Absent: they stay as they are."""
     asks: AskChanges = AskChanges()
     """What became of the asks that are kept beside the state."""
     resource_versions: dict[str, str] | None = None

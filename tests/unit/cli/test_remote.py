@@ -179,8 +179,9 @@ def live(service: Fake, running: list[Json], waiting: list[Json], **of_follower:
     service.says(f"GET {AT}/state", {"workloads": running})
 
 
-def protected(service: Fake, **more: Any) -> None:
-    service.says("POST /v1/preemptibility", {"workloads": {"ml/train": more}})
+def protected(service: Fake, findings: list[Json] | None = None, **more: Any) -> None:
+    carried = {} if findings is None else {"findings": findings}
+    service.says("POST /v1/preemptibility", {"workloads": {"ml/train": more}, **carried})
 
 
 def test_why_something_runs(service: Fake, capsys: Captured) -> None:
@@ -222,9 +223,9 @@ def test_why_something_waits(service: Fake, capsys: Captured, outcome: str, evic
 
 def test_why_says_what_of_the_cluster_was_not_read_as_it_is(service: Fake, capsys: Captured) -> None:
     found = [{"rule": "r", "severity": of, "pointer": "/Workload/ml/train", "detail": of} for of in
-             ("info", "warning", "error")]  # fmt: skip
+             ("error", "warning")]  # fmt: skip
     live(service, [{"id": "ml/train", "queue": "q"}], [], findings=found)
-    protected(service, preemptible=True)
+    protected(service, found, preemptible=True)
     assert said(capsys, "why", "train")[2] == [
         "  error /Workload/ml/train: error [r]", "  warning /Workload/ml/train: warning [r]",
     ]  # fmt: skip

@@ -1,5 +1,6 @@
 """What a follower keeps at the service: one snapshot, also where others write it, and the last good configuration."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from app.following.translating import Translated
 from app.solver.model import kueue as model
 from app.solver.model.configuration import Configuration, Queue, Settings
 from app.solver.model.decision import ConfigurationUsed
+from app.solver.model.problems import Finding
 from app.solver.model.state import Ask, Node, Workload
 
 EVERY = 2.0
@@ -257,13 +259,55 @@ def test_a_refused_configuration_is_not_written_again_before_it_changes() -> Non
     body = store.asked[-1][1]
     assert ([one.id for one in body.state.workloads], [one.id for one in body.asks]) == (["old"], ["ask-old"])
     assert [one.name for one in body.state.nodes] == ["n"]
-    store.told()
+    assert store.stored == msgspec.structs.replace(OLD, findings=made.refused), (
+        "who decides by the last good one hears of it"
+    )
+    assert store.told() == [PUT_C, PUT_C, PUT_S]
     made.keep(cluster(NEW, "new"), {}, writer=True)
     assert store.asked[0][1].workloads.remove == ["old"], "what has no queue stays away"
     assert store.told() == [DELTA]
     made.keep(cluster(OLD, "old"), {}, writer=True)
-    assert (made.refused, store.told()) == ([], [PUT_S])
+    assert (made.refused, store.stored, store.told()) == ([], OLD, [PUT_C, PUT_S])
     assert made.puts == {"configuration": 2}
+
+
+def test_a_last_good_configuration_that_may_not_be_written_either_stays_as_it_is() -> None:
+    store, no = Store(OLD), ApiError(422, "invalid", "no such parent")
+    ask = store.ask
+
+    def refusing(method: str, *path: str, **more: Any) -> Reply:
+        if method == "PUT" and path[0] == "configurations":
+            raise no
+        return ask(method, *path, **more)
+
+    store.ask = refusing  # pyright: ignore
+    made = keeper(store)
+    made.keep(cluster(NEW, "old"), {}, writer=True)
+    assert (store.stored, store.told(), len(made.refused)) == (OLD, [PUT_S], 1)
+
+
+FOUND = Finding(rule="not-decided", severity="warning", pointer="/ClusterQueue/q/spec", detail="left")
+
+
+def test_findings_are_written_by_the_writer_and_keep_nobody_else_waiting() -> None:
+    store = Store(OLD)
+    wanted = replace(cluster(msgspec.structs.replace(OLD, findings=[FOUND]), "old"), of_state=[FOUND])
+    other = keeper(store)
+    other.keep(wanted, {}, writer=False)
+    assert (store.stored, store.told()) == (OLD, [PUT_S])
+    made = keeper(store)
+    made.keep(wanted, {}, writer=True)
+    assert store.stored == wanted.configuration
+    assert store.asked[0][2]["X-Comment"] == "followed from the cluster: its findings"
+    assert store.asked[-1][1].state.findings == [FOUND]
+
+
+def test_a_delta_has_the_findings_where_they_are_others() -> None:
+    store = Store(OLD)
+    made, found = keeper(store), replace(cluster(OLD, "old"), of_state=[FOUND])
+    for of_state in ([], [FOUND], [FOUND], []):
+        made.keep(replace(found, of_state=of_state), {}, writer=True)
+    assert [body.findings for told, body, _ in store.asked if told == DELTA] == [[FOUND], None, []]
 
 
 @pytest.mark.parametrize(

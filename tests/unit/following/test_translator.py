@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from app.following import grouped, translator
 from app.following.mirror import Mirror, View
@@ -18,7 +19,7 @@ from tests.cluster import pods
 from tests.support.changing import World
 
 ENGINES: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn", "kube-scheduler")
-PARTS = ("configuration", "nodes", "workloads", "asks", "local_queues", "priority_classes",
+PARTS = ("nodes", "workloads", "asks", "local_queues", "priority_classes",
          "workload_priority_classes", "reservations", "budgets")  # fmt: skip
 
 
@@ -49,9 +50,13 @@ def test_any_sequence_of_changes_is_translated_as_if_all_were_read(
         found, wanted = following.translate(view), translate(engine, view)
         for part in PARTS:
             assert getattr(found, part) == getattr(wanted, part), (step, part)
+        assert replace(found.configuration, findings=[]) == wanted.configuration, step
         if max(len(wanted.findings), len(found.findings)) < LISTED:
             compared += 1
             assert told(found) == told(wanted), step
+            carrying = wanted.carrying()
+            assert found.configuration == carrying.configuration, step
+            assert found.of_state == carrying.of_state, step
     assert compared > 20
     assert read[True] > 50, "what did not change was read again"
 
@@ -142,7 +147,7 @@ class Way:
 
     def _found(self, how: str) -> Translated:
         self.read.append(how)
-        findings = [Finding(rule=how, severity="info", pointer=str(i), detail="") for i in range(self.findings)]
+        findings = [Finding(rule=how, severity="info", pointer=f"/Pod/ns/{i}", detail="") for i in range(self.findings)]
         return Translated(Configuration(), {}, {}, {}, findings, {}, {})
 
     def whole(self, view: View) -> Translated:
