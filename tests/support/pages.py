@@ -30,3 +30,8 @@ def until(page: Page, holds: str) -> None:
             return
         page.wait_for_timeout(50)
     raise AssertionError(holds)
+
+
+def cut(page: Page) -> list[str]:
+    """Tables with columns beside the screen; a page on which ``tables.js`` has run."""
+    return page.locator(".scroll.over").evaluate_all("boxes => boxes.map((one) => one.getAttribute('aria-label'))")

@@ -23,7 +23,7 @@ from tests.support.live import ROOT, serving
 from tests.support.working import working
 
 SCREENSHOTS = ROOT / "dist" / "screenshots"
-WIDE, NARROW = 1280, 380
+WIDE, DESK, NARROW = 1280, 1152, 380
 LOOKS = [(WIDE, False), (WIDE, True), (NARROW, False), (NARROW, True)]
 
 

@@ -9,10 +9,10 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.console.browser.conftest import NARROW, WIDE, Site, Visiting
+from tests.console.browser.conftest import DESK, NARROW, WIDE, Site, Visiting
 from tests.console.browser.keyboard import HEARD, dead_ends, unreachable
 from tests.console.browser.seeds import HOSTILE, MARKUP
-from tests.support.pages import findings, until
+from tests.support.pages import cut, findings, until
 
 PAGES = {
     "overview": "/",
@@ -78,8 +78,11 @@ def test_every_page_in_both_themes_narrow_and_wide(visit: Visiting, site: Site, 
         assert (unreachable(shown), dead_ends(shown)) == ([], [])
         assert findings(shown) == []
         somebody.picture(page)
+        somebody.look(width=DESK, dark=False)
+        assert cut(shown) == []
         somebody.look(width=NARROW, dark=True)
         assert shown.evaluate("document.documentElement.scrollWidth") <= NARROW
+        assert cut(shown) == []
         assert findings(shown) == []
         somebody.picture(f"{page}-narrow-dark")
 
@@ -389,7 +392,7 @@ def test_the_overview_counts_each_decision_live_and_leaves_out_what_was_only_tri
         assert pairs.locator("tbody tr").count() > 0
         until(page, "stream !== null && stream.readyState === 1")
         page.wait_for_timeout(300)
-        request = {
+        request: dict[str, Any] = {
             "engine": "kueue", "configuration": {"queues": [{"name": "q", "quota": {"cpu": {"guaranteed": 4}}}]},
             "state": {"workloads": []},
             "asks": [{"id": "counted", "queue": "q", "tasks": [{"name": "t", "requests": {"cpu": 1}}]}],

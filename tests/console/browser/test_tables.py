@@ -1,0 +1,87 @@
+"""Tables: cards on a phone, columns that sort by click and keyboard, and a sign where something is beside the edge."""
+
+from playwright.sync_api import Locator, Page
+
+from tests.console.browser.conftest import NARROW, Site, Visiting
+from tests.support.pages import cut, findings
+
+
+def column(page: Page, table: str, number: int) -> list[str]:
+    """What stands in a column, from 1, from top to bottom."""
+    return page.get_by_role("region", name=table, exact=True).locator(f"tbody td:nth-child({number})").all_inner_texts()
+
+
+def head(page: Page, table: str, title: str) -> Locator:
+    return page.get_by_role("region", name=table, exact=True).get_by_role("columnheader", name=title)
+
+
+def test_columns_sort_by_click_and_by_keyboard(visit: Visiting) -> None:
+    with visit("read") as somebody:
+        page = somebody.go("/decisions")
+        before = column(page, "Decisions", 4)
+        stops = head(page, "Decisions", "Stops")
+        assert stops.get_attribute("aria-sort") is None
+        stops.get_by_role("button").click()
+        largest = column(page, "Decisions", 4)
+        assert stops.get_attribute("aria-sort") == "descending"
+        assert largest[0] == "1\u202f500", "as a number, not as a word"
+        assert sorted(before) == sorted(largest)
+        assert [int(one.replace("\u202f", "")) for one in largest] == sorted(
+            (int(one.replace("\u202f", "")) for one in before), reverse=True
+        )
+        assert findings(page) == []
+        page.keyboard.press("Enter")
+        assert (stops.get_attribute("aria-sort"), column(page, "Decisions", 4)) == ("ascending", largest[::-1])
+        page.keyboard.press("Enter")
+        assert (stops.get_attribute("aria-sort"), column(page, "Decisions", 4)) == (None, before)
+        head(page, "Decisions", "Engine").get_by_role("button").press("Space")
+        engines = column(page, "Decisions", 5)
+        assert engines == sorted(engines)
+
+
+def test_groups_of_rows_sort_together(visit: Visiting, site: Site) -> None:
+    with visit("read") as somebody:
+        page = somebody.go(f"/simulations/{site.decisions['simulation']}")
+        names = page.get_by_role("region", name="By queue, as a table").locator("th.name")
+        assert names.all_inner_texts() == ["all", "team-a", "team-b"]
+        head(page, "By queue, as a table", "Evictions").get_by_role("button").click()
+        assert names.all_inner_texts()[-1] == "team-b", "whose work was never stopped"
+        assert page.get_by_role("region", name="By queue, as a table").locator("tbody").count() == 3
+
+
+def test_rows_are_cards_on_a_phone(visit: Visiting, site: Site) -> None:
+    with visit("read") as somebody:
+        somebody.look(width=NARROW, dark=True)
+        page = somebody.go("/queues/of?configuration=example&queue=research&snapshot=now")
+        row = page.get_by_role("region", name="What runs").locator("tbody tr").first
+        told = row.evaluate(
+            "row => [...row.cells].map((cell) => [getComputedStyle(cell, '::before').content, cell.innerText])"
+        )
+        assert [label for label, _ in told] == ['"Runs"', '"Queue"', '"Priority"', '"Holds"', '"Since"']
+        assert told[3][1] == "8 nvidia.com/gpu"
+        tops = row.locator("td").evaluate_all("cells => cells.map((cell) => cell.getBoundingClientRect().top)")
+        assert tops == sorted(set(tops)), "one below the other"
+        page.get_by_role("region", name="What runs").get_by_role("button", name="Priority").click()
+        page = somebody.go(f"/simulations/{site.decisions['simulation']}")
+        labels = (
+            page.get_by_role("region", name="By queue, as a table")
+            .locator("tbody td")
+            .evaluate_all("cells => cells.slice(0, 3).map((cell) => cell.dataset.label)")
+        )
+        assert labels == ["Variant", "Jobs", "Finished"], "beside a name that covers several rows"
+
+
+def test_what_is_beside_the_edge_is_named(visit: Visiting) -> None:
+    with visit("read") as somebody:
+        page = somebody.go("/queues/of?configuration=example&queue=research&snapshot=now")
+        assert cut(page) == []
+        page.evaluate(
+            "document.querySelector('[aria-label=\"What runs\"] tbody td:nth-child(2)').style.paddingRight = '90rem'"
+        )
+        note = page.locator("p.beyond:visible")
+        note.wait_for()
+        assert note.inner_text().endswith("Priority, Holds, Since.")
+        assert cut(page) == ["What runs"]
+        assert findings(page) == []
+        page.get_by_role("region", name="What runs").evaluate("one => one.scrollTo(1e6, 0)")
+        page.get_by_text("Not in view: Runs").wait_for()
