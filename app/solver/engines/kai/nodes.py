@@ -294,7 +294,8 @@ _TAKES_IDLE = (RUNNING, ALLOCATED, RELEASING, STUCK)
 
 class Nodes:
     """``free`` and ``idle`` by resource and node: what nobody takes for good, and what nobody is on now. ``touched``:
-    nodes changed since somebody last looked; ``_changed``: in the whole cycle."""
+    nodes changed since somebody last looked; ``changed``: those that may differ from how the cycle found them, or that
+    have shared GPUs."""
 
     def __init__(
         self, journal: Journal, base: Baseline, request: list[Vector],
@@ -308,7 +309,7 @@ class Nodes:
         self.free = [column.copy() for column in (*base.free, *[nothing] * wider)]
         self.idle = [column.copy() for column in (*base.idle, *[nothing] * wider)]
         self.touched: list[int] = []
-        self._changed: set[int] = set()
+        self.changed: set[int] = set()
         self.gpus = GpuShares(journal, portions, gpus, self.free[GPU], self.idle[GPU])
         self._whole, self._memory = gpus.whole, gpus.memory
         self._request = request
@@ -330,13 +331,13 @@ class Nodes:
         for t in pods:
             s, n = status[t], node[t]
             if self.gpus.share[t] and n != NOWHERE and s in _TAKES_IDLE:
-                self._changed.add(n)
+                self.changed.add(n)
                 self.gpus.seed(t, n, s, wires[t].gpu_group)
 
     def enter(self, t: int, n: int, status: int, devices: tuple[int, ...]) -> None:
         """Pod t comes to node n; ``devices``: those that it has shares of."""
         add = self._add
-        self._changed.add(n)
+        self.changed.add(n)
         if self.gpus.any and not self.gpus.share[t]:
             add(self._whole, n, self._request[t][GPU])
         for r, amount in self._columns[t]:
@@ -351,7 +352,7 @@ class Nodes:
         free = (before in _TAKES_FREE) - (after in _TAKES_FREE)
         idle = (before in _TAKES_IDLE) - (after in _TAKES_IDLE)
         add = self._add
-        self._changed.add(n)
+        self.changed.add(n)
         for r, amount in self._columns[t]:
             if free:
                 add(self.free[r], n, free * amount)
@@ -385,7 +386,7 @@ class Nodes:
         return self.gpus.overfilled() or any(
             column[n] < 0 <= before[n]
             for column, before in zip(self.free, self._before, strict=True)
-            for n in self._changed
+            for n in self.changed
         )
 
     def fits(self, t: int, n: int) -> bool:

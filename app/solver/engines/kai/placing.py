@@ -15,7 +15,7 @@ from app.solver import kubernetes
 from app.solver.engines.kai.jobs import CPU, GPU
 from app.solver.engines.kai.overlay import Overlay, total
 from app.solver.engines.kai.queue_order import OverBound, QueueOrder
-from app.solver.engines.kai.state import layout
+from app.solver.engines.kai.state import alike, layout
 from app.solver.model.state import Ask, Node, Task
 from app.solver.stopping import safe_point
 
@@ -261,7 +261,7 @@ class Placer:
         shared = overlay.gpus.share[t]
         gpu = shared or bool(overlay.request[t][GPU])
         has, free = (has_gpu, overlay.free[GPU]) if gpu else (self._has_cpu, overlay.free[CPU])
-        open_nodes = self.by_name if nodes is self.everywhere else [n for n in self.by_name if n in nodes]
+        open_nodes = self._one_of_each_kind(allowed, tried) if nodes is self.everywhere else self._among(nodes)
         found = overlay.nodes.fitting(t, open_nodes)
         if allowed is not None:
             found = [n for n in found if allowed[n]]
@@ -272,8 +272,7 @@ class Placer:
         # The parts of the score, each too small to make up for one before it: so each narrows down what the last left.
         if shared:
             found = overlay.gpus.fitting_shared(t, found) or found
-        if overlay.free != overlay.idle:
-            found = overlay.nodes.fitting_idle(t, found) or found
+        found = overlay.nodes.fitting_idle(t, found) or found
         if not gpu:
             found = [n for n in found if not has_gpu[n]] or found
         held = [free[n] for n in found if has[n]]
@@ -287,3 +286,27 @@ class Placer:
             return next((n for n in found if has[n]), found[0])
         scores = [most - free[n] if has[n] else 0 for n in found]
         return found[scores.index(max(scores))]
+
+    def _among(self, nodes: Set[int]) -> list[int]:
+        """In order of name."""
+        return [n for n in self.by_name if n in nodes]
+
+    def _one_of_each_kind(self, allowed: list[bool] | None, tried: set[int]) -> list[int]:
+        """Nodes in order of name: those that the cycle changed, and of others that are alike the first that is allowed
+        and not ``tried``, where there is one. Whoever is best of all nodes is best of these."""
+        changed, by_name = self._overlay.nodes.changed, self.by_name
+        places = [self._place[n] for n in changed]
+        for kind in alike(self._overlay.state).values():
+            first: int | None = None
+            for place in kind:
+                n = by_name[place]
+                if n in changed:
+                    continue
+                if first is None:
+                    first = place
+                if (allowed is None or allowed[n]) and n not in tried:
+                    first = place
+                    break
+            if first is not None:
+                places.append(first)
+        return [by_name[place] for place in sorted(places)]

@@ -45,6 +45,11 @@ Key = tuple[int, int, int, str, int]
 """Place of a job among jobs: priority (negated), rank by gang, creation, id, number."""
 
 
+Kind = tuple[int, ...]
+"""What tells nodes apart where a pod is placed: what is free and idle by resource, whether there are CPUs and GPUs at
+all, and how large a GPU's memory is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Baseline:
     """What the pods of a state come to. Lists by job, pod, or resource and node; shares by queue, branches included.
@@ -104,10 +109,12 @@ class Victim:
 
 @dataclass(slots=True)
 class Resident:
-    """By job of the state: its pods in order, and the job as a victim before anything happened to it."""
+    """``alike``: see there. By job of the state: its pods in order, and the job as a victim before anything happened to
+    it."""
 
     baseline: Baseline | None = None
     layout: Layout | None = None
+    alike: dict[Kind, list[int]] | None = None
     order: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     victims: dict[int, Victim] = field(default_factory=dict[int, Victim])
 
@@ -254,6 +261,26 @@ def layout(state: CompiledState) -> Layout:
     if found is None:
         found = state.resident.layout = _layout(state)
     return found
+
+
+def alike(state: CompiledState) -> dict[Kind, list[int]]:
+    """The places of nodes by name, in order, of each kind. Worked out once; a delta changes what it changes."""
+    found = state.resident.alike
+    if found is None:
+        nodes, kinds = layout(state), kinds_of(baseline(state), layout(state))
+        found = dict[Kind, list[int]]()
+        for place, n in enumerate(nodes.by_name):
+            found.setdefault(kinds[n], []).append(place)
+        state.resident.alike = found
+    return found
+
+
+def kinds_of(base: Baseline, nodes: Layout, only: Sequence[int] | None = None) -> list[Kind]:
+    """The kind of every node, or of ``only`` these."""
+    columns = (*base.free, *base.idle, nodes.has_cpu, nodes.has_gpu, nodes.gpu_memory)
+    if only is None:
+        return list(zip(*columns, strict=True))
+    return [tuple(column[n] for column in columns) for n in only]
 
 
 def _layout(state: CompiledState) -> Layout:

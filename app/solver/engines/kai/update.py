@@ -10,15 +10,17 @@ from typing import TypeVar
 from app.solver.compiled import ResourceIndex
 from app.solver.delta import Changes
 from app.solver.engines.kai.configuration import CompiledConfiguration
-from app.solver.engines.kai.jobs import Columns, Jobs, Readable, Share, add_workloads, job_problems
+from app.solver.engines.kai.jobs import NOWHERE, Columns, Jobs, Readable, Share, add_workloads, job_problems
 from app.solver.engines.kai.state import (
     Baseline,
     CompiledState,
+    Kind,
     Resident,
     Victim,
     columns,
     compile_state,
     homeless,
+    kinds_of,
     layout,
     sums_over,
     upwards,
@@ -136,8 +138,15 @@ def _resident(
 ) -> Resident:
     """What decisions found out, for the jobs that are as they were."""
     before, old = loaded.resident, loaded.jobs
-    resident = Resident(baseline=_baseline(loaded, jobs, fresh, jobs_edits, task_edits), layout=before.layout)
+    baseline = _baseline(loaded, jobs, fresh, jobs_edits, task_edits)
+    resident = Resident(baseline=baseline, layout=before.layout)
+    if baseline is not None:
+        gone = (t for a, b, _, _ in task_edits for t in range(a, b))
+        touched = {*(old.task_node[t] for t in gone), *fresh.task_node} - {NOWHERE}
+        resident.alike = _alike(before, baseline, sorted(touched))
     known_order, known_victims = before.order.copy(), before.victims.copy()
+    if not known_order and not known_victims:
+        return resident
     at = shift = 0
     for a, b, c, d in jobs_edits:
         for j in range(at, a):
@@ -150,6 +159,21 @@ def _resident(
         shift += (d - c) - (b - a)
         at = b
     return resident
+
+
+def _alike(before: Resident, after: Baseline, touched: list[int]) -> dict[Kind, list[int]] | None:
+    """``state.alike`` where only ``touched`` nodes are others."""
+    if before.alike is None or before.layout is None or before.baseline is None:
+        return None
+    found, place = before.alike.copy(), before.layout.place
+    were, are = (kinds_of(base, before.layout, touched) for base in (before.baseline, after))
+    for n, was, now in zip(touched, were, are, strict=True):
+        if was != now:
+            found[was] = [other for other in found[was] if other != place[n]]
+            if not found[was]:
+                del found[was]
+            found[now] = sorted((*found.get(now, ()), place[n]))
+    return found
 
 
 def _renumbered(victim: Victim, job: int, by: int) -> Victim:
