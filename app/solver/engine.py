@@ -150,6 +150,9 @@ class Engine(Generic[C, S]):
     after_shares: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]] | None = None
     """A state as JSON with what that answer's fair shares carry over to the next update, at
     ``options.<block>.last_update_at``. None: nothing is carried over."""
+    waited: Callable[[S, Ask, int], Ask] | None = None
+    """An ask that nobody has made, with what it would carry at an instant in microseconds if it had waited alone since
+    its ``created_at``. None: nothing but that time counts."""
     preemptibility: Callable[[S, ProtectionQuestion], dict[str, Any]] | None = None
     """The body of ``POST /v1/preemptibility``. None: it can't be told of work by itself."""
     judge: Callable[[S, int, Ask, list[list[Eviction]]], list[list[Refusal]]] | None = None

@@ -362,6 +362,12 @@ def shares(loaded: Loaded, asks: list[Ask], now: int, options: Options = NO_OPTI
     return engine.shares(loaded.compiled, asks, now, options)
 
 
+def waited(loaded: Loaded, ask: Ask, now: int) -> Ask:
+    """``ask``, which nobody has made, as if it had waited since it was created. Raises InvalidInput."""
+    engine = loaded.configured.engine
+    return ask if engine.waited is None else engine.waited(loaded.compiled, ask, now)
+
+
 def preemptibility(loaded: Loaded, question: ProtectionQuestion) -> dict[str, Any]:
     """The body of ``POST /v1/preemptibility``."""
     engine = loaded.configured.engine

@@ -160,7 +160,7 @@ class Probes:
     def _ask(self, queue: str, units: int, priority: int) -> Ask:
         task = replace(self._shapes[queue], count=units)
         ask = Ask(id=PROBE, queue=queue, priority=priority, created_at=at(self.now - self.waited), tasks=[task])
-        return ask if self.unit == "job" else one_by_one(ask)
+        return solve.waited(self.loaded, ask if self.unit == "job" else one_by_one(ask), self.now)
 
     def _of_queues(self) -> dict[str, Task]:
         """The smallest shape of work that each queue with work of its own has; of others, that most have."""

@@ -131,7 +131,7 @@ def test_what_is_used_of_nodes() -> None:
         {"name": "n2", "capacity": {"cpu": 8}, "labels": {"kubernetes.io/hostname": "h2"}, "occupied": {"cpu": 0.5}},
     ]
     state = {"nodes": nodes, "workloads": [{"id": "w", "queue": "q", "tasks": tasks}]}
-    answers = {
+    answers: Json = {
         "GET /v1/clusters": {"items": []}, "GET /v1/snapshots": {"items": []}, "GET /v1/snapshots/s/state": state,
     }  # fmt: skip
     shown = run(clusters.nodes(Page(answers).visit, "s", node="n1")).values

@@ -255,6 +255,15 @@ def _nodes(cluster: CompiledState, question: Question) -> list[int]:
     return [cluster.node_index[name]]
 
 
+def waited(cluster: CompiledState, ask: Ask, now: int) -> Ask:
+    """Below its fair share ever since it was created, where it is so at ``now``: a decision goes by the starvation that
+    the last update left."""
+    block = ask.ytsaurus or wire.Workload()
+    below = replace(ask, ytsaurus=replace(block, below_fair_share_since=ask.created_at))
+    standing = fair_share_update(cluster, [below], now, None).operations.get(ask.id)
+    return ask if standing is None else replace(ask, ytsaurus=_carried(block, standing))
+
+
 _QUIET = Standing("non_starving", None)
 _NOTHING = wire.Node()
 
@@ -390,6 +399,7 @@ ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(
     rounds=YtsaurusRounds,
     shares=shares,
     after_shares=after_shares,
+    waited=waited,
     preemptibility=preemptibility,
     effective_settings=effective_settings,
     findings=findings,
