@@ -6,14 +6,16 @@ themselves when they got quota and were done. Of KAI's groups, and of each pod o
 pods tell: one that is evicted is asked for again by whoever owns it, and both are one job.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
+import msgspec
 from msgspec import structs
 
 from app.base.errors import BadRequest
@@ -26,7 +28,9 @@ from app.following.translating import Translated, translate
 from app.formats.kai.pods import POD_GROUP
 from app.formats.kai.pods import SCHEDULER as KAI
 from app.formats.yunikorn.pods import SCHEDULER as YUNIKORN
+from app.formats.yunikorn.pods import application_of
 from app.solver.model.configuration import Configuration, EngineName, Queue
+from app.solver.model.kube_scheduler import DisruptionBudget
 from app.solver.model.state import Node, NodeChanges
 
 _CHANGES = ("ADDED", "MODIFIED", "DELETED")
@@ -38,8 +42,32 @@ _RAN_ON = "ran on, or were deleted while they ran: as long as they were seen"
 _NEVER_RAN = "never ran to an end: left out"
 _NO_QUEUE = "in no queue: left out"
 
-Asked = dict[tuple[str, Key], Item]
+_BATCH = 5000
+"""Objects that are translated at once: what that takes is let go before the next."""
+
+Packed = tuple[bytes, bytes]
+Asked = dict[tuple[str, Key], Packed]
 """Objects as they were asked for, without what became of them, by kind and name."""
+
+
+class _Shelf:
+    """Puts objects away in little room: those that are made of one template share what they ask for."""
+
+    def __init__(self) -> None:
+        self._specs: dict[bytes, bytes] = {}
+
+    def put(self, item: Item) -> Packed:
+        """Without what became of it."""
+        spec = {name: value for name, value in part(item, "spec").items() if name != "nodeName"}
+        metadata = {name: value for name, value in part(item, "metadata").items() if name != "deletionTimestamp"}
+        rest = {name: value for name, value in item.items() if name not in ("spec", "status")}
+        packed = msgspec.msgpack.encode(spec)
+        return msgspec.msgpack.encode({**rest, "metadata": metadata}), self._specs.setdefault(packed, packed)
+
+
+def _unpacked(packed: Packed) -> Item:
+    rest, spec = packed
+    return {**msgspec.msgpack.decode(rest), "spec": msgspec.msgpack.decode(spec)}
 
 
 @dataclass(slots=True)
@@ -58,8 +86,8 @@ class _Lives(Protocol):
         """An object of the work came, changed or went."""
         ...
 
-    def all(self) -> list[_Life]:
-        """What there was, in the order in which it was asked for."""
+    def handed_over(self) -> list[_Life]:
+        """What there was, in the order in which it was asked for. No longer kept here."""
         ...
 
 
@@ -67,6 +95,7 @@ class _Workloads:
     """Kueue's, by UID."""
 
     def __init__(self) -> None:
+        self._shelf = _Shelf()
         self._lives: dict[str, _Life] = {}
 
     def heard(self, kind: str, item: Item, now: datetime, *, gone: bool) -> None:
@@ -74,7 +103,7 @@ class _Workloads:
         uid = str(metadata.get("uid") or "/".join(key_of(item)))
         life = self._lives.get(uid)
         if life is None:
-            asked: Asked = {(kind, key_of(item)): _as_asked(item)}
+            asked: Asked = {(kind, key_of(item)): self._shelf.put(item)}
             life = self._lives[uid] = _Life(asked, instant(metadata.get("creationTimestamp")) or now)
         reserved, finished = condition(item, "QuotaReserved"), condition(item, "Finished")
         if reserved is None:
@@ -87,8 +116,9 @@ class _Workloads:
         elif gone and life.ended is None:
             life.ended = now
 
-    def all(self) -> list[_Life]:
-        return list(self._lives.values())
+    def handed_over(self) -> list[_Life]:
+        lives, self._lives = self._lives, {}
+        return list(lives.values())
 
 
 @dataclass(slots=True)
@@ -113,6 +143,7 @@ class _Pods:
 
     def __init__(self, engine: EngineName) -> None:
         self._engine: EngineName = engine
+        self._shelf = _Shelf()
         self._units: dict[str, _Unit] = {}
         self._evicted: set[Key] = set()
 
@@ -126,12 +157,13 @@ class _Pods:
                 unit = self._unit(id_of(key_of(item)), item, now)
                 least = part(item, "spec").get("minMember")
                 unit.least = least if isinstance(least, int) and least > 0 else 1
-                unit.asked[kind, key_of(item)] = _as_asked(item)
+                unit.asked[kind, key_of(item)] = self._shelf.put(item)
             case _:
                 self._pod(item, now, gone=gone)
 
-    def all(self) -> list[_Life]:
+    def handed_over(self) -> list[_Life]:
         units = sorted(self._units.values(), key=lambda unit: unit.submitted)
+        self._units.clear()
         left: dict[str, list[_Unit]] = {}
         lives: dict[int, _Life] = {}
         for unit in units:
@@ -175,7 +207,7 @@ class _Pods:
                 unit.began, unit.ended, unit.ran = None if unit.ran is None else unit.began, None, None
             unit.alive[key] = bool(part(item, "spec").get("nodeName"))
             if len(unit.alive) > unit.pods():
-                unit.asked["Pod", key] = _as_asked(item)
+                unit.asked["Pod", key] = self._shelf.put(item)
                 unit.owner = "" if group else _owner(metadata)
         self._turn(unit, instant(status.get("startTime")), now)
 
@@ -200,13 +232,6 @@ def _owner(metadata: Item) -> str:
     return named[0] if named else ""
 
 
-def _as_asked(item: Item) -> Item:
-    """Without what became of it."""
-    spec = {name: value for name, value in part(item, "spec").items() if name != "nodeName"}
-    metadata = {name: value for name, value in part(item, "metadata").items() if name != "deletionTimestamp"}
-    return {**{name: value for name, value in item.items() if name != "status"}, "metadata": metadata, "spec": spec}
-
-
 class Recorded:
     """A recording of ``engine`` on its way to a simulation. ``left_out``: work that is no job of it, by why."""
 
@@ -214,7 +239,8 @@ class Recorded:
         self._engine: EngineName = engine
         self._replay = Replay(engine)
         self._work = WORK[engine]
-        self._kinds = {kind.name for kind in FOLLOWED[engine]}
+        # Kueue places pods by topology: none of its jobs hangs on those that there were.
+        self._kinds = tuple(kind.name for kind in FOLLOWED[engine] if kind.name != "Pod" or "Pod" in self._work)
         self._lives: _Lives = _Workloads() if "Workload" in self._work else _Pods(engine)
         self._ever: dict[str, dict[Key, Item]] = {name: {} for name in self._kinds}
         self._settings: list[tuple[datetime, Configuration]] = []
@@ -277,36 +303,61 @@ class Recorded:
         now = self._replay.now()
         if not self._settings or self._settings[-1][1] != made.configuration:
             self._settings.append((now, made.configuration))
-        if not self._nodes or self._nodes[-1][1] != made.nodes:
-            self._nodes.append((now, made.nodes))
+        was = self._nodes[-1][1] if self._nodes else None
+        if was != made.nodes:
+            known = was or {}
+            nodes = {name: known[name] if known.get(name) == node else node for name, node in made.nodes.items()}
+            self._nodes.append((now, nodes))
 
     def _translated(self, items: dict[str, dict[Key, Item]]) -> Translated:
         return translate(self._engine, View({kind: items.get(kind, {}) for kind in self._kinds}, {}, None, None))
 
     def _body(self) -> dict[str, Any]:
-        jobs, made = self._jobs()
-        every = {queue.name: queue for _, one in self._settings for queue in one.queues}
-        every |= {queue.name: queue for queue in made.configuration.queues}
+        jobs, queues, budgets = self._jobs()
+        every = {queue.name: queue for _, one in self._settings for queue in one.queues} | queues
         settings = [(at, _with_queues(one, every)) for at, one in self._settings]
         changes: list[tuple[datetime, dict[str, Any]]] = [
             *((at, _amendment(was, one)) for (_, was), (at, one) in pairwise(settings) if was != one),
             *((at, {"nodes": _between(was, now)}) for (_, was), (at, now) in pairwise(self._nodes)),
         ]
-        state = {"nodes": list(self._nodes[0][1].values()), "disruption_budgets": made.budgets}
+        state = {"nodes": list(self._nodes[0][1].values()), "disruption_budgets": budgets}
         return {
             "engine": self._engine, "configuration": settings[0][1], "state": {k: v for k, v in state.items() if v},
             "trace": {
-                "jobs": sorted(jobs, key=lambda job: (job["submitted_at"], job["ask"].id)),
+                "jobs": jobs,
                 "changes": [{"at": at.isoformat(), **of} for at, of in sorted(changes, key=lambda change: change[0])],
             },
         }  # fmt: skip
 
-    def _jobs(self) -> tuple[list[dict[str, Any]], Translated]:
-        """Those that ran: how long others would have is not known. All are translated at once, and those of a name that
-        was there before under another."""
-        taken: dict[str, dict[Key, Item]] = {kind: {} for kind in self._work}
-        lives: dict[str, tuple[_Life, float]] = {}
-        for life in self._lives.all():
+    def _jobs(self) -> tuple[list[msgspec.Raw], dict[str, Queue], list[DisruptionBudget]]:
+        """Those that ran, by when they were asked for, and the queues that there were for them: how long others would
+        have run is not known."""
+        ready, jobs, queues = deque(self._ready()), list[tuple[str, str, msgspec.Raw]](), dict[str, Queue]()
+        while True:
+            taken: dict[str, dict[Key, Item]] = {kind: {} for kind in self._work}
+            lives: dict[str, _Ready] = {}
+            while ready and len(lives) < _BATCH:
+                for one in ready.popleft():
+                    lives |= dict.fromkeys(self._take(one, taken), one)
+            made = self._translated({**self._ever, **taken})
+            queues |= {queue.name: queue for queue in made.configuration.queues}
+            for ask in made.asks.values():
+                of = lives[ask.id]
+                at, ran = of.life.submitted.isoformat(), max(of.ran, _LEAST_SECONDS)
+                job = msgspec.json.encode({"ask": ask, "submitted_at": at, "duration": ran})
+                jobs.append((at, ask.id, msgspec.Raw(job)))
+            if missing := len({id(one) for one in lives.values()}) - len(made.asks):
+                self.left_out[_NO_QUEUE] += missing
+            if not ready:
+                jobs.sort(key=itemgetter(0, 1))
+                return [job for *_, job in jobs], queues, made.budgets
+
+    def _ready(self) -> list[list["_Ready"]]:
+        """Those that ran; together what is translated together: what YuniKorn says of a pod hangs on its application.
+        What was there before under the same name gets a number."""
+        taken: set[tuple[str, Key]] = set()
+        found: dict[object, list[_Ready]] = {}
+        for life in self._lives.handed_over():
             ran = life.ran
             if ran is None and life.began is not None:
                 ran = ((life.ended or self._replay.now()) - life.began).total_seconds()
@@ -314,34 +365,38 @@ class Recorded:
             if ran is None or not life.asked:
                 self.left_out[_NEVER_RAN] += 1
                 continue
-            for name in self._take(life, taken):
-                lives[name] = life, ran
-        made = self._translated({**self._ever, **taken})
-        jobs: list[dict[str, Any]] = []
-        for ask in made.asks.values():
-            life, ran = lives[ask.id]
-            jobs.append(
-                {"ask": ask, "submitted_at": life.submitted.isoformat(), "duration": max(ran, _LEAST_SECONDS)}
-            )  # fmt: skip
-        if missing := len({id(life) for life, _ in lives.values()}) - len(jobs):
-            self.left_out[_NO_QUEUE] += missing
-        return jobs, made
+            number = 1
+            while any((kind, _numbered(key, number)) in taken for kind, key in life.asked):
+                number += 1
+            taken.update((kind, _numbered(key, number)) for kind, key in life.asked)
+            of = self._application(life) if self._engine == "yunikorn" else id(life)
+            found.setdefault(of, []).append(_Ready(life, number, ran))
+        return list(found.values())
 
-    def _take(self, life: _Life, taken: dict[str, dict[Key, Item]]) -> Iterator[str]:
+    def _application(self, life: _Life) -> str:
+        metadata = part(_unpacked(next(iter(life.asked.values()))), "metadata")
+        return application_of(part(metadata, "labels"), part(metadata, "annotations"), metadata.get("namespace"))
+
+    def _take(self, one: "_Ready", taken: dict[str, dict[Key, Item]]) -> Iterator[str]:
         """Put what was asked for among ``taken``, and say by which names asks of it may be called."""
-        number = 1
-        while any(_numbered(key, number) in taken[kind] for kind, key in life.asked):
-            number += 1
-        for (kind, key), item in life.asked.items():
-            named = _numbered(key, number)
+        for (kind, key), packed in one.life.asked.items():
+            item, named = _unpacked(packed), _numbered(key, one.number)
             metadata = {**part(item, "metadata"), "name": named[1]}
             annotations = part(metadata, "annotations")
-            if kind == "Pod" and number > 1 and (group := annotations.get(POD_GROUP)):
-                metadata["annotations"] = {**annotations, POD_GROUP: f"{group}.{number}"}
+            if kind == "Pod" and one.number > 1 and (group := annotations.get(POD_GROUP)):
+                metadata["annotations"] = {**annotations, POD_GROUP: f"{group}.{one.number}"}
             taken[kind][named] = {**item, "metadata": metadata}
-            if kind == self._work[0] or "PodGroup" not in {of for of, _ in life.asked}:
+            if kind == self._work[0] or "PodGroup" not in {of for of, _ in one.life.asked}:
                 yield id_of(named)
                 yield id_of((named[0], f"pg-{named[1]}"))  # as KAI's pod grouper calls the group of a pod alone
+
+
+class _Ready(NamedTuple):
+    """A life that is a job, the number of its names, and how long it ran."""
+
+    life: _Life
+    number: int
+    ran: float
 
 
 def simulated(engine: EngineName, path: Path) -> tuple[dict[str, Any], Counter[str]]:

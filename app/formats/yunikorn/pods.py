@@ -102,13 +102,21 @@ def age(pod: SinglePod) -> tuple[bool, float]:
 
 
 def _first(pod: SinglePod, keys: Iterable[str]) -> str | None:
-    found = (of.get(key) for key in keys for of in (pod.made.labels, pod.made.annotations))
-    return next((value for value in found if value), None)
+    return _said(keys, pod.made.labels, pod.made.annotations)
+
+
+def _said(keys: Iterable[str], *where: Mapping[str, str]) -> str | None:
+    return next((value for key in keys for of in where if (value := of.get(key))), None)
 
 
 def application(pod: SinglePod) -> str:
     """Pods that name no application share one of their namespace, as the shim makes it."""
-    return _first(pod, _APPLICATION) or f"yunikorn-{pod.made.namespace or 'default'}-autogen"
+    return application_of(pod.made.labels, pod.made.annotations, pod.made.namespace)
+
+
+def application_of(labels: Mapping[str, str], annotations: Mapping[str, str], namespace: str | None) -> str:
+    """That of a pod with these."""
+    return _said(_APPLICATION, labels, annotations) or f"yunikorn-{namespace or 'default'}-autogen"
 
 
 def queue_path(pod: SinglePod, placement: Placement, runs: Callable[[], bool]) -> str:

@@ -217,6 +217,23 @@ def simulated(cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_how_many_are_translated_at_once_changes_nothing(engine: EngineName, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pods of one application of YuniKorn's that come apart too: the first of them is its originator."""
+    cluster = course(engine)
+    for number in range(3):
+        cluster.at(200 + 10 * number)
+        group(cluster, f"more-{number}", "a")
+        cluster.pod(f"more-{number}-0", 1, **about(engine, "a", "two" if number else "one"))
+        cluster.pod(f"more-{number}-0", 1, "n1")
+        cluster.at(205 + 10 * number)
+        cluster.pod(f"more-{number}-0", 1, "n1", phase="Succeeded")
+        cluster.gone("Pod", f"more-{number}-0")
+    made, _ = cluster.simulation()
+    monkeypatch.setattr("app.following.simulating._BATCH", 1)
+    assert cluster.simulation()[0] == made
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_the_same_again_as_it_was(engine: EngineName, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     total = simulated(course(engine), tmp_path, capsys)["total"]
     assert (total["jobs"], total["finished"]) == (3, 3)
