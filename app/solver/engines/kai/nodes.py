@@ -2,7 +2,7 @@
 which device of a node every pod sits on.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, MutableSequence, Sequence
 from dataclasses import dataclass
 
 from app.solver.engines.kai.jobs import (
@@ -25,6 +25,16 @@ WHOLE = 1000
 _NONE = -1
 
 
+class Unlogged(Journal):
+    """Writes that no rollback undoes: whoever keeps books by it takes every step back himself."""
+
+    def add(self, table: MutableSequence[int], at: int, delta: int) -> None:
+        table[at] += delta
+
+    def put(self, table: MutableSequence[int], at: int, value: int) -> None:
+        table[at] = value
+
+
 class GpuShares:
     """Which GPUs of which node pods have shares of. Devices are numbered across nodes; ``share[t]`` says whether a pod
     wants shares at all. Amounts are MiB: of every GPU of a node, ``used`` by everybody listed, ``allocated`` by all but
@@ -34,15 +44,16 @@ class GpuShares:
     """
 
     def __init__(
-        self, journal: Journal, portions: Sequence[Portion | None], nodes: "GpuNodes", free: list[int],
-        idle: list[int],
+        self, journal: Journal, books: Journal, nodes: "GpuNodes", free: list[int], idle: list[int]
     ) -> None:  # fmt: skip
-        """``free`` and ``idle``: whole GPUs by node in thousandths, which follow the devices."""
+        """``books``: the journal of amounts. ``free`` and ``idle``: whole GPUs by node in thousandths, which follow the
+        devices."""
+        portions = nodes.portions
         self.share = [portion is not None for portion in portions]
         self.any = any(self.share)
         self._portions = portions
         self._nodes = nodes
-        self._journal = journal
+        self._journal, self._books = journal, books
         self._free, self._idle = free, idle
         self._held = [_NONE] * len(portions)
         self._sets: list[tuple[int, ...]] = []
@@ -151,8 +162,9 @@ class GpuShares:
         return self._left.get((t, n))
 
     def on(self, t: int) -> tuple[int, ...]:
-        """The devices of the pod."""
-        return self._sets[self._held[t]]
+        """The devices of the pod, if it has any."""
+        held = self._held[t]
+        return () if held == _NONE else self._sets[held]
 
     def leave(self, t: int, n: int) -> None:
         """The pod goes to other devices; what it had on node n stays listed there as being released."""
@@ -162,13 +174,7 @@ class GpuShares:
         """The pod comes to these devices of node n."""
         self._sets.append(devices)
         self._journal.put(self._held, t, len(self._sets) - 1)
-        self._count(t, n, devices, status)
-
-    def change(self, t: int, n: int, before: int, after: int) -> None:
-        """A pod's status changed where it is."""
-        devices = self.on(t)
-        self._uncount(t, n, devices, before)
-        self._count(t, n, devices, after)
+        self.count(t, n, devices, status)
 
     def may_return(self, t: int, n: int) -> bool:
         """Whether the devices that the pod is leaving still have room for it, and are still devices to be had."""
@@ -221,16 +227,17 @@ class GpuShares:
         return self._idle[n] // WHOLE + self._nodes.whole[n] // WHOLE + shared
 
     def _idle_by(self, n: int, gpus: int) -> None:
-        self._journal.add(self._idle, n, gpus * WHOLE)
-        self._journal.add(self._free, n, gpus * WHOLE)
+        self._books.add(self._idle, n, gpus * WHOLE)
+        self._books.add(self._free, n, gpus * WHOLE)
 
     def _leave_by(self, n: int, d: int, gpus: int, *, marked: bool | None = None) -> None:
-        self._journal.add(self._free, n, gpus * WHOLE)
+        self._books.add(self._free, n, gpus * WHOLE)
         if marked is not None:
-            self._journal.put(self._leaving, d, marked)
+            self._books.put(self._leaving, d, marked)
 
-    def _count(self, t: int, n: int, devices: tuple[int, ...], status: int) -> None:
-        add, need, gpus = self._journal.add, self._need(t, n), self._nodes.gpus[n]
+    def count(self, t: int, n: int, devices: tuple[int, ...], status: int) -> None:
+        """List the pod with these devices of node n."""
+        add, need, gpus = self._books.add, self._need(t, n), self._nodes.gpus[n]
         used, releasing = self._used, self._releasing
         for d in devices:
             add(used, d, need)
@@ -253,8 +260,9 @@ class GpuShares:
                 if self._leaving[d]:
                     self._leave_by(n, d, -1, marked=False)
 
-    def _uncount(self, t: int, n: int, devices: tuple[int, ...], status: int) -> None:
-        add, need, gpus = self._journal.add, self._need(t, n), self._nodes.gpus[n]
+    def uncount(self, t: int, n: int, devices: tuple[int, ...], status: int) -> None:
+        """List it no more."""
+        add, need, gpus = self._books.add, self._need(t, n), self._nodes.gpus[n]
         used, releasing = self._used, self._releasing
         for d in devices:
             add(used, d, -need)
@@ -281,11 +289,12 @@ class GpuShares:
 @dataclass(frozen=True, slots=True)
 class GpuNodes:
     """By node: the MiB of each of its GPUs, how many it has, and thousandths of GPUs that pods listed there take whole,
-    those that wait or that left included."""
+    those that wait or that left included. ``portions``: by pod what it wants of shared ones."""
 
     memory: list[int]
     gpus: list[int]
     whole: list[int]
+    portions: Sequence[Portion | None]
 
 
 _TAKES_FREE = (RUNNING, ALLOCATED, PIPELINED, STUCK)
@@ -298,23 +307,22 @@ class Nodes:
     have shared GPUs."""
 
     def __init__(
-        self, journal: Journal, base: Baseline, request: list[Vector],
-        columns: list[tuple[tuple[int, int], ...]], width: int, portions: Sequence[Portion | None],
-        gpus: GpuNodes,
+        self, journal: Journal, books: Journal, base: Baseline, request: list[Vector],
+        columns: list[tuple[tuple[int, int], ...]], width: int, gpus: GpuNodes,
     ) -> None:  # fmt: skip
-        """``request``: by pod, of ``width`` columns. ``columns``: what each pod takes, shares of a GPU left out;
-        ``portions``: these."""
+        """``books``: the journal of amounts, ``Unlogged`` where every step is taken back by one in the other direction.
+        ``request``: by pod, of ``width`` columns. ``columns``: what each pod takes, shares of a GPU left out."""
         nothing = [0] * (len(base.free[0]))
         wider = width - len(base.free)
         self.free = [column.copy() for column in (*base.free, *[nothing] * wider)]
         self.idle = [column.copy() for column in (*base.idle, *[nothing] * wider)]
         self.touched: list[int] = []
         self.changed: set[int] = set()
-        self.gpus = GpuShares(journal, portions, gpus, self.free[GPU], self.idle[GPU])
+        self.gpus = GpuShares(journal, books, gpus, self.free[GPU], self.idle[GPU])
         self._whole, self._memory = gpus.whole, gpus.memory
         self._request = request
         self._columns = columns
-        self._add = journal.add
+        self._add = books.add
         self._queue_only = width == GPU + 1
         self._free = self.free[0], self.free[1], self.free[2]
         self._idle = self.idle[0], self.idle[1], self.idle[2]
@@ -336,19 +344,39 @@ class Nodes:
 
     def enter(self, t: int, n: int, status: int, devices: tuple[int, ...]) -> None:
         """Pod t comes to node n; ``devices``: those that it has shares of."""
-        add = self._add
-        self.changed.add(n)
-        if self.gpus.any and not self.gpus.share[t]:
-            add(self._whole, n, self._request[t][GPU])
-        for r, amount in self._columns[t]:
-            add(self.free[r], n, -amount)
-            if status == ALLOCATED:
-                add(self.idle[r], n, -amount)
+        self._take(t, n, status, 1)
         if self.gpus.share[t]:
             self.gpus.enter(t, n, status, devices)
 
+    def list_again(self, t: int, n: int, status: int, devices: tuple[int, ...]) -> None:
+        """Pod t, which has these devices of node n, counts there once more."""
+        self._take(t, n, status, 1)
+        self.gpus.count(t, n, devices, status)
+
+    def unlist(self, t: int, n: int, status: int, devices: tuple[int, ...]) -> None:
+        """Pod t counts on node n no more."""
+        self._take(t, n, status, -1)
+        if self.gpus.share[t]:
+            self.gpus.uncount(t, n, devices, status)
+
+    def _take(self, t: int, n: int, status: int, sign: int) -> None:
+        add = self._add
+        self.changed.add(n)
+        if self.gpus.any and not self.gpus.share[t]:
+            add(self._whole, n, sign * self._request[t][GPU])
+        free, idle = status in _TAKES_FREE, status in _TAKES_IDLE
+        for r, amount in self._columns[t]:
+            if free:
+                add(self.free[r], n, -sign * amount)
+            if idle:
+                add(self.idle[r], n, -sign * amount)
+
     def change(self, t: int, n: int, before: int, after: int) -> None:
         """Pod t stays on node n with another status."""
+        self.relist(t, n, before, after, self.gpus.on(t) if self.gpus.share[t] else ())
+
+    def relist(self, t: int, n: int, before: int, after: int, devices: tuple[int, ...]) -> None:
+        """Pod t, which has these devices of node n, stays there with another status."""
         free = (before in _TAKES_FREE) - (after in _TAKES_FREE)
         idle = (before in _TAKES_IDLE) - (after in _TAKES_IDLE)
         add = self._add
@@ -359,7 +387,8 @@ class Nodes:
             if idle:
                 add(self.idle[r], n, idle * amount)
         if self.gpus.share[t]:
-            self.gpus.change(t, n, before, after)
+            self.gpus.uncount(t, n, devices, before)
+            self.gpus.count(t, n, devices, after)
 
     def may_return(self, t: int, n: int) -> bool:
         """Whether the device that pod t is leaving on node n can have it back; always for whole GPUs."""

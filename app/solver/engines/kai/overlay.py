@@ -18,7 +18,7 @@ from app.solver.engines.kai.jobs import (
     Vector,
     with_shares,
 )
-from app.solver.engines.kai.nodes import GpuNodes, Nodes
+from app.solver.engines.kai.nodes import GpuNodes, Nodes, Unlogged
 from app.solver.engines.kai.state import Baseline, CompiledState, baseline, by_memory, columns, layout, with_asks
 from app.solver.journal import Journal
 from app.solver.model.instant import micros
@@ -101,7 +101,7 @@ class Operation:
     """One step of a statement. ``status`` and ``node``: the pod's before it; ``other``: the node that it goes to.
 
     An eviction ``again`` of a pod that the statement evicted already is ``counted`` once more by KAI while its job
-    runs others.
+    runs others. ``devices``: those that it had shares of before. ``replaced``: the node that it goes to listed it.
     """
 
     kind: int
@@ -111,6 +111,8 @@ class Operation:
     other: int = NOWHERE
     again: bool = False
     counted: bool = False
+    devices: tuple[int, ...] = ()
+    replaced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +153,12 @@ class Overlay:
         base, first = baseline(state), self.running_tasks
         taken = [*base.columns, *columns(self.request[first:], jobs.task_portion[first:], {})]
         memory = layout(state).gpu_memory
-        gpus = GpuNodes(memory, layout(state).gpus, [0] * len(memory))
-        self.nodes = Nodes(self.journal, base, self.request, taken, width, jobs.task_portion, gpus)
+        gpus = GpuNodes(memory, layout(state).gpus, [0] * len(memory), jobs.task_portion)
+        shares = any(portion is not None for portion in jobs.task_portion)
+        self._by_steps = shares and not self.strict and not state.configuration.policy.release.one_prefix
+        books = Unlogged() if self._by_steps else self.journal
+        self.nodes = Nodes(self.journal, books, base, self.request, taken, width, gpus)
+        self._unlisted: set[int] = set()
         by_id = jobs.by_id
         as_sent = (t for w in state.workloads for t in state.jobs.tasks[by_id[w.id]])
         self.nodes.seed(as_sent, self.status, self.node, jobs.task_wire)
@@ -303,7 +309,10 @@ class Overlay:
     def rollback(self, mark: Mark) -> None:
         """Undo everything since ``mark``."""
         writes, count = mark
+        lost = self._step_back(count) if self._by_steps else ()
         self.journal.rollback(writes)
+        for t, n in lost:
+            self.ghost[t] &= ~(1 << n)
         ops = self.ops
         while len(ops) > count:
             op = ops.pop()
@@ -314,6 +323,38 @@ class Overlay:
                 self._evicted_by[op.task].pop()
                 if op.again and not op.counted:
                     self.counts.drifts(self.jobs.task_job[op.task])
+
+    def _step_back(self, count: int) -> list[tuple[int, int]]:
+        """Take back on nodes what operations did, from the last one to number ``count``, each by one in the other
+        direction, as KAI does: its books of shared GPUs need not be then what they were. A pod that went to other
+        devices of a node which listed it is listed there no more, so that its eviction, taken back, lists it a second
+        time. Pods and nodes which they had left before, and that list them no more."""
+        nodes, unlisted = self.nodes, self._unlisted
+        status: dict[int, int] = {}
+        held: dict[int, tuple[int, ...]] = {}
+        lost: list[tuple[int, int]] = []
+        for op in reversed(self.ops[count:]):
+            t = op.task
+            now = status.get(t, self.status[t])
+            devices = held.get(t, self.gpus.on(t))
+            if op.kind == PLACE:
+                nodes.unlist(t, op.other, now, devices)
+                if op.replaced and op.other == op.node:
+                    unlisted.add(t)
+                elif op.replaced:
+                    lost.append((t, op.other))
+                status[t], held[t] = op.status, op.devices
+            elif op.kind == RESTORE:
+                nodes.relist(t, op.node, now, RELEASING, devices)
+                status[t] = RELEASING
+            else:
+                if t in unlisted:
+                    nodes.list_again(t, op.node, op.status, devices)
+                    unlisted.remove(t)
+                elif now != op.status:
+                    nodes.relist(t, op.node, now, op.status, devices)
+                status[t] = op.status
+        return lost
 
     def evict(self, t: int) -> None:
         """Release a pod. One that the statement evicted already is taken from its queue once more, unless exact."""
@@ -377,24 +418,29 @@ class Overlay:
         if chosen is None:
             return False
         devices, waits = chosen
+        replaced = False
         if not waits:
             self._place(t, n, ALLOCATED, devices)
             return True
         if self.status[t] == RELEASING:
             was = self.node[t]
-            here = self.gpus.on(t) if was == n else self.gpus.listed(t, n) if self.ghost[t] >> n & 1 else None
+            own = was == n and t not in self._unlisted
+            here = self.gpus.on(t) if own else self.gpus.listed(t, n) if self.ghost[t] >> n & 1 else None
+            replaced = here is not None
             if here is not None and set(here) == set(devices):
                 free = was == n or not self.strict or (self.fits(t, was) and self.nodes.may_return(t, was))
                 return free and self.restore(t)
-        self._place(t, n, PIPELINED, devices)
+        self._place(t, n, PIPELINED, devices, replaced=replaced)
         return True
 
     def allocate(self, t: int, n: int) -> None:
         """Give a pending pod a place that is idle."""
         self._place(t, n, ALLOCATED)
 
-    def _place(self, t: int, n: int, status: int, devices: tuple[int, ...] = ()) -> None:
-        put = self.journal.put
+    def _place(
+        self, t: int, n: int, status: int, devices: tuple[int, ...] = (), *, replaced: bool = False
+    ) -> None:  # fmt: skip
+        put, had = self.journal.put, self.gpus.on(t)
         before, j, was = self.status[t], self.jobs.task_job[t], self.node[t]
         if before == RELEASING:
             put(self.ghost, t, self.ghost[t] | 1 << was)
@@ -409,7 +455,7 @@ class Overlay:
             self.journal.put_any(self.request, t, with_shares(self.request[t], portion, self._memory[n]))
         self.nodes.enter(t, n, status, devices)
         self.queues.charge(j, self.request[t], 1)
-        self._note(Operation(PLACE, t, before, was, n))
+        self._note(Operation(PLACE, t, before, was, n, devices=had, replaced=replaced))
 
     def make_pipelined(self, tasks: Iterable[int]) -> None:
         """Pods placed idle by the statement wait with the rest of their gang instead."""
