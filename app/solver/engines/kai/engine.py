@@ -80,7 +80,7 @@ def draws(
 def run(state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget, chance: Chance) -> Cycle:
     """One cycle. Where a bookkeeping habit of KAI's would end in an overfull node, the cycle runs without it."""
     cycle = _run(state, asks, question, budget, chance, strict=False)
-    if cycle.overlay.nodes.overfilled():
+    if cycle.overlay.overfilled():
         cycle = _run(state, asks, question, budget, chance, strict=True)
     return cycle
 

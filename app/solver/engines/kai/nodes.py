@@ -56,6 +56,7 @@ class GpuShares:
         self._journal, self._books = journal, books
         self._free, self._idle = free, idle
         self._held = [_NONE] * len(portions)
+        self._first: list[int] = []
         self._sets: list[tuple[int, ...]] = []
         self._left: dict[tuple[int, int], tuple[int, ...]] = {}
         self._of_node: dict[int, list[int]] = {}
@@ -76,19 +77,24 @@ class GpuShares:
                 device = self._named[n, group] = self._new(n)
             devices = [device]
         else:
-            need, size = self._need(t, n), self._nodes.memory[n]
+            need, size = self.need(t, n), self._nodes.memory[n]
             devices = [d for d in self._of_node.get(n, ()) if self._used[d] + need <= size][: portion.devices]
         while len(devices) < portion.devices:
             devices.append(self._new(n, but=devices))
         self.enter(t, n, status, tuple(devices))
 
-    def _need(self, t: int, n: int) -> int:
+    def seeded(self) -> None:
+        """All pods of the state have their devices."""
+        self._first = self._held.copy()
+
+    def need(self, t: int, n: int) -> int:
+        """MiB of each of its devices that the pod wants on node n."""
         portion = self._portions[t]
         return 0 if portion is None else portion.memory_on(self._nodes.memory[n])
 
     def _with_room(self, t: int, n: int) -> list[int]:
         """Shared devices that hold the pod once what leaves is gone; not those that everybody leaves."""
-        need, size = self._need(t, n), self._nodes.memory[n]
+        need, size = self.need(t, n), self._nodes.memory[n]
         allocated, releasing = self._allocated, self._releasing
         return [
             d
@@ -99,7 +105,7 @@ class GpuShares:
     def _enough(self, t: int, n: int, whole: int) -> bool:
         portion = self._portions[t]
         assert portion is not None
-        if self._need(t, n) > self._nodes.memory[n]:
+        if self.need(t, n) > self._nodes.memory[n]:
             return False
         return whole // WHOLE >= portion.devices or (
             n in self._of_node and whole // WHOLE + len(self._with_room(t, n)) >= portion.devices
@@ -145,7 +151,7 @@ class GpuShares:
         some of them. ``now``: the node has all it needs idle. None where there are too few."""
         portion = self._portions[t]
         assert portion is not None
-        need, size = self._need(t, n), self._nodes.memory[n]
+        need, size = self.need(t, n), self._nodes.memory[n]
         shared = sorted(self._with_room(t, n), key=lambda d: (-self._used[d], d))[: portion.devices]
         idle, releasing = self._idle[n], self._free[n] - self._idle[n]
         whole = idle // WHOLE + max(0, releasing) // WHOLE if idle > 0 or releasing > 0 else 0
@@ -166,6 +172,11 @@ class GpuShares:
         held = self._held[t]
         return () if held == _NONE else self._sets[held]
 
+    def first_on(self, t: int) -> tuple[int, ...]:
+        """The devices that it had at the start, if any."""
+        held = self._first[t] if t < len(self._first) else _NONE
+        return () if held == _NONE else self._sets[held]
+
     def leave(self, t: int, n: int) -> None:
         """The pod goes to other devices; what it had on node n stays listed there as being released."""
         self._left[t, n] = self.on(t)
@@ -178,7 +189,7 @@ class GpuShares:
 
     def may_return(self, t: int, n: int) -> bool:
         """Whether the devices that the pod is leaving still have room for it, and are still devices to be had."""
-        need, size = self._need(t, n), self._nodes.memory[n]
+        need, size = self.need(t, n), self._nodes.memory[n]
         held = [self._allocated[d] - self._releasing[d] for d in self.on(t)]
         fresh = sum(not taken for taken in held)
         return all(taken + need <= size for taken in held) and self._free[n] >= fresh * WHOLE
@@ -237,7 +248,7 @@ class GpuShares:
 
     def count(self, t: int, n: int, devices: tuple[int, ...], status: int) -> None:
         """List the pod with these devices of node n."""
-        add, need, gpus = self._books.add, self._need(t, n), self._nodes.gpus[n]
+        add, need, gpus = self._books.add, self.need(t, n), self._nodes.gpus[n]
         used, releasing = self._used, self._releasing
         for d in devices:
             add(used, d, need)
@@ -262,7 +273,7 @@ class GpuShares:
 
     def uncount(self, t: int, n: int, devices: tuple[int, ...], status: int) -> None:
         """List it no more."""
-        add, need, gpus = self._books.add, self._need(t, n), self._nodes.gpus[n]
+        add, need, gpus = self._books.add, self.need(t, n), self._nodes.gpus[n]
         used, releasing = self._used, self._releasing
         for d in devices:
             add(used, d, -need)
@@ -297,7 +308,7 @@ class GpuNodes:
     portions: Sequence[Portion | None]
 
 
-_TAKES_FREE = (RUNNING, ALLOCATED, PIPELINED, STUCK)
+TAKES_FREE = (RUNNING, ALLOCATED, PIPELINED, STUCK)
 _TAKES_IDLE = (RUNNING, ALLOCATED, RELEASING, STUCK)
 
 
@@ -321,7 +332,7 @@ class Nodes:
         self.gpus = GpuShares(journal, books, gpus, self.free[GPU], self.idle[GPU])
         self._whole, self._memory = gpus.whole, gpus.memory
         self._request = request
-        self._columns = columns
+        self.columns = columns
         self._add = books.add
         self._queue_only = width == GPU + 1
         self._free = self.free[0], self.free[1], self.free[2]
@@ -341,6 +352,7 @@ class Nodes:
             if self.gpus.share[t] and n != NOWHERE and s in _TAKES_IDLE:
                 self.changed.add(n)
                 self.gpus.seed(t, n, s, wires[t].gpu_group)
+        self.gpus.seeded()
 
     def enter(self, t: int, n: int, status: int, devices: tuple[int, ...]) -> None:
         """Pod t comes to node n; ``devices``: those that it has shares of."""
@@ -364,8 +376,8 @@ class Nodes:
         self.changed.add(n)
         if self.gpus.any and not self.gpus.share[t]:
             add(self._whole, n, sign * self._request[t][GPU])
-        free, idle = status in _TAKES_FREE, status in _TAKES_IDLE
-        for r, amount in self._columns[t]:
+        free, idle = status in TAKES_FREE, status in _TAKES_IDLE
+        for r, amount in self.columns[t]:
             if free:
                 add(self.free[r], n, -sign * amount)
             if idle:
@@ -377,11 +389,11 @@ class Nodes:
 
     def relist(self, t: int, n: int, before: int, after: int, devices: tuple[int, ...]) -> None:
         """Pod t, which has these devices of node n, stays there with another status."""
-        free = (before in _TAKES_FREE) - (after in _TAKES_FREE)
+        free = (before in TAKES_FREE) - (after in TAKES_FREE)
         idle = (before in _TAKES_IDLE) - (after in _TAKES_IDLE)
         add = self._add
         self.changed.add(n)
-        for r, amount in self._columns[t]:
+        for r, amount in self.columns[t]:
             if free:
                 add(self.free[r], n, free * amount)
             if idle:

@@ -1,11 +1,12 @@
 """A cycle's mutable side: where every pod is, what nodes have free, what queues hold; evict, place, undo, commit."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from app.solver.engines.kai.fair_share import Division, divide
 from app.solver.engines.kai.jobs import (
     ALLOCATED,
+    GPU,
     NOWHERE,
     OLDEST,
     PENDING,
@@ -18,7 +19,7 @@ from app.solver.engines.kai.jobs import (
     Vector,
     with_shares,
 )
-from app.solver.engines.kai.nodes import GpuNodes, Nodes, Unlogged
+from app.solver.engines.kai.nodes import TAKES_FREE, WHOLE, GpuNodes, Nodes, Unlogged
 from app.solver.engines.kai.state import Baseline, CompiledState, baseline, by_memory, columns, layout, with_asks
 from app.solver.journal import Journal
 from app.solver.model.instant import micros
@@ -355,6 +356,36 @@ class Overlay:
                     nodes.relist(t, op.node, now, op.status, devices)
                 status[t] = op.status
         return lost
+
+    def overfilled(self) -> bool:
+        """Whether some node, or a GPU of one, is promised more than it has, which was not so at the start. Books that
+        are kept by steps don't tell, so the pods are counted."""
+        if not self._by_steps:
+            return self.nodes.overfilled()
+        over = self._too_full(self.status, self.node, self.gpus.on)
+        return bool(over) and not over <= self._too_full(self.jobs.task_state, self.jobs.task_node, self.gpus.first_on)
+
+    def _too_full(
+        self, status: Sequence[int], node: Sequence[int], on: Callable[[int], Sequence[int]]
+    ) -> set[tuple[int, int]]:  # fmt: skip
+        """Resources of nodes, and GPUs of them, of which pods that stay or come hold more than there is."""
+        held: dict[tuple[int, int], int] = {}
+        shared: dict[tuple[int, int], int] = {}
+        for t, (s, n) in enumerate(zip(status, node, strict=False)):
+            if n == NOWHERE or s not in TAKES_FREE:
+                continue
+            for r, amount in self.nodes.columns[t]:
+                held[n, r] = held.get((n, r), 0) + amount
+            for d in on(t) if self.gpus.share[t] else ():
+                shared[n, d] = shared.get((n, d), 0) + self.gpus.need(t, n)
+        for n, _ in shared:
+            held[n, GPU] = held.get((n, GPU), 0) + WHOLE
+        full = {key for key, amount in held.items() if amount > self._room_of(*key)}
+        return full | {(n, ~d) for (n, d), amount in shared.items() if amount > self._memory[n]}
+
+    def _room_of(self, n: int, r: int) -> int:
+        capacity = self.state.capacity[n]
+        return capacity[r] if r < len(capacity) else 0
 
     def evict(self, t: int) -> None:
         """Release a pod. One that the statement evicted already is taken from its queue once more, unless exact."""
