@@ -187,6 +187,12 @@ class GpuShares:
         self._journal.put(self._held, t, len(self._sets) - 1)
         self.count(t, n, devices, status)
 
+    def change(self, t: int, n: int, before: int, after: int, devices: tuple[int, ...] | None = None) -> None:
+        """A pod's status changed where it is; ``devices``: where it was then, if not where it is now."""
+        devices = self.on(t) if devices is None else devices
+        self.uncount(t, n, devices, before)
+        self.count(t, n, devices, after)
+
     def may_return(self, t: int, n: int) -> bool:
         """Whether the devices that the pod is leaving still have room for it, and are still devices to be had."""
         need, size = self.need(t, n), self._nodes.memory[n]
@@ -385,10 +391,10 @@ class Nodes:
 
     def change(self, t: int, n: int, before: int, after: int) -> None:
         """Pod t stays on node n with another status."""
-        self.relist(t, n, before, after, self.gpus.on(t) if self.gpus.share[t] else ())
+        self.relist(t, n, before, after, None)
 
-    def relist(self, t: int, n: int, before: int, after: int, devices: tuple[int, ...]) -> None:
-        """Pod t, which has these devices of node n, stays there with another status."""
+    def relist(self, t: int, n: int, before: int, after: int, devices: tuple[int, ...] | None) -> None:
+        """The same for a pod that had these devices then."""
         free = (before in TAKES_FREE) - (after in TAKES_FREE)
         idle = (before in _TAKES_IDLE) - (after in _TAKES_IDLE)
         add = self._add
@@ -399,8 +405,7 @@ class Nodes:
             if idle:
                 add(self.idle[r], n, idle * amount)
         if self.gpus.share[t]:
-            self.gpus.uncount(t, n, devices, before)
-            self.gpus.count(t, n, devices, after)
+            self.gpus.change(t, n, before, after, devices)
 
     def may_return(self, t: int, n: int) -> bool:
         """Whether the device that pod t is leaving on node n can have it back; always for whole GPUs."""

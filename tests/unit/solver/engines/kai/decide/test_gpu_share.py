@@ -20,7 +20,7 @@ class Node:
         portions = [
             share if isinstance(share, Portion) else Portion(1, share, 0) if share else None for share in shares
         ]
-        self.gpus = GpuShares(self.journal, portions, GpuNodes([100], [gpus], [0]), self.free, self.idle)
+        self.gpus = GpuShares(self.journal, self.journal, GpuNodes([100], [gpus], [0], portions), self.free, self.idle)
 
     @property
     def left(self) -> tuple[int, int, int]:
