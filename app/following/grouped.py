@@ -25,7 +25,7 @@ from app.formats.yunikorn.placement import Placement, Rejected
 from app.formats.yunikorn.pods import DYNAMIC, dynamic_queues, queue_path, said_of_dynamic
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.problems import Finding, pointer
-from app.solver.model.state import Ask, Task, Workload
+from app.solver.model.state import OVER, Ask, Task, Workload
 
 Of = TypeVar("Of", Workload, Ask)
 
@@ -40,7 +40,7 @@ def key_of(space: str, task: str) -> Key:
 def untouched(tasks: Iterable[Task], space: str, changed: Collection[Key]) -> Key | None:
     """A pod that did not change of those behind ``tasks``, and that is not done."""
     for task in tasks:
-        if task.state != "released" and (key := key_of(space, task.name)) not in changed:
+        if task.state not in OVER and (key := key_of(space, task.name)) not in changed:
             return key
     return None
 

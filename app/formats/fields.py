@@ -111,7 +111,7 @@ FIELDS: dict[str, dict[str, dict[str, Effect]]] = {
         "PodGroup": {
             "spec.queue": "decided", "spec.minMember": "decided", "spec.priorityClassName": "decided",
             "spec.preemptibility": "decided", "spec.subGroups": "decided", "spec.minSubGroup": "decided",
-            "spec.preemptionDelay": "decided", "spec.stalenessGracePeriod": "info",
+            "spec.preemptionDelay": "decided", "spec.stalenessGracePeriod": "decided",
             "spec.topologyConstraint": "warning", "spec.topologyConstraint.requiredTopologyLevel": "error",
             "spec.subGroups[].topologyConstraint": "warning",
             "spec.subGroups[].topologyConstraint.requiredTopologyLevel": "error",

@@ -43,6 +43,11 @@ from app.solver.model.state import Ask, Node, QueueState, State, Workload
 
 _KUEUE_KINDS = ("ClusterQueue", "Cohort", "ResourceFlavor")
 _KAI_KINDS = ("SchedulingShard", "Config", "Topology")
+_GROUPS = (
+    kueue_import.GROUP, kueue_import.CONFIGURATION_GROUP, kai_import.QUEUE_GROUP, kai_import.SHARD_GROUP,
+    kube_scheduler_import.GROUP,
+)  # fmt: skip
+"""A kind of theirs may matter; clusters have many others."""
 _ORDER: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn", "kube-scheduler")
 
 OF_STATE = frozenset({"Workload", "PodGroup", "Pod", "Node", "Namespace", "PodDisruptionBudget", *OF_ADMISSION})
@@ -67,7 +72,7 @@ class _Sorted:
         for made in objects(documents, findings):
             place = self._place(made)
             if place is None:
-                unknown_kind(made)
+                unknown_kind(made, "warning" if made.group in _GROUPS else "info")
             else:
                 place.append(made)
 

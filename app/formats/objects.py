@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 from app.base.documents import Path, Unreadable, read
 from app.formats.exported import unkeepable
-from app.formats.reader import Findings, Reader
+from app.formats.reader import Findings, Reader, Severity
 
 YUNIKORN_QUEUES = "YuniKorn queues"
 KAI_SCHEDULER = "KAI scheduler configuration"
@@ -214,10 +214,10 @@ def _metadata(made: Object) -> dict[str, Any]:
     return found
 
 
-def unknown_kind(made: Object) -> None:
+def unknown_kind(made: Object, severity: Severity = "warning") -> None:
     """A kind that nothing in this import reads."""
     full = f"{made.group}/{made.kind}" if made.group else made.kind
-    made.root.warn("kind", f"{full} means nothing to this import", "warning", "unknown-kind")
+    made.root.warn("kind", f"{full} means nothing to this import", severity, "unknown-kind")
 
 
 def instead(made: Object, findings: Findings) -> None:

@@ -20,14 +20,16 @@ from app.formats.exported import unkeepable
 from app.formats.objects import KAI_SCHEDULER, Object, instead, kept, named, whole
 from app.formats.pods import quantity
 from app.formats.reader import Findings, Reader
-from app.solver.model import kai
-from app.solver.model.base import Native, NativeDocuments, Quantity
+from app.solver.model import duration, kai
+from app.solver.model.base import Duration, Native, NativeDocuments, Quantity
 from app.solver.model.configuration import Configuration, Queue, Quota, Settings
 from app.solver.model.kai import Action
 from app.solver.model.quantity import MAX_UNITS, UNLIMITED
 
-ACTIONS: tuple[Action, ...] = ("allocate", "consolidation", "reclaim", "preempt")
-OTHER_ACTION = "stalegangeviction"
+ACTIONS: tuple[Action, ...] = ("allocate", "consolidation", "reclaim", "preempt", "stalegangeviction")
+
+BY_DEFAULT: tuple[Action, ...] = ACTIONS[:-1]
+"""What a configuration that lists none decides by."""
 
 
 def shard_actions(actions: Reader) -> list[Action] | None:
@@ -42,9 +44,6 @@ def shard_actions(actions: Reader) -> list[Action] | None:
         if one.boolean("enabled") is not False:
             ranked.append((-(500 - 100 * rank if priority is None else priority), rank, action))
         one.close()
-    other = actions.child(OTHER_ACTION)
-    other.ignore("enabled", "priority")
-    other.close()
     actions.close()
     return [action for _, _, action in sorted(ranked)]
 
@@ -62,13 +61,16 @@ RELEASE_ANNOTATION = "arbiter/release"
 NEWEST: kai.Release = "0.17"
 """What is taken to run where nothing says so."""
 POOL_LABEL = "kai.scheduler/node-pool"
+STALENESS = "default-staleness-grace-period"
 _NO_USAGE = "use over time is not known: nobody has used anything, but where the state says it (queues.NAME.kai.usage)"
 DEFAULT_SHARD = "default"
 
 _RELEASES: dict[str, kai.Release] = {one: one for one in (kai.Settings().release, NEWEST)}
 DEFAULT_PRIORITY = 100
 DEFAULT_CAP = 16  # KAI's own default of max-consolidation-preemptees
-AS_INSTALLED = kai.Settings(rules="shipped", release=NEWEST, max_consolidation_preemptees=DEFAULT_CAP)
+AS_INSTALLED = kai.Settings(
+    rules="shipped", release=NEWEST, actions=list(ACTIONS), max_consolidation_preemptees=DEFAULT_CAP
+)
 """What a KAI Scheduler that nobody configured decides by: what comes from a real system is decided as released."""
 # Steps of Arbiter in one unit of a KAI queue.
 UNITS = {"cpu": 1, "memory": 10**6, "gpu": 1000}
@@ -249,9 +251,7 @@ def _placement(reader: Reader) -> None:
 
 def _actions(words: list[str], root: Reader) -> list[Action]:
     for word in words:
-        if word == OTHER_ACTION:
-            root.warn("actions", f"{word}: Arbiter never evicts a gang for being stale", "info")
-        elif word not in ACTIONS:
+        if word not in ACTIONS:
             root.warn("actions", f"{word!r} is no action of KAI", "error", "bad-value")
     return [word for word in words if word in ACTIONS]
 
@@ -292,7 +292,7 @@ def _shard(made: Object) -> tuple[kai.Settings, dict[str, Any]]:
         arguments, shard_actions(Reader(actions, (*spec.at, "actions"), spec.findings)), flags.value, flags,
         made.annotations, k_value,
     )  # fmt: skip
-    flags.ignore("max-consolidation-preemptees", "use-scheduling-signatures", "allow-consolidating-reclaim")
+    flags.ignore("max-consolidation-preemptees", "use-scheduling-signatures", "allow-consolidating-reclaim", STALENESS)
     flags.close("info")
     placement = spec.child("placementStrategy")
     _placement(placement)
@@ -341,11 +341,12 @@ def _settings(
         default_reclaim_min_runtime=word("defaultReclaimMinRuntime"),
         default_preempt_min_runtime=word("defaultPreemptMinRuntime"),
         reclaim_resolve_method=word("reclaimResolveMethod") or "lca",
-        actions=None if actions == list(ACTIONS) else actions,
+        actions=list(ACTIONS) if actions is None else actions,
         k_value=AS_INSTALLED.k_value if k_value in (None, AS_INSTALLED.k_value) else k_value,  # not written if it is
         use_scheduling_signatures=_flag(flags, "use-scheduling-signatures", at),
         max_consolidation_preemptees=_cap(flags.get("max-consolidation-preemptees"), at),
         allow_consolidating_reclaim=_flag(flags, "allow-consolidating-reclaim", at),
+        staleness_grace_period=_grace(flags.get(STALENESS), at),
     )
 
 
@@ -366,6 +367,18 @@ def _cap(value: Any, at: Reader) -> int | None:
         at.warn("max-consolidation-preemptees", "a whole number is expected", "error", "bad-value")
         return DEFAULT_CAP
     return None if int(value) < 0 else int(value)
+
+
+def _grace(value: Any, at: Reader) -> Duration:
+    if value is None:
+        return AS_INSTALLED.staleness_grace_period
+    value = value if type(value) in (int, float) else str(value)
+    try:
+        duration.parse(value)
+    except duration.DurationError as error:
+        at.warn(STALENESS, str(error), "error", "bad-value")
+        return AS_INSTALLED.staleness_grace_period
+    return value
 
 
 FILE = "snapshot.json"
@@ -453,4 +466,13 @@ def flags_of(parameters: dict[str, Any]) -> dict[str, Any]:
         "use-scheduling-signatures": parameters.get("useSchedulingSignatures") is True,
         "allow-consolidating-reclaim": parameters.get("allowConsolidatingReclaim") is True,
         "max-consolidation-preemptees": parameters.get("maxNumberConsolidationPreemptees") or 0,
+        STALENESS: _seconds(parameters.get("globalDefaultStalenessGracePeriod")),
     }
+
+
+def _seconds(value: Any) -> Any:
+    """Of a Go duration as JSON has it, in nanoseconds; one of 0 is left out."""
+    if value is not None and type(value) is not int:
+        return value
+    whole, rest = divmod(value or 0, 10**9)
+    return whole + rest / 10**9 if rest else whole

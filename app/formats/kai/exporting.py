@@ -8,6 +8,7 @@ from app.formats.exported import Exported, Lost, dump, flat_quota, go_duration, 
 from app.formats.kai.configuration import (
     ACTIONS,
     AS_INSTALLED,
+    BY_DEFAULT,
     DEFAULT_CAP,
     DEFAULT_SHARD,
     NEWEST,
@@ -15,6 +16,7 @@ from app.formats.kai.configuration import (
     RELEASE_ANNOTATION,
     RULES_ANNOTATION,
     SHARD_GROUP,
+    STALENESS,
     UNITS,
     shard_actions,
     written_actions,
@@ -90,6 +92,8 @@ def _flags(settings: kai.Settings) -> dict[str, str]:
         flags["use-scheduling-signatures"] = "false"
     if not settings.allow_consolidating_reclaim:
         flags["allow-consolidating-reclaim"] = "false"
+    if settings.staleness_grace_period != AS_INSTALLED.staleness_grace_period:
+        flags[STALENESS] = go_duration(settings.staleness_grace_period)
     return flags
 
 
@@ -97,14 +101,14 @@ def _with_actions(spec: dict[str, Any], settings: kai.Settings, kept: dict[str, 
     """Write the actions into ``spec``: as they were, where those that were kept mean the same. Returns what else was
     kept."""
     inner: Any = kept.get("spec")
+    wanted = list(BY_DEFAULT) if settings.actions is None else settings.actions
     if not isinstance(inner, dict) or "actions" not in inner:
-        if settings.actions is not None:
-            spec["actions"] = _actions(settings.actions, lost)
+        if wanted != list(ACTIONS):
+            spec["actions"] = _actions(wanted, lost)
         return kept
     rest: dict[str, Any] = dict(cast(dict[str, Any], inner))
     findings = Findings()
     meant = shard_actions(Reader(rest["actions"], (), findings))
-    wanted = list(ACTIONS) if settings.actions is None else settings.actions
     if findings.all() or (list(ACTIONS) if meant is None else meant) != wanted:
         del rest["actions"]
         spec["actions"] = _actions(wanted, lost)

@@ -18,7 +18,7 @@ from app.formats.objects import Classes, Object, named
 from app.formats.pods import Pod, SinglePod, Steps, as_task
 from app.formats.reader import Reader, instant
 from app.solver.model import kai
-from app.solver.model.state import Ask, PendingReason, Task, Workload
+from app.solver.model.state import Ask, PendingReason, Task, TaskState, Workload
 
 _ALL_PODS = ("PyTorchJob", "TFJob", "XGBoostJob", "JAXJob", "MPIJob", "PaddleJob", "LeaderWorkerSet")
 _TEMPLATE_HASH = "pod-template-hash"
@@ -81,6 +81,11 @@ def _object(key: tuple[str, str, str], pods: list[Pod], queue_labels: tuple[str,
         "queue": queue,
         "priorityClassName": first.spec.priority_class or labels.get("priorityClassName") or usual,
         "minMember": sum(pod.phase != "done" for pod in pods) if kind in _ALL_PODS else 1,
+        **{
+            field: text
+            for field, key in (("stalenessGracePeriod", _GRACE), ("preemptionDelay", DELAY))
+            if (text := first.made.annotations.get(key))
+        },
     }
     created = [pod.made.created_at for pod in pods if pod.made.created_at is not None]
     return replace(
@@ -98,6 +103,10 @@ POD_GROUP = "pod-group-name"
 SCHEDULER = "kai-scheduler"
 QUEUE_LABELS = ("kai.scheduler/queue", "runai/queue")
 _STARTED = "kai.scheduler/last-start-timestamp"
+_STALE = "kai.scheduler/stale-podgroup-timestamp"
+_EVICTED = "kai.scheduler/last-eviction-timestamp"
+_GRACE, DELAY = "kai.scheduler/staleness-grace-period", "kai.scheduler/preemption-delay"
+_ENDED: dict[str, TaskState] = {"Succeeded": "succeeded", "Failed": "failed"}
 _FRACTION = "gpu-fraction"
 _GPU_MEMORY = "gpu-memory"
 _DEVICES = "gpu-fraction-num-devices"
@@ -206,7 +215,7 @@ class _Reading:
         waits = any(pod.phase == "pending" for pod in pods)
         parts = _sub_groups(spec, pods, waits=waits)
         delay = spec.duration("preemptionDelay")
-        spec.not_carried("stalenessGracePeriod", "no gang is evicted for being stale here", "info")
+        grace = spec.duration("stalenessGracePeriod")
         _warn_of_constraint(spec, waits=waits)
         spec.ignore("markUnschedulable", "backoffLimit", "parentUID", "parentName")
         backs_off = spec.integer("schedulingBackoff") not in (None, _NO_BACKOFF)
@@ -222,14 +231,16 @@ class _Reading:
             "preemptible": preemptible,
             "min_available": max(1, min_available or 1),
             "preemption_delay": delay,
+            "last_evicted_at": _told_at(made, _EVICTED),
             **parts,
         }
         held = any(pod.phase != "done" for pod in placed)
         if held:
             self.running.append(
                 Workload(
-                    id=made.id, queue=queue, uid=made.uid, created_at=made.created_at, started_at=_started(made),
-                    tasks=[self._task(pod, parts) for pod in placed], **common,
+                    id=made.id, queue=queue, uid=made.uid, created_at=made.created_at,
+                    started_at=_told_at(made, _STARTED), stale_since=_told_at(made, _STALE),
+                    staleness_grace_period=grace, tasks=[self._task(pod, parts) for pod in placed], **common,
                 )
             )  # fmt: skip
         if pending:
@@ -244,7 +255,9 @@ class _Reading:
     def _task(self, pod: Pod, parts: Mapping[str, Any]) -> Task:
         def make() -> Task:
             part = {} if sub_group is None else {"sub_group": sub_group}
-            return as_task(pod, pod.made.name, requests_of(pod, self._gpus), **part)
+            task = as_task(pod, pod.made.name, requests_of(pod, self._gpus), **part)
+            ended = _ENDED.get(pod.made.status.text("phase") or "")
+            return task if ended is None else structs.replace(task, state=ended)
 
         sub_group = pod.made.labels.get(_SUB_GROUP) if parts else None
         whole = _GPU_MEMORY not in pod.made.annotations and _FRACTION not in pod.made.annotations
@@ -324,10 +337,10 @@ def _pending_reason(made: Object, *, backs_off: bool) -> PendingReason | None:
     return structs.replace(said, tried_again=False) if backs_off and pool == own else said
 
 
-def _started(made: Object) -> datetime | None:
-    text = made.annotations.get(_STARTED)
-    at = (*made.root.at, "metadata", "annotations", _STARTED)
-    return None if text is None else instant(text, at, made.root.findings)
+def _told_at(made: Object, annotation: str) -> datetime | None:
+    """What the scheduler itself writes down; an empty one says nothing."""
+    text = made.annotations.get(annotation)
+    return instant(text, (*made.root.at, "metadata", "annotations", annotation), made.root.findings) if text else None
 
 
 def requests_of(pod: Pod, gpus: Mapping[str, int]) -> Steps:

@@ -9,6 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from app.formats.kai.pods import (
+    DELAY,
     NON_PREEMPTIBLE_FROM,
     OWN_CLASSES,
     POD_GROUP,
@@ -26,6 +27,7 @@ from app.formats.work.kinds import PodSet, Work
 from app.formats.work.read import Cluster, Planned, near
 from app.formats.yunikorn.placement import Placement
 from app.formats.yunikorn.pods import QUEUE, application, read_applications
+from app.solver.model.base import Duration
 from app.solver.model.configuration import Queue
 from app.solver.model.state import Ask, Task
 
@@ -186,6 +188,7 @@ def _kai_asks(work: Work, cluster: Cluster) -> Iterator[Ask]:
         yield Ask(
             id=cluster.free(name), queue=queue, priority=priority, created_at=cluster.created_at,
             preemptible=_preemptible(work, priority), min_available=_minimum(work, members),
+            preemption_delay=_delay(work),
             tasks=[_task(pod, cluster) for _, pod in members],
         )  # fmt: skip
 
@@ -245,6 +248,11 @@ def _priority(work: Work, cluster: Cluster) -> int:
         detail = f"priority class {name!r} is not known here: planned as {work.kind.kai_class!r}"
         cluster.findings.add("unknown-name", "warning", (*work.made.root.at, "spec"), detail)
     return OWN_CLASSES.get(name, OWN_CLASSES[work.kind.kai_class])
+
+
+def _delay(work: Work) -> Duration | None:
+    annotations = Reader(work.made.annotations, (*work.metadata, "annotations"), work.made.root.findings)
+    return annotations.duration(DELAY)
 
 
 def _preemptible(work: Work, priority: int) -> bool:

@@ -182,7 +182,7 @@ def test_what_several_files_have_to_say_names_each(capsys: Captured, tmp_path: P
     one, two = (str(tmp_path / f"{number}.yaml") for number in range(2))
     complaints = said(capsys, "import", one, "-f", two)[2]
     found = {name: line for line in complaints for name in (one, two) if f"{name}: " in line}
-    assert found == {name: f"  {name}: warning /kind: Odd{i} means nothing to this import [unknown-kind]"
+    assert found == {name: f"  {name}: info /kind: Odd{i} means nothing to this import [unknown-kind]"
                      for i, name in enumerate((one, two))}  # fmt: skip
     assert all(line.startswith("  ") for line in complaints)
 

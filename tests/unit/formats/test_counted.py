@@ -305,6 +305,20 @@ def test_what_a_pool_tree_keeps_stands_where_it_stood() -> None:
     assert [(one.pointer, one.detail) for one in lost] == [("/native/objects/0", "X means nothing to ytsaurus")]
 
 
+@pytest.mark.parametrize(
+    ("version", "kind", "severity"),
+    [("v1", "Service", "info"), ("apps/v1", "Deployment", "info"), ("kai.scheduler/v1", "Surprise", "warning"),
+     ("scheduling.run.ai/v2", "Surprise", "warning"), ("kueue.x-k8s.io/v1beta2", "Surprise", "warning"),
+     ("kubescheduler.config.k8s.io/v1", "Surprise", "warning")],
+)  # fmt: skip
+def test_what_else_a_cluster_has_is_in_no_answer(version: str, kind: str, severity: str) -> None:
+    source = (of(version, kind, {}), of("scheduling.run.ai/v2", "Queue", {}))
+    found = imported("kueue" if version.startswith("kueue") else "kai", *source)
+    told = [one.severity for one in found.findings if one.rule == "unknown-kind"]
+    assert told == [severity]
+    assert any(one.rule == "unknown-kind" for one in found.configuration.findings) == (severity == "warning")
+
+
 def test_only_kais_own_objects_are_kais() -> None:
     for version, kind, known in (
         ("kai.scheduler/v1", "Topology", True), ("kai.scheduler/v1", "Surprise", False),

@@ -1,11 +1,15 @@
 """Each field of KAI Scheduler's objects that decisions depend on, with another value: the import is another, or says
 why not."""
 
+import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from app.formats import export, import_configuration
+from app.solver import solve
+from app.solver.model.instant import micros
 from tests.support.left_out import imported, said
 from tests.support.native_fields import fields, unused
 
@@ -36,12 +40,20 @@ SOURCE: list[Json] = [
         "spec": {"schedulerName": "kai-scheduler", "containers": [{"resources": {"requests": {"cpu": "1"}}}]},
         "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False"}]},
     },
+    {
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "r", "namespace": "n", "annotations": {"pod-group-name": "g"},
+                     "labels": {"kai.scheduler/subgroup-name": "b"}},
+        "spec": {"schedulerName": "kai-scheduler", "nodeName": "x", "containers": []}, "status": {"phase": "Running"},
+    },
+    {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}, "status": {"capacity": {"cpu": "4"}}},
 ]  # fmt: skip
 OTHER: Json = {
     "spec.parentQueue": "", "spec.kValue": 2.5, "spec.priority": 200, "spec.preemptMinRuntime": "7m",
     "spec.reclaimMinRuntime": "7m",
     "spec.queue": "top", "spec.minMember": 2, "spec.priorityClassName": "inference",
     "spec.preemptibility": "non-preemptible", "spec.minSubGroup": 1, "spec.preemptionDelay": "5m",
+    "spec.stalenessGracePeriod": "5m",
     "spec.subGroups[].name": "c", "spec.subGroups[].parent": "b", "spec.subGroups[].minMember": 3,
     "spec.subGroups[].minSubGroup": 1, "spec.actions": {"reclaim": {"enabled": False}},
     "spec.args": {"use-scheduling-signatures": "false"}, "spec.minRuntime.preemptMinRuntime": "7m",
@@ -63,7 +75,7 @@ def test_a_topology_that_would_place_what_waits_is_an_error(group: Json, phase: 
     """What runs is where it is: its constraint may only keep consolidation from moving it."""
     constraint = {"topologyConstraint": {"topology": "t", "requiredTopologyLevel": "rack"}}
     spec: Json = {"queue": "team", "minMember": 1, **({"subGroups": [group | constraint]} if group else constraint)}
-    pod: Json = {**SOURCE[-1], "status": {"phase": phase}}
+    pod: Json = {**SOURCE[4], "status": {"phase": phase}}
     node: Json = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}, "status": {"capacity": {"cpu": "4"}}}
     if phase == "Running":
         pod = {**pod, "spec": {**pod["spec"], "nodeName": "x"}}
@@ -74,8 +86,8 @@ def test_a_topology_that_would_place_what_waits_is_an_error(group: Json, phase: 
 
 @pytest.mark.parametrize("label", [None, "a", "ghost"])
 def test_pods_of_no_part_are_an_error_and_the_gang_counts_as_a_whole(label: str | None) -> None:
-    metadata = {**SOURCE[-1]["metadata"], "labels": {} if label is None else {"kai.scheduler/subgroup-name": label}}
-    found = imported("kai", *SOURCE[:4], {**SOURCE[-1], "metadata": metadata})
+    metadata = {**SOURCE[4]["metadata"], "labels": {} if label is None else {"kai.scheduler/subgroup-name": label}}
+    found = imported("kai", *SOURCE[:4], {**SOURCE[4], "metadata": metadata})
     assert [(severity, pointer) for severity, _, pointer, _ in said(found) if severity == "error"] == [
         ("error", "/3/spec/subGroups")
     ]
@@ -94,3 +106,68 @@ def test_the_factor_of_use_over_time_is_read_written_and_kept(spec: Json, decide
     written = export(found, "kai").text
     assert import_configuration(written.encode(), "kai").configuration == found
     assert ("kValue: '0.5'" in written) == ("plugins" in spec)
+
+
+STALE: Json = {"kai.scheduler/stale-podgroup-timestamp": "2026-11-26T09:00:00Z"}
+
+
+def stale(spec: Json, annotations: Json, shard: Json, *others: Json) -> Any:
+    """A gang of two of which one pod runs, decided a minute and a half after it lost the other."""
+    group: Json = {**SOURCE[3], "spec": {"queue": "team", "minMember": 2, **spec}}
+    group["metadata"] = {**group["metadata"], "annotations": annotations}
+    pods: list[Json] = [{**one, "metadata": {**one["metadata"], "labels": {}}} for one in (SOURCE[5], *others)]
+    found = imported("kai", {**SOURCE[0], "spec": shard}, *SOURCE[1:3], group, *pods, SOURCE[6])
+    now = datetime(2026, 11, 26, 9, 1, 30, tzinfo=UTC)
+    loaded = solve.load(solve.configure(found.configuration), found.state)
+    return solve.decide(loaded, solve.Question(micros(now), found.asks, "cycle", solve.NO_OPTIONS))
+
+
+@pytest.mark.parametrize(
+    ("spec", "annotations", "shard", "evicted"),
+    [
+        ({}, STALE, {}, ["r"]),
+        ({}, {}, {}, []),  # since now
+        ({"minMember": 1}, STALE, {}, []),
+        ({"stalenessGracePeriod": "2m"}, STALE, {}, []),
+        ({"stalenessGracePeriod": "-1s"}, STALE, {}, []),
+        ({"stalenessGracePeriod": "1s"}, STALE, {"args": {"default-staleness-grace-period": "2m"}}, ["r"]),
+        ({}, STALE, {"args": {"default-staleness-grace-period": "2m"}}, []),
+        ({}, STALE, {"actions": {"stalegangeviction": {"enabled": False}}}, []),
+    ],
+)
+def test_a_gang_that_has_run_with_too_few_pods_goes(spec: Json, annotations: Json, shard: Json, evicted: Any) -> None:
+    assert [one.task for one in stale(spec, annotations, shard).plan.evictions] == evicted
+
+
+@pytest.mark.parametrize(("phase", "evicted"), [("Succeeded", 0), ("Failed", 1)])
+def test_a_gang_of_which_a_pod_has_ended_well_is_about_to_end(phase: str, evicted: int) -> None:
+    ended = {**SOURCE[5], "metadata": {**SOURCE[5]["metadata"], "name": "e"}, "status": {"phase": phase}}
+    assert len(stale({}, STALE, {}, ended).plan.evictions) == evicted
+
+
+def test_who_was_evicted_waits_before_it_makes_others_go_again() -> None:
+    at = "2026-11-26T09:00:00Z"
+    annotations = {"kai.scheduler/last-eviction-timestamp": at, "kai.scheduler/last-start-timestamp": ""}
+    group = {**SOURCE[3], "metadata": {**SOURCE[3]["metadata"], "annotations": annotations}}
+    found = imported("kai", *SOURCE[1:3], group, *SOURCE[4:])
+    evicted = [one.last_evicted_at for one in (*found.asks, *found.state.workloads)]
+    assert evicted == [datetime(2026, 11, 26, 9, tzinfo=UTC)] * 2
+    assert found.state.workloads[0].started_at is None
+
+
+def test_what_the_pod_grouper_would_write_of_a_pod_is_read() -> None:
+    delays = {"kai.scheduler/preemption-delay": "5m", "kai.scheduler/staleness-grace-period": "3m"}
+    metadata = {"name": "p", "labels": {"kai.scheduler/queue": "team"}, "annotations": delays}
+    found = imported("kai", *SOURCE[1:3], {**SOURCE[5], "metadata": metadata}, SOURCE[6])
+    (workload,) = found.state.workloads
+    assert (workload.preemption_delay, workload.staleness_grace_period) == ("5m", "3m")
+
+
+@pytest.mark.parametrize(("nanoseconds", "seconds"), [(None, 0), (90 * 10**9, 90), (1500 * 10**6, 1.5), ("60s", "60s")])
+def test_the_grace_of_a_snapshot_is_in_nanoseconds(nanoseconds: Any, seconds: Any) -> None:
+    told = {} if nanoseconds is None else {"globalDefaultStalenessGracePeriod": nanoseconds}
+    snapshot = {"config": {"actions": "allocate"}, "schedulerParams": told, "rawObjects": {"queues": SOURCE[1:3]}}
+    settings = import_configuration(json.dumps(snapshot).encode(), "kai").configuration.settings.kai
+    assert settings is not None
+    assert settings.staleness_grace_period == seconds
+    assert settings.actions == ["allocate"]

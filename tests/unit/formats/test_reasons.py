@@ -44,9 +44,9 @@ CASES: list[Any] = [
     ("kai", {"actions": "reclaim", "queueDepthPerAction": {"reclaim": 1}, "usageDBConfig": {"a": 1}},
      {"/queueDepthPerAction": "warning", "/usageDBConfig": "warning"}),
     ("kai", of("scheduling.run.ai/v2alpha2", "PodGroup",
-               {"queue": "q", "subGroups": [{"name": "a", "parent": "b"}], "stalenessGracePeriod": "5m"}
+               {"queue": "q", "subGroups": [{"name": "a", "parent": "b"}]}
                | odd("topologyConstraint")),
-     {"/spec/subGroups": "error", "/spec/stalenessGracePeriod": "info", "/spec/topologyConstraint": "warning"}),
+     {"/spec/subGroups": "error", "/spec/topologyConstraint": "warning"}),
     ("yunikorn", {"partitions": [odd("nodesortpolicy", "statedumpfilepath", "usergroupresolver") | {"queues": [
         odd("adminacl", "submitacl") | {"name": "root"}]}]},
      {f"/partitions/0/{key}": severity for key, severity in (

@@ -102,7 +102,6 @@ def test_the_file_of_kais_scheduler() -> None:
         "info rewritten /tiers",
         "warning not-carried /more",
         "error bad-value /actions",
-        "info not-carried /actions",
     ]
 
 

@@ -100,7 +100,8 @@ def test_the_actions_that_were_kept_are_written_where_they_mean_the_same() -> No
         assert shard["spec"]["other"] == 1
         return shard["spec"]["actions"]
 
-    as_written = {"preempt": {"enabled": False}, "consolidation": {"enabled": False}, "stalegangeviction": {}}
+    as_written = {"preempt": {"enabled": False}, "consolidation": {"enabled": False}}
+    as_written["stalegangeviction"] = {"enabled": False}
     assert spec(["allocate", "reclaim"], as_written) == as_written
     other = spec(["allocate"], as_written)
     assert other != as_written
