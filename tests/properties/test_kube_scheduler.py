@@ -1,6 +1,7 @@
 """Laws that hold for every cluster under kube-scheduler's rules."""
 
 import json
+from random import Random
 from typing import Any
 
 import msgspec
@@ -10,12 +11,17 @@ from hypothesis import strategies as st
 from app.answering.comparison import compare
 from app.answering.sources import nothing_stored
 from app.answering.translation import told as translated
+from app.solver import solve
+from app.solver.delta import apply_delta
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Change
 from app.solver.model.instant import at
 from app.solver.model.request import DecisionRequest, StateOrReference
+from app.solver.model.state import Delta
+from tests.support.kube_scheduler_clusters import NAMESPACES, Drawing
+from tests.support.kube_scheduler_clusters import PRIORITIES as DRAWN
 from tests.support.profiles import examples
-from tests.unit.solver.engines.kube_scheduler.asked import ask, decided, node, pod, protected, request, told
+from tests.unit.solver.engines.kube_scheduler.asked import ask, decided, loaded_of, node, pod, protected, request, told
 
 Json = dict[str, Any]
 PRIORITIES = st.integers(0, 5)
@@ -207,3 +213,37 @@ def test_on_one_node_kueue_lets_in_whom_kube_scheduler_does(body: Json, there_an
     assert [of["name"] for of in found["variants"] if of.get("findings")] == [
         "kube-scheduler" if there_and_back else "kueue"
     ]
+
+
+@examples(10)  # each decides twenty times twice, on up to a thousand pods
+@given(st.integers(0, 2**31))
+def test_a_kept_state_answers_as_one_that_is_made_anew(seed: int) -> None:
+    """However many pods of whatever size were asked for before, and whatever changed between them."""
+    random = Random(seed)
+    drawing = Drawing(random)
+    drawing.full = True
+    drawing.topics -= {"affinity", "spread", "ports", "nominated"}
+    count = random.randint(64, 90)
+    nodes = [drawing.node(i) for i in range(count)]
+    workloads = drawing.workloads(count, random.choice((6, 12)))
+    for task in (task for one in workloads for task in one["tasks"] if random.random() < 0.95):
+        task["started_at"] = f"2026-01-01T00:{random.randrange(60):02d}:{random.randrange(60):02d}Z"
+    if random.random() < 0.5:  # nodes that lose equally much, but for when pods started
+        nodes = [{**one, "capacity": {"cpu": 4, "memory": "8Gi", "pods": random.choice((2, 4, 9))}} for one in nodes]
+        for one in workloads:
+            one |= {"priority": 0, "tasks": [{**task, "requests": {"cpu": 1}, "priority": 0} for task in one["tasks"]]}
+    settings = {"workload_aware": drawing.aware, "min_candidate_nodes_absolute": random.choice((1, 20, 100))}
+    body = request(nodes, workloads, [], settings=settings, mode=random.choice(("independent", "cycle")))
+    body["configuration"]["queues"] = [{"name": name} for name in NAMESPACES]
+    body["state"]["disruption_budgets"] = [drawing.budget(i, workloads) for i in range(random.randint(0, 2))]
+    kept = loaded_of(body)
+    for i in range(20):
+        if workloads and random.random() < 0.3:
+            at = random.randrange(len(workloads))
+            workloads[at] = {**workloads[at], "priority": random.choice(DRAWN)}
+            delta = msgspec.convert({"generation": 1, "workloads": {"change": [workloads[at]]}}, Delta)
+            kept = solve.update(kept, *apply_delta(kept.state, kept.index, delta), generation=None)
+        offset = random.choice((0, 7, "all"))
+        asked = {**body, "asks": [drawing.ask(i, count)], "options": {"kube_scheduler": {"offset": offset}}}
+        asked["explain"] = random.choice(("none", "summary", "full"))
+        assert decided(asked, kept).decisions == decided(asked).decisions

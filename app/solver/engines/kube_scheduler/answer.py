@@ -1,14 +1,14 @@
 """What kube-scheduler says: decisions, explanations, usage, protection, settings."""
 
-from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import chain, islice
 from typing import Any
 
 from app.solver.engines.kube_scheduler.attempt import Outcome
 from app.solver.engines.kube_scheduler.filters import World
 from app.solver.engines.kube_scheduler.pods import Budget, CompiledConfiguration, CompiledState, Pod
-from app.solver.engines.kube_scheduler.victims import Candidate, chosen
+from app.solver.engines.kube_scheduler.victims import Candidate, DryRun
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Condition, Decision, Placement, Plan, Refusal, Verdict, Victim, plan_of
 from app.solver.model.instant import at
@@ -19,7 +19,8 @@ from app.solver.model.state import Ask, State
 from app.solver.question import ProtectionQuestion, Question, Why
 
 _REASON = "PreemptionByScheduler"
-_MOST_STEPS = 50
+MOST_STEPS = 50
+"""Of so many nodes is told what is the matter, and what they would lose."""
 Json = dict[str, Any]
 
 
@@ -108,7 +109,7 @@ def _explain(why: Why, world: World, ask: Ask, outcomes: list[Outcome]) -> None:
 
 def _blocker(outcome: Outcome) -> str:
     """The reason that most nodes give, else that of the attempt."""
-    told = Counter(status.reason for status in outcome.statuses if status is not None)
+    told = outcome.statuses.reasons()
     if not told:
         return outcome.reason
     reason, count = told.most_common(1)[0]
@@ -116,7 +117,7 @@ def _blocker(outcome: Outcome) -> str:
 
 
 def _filters(why: Why, outcome: Outcome, names: list[str]) -> None:
-    for name, status in list(zip(names, outcome.statuses, strict=False))[:_MOST_STEPS]:
+    for name, status in islice(zip(names, outcome.statuses, strict=False), MOST_STEPS):
         if status is not None:
             help_ = "preemption can't help there" if status.final else "preemption may help there"
             why.step(status.rule, f"{name}: {status.reason}; {help_}")
@@ -157,7 +158,7 @@ def _choice(why: Why, world: World, outcome: Outcome, names: list[str]) -> None:
     if outcome.run is not None:
         run = outcome.run
         why.step("looked-at", f"{run.looked_at} of {run.possible} nodes were looked at", nodes=run.looked_at)
-        for candidate in run.candidates[:_MOST_STEPS]:
+        for candidate in outcome.losses:
             _node(why, candidate, names)
     if outcome.sample is not None:
         worse, starts = outcome.sample
@@ -195,24 +196,24 @@ def _overlapping(budgets: list[Budget], pods: Iterable[Pod]) -> bool:
     return len(budgets) > 1 and any(sum(budget.selects(pod) for budget in budgets) > 1 for pod in pods if pod.labels)
 
 
-def sampled(candidates: dict[int, Candidate], order: list[int], most: int) -> tuple[int, int]:
+def sampled(run: DryRun, order: list[int], most: int) -> tuple[int, int]:
     """With every node looked at: from how many of the starting points the released sample would have chosen one that is
     not among the best, and of how many. ``order``: all nodes that preemption might help on."""
-    best = {id(one) for one in chosen(list(candidates.values()))}
-    worse = 0
+    best, worse = set(run.best), 0
     for start in range(len(order)):
-        kept: list[Candidate] = []
-        violating: list[Candidate] = []
-        for i in range(len(order)):
-            found = candidates.get(order[(start + i) % len(order)])
-            if found is not None:
-                into = kept if found.violations == 0 else violating
-                if len(into) < most:
-                    into.append(found)
-                if kept and len(kept) + len(violating) >= most:
+        kept = violating = 0
+        for node in chain(islice(order, start, None), islice(order, start)):
+            violations = run.candidates.get(node)
+            if violations is not None and (violating if violations else kept) < most:
+                if node in best:
                     break
-        taken = chosen([*kept, *violating])
-        worse += not any(id(one) in best for one in taken)
+                violating += violations > 0
+                kept += violations == 0
+            if kept and kept + violating >= most:
+                worse += 1
+                break
+        else:
+            worse += 1
     return worse, len(order)
 
 

@@ -7,16 +7,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from app.solver import kubernetes
-from app.solver.engines.kube_scheduler.filters import Cycle, Site, Status, World, column, fits, statuses_of
-from app.solver.engines.kube_scheduler.pods import Pod, Unit
+from app.solver.engines.kube_scheduler.filters import (
+    NONE_LOOKED_AT,
+    Cycle,
+    Site,
+    Status,
+    Statuses,
+    World,
+    fits,
+    kept,
+    statuses_of,
+)
+from app.solver.engines.kube_scheduler.pods import Ints, Pod, Unit
 from app.solver.engines.kube_scheduler.victims import (
     Candidate,
     DryRun,
     Violation,
     by_budgets,
     by_importance,
-    chosen,
     dry_run,
     units_of,
 )
@@ -27,109 +39,92 @@ _BEST = 100
 _UNSET = {"cpu": 100, "memory": 200 * 1024 * 1024}
 """What a pod counts as that asks for none, in steps: a tenth of a core, 200 MiB."""
 _TAINTS, _AFFINITY = 3, 2
+_EXACT = 2**53
+"""What is more is no number of the machine's floating point, or too large for its integers a hundred times."""
 
 
-def best(world: World, pod: Pod, sites: Sequence[Site]) -> tuple[Site, list[Site]]:
-    """The node that the origin takes of those that fit, and all of the best score. Equal scores are no chance: the
-    origin makes a heap of the nodes as it found them, and takes its root.
+def best(world: World, pod: Pod, nodes: Sequence[int]) -> int:
+    """The node that the origin takes of those that fit. Equal scores are no chance: the origin makes a heap of the
+    nodes as it found them and takes its root, which is the first of the best in preorder.
 
     Scores are kube-scheduler's at their default weights: least allocated and balanced allocation (1 each, cpu and
     memory), taints (3), required affinity of pods there to the one that asks (2). What the wire can't say (preferred
     terms, images) scores alike everywhere."""
-    if len(sites) == 1:
-        return sites[0], [sites[0]]
-    totals = totals_of(world, pod, sites)
-    heap = list(range(len(sites)))
-    size = len(heap)
-    for start in range(size // 2 - 1, -1, -1):
-        at = start
-        while (child := 2 * at + 1) < size:
-            if child + 1 < size and totals[heap[child + 1]] > totals[heap[child]]:
-                child += 1
-            if totals[heap[child]] <= totals[heap[at]]:
-                break
-            heap[at], heap[child] = heap[child], heap[at]
-            at = child
-    chosen = heap[0]
-    return sites[chosen], [site for site, total in zip(sites, totals, strict=True) if total == totals[chosen]]
+    if len(nodes) == 1:
+        return nodes[0]
+    at = np.array(nodes)
+    totals = _resources(world, pod)[at] + _taints(world, pod, at) + _affinity(world, pod, nodes)
+    alike: list[int] = np.flatnonzero(totals == totals.max()).tolist()
+    return nodes[min(alike, key=lambda i: f"{i + 1:b}")]
 
 
-def totals_of(world: World, pod: Pod, sites: Sequence[Site]) -> list[int]:
-    """By node: the weighted sum."""
-    resources = column(world, _resources, pod)
-    return [
-        sum(parts)
-        for parts in zip(
-            [resources[site.machine.at] for site in sites],
-            _taints(pod, sites),
-            _affinity(world, pod, sites),
-            strict=True,
-        )
-    ]
+def _resources(world: World, pod: Pod) -> Ints:
+    """Of all nodes: of the least allocated, and of the evenness of what would be."""
+    of, _ = kept(world, _loads, 3 * len(_UNSET), _loads)
+    if of.dtype != object and of.max(initial=0) > _EXACT:
+        of = of.astype(object)
+    capacity, used, loads = of.reshape(3, len(_UNSET), -1)
+    there = capacity > 0
+    safe = np.where(there, capacity, 1)
+    asked = loads + np.array([[pod.requests.get(resource, unset)] for resource, unset in _UNSET.items()])
+    parts = np.where(there & (asked <= capacity), (capacity - asked) * _BEST // safe, 0)
+    total = parts.sum(0) // np.maximum(there.sum(0), 1)
+    amounts = np.array([[pod.requests.get(resource, 0)] for resource in _UNSET])
+    if not amounts.any():
+        return total
+    before, after = (_evenness(of, safe, there) for of in (used, used + amounts))
+    return total + _BEST // 2 + (_BEST // 2 + after - before) // 2
 
 
-def _resources(pod: Pod, site: Site) -> int:
-    return _least(pod, site) + _balanced(pod, site)
+def _evenness(used: Ints, capacity: Ints, there: NDArray[np.bool_]) -> Ints:
+    parts = np.minimum(1.0, used / capacity)
+    spread = np.where(there.all(0), np.abs((parts[0] - parts[1]) / 2), 0.0)
+    return ((1 - spread) * _BEST).astype(np.int64)
 
 
-def _least(pod: Pod, site: Site) -> int:
-    total = count = 0
-    for resource, unset in _UNSET.items():
-        capacity = site.machine.capacity.get(resource, 0)
-        if capacity == 0:
-            continue
-        asked = pod.requests.get(resource, unset) + site.machine.others.get(resource, 0)
-        asked += sum(other.requests.get(resource, unset) for other in site.pods)
-        total += 0 if asked > capacity else (capacity - asked) * _BEST // capacity
-        count += 1
-    return total // count if count else 0
+def _loads(site: Site) -> tuple[int, ...]:
+    """What there is, what is used, and what counts as used where a pod asks for none."""
+    machine = site.machine
+    others = machine.others
+    return (
+        *(machine.capacity.get(resource, 0) for resource in _UNSET),
+        *(site.used.get(resource, 0) for resource in _UNSET),
+        *(
+            others.get(resource, 0) + sum([pod.requests.get(resource, unset) for pod in site.pods])
+            for resource, unset in _UNSET.items()
+        ),
+    )
 
 
-def _balanced(pod: Pod, site: Site) -> int:
-    asked = [pod.requests.get(resource, 0) for resource in _UNSET]
-    if not any(asked):
-        return 0
-    capacity = [site.machine.capacity.get(resource, 0) for resource in _UNSET]
-    used = [site.used.get(resource, 0) for resource in _UNSET]
-    after = _evenness([a + b for a, b in zip(used, asked, strict=True)], capacity)
-    return _BEST // 2 + (_BEST // 2 + after - _evenness(used, capacity)) // 2
-
-
-def _evenness(used: list[int], capacity: list[int]) -> int:
-    parts = [min(1.0, a / b) for a, b in zip(used, capacity, strict=True) if b]
-    spread = abs((parts[0] - parts[1]) / 2) if len(parts) == 2 else 0.0
-    return int((1 - spread) * _BEST)
-
-
-def _taints(pod: Pod, sites: Sequence[Site]) -> list[int]:
-    if not any(site.machine.node.taints for site in sites):
-        return [_TAINTS * _BEST] * len(sites)
+def _taints(world: World, pod: Pod, at: Ints) -> Ints:
     tolerations = [one for one in pod.task.tolerations or () if one.effect in (None, "PreferNoSchedule")]
-    counts = [
-        sum(
-            taint.effect == "PreferNoSchedule" and not any(kubernetes.tolerates(one, taint) for one in tolerations)
-            for taint in site.machine.node.taints
-        )
-        for site in sites
-    ]
-    most = max(counts)
-    return [_TAINTS * (_BEST - (_BEST * count // most if most else 0)) for count in counts]
+
+    def disliked(site: Site) -> tuple[int]:
+        taints = site.machine.node.taints
+        soft = (taint for taint in taints if taint.effect == "PreferNoSchedule")
+        return (sum(not any(kubernetes.tolerates(one, taint) for one in tolerations) for taint in soft),)
+
+    counts = kept(world, (_taints, pod.suiting), 1, disliked)[0][0][at]
+    most = counts.max()
+    return _TAINTS * (_BEST - (_BEST * counts // most if most else counts))
 
 
-def _affinity(world: World, pod: Pod, sites: Sequence[Site]) -> list[int]:
+def _affinity(world: World, pod: Pod, nodes: Sequence[int]) -> Ints:
     found: dict[tuple[str, str], int] = {}
-    for site in world.sites:
-        labels = site.machine.labels
-        for other in site.pods:
-            for term in other.affinity:
-                if term.key in labels and term.matches(pod.namespace, pod.labels):
-                    pair = (term.key, labels[term.key])
-                    found[pair] = found.get(pair, 0) + 1
+    machines = world.state.machines
+    for other in world.friends:
+        labels = machines[other.node].labels
+        for term in other.affinity:
+            if term.key in labels and term.matches(pod.namespace, pod.labels):
+                pair = (term.key, labels[term.key])
+                found[pair] = found.get(pair, 0) + 1
     if not found:
-        return [0] * len(sites)
-    counts = [sum(found.get(pair, 0) for pair in site.machine.labels.items()) for site in sites]
-    least, most = min(counts), max(counts)
-    return [_AFFINITY * int(_BEST * ((count - least) / (most - least))) if most > least else 0 for count in counts]
+        return np.zeros(len(nodes), np.int64)
+    counts = np.array([sum(found.get(pair, 0) for pair in machines[node].labels.items()) for node in nodes])
+    least, most = counts.min(), counts.max()
+    if most == least:
+        return np.zeros(len(nodes), np.int64)
+    return _AFFINITY * (_BEST * ((counts - least) / (most - least))).astype(np.int64)
 
 
 Kind = Literal["admit", "preempt", "wait"]
@@ -148,8 +143,10 @@ class Outcome:
     again: list[Pod] = field(default_factory=list[Pod])
     """Those of its victims that terminate already."""
     ties: list[int] = field(default_factory=list[int])
-    statuses: list[Status | None] = field(default_factory=list[Status | None])
+    statuses: Statuses = NONE_LOOKED_AT
     run: DryRun | None = None
+    losses: list[Candidate] = field(default_factory=list[Candidate])
+    """What the first of the candidates would have lost then, where that is told."""
     spared: list[Pod] = field(default_factory=list[Pod])
     gang: bool = False
     sample: tuple[int, int] | None = None
@@ -181,13 +178,10 @@ def attempt(world: World, ask: Ask, pods: list[Pod], chance: Chance) -> Outcome:
 def _single(world: World, ask: Ask, pod: Pod, chance: Chance) -> Outcome:
     cycle = Cycle(world, pod, ask.id)
     statuses = statuses_of(cycle, world)
-    feasible = [site for site, status in zip(world.sites, statuses, strict=True) if status is None]
     hint = world.state.place.get(pod.task.nominated_node or ask.nominated_node or "")
-    if feasible:
-        if hint is not None and statuses[hint] is None:
-            feasible = [world.sites[hint]]
-        site, _ = best(world, pod, feasible)
-        return Outcome("admit", "fits", "", placed=[(pod, site.machine.at)], statuses=statuses)
+    if feasible := statuses.fitting():
+        node = hint if hint is not None and statuses[hint] is None else best(world, pod, feasible)
+        return Outcome("admit", "fits", "", placed=[(pod, node)], statuses=statuses)
     if ask.preemption_policy == "Never":
         return Outcome("wait", "never", "not eligible due to preemptionPolicy=Never.", statuses=statuses)
     if hint is not None and _on_its_way(world, hint, pod.priority, statuses[hint]):
@@ -202,11 +196,9 @@ def _on_its_way(world: World, node: int, priority: int, status: Status | None) -
     return any(world.preempted(pod) and pod.effective_priority < priority for pod in world.sites[node].pods)
 
 
-def _preempting(world: World, cycle: Cycle, statuses: list[Status | None], chance: Chance) -> Outcome:
-    helped = [
-        site for site, status in zip(world.sites, statuses, strict=True) if status is not None and not status.final
-    ]
-    if not helped:
+def _preempting(world: World, cycle: Cycle, statuses: Statuses, chance: Chance) -> Outcome:
+    helped = statuses.helped()
+    if not len(helped):
         reason = "preemption is not helpful: no node would take it whoever left"
         return Outcome("wait", "not-helpful", reason, statuses=statuses)
     settings = world.state.configuration.settings
@@ -217,12 +209,11 @@ def _preempting(world: World, cycle: Cycle, statuses: list[Status | None], chanc
     if not run.candidates:
         reason = f"no node of {run.looked_at} has room without its less important pods"
         return Outcome("wait", "no-candidate", reason, statuses=statuses, run=run)
-    found = chosen(run.candidates)
-    first: Candidate = found[0]
+    first = next(run.losses(run.best))
     return Outcome(
-        "preempt", "preempt", "", placed=[(cycle.pod, first.site.machine.at)], victims=first.victims,
+        "preempt", "preempt", "", placed=[(cycle.pod, run.best[0])], victims=first.victims,
         broken=first.broken, spared=first.spared,
-        ties=[one.site.machine.at for one in found] if len(found) > 1 else [], statuses=statuses, run=run,
+        ties=run.best if len(run.best) > 1 else [], statuses=statuses, run=run,
     )  # fmt: skip
 
 
@@ -312,14 +303,12 @@ def _place_all(world: World, ask: Ask, pods: list[Pod]) -> list[tuple[Cycle, int
     assigned: list[tuple[Cycle, int]] = []
     for pod in pods:
         cycle = Cycle(world, pod, ask.id)
-        feasible = [site for site in world.sites if fits(cycle, site, world) is None]
-        if not feasible:
-            continue
-        hint = world.state.place.get(pod.task.nominated_node or ask.nominated_node or "")
-        nominated = [site for site in feasible if site.machine.at == hint]
-        site, _ = best(world, pod, nominated or feasible)
-        world.add(pod, site.machine.at)
-        assigned.append((cycle, site.machine.at))
+        statuses = statuses_of(cycle, world)
+        if feasible := statuses.fitting():
+            hint = world.state.place.get(pod.task.nominated_node or ask.nominated_node or "")
+            node = hint if hint is not None and statuses[hint] is None else best(world, pod, feasible)
+            world.add(pod, node)
+            assigned.append((cycle, node))
     return assigned
 
 

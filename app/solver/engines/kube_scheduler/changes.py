@@ -11,7 +11,7 @@ import msgspec
 
 from app.solver.engines.kube_scheduler.attempt import Chance, Outcome, attempt
 from app.solver.engines.kube_scheduler.filters import Site, World
-from app.solver.engines.kube_scheduler.pods import PODS, Budget, DryRuns, Pod, by_namespace
+from app.solver.engines.kube_scheduler.pods import PODS, Budget, Pod, by_namespace
 from app.solver.model.decision import Change
 from app.solver.model.quantity import units
 from app.solver.model.state import Ask
@@ -113,7 +113,7 @@ def _keeps(world: World, ask: Ask, pods: Sequence[Pod], chance: Chance, budget: 
         other = replace(budget, allowed=allowed)
         budgets = [*state.budgets[:at], other, *state.budgets[at + 1 :]]
         imagined = world.copy()
-        imagined.state = replace(state, budgets=budgets, budgets_in=by_namespace(budgets), dry_runs=DryRuns())
+        imagined.state = replace(state, budgets=budgets, budgets_in=by_namespace(budgets))
         return all(broken is not other for _, broken in attempt(imagined, ask, list(pods), chance).broken)
 
     return kept

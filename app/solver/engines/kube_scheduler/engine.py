@@ -4,11 +4,13 @@ Files of rules are those of ``pkg/scheduler`` in Kubernetes 1.37.2.
 """
 
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from app.solver.engine import Engine
 from app.solver.engines.kube_scheduler import FACTS
 from app.solver.engines.kube_scheduler.answer import (
+    MOST_STEPS,
     decision,
     effective_settings,
     findings,
@@ -165,7 +167,9 @@ def _units(
         if chance.offset is None and outcome.run is not None:
             outcome = _with_sample(world, outcome)
         if told:
-            outcome = replace(outcome, changes=list(changes(world, ask, unit, chance, outcome)))
+            outcome.changes = list(changes(world, ask, unit, chance, outcome))
+            if (run := outcome.run) is not None:
+                outcome.losses = list(run.losses(islice(run.candidates, MOST_STEPS)))
         outcome.again = [pod for pod in outcome.victims if world.terminates(pod)]
         outcomes.append(outcome)
         _carry(world, ask, outcome, cleared)
@@ -175,11 +179,11 @@ def _units(
 def _with_sample(world: World, outcome: Outcome) -> Outcome:
     run, settings = outcome.run, world.state.configuration.settings
     assert run is not None
-    order = [at for at, status in enumerate(outcome.statuses) if status is not None and not status.final]
+    order = outcome.statuses.helped().tolist()
     most = max(len(order) * settings.min_candidate_nodes_percentage // 100, settings.min_candidate_nodes_absolute)
     if len(order) <= most or not run.candidates:
         return outcome
-    return replace(outcome, sample=sampled({one.site.machine.at: one for one in run.candidates}, order, most))
+    return replace(outcome, sample=sampled(run, order, most))
 
 
 def _carry(world: World, ask: Ask, outcome: Outcome, cleared: list[dict[str, str]]) -> None:

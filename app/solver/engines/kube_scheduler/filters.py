@@ -4,13 +4,16 @@
 back changes it by itself, as the origin's PreFilterExtensions do, and that is not always what looking again would give.
 """
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar, cast
 
+import numpy as np
+
 from app.solver import kubernetes
-from app.solver.engines.kube_scheduler.pods import PODS, CompiledState, Machine, Pod, Site
+from app.solver.engines.kube_scheduler.pods import PODS, CompiledState, Ints, Machine, Pod, Site
 from app.solver.engines.kube_scheduler.selectors import Labels, Spread, spreads_of
 from app.solver.model.configuration import Taint
 from app.solver.model.state import Toleration
@@ -19,7 +22,9 @@ _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _ANY_ADDRESS = "0.0.0.0"
 _MANY = 2**31 - 1
 _SHAPES = 256
-"""Of so many shapes of pods is known at most which nodes take them, or how well."""
+"""So much at most is kept of nodes: what is free of a resource, whom they suit."""
+_BITS = 60
+"""Of so many resources at most can a number say which are short."""
 Pairs = dict[tuple[str, str], int]
 """How many, by label of nodes and its value."""
 
@@ -36,19 +41,21 @@ class Status:
 class World:
     """All nodes as one attempt after the other leaves them: pods that were bound or nominated, and ``leaving``, pods
     that were told to go and still hold what they have. ``touched``: nodes that are not as the state has them; ``anti``:
-    pods there that have required anti-affinity."""
+    pods there that have required anti-affinity; ``friends``: required affinity."""
 
     def __init__(self, state: CompiledState) -> None:
         self.state = state
         self.sites = list(state.sites)
         self.touched: set[int] = set()
         self.anti = list(state.anti)
+        self.friends = list(state.friends)
         self.nominated: dict[int, list[tuple[str, Pod]]] = {node: list(of) for node, of in state.nominated.items()}
         self.leaving: set[int] = set()
 
     def copy(self) -> "World":
         twin = World.__new__(World)
         twin.state, twin.sites, twin.anti = self.state, list(self.sites), list(self.anti)
+        twin.friends = list(self.friends)
         twin.nominated, twin.leaving, twin.touched = dict(self.nominated), set(self.leaving), set(self.touched)
         for node in self.touched:
             twin.sites[node] = self.sites[node].copy()
@@ -72,11 +79,15 @@ class World:
         self._own(node).add(pod)
         if pod.anti:
             self.anti.append(pod)
+        if pod.affinity:
+            self.friends.append(pod)
 
     def remove(self, pod: Pod, node: int) -> None:
         self._own(node).remove(pod)
         if pod.anti:
             self.anti.remove(pod)
+        if pod.affinity:
+            self.friends.remove(pod)
 
     def _own(self, node: int) -> Site:
         if node not in self.touched:
@@ -235,93 +246,175 @@ class Cycle:
         return near or (not self.friends and all(term.matches(pod.namespace, pod.labels) for term in pod.affinity))
 
 
-T = TypeVar("T")
+W = TypeVar("W", bound=Callable[[Site], tuple[int, ...]])
 
 
-def column(
-    world: World,
-    work: Callable[[Pod, Site], T],
-    pod: Pod,
-    anew: Callable[[CompiledState, Pod], list[T]] | None = None,
-) -> list[T]:
-    """``work`` of a pod on every node, which depends on the pod's shape and what is on the node alone. Of a shape that
-    was asked for before, in this state or one that it came from, only nodes that changed since are worked out.
-    ``anew``: the same of a shape that is new, on all nodes at once."""
+def kept(world: World, key: object, width: int, work: W) -> tuple[Ints, W]:
+    """Numbers that ``work`` says of a node, ``width`` for each, which depend on what is on the node alone: a row by
+    number, a column by node; and what says so. Where ``key`` is known, in this state or one that it came from, that is
+    who said so first, and only nodes that changed since are asked."""
     state = world.state
-    of = _kept(
-        state, (work, pod.shape), lambda site: work(pod, site), None if anew is None else lambda: anew(state, pod)
-    )
-    if world.touched:
-        of = list(of)
-        for i in world.touched:
-            of[i] = work(pod, world.sites[i])
-    return of
-
-
-def _kept(
-    state: CompiledState, key: object, work: Callable[[Site], T], anew: Callable[[], list[T]] | None = None
-) -> list[T]:
-    """``work`` of every node of the state; what is known by ``key`` of nodes that stayed is not worked out again."""
     recent, machines = state.recent, state.machines
     known = recent.get(key)
     if known is None:
-        of = [work(site) for site in state.sites] if anew is None else anew()
+        of = _numbers(list(map(work, state.sites)), width)
         if len(recent) >= _SHAPES:
             recent.clear()
     else:
-        before, kept = known
-        of = cast(list[T], kept)
+        before, of, work = cast(tuple[list[Machine], Ints, W], known)
         if before is not machines:
-            changed = [i for i, (old, new) in enumerate(zip(before, machines, strict=True)) if old is not new]
-            if changed:
-                of = list(of)
-                for i in changed:
-                    of[i] = work(state.sites[i])
-    recent[key] = machines, of
+            of = _with(of, _changed(state, before), work, state.sites)
+    recent[key] = machines, of, work
+    return _with(of, list(world.touched), work, world.sites), work
+
+
+def _with(of: Ints, changed: list[int], work: Callable[[Site], tuple[int, ...]], sites: list[Site]) -> Ints:
+    if not changed:
+        return of
+    made = _numbers([work(sites[i]) for i in changed], len(of))
+    of = of.astype(made.dtype) if made.dtype == object else of.copy()
+    of[:, changed] = made
     return of
 
 
-def statuses_of(cycle: Cycle, world: World) -> list[Status | None]:
+def _numbers(rows: list[tuple[int, ...]], width: int) -> Ints:
+    """What is too large for the machine's integers stays as it is, and is compared one by one."""
+    try:
+        of = np.array(rows, np.int64)
+    except OverflowError:
+        of = np.array(rows, object)
+    return np.ascontiguousarray(of.reshape(len(rows), width).T)
+
+
+def _changed(state: CompiledState, before: list[Machine]) -> list[int]:
+    """Nodes that are not as they were."""
+    machines = state.machines
+    known = state.recent.get(_changed)
+    if known is not None and known[0] is machines and known[1] is before:
+        return known[2]
+    found = [i for i, (old, new) in enumerate(zip(before, machines, strict=True)) if old is not new]
+    state.recent[_changed] = machines, before, found
+    return found
+
+
+class Statuses:
+    """What filters say of every node. ``codes``: 0 where the pod fits, more where only resources are short, a bit for
+    each of ``names`` and the lowest where there is too little in all; else one of ``others``, counted from -1 down."""
+
+    def __init__(self, codes: Ints, names: list[str], others: list[Status]) -> None:
+        self._codes, self._names, self._others = codes, names, others
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def __getitem__(self, node: int) -> Status | None:
+        return self._told(int(self._codes[node]))
+
+    def __iter__(self) -> Iterator[Status | None]:
+        return map(self._told, self._codes.tolist())
+
+    def __setitem__(self, node: int, status: Status | None) -> None:
+        if status is not None:
+            self._others.append(status)
+        self._codes[node] = 0 if status is None else -len(self._others)
+
+    def _told(self, code: int) -> Status | None:
+        return self._others[-code - 1] if code < 0 else _short(code, self._names)
+
+    def fitting(self) -> list[int]:
+        """Places of nodes that can take the pod."""
+        return np.flatnonzero(self._codes == 0).tolist()
+
+    def helped(self) -> Ints:
+        """Places of nodes that could if pods were taken away."""
+        codes = self._codes
+        final = (codes & 1) == 1
+        if self._others:
+            of = codes < 0
+            final[of] = np.array([status.final for status in self._others])[-codes[of] - 1]
+        return np.flatnonzero((codes != 0) & ~final)
+
+    def reasons(self) -> Counter[str]:
+        """How many nodes give each, in the order in which they are first given."""
+        found: Counter[str] = Counter()
+        codes, first, counts = np.unique(self._codes, return_index=True, return_counts=True)
+        for i in np.argsort(first).tolist():
+            if (status := self._told(int(codes[i]))) is not None:
+                found[status.reason] += int(counts[i])
+        return found
+
+
+NONE_LOOKED_AT = Statuses(np.zeros(0, np.int64), [], [])
+
+
+def statuses_of(cycle: Cycle, world: World) -> Statuses:
     """``fits``, of every node."""
-    if cycle.spreads or cycle.affine:
-        return [fits(cycle, site, world) for site in world.sites]
-    statuses = list(column(world, _alone, cycle.pod, _alone_on_all))
+    pod, sites = cycle.pod, world.sites
+    if cycle.spreads or cycle.affine or len(pod.requests) > _BITS:
+        statuses = Statuses(np.zeros(len(sites), np.int64), [], [])
+        for at, site in enumerate(sites):
+            if (status := fits(cycle, site, world)) is not None:
+                statuses[at] = status
+        return statuses
+    (unsuited,), work = kept(world, (_Unsuited, pod.suiting), 1, _Unsuited(pod))
+    codes, names = _shortage(pod, places_on_all(world), lambda name: room_on_all(world, name))
+    statuses = Statuses(np.where(unsuited < 0, unsuited, codes), names, list(work.told))
     for at in world.nominated:
-        statuses[at] = fits(cycle, world.sites[at], world)
+        statuses[at] = fits(cycle, sites[at], world)
     return statuses
+
+
+def room_on_all(world: World, resource: str) -> tuple[Ints, Ints]:
+    """What is free of it by node, and what there is in all, in steps."""
+
+    def room(site: Site) -> tuple[int, int]:
+        return _room(site, resource)
+
+    (free, most), _ = kept(world, (_room, resource), 2, room)
+    return free, most
+
+
+def places_on_all(world: World) -> Ints:
+    """For how many more pods a node has room."""
+    return kept(world, _places, 1, _places)[0][0]
 
 
 def _alone(pod: Pod, site: Site) -> Status | None:
     """What filters say that look at one node."""
-    return _unsuited(pod, site) or _resources(pod, site)
+    return _unsuited(pod, site) or _short(*_shortage(pod, *_places(site), lambda name: _room(site, name)))
 
 
-def _alone_on_all(state: CompiledState, pod: Pod) -> list[Status | None]:
-    """``_alone`` of every node: pods that differ in what they request share the rest."""
-    unsuited = _kept(state, (_unsuited, pod.suiting), lambda site: _unsuited(pod, site))
-    return [one or short for one, short in zip(unsuited, _short_on_all(state, pod), strict=True)]
+class _Unsuited:
+    """What filters say before what is free counts, as a number: ``told`` has it from -1 down. 0: nothing."""
+
+    def __init__(self, pod: Pod) -> None:
+        self._pod = pod
+        self.told: dict[Status, int] = {}
+
+    def __call__(self, site: Site) -> tuple[int]:
+        status = _unsuited(self._pod, site)
+        return (0 if status is None else self.told.setdefault(status, -len(self.told) - 1),)
 
 
 def _unsuited(pod: Pod, site: Site) -> Status | None:
-    """What filters say before what is free counts."""
     return _of_the_node(pod, site.machine) or _ports(pod, site)
 
 
-def _short_on_all(state: CompiledState, pod: Pod) -> list[Status | None]:
-    """``_resources`` of every node, a resource at a time: a bit for each that is short, the lowest for ``final``."""
+N = TypeVar("N", int, Ints)
+
+
+def _shortage(pod: Pod, places: N, room: Callable[[str], tuple[N, N]]) -> tuple[N, list[str]]:
+    """Of one node, or of all at once: a bit for each of the resources named that is short, the lowest where there is
+    too little in all. ``places``: for how many more pods; ``room``: what is free, and what there is in all."""
     names, bit = [PODS], 2
-    codes = [bit if left < 1 else 0 for left in _kept(state, _places, _places)]
+    code = (places < 1) * bit
     for name, amount in pod.requests.items():
         if amount > 0:
             names.append(name)
             bit *= 2
-            rooms = _kept(state, (_room, name), lambda site, name=name: _room(site, name))
-            codes = [
-                code if amount <= free else code | bit | (amount > most)
-                for code, (free, most) in zip(codes, rooms, strict=True)
-            ]
-    found = {code: _short(code, names) for code in set(codes)}
-    return [found[code] for code in codes]
+            free, most = room(name)
+            code = code | (amount > free) * bit | (amount > most) * 1
+    return code, names
 
 
 def _short(code: int, names: list[str]) -> Status | None:
@@ -329,13 +422,12 @@ def _short(code: int, names: list[str]) -> Status | None:
     return _lacks(short, final=bool(code & 1)) if short else None
 
 
-def _places(site: Site) -> int:
+def _places(site: Site) -> tuple[int]:
     most = site.machine.most
-    return _MANY if most is None else most - site.count
+    return (_MANY if most is None else most - site.count,)
 
 
 def _room(site: Site, resource: str) -> tuple[int, int]:
-    """What is free, and what there is in all."""
     most = site.machine.capacity.get(resource, 0)
     return most - site.used.get(resource, 0), most
 
@@ -405,22 +497,6 @@ def _ports(pod: Pod, site: Site) -> Status | None:
             if taken[1:] == (protocol, number) and (_ANY_ADDRESS in (address, taken[0]) or taken[0] == address):
                 return Status("ports", f"port {number} is taken", final=False)
     return None
-
-
-def _resources(pod: Pod, site: Site) -> Status | None:
-    machine = site.machine
-    capacity, used = machine.capacity, site.used
-    short = ""
-    final = False
-    if machine.most is not None and site.count + 1 > machine.most:
-        short = PODS
-    for resource, amount in pod.requests.items():
-        if amount > 0:
-            most = capacity.get(resource, 0)
-            if amount > most - used.get(resource, 0):
-                short = f"{short}, {resource}" if short else resource
-                final = final or amount > most
-    return _lacks(short, final=final) if short else None
 
 
 @lru_cache(maxsize=1 << 10)

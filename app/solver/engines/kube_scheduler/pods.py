@@ -13,6 +13,8 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from app.solver.delta import Changes
 from app.solver.engines.kube_scheduler.selectors import Labels, Selector, Term, selector_of, terms_of
@@ -30,6 +32,7 @@ _ANY_ADDRESS = "0.0.0.0"
 _encode = msgspec.json.Encoder().encode
 Port = tuple[str, str, int]
 """Address, protocol, number."""
+Ints = NDArray[np.int64]
 NO_LABELS: dict[str, str] = {}
 
 
@@ -206,20 +209,24 @@ class CompiledConfiguration:
 
 class DryRuns:
     """What nodes would lose, by what asks and then by node, each with the node then: in states that follow one another.
-    Of so many nodes at most, or all is forgotten."""
+    Of so many nodes at most, or all is forgotten. ``columns``: see ``Columns``; ``singles``: how many nodes that these
+    do not tell of were looked at since they were made."""
 
     _MOST = 1 << 16
 
     def __init__(self) -> None:
+        self.columns: object = None
+        self.singles = 0
         self._found: dict[object, dict[int, tuple[Machine, Any]]] = {}
         self._count = 0
 
     def of(self, key: object) -> dict[int, tuple[Machine, Any]]:
         """By place of a node."""
-        return self._found.setdefault(key, {})
+        return self._found.get(key) or {}
 
-    def keep(self, known: dict[int, tuple[Machine, Any]], machine: Machine, found: object) -> None:
+    def keep(self, key: object, known: dict[int, tuple[Machine, Any]], machine: Machine, found: object) -> None:
         """``known``: what ``of`` gave."""
+        self._found.setdefault(key, known)
         self._count += machine.at not in known
         known[machine.at] = machine, found
         if self._count > self._MOST:
@@ -246,8 +253,8 @@ class CompiledState:
     by_workload: dict[str, tuple[Workload, list[Pod]]]
     numbered: int
     """How many pods have had a number, in this state and those that it came from."""
-    recent: dict[object, tuple[list[Machine], list[Any]]]
-    """What was worked out of nodes for pods of one shape, and the nodes then: in states that follow one another."""
+    recent: dict[object, tuple[list[Machine], Any, Any]]
+    """What is kept of all nodes, see ``kept``: in states that follow one another."""
     dry_runs: "DryRuns"
 
     def name(self, node: int) -> str:

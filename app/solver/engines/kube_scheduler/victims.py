@@ -4,13 +4,16 @@ Source: ``framework/plugins/defaultpreemption`` (SelectVictimsOnNode) and ``fram
 (pickOneNodeForPreemption, FilterVictimsWithPDBViolation, MoreImportantVictim).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from app.solver.engine import Loss
+from app.solver.engines.kube_scheduler.columns import ALONE, NOBODY, search_of
 from app.solver.engines.kube_scheduler.filters import Cycle, Site, World, fits, nominated
 from app.solver.engines.kube_scheduler.importance import go_sorted
-from app.solver.engines.kube_scheduler.pods import Budget, CompiledState, Pod, Unit
+from app.solver.engines.kube_scheduler.pods import Budget, CompiledState, Ints, Pod, Unit
 from app.solver.stopping import safe_point
 
 _OFFSET = 2**31
@@ -35,11 +38,18 @@ class Candidate:
 
 @dataclass(slots=True, eq=False)
 class DryRun:
-    """What was found on the nodes looked at, in order."""
+    """What was found on the nodes looked at. ``candidates``: nodes in order, each with how many victims would violate
+    budgets; ``best``: those that the origin chooses among by chance; ``on``: what a node would lose."""
 
-    candidates: list[Candidate]
+    candidates: dict[int, int]
+    best: list[int]
     looked_at: int
     possible: int
+    on: Callable[[int], Candidate | None]
+
+    def losses(self, nodes: Iterable[int]) -> Iterator[Candidate]:
+        """What candidates would lose, as far as it is asked for."""
+        return (found for node in nodes if (found := self.on(node)) is not None)
 
 
 def units_of(pods: Iterable[Pod], now: int, below: int) -> list[Unit]:
@@ -65,29 +75,23 @@ def units_of(pods: Iterable[Pod], now: int, below: int) -> list[Unit]:
     return found
 
 
-def dry_run(world: World, cycle: Cycle, sites: Sequence[Site], most: int, offset: int, now: int) -> DryRun:
+def dry_run(world: World, cycle: Cycle, nodes: Ints, most: int, offset: int, now: int) -> DryRun:
     """kube-scheduler: DryRunPreemption. From ``offset`` on, round and round, until ``most`` candidates are there and
     one of them violates no budget."""
-    kept: list[Candidate] = []
-    violating: list[Candidate] = []
+    looks = _Looks(world, cycle, now)
+    kept: dict[int, int] = {}
+    violating: dict[int, int] = {}
     looked_at = 0
-    plain = not (cycle.spreads or cycle.affine or cycle.pod.ports)
-    rooms = _Rooms(world, cycle.pod, now)
-    for i in range(len(sites)):
-        safe_point()
-        site = sites[(offset + i) % len(sites)]
+    for node, violations in looks.through(np.roll(nodes, -offset), most):
         looked_at += 1
-        if plain and not (world.nominated and nominated(cycle, site, world)):
-            found = rooms.on(site)
-        else:
-            found = victims_on(world, site, _Trial(world, cycle.copy(), site.copy()), now)
-        if found is not None:
-            into = kept if found.violations == 0 else violating
+        if violations is not None:
+            into = violating if violations else kept
             if len(into) < most:
-                into.append(found)
+                into[node] = violations
             if kept and len(kept) + len(violating) >= most:
                 break
-    return DryRun([*kept, *violating], looked_at, len(sites))
+    candidates = kept | violating
+    return DryRun(candidates, looks.best(list(candidates)), looked_at, len(nodes), looks.on)
 
 
 class _Trial:
@@ -167,23 +171,78 @@ class _Room:
         return found
 
 
-class _Rooms:
-    """``victims_on`` for one pod and nodes where nothing but what is free can stand in its way. What a node would lose
-    hangs on the pod's shape and priority alone, where its pods have one order whatever the moment: that is kept."""
+class _Looks:
+    """What each node would lose for one pod. Where nothing but what is free can stand in the way, that hangs on the
+    pod's shape and priority alone, if pods there have one order whatever the moment: then it is kept, or looked up on
+    many nodes at once. ``_first``: nodes that were, each with where in the columns its first victim is."""
 
-    def __init__(self, world: World, pod: Pod, now: int) -> None:
-        self._world, self._pod, self._now = world, pod, now
+    def __init__(self, world: World, cycle: Cycle, now: int) -> None:
+        pod, state = cycle.pod, world.state
+        self._world, self._cycle, self._now = world, cycle, now
+        self._plain = not (cycle.spreads or cycle.affine or pod.ports)
         self._wanted = {resource: amount for resource, amount in pod.requests.items() if amount > 0}
-        self._known = world.state.dry_runs.of((pod.shape, pod.priority, *world.state.budgets))
+        self._key = pod.shape, pod.priority, *state.budgets
+        self._known = state.dry_runs.of(self._key)
+        self._found: dict[int, Candidate | None] = {}
+        self._first: dict[int, int] = {}
+        self._search = search_of(world, pod, self._wanted) if self._plain else None
 
-    def on(self, site: Site) -> Candidate | None:
-        machine = site.machine
+    def through(self, nodes: Ints, most: int) -> Iterator[tuple[int, int | None]]:
+        """Each node with how many victims would violate budgets; None: it is no candidate."""
+        if self._search is None:
+            for node in nodes.tolist():
+                safe_point()
+                yield node, self._violations(node)
+            return
+        for start in range(0, len(nodes), most):
+            safe_point()
+            part = nodes[start : start + most]
+            for node, first in zip(part.tolist(), self._search.first(part).tolist(), strict=True):
+                if first == ALONE:
+                    yield node, self._violations(node)
+                elif first == NOBODY:
+                    yield node, None
+                else:
+                    self._first[node] = first
+                    yield node, 0
+
+    def on(self, node: int) -> Candidate | None:
+        """What it would lose; None: it is no candidate."""
+        if node not in self._found:
+            self._found[node] = self._looked_at(self._world.sites[node])
+        return self._found[node]
+
+    def best(self, nodes: list[int]) -> list[int]:
+        """Of candidates. kube-scheduler: pickOneNodeForPreemption. More than one: it takes any of them by chance."""
+        alone = {node: found for node in nodes if node not in self._first and (found := self.on(node)) is not None}
+        left = nodes
+        for at, scores in enumerate(_SCORES):
+            if len(left) > 1:
+                of = {node: [score(alone[node]) for score in scores] for node in left if node in alone}
+                if self._search is not None and len(of) < len(left):
+                    many = {node: self._first[node] for node in left if node not in alone}
+                    looked_up = self._search.scores(many) if at else self._search.highest(many)
+                    of |= zip(many, looked_up, strict=True)
+                least = min(of.values())
+                left = [node for node in left if of[node] == least]
+        return left
+
+    def _violations(self, node: int) -> int | None:
+        found = self.on(node)
+        return None if found is None else len(found.broken)
+
+    def _looked_at(self, site: Site) -> Candidate | None:
+        world, cycle = self._world, self._cycle
+        if not self._plain or (world.nominated and nominated(cycle, site, world)):
+            return victims_on(world, site, _Trial(world, cycle.copy(), site.copy()), self._now)
+        dry_runs, machine = world.state.dry_runs, site.machine
         known = self._known.get(machine.at)
         if known is not None and known[0] is machine and site.pods is machine.pods:
             return known[1]
-        found = victims_on(self._world, site, _Room(self._pod, site, self._wanted), self._now)
-        if site.pods is machine.pods and machine.less_important(self._pod.priority) is not None:
-            self._world.state.dry_runs.keep(self._known, machine, found)
+        dry_runs.singles += self._search is None or self._search.is_stale(machine)
+        found = victims_on(world, site, _Room(cycle.pod, site, self._wanted), self._now)
+        if site.pods is machine.pods and machine.less_important(cycle.pod.priority) is not None:
+            dry_runs.keep(self._key, self._known, machine, found)
         return found
 
 
@@ -244,21 +303,9 @@ def by_budgets(units: Iterable[Unit], state: CompiledState) -> tuple[list[tuple[
     return violating, kept
 
 
-def chosen(candidates: list[Candidate]) -> list[Candidate]:
-    """kube-scheduler: pickOneNodeForPreemption. More than one: it takes any of them by chance."""
-    left = candidates
-    for score in _SCORES:
-        values = [score(candidate) for candidate in left]
-        least = min(values)
-        left = [candidate for candidate, value in zip(left, values, strict=True) if value == least]
-        if len(left) == 1:
-            break
-    return left
-
-
 def ranks(losses: list[Loss]) -> list[int]:
     """See ``Engine.ranks``."""
-    scores = [tuple(score(loss) for score in _SCORES) for loss in losses]
+    scores = [tuple(score(loss) for scores in _SCORES for score in scores) for loss in losses]
     places = {score: place for place, score in enumerate(sorted(set(scores)), start=1)}
     return [places[score] for score in scores]
 
@@ -286,5 +333,8 @@ def _latest(of: Candidate | Loss) -> float:
     return -min(starts) if starts else float("-inf")
 
 
-_SCORES: tuple[Callable[[Candidate | Loss], float], ...] = (_violations, _highest, _sum, _count, _latest)
-"""The less the better, one after the other."""
+_SCORES: tuple[tuple[Callable[[Candidate | Loss], float], ...], ...] = (
+    (_violations, _highest),
+    (_sum, _count, _latest),
+)
+"""The less the better, one after the other; those of ``Search``."""
