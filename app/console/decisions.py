@@ -1,6 +1,7 @@
 """Pages of decisions: the log, and one with why it was made and what it stops; clusters that are followed."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, NamedTuple, cast
@@ -16,7 +17,7 @@ from app.console import situation
 from app.console.api import Api, Call, Json, Refused, next_page, segment
 from app.console.api import Json as Document
 from app.console.exposures import Nearest, nearest_of
-from app.console.situation import VERDICTS, Rules, chosen, groups, named, paged, rules_of, sentence
+from app.console.situation import VERDICTS, Rules, chosen, groups, named, ordered, paged, rules_of, sentence
 from app.console.visit import Cursor, Number, PageRoute, Text, Visit, Visiting
 from app.http.assets import HEADERS
 from app.http.openapi import page
@@ -150,13 +151,24 @@ class Looked(NamedTuple):
     number: int
     asks: int
     every: bool
+    sort: str
+
+
+def _kind(ask: IdPath = None, verdict: IdPath = None, rule: IdPath = None, find: IdPath = None) -> Json:
+    return {"ask": ask, "verdict": verdict or "", "rule": rule or "", "find": find or ""}
 
 
 def _looked(
-    ask: IdPath = None, verdict: IdPath = None, rule: IdPath = None, find: IdPath = None,
-    page: Number = 1, asks: Number = 1, every: bool = False,
-) -> Looked:  # fmt: skip
-    return Looked(ask, verdict or "", rule or "", find or "", page, asks, every)
+    kind: Annotated[Json, Depends(_kind)], page: Number = 1, asks: Number = 1, every: bool = False, sort: Text = ""
+) -> Looked:
+    return Looked(**kind, number=page, asks=asks, every=every, sort=sort)
+
+
+_ORDERS: dict[str, Callable[[tuple[int, Json]], Any]] = {
+    "place": lambda one: one[0], "verdict": lambda one: list(VERDICTS).index(one[1]["verdict"]),
+    "name": lambda one: named(one[1]), "queue": lambda one: one[1].get("queue"), "node": lambda one: one[1].get("node"),
+    "rule": lambda one: one[1]["rule"],
+}  # fmt: skip
 
 
 @decision_pages.get("/decisions/{id}", **page(needs="read"))
@@ -166,7 +178,7 @@ async def decision(visit: Visiting, id: UUID, look: Annotated[Looked, Depends(_l
     found = await recorded(visit, id)
     one = found.decision_of(look.ask)
     explanation: Json = (one or {}).get("explanation") or {}
-    candidates = chosen(explanation, look.verdict or None, look.rule or None, look.find)
+    candidates = ordered(chosen(explanation, look.verdict or None, look.rule or None, look.find), look.sort, _ORDERS)
     return visit.show(
         "decision.html",
         id=str(id), found=found, record=found.record, one=one, explanation=explanation,
@@ -208,9 +220,10 @@ def _drawn(found: Recorded, one: Json | None, *, every: bool) -> dict[str, Any]:
     state: Json = found.resolved["state"]
     asks = {ask["id"]: ask for ask in situation.asks_of(found.resolved)}
     ask = asks.get(one["ask"]) if one else None
-    queues = situation.queues_of(found.configuration or {})
+    queues = situation.queues_of(found.configuration or {}, found.record["engine"])
+    running = {workload["id"]: workload for workload in state.get("workloads", ())}
     situation.load(queues, state)
-    situation.decide(queues, one or {}, ask)
+    situation.decide(queues, one or {}, ask, running)
     way = situation.above(queues, ask["queue"] if ask else None)
     told = {queue.name for queue in way} | {q.name for top in queues.values() if top.changed for q in _up(queues, top)}
     shown = [queue for queue in queues.values() if every or len(queues) <= _MOST_QUEUES or queue.name in told]
@@ -219,21 +232,29 @@ def _drawn(found: Recorded, one: Json | None, *, every: bool) -> dict[str, Any]:
     listed = [node for node in nodes.values() if every or len(nodes) <= _MOST_NODES or node.changed]
     return {
         "ask": ask, "snapshot": found.request["state"].get("snapshot"), "unknown": found.unknown,
-        "way": way, "resources": _resources(one, ask),
+        "way": way, "cells": _cells(queues, one, ask, running),
         "queues": shown[:1000], "all_queues": len(queues), "nodes": listed[:1000], "all_nodes": len(nodes),
         "units": situation.units,
     }  # fmt: skip
 
 
-def _up(queues: dict[str, situation.Queue], one: situation.Queue) -> list[situation.Queue]:
+def _up(queues: situation.Tree, one: situation.Queue) -> list[situation.Queue]:
     return situation.above(queues, one.name)
 
 
-def _resources(one: Json | None, ask: Json | None) -> list[str]:
-    """What it is about: the resources that the ask wants, then others that are freed."""
-    wanted = situation.requested(ask["tasks"]) if ask else {}
-    freed = [resource for victim in ((one or {}).get("victims") or ()) for resource in victim.get("freed", ())]
-    return list(dict.fromkeys([*wanted, *freed]))[:4]
+def _cells(
+    queues: situation.Tree, one: Json | None, ask: Json | None, running: dict[str, Json]
+) -> list[situation.Cell]:
+    """What it is about: what the ask gets, of each flavor that it could where it gets none, then what is freed."""
+    found = list(situation.held(situation.admitted(ask, one or {}), flavored=queues.flavored)) if ask else []
+    stated = queues[ask["queue"]].stated() if ask and ask.get("queue") in queues else []
+    about: list[situation.Cell] = []
+    for get in found:
+        known = get.flavor or not queues.flavored
+        about += [get] if known else [cell for cell in stated if cell.resource == get.resource]
+    for victim in (one or {}).get("victims") or ():
+        about += situation.freed(victim, running, flavored=queues.flavored)
+    return list(dict.fromkeys(about))
 
 
 @decision_pages.get("/decisions/{id}/request.json", **page(needs="read"))

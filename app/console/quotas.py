@@ -15,9 +15,10 @@ from starlette.responses import Response
 from app.console import situation
 from app.console.api import Json, Refused, segment
 from app.console.configurations import offered
-from app.console.situation import named, sentence
+from app.console.situation import Cell, named, sentence
 from app.console.visit import PageRoute, Visit, Visiting
 from app.http.openapi import page
+from app.solver.quotas import DEFAULT_FLAVOR
 
 _MOST = 200
 _DECISIONS = 50
@@ -64,7 +65,7 @@ class Asked(NamedTuple):
 
     configuration: str
     snapshot: str
-    resource: str
+    cell: Cell
     moved: dict[str, int | float]
     queue: str = ""
     amount: str = ""
@@ -72,16 +73,18 @@ class Asked(NamedTuple):
 
     def address(self) -> str:
         """Where this is shown."""
-        fields = [("configuration", self.configuration), ("snapshot", self.snapshot), ("resource", self.resource)]
+        fields = [("configuration", self.configuration), ("snapshot", self.snapshot), ("resource", str(self.cell))]
         fields += [("queue", self.queue), ("amount", self.amount), ("priority", self.priority)]
         fields += [("moved", f"{name}={value}") for name, value in self.moved.items()]
         return f"/queues/quotas?{urlencode([(name, value) for name, value in fields if value])}"
 
 
-def quota_of(queue: Json, resource: str) -> Json | None:
-    """The quota of a queue's document that states ``resource``: its own, else that of its first flavor that does."""
-    quotas = [queue["quota"]] if "quota" in queue else []
-    quotas += [f["quota"] for g in queue.get("resource_groups", ()) for f in g.get("flavors", ()) if "quota" in f]
+def quota_of(queue: Json, resource: str, flavor: str = "") -> Json | None:
+    """The quota of a queue's document that states ``resource``: its own, else that of its first flavor that does; with
+    ``flavor`` that of this one."""
+    quotas = [queue["quota"]] if "quota" in queue and flavor in ("", DEFAULT_FLAVOR) else []
+    flavors = [f for g in queue.get("resource_groups", ()) for f in g.get("flavors", ()) if "quota" in f]
+    quotas += [f["quota"] for f in flavors if flavor in ("", f.get("name"))]
     found = next((quota for quota in quotas if resource in quota), None)
     return None if found is None else found[resource]
 
@@ -107,7 +110,9 @@ async def quotas(
         return visit.go(f"/queues/quotas?{urlencode({'configuration': names[0]['name']})}" if names else "/queues")
     given = (one.rpartition("=") for one in moved or ())
     values = {name: value for name, _, text in given if (value := _amount(text)) is not None}
-    return await _shown(visit, Asked(*place, values, *like))
+    stored = await visit.api.get(f"/v1/configurations/{segment(place[0])}")
+    cells = _cells(stored["configuration"])
+    return await _shown(visit, stored, Asked(*place[:2], _chosen(cells, place[2]), values, *like), cells)
 
 
 @quotas_pages.post("/queues/quotas", **page(needs="decide"))
@@ -115,14 +120,15 @@ async def move(visit: Visiting) -> Response:
     """To the address of what the form says: only what was moved stands in it."""
     fields = await visit.form()
     document = (await visit.api.get(f"/v1/configurations/{segment(fields.get('configuration', ''))}"))["configuration"]
-    stated = _stated(document, fields.get("resource", ""))
+    cell = _chosen(_cells(document), fields.get("resource", ""))
+    stated = _stated(document, cell)
     moved = {
         name: value
         for name, before in stated.items()
         if (value := _amount(fields.get(_FIELD + name, ""))) is not None and value != _rounded(before)
     }
     asked = Asked(
-        fields.get("configuration", ""), fields.get("snapshot", ""), fields.get("resource", ""), moved,
+        fields.get("configuration", ""), fields.get("snapshot", ""), cell, moved,
         fields.get("queue", ""), fields.get("amount", ""), fields.get("priority", "").strip(),
     )  # fmt: skip
     return visit.go(asked.address())
@@ -132,19 +138,28 @@ async def move(visit: Visiting) -> Response:
 async def save(visit: Visiting) -> Response:
     """The configuration with these quotas, on the page that shows the difference and saves it."""
     fields = await visit.form()
-    name, resource = fields.get("configuration", ""), fields.get("resource", "")
+    name = fields.get("configuration", "")
     stored = await visit.api.get(f"/v1/configurations/{segment(name)}")
+    cell = _chosen(_cells(stored["configuration"]), fields.get("resource", ""))
     moved = {n.removeprefix(_FIELD): v for n, given in fields.items()
              if n.startswith(_FIELD) and (v := _amount(given)) is not None}  # fmt: skip
-    return await offered(visit, name, _with_quotas(stored["configuration"], resource, moved), [])
+    return await offered(visit, name, _with_quotas(stored["configuration"], cell, moved), [])
 
 
-async def _shown(visit: Visit, asked: Asked) -> Response:
-    stored = await visit.api.get(f"/v1/configurations/{segment(asked.configuration)}")
+def _cells(document: Json) -> list[Cell]:
+    """What queues are promised something of."""
+    return list(dict.fromkeys(cell for one in situation.queues_of(document).values() for cell in one.guaranteed))
+
+
+def _chosen(cells: list[Cell], text: str) -> Cell:
+    """That of the address, which may name a resource alone; else the first."""
+    named = [cell for cell in cells if str(cell) == text] + [cell for cell in cells if cell.resource == text]
+    return next(iter([*named, *cells]), Cell(text))
+
+
+async def _shown(visit: Visit, stored: Json, asked: Asked, cells: list[Cell]) -> Response:
     document: Json = stored["configuration"]
     tree = situation.queues_of(document)
-    resources = list(dict.fromkeys(r for one in tree.values() for r in one.guaranteed))
-    asked = asked._replace(resource=asked.resource or (resources[0] if resources else ""))
     sliders = _sliders(document, tree, asked)
     snapshots = [one["name"] for one in (await visit.api.get("/v1/snapshots"))["items"]]
     found, problem, waiting = None, None, 0
@@ -159,7 +174,7 @@ async def _shown(visit: Visit, asked: Asked) -> Response:
         problem = refused.document
     status = 200 if problem is None or visit.request.headers.get("hx-request") else int(problem.get("status", 422))
     return visit.show(
-        "quotas.html", status, stored=stored, asked=asked, resources=resources, sliders=sliders, snapshots=snapshots,
+        "quotas.html", status, stored=stored, asked=asked, cells=cells, sliders=sliders, snapshots=snapshots,
         waiting=waiting, found=found, problem=problem, named=named, sentence=sentence, queues=list(tree),
         moved=[one for one in sliders if one.moved],
     )  # fmt: skip
@@ -167,7 +182,7 @@ async def _shown(visit: Visit, asked: Asked) -> Response:
 
 def _sliders(document: Json, tree: dict[str, situation.Queue], asked: Asked) -> list[Slider]:
     """At most 200, in the order of the tree."""
-    stated = _stated(document, asked.resource)
+    stated = _stated(document, asked.cell)
     every = [*stated.values(), *asked.moved.values(), 1]
     most = 2 * max(every)
     # A browser moves a slider's value to the nearest step: with any but whole ones it would change what nobody moved.
@@ -179,13 +194,13 @@ def _sliders(document: Json, tree: dict[str, situation.Queue], asked: Asked) -> 
     ][:_MOST]
 
 
-def _stated(document: Json, resource: str) -> dict[str, int | float]:
-    """Guarantees of the resource in whole units, by queue."""
+def _stated(document: Json, cell: Cell) -> dict[str, int | float]:
+    """Guarantees of it in whole units, by queue."""
     stated: dict[str, int | float] = {}
     for queue in document.get("queues", ()):
-        quota = quota_of(queue, resource)
+        quota = quota_of(queue, *cell)
         if quota is not None and isinstance(quota.get("guaranteed"), int | float | str):
-            value = situation.units(situation.steps(quota["guaranteed"], resource), resource)
+            value = situation.units(situation.steps(quota["guaranteed"], cell.resource), cell.resource)
             stated[queue["name"]] = value or 0
     return stated
 
@@ -208,16 +223,16 @@ def _described(asked: Asked) -> list[Json]:
     """The ask that the form describes; none where it names no queue."""
     if not asked.queue:
         return []
-    task = {"name": "main", "requests": {asked.resource: asked.amount or "1"}}
+    task = {"name": "main", "requests": {asked.cell.resource: asked.amount or "1"}}
     ask: Json = {"id": "an ask like this", "queue": asked.queue, "tasks": [task]}
     return [{**ask, "priority": int(asked.priority)} if asked.priority.lstrip("-").isdigit() else ask]
 
 
-def _with_quotas(document: Json, resource: str, moved: Mapping[str, int | float]) -> Json:
-    """A copy of ``document`` with other guarantees of ``resource``."""
+def _with_quotas(document: Json, cell: Cell, moved: Mapping[str, int | float]) -> Json:
+    """A copy of ``document`` with other guarantees of ``cell``."""
     copied: Json = msgspec.json.decode(msgspec.json.encode(document))
     for queue in copied.get("queues", ()):
-        quota = quota_of(queue, resource) if queue["name"] in moved else None
+        quota = quota_of(queue, *cell) if queue["name"] in moved else None
         if quota is not None:
             quota["guaranteed"] = moved[queue["name"]]
     return copied
@@ -225,7 +240,7 @@ def _with_quotas(document: Json, resource: str, moved: Mapping[str, int | float]
 
 async def _compared(visit: Visit, stored: Json, asked: Asked, asks: list[Json] | str) -> Tried:
     """Raises Refused, also where one of the two is refused by its engine."""
-    document = _with_quotas(stored["configuration"], asked.resource, asked.moved)
+    document = _with_quotas(stored["configuration"], asked.cell, asked.moved)
     answer = await visit.api.ask("/v1/comparisons", {
         "configuration": f"{stored['name']}@{stored['revision']}", "state": {"snapshot": asked.snapshot}, "asks": asks,
         "variants": [{"name": _NOW}, {"name": _THEN, "configuration": document}],

@@ -6,12 +6,14 @@ back. Nothing here decides anything: engines may count elsewhere what they count
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from app.console.api import Json
 from app.solver.model import quantity
+from app.solver.quotas import DEFAULT_FLAVOR
+from app.solver.registry import facts_of
 
 PAGE = 200
 """Rows of a table on one page."""
@@ -109,6 +111,18 @@ def paged(rows: list[Any], number: int, size: int = PAGE) -> Page:
     return Page(rows[start : start + size], start + 1, len(rows), number, last)
 
 
+def ordered(rows: list[Any], sort: str, keys: Mapping[str, Callable[[Any], Any]]) -> list[Any]:
+    """``rows`` by one of ``keys``, with ``-`` before it the other way round; what has none goes last. As they are where
+    there is no such key."""
+    key = keys.get(sort.removeprefix("-"))
+    if key is None:
+        return rows
+    known = [(value, i) for i, one in enumerate(rows) if (value := key(one)) is not None]
+    known.sort(key=lambda one: one[0], reverse=sort.startswith("-"))
+    has = {i for _, i in known}
+    return [rows[i] for _, i in known] + [one for i, one in enumerate(rows) if i not in has]
+
+
 def chosen(explanation: Json, verdict: str | None, rule: str | None, words: str | None) -> list[tuple[int, Json]]:
     """Candidates with their place in the order in which they were looked at, from 1."""
     found = list[tuple[int, Json]]()
@@ -150,13 +164,28 @@ def _stopping(victims: list[Json]) -> str:
     return f"{many} have stopped"
 
 
+class Cell(NamedTuple):
+    """What amounts of a queue are counted by: a resource, of a flavor where the engine has those, which are never added
+    up."""
+
+    resource: str
+    flavor: str = ""
+
+    def __str__(self) -> str:
+        """As people read it."""
+        return f"{self.resource} in {self.flavor}" if self.flavor else self.resource
+
+
 Amounts = dict[str, int]
+Quotas = dict[Cell, int | None]
+Use = defaultdict[Cell, int]
 _GONE = ("preempted", "released")
 
 
 @dataclass(slots=True)
 class Queue:
-    """One queue of a tree. ``guaranteed`` and ``limit``: by resource, None for unlimited; absent: not stated.
+    """One queue of a tree. ``guaranteed``, ``limit``, ``borrowing`` and ``lending``: None for unlimited; absent: not
+    stated.
 
     ``before`` and ``after`` hold what it and everything below it use.
     """
@@ -165,10 +194,12 @@ class Queue:
     parent: str | None
     depth: int = 0
     children: list[str] = field(default_factory=list[str])
-    guaranteed: dict[str, int | None] = field(default_factory=dict[str, int | None])
-    limit: dict[str, int | None] = field(default_factory=dict[str, int | None])
-    before: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
-    after: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    guaranteed: Quotas = field(default_factory=Quotas)
+    limit: Quotas = field(default_factory=Quotas)
+    borrowing: Quotas = field(default_factory=Quotas)
+    lending: Quotas = field(default_factory=Quotas)
+    before: Use = field(default_factory=lambda: defaultdict(int))
+    after: Use = field(default_factory=lambda: defaultdict(int))
     running: int = 0
     stopped: int = 0
     waiting: int = 0
@@ -176,9 +207,24 @@ class Queue:
     @property
     def changed(self) -> bool:
         """Whether the decision changes what it uses."""
-        return any(self.after[resource] != amount for resource, amount in list(self.before.items())) or any(
-            amount != self.before[resource] for resource, amount in list(self.after.items())
-        )
+        return any(self.after[cell] != self.before[cell] for cell in {*self.before, *self.after})
+
+    def stated(self) -> list[Cell]:
+        """What its quotas are of, in the document's order."""
+        return list(dict.fromkeys((*self.guaranteed, *self.limit, *self.borrowing, *self.lending)))
+
+    def lines(self, cells: Iterable[Cell]) -> list[Cell]:
+        """Those of ``cells`` that it states or uses; the first where it does neither."""
+        known = {*self.stated(), *self.before, *self.after}
+        every = list(cells)
+        return [cell for cell in every if cell in known] or every[:1]
+
+
+class Tree(dict[str, Queue]):
+    """Queues by name, parents before children, siblings in the document's order. ``flavored``: whether their amounts
+    are counted by flavor."""
+
+    flavored: bool = False
 
 
 @dataclass(slots=True)
@@ -212,44 +258,53 @@ def units(amount: int | None, resource: str) -> int | float | None:
     return amount // scale if amount % scale == 0 else amount / scale
 
 
-def queues_of(configuration: Json) -> dict[str, Queue]:
-    """The queues of a configuration by name, parents before children, siblings in the document's order."""
+def queues_of(configuration: Json, engine: str | None = None) -> Tree:
+    """The queues of a configuration as ``engine`` reads them, else the one that it names: by flavor where that has
+    flavors and quotas name some; else those of a resource add up."""
     found: dict[str, Queue] = {}
-    for said in configuration.get("queues", ()):
+    documents: list[Json] = configuration.get("queues", [])
+    names = {f.get("name") for one in documents for g in one.get("resource_groups", ()) for f in g.get("flavors", ())}
+    tree = Tree()
+    borrows = facts_of(engine or configuration.get("engine") or "kueue").borrows
+    tree.flavored = borrows and bool(names - {DEFAULT_FLAVOR, None})
+    for said in documents:
         one = Queue(said["name"], said.get("parent"))
-        for resource, quota in _quotas(said):
-            _add_quota(one.guaranteed, resource, quota.get("guaranteed"))
-            _add_quota(one.limit, resource, quota.get("limit"))
+        for cell, quota in _quotas(said, flavored=tree.flavored):
+            _add_quota(one.guaranteed, cell, quota.get("guaranteed"))
+            _add_quota(one.limit, cell, quota.get("limit"))
+            _add_quota(one.borrowing, cell, quota.get("borrowing_limit"))
+            _add_quota(one.lending, cell, quota.get("lending_limit"))
         found[one.name] = one
     roots = [one for one in found.values() if one.parent not in found]
     for one in found.values():
         if (parent := found.get(one.parent or "")) is not None:
             parent.children.append(one.name)
-    ordered: dict[str, Queue] = {}
     waiting = [(one, 0) for one in reversed(roots)]
     while waiting:
         one, depth = waiting.pop()
-        if one.name in ordered:
+        if one.name in tree:
             continue
         one.depth = depth
-        ordered[one.name] = one
+        tree[one.name] = one
         waiting += [(found[name], depth + 1) for name in reversed(one.children)]
-    return ordered
+    return tree
 
 
-def _quotas(queue: Json) -> Iterable[tuple[str, Json]]:
-    yield from queue.get("quota", {}).items()
+def _quotas(queue: Json, *, flavored: bool) -> Iterable[tuple[Cell, Json]]:
+    for resource, quota in queue.get("quota", {}).items():
+        yield Cell(resource, DEFAULT_FLAVOR if flavored else ""), quota
     for group in queue.get("resource_groups", ()):
         for flavor in group.get("flavors", ()):
-            yield from flavor.get("quota", {}).items()
+            for resource, quota in flavor.get("quota", {}).items():
+                yield Cell(resource, flavor.get("name", "") if flavored else ""), quota
 
 
-def _add_quota(into: dict[str, int | None], resource: str, value: Any) -> None:
-    """Quotas of several flavors add up; one that is unlimited makes the sum so."""
+def _add_quota(into: Quotas, cell: Cell, value: Any) -> None:
+    """Several of one cell add up; one that is unlimited makes the sum so."""
     if value is None:
         return
-    known = into.get(resource, 0)
-    into[resource] = None if known is None or value == quantity.UNLIMITED else known + steps(value, resource)
+    known = into.get(cell, 0)
+    into[cell] = None if known is None or value == quantity.UNLIMITED else known + steps(value, cell.resource)
 
 
 def asks_of(request: Json) -> list[Json]:
@@ -259,7 +314,7 @@ def asks_of(request: Json) -> list[Json]:
 
 
 def requested(tasks: Iterable[Json]) -> Amounts:
-    """What tasks ask for together."""
+    """What tasks ask for together, by resource: so it is on nodes, which have no flavors."""
     total: defaultdict[str, int] = defaultdict(int)
     for task in tasks:
         if task.get("state") not in _GONE:
@@ -268,20 +323,48 @@ def requested(tasks: Iterable[Json]) -> Amounts:
     return dict(total)
 
 
-def charge(queues: dict[str, Queue], name: str | None, amounts: Amounts, *, after: bool, before: bool = False) -> None:
+def held(tasks: Iterable[Json], *, flavored: bool) -> dict[Cell, int]:
+    """The same as a queue counts it. What has no flavor yet stands by its resource alone."""
+    total: Use = defaultdict(int)
+    for task in tasks:
+        flavors: Json = (task.get("flavors") or {}) if flavored else {}
+        for resource, amount in requested([task]).items():
+            total[Cell(resource, flavors.get(resource, ""))] += amount
+    return dict(total)
+
+
+def freed(victim: Json, running: Mapping[str, Json], *, flavored: bool) -> dict[Cell, int]:
+    """What a victim gives back; of which flavors, by what it holds in ``running``, the workloads by id."""
+    tasks = running.get(victim["workload"], {}).get("tasks", ()) if flavored else ()
+    holds = held((t for t in tasks if victim.get("task") in (None, t["name"])), flavored=True)
+    found: Use = defaultdict(int)
+    for resource, value in victim.get("freed", {}).items():
+        left = steps(value, resource)
+        for cell, amount in holds.items():
+            if cell.resource == resource and left:
+                found[cell] += min(left, amount)
+                left -= min(left, amount)
+        if left:
+            found[Cell(resource)] += left
+    return dict(found)
+
+
+def charge(
+    queues: Mapping[str, Queue], name: str | None, amounts: Mapping[Cell, int], *, after: bool, before: bool = False
+) -> None:
     """Add ``amounts`` to a queue and everything above it."""
     seen: set[str] = set()
     while name is not None and name in queues and name not in seen:
         seen.add(name)
-        for resource, amount in amounts.items():
+        for cell, amount in amounts.items():
             if before:
-                queues[name].before[resource] += amount
+                queues[name].before[cell] += amount
             if after:
-                queues[name].after[resource] += amount
+                queues[name].after[cell] += amount
         name = queues[name].parent
 
 
-def above(queues: dict[str, Queue], name: str | None) -> list[Queue]:
+def above(queues: Mapping[str, Queue], name: str | None) -> list[Queue]:
     """The way from a queue up to the root."""
     way: list[Queue] = []
     while name is not None and name in queues and queues[name] not in way:
@@ -290,38 +373,42 @@ def above(queues: dict[str, Queue], name: str | None) -> list[Queue]:
     return way
 
 
-def load(queues: dict[str, Queue], state: Json) -> None:
+def load(queues: Tree, state: Json) -> None:
     """Charge what runs, before the decision and after it alike; count it where it runs."""
     for workload in state.get("workloads", ()):
         if not workload.get("evicted"):
-            charge(queues, workload.get("queue"), requested(workload.get("tasks", ())), before=True, after=True)
+            amounts = held(workload.get("tasks", ()), flavored=queues.flavored)
+            charge(queues, workload.get("queue"), amounts, before=True, after=True)
             if workload.get("queue") in queues:
                 queues[workload["queue"]].running += 1
 
 
-def decide(queues: dict[str, Queue], decision: Json, ask: Json | None) -> None:
-    """Charge what stops for an ask, and the ask itself where it starts."""
+def decide(queues: Tree, decision: Json, ask: Json | None, running: Mapping[str, Json]) -> None:
+    """Charge what stops for an ask, and the ask itself where it starts. ``running``: workloads by id."""
     for victim in decision.get("victims", ()):
-        freed = {resource: -steps(value, resource) for resource, value in victim.get("freed", {}).items()}
-        charge(queues, victim.get("queue"), freed, after=True)
+        given = {cell: -amount for cell, amount in freed(victim, running, flavored=queues.flavored).items()}
+        charge(queues, victim.get("queue"), given, after=True)
         if victim.get("queue") in queues:
             queues[victim["queue"]].stopped += 1
     if ask is None or ask.get("queue") not in queues:
         return
     if decision.get("outcome") in ("admit", "preempt"):
-        charge(queues, ask["queue"], requested(_admitted(ask, decision)), after=True)
+        charge(queues, ask["queue"], held(admitted(ask, decision), flavored=queues.flavored), after=True)
     else:
         queues[ask["queue"]].waiting += 1
 
 
-def _admitted(ask: Json, decision: Json) -> list[Json]:
+def admitted(ask: Json, decision: Json) -> list[Json]:
+    """The tasks of an ask that start, as many of each as do, with the flavors that they get."""
     counts: dict[str, int] = decision.get("counts") or {}
     starts: list[str] | None = decision.get("starts")
+    flavors: dict[str, Json] = decision.get("assignment") or {}
     return [
-        {**task, "count": counts.get(task["name"], task.get("count", 1))}
+        {**task, "count": counts.get(task["name"], task.get("count", 1)),
+         "flavors": flavors.get(task["name"]) or task.get("flavors")}
         for task in ask.get("tasks", ())
         if starts is None or task["name"] in starts
-    ]
+    ]  # fmt: skip
 
 
 def nodes_of(state: Json) -> dict[str, Node]:

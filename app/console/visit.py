@@ -8,7 +8,7 @@ import re
 import unicodedata
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
 from functools import cache
 from http.cookies import CookieError, SimpleCookie
@@ -32,6 +32,7 @@ from app.auth.sessions import Session, Sessions
 from app.base.errors import ArbiterError, BadRequest, Forbidden, Unavailable
 from app.base.settings import Settings
 from app.console.api import Api, Refused
+from app.console.situation import Cell
 from app.http.assets import HEADERS, address
 from app.http.body import read_form
 from app.http.responses import answer_to
@@ -55,9 +56,10 @@ def amount(value: Any, resource: str = "") -> str:
     return text.replace(",", "\u202f")
 
 
-def amounts(found: dict[str, Any]) -> str:
-    """Amounts by resource, in one line."""
-    return ", ".join(f"{amount(value, resource)} {resource}" for resource, value in found.items()) or "nothing"
+def amounts(found: Mapping[str | Cell, Any]) -> str:
+    """Amounts by resource, or by resource and flavor, in one line."""
+    said = ((of.resource if isinstance(of, Cell) else of, of, value) for of, value in found.items())
+    return ", ".join(f"{amount(value, resource)} {of}" for resource, of, value in said) or "nothing"
 
 
 def moment(text: Any) -> str:

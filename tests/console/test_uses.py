@@ -56,7 +56,8 @@ def test_both_pages_name_it(service: TestClient) -> None:
     for page in (f"/queues?{place}", f"/queues/of?{place}&queue=research"):
         text = service.get(page).text
         assert ABOVE in text
-        assert f"11 of 8 {GPU}" in text, page
+        assert f"<td>{GPU} in a100</td>" in text, page
+        assert "<span>11 of 8</span>" in text, page
     assert ABOVE not in service.get("/queues?configuration=c").text
 
 

@@ -39,6 +39,13 @@ def seed(site: "Site") -> None:
     site.decisions["snapshot"] = site.call("POST", "/v1/decisions", kept)["id"]
     pending = {"configuration": "example", "state": {"snapshot": "now"}, "asks": "pending", "now": asked["now"]}
     site.decisions["pending"] = site.call("POST", "/v1/decisions", pending)["id"]
+    site.call("PUT", "/v1/configurations/flavored", flavored())
+    state = {"engine": "kueue", "configuration": "flavored", "state": {"workloads": borrowing(3000)}}
+    task = {"name": "t", "count": 1500, "requests": {"cpu": 1}}
+    ask = {"id": "wants", "queue": "vision", "priority": 9, "tasks": [task]}
+    site.call("PUT", "/v1/snapshots/flavored", {**state, "asks": [{**ask, "id": f"wants{i}"} for i in range(250)]})
+    borrowed = {"configuration": "flavored", "state": {"snapshot": "flavored"}, "asks": [ask]}
+    site.decisions["flavored"] = site.call("POST", "/v1/decisions", borrowed)["id"]
     site.call("PUT", "/v1/clusters/production", REPORT)
     site.call("POST", "/v1/shadow", PREEMPTION)
     site.decisions["simulation"] = site.call("POST", "/v1/simulations", SIMULATION)["id"]
@@ -96,6 +103,39 @@ def many(candidates: int) -> dict[str, Any]:
         "engine": "kueue", "now": "2026-03-02T09:30:00Z", "configuration": {"queues": queues},
         "state": {"workloads": workloads}, "asks": [ask],
     }  # fmt: skip
+
+
+def flavored() -> dict[str, Any]:
+    """Two teams, each promised something of two flavors, with bounds on what they borrow and lend."""
+
+    def team(name: str, spot: int, own: int) -> dict[str, Any]:
+        quotas = [
+            {"name": "spot", "quota": {"cpu": {"guaranteed": spot, "borrowing_limit": 2000}}},
+            {
+                "name": "own",
+                "quota": {"cpu": {"guaranteed": own, "lending_limit": 10}, "memory": {"guaranteed": "64Gi"}},
+            },
+        ]
+        quotas[0]["quota"]["memory"] = {"guaranteed": "512Mi"}
+        preemption = {"preemption": {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}}
+        group = {"resources": ["cpu", "memory"], "flavors": quotas}
+        return {"name": name, "parent": "all", "resource_groups": [group], "kueue": preemption}
+
+    queues = [{"name": "all"}, team("vision", 3000, 40), team("batch", 1000, 40)]
+    return {"engine": "kueue", "flavors": [{"name": "spot"}, {"name": "own"}], "queues": queues}
+
+
+def borrowing(workloads: int) -> list[dict[str, Any]]:
+    """Work of one team on one flavor, beyond what it is promised."""
+    flavors = {"flavors": {"cpu": "spot", "memory": "spot"}}
+    return [
+        {
+            "id": f"run{i:05}", "queue": "batch", "priority": i % 5,
+            "created_at": f"2026-03-01T{i % 24:02}:{i % 60:02}:00Z",
+            "tasks": [{"name": "t", "requests": {"cpu": 1 if i else "0.5"}, **flavors}],
+        }
+        for i in range(workloads)
+    ]  # fmt: skip
 
 
 def large_tree(queues: int) -> dict[str, Any]:

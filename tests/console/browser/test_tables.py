@@ -58,7 +58,7 @@ def test_rows_are_cards_on_a_phone(visit: Visiting, site: Site) -> None:
             "row => [...row.cells].map((cell) => [getComputedStyle(cell, '::before').content, cell.innerText])"
         )
         assert [label for label, _ in told] == ['"Runs"', '"Queue"', '"Priority"', '"Holds"', '"Since"']
-        assert told[3][1] == "8 nvidia.com/gpu"
+        assert told[3][1] == "8 nvidia.com/gpu in a100"
         tops = row.locator("td").evaluate_all("cells => cells.map((cell) => cell.getBoundingClientRect().top)")
         assert tops == sorted(set(tops)), "one below the other"
         page.get_by_role("region", name="What runs").get_by_role("button", name="Priority").click()
@@ -85,3 +85,50 @@ def test_what_is_beside_the_edge_is_named(visit: Visiting) -> None:
         assert findings(page) == []
         page.get_by_role("region", name="What runs").evaluate("one => one.scrollTo(1e6, 0)")
         page.get_by_text("Not in view: Runs").wait_for()
+
+
+def test_flavors_stand_apart_and_who_lends_is_told(visit: Visiting, site: Site) -> None:
+    with visit("read") as somebody:
+        page = somebody.go(f"/decisions/{site.decisions['flavored']}")
+        page.get_by_role("region", name="Queues, as a table").locator("tbody", has_text="vision").wait_for()
+        told = page.get_by_role("region", name="Queues, as a table").locator("tbody", has_text="vision").inner_text()
+        assert told.split("\t")[1:4] == ["cpu in spot", "0", "1\u202f500"]
+    with visit("admin") as somebody:
+        page = somebody.go("/queues?configuration=flavored&snapshot=flavored")
+        rows = page.get_by_role("region", name="Queues", exact=True).locator("tbody", has_text="batch").locator("tr")
+        cells = rows.evaluate_all(
+            "rows => rows.map((row) => [...row.cells].map((cell) => [cell.dataset.label, cell.innerText.trim()]))"
+        )
+        spot = {label: text for label, text in cells[0] if text}
+        assert (spot["Of"], spot["Promised"], spot["Borrows at most"]) == ("cpu in spot", "1\u202f000", "2\u202f000")
+        assert (spot["Uses, of what is nominal"], spot["Borrowed"]) == ("2\u202f999.5 of 1\u202f000", "1\u202f999.5")
+        own = next(dict(row) for row in cells if ["Of", "cpu in own"] in row)
+        assert (own["Promised"], own["Lends at most"], own["Borrowed"]) == ("40", "10", "–")
+        lent = page.get_by_role("region", name="Who lends to whom, as a table").locator("tbody tr")
+        assert lent.all_inner_texts() == ["all\tcpu in spot\tbatch 1\u202f999.5\tvision 3\u202f000"]
+
+
+def test_what_runs_is_sorted_over_all_its_pages(visit: Visiting) -> None:
+    with visit("read") as somebody:
+        page = somebody.go("/queues/of?configuration=flavored&queue=batch&snapshot=flavored")
+        assert page.get_by_text("1–200 of 3\u202f000").is_visible()
+        assert page.get_by_role("region", name="What waits").count() == 0, "that is another queue's"
+        head(page, "What runs", "Runs").get_by_role("link").press("Enter")
+        page.wait_for_url("**sort=name**")
+        head(page, "What runs", "Runs").get_by_role("link").press("Enter")
+        page.wait_for_url("**sort=-name**")
+        assert head(page, "What runs", "Runs").get_attribute("aria-sort") == "descending"
+        assert column(page, "What runs", 1)[:2] == ["run02999", "run02998"]
+        assert page.evaluate("document.activeElement.textContent") == "Runs", "the focus stays"
+        page.get_by_role("link", name="Next →").click()
+        page.get_by_text("201–400 of").wait_for()
+        assert column(page, "What runs", 1)[0] == "run02799"
+        head(page, "What runs", "Holds").get_by_role("link").click()
+        page.wait_for_url("**sort=-holds**")
+        page.get_by_text("1–200 of").wait_for()
+        head(page, "What runs", "Holds").get_by_role("link").click()
+        page.wait_for_url("**sort=holds**")
+        assert column(page, "What runs", 4)[0] == "0.5 cpu in spot"
+        page = somebody.go("/queues/of?configuration=flavored&queue=all&snapshot=flavored")
+        assert page.get_by_text("1–200 of 250").is_visible()
+        assert findings(page) == []

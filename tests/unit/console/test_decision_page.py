@@ -9,9 +9,11 @@ import pytest
 
 from app.console import decisions
 from app.console.decisions import Looked, Recorded, Recordings, recorded
+from app.console.situation import Cell
 from tests.unit.console.visiting import Json, Page, refused, run
 
 ID = UUID(int=7)
+CPU, GPU = Cell("cpu"), Cell("gpu")
 AT = f"/v1/decisions/{ID}"
 
 
@@ -45,7 +47,7 @@ def kept(*, queues: list[Any] = QUEUES, state: Json = STATE, **more: Any) -> Rec
     request = {"state": {"snapshot": "s"}, "asks": ASKS}
     answer = {"decisions": [OTHER, ONE], "plan": PLAN}
     fields: Json = {
-        "record": {"x": 1}, "request": request, "resolved": {**request, "state": state}, "unknown": None,
+        "record": {"engine": "kai"}, "request": request, "resolved": {**request, "state": state}, "unknown": None,
         "answer": answer, "rules": None, "configuration": {"queues": queues}, "identical": True, "unexplained": None,
         "raw_request": b"q", "raw_answer": b"a", "calls": (), **more,
     }  # fmt: skip
@@ -53,7 +55,8 @@ def kept(*, queues: list[Any] = QUEUES, state: Json = STATE, **more: Any) -> Rec
 
 
 def looked(**more: Any) -> Looked:
-    return decisions._looked(**more)  # pyright: ignore
+    kind = {name: more.pop(name) for name in ("ask", "verdict", "rule", "find") if name in more}
+    return decisions._looked(decisions._kind(**kind), **more)  # pyright: ignore
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, found: Recorded, **look: Any) -> Json:
@@ -74,8 +77,13 @@ def test_the_page_is_about_the_ask_for_which_something_stops(monkeypatch: pytest
     assert [one["workload"] for _, one in found["candidates"].rows] == ["w", "x"]
     assert [(group.verdict, group.count) for group in found["groups"]] == [("victim", 1), ("protected", 1)]
     assert (found["known"], found["every"], found["snapshot"], found["unknown"]) == (True, False, "s", None)
-    assert ([one.name for one in found["way"]], found["resources"]) == (["high", "root"], ["cpu", "gpu"])
-    assert (found["raw_request"], found["raw_answer"], found["id"], found["record"]) == (b"q", b"a", str(ID), {"x": 1})
+    assert ([one.name for one in found["way"]], found["cells"]) == (["high", "root"], [CPU, GPU])
+    assert (found["raw_request"], found["raw_answer"], found["id"], found["record"]) == (
+        b"q",
+        b"a",
+        str(ID),
+        {"engine": "kai"},
+    )
     assert (found["asks"].rows, found["asks"].last) == ([OTHER, ONE], 1)
 
 
@@ -85,8 +93,8 @@ def test_of_many_queues_and_nodes_those_that_change_are_shown(monkeypatch: pytes
     assert (found["all_queues"], found["all_nodes"]) == (53, 50)
     assert [one.name for one in found["nodes"]] == ["n0", "n1"]
     after = {one.name: dict(one.after) for one in found["queues"]}
-    assert after["high"] == {"cpu": 2000, "gpu": after["high"]["gpu"]}
-    assert after["low"] == {"cpu": 0}
+    assert after["high"] == {CPU: 2000, GPU: after["high"][GPU]}
+    assert after["low"] == {CPU: 0}
     assert {one.name: (one.before["cpu"], one.after["cpu"]) for one in found["nodes"]} == {
         "n0": (1000, 0),
         "n1": (0, 2000),
@@ -114,8 +122,8 @@ def test_another_ask_or_none_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> No
     found = shown(monkeypatch, kept(), ask="b", page=3, asks=9, verdict="victim", rule="r", find="x")
     assert (found["one"], found["ask"], found["stops"]) == (OTHER, ASKS[1], [])
     assert (found["known"], found["explanation"], found["others"]) == (False, {}, PLAN["evictions"])
-    assert found["chosen"] == Looked("b", "victim", "r", "x", 3, 9, False)
-    assert found["resources"] == []
+    assert found["chosen"] == Looked("b", "victim", "r", "x", 3, 9, False, "")
+    assert found["cells"] == []
     found = shown(monkeypatch, kept(), ask="nobody")
     assert (found["one"], found["ask"], found["sentence"], found["way"]) == (None, None, "Nothing was asked.", [])
     assert found["others"] == PLAN["evictions"]
@@ -125,9 +133,11 @@ def test_another_ask_or_none_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> No
     assert [one["workload"] for _, one in found["candidates"].rows] == ["w"]
     found = shown(monkeypatch, kept(), find="X")
     assert [one["workload"] for _, one in found["candidates"].rows] == ["x"]
+    found = shown(monkeypatch, kept(), sort="-name")
+    assert [place for place, _ in found["candidates"].rows] == [2, 1]
     found = shown(monkeypatch, kept(configuration=None))
     assert (found["queues"], found["all_queues"]) == ([], 0)
-    assert looked() == Looked(None, "", "", "", 1, 1, False)
+    assert looked() == Looked(None, "", "", "", 1, 1, False, "")
 
 
 def test_long_lists_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +146,7 @@ def test_long_lists_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = {**PLAN, "evictions": [{"workload": f"e{i}"} for i in range(250)]}
     found = shown(monkeypatch, kept(answer={"decisions": [one, *[OTHER] * 60], "plan": plan}), asks=2)
     assert (len(found["stops"]), len(found["others"])) == (200, 200)
-    assert found["resources"] == ["cpu", "gpu", "r0", "r1"]
+    assert found["cells"] == [CPU, GPU, *(Cell(f"r{i}") for i in range(9))], "none is left out unsaid"
     assert (len(found["asks"].rows), found["asks"].first, found["asks"].last) == (11, 51, 2)
 
 

@@ -3,6 +3,8 @@
 import pytest
 
 from app.console import queues
+from app.console.queues import Lent, Listed, Use, lent, uses
+from app.console.situation import Cell, queues_of
 from app.solver.registry import facts_of
 from tests.unit.console.visiting import Json, Page, refused, run
 
@@ -40,18 +42,13 @@ def test_a_tree_is_shown_whole_with_what_a_snapshot_uses() -> None:
     assert asked.body == {"configuration": "c", "state": {"snapshot": "s"}}
     assert found["wanted"] == {"configuration": "c", "snapshot": "s", "find": "", "under": "", "sort": ""}
     assert (found["names"], found["snapshots"], found["stored"]) == (["c", "d"], ["s"], STORED)
-    assert (found["resources"], found["sizes"]) == (
-        ["cpu", "memory"],
-        {"root": 2, "b": 1, "deep": 1, "deeper": 0, "A": 0},
-    )
-    (use,) = found["uses"]["b"]
-    assert (use.resource, use.used, use.promised, use.above) == ("cpu", 3, 1, 2)
-    assert (found["uses"]["root"], found["words"], found["problem"], found["way"]) == (
-        [],
-        WORDS,
-        None,
-        [],
-    )
+    assert [line.cell for line in found["lines"]["root"]] == [Cell("cpu"), Cell("memory")]
+    ((cell, use),) = found["lines"]["b"]
+    assert (cell, use.used, use.promised, use.above) == (Cell("cpu"), 3, 1, 2)
+    assert [one.use for one in found["lines"]["root"]] == [None, None]
+    assert (found["lines"]["A"], found["words"], found["problem"], found["way"]) == ([], WORDS, None, [])
+    assert (found["limits"], found["borrowing"], found["lending"]) == (True, False, False)
+    assert found["lent"] == [Lent("root", Cell("cpu"), [("b", 2)], [])]
     assert found["shares"] == SHARES["queues"]
 
 
@@ -64,7 +61,9 @@ def test_a_tree_is_shown_whole_with_what_a_snapshot_uses() -> None:
         ({"under": "root"}, ["root", "b", "deep", "deeper", "A"]),
         ({"under": "none"}, ["root", "b", "deep", "deeper", "A"]),
         ({"sort": "name"}, ["A", "b", "deep", "deeper", "root"]),
-        ({"sort": "share", "snapshot": "s"}, ["deep", "b", "root", "deeper", "A"]),
+        ({"sort": "-share", "snapshot": "s"}, ["deep", "b", "root", "deeper", "A"]),
+        ({"sort": "uses", "snapshot": "s"}, ["b", "root", "deep", "deeper", "A"]),
+        ({"sort": "-below"}, ["root", "b", "deep", "deeper", "A"]),
         ({"sort": "share"}, ["root", "b", "deep", "deeper", "A"]),
     ],
 )
@@ -99,16 +98,16 @@ def test_the_example_comes_first_and_nothing_is_shown_of_nothing() -> None:
     assert [one.method for one in page.asked] == ["GET", "GET"]
     many = {f"r{i}": {"guaranteed": 1} for i in range(6)}
     page = Page({**ANSWERS, f"GET {AT}": {"configuration": {"queues": [{"name": "q", "quota": many}]}}})
-    assert shown(page)["resources"] == ["r0", "r1", "r2", "r3"]
+    assert [str(line.cell) for line in shown(page)["lines"]["q"]] == list(many)
 
 
 def test_without_the_scope_or_an_answer_it_says_why_nothing_is_used() -> None:
     found = shown(Page(ANSWERS, scopes=("read",)), snapshot="s")
-    assert (found["problem"], found["shares"], found["uses"], found["words"]) == (
-        "What a snapshot uses is a question: that needs scope decide.", {}, {}, None,
+    assert (found["problem"], found["shares"], found["lent"], found["words"]) == (
+        "What a snapshot uses is a question: that needs scope decide.", {}, [], None,
     )  # fmt: skip
     found = shown(Page({**ANSWERS, "POST /v1/shares": refused(404)}), snapshot="s")
-    assert (found["problem"], found["uses"]) == ("because", {})
+    assert (found["problem"], found["lent"]) == ("because", [])
     page = Page(ANSWERS)
     assert shown(page)["problem"] is None
     assert all(one.method == "GET" for one in page.asked)
@@ -132,11 +131,14 @@ def test_one_queue_has_its_settings_and_what_runs_and_waits_below_it() -> None:
     page = Page(QUEUE)
     found = run(queues.queue(page.visit, "c", "b", "s/1")).values
     assert found["settings"] == [("weight", 2, "here"), ("limit", 3, "here"), ("order", "fifo", "default")]
-    assert ([one["id"] for one in found["running"].rows], found["waiting"]) == (["w"], [{"id": "a", "queue": "deeper"}])
-    assert found["requested"](found["running"].rows[0]) == {"cpu": 1.5}
+    assert ([one["id"] for one in found["running"].rows], found["waiting"].rows) == (
+        ["w"],
+        [{"id": "a", "queue": "deeper"}],
+    )
+    assert found["requested"](found["running"].rows[0]) == {Cell("cpu"): 1.5}
     assert found["requested"]({}) == {}
     assert ([one.name for one in found["way"]], found["one"].name, found["document"]) == (["root", "b"], "b", {"x": 1})
-    assert (found["words"], found["uses"][0].above, found["untold"], found["problem"]) == (
+    assert (found["words"], found["used"][0].above, found["untold"], found["problem"]) == (
         WORDS,
         2,
         None,
@@ -147,7 +149,7 @@ def test_one_queue_has_its_settings_and_what_runs_and_waits_below_it() -> None:
     assert next(one.body for one in page.asked if one.path.endswith("settings")) == {"configuration": "c"}
     found = run(queues.queue(Page(QUEUE).visit, "c", "deeper")).values
     assert found["settings"] == [("weight", 2, "b")], "it is stated two queues up"
-    assert (found["running"].rows, found["waiting"], found["uses"], found["words"]) == ([], [], [], None)
+    assert (found["running"].rows, found["waiting"].rows, found["used"], found["words"]) == ([], [], [], None)
 
 
 def test_who_may_not_ask_sees_the_queue_without_its_settings() -> None:
@@ -165,3 +167,40 @@ def test_a_queue_of_no_engine_is_read_as_kueues() -> None:
     page = Page({**QUEUE, f"GET {AT}": {"configuration": document}})
     settings = run(queues.queue(page.visit, "c", "b")).values["settings"]
     assert [origin for *_, origin in settings] == ["here", "default", "default"]
+
+
+def test_what_runs_is_sorted_before_it_is_paged() -> None:
+    many = [
+        {
+            "id": f"w{i:03}", "queue": "b", "priority": i % 7,
+            "tasks": [{"name": "t", "requests": {"cpu": i, "gpu": 400 - i}}],
+        }
+        for i in range(250)
+    ]  # fmt: skip
+    page = Page({**QUEUE, "GET /v1/snapshots/s%2F1/state": {"workloads": many}})
+
+    def first(sort: str, number: int = 1) -> str:
+        found = run(queues.queue(page.visit, "c", "b", "s/1", Listed(sort, number, 1))).values["running"]
+        assert found.total == 250
+        return found.rows[0]["id"]
+
+    assert (first(""), first("", 2), first("-name"), first("-priority")) == ("w000", "w200", "w249", "w006")
+    assert first("-holds") == "w249", "by what the queue is promised, not by what else they hold"
+    assert first("since") == "w000"
+
+
+def test_siblings_lend_one_another_by_flavor() -> None:
+    flavors = {
+        "spot": {"cpu": {"fair_share": 4, "usage": 6, "borrowed": 2, "lendable": 0}},
+        "own": {
+            "cpu": {"fair_share": 4, "usage": 1, "borrowed": 0, "lendable": 3}, "gpu": {"fair_share": 0, "usage": 0},
+        },
+    }  # fmt: skip
+    found = uses("kueue", {"flavors": flavors, "fair_share": {"cpu": 8}, "usage": {"cpu": 7}, "borrowed": {"cpu": 2}})
+    assert [(one.flavor, one.used, one.above, one.unused) for one in found] == [("spot", 6, 2, 0), ("own", 1, 0, 3)]
+    tree = queues_of({"queues": [{"name": "root"}, *({"name": n, "parent": "root"} for n in "abc")]})
+    lender, larger = Use("cpu", 0, 4, 0, None, 1, "spot"), Use("cpu", 0, 4, 0, None, 4, "spot")
+    assert lent(tree, {"a": found, "b": [lender], "c": [larger], "root": found}) == [
+        Lent("root", Cell("cpu", "spot"), [("a", 2)], [("c", 4), ("b", 1)]),
+    ]
+    assert lent(tree, {"b": [lender]}) == [], "nobody borrows"

@@ -6,6 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from app.console import quotas
+from app.console.situation import Cell
 from tests.unit.console.visiting import Json, Page, Shown, refused, run
 
 AT = "/v1/configurations/c"
@@ -53,7 +54,8 @@ def test_sliders_begin_at_what_is_stated() -> None:
     assert [(one.queue, one.depth, one.stated, one.value, one.most, one.step) for one in found["sliders"]] == [
         ("a", 1, 4, 4, 12, 1), ("b", 1, 6, 6, 12, 1),
     ]  # fmt: skip
-    assert (found["resources"], found["asked"].resource, found["snapshots"]) == (["cpu", "gpu"], "cpu", ["s"])
+    assert (found["cells"], found["asked"].cell) == ([Cell("cpu"), Cell("gpu")], Cell("cpu"))
+    assert found["snapshots"] == ["s"]
     assert (found["found"], found["problem"], found["waiting"]) == (None, None, 0)
     assert found["queues"] == ["top", "a", "b", "none"]
     found = shown(TRY, resource="gpu")[0].values
@@ -116,7 +118,20 @@ def test_steps_are_whole_units_where_everything_is() -> None:
     answer, _ = shown({**TRY, f"GET {AT}": {"configuration": {"queues": many}}}, snapshot="")
     assert len(answer.values["sliders"]) == 200
     answer, _ = shown({**TRY, f"GET {AT}": {"configuration": {}}}, snapshot="")
-    assert (answer.values["asked"].resource, answer.values["sliders"]) == ("", [])
+    assert (answer.values["asked"].cell, answer.values["sliders"]) == (Cell(""), [])
+
+
+def test_a_flavor_is_moved_alone() -> None:
+    flavors = [{"name": name, "quota": {"cpu": {"guaranteed": n}}} for name, n in (("spot", 4), ("own", 2))]
+    document = {"engine": "kueue", "queues": [{"name": "a", "resource_groups": [{"flavors": flavors}]}]}
+    answers = {**TRY, f"GET {AT}": {**QUOTAS, "configuration": document}}
+    found, page = shown(answers, resource="cpu in own", moved=["a=7"])
+    assert [str(cell) for cell in found.values["cells"]] == ["cpu in spot", "cpu in own"]
+    assert [(one.stated, one.value) for one in found.values["sliders"]] == [(2, 7)]
+    (changed,) = page.asked[-1].body["variants"][1]["configuration"]["queues"]
+    assert [of["quota"]["cpu"]["guaranteed"] for of in changed["resource_groups"][0]["flavors"]] == [4, 7]
+    assert found.values["asked"].address().endswith("&resource=cpu+in+own&moved=a%3D7")
+    assert shown(answers, resource="cpu")[0].values["asked"].cell == Cell("cpu", "spot"), "the first of a resource"
 
 
 def test_where_nothing_waits_the_form_says_what_is_asked() -> None:

@@ -15,7 +15,7 @@ from app.console.overview import by_interval
 from app.console.queues import Use, uses
 from app.console.quotas import quota_of
 from app.console.simulations import MEASURES, circle
-from app.console.situation import VERDICTS, Group, chosen, groups, named, paged, rules_of, sentence
+from app.console.situation import VERDICTS, Cell, Group, chosen, groups, named, paged, rules_of, sentence
 from app.console.visit import (
     amount,
     amounts,
@@ -51,6 +51,7 @@ def test_amounts(value: Any, resource: str, text: str) -> None:
 def test_words() -> None:
     assert amounts({"cpu": 1.5, "memory": 1 << 20}) == "1.5 cpu, 1 MiB memory"
     assert amounts({}) == "nothing"
+    assert amounts({Cell("cpu", "of-memory"): 1 << 20}) == f"1{NARROW}048{NARROW}576 cpu in of-memory"
     noon = datetime(2026, 3, 2, 12, 30, 5, tzinfo=UTC)
     found = [moment(one) for one in (noon, "2026-03-02T12:30:05Z", "soon", "", None)]
     assert found == ["2026-03-02 12:30:05"] * 2 + ["soon", "–", "–"]
@@ -255,13 +256,13 @@ def test_cookies(scheme: str, name: str, secure: bool) -> None:
 
 def test_what_a_queue_uses() -> None:
     kueue = {"fair_share": {"cpu": 4, "gpu": 0, "x": "unlimited"}, "usage": {"cpu": 6, "x": 1}, "borrowed": {"cpu": 2}}
-    assert uses("kueue", kueue) == [Use("cpu", 6, 4, 2, 4), Use("x", 1, None, 0, "unlimited")]
+    assert uses("kueue", kueue) == [Use("cpu", 6, 4, 2, 4, 0), Use("x", 1, None, 0, "unlimited")]
     yunikorn = {"guaranteed": {"vcore": 2}, "usage": {"vcore": 1, "gpu": 3}, "remaining": {"vcore": 1, "gpu": -3}}
-    assert uses("yunikorn", yunikorn) == [Use("vcore", 1, 2, 0, None), Use("gpu", 3, None, 3, None)]
+    assert uses("yunikorn", yunikorn) == [Use("vcore", 1, 2, 0, None, 1), Use("gpu", 3, None, 3, None)]
     kai = {"deserved": {"gpu": 2}, "usage": {"gpu": 5, "cpu": 1}, "fair_share": {"gpu": 3}}
     assert uses("kai", kai) == [Use("gpu", 5, 2, 3, 3), Use("cpu", 1, None, 0, None)]
     many = {"strong_guarantee": {f"r{i}": 1 for i in range(20)}, "usage": {}}
-    assert len(uses("ytsaurus", many)) == 12
+    assert len(uses("ytsaurus", many)) == 20, "none is left out unsaid"
 
 
 def test_the_quota_of_a_queue() -> None:

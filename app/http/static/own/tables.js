@@ -92,7 +92,10 @@ const tables = () => {
     const heads = [...table.tHead.rows[0].cells];
     const titles = heads.flatMap((head) => Array(head.colSpan).fill(titleOf(head)));
     for (const part of table.tBodies) {
-      for (const row of grid(part)) row.forEach((cell, i) => { if (cell.colSpan === 1 && cell.scope !== "rowgroup") cell.dataset.label = titles[i] || ""; });
+      for (const row of grid(part)) row.forEach((cell, i) => {
+        if (cell.colSpan === 1 && cell.scope !== "rowgroup") cell.dataset.label = titles[i] || "";
+        if (cell.textContent.trim() === "–") cell.dataset.none = "";
+      });
     }
     table.classList.add("stack");
     sortable(table, heads, box.getAttribute("aria-label"));

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from app.solver.compiled import ROOTLESS, Tree
-from app.solver.engines.kueue.configuration import CompiledConfiguration
+from app.solver.engines.kueue.configuration import DEFAULT_FLAVOR, CompiledConfiguration
 from app.solver.engines.kueue.fair_share import lendable, share
 from app.solver.engines.kueue.flavors import never_fits
 from app.solver.engines.kueue.nominate import demands
@@ -269,7 +269,8 @@ def shares(state: CompiledState, asks: list[Ask], now: int, options: Options) ->
     ``fair_share``: the nominal quota of the subtree; ``usage``; ``borrowed``: usage beyond it, flavor by flavor;
     ``lendable``: the most that the parent could give, what ``share`` is measured against; ``share``: the weighted
     share as Kueue's status shows it, rounded up; ``precise_share``: the same as it is compared, absent where it is
-    infinite; ``dominant_resource``: the resource that makes the share. With topologies: see ``_topologies``."""
+    infinite; ``dominant_resource``: the resource that makes the share; ``flavors``: see ``_by_flavor``. With
+    topologies: see ``_topologies``."""
     del asks, now  # what waits has no share here, and shares do not move with time
     configuration, usage = state.configuration, state.usage()
     found = {"queues": {name: _line(configuration, usage, node) for node, name in enumerate(configuration.tree.names)}}
@@ -314,7 +315,25 @@ def _line(configuration: CompiledConfiguration, usage: Usage, node: int) -> dict
     ratios = {r: amount * 1000.0 / pool[r] for r, amount in borrowed.items() if amount and pool[r] > 0}
     if ratios:
         out["dominant_resource"] = max(sorted(ratios), key=ratios.__getitem__)
+    if any(flavor != DEFAULT_FLAVOR for flavor, _ in configuration.quotas.frs):
+        out["flavors"] = _by_flavor(usage, cells, borrows=parent != ROOTLESS)
     return out
+
+
+def _by_flavor(
+    usage: Usage, cells: Mapping[int, int], *, borrows: bool
+) -> dict[str, dict[str, dict[str, int | float]]]:
+    """The same by flavor and resource, where quotas name flavors: ``fair_share``, ``usage``, ``borrowed``, and
+    ``lendable``, what of the fair share it does not use and its parent may give to others."""
+    quotas, found = usage.quotas, dict[str, dict[str, dict[str, int | float]]]()
+    for fr, cell in cells.items():
+        flavor, resource = quotas.frs[fr]
+        mine, used = quotas.subtree[cell], usage.used[cell]
+        amounts = {"fair_share": mine, "usage": used}
+        if borrows:
+            amounts |= {"borrowed": max(0, used - mine), "lendable": max(0, mine - max(used, quotas.local[cell]))}
+        found.setdefault(flavor, {})[resource] = {name: units(steps, resource) for name, steps in amounts.items()}
+    return found
 
 
 def _by_resource(quotas: Quotas, amounts: Iterable[tuple[int, int]]) -> dict[str, int]:

@@ -1,5 +1,7 @@
 """Shares, preemptibility and effective settings."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -54,6 +56,22 @@ def test_flavors_below_quota_do_not_offset_others() -> None:
         {"cpu": 16},
         63,
     )
+    assert found["flavors"] == {
+        "a": {"cpu": {"fair_share": 4, "usage": 5, "borrowed": 1, "lendable": 0}},
+        "b": {"cpu": {"fair_share": 4, "usage": 0, "borrowed": 0, "lendable": 4}},
+    }
+
+
+def test_what_a_parent_may_give_to_others_of_a_flavor() -> None:
+    def lends(name: str, limit: int | None) -> dict[str, Any]:
+        quota = {"guaranteed": 4} | ({} if limit is None else {"lending_limit": limit})
+        group = {"resources": ["cpu"], "flavors": [{"name": "a", "quota": {"cpu": quota}}]}
+        return {"name": name, "parent": "co", "resource_groups": [group]}
+
+    of = configuration(queue("co"), lends("all", None), lends("two", 2), lends("used", 2))
+    found = shares(of, [runs("w", "used", 3, flavor="a")])
+    assert [found[name]["flavors"]["a"]["cpu"]["lendable"] for name in ("all", "two", "used")] == [4, 2, 1]
+    assert found["co"]["flavors"]["a"]["cpu"] == {"fair_share": 8, "usage": 1}, "a root borrows from nobody"
 
 
 def reasons(of: dict, running: list, **more: object) -> dict[str, str]:
