@@ -18,9 +18,8 @@ from uuid import UUID
 import msgspec
 
 from app.answering.answerer import Answerer
-from app.answering.operations import Inquiry, Operation
+from app.answering.operations import Compiled, Inquiry, Operation
 from app.answering.snapshot_store import SnapshotStore
-from app.answering.sources import Compiled
 from app.decisions.kept import LONGEST, Ledger, squeezed
 from app.decisions.log import Entry
 

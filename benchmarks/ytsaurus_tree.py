@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from app.solver import solve
-from app.solver.model.instant import micros
+from app.solver.model.base import micros
 from app.solver.model.request import DecisionRequest, SharesRequest
 from app.solver.question import Question
 

@@ -9,11 +9,10 @@ import msgspec
 from app.answering.answers import Answered, Facts, answer, effective_settings, preemptibility, shares
 from app.answering.comparison import compare
 from app.answering.guarding import guard
-from app.answering.operations import Inquiry, Kept, Operation, Recorder, Used
+from app.answering.operations import Configurations, Inquiry, Kept, Operation, Recorder, Sources, Used
 from app.answering.plan import plan
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.snapshots import SnapshotChanges
-from app.answering.sources import Configurations, Sources
 from app.formats import ImportedManifest, import_configuration
 from app.formats.exported import Format
 from app.solver import solve

@@ -17,15 +17,14 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import force_setattr
 
-from app.answering.sources import Sources
+from app.answering.operations import Sources
 from app.base import tracing
 from app.base.decoding import REFUSALS, decode, decode_at_once
 from app.base.ticket import release_later
 from app.solver import solve
-from app.solver.model.base import Time
+from app.solver.model.base import Time, micros
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Answer, ConfigurationUsed, planned
-from app.solver.model.instant import micros
 from app.solver.model.problems import Finding, InvalidInput, Problem, carried
 from app.solver.model.request import (
     DecisionRequest,

@@ -11,7 +11,7 @@ from itertools import islice
 import msgspec
 
 from app.answering.answers import Answered, Stopwatch, encode, facts_of
-from app.answering.sources import Sources
+from app.answering.operations import Sources
 from app.base.decoding import decode
 from app.formats.extender import (
     Around,
@@ -28,14 +28,13 @@ from app.formats.extender import (
 )
 from app.formats.pods import Pod
 from app.solver import solve
-from app.solver.engine import Loss, Lost
+from app.solver.engine import Loss, Lost, engine_of
+from app.solver.model.base import micros
 from app.solver.model.decision import Answer
-from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem, Unsupported
 from app.solver.model.request import DecisionRequest, Eviction, Proposal, StateOrReference
 from app.solver.model.state import Ask, Task, Workload
 from app.solver.question import Question
-from app.solver.registry import engine_of
 from app.solver.solve import Loaded
 
 _MOST_NAMED = 1000

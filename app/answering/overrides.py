@@ -14,9 +14,9 @@ from typing import Any, cast
 import msgspec
 
 from app.base.decoding import convert
+from app.solver.engine import all_facts
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput, Nearest, Problem, pointer
-from app.solver.registry import all_facts
 
 _STEP = re.compile(r'"((?:[^"\\]|\\.)*)"|([^."]+)')
 _MOST_STEPS = 32

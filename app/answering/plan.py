@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from app.answering.answers import Stopwatch, encode, stats_of
+from app.answering.operations import Sources
 from app.answering.plan_bodies import (
     PlanAnswer,
     PlannedWork,
@@ -19,7 +20,6 @@ from app.answering.plan_bodies import (
     situation,
     with_queues,
 )
-from app.answering.sources import Sources
 from app.base.decoding import decode
 from app.base.documents import Path
 from app.formats.kai.pods import gpu_memory
@@ -32,17 +32,14 @@ from app.formats.work.read import Cluster, Planned, read_work, resource_names
 from app.formats.yson import read_any
 from app.formats.ytsaurus import orchid
 from app.solver import solve
-from app.solver.model import duration
-from app.solver.model.base import Quantity, Time
-from app.solver.model.configuration import Queue, Quota
+from app.solver.model import base
+from app.solver.model.base import UNLIMITED, Quantity, Time, micros, parse_quantity, scale_of, units
+from app.solver.model.configuration import Queue, Quota, quotas
 from app.solver.model.decision import Decision, Outcome
-from app.solver.model.instant import micros
 from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupported
-from app.solver.model.quantity import UNLIMITED, parse, scale_of, units
 from app.solver.model.request import Options
 from app.solver.model.state import Ask
 from app.solver.question import Question
-from app.solver.quotas import quotas
 from app.solver.solve import Loaded
 
 _SHARES = ("precise_share", "share", "dominant_usage_share")
@@ -120,7 +117,7 @@ def _total(given: list[Quantity], resource: str) -> Quantity:
     """The sum in whole units; ``unlimited`` where one of them is."""
     if UNLIMITED in given:
         return UNLIMITED
-    return units(sum(parse(value, scale_of(resource)) for value in given), resource)
+    return units(sum(parse_quantity(value, scale_of(resource)) for value in given), resource)
 
 
 _MANIFEST = "/manifest"
@@ -192,8 +189,8 @@ def plan(body: bytes, now: Time, sources: Sources) -> bytes:
 
 def _waited(request: PlanRequest) -> timedelta:
     try:
-        waited = duration.parse(request.waited)
-    except duration.DurationError as error:
+        waited = base.parse_duration(request.waited)
+    except base.DurationError as error:
         raise InvalidInput([Problem(pointer="/waited", detail=str(error))]) from None
     if not 0 <= waited <= 10**15:
         raise InvalidInput([Problem(pointer="/waited", detail="a time from 0 to 30 years is expected")])
@@ -282,7 +279,7 @@ def _described(planned: Planned, by_ask: dict[str, Decision], behind: list[str])
     steps: dict[str, int] = {}
     for task in tasks:
         for name, value in task.requests.items():
-            steps[name] = steps.get(name, 0) + task.count * parse(value, scale_of(name))
+            steps[name] = steps.get(name, 0) + task.count * parse_quantity(value, scale_of(name))
     return PlannedWork(
         object=planned.title, queue=asks[0].queue, priority=asks[0].priority or 0,
         pods=sum(task.count for task in tasks), requests={name: units(value, name) for name, value in steps.items()},

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import msgspec
 
 from app.answering.answers import asks_of, configure, load
+from app.answering.operations import Sources
 from app.answering.overrides import with_fields
 from app.answering.snapshots import FollowedAge
-from app.answering.sources import Sources
 from app.base.documents import Path, read
 from app.formats import Imported, import_configuration
 from app.formats.kueue.considered import LocalQueue
@@ -18,6 +18,7 @@ from app.formats.reader import Findings
 from app.formats.work.read import Beside, read_beside
 from app.formats.yson import is_yson
 from app.solver import solve
+from app.solver.engine import facts_of
 from app.solver.model.base import Duration, Name, Priority, Quantity, Time, Wire
 from app.solver.model.configuration import Configuration, EngineName, Queue
 from app.solver.model.decision import (
@@ -36,7 +37,6 @@ from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.request import Asks, Explain, Options, StateOrReference
 from app.solver.model.state import Ask
 from app.solver.question import Question
-from app.solver.registry import facts_of
 from app.solver.solve import Loaded
 
 

@@ -15,8 +15,8 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.decision import ConfigurationUsed
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.state import Delta, State, Workload
+from app.solver.question import safe_point
 from app.solver.solve import NOTHING_BESIDE, Beside, Configured, Loaded
-from app.solver.stopping import safe_point
 
 BYTES_PER_JSON_BYTE = 6
 """Memory of a kept state, decoded and compiled, by byte of its JSON; measured on Kueue and YuniKorn at 50,000."""

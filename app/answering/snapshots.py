@@ -8,15 +8,14 @@ from typing import Any, Literal
 import msgspec
 
 from app.answering.answers import configure
+from app.answering.operations import Sources
 from app.answering.snapshot_store import Snapshot, SnapshotStore, check_generation
-from app.answering.sources import Sources
 from app.base.decoding import decode
 from app.base.errors import BadInput
 from app.solver.apply import delta_of
-from app.solver.model.base import Time, Total, Wire
+from app.solver.model.base import Time, Total, Wire, micros
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.decision import ConfigurationUsed, Decision, Plan
-from app.solver.model.instant import micros
 from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.state import Ask, AskChanges, Delta, State
 from app.solver.solve import Beside

@@ -12,15 +12,13 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from app.base.descriptions import descriptions
-from app.solver.model.base import Quantity
-from app.solver.model.configuration import UNWEIGHTED, Configuration, Queue, Quota
+from app.base.decoding import descriptions
+from app.solver.engine import all_facts, facts_of
+from app.solver.model.base import UNLIMITED, Quantity, QuantityError, parse_quantity, scale_of, units
+from app.solver.model.configuration import UNWEIGHTED, Configuration, PlacedQuota, Queue, Quota, quotas
 from app.solver.model.problems import Finding, pointer
-from app.solver.model.quantity import UNLIMITED, QuantityError, parse, scale_of, units
 from app.solver.model.request import StateOrReference
 from app.solver.model.state import Ask, Node, QueueState, State, Task, Workload
-from app.solver.quotas import PlacedQuota, quotas
-from app.solver.registry import all_facts, facts_of
 
 Severity = Literal["warning", "info"]
 
@@ -87,7 +85,7 @@ def one_node(configuration: Configuration) -> Node:
             try:
                 given = quota.guaranteed
                 steps[resource] = steps.get(resource, 0) + (
-                    0 if given is None or given == UNLIMITED else parse(given, scale_of(resource))
+                    0 if given is None or given == UNLIMITED else parse_quantity(given, scale_of(resource))
                 )
             except QuantityError:
                 continue
@@ -144,7 +142,7 @@ def _steps(amounts: dict[str, Quantity]) -> dict[str, int]:
     out: dict[str, int] = {}
     for name, value in amounts.items():
         try:
-            out[name] = parse(value, scale_of(name))
+            out[name] = parse_quantity(value, scale_of(name))
         except QuantityError:
             continue
     return out
@@ -374,7 +372,7 @@ class _Telling:
         if limit is None or limit == UNLIMITED:
             return Quota(guaranteed=guaranteed)
         try:
-            more = parse(limit, scale_of(name)) - parse(guaranteed or 0, scale_of(name))
+            more = parse_quantity(limit, scale_of(name)) - parse_quantity(guaranteed or 0, scale_of(name))
         except QuantityError:
             return Quota(guaranteed=guaranteed, limit=limit)
         return Quota(guaranteed=guaranteed, borrowing_limit=units(max(0, more), name))
@@ -493,6 +491,6 @@ def _sum(name: str, given: Iterable[Quantity | None]) -> Quantity | None:
     if UNLIMITED in listed:
         return UNLIMITED
     try:
-        return units(sum(parse(value, scale_of(name)) for value in listed), name)
+        return units(sum(parse_quantity(value, scale_of(name)) for value in listed), name)
     except QuantityError:
         return listed[0]

@@ -8,15 +8,95 @@ says how many were not.
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from sqlalchemy.orm import Session
+from starlette.responses import Response
+from starlette.types import Scope as RequestScope
 
 from app.auth import repository
-from app.auth.callers import current_actor
+from app.base.errors import ArbiterError
+
+ANONYMOUS = "anonymous"
+
+_actor: ContextVar[str] = ContextVar("actor", default=ANONYMOUS)
+
+
+def current_actor() -> str:
+    """Who asks: ``token:<name>``, ``oidc:<subject>``, ``cli:<user>``, or ``anonymous`` on an open service."""
+    return _actor.get()
+
+
+@contextmanager
+def acting(name: str) -> Generator[None]:
+    """Inside, ``name`` acts."""
+    token = _actor.set(name)
+    try:
+        yield
+    finally:
+        _actor.reset(token)
+
+
+Scope = Literal["decide", "read", "admin", "follow"]
+SCOPES: tuple[Scope, ...] = ("decide", "read", "admin", "follow")
+
+
+def allows(held: frozenset[str], *needed: str) -> bool:
+    """Whether ``held`` scopes are enough where one of ``needed`` is."""
+    return "admin" in held or not held.isdisjoint(needed)
+
+
+_KEY = "arbiter.caller"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, and what they may do."""
+
+    name: str
+    scopes: frozenset[str]
+
+
+_NOBODY = Caller(ANONYMOUS, frozenset())
+_EVERYBODY = Caller(ANONYMOUS, frozenset({"admin"}))
+"""On an open service: whoever reaches it may do anything, as with the API."""
+
+
+class Visitors(Protocol):
+    """What pages know of people that the API does not."""
+
+    def caller(self, scope: RequestScope) -> Caller | None:
+        """Who has a session; None where nobody has. Raises Unavailable."""
+        ...
+
+    def ask_in(self, scope: RequestScope) -> Response:
+        """What somebody without a session is shown."""
+        ...
+
+    def refusal(self, scope: RequestScope, refusal: ArbiterError) -> Response:
+        """What somebody is shown who may not see the page."""
+        ...
+
+
+def welcome(scope: RequestScope, caller: Caller) -> None:
+    """Remember who asks."""
+    scope[_KEY] = caller
+
+
+def caller_of(scope: RequestScope, *, guarded: bool) -> Caller:
+    """Who asks, as the middleware found out; before that nobody, who may do nothing.
+
+    ``guarded``: False on an open service, where everybody may do anything.
+    """
+    found = scope.get(_KEY)
+    if isinstance(found, Caller):
+        return found
+    return _NOBODY if guarded else _EVERYBODY
 
 
 def record(session: Session, action: str, target: str, detail: dict[str, Any] | None = None) -> None:

@@ -9,8 +9,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.auth.audit import Kind, Refusals
-from app.auth.callers import ANONYMOUS, Caller, Visitors, acting, allows, welcome
+from app.auth.audit import ANONYMOUS, Caller, Kind, Refusals, Visitors, acting, allows, welcome
 from app.auth.oidc import OpenId
 from app.auth.tokens import PREFIX, Guesses, Tokens, address_of
 from app.base.errors import ArbiterError, Forbidden, Unauthorized, Unavailable

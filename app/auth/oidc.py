@@ -27,7 +27,7 @@ from urllib.parse import urlencode
 import jwt
 from anyio import CapacityLimiter, Semaphore, fail_after, to_thread
 
-from app.auth.callers import SCOPES, Caller
+from app.auth.audit import SCOPES, Caller
 from app.base.errors import Unavailable
 
 Published = dict[str, jwt.PyJWK]

@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 from starlette.types import Scope
 
 from app.auth import audit, repository
-from app.auth.callers import Caller, current_actor
+from app.auth.audit import Caller, current_actor
 from app.auth.repository import AuditRow, TokenRow
 from app.base.errors import BadInput, NotFound, TooManyRequests, Unavailable
 from app.db.database import Database

@@ -4,7 +4,9 @@ msgspec decodes and validates in one pass and stops at the first error. Only whe
 document again, slowly, and list all that is wrong by JSON pointer.
 """
 
+import ast
 import ctypes
+import inspect
 import json
 import math
 import re
@@ -13,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice
-from types import UnionType
+from types import ModuleType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 from weakref import WeakSet
 
@@ -377,3 +379,39 @@ def _holds(member: Any, value: object) -> bool:
     if isinstance(value, dict):
         return get_origin(member) is dict or (isinstance(member, type) and issubclass(member, msgspec.Struct))
     return isinstance(value, list) and get_origin(member) is list
+
+
+def descriptions(shape: type[msgspec.Struct]) -> dict[str, str]:
+    """Text by name of field, inherited ones included; one that a subclass declares again has the subclass's."""
+    found: dict[str, str] = {}
+    for base in reversed(shape.__mro__):
+        if is_ours(base):
+            found |= _of_module(_module(base)).get(base.__qualname__, {})
+    return found
+
+
+def is_ours(shape: type) -> bool:
+    """Whether a class is of Arbiter."""
+    return shape.__module__.partition(".")[0] == "app"
+
+
+def _module(shape: type) -> ModuleType:
+    module = inspect.getmodule(shape)
+    assert module is not None
+    return module
+
+
+@cache
+def _of_module(module: ModuleType) -> dict[str, dict[str, str]]:
+    classes = (node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.ClassDef))
+    return {node.name: dict(_of_class(node)) for node in classes}
+
+
+def _of_class(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, after in zip(node.body, node.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            match after:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    yield field.target.id, " ".join(text.split())
+                case _:
+                    pass

@@ -14,7 +14,7 @@ from typing import Any, cast
 import yaml
 
 from app.solver.model.problems import InvalidInput, Problem
-from app.solver.stopping import safe_point
+from app.solver.question import safe_point
 
 MAX_BYTES = 32 * 2**20
 MAX_DEPTH = 200

@@ -5,7 +5,7 @@ import threading
 from datetime import datetime
 from uuid import UUID
 
-from app.solver.model.instant import micros
+from app.solver.model.base import micros
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 """What people may call a configuration, a snapshot, a cluster or a trace."""

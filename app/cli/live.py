@@ -10,7 +10,7 @@ import msgspec
 from cyclopts import Parameter
 
 from app.answering.snapshots import FollowedAge
-from app.cli import report
+from app.cli import output
 from app.cli.configuration import DEFAULT_URL, Token, Url
 from app.cli.offline import Json
 from app.cli.output import CANNOT, EVICTS, NOTHING, complain, noticed, say
@@ -162,7 +162,7 @@ def _told(body: bytes, *, json: bool) -> int:
     if json:
         say(body.decode())
     else:
-        report.answer(result, why=True)
+        output.answer(result, why=True)
     if planned(result):
         return EVICTS
     return CANNOT if any(d.outcome in ("wait", "infeasible") for d in result.decisions) else NOTHING

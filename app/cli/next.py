@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from app.answering.sources import nothing_stored
+from app.answering.operations import nothing_stored
 from app.base.decoding import decode
 from app.cli.live import Live, Refused, posted, warned
 from app.cli.manifests import Otherwise, Remote, as_request, failed

@@ -16,9 +16,9 @@ from cyclopts import Parameter
 from app.answering.answers import answer, encode, shares
 from app.answering.comparison import Comparison
 from app.answering.comparison import compare as compare_variants
-from app.answering.sources import nothing_stored
+from app.answering.operations import nothing_stored
 from app.base.errors import ArbiterError
-from app.cli import report
+from app.cli import output
 from app.cli.manifests import AS_IT_SAYS, Otherwise, as_request, changed, failed, read_configuration, with_mode
 from app.cli.manifests import Situation as Asking
 from app.cli.output import (
@@ -40,12 +40,12 @@ from app.cli.output import (
     tried,
 )
 from app.cli.remote import Service, guarded, refused, segment
+from app.solver.engine import engine_of
+from app.solver.model.base import DurationError, parse_duration
 from app.solver.model.configuration import EngineName
 from app.solver.model.decision import Answer, planned
-from app.solver.model.duration import DurationError, parse
 from app.solver.model.problems import Finding, InvalidInput, carried
 from app.solver.model.request import Explain, Mode
-from app.solver.registry import engine_of
 
 T = TypeVar("T")
 
@@ -150,7 +150,7 @@ def _decided(found: Asking, mode: Mode | None, level: Explain | None, *, json: b
     if json:
         say(encode(result).decode())
     elif result.decisions or planned(result):
-        report.answer(result, why=level is not None)
+        output.answer(result, why=level is not None)
     else:
         say("nothing waits: there is no ask in it")
     if failed(result.findings or []):
@@ -257,7 +257,7 @@ def _compared(body: bytes, findings: list[Finding], *, json: bool) -> int:
     if json:
         say(encode(result).decode())
     else:
-        report.comparison(result)
+        output.comparison(result)
     if failed(result.findings or []) or any(one.answer is None or failed(one.findings) for one in result.variants):
         return BAD_INPUT
     return EVICTS if result.differences else NOTHING
@@ -281,7 +281,7 @@ def starvation(
     """
     try:
         request: dict[str, Any] = documents.loads(as_json(read(file)))
-        step = timedelta(microseconds=parse(every))
+        step = timedelta(microseconds=parse_duration(every))
         now = datetime.fromisoformat(request["now"])
         if not 1 <= times <= _MOST_STEPS:
             complain(f"--times: from 1 to {_MOST_STEPS}")

@@ -11,13 +11,13 @@ from typing import Annotated, Any, cast
 import msgspec
 from cyclopts import Parameter
 
+from app.answering.operations import nothing_stored
 from app.answering.plan import plan as planned
 from app.answering.plan_bodies import PlanAnswer, PlannedWork, QueueChange
-from app.answering.sources import nothing_stored
 from app.base.documents import Unreadable
 from app.base.documents import read as parsed
 from app.base.identifiers import NAME
-from app.cli import report
+from app.cli import output
 from app.cli.configuration import DEFAULT_URL, Token, Url
 from app.cli.live import situation, warned
 from app.cli.offline import Json
@@ -31,6 +31,7 @@ from app.cli.output import (
     Joined,
     OfFiles,
     Source,
+    amount,
     complain,
     fields_of,
     gathered,
@@ -43,7 +44,6 @@ from app.cli.output import (
     tried,
 )
 from app.cli.remote import Reply, Service, Unreachable, refused
-from app.cli.report import amount
 from app.formats import is_native
 from app.formats.yson import is_yson, read_yson
 from app.solver.model.base import Quantity
@@ -69,7 +69,7 @@ def print_plan(answer: PlanAnswer) -> None:
         shown += told
         if alike:
             say(f"{work.object}: {len(work.asks)} asks, {alike} of them fare like those below")
-    report.answer(
+    output.answer(
         Answer(
             engine=answer.engine, configuration=answer.configuration, state=answer.state, decisions=shown,
             plan=answer.plan,

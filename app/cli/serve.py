@@ -201,7 +201,7 @@ def revoke(id: UUID) -> int:  # noqa: A002
 
 def _on_tokens(act: "Callable[[Tokens], int]") -> int:
     """Do it on the tokens of DATABASE_URL's database, else of the service's own; the exit code."""
-    from app.auth.callers import acting  # the database's packages, which `decide` can do without
+    from app.auth.audit import acting  # the database's packages, which `decide` can do without
     from app.auth.tokens import Tokens
     from app.base.errors import BadInput, NotFound, Unavailable
     from app.base.settings import Settings

@@ -16,8 +16,7 @@ from app.solver.model.problems import InvalidInput
 if TYPE_CHECKING:
     from app.simulations.schemas import Summary
     from app.solver.model.configuration import EngineName
-    from app.studies.sweep_executors import Ran
-    from app.studies.sweep_grid import Point
+    from app.studies.sweep_executors import Point, Ran
 
 
 Named = Annotated[str | None, Parameter(help="`swf`, `alibaba-gpu-2023` or `ndjson`; absent: by the file's name.")]
@@ -46,8 +45,7 @@ def trace(
 
     What is wrong is named by line. Exit code 0: done, 3: bad input.
     """
-    from app.traces.cluster import body, jobs_and_changes
-    from app.traces.preparing import load
+    from app.traces.preparing import body, jobs_and_changes, load
 
     def convert() -> int:
         if file != "-" and not lines and (engine := _recorded(file)) is not None:
@@ -133,8 +131,7 @@ def _swept(
 
     if ray is None:
         begin(["app.cli"])  # which each process imports as the program; first, since what follows takes as long to load
-    from app.studies.sweep_executors import Local, on_ray
-    from app.studies.sweep_grid import size
+    from app.studies.sweep_executors import Local, on_ray, size
     from app.studies.sweeps import engines
     from app.studies.sweeps import read as grid_of
     from app.studies.sweeps import sweep as run

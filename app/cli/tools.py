@@ -11,12 +11,11 @@ from uuid import UUID
 import msgspec
 
 from app.answering.overrides import with_fields
-from app.base.decoding import convert, decode
-from app.base.descriptions import descriptions
+from app.base.decoding import convert, decode, descriptions
 from app.cli.live import Refused, evictions, followed, got, happened, named, planned_at, posted
 from app.cli.next import exposures, stopped_by
+from app.cli.output import amount
 from app.cli.remote import Service, commented, segment
-from app.cli.report import amount
 from app.cli.tool_arguments import (
     CarryOut,
     ChangeConfiguration,

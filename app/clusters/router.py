@@ -1,27 +1,194 @@
 """``/v1/clusters``: what is followed, how old it is, and by whom."""
 
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import groupby, islice
+from typing import Annotated, Any
+from uuid import UUID
 
+import msgspec
+import zstandard
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from sqlalchemy import RowMapping
 
 from app.answering.answers import encode
+from app.auth import audit
 from app.base.decoding import decode
-from app.base.identifiers import NAME
+from app.base.errors import NotFound
+from app.base.identifiers import NAME, Identifiers, earliest
+from app.clusters import repository
 from app.clusters.repository import Evicted
 from app.clusters.schemas import (
+    ClusterFollower,
     ClusterLease,
     ClusterReport,
     EvictionPage,
+    EvictionRecord,
     EvictionReport,
     FollowedCluster,
     FollowedClusterList,
 )
-from app.clusters.service import Clusters
+from app.clusters.shadow import Retention
+from app.db.database import Database
+from app.decisions.repository import storable
+from app.decisions.service import FollowedAges
 from app.http.body import Body
-from app.http.openapi import operation
-from app.http.parameters import Cursor, Limit, Moment
+from app.http.openapi import Cursor, Limit, Moment, decode_id, encode_cursor, operation
 from app.http.responses import json_response
 from app.http.routing import service
+from app.search.service import Hit, Kind, Names
+from app.solver.model.problems import Problem
+
+LEASE_SECONDS = 15.0
+_FORGET_AFTER = timedelta(hours=1)
+
+
+class Clusters:
+    """The clusters that followers report about."""
+
+    def __init__(
+        self, database: Database, retention: Retention, ages: FollowedAges | None = None, names: Names | None = None
+    ) -> None:
+        """``retention``: of evictions, as of what shadow compares; ``ages``: is told how old snapshots are; ``names``:
+        who was evicted, and for whom."""
+        self._names = names
+        self._ages = ages or FollowedAges()
+        self._database = database
+        self._retention = retention
+        self._reports = audit.Frequent()
+
+    def report(self, name: str, said: ClusterReport) -> ClusterLease:
+        """Keep what a follower says. Raises Unavailable."""
+        with self._database.session() as session:
+            known = {str(row["follower"]) for row in repository.reports(session, name, _FORGET_AFTER)}
+            repository.report(session, name, said.follower, msgspec.json.encode(said), _FORGET_AFTER)
+            if said.follower not in known:  # of those that follow, which report every few seconds
+                audit.record(session, "cluster.follow", name, {"follower": said.follower})
+            writes = repository.lease(session, name, said.follower, LEASE_SECONDS)
+        age = None if said.synced_at is None else (datetime.now(UTC) - said.synced_at).total_seconds()
+        self._ages.heard(said.snapshot, name, None if age is None else max(0.0, age))
+        return ClusterLease(writer=writes, seconds=LEASE_SECONDS)
+
+    def get(self, name: str) -> FollowedCluster:
+        """Raises NotFound, Unavailable."""
+        with self._database.session() as session:
+            rows = repository.reports(session, name, _FORGET_AFTER)
+        if not rows:
+            raise _unknown(name)
+        return _cluster(name, rows)
+
+    def every(self) -> list[FollowedCluster]:
+        """All of them, by name. Raises Unavailable."""
+        with self._database.session() as session:
+            rows = repository.reports(session, None, _FORGET_AFTER)
+        return [_cluster(name, list(of)) for name, of in groupby(rows, lambda row: str(row["cluster"]))]
+
+    def find(self, part: str, limit: int) -> list[Hit]:
+        """See ``app.search.service.Source``."""
+        named = (one for one in self.every() if part in one.name.casefold())
+        return [Hit(kind="cluster", name=one.name, snapshot=one.snapshot) for one in islice(named, limit)]
+
+    def evict(self, name: str, said: EvictionReport) -> None:
+        """Keep evictions that a follower saw. Raises Unavailable."""
+        rows: list[dict[str, Any]] = []
+        identifiers = Identifiers()  # of the times that are reported: the next report may be of earlier ones
+        for one in said.evictions:
+            identity = identifiers.new(one.at)
+            fields = {field: getattr(one, field) for field in one.__struct_fields__}
+            record = EvictionRecord(id=identity, cluster=name, engine=said.engine, **fields)
+            body = zstandard.ZstdCompressor().compress(encode(record))
+            rows.append(
+                {"id": identity, "cluster": name, "at": one.at, "workload": storable(one.workload),
+                 "task": storable(one.task or ""), "job": one.job and storable(one.job), "shadow": one.shadow,
+                 "queue": one.queue and storable(one.queue), "by": one.by and storable(one.by), "bytes": len(body),
+                 "record": body}
+            )  # fmt: skip
+        kept = self._retention
+        # Those who report have clocks of their own: what one of them takes for the future makes nothing old.
+        newest = min(max(one.at for one in said.evictions), datetime.now(UTC))
+        with self._database.session() as session:
+            repository.save_evictions(session, rows)
+            self._reports.record(session, "cluster.evictions", name)
+            repository.prune_evictions(
+                session,
+                before=_earlier(newest, kept.days),
+                keep=kept.entries or None, keep_bytes=kept.bytes or None,
+            )  # fmt: skip
+        if self._names is not None:
+            self._names.tell(_named(said))
+
+    def evictions(self, name: str, of: Evicted, cursor: str | None, limit: int) -> EvictionPage:
+        """A page, newest first. Raises BadRequest, Unavailable."""
+        before = None if cursor is None else decode_id(cursor)
+        with self._database.session() as session:
+            rows = repository.evicted(session, name, of, before, limit + 1)
+        more = encode_cursor(str(rows[limit - 1]["id"])) if len(rows) > limit else None
+        items = [
+            msgspec.json.decode(zstandard.ZstdDecompressor().decompress(row["record"]), type=EvictionRecord)
+            for row in rows[:limit]
+        ]
+        return EvictionPage(items=items, next_cursor=more)
+
+    def forget(self, name: str) -> None:
+        """Forget its reports, not its evictions; a follower that still runs brings it back. Raises NotFound,
+        Unavailable."""
+        with self._database.session() as session:
+            if not repository.forget(session, name):
+                raise _unknown(name)
+            audit.record(session, "cluster.forget", name)
+        self._ages.forget(name)
+
+
+def _named(said: EvictionReport) -> Iterator[tuple[Kind, str]]:
+    for one in said.evictions:
+        yield "workload", storable(one.workload)
+        if one.job:
+            yield "workload", storable(one.job)
+        if one.queue:
+            yield "queue", storable(one.queue)
+        if one.by:
+            yield "ask", storable(one.by)
+
+
+def _earlier(than: datetime, days: float) -> UUID | None:
+    """The id below which everything is more than ``days`` older than that; None: no such bound."""
+    try:
+        return earliest(than - timedelta(days=days)) if days else None
+    except OverflowError:
+        return None
+
+
+def _unknown(name: str) -> NotFound:
+    detail = f"no follower reports about a cluster {name!r}"
+    return NotFound(detail, problems=[Problem(pointer="/name", detail=detail)])
+
+
+def _cluster(name: str, rows: Sequence[RowMapping]) -> FollowedCluster:
+    followers = [_follower(row) for row in rows]
+    latest = min(followers, key=lambda follower: (follower.age_seconds, follower.follower))
+    ages = [age for follower in followers if (age := _age(follower)) is not None]
+    return FollowedCluster(
+        name=name, engine=latest.engine, snapshot=latest.snapshot, configuration=latest.configuration,
+        age_seconds=min(ages, default=None), followers=followers,
+    )  # fmt: skip
+
+
+def _follower(row: RowMapping) -> ClusterFollower:
+    said = msgspec.json.decode(row["report"], type=ClusterReport)
+    return ClusterFollower(
+        **{field: getattr(said, field) for field in said.__struct_fields__},
+        reported_at=row["reported_at"],
+        age_seconds=max(0.0, float(row["age"])),
+        writer=row["writes"],
+    )
+
+
+def _age(follower: ClusterFollower) -> float | None:
+    """By the follower's clock until it reported, by the database's since."""
+    if follower.synced_at is None:
+        return None
+    return follower.age_seconds + max(0.0, (follower.reported_at - follower.synced_at).total_seconds())
+
 
 DOCUMENTED = (FollowedCluster, ClusterLease, FollowedClusterList, ClusterReport, EvictionReport, EvictionPage)
 EXAMPLE = {

@@ -16,8 +16,7 @@ from app.formats import ExportedManifest, ImportedManifest, export
 from app.formats.exported import EXPORTS, YAML, ExportFormat, Format
 from app.formats.yson import MEDIA_TYPE as YSON
 from app.http.body import MANIFESTS, Manifest
-from app.http.openapi import operation, reference
-from app.http.parameters import Conditions, Preconditions
+from app.http.openapi import Conditions, Preconditions, operation, reference
 from app.http.responses import json_response
 from app.http.routing import service
 from app.solver.model.configuration import Configuration

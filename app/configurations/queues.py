@@ -21,7 +21,7 @@ from app.configurations.service import (
     drafted,
     etag,
 )
-from app.http.parameters import Preconditions
+from app.http.openapi import Preconditions
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.problems import Finding, Problem, pointer
 

@@ -11,11 +11,18 @@ from starlette.responses import Response
 
 from app.base.decoding import decode
 from app.base.identifiers import NAME
-from app.configurations.idempotency import Keyed, Writes
-from app.configurations.labels import LABEL, Label, LabelList, LabelRequest, Labels
 from app.configurations.queues import QueueDocument, Queues, StoredQueue, read_queue
-from app.configurations.repository import Revision, Summary
-from app.configurations.revisions import ConfigurationDiff, RevisionPage, compare
+from app.configurations.repository import Keyed, Revision, Summary, Writes
+from app.configurations.revisions import (
+    LABEL,
+    ConfigurationDiff,
+    Label,
+    LabelList,
+    LabelRequest,
+    Labels,
+    RevisionPage,
+    compare,
+)
 from app.configurations.service import (
     ConfigurationPage,
     Configurations,
@@ -29,8 +36,17 @@ from app.configurations.service import (
 )
 from app.db.database import Database
 from app.http.body import Body
-from app.http.openapi import operation
-from app.http.parameters import Comment, Conditions, Cursor, Limit, Preconditions, decode_cursor, encode_cursor, etag_of
+from app.http.openapi import (
+    Comment,
+    Conditions,
+    Cursor,
+    Limit,
+    Preconditions,
+    decode_cursor,
+    encode_cursor,
+    etag_of,
+    operation,
+)
 from app.http.responses import json_response
 from app.http.routing import service
 from app.solver.model.base import Wire

@@ -6,10 +6,10 @@ from fastapi import APIRouter, Query, Response
 
 from app.http.openapi import operation
 from app.http.responses import json_response
+from app.solver.engine import ENGINES, all_facts, engine_of
 from app.solver.model.base import Wire
 from app.solver.model.configuration import EngineName
 from app.solver.model.problems import Rule
-from app.solver.registry import ENGINES, all_facts, engine_of
 
 
 class CataloguedRule(Rule, frozen=True, kw_only=True):

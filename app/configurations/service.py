@@ -16,7 +16,7 @@ import msgspec
 from sqlalchemy.orm import Session
 
 from app.auth import audit
-from app.auth.callers import current_actor
+from app.auth.audit import current_actor
 from app.base.decoding import decode
 from app.base.errors import BadInput, NotFound, PreconditionFailed
 from app.base.lru import Lru
@@ -25,10 +25,10 @@ from app.configurations import repository as labels
 from app.configurations.heads import Heads
 from app.configurations.repository import HeadRow, New, Revision, Summary
 from app.db.database import Database, after_commit
-from app.http.parameters import Preconditions
+from app.http.openapi import Preconditions
 from app.search.service import Hit
 from app.solver import solve
-from app.solver.digest import digest as digest_of
+from app.solver.delta import digest as digest_of
 from app.solver.model.base import Wire
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Finding, InvalidInput, Problem

@@ -16,9 +16,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Scope
 
-from app.auth.callers import SCOPES, Caller
+from app.auth.audit import SCOPES, Caller
 from app.auth.oidc import CodeFlow
-from app.auth.sessions import Sessions
+from app.auth.router import Sessions
 from app.auth.tokens import Guesses, address_of
 from app.base.errors import ArbiterError, Forbidden, NotFound, Unavailable
 from app.console.api import Json, Refused, next_page

@@ -13,9 +13,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.types import Message, Scope
 
-from app.auth.callers import Caller, allows
+from app.auth.audit import Caller, allows
 from app.base.errors import ArbiterError, Forbidden
-from app.http.budget import release
+from app.http.middleware import release
 from app.http.responses import answer_to
 from app.http.routing import Operations
 

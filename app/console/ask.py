@@ -20,7 +20,7 @@ from app.console.quotas import quota_of
 from app.console.situation import named, sentence
 from app.console.visit import Packed, PageRoute, Text, Visit, Visiting, packed, placed, pretty, unpacked
 from app.http.openapi import page
-from app.solver.registry import ENGINES
+from app.solver.engine import ENGINES
 
 _EXAMPLES = shipped("examples")
 _FIELDS = ("guaranteed", "limit", "borrowing_limit", "lending_limit", "weight")

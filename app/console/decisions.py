@@ -22,7 +22,7 @@ from app.console.visit import Cursor, Number, PageRoute, Text, Visit, Visiting
 from app.http.assets import HEADERS
 from app.http.openapi import page
 from app.http.routing import service
-from app.solver.registry import ENGINES
+from app.solver.engine import ENGINES
 
 _MOST_SHOWN = 64 << 10
 _KEPT = 32

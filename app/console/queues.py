@@ -12,8 +12,7 @@ from app.console.api import Api, Json, Refused, segment
 from app.console.situation import ordered, paged
 from app.console.visit import PageRoute, Text, Visiting
 from app.http.openapi import page
-from app.solver.engine import Entitlement
-from app.solver.registry import facts_of
+from app.solver.engine import Entitlement, facts_of
 
 
 class Use(NamedTuple):

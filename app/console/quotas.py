@@ -18,7 +18,7 @@ from app.console.configurations import offered
 from app.console.situation import Cell, named, sentence
 from app.console.visit import PageRoute, Visit, Visiting
 from app.http.openapi import page
-from app.solver.quotas import DEFAULT_FLAVOR
+from app.solver.model.configuration import DEFAULT_FLAVOR
 
 _MOST = 200
 _DECISIONS = 50

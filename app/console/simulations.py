@@ -19,7 +19,7 @@ from app.console.situation import paged
 from app.console.visit import Cursor, PageRoute, Visit, Visiting, amount, pretty, seconds
 from app.http.openapi import page
 from app.simulations.router import SIMULATION
-from app.solver.registry import ENGINES
+from app.solver.engine import ENGINES
 
 _EVERY = 120
 _RADIUS = 150.0

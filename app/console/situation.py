@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from app.console.api import Json
-from app.solver.model import quantity
-from app.solver.quotas import DEFAULT_FLAVOR
-from app.solver.registry import facts_of
+from app.solver.engine import facts_of
+from app.solver.model import base
+from app.solver.model.configuration import DEFAULT_FLAVOR
 
 PAGE = 200
 """Rows of a table on one page."""
@@ -245,8 +245,8 @@ class Node:
 def steps(value: Any, resource: str) -> int:
     """A quantity in steps; what can't be read counts as nothing, the API has refused it where it matters."""
     try:
-        return quantity.parse(value, quantity.scale_of(resource))
-    except (quantity.QuantityError, TypeError):
+        return base.parse_quantity(value, base.scale_of(resource))
+    except (base.QuantityError, TypeError):
         return 0
 
 
@@ -254,7 +254,7 @@ def units(amount: int | None, resource: str) -> int | float | None:
     """``amount`` steps in whole units."""
     if amount is None:
         return None
-    scale = quantity.scale_of(resource)
+    scale = base.scale_of(resource)
     return amount // scale if amount % scale == 0 else amount / scale
 
 
@@ -304,7 +304,7 @@ def _add_quota(into: Quotas, cell: Cell, value: Any) -> None:
     if value is None:
         return
     known = into.get(cell, 0)
-    into[cell] = None if known is None or value == quantity.UNLIMITED else known + steps(value, cell.resource)
+    into[cell] = None if known is None or value == base.UNLIMITED else known + steps(value, cell.resource)
 
 
 def asks_of(request: Json) -> list[Json]:

@@ -27,8 +27,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Scope
 
-from app.auth.callers import caller_of
-from app.auth.sessions import Session, Sessions
+from app.auth.audit import caller_of
+from app.auth.router import Session, Sessions
 from app.base.errors import ArbiterError, BadRequest, Forbidden, Unavailable
 from app.base.settings import Settings
 from app.console.api import Api, Refused

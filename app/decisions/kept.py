@@ -10,15 +10,14 @@ import zstandard
 from sqlalchemy import RowMapping
 
 from app.answering.answers import Facts
-from app.answering.operations import Kept, Known, Used, put_together
-from app.answering.sources import Documents
+from app.answering.operations import Documents, Kept, Known, Used, put_together
 from app.base.errors import Conflict, NotFound
 from app.db.database import Database
 from app.decisions import repository
 from app.decisions.repository import New, storable
 from app.search.service import Kind
-from app.solver.digest import StateDigest
-from app.solver.model.instant import at
+from app.solver.delta import StateDigest
+from app.solver.model.base import at
 
 WITHIN = 3600 * 10**6
 """Microseconds between the times that two decisions are made for."""

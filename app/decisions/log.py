@@ -23,7 +23,7 @@ from sqlalchemy.orm import Session
 
 from app.answering.answers import Answered
 from app.answering.operations import Kept
-from app.auth.callers import ANONYMOUS
+from app.auth.audit import ANONYMOUS
 from app.base.errors import Unavailable
 from app.base.settings import Settings
 from app.db.database import Database

@@ -29,8 +29,7 @@ from app.decisions.schemas import (
 )
 from app.decisions.service import Decider, ExplainLevel
 from app.http.body import Body, read_body
-from app.http.openapi import Part, operation
-from app.http.parameters import Cursor, Limit, Moment
+from app.http.openapi import Cursor, Limit, Moment, Part, operation
 from app.http.responses import json_response
 from app.http.routing import service
 from app.solver.model.configuration import EngineName

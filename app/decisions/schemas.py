@@ -8,10 +8,10 @@ import msgspec
 from app.answering.snapshots import FollowedAge
 from app.base.installation import shipped
 from app.http.openapi import shown_as
+from app.solver.engine import all_facts
 from app.solver.model.base import Time
 from app.solver.model.decision import Answer, ConfigurationUsed, Outcome, Units
 from app.solver.model.problems import Finding
-from app.solver.registry import all_facts
 
 
 class DecisionAnswer(Answer, frozen=True, kw_only=True):

@@ -16,10 +16,9 @@ from sqlalchemy import RowMapping
 
 from app.answering.answerer import Reply
 from app.answering.answers import Answered, stats_of
-from app.answering.operations import Inquiry, Operation, Used
+from app.answering.operations import Documents, Inquiry, Operation, Used
 from app.answering.snapshots import FollowedAge
-from app.answering.sources import Documents
-from app.auth.callers import current_actor
+from app.auth.audit import current_actor
 from app.base import tracing
 from app.base.errors import NotFound, Unavailable
 from app.base.identifiers import Identifiers
@@ -43,9 +42,10 @@ from app.decisions.schemas import (
     WorkloadEvent,
     WorkloadHistory,
 )
-from app.http.parameters import decode_id, encode_cursor
+from app.http.openapi import decode_id, encode_cursor
 from app.metrics import Metrics
 from app.search.service import Hit, ids_beginning
+from app.solver.model.base import at
 from app.solver.model.decision import (
     ConfigurationUsed,
     Decision,
@@ -54,7 +54,6 @@ from app.solver.model.decision import (
     ProposalVerdict,
     Victim,
 )
-from app.solver.model.instant import at
 from app.solver.model.problems import pointer
 from app.workers.dispatcher import Dispatcher, named_in
 

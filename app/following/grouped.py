@@ -21,8 +21,7 @@ from app.formats.kai.pods import gpu_memory
 from app.formats.manifests import Within
 from app.formats.objects import objects
 from app.formats.reader import Findings
-from app.formats.yunikorn.placement import Placement, Rejected
-from app.formats.yunikorn.pods import DYNAMIC, dynamic_queues, queue_path, said_of_dynamic
+from app.formats.yunikorn.pods import DYNAMIC, Placement, Rejected, dynamic_queues, queue_path, said_of_dynamic
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.problems import Finding, pointer
 from app.solver.model.state import OVER, Ask, Task, Workload

@@ -15,8 +15,8 @@ from datetime import datetime
 
 from msgspec import structs
 
+from app.clusters.schemas import Assumed, ShadowOutcome, ShadowReport, ShadowVictim, Why
 from app.clusters.shadow import Compared, compared, expected_of
-from app.clusters.shadow_schemas import Assumed, ShadowOutcome, ShadowReport, ShadowVictim, Why
 from app.following.evidence import NOT_NAMED
 from app.following.history import Eviction, Preemption, Rewind
 from app.following.memory import TOGETHER_SECONDS, Guess, Memory, Mode, ask_id
@@ -24,14 +24,14 @@ from app.following.mirror import View
 from app.following.objects import WORK, id_of
 from app.following.translating import Translated, says_settings
 from app.following.translator import Translator
+from app.solver.engine import facts_of
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration, EngineName, Settings
 from app.solver.model.decision import Decision
-from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import DecisionRequest, Options, StateOrReference
 from app.solver.model.state import Ask
 from app.solver.question import Question
-from app.solver.registry import facts_of
 from app.solver.solve import Configured, Loaded, configure, load, planned
 
 _MOMENTS, _RARE_MOMENTS, _CYCLES = 100, 8, 200

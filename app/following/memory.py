@@ -20,7 +20,7 @@ from typing import Literal
 
 from msgspec import structs
 
-from app.clusters.shadow_schemas import Assumed
+from app.clusters.schemas import Assumed
 from app.following.evidence import admissions, nominated
 from app.following.history import Eviction, Rewind
 from app.following.objects import WORK, Item, Key, condition, id_of, instant, key_of, part

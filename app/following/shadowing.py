@@ -11,8 +11,7 @@ import msgspec
 import structlog
 from msgspec import structs
 
-from app.clusters.schemas import EvictionReport, SeenEviction
-from app.clusters.shadow_schemas import ShadowOutcome, ShadowReport
+from app.clusters.schemas import EvictionReport, SeenEviction, ShadowOutcome, ShadowReport
 from app.following.history import Eviction, Preemption, Rewind
 from app.following.judging import SETTLED_SECONDS, Judge, Judgement, is_settled
 from app.following.keeping import ApiError, ApiUnavailable, Arbiter

@@ -14,8 +14,8 @@ from app.base.documents import Path
 from app.formats.objects import Object
 from app.formats.pods import Steps, pod_requests, quantity, steps
 from app.formats.reader import Findings, Reader
-from app.solver.model.quantity import QuantityError, parse
-from app.solver.stopping import safe_point
+from app.solver.model.base import QuantityError, parse_quantity
+from app.solver.question import safe_point
 
 KINDS = ("LimitRange", "RuntimeClass")
 _CONTAINERS = ("containers", "initContainers")
@@ -258,7 +258,7 @@ def _ratios(reader: Reader) -> Steps:
     found: Steps = {}
     for name, value in reader.value.items():
         try:
-            found[name] = parse(value, _NANO)
+            found[name] = parse_quantity(value, _NANO)
         except (QuantityError, TypeError) as error:
             reader.warn(name, str(error), "error", "bad-value")
     return found

@@ -10,11 +10,11 @@ import yaml
 
 from app.base.documents import Path, plain
 from app.solver.check import MAX_DEPTH
-from app.solver.model import duration
+from app.solver.model import base
 from app.solver.model.base import Duration, Native
 from app.solver.model.configuration import Configuration, EngineName, Queue, Quota
 from app.solver.model.problems import Finding, pointer
-from app.solver.stopping import safe_point
+from app.solver.question import safe_point
 
 Document = dict[str, Any]
 YAML = "application/yaml"
@@ -234,7 +234,7 @@ def go_duration(value: Duration) -> str:
     """A duration as Go reads it: as it was spelled, a number of seconds to the microsecond."""
     if isinstance(value, str):
         return value
-    micros = duration.parse(value)
+    micros = base.parse_duration(value)
     return f"{micros // 10**6}s" if micros % 10**6 == 0 else f"{micros}us"
 
 

@@ -18,7 +18,7 @@ from app.formats.pods import Pod, PodSpec, quantities, read_pods
 from app.formats.pods import read_pod as read_single
 from app.formats.reader import Findings, Reader
 from app.formats.yunikorn import pods as yunikorn_pods
-from app.formats.yunikorn.placement import Placement
+from app.formats.yunikorn.pods import Placement
 from app.solver.model.base import Priority, Time, Total
 from app.solver.model.configuration import Configuration
 from app.solver.model.request import Eviction

@@ -35,7 +35,7 @@ from app.formats.pods import Pod, SinglePod, read_cluster_nodes, read_pod, read_
 from app.formats.reader import Findings, Imported, Reader
 from app.formats.yunikorn import configuration as yunikorn_import
 from app.formats.yunikorn import pods as yunikorn_pods
-from app.formats.yunikorn.placement import Placement
+from app.formats.yunikorn.pods import Placement
 from app.solver.model.base import NativeDocuments
 from app.solver.model.configuration import Configuration, EngineName, Queue
 from app.solver.model.problems import pointer

@@ -9,9 +9,8 @@ from typing import Any, Literal, TypedDict, cast
 
 from app.formats.objects import Classes, Object, named
 from app.formats.reader import Reader
-from app.solver.model.base import Quantity
+from app.solver.model.base import Quantity, QuantityError, parse_quantity, scale_of
 from app.solver.model.configuration import Taint
-from app.solver.model.quantity import QuantityError, parse, scale_of
 from app.solver.model.state import Expression, Node, Task, Toleration
 
 _NANO = 10**9
@@ -39,9 +38,9 @@ def steps(reader: Reader, key: str) -> Steps:
 
 def _rounded_up(value: Quantity, scale: int) -> int:
     try:
-        return parse(value, scale)
+        return parse_quantity(value, scale)
     except QuantityError:
-        return -(-parse(value, _NANO) * scale // _NANO)
+        return -(-parse_quantity(value, _NANO) * scale // _NANO)
 
 
 def plus(one: Mapping[str, int], other: Mapping[str, int]) -> Steps:

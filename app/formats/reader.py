@@ -18,13 +18,12 @@ from msgspec.structs import replace as with_
 
 from app.base.documents import Path
 from app.formats.exported import unkeepable
-from app.solver.model import duration
-from app.solver.model.base import Duration, Quantity
+from app.solver.model import base
+from app.solver.model.base import Duration, Quantity, QuantityError, parse_quantity, scale_of
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import MOST_CARRIED, Finding, carried, pointer
-from app.solver.model.quantity import QuantityError, parse, scale_of
 from app.solver.model.state import Ask, State
-from app.solver.stopping import safe_point
+from app.solver.question import safe_point
 
 Severity = Literal["error", "warning", "info"]
 MOST_ALIKE = 20
@@ -208,7 +207,7 @@ class Reader:
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             return self._wrong(key, value, "a quantity")
         try:
-            parse(value, scale_of(resource))
+            parse_quantity(value, scale_of(resource))
         except QuantityError as error:
             self.warn(key, str(error), "error", "bad-value")
             return None
@@ -225,7 +224,7 @@ class Reader:
         value = self.take(key)
         if isinstance(value, str):
             try:
-                return float(Decimal(parse(value, 10**9)) / 10**9)
+                return float(Decimal(parse_quantity(value, 10**9)) / 10**9)
             except QuantityError as error:
                 self.warn(key, str(error), "error", "bad-value")
                 return None
@@ -239,8 +238,8 @@ class Reader:
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             return self._wrong(key, value, "a duration")
         try:
-            duration.parse(value)
-        except duration.DurationError as error:
+            base.parse_duration(value)
+        except base.DurationError as error:
             self.warn(key, str(error), "error", "bad-value")
             return None
         return value

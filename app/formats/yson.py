@@ -9,7 +9,7 @@ import re
 from typing import Any, cast
 
 from app.base.documents import MAX_BYTES, MAX_DEPTH, MAX_VALUES, Path, Unreadable, read
-from app.solver.stopping import safe_point
+from app.solver.question import safe_point
 
 MEDIA_TYPE = "application/x-yt-yson-text"
 """Of text, as YTsaurus' HTTP proxies call it."""

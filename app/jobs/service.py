@@ -21,13 +21,13 @@ from sqlalchemy import RowMapping
 from sqlalchemy.orm import Session
 
 from app.auth import audit
-from app.auth.callers import current_actor
+from app.auth.audit import current_actor
 from app.base.errors import NotFound, TooManyRequests, Unavailable
 from app.base.identifiers import Identifiers
 from app.base.installation import python
 from app.base.ticket import held
 from app.db.database import Database
-from app.http.parameters import decode_id, encode_cursor
+from app.http.openapi import decode_id, encode_cursor
 from app.jobs import repository
 from app.jobs.worker import lines_of
 from app.search.service import Hit, ids_beginning

@@ -24,7 +24,7 @@ from app.db.database import Database
 from app.jobs import repository
 from app.jobs.repository import Chunk, Claimed
 from app.solver.model.problems import InvalidInput
-from app.solver.stopping import stoppable
+from app.solver.question import stoppable
 
 _CHUNK = 256 << 10
 _LEVEL = 3

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import msgspec
 
-from app.answering.sources import Compiled
+from app.answering.operations import Compiled
 from app.base import logs
 from app.base.decoding import prepare_types
 from app.base.errors import Unavailable
@@ -35,7 +35,7 @@ from app.studies.exposing import Exposing
 from app.studies.forecasting import Forecasting
 from app.traces import repository as traces_repository
 from app.traces.ingest import Limits as TraceLimits
-from app.traces.service import Traces
+from app.traces.router import Traces
 
 _NICE = 10
 """Decisions go first where both want the processor."""

@@ -17,8 +17,8 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
-from app.auth.callers import Scope
-from app.base.descriptions import descriptions, is_ours
+from app.auth.audit import Scope
+from app.base.decoding import descriptions, is_ours
 from app.http.openapi import SCHEMA, VERSION, name_of, reference, renamed
 from app.http.responses import MEDIA_TYPE, Fault, ProblemDocument
 from app.solver.model import kai, kueue, ytsaurus

@@ -14,20 +14,20 @@ from fastapi import FastAPI
 
 from app import metrics
 from app.answering.answerer import Answerer
+from app.answering.operations import Compiled
 from app.answering.snapshot_store import SnapshotStore
-from app.answering.sources import Compiled
 from app.auth import router as access
 from app.auth.audit import Refusals
 from app.auth.middleware import AuthenticationMiddleware
 from app.auth.oidc import Client, CodeFlow, OpenId, Provider
-from app.auth.sessions import Sessions
+from app.auth.router import Sessions
 from app.auth.tokens import Guesses, Tokens
 from app.base.decoding import prepare_types
 from app.base.settings import Settings
 from app.base.ticket import CLASSES, Class
 from app.clusters import router as clusters
-from app.clusters import shadow_router
-from app.clusters.service import Clusters
+from app.clusters import shadow
+from app.clusters.router import Clusters
 from app.clusters.shadow import Retention, Shadow
 from app.configurations import manifests, rules
 from app.configurations import router as configurations
@@ -48,8 +48,7 @@ from app.decisions.log import DatabaseStore, DecisionLog
 from app.decisions.service import Decider
 from app.decisions.snapshots import Snapshots
 from app.http import assets, responses, routing
-from app.http.budget import Budget
-from app.http.middleware import CompressionMiddleware, RequestMiddleware, SitesMiddleware, TimeoutMiddleware
+from app.http.middleware import Budget, CompressionMiddleware, RequestMiddleware, SitesMiddleware, TimeoutMiddleware
 from app.http.openapi import VERSION
 from app.http.routing import Services as Provided
 from app.http.routing import provide
@@ -70,14 +69,13 @@ from app.studies.exposures import ExposureJobs, Kept
 from app.studies.forecasts import Forecasts
 from app.traces import router as traces
 from app.traces.ingest import Limits as TraceLimits
-from app.traces.service import Traces
+from app.traces.router import Traces
 from app.workers.dispatcher import Dispatcher, Offload, Room
 from app.workers.pool import Limits, Pool
 from app.workers.worker import Reserve, give_back_when_idle, keep_freed_blocks
 
 _CAPABILITIES = (
-    decisions, search, batch, decisions.COMPARISONS, decisions.PLANS, extenders, rules, snapshots, clusters,
-    shadow_router,
+    decisions, search, batch, decisions.COMPARISONS, decisions.PLANS, extenders, rules, snapshots, clusters, shadow,
     manifests, configurations,
     simulations, forecasts, exposures, backtests, traces, access, health,
 )  # fmt: skip

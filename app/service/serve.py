@@ -21,7 +21,7 @@ import structlog
 import uvicorn
 from fastapi import FastAPI
 
-from app.auth.callers import acting
+from app.auth.audit import acting
 from app.base import logs
 from app.base.decoding import convert
 from app.base.errors import PreconditionFailed, Unavailable
@@ -30,7 +30,7 @@ from app.base.settings import Settings
 from app.configurations.service import Configurations, Editor, Intent, drafted
 from app.db.database import Database, migrate
 from app.db.embedded import EmbeddedError, EmbeddedPostgres
-from app.http.parameters import Preconditions
+from app.http.openapi import Preconditions
 from app.http.protocol import BulkProtocol, Connections, within_files
 from app.http.protocol import Limits as ConnectionLimits
 from app.jobs.service import Companion

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from app.answering.sources import Compiled, Documents
+from app.answering.operations import Compiled, Documents
 from app.base.decoding import decode
 from app.base.errors import BadInput
 from app.simulations.core.scenario import scenario_of, variants_of
@@ -14,8 +14,19 @@ from app.simulations.schemas import Change, SimulationRequest, Trace, too_many_j
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Problem, pointer
 from app.solver.model.request import Variant
-from app.workers.messages import Failed, Remote, WantDocument, WantHead, failed, raised, receive, send, supply
-from app.workers.single import Processes, serve_once
+from app.workers.messages import (
+    Failed,
+    Processes,
+    Remote,
+    WantDocument,
+    WantHead,
+    failed,
+    raised,
+    receive,
+    send,
+    serve_once,
+    supply,
+)
 
 Part = TypeVar("Part", Change, Variant)
 

@@ -14,7 +14,7 @@ from app.base.ticket import Ticket, held
 from app.simulations.core.sink import work
 from app.simulations.results import Level, areas, edges
 from app.simulations.schemas import Summary, Units
-from app.solver.model.instant import micros
+from app.solver.model.base import micros
 
 Kind = Literal["usage", "waits", "evictions", "fragmentation"]
 

@@ -14,8 +14,7 @@ from starlette.responses import StreamingResponse
 
 from app.answering.answers import encode
 from app.http.body import Body
-from app.http.openapi import NDJSON, lines, operation, reference
-from app.http.parameters import Cursor, Limit
+from app.http.openapi import NDJSON, Cursor, Limit, lines, operation, reference
 from app.http.responses import json_response
 from app.http.routing import service
 from app.jobs.service import First, Most, Which

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from app.answering.sources import Configurations
+from app.answering.operations import Configurations
 from app.base.decoding import decode
 from app.jobs.repository import Claimed
 from app.jobs.worker import LimitPassed, Work

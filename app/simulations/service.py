@@ -11,7 +11,7 @@ from sqlalchemy import RowMapping
 from sqlalchemy.orm import Session
 
 from app.answering.answers import configure
-from app.answering.sources import Compiled, Documents, Sources
+from app.answering.operations import Compiled, Documents, Sources
 from app.base.decoding import decode
 from app.base.errors import Conflict, NotFound
 from app.jobs.service import Jobs, JobsOfKind, New, outcome_of, state_of
@@ -53,7 +53,7 @@ from app.simulations.results import (
 )
 from app.simulations.running import RECORDS, OpenTrace, stream_of, with_trace
 from app.simulations.schemas import SimulationRequest, Summary
-from app.solver.model.instant import at, micros
+from app.solver.model.base import at, micros
 from app.solver.solve import Configured
 
 KIND = "simulation"

@@ -13,13 +13,12 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
+from app.solver.apply import Index
 from app.solver.delta import Changes
-from app.solver.index import Index
-from app.solver.model.base import Native, Quantity
+from app.solver.model.base import UNLIMITED, Native, Quantity, QuantityError, exact, parse_quantity, scale_of
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.kueue import QueueState as LocalQueue
 from app.solver.model.problems import Nearest, Problem, pointer
-from app.solver.model.quantity import UNLIMITED, QuantityError, exact, parse, scale_of
 from app.solver.model.state import Ask, QueueState, State, Task
 
 MAX_BYTES = 4 * 2**20
@@ -290,7 +289,7 @@ def _plain_quotas(queue: Queue) -> bool:
             try:
                 for value in (quota.guaranteed, quota.borrowing_limit, quota.lending_limit):
                     if value is not None:
-                        parse(value, scale_of(resource))
+                        parse_quantity(value, scale_of(resource))
             except QuantityError:
                 return False
     return True
@@ -330,7 +329,7 @@ def _quantity_problems(quantities: dict[str, Quantity], at: tuple[str | int, ...
 
 
 def _one_quantity(resource: str, value: Quantity, at: tuple[str | int, ...]) -> Iterator[Problem]:
-    yield from _refused(lambda given: parse(given, scale_of(resource)), value, at)
+    yield from _refused(lambda given: parse_quantity(given, scale_of(resource)), value, at)
 
 
 def _refused(read: Callable[[Quantity], object], value: Quantity, at: tuple[str | int, ...]) -> Iterator[Problem]:

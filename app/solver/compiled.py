@@ -1,11 +1,11 @@
 """Names of resources and queues as indices, so that quantities are integer vectors and the queue tree is arrays."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableSequence, Sequence
+from typing import TypeVar, cast
 
-from app.solver.model.base import Quantity
+from app.solver.model.base import Quantity, parse_quantity, scale_of, units
 from app.solver.model.configuration import Queue
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.quantity import parse, scale_of, units
 
 
 class ResourceIndex:
@@ -34,14 +34,14 @@ class ResourceIndex:
 
     def steps(self, quantities: Mapping[str, Quantity]) -> dict[int, int]:
         """Parsed quantities by resource index. Raises QuantityError; names not yet known are added."""
-        return {(r := self.add(name)): parse(value, self.scales[r]) for name, value in quantities.items()}
+        return {(r := self.add(name)): parse_quantity(value, self.scales[r]) for name, value in quantities.items()}
 
     def vector(self, quantities: Mapping[str, Quantity]) -> list[int]:
         """Parsed quantities of known resources as a dense vector; missing is 0. Raises KeyError, QuantityError."""
         out = [0] * len(self.names)
         for name, value in quantities.items():
             r = self.index[name]
-            out[r] = parse(value, self.scales[r])
+            out[r] = parse_quantity(value, self.scales[r])
         return out
 
     def units(self, steps: Mapping[int, int]) -> dict[str, int | float]:
@@ -166,3 +166,51 @@ def compile_tree(queues: Sequence[Queue], *, implicit_parents: bool = False) -> 
     if problems:
         raise InvalidInput(problems)
     return tree
+
+
+T = TypeVar("T")
+
+
+class Journal:
+    """A journal of writes to integer tables."""
+
+    __slots__ = ("_log",)
+
+    def __init__(self) -> None:
+        self._log: list[tuple[MutableSequence[int], int, int]] = []
+
+    def add(self, table: MutableSequence[int], at: int, delta: int) -> None:
+        """``table[at] += delta``, remembered."""
+        old = table[at]
+        self._log.append((table, at, old))
+        table[at] = old + delta
+
+    def spread(self, tables: Sequence[MutableSequence[int]], at: int, deltas: Sequence[int], sign: int) -> None:
+        """``tables[i][at] += sign * deltas[i]`` for every i, remembered."""
+        log = self._log
+        for table, delta in zip(tables, deltas, strict=False):
+            if delta:
+                old = table[at]
+                log.append((table, at, old))
+                table[at] = old + sign * delta
+
+    def put(self, table: MutableSequence[int], at: int, value: int) -> None:
+        """``table[at] = value``, remembered."""
+        self._log.append((table, at, table[at]))
+        table[at] = value
+
+    def put_any(self, table: list[T], at: int, value: T) -> None:
+        """``put`` for a table of anything."""
+        self._log.append((cast(list[int], table), at, cast(int, table[at])))
+        table[at] = value
+
+    def checkpoint(self) -> int:
+        """A mark to roll back to."""
+        return len(self._log)
+
+    def rollback(self, mark: int) -> None:
+        """Undo every write since ``mark``, newest first."""
+        log = self._log
+        while len(log) > mark:
+            table, at, old = log.pop()
+            table[at] = old

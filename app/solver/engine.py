@@ -5,9 +5,13 @@ Whoever is no engine asks the record and never the name: what holds for one syst
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from app.solver.delta import Changes
+from app.solver.engines import ENGINES
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.decision import Refusal, Result
 from app.solver.model.problems import Finding, Rule
@@ -176,3 +180,25 @@ class Engine(Generic[C, S]):
     def name(self) -> str:
         """As requests and documents say it."""
         return self.facts.name
+
+
+@cache
+def engine_of(name: str) -> Engine[Any, Any]:
+    """The engine called ``name``; imported on first use, so that a CLI call loads one system only. Raises KeyError."""
+    found = _module(name)
+    return (found if hasattr(found, "ENGINE") else import_module(f"{found.__name__}.engine")).ENGINE
+
+
+@cache
+def facts_of(name: str) -> Facts:
+    """What is known of the engine called ``name``, without its algorithm. Raises KeyError."""
+    return _module(name).FACTS
+
+
+def all_facts() -> list[Facts]:
+    """Of every engine, in the order of ``ENGINES``."""
+    return [facts_of(name) for name in ENGINES]
+
+
+def _module(name: str) -> ModuleType:
+    return import_module(ENGINES[name])

@@ -8,12 +8,12 @@ budgets, findings and what queues carry over are few: they are given whole where
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from app.solver.index import Index
+from app.solver.apply import Index
 from app.solver.model.base import Wire
 from app.solver.model.kube_scheduler import DisruptionBudget
 from app.solver.model.problems import Carried, InvalidInput, Problem
 from app.solver.model.state import Node, QueueState, Reservation, State, Workload
-from app.solver.stopping import safe_point
+from app.solver.question import safe_point
 
 T = TypeVar("T")
 

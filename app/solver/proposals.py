@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
+from app.solver.apply import Index
 from app.solver.engine import Engine
-from app.solver.index import Index
+from app.solver.model.base import at
 from app.solver.model.decision import Condition, Decision, Plan, ProposalVerdict, Refusal, Result
-from app.solver.model.instant import at
 from app.solver.model.problems import InvalidInput, Problem, Unsupported, pointer
 from app.solver.model.request import Eviction, Proposal
 from app.solver.model.state import Ask, State

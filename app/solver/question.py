@@ -5,7 +5,9 @@ One record at the moment of each choice, nothing at all when off: engines guard 
 the numbers compared); prose is derived.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -162,3 +164,23 @@ class ProtectionQuestion:
     ask: Ask | None = None
     action: str | None = None
     evict: list[Eviction] = field(default_factory=list[Eviction])
+
+
+_check: ContextVar[Callable[[], None] | None] = ContextVar("stopping", default=None)
+
+
+@contextmanager
+def stoppable(check: Callable[[], None]) -> Generator[None]:
+    """Call ``check`` at every safe point inside. What it raises ends the work; no engine may catch it."""
+    token = _check.set(check)
+    try:
+        yield
+    finally:
+        _check.reset(token)
+
+
+def safe_point() -> None:
+    """A place to stop at. Costs next to nothing beside a step of a search; raises what the check raises."""
+    check = _check.get()
+    if check is not None:
+        check()

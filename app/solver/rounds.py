@@ -13,14 +13,12 @@ from typing import ClassVar, Generic, Literal, TypeVar
 
 from msgspec.structs import replace
 
-from app.solver.model.configuration import Configuration, Queue
+from app.solver.model.base import UNLIMITED, at, parse_quantity, scale_of
+from app.solver.model.configuration import Configuration, Queue, quotas
 from app.solver.model.decision import PlannedEviction, Result
-from app.solver.model.instant import at
-from app.solver.model.quantity import UNLIMITED, parse, scale_of
 from app.solver.model.request import Options, RunOptions
 from app.solver.model.state import Ask, Node, QueueState, Reservation, State, Task, TaskState, Workload
 from app.solver.question import Question
-from app.solver.quotas import quotas
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -244,10 +242,10 @@ class PlacedRounds(Rounds[C, S]):
         total: dict[str, int] = {}
         for node in nodes:
             for resource, value in node.capacity.items():
-                total[resource] = total.get(resource, 0) + parse(value, scale_of(resource))
+                total[resource] = total.get(resource, 0) + parse_quantity(value, scale_of(resource))
             for resource, value in node.occupied.items():
                 if resource in node.capacity:
-                    total[resource] -= parse(value, scale_of(resource))
+                    total[resource] -= parse_quantity(value, scale_of(resource))
         return total
 
 
@@ -258,7 +256,7 @@ def _guarantees(queues: Iterable[Queue]) -> dict[str, dict[str, int]]:
         for placed in quotas(queue):
             given = placed.quota.guaranteed
             if given is not None and given != UNLIMITED:
-                mine[placed.resource] = mine.get(placed.resource, 0) + parse(given, scale_of(placed.resource))
+                mine[placed.resource] = mine.get(placed.resource, 0) + parse_quantity(given, scale_of(placed.resource))
     return found
 
 

@@ -14,12 +14,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from app.solver import check
-from app.solver.apply import delta_of
-from app.solver.delta import Changes, apply_delta
-from app.solver.digest import StateDigest, digest
-from app.solver.engine import Engine
-from app.solver.index import Index
-from app.solver.model.configuration import Configuration
+from app.solver.apply import Index, delta_of
+from app.solver.delta import Changes, StateDigest, apply_delta, digest
+from app.solver.engine import ENGINES, Engine, engine_of
+from app.solver.model.base import at
+from app.solver.model.configuration import Configuration, oversubscribed
 from app.solver.model.decision import (
     STARTS,
     Answer,
@@ -30,16 +29,12 @@ from app.solver.model.decision import (
     Result,
     StateUsed,
 )
-from app.solver.model.instant import at
 from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupported, carried
 from app.solver.model.request import Options, RunOptions
 from app.solver.model.state import Ask, PendingReason, State
 from app.solver.proposals import judged
-from app.solver.question import ProtectionQuestion, Question
-from app.solver.quotas import oversubscribed
-from app.solver.registry import ENGINES, engine_of
+from app.solver.question import ProtectionQuestion, Question, safe_point
 from app.solver.rounds import Rounds
-from app.solver.stopping import safe_point
 
 _NO_NODES = "there are no nodes in the state"
 

@@ -13,7 +13,7 @@ from sqlalchemy import RowMapping
 
 from app.answering.answers import Stopwatch
 from app.answering.comparison import ComparisonRequest, Difference, VariantAnswer, answers_of, differences_of
-from app.answering.sources import Configurations, Sources
+from app.answering.operations import Configurations, Sources
 from app.base.decoding import decode
 from app.base.errors import Conflict, NotFound
 from app.db.database import Database
@@ -24,10 +24,9 @@ from app.jobs.repository import Claimed
 from app.jobs.service import JobState
 from app.jobs.worker import Work
 from app.simulations.running import stream_of
-from app.solver.model.base import Time, Wire
+from app.solver.model.base import Time, Wire, at, micros
 from app.solver.model.configuration import EngineName
 from app.solver.model.decision import Answer, planned
-from app.solver.model.instant import at, micros
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.request import DecisionRequest, Variant
 

@@ -12,12 +12,11 @@ from starlette.responses import StreamingResponse
 
 from app.answering.answers import encode
 from app.answering.comparison import refuse_duplicates, too_many
-from app.answering.sources import Documents
+from app.answering.operations import Documents
 from app.base.decoding import decode
 from app.base.errors import BadInput
 from app.http.body import Body
-from app.http.openapi import NDJSON, lines, operation
-from app.http.parameters import Cursor, Limit
+from app.http.openapi import NDJSON, Cursor, Limit, lines, operation
 from app.http.responses import json_response
 from app.http.routing import service
 from app.jobs.service import First, Jobs, JobsOfKind, Most, New, Which, outcome_of, state_of

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from app.answering.sources import Configurations
+from app.answering.operations import Configurations
 from app.base.decoding import decode
 from app.jobs.repository import Claimed
 from app.jobs.worker import Work
@@ -23,11 +23,9 @@ from app.simulations.core.scenario import Scenario, scenario_of
 from app.simulations.core.sink import Asked, Silence, Stopped, span, time_of
 from app.simulations.schemas import Job, SimulationRequest, Trace
 from app.solver import solve
-from app.solver.model.base import Time
+from app.solver.model.base import DurationError, Time, at, micros
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import STARTS, Outcome, planned
-from app.solver.model.duration import DurationError
-from app.solver.model.instant import at, micros
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.state import Ask
 from app.solver.question import ProtectionQuestion, Question
@@ -36,13 +34,13 @@ from app.studies.exposure_schemas import (
     Exposure,
     ExposureOutcome,
     ExposureRequest,
+    Probes,
     Protection,
     Standing,
     Start,
     Taking,
     Threat,
 )
-from app.studies.probing import Probes
 
 _LONG = 100 * 365 * 86400
 """Seconds that everything is taken to run: longer than anybody looks ahead."""

@@ -1,17 +1,27 @@
 """The body and the answer of exposures: who is next."""
 
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from app.answering.snapshots import FollowedAge
 from app.jobs.service import JobState
-from app.solver.model.base import Count, Duration, Name, Priority, Time, Wire
+from app.simulations.core.life import one_by_one
+from app.simulations.core.sink import Stopped
+from app.solver import solve
+from app.solver.model.base import Count, Duration, Name, Priority, Time, Wire, at, parse_quantity, scale_of
 from app.solver.model.configuration import Configuration, EngineName
-from app.solver.model.decision import ConfigurationUsed, Outcome, StateUsed
+from app.solver.model.decision import STARTS, ConfigurationUsed, Outcome, StateUsed
 from app.solver.model.problems import Finding
 from app.solver.model.request import Asks, RunOptions, StateOrReference
-from app.solver.model.state import Ask
+from app.solver.model.state import Ask, Task
+from app.solver.question import Question
+from app.solver.rounds import Unit
 
 Standing = Literal["now", "next", "safe", "spared"]
 
@@ -207,3 +217,193 @@ EXPOSURE = {
          "tasks": [{"name": "main", "count": 1, "requests": {"gpu": 1}}]},
     ],
 }  # fmt: skip
+
+
+_MOST_UNITS = {"job": 4096, "gang": 64, "task": 64}
+"""Alike that one ask is tried with, by what the engine decides on as one: single tasks are decided one by one."""
+_HIGHEST = 2**31
+PROBE = "what-if"
+"""The id of the asks that nobody has made."""
+
+
+class _Spent(Exception):
+    """As many asks were decided as may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """What one ask came to: whether all of it would run, and whom it stops, in the engine's order, with the rule."""
+
+    fits: bool
+    victims: dict[str, str]
+
+
+@dataclass(slots=True)
+class Probes:
+    """Asks that nobody has made, of every queue, against the state as it is."""
+
+    loaded: solve.Loaded
+    waiting: list[Ask]
+    now: int
+    most: int
+    stop: Callable[[], bool]
+    tell: Callable[[int], None]
+    unit: Unit
+    waited: int
+    made: int = 0
+    spent: bool = False
+    _decided: dict[tuple[str, int, int], _Decided] = field(default_factory=dict[tuple[str, int, int], _Decided])
+    _found: dict[str, Threat] = field(default_factory=dict[str, Threat])
+    _shapes: dict[str, Task] = field(default_factory=dict[str, Task])
+    _totals: Counter[str] = field(default_factory=Counter[str])
+
+    def search(self) -> dict[str, Threat]:
+        """The smallest ask that takes each workload that any takes. All queues are tried with few units before any with
+        many."""
+        self._shapes = self._of_queues()
+        priorities = self._priorities()
+        try:
+            hits = [(queue, units, names) for queue, units, names in self._ladder(priorities[-1])]
+            for queue, units, names in hits:
+                for name in names:
+                    self._lowest(queue, units, name, priorities)
+        except _Spent:
+            self.spent = True
+        return self._found
+
+    def size(self, ask: Ask) -> float:
+        """How large an ask is: the largest part that it is of what runs and waits."""
+        return max(
+            (count / self._totals[r] for r, count in _amounts(ask.tasks[0]).items() if self._totals[r]), default=0
+        )
+
+    def _ladder(self, priority: int) -> Iterator[tuple[str, int, list[str]]]:
+        """Of each queue the numbers of units at which an ask takes somebody whom no fewer take, and whom."""
+        steps: dict[str, list[int]] = {queue: [0] for queue in self._shapes}
+        units = 1
+        while steps and units <= _MOST_UNITS[self.unit]:
+            for queue in list(steps):
+                found = self._decide(queue, units, priority)
+                if found.fits:
+                    steps[queue].append(units)
+                else:  # what does not fit any more may fit with somewhat fewer
+                    yield from self._between(queue, [*steps.pop(queue), units], priority)
+            units *= 2
+        for queue, tried in steps.items():
+            yield from self._between(queue, tried, priority)
+
+    def _between(self, queue: str, tried: list[int], priority: int) -> Iterator[tuple[str, int, list[str]]]:
+        """Halve the steps, for as long as there is somebody whom the larger takes and the smaller does not."""
+        for fewer, more in pairwise(tried):
+            yield from self._halve(queue, fewer, more, priority)
+
+    def _halve(self, queue: str, fewer: int, more: int, priority: int) -> Iterator[tuple[str, int, list[str]]]:
+        small = self._decide(queue, fewer, priority).victims if fewer else dict[str, str]()
+        large = self._decide(queue, more, priority)
+        new = [name for name in large.victims if name not in small]
+        if large.fits and not new:
+            return
+        if more - fewer <= 1:
+            if new:
+                yield queue, more, new
+            return
+        middle = (fewer + more) // 2
+        yield from self._halve(queue, fewer, middle, priority)
+        yield from self._halve(queue, middle, more, priority)
+
+    def _lowest(self, queue: str, units: int, workload: str, priorities: list[int]) -> None:
+        """Keep the ask with the lowest priority that takes ``workload``, if it is the smallest so far."""
+        low, high = 0, len(priorities) - 1
+        while low < high:
+            middle = (low + high) // 2 if low else 0
+            if workload in self._decide(queue, units, priorities[middle]).victims:
+                high = middle
+            else:
+                low = middle + 1
+        found = self._decide(queue, units, priorities[high])
+        ask = self._ask(queue, units, priorities[high])
+        threat = Threat(
+            ask=ask, units=units, priority=priorities[high], before=list(found.victims).index(workload),
+            rule=found.victims[workload],
+        )  # fmt: skip
+        known = self._found.get(workload)
+        if known is None or self._key(threat) < self._key(known):
+            self._found[workload] = threat
+
+    def _key(self, threat: Threat) -> tuple[float, int, int, str]:
+        return self.size(threat.ask), threat.priority, threat.before, threat.ask.queue
+
+    def _decide(self, queue: str, units: int, priority: int) -> _Decided:
+        known = self._decided.get((queue, units, priority))
+        if known is not None:
+            return known
+        if self.stop():
+            raise Stopped
+        if self.made >= self.most:
+            raise _Spent
+        self.made += 1
+        self.tell(self.made)
+        result = solve.planned(self.loaded, Question(self.now, [self._ask(queue, units, priority)]))
+        decision = result.decisions[0]
+        victims: dict[str, str] = {}
+        for victim in decision.victims:
+            victims.setdefault(victim.workload, victim.reason)
+        found = self._decided[queue, units, priority] = _Decided(
+            decision.outcome in STARTS and decision.starts is None, victims
+        )
+        return found
+
+    def _ask(self, queue: str, units: int, priority: int) -> Ask:
+        task = replace(self._shapes[queue], count=units)
+        ask = Ask(id=PROBE, queue=queue, priority=priority, created_at=at(self.now - self.waited), tasks=[task])
+        return solve.waited(self.loaded, ask if self.unit == "job" else one_by_one(ask), self.now)
+
+    def _of_queues(self) -> dict[str, Task]:
+        """The smallest shape of work that each queue with work of its own has; of others, that most have."""
+        shapes: Counter[bytes] = Counter()
+        by_key: dict[bytes, Task] = {}
+        by_queue: dict[str, dict[bytes, None]] = {}
+        for one in (*self.loaded.state.workloads, *self.waiting):
+            for task in one.tasks:
+                for resource, amount in _amounts(task).items():
+                    self._totals[resource] += amount
+                if not task.requests:
+                    continue
+                shape = _shape(task)
+                key = msgspec.json.encode(shape, order="sorted")
+                by_key[key] = shape
+                shapes[key] += 1
+                by_queue.setdefault(one.queue, {})[key] = None
+        if not shapes:
+            return {}
+        commonest = by_key[min(shapes, key=lambda key: (-shapes[key], key))]
+        found: dict[str, Task] = {}
+        parents = {queue.parent for queue in self.loaded.configured.configuration.queues}
+        for queue in self.loaded.configured.configuration.queues:
+            if queue.name in parents:
+                continue
+            mine = [by_key[key] for key in by_queue.get(queue.name, ())]
+            found[queue.name] = min(mine, key=self._size_of, default=commonest)
+        return found
+
+    def _size_of(self, task: Task) -> tuple[float, bytes]:
+        parts = [amount / self._totals[r] for r, amount in _amounts(task).items() if self._totals[r]]
+        return max(parts, default=0.0), msgspec.json.encode(task, order="sorted")
+
+    def _priorities(self) -> list[int]:
+        """Every one that makes a difference to what runs, ascending: as high, and one higher."""
+        given = {one.priority for one in self.loaded.state.workloads}
+        given |= {t.priority for one in self.loaded.state.workloads for t in one.tasks if t.priority is not None}
+        return sorted({0, *given, *(min(_HIGHEST, one + 1) for one in given)})
+
+
+def _shape(task: Task) -> Task:
+    """One unit of ``task``, as anybody may ask for it."""
+    return Task(
+        name=PROBE, requests=task.requests, node_selector=task.node_selector, tolerations=task.tolerations,
+        node_affinity=task.node_affinity,
+    )  # fmt: skip
+
+
+def _amounts(task: Task) -> dict[str, int]:
+    return {r: parse_quantity(value, scale_of(r)) * task.count for r, value in task.requests.items()}

@@ -10,12 +10,11 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from sqlalchemy import RowMapping
 
 from app.answering.answers import encode
+from app.answering.operations import Compiled, Documents
 from app.answering.snapshots import FollowedAge, PendingAsks, SnapshotStatus
-from app.answering.sources import Compiled, Documents
 from app.base.decoding import decode
 from app.http.body import Body
-from app.http.openapi import operation
-from app.http.parameters import Cursor, Limit
+from app.http.openapi import Cursor, Limit, operation
 from app.http.responses import json_response
 from app.http.routing import service
 from app.jobs.service import Jobs, JobsOfKind, New, outcome_of, state_of

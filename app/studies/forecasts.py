@@ -11,21 +11,19 @@ from sqlalchemy import RowMapping
 
 from app.answering.answers import encode
 from app.answering.comparison import too_many
+from app.answering.operations import Compiled, Documents
 from app.answering.snapshots import FollowedAge
-from app.answering.sources import Compiled, Documents
 from app.base.decoding import decode
 from app.base.errors import BadInput
 from app.http.body import Body
-from app.http.openapi import operation
-from app.http.parameters import Cursor, Limit
+from app.http.openapi import Cursor, Limit, operation
 from app.http.responses import json_response
 from app.http.routing import service
 from app.jobs.service import Jobs, JobsOfKind, New, outcome_of, state_of
 from app.simulations.accepting import Pinning
 from app.solver.model.base import Time
 from app.solver.model.request import StateOrReference
-from app.studies.forecast_schemas import FORECAST, Forecast, ForecastOutcome, ForecastPage, ForecastRequest
-from app.studies.forecasting import scenarios
+from app.studies.forecasting import FORECAST, Forecast, ForecastOutcome, ForecastPage, ForecastRequest, scenarios
 from app.workers.dispatcher import Offload
 
 KIND = "forecast"

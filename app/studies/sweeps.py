@@ -18,14 +18,12 @@ from app.base.decoding import convert, decode
 from app.base.documents import read_one
 from app.base.errors import BadInput, BadRequest
 from app.simulations.schemas import Summary, Trace
+from app.solver.engine import ENGINES
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.registry import ENGINES
-from app.studies.sweep_executors import Played, Ran, Runner
-from app.studies.sweep_grid import Grid, Point, TraceFile, parquet, points, rows
-from app.traces.cluster import configuration
+from app.studies.sweep_executors import Grid, Played, Point, Ran, Runner, TraceFile, parquet, points, rows
 from app.traces.ingest import Ingested
-from app.traces.preparing import load, mapping_of
+from app.traces.preparing import configuration, load, mapping_of
 
 _PATIENCE = 20
 """Writing the manifest again may take no more than this part of the time: it names every run, each time."""

@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import partial
 from typing import NamedTuple
 
-from app.solver.model.instant import at
+from app.solver.model.base import at
 from app.solver.model.problems import Problem
 from app.solver.model.state import Node
 

@@ -15,10 +15,9 @@ import msgspec
 import zstandard
 
 from app.simulations.schemas import Change, Job, too_many_jobs
-from app.solver.model import duration
-from app.solver.model.instant import at
+from app.solver.model import base
+from app.solver.model.base import QuantityError, at, parse_quantity, scale_of
 from app.solver.model.problems import InvalidInput, Problem
-from app.solver.model.quantity import QuantityError, parse, scale_of
 from app.solver.model.state import Node, NodeChanges
 from app.traces import jobs as lines
 from app.traces.formats import (
@@ -206,11 +205,11 @@ class _Reading:
         work = self._queues.get(job.ask.queue)
         if work is None and len(self._queues) < _MOST_QUEUES:
             work = self._queues[job.ask.queue] = Work(None)
-        length = duration.parse(job.duration)
+        length = base.parse_duration(job.duration)
         for task in job.ask.tasks:
             for resource, amount in task.requests.items():
                 try:
-                    steps = parse(amount, scale_of(resource))
+                    steps = parse_quantity(amount, scale_of(resource))
                 except QuantityError as error:
                     self._complaints.add(line, f"{resource}: {error}")
                     continue

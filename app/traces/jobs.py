@@ -9,12 +9,18 @@ import msgspec
 
 from app.base.decoding import decode
 from app.simulations.schemas import Change, Job
-from app.solver.model import duration
-from app.solver.model.base import Duration, Quantity, Time
-from app.solver.model.duration import DurationError
-from app.solver.model.instant import micros
+from app.solver.model import base
+from app.solver.model.base import (
+    Duration,
+    DurationError,
+    Quantity,
+    QuantityError,
+    Time,
+    micros,
+    parse_quantity,
+    scale_of,
+)
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.quantity import QuantityError, parse, scale_of
 from app.solver.model.state import Ask, Expression, Task
 from app.traces.formats import Complaints, LineError, Record, decimal_of, numbered
 from app.traces.mapping import AmountOf, LabelOf, Mapping, PreemptibleOf, PriorityOf
@@ -53,8 +59,8 @@ class Mapper:
         )
         return Job(
             ask=ask,
-            submitted_at=duration.seconds(record.submitted),
-            duration=duration.seconds(record.duration),
+            submitted_at=base.seconds(record.submitted),
+            duration=base.seconds(record.duration),
             checkpoint=given.checkpoint,
             after=[record.after] if given.dependencies and record.after is not None else [],
         )
@@ -76,7 +82,7 @@ def problems_of(mapping: Mapping, columns: Collection[str]) -> list[Problem]:
         if isinstance(amount, AmountOf):
             check(amount.column, "resources", name, "column")
         try:
-            parse(amount.default if isinstance(amount, AmountOf) else amount, scale_of(name))
+            parse_quantity(amount.default if isinstance(amount, AmountOf) else amount, scale_of(name))
         except QuantityError as error:
             found.append(Problem(pointer=pointer("resources", name), detail=str(error)))
     for name in ("priority", "preemptible", "node_label"):
@@ -240,7 +246,7 @@ def moment(value: int | float | str, name: str) -> tuple[bool, int]:
 def _span(value: Duration, name: str) -> int:
     """Microseconds, 0 or more. Raises LineError."""
     try:
-        found = duration.parse(value)
+        found = base.parse_duration(value)
     except DurationError as error:
         raise LineError(f"{name}: {error}") from None
     if not 0 <= found <= _MOST_PROBABLE:

@@ -16,9 +16,9 @@ from sqlalchemy.orm import Session
 from app.db.database import metadata
 from app.jobs.repository import jobs
 from app.simulations.schemas import Change, Job
-from app.solver.stopping import safe_point
+from app.solver.question import safe_point
 from app.traces.ingest import Chunk
-from app.traces.schemas import TraceSummary
+from app.traces.mapping import TraceSummary
 
 traces = sa.Table(
     "traces",

@@ -31,8 +31,8 @@ from app.base.decoding import occurs
 from app.base.errors import DeadlinePassed, TooManyRequests, Unavailable
 from app.base.ticket import CLASSES, Class, Ticket, TooSlow, held, holding
 from app.http.middleware import requested_timeout
-from app.solver.registry import ENGINES, engine_of
-from app.solver.stopping import stoppable
+from app.solver.engine import ENGINES, engine_of
+from app.solver.question import stoppable
 from app.workers.pool import CLOSING, Pool
 
 T = TypeVar("T")

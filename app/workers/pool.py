@@ -13,8 +13,7 @@ from itertools import count as counting
 from threading import Event, Lock, Thread
 
 from app.answering.answerer import Reply
-from app.answering.operations import Inquiry, Operation
-from app.answering.sources import Documents
+from app.answering.operations import Documents, Inquiry, Operation
 from app.base import tracing
 from app.base.errors import DeadlinePassed, Unavailable
 from app.base.installation import python

@@ -22,13 +22,13 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from app.answering.answerer import Answerer
+from app.answering.operations import Compiled
 from app.answering.snapshot_store import SnapshotStore
-from app.answering.sources import Compiled
 from app.base import tracing
 from app.base.decoding import prepare_types
 from app.base.ticket import Ticket, released_at_the_end
-from app.solver.registry import ENGINES, engine_of
-from app.solver.stopping import stoppable
+from app.solver.engine import ENGINES, engine_of
+from app.solver.question import stoppable
 from app.workers.messages import Call, Closed, Done, Failed, Remote, ToWorker, failed, receive, send
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3

@@ -5,7 +5,7 @@ from starlette.testclient import TestClient
 
 from app.clusters.router import EVICTION
 from app.clusters.router import EXAMPLE as CLUSTER
-from app.clusters.shadow_router import EXAMPLE as SHADOW
+from app.clusters.shadow import EXAMPLE as SHADOW
 from app.decisions.schemas import SITUATION
 from app.simulations.router import SIMULATION
 from app.studies.exposures import EXPOSURE

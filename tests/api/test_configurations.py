@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.configurations.router import EXAMPLE
-from app.http.parameters import encode_cursor
+from app.http.openapi import encode_cursor
 
 URL = "/v1/configurations/prod"
 

@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 from starlette.testclient import TestClient
 
-from app.auth.callers import Caller, Scope
-from app.auth.sessions import Sessions
+from app.auth.audit import Caller, Scope
+from app.auth.router import Sessions
 from app.auth.tokens import Tokens
 from app.base.settings import Settings
 from app.service.main import create_app

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from app.base.settings import Settings
 from app.clusters.router import EXAMPLE as REPORT
-from app.clusters.shadow_router import EXAMPLE as PREEMPTION
+from app.clusters.shadow import EXAMPLE as PREEMPTION
 from app.db.database import Database
 from app.search import repository
 from app.search.service import Finder, Hit, Names, fold

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from app.clusters.router import EXAMPLE as CLUSTER
 from app.decisions.guard import EXAMPLE as PREEMPTING
 from app.decisions.schemas import ASK, SITUATION
-from app.studies.forecast_schemas import FORECAST
+from app.studies.forecasting import FORECAST
 from tests.support.document import document
 
 NAMED: dict[str, Any] = {"state": {"snapshot": "production"}}

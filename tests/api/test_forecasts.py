@@ -3,7 +3,7 @@
 from starlette.testclient import TestClient
 
 from app.base.settings import Settings
-from app.studies.forecast_schemas import FORECAST
+from app.studies.forecasting import FORECAST
 from tests.support.working import working
 
 

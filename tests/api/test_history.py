@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
-from app.auth.callers import acting
+from app.auth.audit import acting
 
 URL = "/v1/configurations/prod"
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from starlette.testclient import TestClient
 
-from app.auth.callers import acting
+from app.auth.audit import acting
 from app.base.settings import Settings
 from app.service.main import create_app
 

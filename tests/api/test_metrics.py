@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from app.base.settings import Settings
 from app.service.main import create_app
-from app.studies.forecast_schemas import FORECAST
+from app.studies.forecasting import FORECAST
 from tests.api.requests import decision
 from tests.support.working import working
 

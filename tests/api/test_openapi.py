@@ -12,7 +12,7 @@ from openapi_spec_validator import validate
 from starlette.testclient import TestClient
 
 from app.http.responses import MEDIA_TYPE
-from app.solver.registry import all_facts
+from app.solver.engine import all_facts
 from openapi import refresh
 from tests.support.document import FILE, document
 

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from app.base.settings import Settings
 from app.cli import run
 from app.clusters.router import EVICTION
-from app.clusters.shadow_router import EXAMPLE
+from app.clusters.shadow import EXAMPLE
 from app.service.main import create_app
 
 TRUE = [{"workload": "sweep-17", "reason": "InCohortReclamation"}]

@@ -19,7 +19,7 @@ from app.jobs import worker as working_off
 from app.jobs.worker import Limits, Work, Worker
 from app.simulations.router import SIMULATION
 from app.solver import solve
-from app.solver.stopping import safe_point
+from app.solver.question import safe_point
 from app.studies import backtesting
 from app.traces import repository as traces
 from tests.support.live import ROOT

@@ -13,9 +13,8 @@ import yaml
 
 from app.formats import export
 from app.solver import solve
+from app.solver.model.base import micros, parse_quantity
 from app.solver.model.configuration import Configuration
-from app.solver.model.instant import micros
-from app.solver.model.quantity import parse
 from app.solver.model.request import DecisionRequest
 from app.solver.question import Question
 from tests.cluster import kueue
@@ -139,7 +138,7 @@ def _workload(one: dict[str, Any], prefix: str) -> Item:
 
 def _texts(requests: dict[str, Any], count: int = 1) -> dict[str, str]:
     """As Kubernetes writes amounts, ``count`` times."""
-    return {name: f"{parse(value, 1000) * count}m" for name, value in requests.items()}
+    return {name: f"{parse_quantity(value, 1000) * count}m" for name, value in requests.items()}
 
 
 def evicted(item: Item, by: str, at: str) -> Item:

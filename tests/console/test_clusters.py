@@ -5,7 +5,7 @@ import re
 from starlette.testclient import TestClient
 
 from app.clusters.router import EXAMPLE as REPORT
-from app.clusters.shadow_router import EXAMPLE as PREEMPTION
+from app.clusters.shadow import EXAMPLE as PREEMPTION
 
 FINDING = {"rule": "import.skipped", "severity": "warning", "pointer": "/queues/0", "detail": "a <b>field</b> is left"}
 COUNTS = {"nodes": 3, "workloads": 1234, "tasks": 5, "reservations": 0, "asks": 7}

@@ -7,7 +7,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from app.auth.callers import SCOPES, allows
+from app.auth.audit import SCOPES, allows
 from app.auth.tokens import Tokens
 from app.base.settings import Settings
 from app.http.routing import Operations

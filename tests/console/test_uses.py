@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.console.queues import uses
-from app.solver.registry import facts_of
+from app.solver.engine import facts_of
 from tests.support.live import ROOT
 
 EXAMPLES = ROOT / "examples"

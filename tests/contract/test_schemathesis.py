@@ -14,18 +14,18 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.auth.callers import Caller
-from app.auth.sessions import Sessions
+from app.auth.audit import Caller
+from app.auth.router import Sessions
 from app.auth.tokens import Tokens
 from app.base.settings import Settings
 from app.clusters.router import EXAMPLE as CLUSTER
-from app.clusters.shadow_router import EXAMPLE as PREEMPTION
+from app.clusters.shadow import EXAMPLE as PREEMPTION
 from app.db.database import Database
 from app.decisions.schemas import DECISION, SITUATION
 from app.simulations.router import SIMULATION
 from app.studies.backtesting import BACKTEST
 from app.studies.exposure_schemas import EXPOSURE
-from app.studies.forecast_schemas import FORECAST
+from app.studies.forecasting import FORECAST
 from tests.support.document import document
 from tests.support.live import ROOT, environment_of, serving
 from tests.support.schemathesis import closed

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from app.simulations.schemas import Event, Job, SimulationRequest, Trace
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
-from app.solver.model.instant import micros
 
 S = 10**6
 START = 946_684_800 * S

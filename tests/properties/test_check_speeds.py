@@ -6,8 +6,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from app.solver import check
+from app.solver.apply import Index
 from app.solver.delta import apply_delta
-from app.solver.index import Index
 from app.solver.model.configuration import FlavorQuotas, Queue, Quota, ResourceGroup
 from app.solver.model.problems import InvalidInput, Nearest
 from app.solver.model.state import (

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from app.answering.answers import answer
-from app.answering.sources import Compiled, nothing_stored
-from app.solver.model.instant import at
+from app.answering.operations import Compiled, nothing_stored
+from app.solver.model.base import at
 from app.solver.model.problems import InvalidInput
 from app.studies.exposing import expose
 from app.studies.exposure_schemas import ExposureOutcome, ExposureRequest

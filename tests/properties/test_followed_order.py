@@ -11,7 +11,7 @@ import pytest
 
 from app.answering.snapshot_store import SnapshotStore
 from app.solver import solve
-from app.solver.model.instant import micros
+from app.solver.model.base import micros
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import Ask, AskChanges, Delta, Node, NodeChanges, State, Workload, WorkloadChanges
 from app.solver.question import Question

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from app.formats import export, import_configuration
 from app.formats.yson import read_yson, write_yson
-from app.solver.digest import digest
+from app.solver.delta import digest
+from app.solver.model.base import parse_quantity, scale_of
 from app.solver.model.configuration import Configuration
-from app.solver.model.quantity import parse, scale_of
 from tests.support.profiles import examples
 
 FAST = examples(60)
@@ -75,7 +75,7 @@ def by_amount(configuration: Configuration) -> dict[str, Any]:
             for resource, quota in quotas.items():
                 for field, value in quota.items():
                     if field != "weight" and value != "unlimited":
-                        quota[field] = parse(value, scale_of(resource))
+                        quota[field] = parse_quantity(value, scale_of(resource))
     return document
 
 

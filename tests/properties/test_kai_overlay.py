@@ -11,8 +11,8 @@ from app.solver.engines.kai.configuration import compile_configuration
 from app.solver.engines.kai.jobs import ALLOCATED, PENDING, PIPELINED, RELEASING
 from app.solver.engines.kai.overlay import ACTIVE, PLACE, Overlay
 from app.solver.engines.kai.state import compile_state
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
-from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import State
 from tests.support.kai_checks import check_books

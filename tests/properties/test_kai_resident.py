@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver import solve
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Result
-from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import Ask
 from app.solver.question import Question

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.solver.engines.kai.rules import RULES
+from app.solver.engines.kai.rule_sets import RULES
 from tests.support.kai_world import ALL_ACTIONS, Json, Outcome, Shape, cluster, crowded, decide
 from tests.support.profiles import examples
 

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.answering.comparison import compare
-from app.answering.sources import nothing_stored
+from app.answering.operations import nothing_stored
 from app.answering.translation import told as translated
 from app.solver import solve
 from app.solver.delta import apply_delta
+from app.solver.model.base import at
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Change
-from app.solver.model.instant import at
 from app.solver.model.request import DecisionRequest, StateOrReference
 from app.solver.model.state import Delta
 from tests.support.kube_scheduler_clusters import NAMESPACES, Drawing

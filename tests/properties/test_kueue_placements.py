@@ -12,8 +12,8 @@ from app.solver.engines.kueue.topology.forest import Forest
 from app.solver.engines.kueue.topology.placement import Placement, PodSet, wanted_of
 from app.solver.engines.kueue.topology.room import Misfit, Place, place_all, roles
 from app.solver.kubernetes import HOSTNAME
+from app.solver.model.base import parse_quantity, scale_of
 from app.solver.model.configuration import Flavor
-from app.solver.model.quantity import parse, scale_of
 from app.solver.model.state import Node, Task
 from tests.properties.kueue_placements import Amounts, Path, Wish, placed
 from tests.support.profiles import examples
@@ -92,7 +92,7 @@ def wish(levels: list[str], tasks: list[Json]) -> Wish:
 
 
 def steps(requests: dict[str, int]) -> Amounts:
-    return {name: parse(amount, scale_of(name)) for name, amount in requests.items() if amount} | {"pods": 1}
+    return {name: parse_quantity(amount, scale_of(name)) for name, amount in requests.items() if amount} | {"pods": 1}
 
 
 def free(levels: list[str], nodes: list[Json]) -> dict[Path, Amounts]:
@@ -100,7 +100,7 @@ def free(levels: list[str], nodes: list[Json]) -> dict[Path, Amounts]:
     for node in nodes:
         leaf = found.setdefault(tuple(node["labels"][level] for level in levels), {})
         for name, amount in node["capacity"].items():
-            leaf[name] = leaf.get(name, 0) + parse(amount, scale_of(name))
+            leaf[name] = leaf.get(name, 0) + parse_quantity(amount, scale_of(name))
     return found
 
 

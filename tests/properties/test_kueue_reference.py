@@ -14,8 +14,8 @@ from app.solver.engines.kueue.flavors import borrowing_level
 from app.solver.engines.kueue.nomination import Assignment, Nomination
 from app.solver.engines.kueue.overlay import Overlay, Preemptor
 from app.solver.engines.kueue.state import CompiledState
+from app.solver.model.base import scale_of
 from app.solver.model.configuration import Configuration
-from app.solver.model.quantity import scale_of
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import Ask, Task
 from tests.properties.kueue_reference import Head, Reference, configuration, grow, workloads

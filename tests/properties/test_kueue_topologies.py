@@ -6,11 +6,11 @@ import msgspec
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from app.solver.apply import Index
 from app.solver.delta import apply_delta
 from app.solver.engines.kueue.engine import ENGINE
-from app.solver.index import Index
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
-from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import Delta
 from app.solver.question import Question

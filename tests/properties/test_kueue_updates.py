@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from app.solver.apply import Index
 from app.solver.delta import apply_delta
 from app.solver.engines.kueue.engine import ENGINE
 from app.solver.engines.kueue.state import Places
-from app.solver.index import Index
 from app.solver.model.state import Delta, State
 from tests.support.kueue_updates import NOW, Json, cluster, decisions, small_states_are_settled_too, work
 from tests.support.profiles import examples

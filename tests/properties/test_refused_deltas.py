@@ -11,7 +11,7 @@ import pytest
 
 from app.solver import solve
 from app.solver.delta import apply_delta
-from app.solver.model.instant import micros
+from app.solver.model.base import micros
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import Delta

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from app.answering.sources import Compiled
+from app.answering.operations import Compiled
 from app.jobs.repository import Chunk, Claimed
 from app.jobs.worker import ChunkWriter, Work, lines_of
 from app.simulations.core.scenario import in_order
 from app.simulations.results import Outcome, VariantSummary
 from app.simulations.running import Limits, Simulating
 from app.simulations.schemas import Change, Job, SimulationRequest, Trace
-from app.solver.model.instant import micros
+from app.solver.model.base import micros
 from app.solver.model.request import Variant
 from tests.properties.runs import ENGINES, prefix, requests
 from tests.support.profiles import examples

@@ -13,16 +13,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from app.answering.answers import answer
-from app.answering.sources import Compiled, nothing_stored
+from app.answering.operations import Compiled, nothing_stored
 from app.simulations.core import state as records
 from app.simulations.core.run import run
 from app.simulations.core.scenario import scenario_of
 from app.simulations.core.sink import Asked, time_of
 from app.simulations.schemas import Event, SimulationRequest, Spread, Trace
-from app.solver.model.instant import micros
+from app.solver.model.base import micros, parse_quantity
 from app.solver.model.kueue import Ask as KueueAsk
 from app.solver.model.problems import InvalidInput
-from app.solver.model.quantity import parse
 from tests.properties.recount import Recount, S
 from tests.properties.runs import ENGINES, flavored, requests
 from tests.support.profiles import examples
@@ -172,7 +171,7 @@ def _asked_of_what_is_there(recount: Recount, engine: str, asked: Asked) -> None
     if engine == "ytsaurus":
         both, running = recount.held()[0], recount.held(leaving=False)[0]
         occupied = {name: 1000 * (held - running.get(name, 0)) for name, held in both.items()}
-        assert {node.name: parse(node.occupied.get("cpu", 0), 1000) for node in state.nodes} == {
+        assert {node.name: parse_quantity(node.occupied.get("cpu", 0), 1000) for node in state.nodes} == {
             name: occupied.get(name, 0) for name in recount.nodes
         }
     for ask in asked.question.asks:

@@ -7,13 +7,13 @@ import msgspec
 import pytest
 
 from app.answering.translation import read_by, told
-from app.base.descriptions import descriptions
+from app.base.decoding import descriptions
 from app.solver import solve
 from app.solver.model import configuration as configuration_model
 from app.solver.model import kai, kueue, ytsaurus, yunikorn
 from app.solver.model import state as state_model
+from app.solver.model.base import at
 from app.solver.model.configuration import Configuration, EngineName, Flavor, Queue, Quota, Settings, Taint
-from app.solver.model.instant import at
 from app.solver.model.kube_scheduler import (
     DisruptionBudget,
     HostPort,

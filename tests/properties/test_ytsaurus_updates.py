@@ -17,8 +17,8 @@ from app.solver.engines.ytsaurus import update
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration
 from app.solver.engines.ytsaurus.situation import Situation, situate
 from app.solver.engines.ytsaurus.state import CompiledState
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
-from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import Ask, Delta, State

@@ -15,8 +15,8 @@ from app.solver.delta import apply_delta
 from app.solver.engines.yunikorn import update
 from app.solver.engines.yunikorn.configuration import CompiledConfiguration
 from app.solver.engines.yunikorn.state import CompiledState
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
-from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import Options
 from app.solver.model.state import Ask, Delta, State

@@ -5,10 +5,10 @@ import msgspec
 from app.solver.engines.kai.actions import Cycle, begin
 from app.solver.engines.kai.chance import Chance
 from app.solver.engines.kai.configuration import compile_configuration
+from app.solver.engines.kai.solver import Budget, Trail
 from app.solver.engines.kai.state import compile_state
-from app.solver.engines.kai.trail import Budget, Trail
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
-from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import State
 from app.solver.question import Question

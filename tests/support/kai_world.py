@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from app.solver import solve
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
-from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
 from app.solver.question import Question
 

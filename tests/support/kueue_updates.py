@@ -9,8 +9,8 @@ import pytest
 
 from app.solver.engines.kueue.engine import ENGINE
 from app.solver.engines.kueue.state import CompiledState, Places
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
-from app.solver.model.instant import micros
 from app.solver.model.state import Ask
 from app.solver.question import Question
 from tests.unit.solver.engines.kueue.cluster import asks, at, configuration, queue, runs

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from app.formats import export, import_configuration
 from app.formats.yson import read_any
+from app.solver.model.base import QuantityError, parse_quantity
 from app.solver.model.problems import Finding
-from app.solver.model.quantity import QuantityError, parse
 
 Place = tuple[str | int, ...]
 
@@ -114,6 +114,6 @@ def _spelled(value: Any) -> Any:
     if isinstance(value, bool) or value is None:
         return value
     try:
-        return parse(value, 10**9)
+        return parse_quantity(value, 10**9)
     except (QuantityError, TypeError):
         return value

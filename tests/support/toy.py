@@ -6,9 +6,9 @@ What "to add an engine" in docs/architecture.md asks for, and nothing else.
 from typing import Final
 
 from app.solver.engine import Engine, Facts
+from app.solver.model.base import at
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Condition, Decision, Plan, PlannedEviction, Result, Victim
-from app.solver.model.instant import at
 from app.solver.model.problems import Rule
 from app.solver.model.state import Ask, State
 from app.solver.question import Question

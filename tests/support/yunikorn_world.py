@@ -9,8 +9,8 @@ import msgspec
 
 from app.solver import solve
 from app.solver.engines.yunikorn.state import CompiledState, compile_state
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
-from app.solver.model.instant import micros
 from app.solver.model.problems import Finding
 from app.solver.model.request import DecisionRequest, PreemptibilityRequest, SharesRequest
 from app.solver.model.state import State

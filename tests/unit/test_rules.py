@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from app.configurations.rules import catalogue, page
-from app.solver.registry import ENGINES, engine_of
+from app.solver.engine import ENGINES, engine_of
 
 
 @pytest.mark.parametrize("engine", ENGINES)

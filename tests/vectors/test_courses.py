@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from app.answering.answers import answer
-from app.answering.sources import nothing_stored
+from app.answering.operations import nothing_stored
 from app.base.decoding import convert
 from app.simulations.schemas import RoundLine, SimulationRequest
-from app.solver.model.instant import micros
+from app.solver.model.base import micros
 from tests.unit.simulations.running import play, watched
 from tests.vectors.files import HERE, SHARED, lines
 

@@ -10,9 +10,9 @@ import pytest
 from app.solver.engines.kueue.topology.forest import Amounts, Forest
 from app.solver.engines.kueue.topology.placement import PodSet
 from app.solver.engines.kueue.topology.room import place_all, shown
+from app.solver.model.base import parse_quantity, scale_of
 from app.solver.model.configuration import Flavor
 from app.solver.model.kueue import Topology
-from app.solver.model.quantity import parse, scale_of
 from app.solver.model.state import Node, Task
 from tests.vectors.files import HERE, SHARED, lines
 
@@ -48,7 +48,7 @@ def _others(request: dict[str, Any], forest: Forest) -> list[dict[str, Any]]:
 
 def _take(free: Amounts, used: dict[str, Any]) -> None:
     for resource, value in {"pods": 1, **used["requests"]}.items():
-        free[resource] = free.get(resource, 0) - parse(value, scale_of(resource)) * used["count"]
+        free[resource] = free.get(resource, 0) - parse_quantity(value, scale_of(resource)) * used["count"]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.removesuffix(".jsonl.gz"))

@@ -20,11 +20,10 @@ from app.formats.exported import unkeepable
 from app.formats.objects import KAI_SCHEDULER, Object, instead, kept, named, whole
 from app.formats.pods import quantity
 from app.formats.reader import Findings, Reader
-from app.solver.model import duration, kai
-from app.solver.model.base import Duration, Native, NativeDocuments, Quantity
+from app.solver.model import base, kai
+from app.solver.model.base import MAX_UNITS, UNLIMITED, Duration, Native, NativeDocuments, Quantity
 from app.solver.model.configuration import Configuration, Queue, Quota, Settings
 from app.solver.model.kai import Action
-from app.solver.model.quantity import MAX_UNITS, UNLIMITED
 
 ACTIONS: tuple[Action, ...] = ("allocate", "consolidation", "reclaim", "preempt", "stalegangeviction")
 
@@ -374,8 +373,8 @@ def _grace(value: Any, at: Reader) -> Duration:
         return AS_INSTALLED.staleness_grace_period
     value = value if type(value) in (int, float) else str(value)
     try:
-        duration.parse(value)
-    except duration.DurationError as error:
+        base.parse_duration(value)
+    except base.DurationError as error:
         at.warn(STALENESS, str(error), "error", "bad-value")
         return AS_INSTALLED.staleness_grace_period
     return value

@@ -23,11 +23,9 @@ from app.formats.kai.configuration import (
 )
 from app.formats.reader import Findings, Reader
 from app.solver.model import kai
-from app.solver.model.base import NativeDocuments, Quantity
+from app.solver.model.base import UNLIMITED, NativeDocuments, Quantity, micros, parse_quantity, scale_of
+from app.solver.model.base import at as instant_at
 from app.solver.model.configuration import Configuration, EngineName, Queue, Quota
-from app.solver.model.instant import at as instant_at
-from app.solver.model.instant import micros
-from app.solver.model.quantity import UNLIMITED, parse, scale_of
 
 QUEUE_VERSION = f"{QUEUE_GROUP}/v2"
 SHARD_VERSION = f"{SHARD_GROUP}/v1"
@@ -156,5 +154,5 @@ def _resource(name: str, quota: Quota, weight: float) -> dict[str, Any]:
 def _amount(value: Quantity, name: str) -> int | float:
     if value == UNLIMITED:
         return -1
-    steps = Decimal(parse(value, scale_of(name))) / UNITS[name]
+    steps = Decimal(parse_quantity(value, scale_of(name))) / UNITS[name]
     return number(float(steps))

@@ -15,10 +15,9 @@ from app.formats.exported import Exported, Lost, dump
 from app.formats.kube_scheduler.pods import SCHEDULER
 from app.formats.objects import Object, instead, whole
 from app.formats.reader import Findings, Reader
-from app.solver.model.base import NativeDocuments
+from app.solver.model.base import NativeDocuments, micros
+from app.solver.model.base import at as instant_at
 from app.solver.model.configuration import Configuration, Queue, Settings
-from app.solver.model.instant import at as instant_at
-from app.solver.model.instant import micros
 from app.solver.model.kube_scheduler import Settings as KubeSettings
 
 GROUP = "kubescheduler.config.k8s.io"

@@ -20,10 +20,9 @@ from app.formats.objects import Object
 from app.formats.pods import Steps, read_tolerations
 from app.formats.reader import Findings, Reader
 from app.solver import kubernetes
-from app.solver.model.base import Quantity
+from app.solver.model.base import Quantity, QuantityError, exact, parse_quantity, scale_of
 from app.solver.model.configuration import Configuration, Queue, Toleration
 from app.solver.model.kueue import QueueState, SliceLayer, Topology, TopologyAssignment, TopologyDomain, TopologyRequest
-from app.solver.model.quantity import QuantityError, exact, parse, scale_of
 from app.solver.model.state import Expression
 
 ANNOTATIONS = tuple(
@@ -363,7 +362,7 @@ def _factor(outputs: Reader, name: str) -> Fraction | None:
             raise QuantityError("a quantity is expected")
         if not isinstance(given, str) and given < 0:
             given, negative = -given, True
-        amount = Fraction(parse(given.removeprefix("-") if isinstance(given, str) else given, _NANO), _NANO)
+        amount = Fraction(parse_quantity(given.removeprefix("-") if isinstance(given, str) else given, _NANO), _NANO)
     except QuantityError as error:
         outputs.warn(name, str(error), "error", "bad-value")
         return None

@@ -9,10 +9,9 @@ from app.base.documents import Path
 from app.formats.exported import Exported, Lost, dump, go_duration, renamed, weight_text
 from app.formats.kueue.importing import CONFIGURATION_GROUP, GROUP, PRESENT_VERSION
 from app.solver.model import kueue
-from app.solver.model.base import NativeDocuments
+from app.solver.model.base import NativeDocuments, micros
+from app.solver.model.base import at as instant_at
 from app.solver.model.configuration import Configuration, EngineName, Flavor, Queue, Quota, ResourceGroup
-from app.solver.model.instant import at as instant_at
-from app.solver.model.instant import micros
 
 VERSION = "kueue.x-k8s.io/v1beta2"
 CONFIGURATION_VERSION = f"{CONFIGURATION_GROUP}/{PRESENT_VERSION}"

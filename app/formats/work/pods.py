@@ -25,8 +25,7 @@ from app.formats.pods import Pod, quantities, read_nodes, steps
 from app.formats.reader import Reader
 from app.formats.work.kinds import PodSet, Work
 from app.formats.work.read import Cluster, Planned, near
-from app.formats.yunikorn.placement import Placement
-from app.formats.yunikorn.pods import QUEUE, application, read_applications
+from app.formats.yunikorn.pods import QUEUE, Placement, application, read_applications
 from app.solver.model.base import Duration
 from app.solver.model.configuration import Queue
 from app.solver.model.state import Ask, Task

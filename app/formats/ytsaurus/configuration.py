@@ -17,10 +17,9 @@ from app.formats.fields import FIELDS, effect_of
 from app.formats.reader import Findings, Reader
 from app.formats.yson import MEDIA_TYPE, write_yson
 from app.formats.ytsaurus.resolving import PRESETS, is_scheduler_configuration, one_tree, with_preset
-from app.solver.model import duration, ytsaurus
-from app.solver.model.base import Duration, Native, NativeDocuments
+from app.solver.model import base, ytsaurus
+from app.solver.model.base import Duration, Native, NativeDocuments, parse_quantity, scale_of, units
 from app.solver.model.configuration import UNWEIGHTED, Configuration, EngineName, Queue, Quota, Settings
-from app.solver.model.quantity import parse, scale_of, units
 
 DURATIONS = frozenset(
     {
@@ -363,7 +362,7 @@ def _written_pool(queue: Queue, at: Path, lost: Lost, engine: EngineName | None)
             if value == "unlimited" and field == "guaranteed":
                 lost.add((*where, field), "YTsaurus has no unlimited guarantee: left out")
             elif value is not None and value != "unlimited":
-                side[resource] = units(parse(value, scale_of(resource)), resource)
+                side[resource] = units(parse_quantity(value, scale_of(resource)), resource)
     block = queue.ytsaurus or ytsaurus.Queue()
     limits |= block.resource_limits or {}
     if guaranteed:
@@ -385,7 +384,7 @@ def _written_values(block: msgspec.Struct, fields: tuple[str, ...], at: Path, lo
             shown[field] = _written_values(value, value.__struct_fields__, (*at, field), lost)
             continue
         if field in DURATIONS and not (isinstance(value, str) and _SPELLED.fullmatch(value)):
-            micros = duration.parse(value)
+            micros = base.parse_duration(value)
             if micros % 1000:
                 lost.add((*at, field), "YTsaurus counts milliseconds: rounded")
             value = round(micros / 1000)

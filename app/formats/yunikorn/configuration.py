@@ -13,11 +13,10 @@ from app.base.documents import Path
 from app.formats.exported import Exported, Lost, dump, flat_quota, parents_first, renamed, unkeepable
 from app.formats.objects import Object, config_map
 from app.formats.reader import Findings, Reader
-from app.formats.yunikorn.placement import ROOT, read_rules
+from app.formats.yunikorn.pods import ROOT, read_rules
 from app.solver.model import yunikorn
-from app.solver.model.base import Native, NativeDocuments, Quantity
+from app.solver.model.base import Native, NativeDocuments, Quantity, parse_quantity, scale_of
 from app.solver.model.configuration import Configuration, EngineName, Queue, Quota, Settings
-from app.solver.model.quantity import parse, scale_of
 from app.solver.model.yunikorn import ChildTemplate, Limit
 from app.solver.model.yunikorn import Queue as YuniKornQueue
 from app.solver.model.yunikorn import Settings as YuniKornSettings
@@ -357,7 +356,7 @@ def _amount(value: Quantity, resource: str, at: Path, lost: Lost) -> Quantity:
     if _READ.fullmatch(str(value)) or (resource == "vcore" and _MILLI.fullmatch(str(value))):
         return value
     scale = scale_of(resource)
-    steps = parse(value, scale)
+    steps = parse_quantity(value, scale)
     if steps % scale == 0:
         return steps // scale
     if resource == "vcore":

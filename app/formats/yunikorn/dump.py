@@ -14,10 +14,10 @@ from app.base.documents import Path
 from app.formats.objects import Object, objects
 from app.formats.reader import Findings, Imported, Reader
 from app.formats.yunikorn.configuration import AS_RELEASED, read_configuration
-from app.formats.yunikorn.placement import DEFAULT_USER
+from app.formats.yunikorn.pods import DEFAULT_USER
 from app.solver.model.base import Quantity
+from app.solver.model.base import at as instant
 from app.solver.model.configuration import Configuration, Queue, Quota, Settings
-from app.solver.model.instant import at as instant
 from app.solver.model.problems import pointer
 from app.solver.model.state import Ask, Node, Reservation, State, Task, Workload
 from app.solver.model.yunikorn import Application, ChildTemplate

@@ -9,9 +9,9 @@ from typing import Any
 from app.simulations.core.life import Areas, Life
 from app.simulations.core.sink import Amounts, Sink, amounts_of, time_of, work
 from app.simulations.schemas import Event, EventKind, Evicted, Loop, Spread, Totals
-from app.solver.model.duration import seconds
+from app.solver.model.base import seconds
 from app.solver.model.state import Task
-from app.solver.stopping import safe_point
+from app.solver.question import safe_point
 
 
 def mark_of(text: str) -> int:

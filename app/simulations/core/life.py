@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from app.simulations.core.sink import Amounts, amounts_of, moment, time_of
 from app.simulations.schemas import Job, JobLine, JobStatus
-from app.solver.model.duration import seconds
+from app.solver.model.base import seconds
 from app.solver.model.state import Ask, Task
 from app.solver.rounds import Unit
 

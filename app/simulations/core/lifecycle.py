@@ -11,8 +11,8 @@ from app.simulations.core.sink import Amounts, amounts_of, time_of
 from app.simulations.core.state import SimulatedCluster
 from app.simulations.schemas import Evicted
 from app.solver.apply import workload_of
+from app.solver.model.base import micros
 from app.solver.model.decision import PlannedEviction
-from app.solver.model.instant import micros
 from app.solver.model.state import Task, Workload
 from app.solver.rounds import Move, Rounds, Start
 

@@ -8,7 +8,7 @@ carried out, and the next one is asked of what came of it.
 
 from collections.abc import Callable, Iterable
 
-from app.answering.sources import Configurations
+from app.answering.operations import Configurations
 from app.simulations.core.scenario import Scenario, scenario_of
 from app.simulations.core.sink import LATEST, Sink, Stopped, Watch
 from app.simulations.core.world import World

@@ -9,16 +9,14 @@ from msgspec.structs import asdict, replace
 
 from app.answering.answers import configure
 from app.answering.comparison import with_settings
+from app.answering.operations import Configurations, Sources
 from app.answering.overrides import with_fields
-from app.answering.sources import Configurations, Sources
 from app.simulations.core.sink import FIRST, is_time, moment, span
 from app.simulations.core.validation import Setting, problems_of_list
 from app.simulations.schemas import Change, Job, QueueAmendment, SimulationRequest, Trace
 from app.solver import solve
-from app.solver.model.base import Duration
+from app.solver.model.base import Duration, DurationError, micros
 from app.solver.model.configuration import Configuration, Queue
-from app.solver.model.duration import DurationError
-from app.solver.model.instant import micros
 from app.solver.model.problems import Finding, InvalidInput, Problem, carried, pointer
 from app.solver.model.request import Variant
 from app.solver.model.state import Node, NodeChanges

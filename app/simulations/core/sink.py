@@ -13,12 +13,8 @@ import msgspec
 from app.answering.answers import encode
 from app.simulations.schemas import Event, Instant, JobLine, RoundLine
 from app.solver import solve
-from app.solver.model.base import Duration, Time
+from app.solver.model.base import Duration, DurationError, Time, at, micros, parse_duration, parse_quantity, scale_of
 from app.solver.model.decision import Result
-from app.solver.model.duration import DurationError
-from app.solver.model.duration import parse as parse_duration
-from app.solver.model.instant import at, micros
-from app.solver.model.quantity import parse, scale_of
 from app.solver.model.request import DecisionRequest, StateOrReference
 from app.solver.model.state import State, Task
 from app.solver.question import Question
@@ -71,7 +67,7 @@ def amounts_of(tasks: Iterable[Task]) -> Amounts:
     found: Amounts = {}
     for task in tasks:
         for resource, value in task.requests.items():
-            found[resource] = found.get(resource, 0) + task.count * parse(value, scale_of(resource))
+            found[resource] = found.get(resource, 0) + task.count * parse_quantity(value, scale_of(resource))
     return found
 
 

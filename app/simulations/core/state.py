@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from app.simulations.core.sink import Amounts, in_words
 from app.solver import solve
 from app.solver.delta import apply_delta
-from app.solver.model.base import Resources
+from app.solver.model.base import Resources, parse_quantity, scale_of
 from app.solver.model.kube_scheduler import DisruptionBudget
-from app.solver.model.quantity import parse, scale_of
 from app.solver.model.request import Explain, Mode, Options
 from app.solver.model.state import (
     Ask,
@@ -303,7 +302,7 @@ def _added(occupied: Resources, amounts: Amounts, sign: int) -> Resources:
     out: Resources = dict(occupied)
     for resource, amount in amounts.items():
         scale = scale_of(resource)
-        steps = (parse(out[resource], scale) if resource in out else 0) + sign * amount
+        steps = (parse_quantity(out[resource], scale) if resource in out else 0) + sign * amount
         out[resource] = steps if scale == 1 else f"{steps}m"
         if not steps:
             del out[resource]

@@ -11,14 +11,12 @@ from app.simulations.core.life import one_by_one
 from app.simulations.core.sink import LATEST, moment, span
 from app.simulations.schemas import Instant, Job
 from app.solver import check, solve
-from app.solver.index import Index
-from app.solver.model.base import Duration
-from app.solver.model.duration import DurationError
+from app.solver.apply import Index
+from app.solver.model.base import Duration, DurationError
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask, Node, State
-from app.solver.question import Question
+from app.solver.question import Question, safe_point
 from app.solver.solve import Configured, Loaded
-from app.solver.stopping import safe_point
 
 MOST_PROBLEMS = 100
 """So many are named; a trace that is wrong throughout would name millions."""

@@ -26,15 +26,15 @@ from app.simulations.core.sink import Amounts, Asked, Sink, Watch, span, time_of
 from app.simulations.core.state import Recorder, SimulatedCluster
 from app.simulations.schemas import Evicted, Fragmentation, Job, RoundLine, Summary
 from app.solver import solve
+from app.solver.model.base import seconds
 from app.solver.model.decision import PlannedEviction
-from app.solver.model.duration import seconds
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.state import Ask, Workload
 from app.solver.model.yunikorn import Application
 from app.solver.model.yunikorn import Ask as YuniKornAsk
+from app.solver.question import safe_point
 from app.solver.rounds import Rounds, Spare, Turn
 from app.solver.solve import Configured, Loaded
-from app.solver.stopping import safe_point
 
 
 class FreeRoom:

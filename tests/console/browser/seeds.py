@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from app.clusters.router import EXAMPLE as REPORT
-from app.clusters.shadow_router import EXAMPLE as PREEMPTION
+from app.clusters.shadow import EXAMPLE as PREEMPTION
 from app.simulations.router import SIMULATION
 from tests.support.live import ROOT
 

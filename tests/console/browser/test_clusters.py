@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.clusters.router import EXAMPLE as REPORT
-from app.clusters.shadow_router import EXAMPLE as PREEMPTION
+from app.clusters.shadow import EXAMPLE as PREEMPTION
 from tests.console.browser.conftest import LOOKS, Site, Visiting
 from tests.support.pages import findings, fits
 

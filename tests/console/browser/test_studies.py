@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from app.studies.forecast_schemas import FORECAST
+from app.studies.forecasting import FORECAST
 from tests.console.browser.conftest import LOOKS, Site, Visiting
 from tests.support.pages import findings, fits
 

@@ -10,9 +10,8 @@ import pytest
 
 from app.answering.answerer import Answerer, Reply
 from app.answering.guarding import guard
-from app.answering.operations import Inquiry, Known, Operation
+from app.answering.operations import Compiled, Inquiry, Known, Operation, Sources
 from app.answering.snapshot_store import SnapshotStore
-from app.answering.sources import Compiled, Sources
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput, Unsupported
 from app.solver.model.state import Ask, State

@@ -9,7 +9,7 @@ import pytest
 from app.answering import answers
 from app.answering.answers import decode_request, tasks_repeat
 from app.base.decoding import decode
-from app.solver.digest import StateDigest
+from app.solver.delta import StateDigest
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import DecisionRequest
 

@@ -8,12 +8,11 @@ import msgspec
 import pytest
 
 from app.answering.answerer import Answerer, Reply
-from app.answering.operations import Inquiry, Known, Operation, Recorder, Used, configuration_of, put_together
+from app.answering.operations import Compiled, Inquiry, Known, Operation, Recorder, Used, configuration_of, put_together
 from app.answering.snapshot_store import SnapshotStore
-from app.answering.sources import Compiled
 from app.base.errors import BadInput, Conflict
 from app.solver import solve
-from app.solver.digest import StateDigest
+from app.solver.delta import StateDigest
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import State

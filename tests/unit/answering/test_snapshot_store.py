@@ -17,9 +17,8 @@ from app.solver import solve
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import Ask, Delta, State
-from app.solver.question import Question
+from app.solver.question import Question, stoppable
 from app.solver.solve import Configured
-from app.solver.stopping import stoppable
 from tests.support.profiles import examples
 
 

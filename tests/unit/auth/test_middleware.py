@@ -9,8 +9,7 @@ from typing import Any, cast
 import pytest
 from starlette.responses import Response
 
-from app.auth.audit import Refusals
-from app.auth.callers import SCOPES, Caller, Visitors, allows, caller_of, current_actor
+from app.auth.audit import SCOPES, Caller, Refusals, Visitors, allows, caller_of, current_actor
 from app.auth.middleware import AuthenticationMiddleware
 from app.auth.oidc import OpenId
 from app.auth.tokens import Guesses, Tokens

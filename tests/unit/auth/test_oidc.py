@@ -13,7 +13,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from app.auth.callers import Caller
+from app.auth.audit import Caller
 from app.auth.oidc import OpenId, Provider
 from app.base.errors import Unavailable
 from tests.support.oidc import AUDIENCE, ISSUER, OURS, THEIRS, Clock, Issuer, key, published, token

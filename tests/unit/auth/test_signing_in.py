@@ -15,10 +15,10 @@ import pytest
 
 from app.auth import oidc as keys
 from app.auth import repository
-from app.auth.callers import Caller, acting, caller_of, welcome
+from app.auth.audit import Caller, acting, caller_of, welcome
 from app.auth.oidc import Client, CodeFlow, Keys, OpenId, Provider, read_keys
 from app.auth.repository import TokenRow
-from app.auth.sessions import Session, Sessions
+from app.auth.router import Session, Sessions
 from app.auth.tokens import PREFIX, Tokens, digest_of
 from app.base.errors import BadInput, NotFound, Unavailable
 from app.db.database import Database

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from starlette.responses import Response
 
 from app.auth import repository, router
-from app.auth.callers import Caller, acting
-from app.auth.sessions import Sessions
+from app.auth.audit import Caller, acting
+from app.auth.router import Sessions
 from app.auth.tokens import Tokens, digest_of
 from app.base.errors import BadRequest, NotFound, Unavailable
 from app.base.settings import Settings

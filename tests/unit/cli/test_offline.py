@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from app.answering.answers import answer
-from app.answering.sources import nothing_stored
+from app.answering.operations import nothing_stored
 from app.cli import run
-from app.solver.model.instant import at
+from app.solver.model.base import at
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "kueue-classic.json"
 

@@ -288,7 +288,7 @@ class Tokens:
         self.url = database.url
 
     def create(self, name: str, scopes: list[str], expires: datetime | None) -> tuple[str, None]:
-        from app.auth.callers import current_actor
+        from app.auth.audit import current_actor
 
         self.done.append((name, scopes, expires, current_actor().partition(":")[0]))
         if self.fails is not None:

@@ -12,7 +12,7 @@ from app.answering.comparison import Comparison
 from app.answering.plan_bodies import PlanAnswer
 from app.base.documents import Unreadable
 from app.base.errors import BadInput, NotFound
-from app.cli import output, report
+from app.cli import output
 from app.cli import plan as plan_report
 from app.cli.output import BAD_INPUT, Source, as_json, fields_of, gathered, joined, table, tried
 from app.solver.model.decision import Answer
@@ -51,7 +51,7 @@ def plan(evictions: list[Json] | None = None, placements: list[Json] | None = No
 
 def shown(capsys: Captured, *decisions: Json, why: bool = False, **more: Any) -> list[str]:
     document = AROUND | {"decisions": list(decisions), "plan": plan(**more)}
-    report.answer(msgspec.convert(document, Answer), why=why)
+    output.answer(msgspec.convert(document, Answer), why=why)
     return capsys.readouterr().out.splitlines()
 
 
@@ -163,14 +163,14 @@ def test_a_comparison(capsys: Captured) -> None:
         "variants": [{"name": "one", "answer": answer, "findings": [finding]}, {"name": "two", "problems": problems}],
         "differences": differences, "stats": {},
     }  # fmt: skip
-    report.comparison(msgspec.convert(document, Comparison))
+    output.comparison(msgspec.convert(document, Comparison))
     assert capsys.readouterr().out.splitlines() == [
         "VARIANT  ENGINE  OUTCOMES         EVICTIONS", "one      kai     2 wait, 1 admit  1",
         "two              refused", "  one: info /y: lost", *(f"  two: refused, /x: no {i}" for i in range(5)), "",
         "a: victims", "  VARIANT  SAYS", "  one      nobody", "  two      w, v/t",
         "beside the asks: evictions", "  VARIANT  SAYS", "  one      -", "  two      n",
     ]  # fmt: skip
-    report.comparison(msgspec.convert(document | {"differences": []}, Comparison))
+    output.comparison(msgspec.convert(document | {"differences": []}, Comparison))
     assert capsys.readouterr().out.splitlines()[-1] == "no differences"
 
 
@@ -180,7 +180,7 @@ def test_a_comparison(capsys: Captured) -> None:
      (5 << 40, "5Ti"), (-(1 << 30), "-1Gi"), (float(1 << 20), "1Mi")],
 )  # fmt: skip
 def test_amounts(value: float, text: str) -> None:
-    assert report.amount(value) == text
+    assert output.amount(value) == text
 
 
 def test_a_plan(capsys: Captured) -> None:

@@ -14,10 +14,9 @@ from app.base.errors import BadInput, NotFound, TooLarge
 from app.cli import run, simulate, sweep
 from app.cli.simulate import Spool
 from app.simulations.schemas import Summary
-from app.solver.model.instant import micros
+from app.solver.model.base import micros
 from app.solver.model.problems import InvalidInput, Problem
-from app.studies.sweep_executors import Ran
-from app.studies.sweep_grid import Point
+from app.studies.sweep_executors import Point, Ran
 from tests.support.remote import Captured, said
 
 Json = dict[str, Any]
@@ -221,7 +220,7 @@ def test_a_sweep_has_no_more_processes_than_it_is_given_or_has_use_for(
     monkeypatch.setattr("app.studies.sweeps.read", lambda body: body)
     monkeypatch.setattr("app.studies.sweeps.engines", lambda grid, folder: [str(folder)])
     monkeypatch.setattr("app.studies.sweeps.sweep", lambda *of: of)
-    monkeypatch.setattr("app.studies.sweep_grid.size", lambda grid: points)
+    monkeypatch.setattr("app.studies.sweep_executors.size", lambda grid: points)
     monkeypatch.setattr("app.studies.sweep_executors.Local", Local)
     monkeypatch.setattr("app.studies.sweep_executors.on_ray", lambda address: f"ray at {address}")
     found = sweep._swept("at/grid.yaml", Path("out"), workers, None)  # pyright: ignore

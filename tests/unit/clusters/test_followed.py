@@ -11,9 +11,8 @@ import sqlalchemy as sa
 from app.base.errors import NotFound
 from app.clusters import repository, router
 from app.clusters.repository import Evicted, followers, writers
-from app.clusters.router import EXAMPLE
+from app.clusters.router import EXAMPLE, Clusters
 from app.clusters.schemas import ClusterReport, EvictionReport, FollowedCluster, SeenEviction
-from app.clusters.service import Clusters
 from app.clusters.shadow import Retention
 from app.db.database import Database
 from app.decisions.service import FollowedAges

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from app.configurations.repository import Summary
 from app.configurations.router import Against, Number, QueueName, list_configurations, list_revisions
-from app.http.parameters import Preconditions, encode_cursor, etag_of
+from app.http.openapi import Preconditions, encode_cursor, etag_of
 
 ANY = Preconditions(None, None)
 

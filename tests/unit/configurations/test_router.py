@@ -14,7 +14,7 @@ from app.base.errors import BadInput, BadRequest
 from app.configurations import manifests
 from app.configurations.repository import Revision
 from app.formats import export
-from app.http.parameters import Preconditions
+from app.http.openapi import Preconditions
 from app.solver.model.configuration import Configuration
 from app.workers.dispatcher import Dispatcher, Offload
 

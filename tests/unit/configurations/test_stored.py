@@ -12,15 +12,14 @@ from app.base.decoding import convert
 from app.base.errors import ArbiterError, BadInput, Conflict, NotFound, PreconditionFailed, PreconditionRequired
 from app.configurations import queues
 from app.configurations import service as writing
-from app.configurations.idempotency import Writes
-from app.configurations.labels import Labels
 from app.configurations.queues import Queues, read_queue
-from app.configurations.repository import changed, horizon
+from app.configurations.repository import Writes, changed, horizon
+from app.configurations.revisions import Labels
 from app.configurations.router import Administration
 from app.configurations.service import Configurations, Editor, Intent, Pin, drafted, etag
 from app.db.database import Database
-from app.http.parameters import Preconditions
-from app.solver.digest import digest
+from app.http.openapi import Preconditions
+from app.solver.delta import digest
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.problems import Finding, InvalidInput, Problem
 

@@ -6,14 +6,14 @@ from typing import Any, cast
 from fastapi.exceptions import RequestValidationError
 from starlette.requests import Request
 
-from app.auth.callers import Caller, welcome
-from app.auth.sessions import Sessions
+from app.auth.audit import Caller, welcome
+from app.auth.router import Sessions
 from app.auth.tokens import Guesses, Tokens
 from app.base.errors import Unavailable
 from app.base.settings import Settings
 from app.console.access import ProviderSignIn
 from app.console.overview import Listeners
-from app.http.budget import Budget
+from app.http.middleware import Budget
 from app.http.routing import Found
 from tests.support.services import services
 

@@ -5,7 +5,7 @@ import pytest
 from app.console import queues
 from app.console.queues import Lent, Listed, Use, lent, uses
 from app.console.situation import Cell, queues_of
-from app.solver.registry import facts_of
+from app.solver.engine import facts_of
 from tests.unit.console.visiting import Json, Page, refused, run
 
 WORDS = facts_of("kai").entitlement

@@ -8,9 +8,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.auth.callers import Caller
+from app.auth.audit import Caller
 from app.auth.oidc import CodeFlow
-from app.auth.sessions import Session, Sessions
+from app.auth.router import Session, Sessions
 from app.base.errors import ArbiterError, Forbidden, NotFound, TooManyRequests, Unavailable
 from app.console import access, overview, visit
 from app.console import access as provider

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.auth.callers import Caller
+from app.auth.audit import Caller
 from app.base.errors import BadRequest, Forbidden, NotFound
 from app.console import visit
 from app.console.api import Api, Refused, Reply, segment

@@ -5,7 +5,7 @@ from zstandard import ZstdCompressor
 
 from app.answering.operations import Kept, Known, put_together
 from app.decisions.kept import LONGEST, Ledger, squeezed, unsqueezed
-from app.solver.digest import StateDigest
+from app.solver.delta import StateDigest
 from benchmarks import audit_trail
 
 

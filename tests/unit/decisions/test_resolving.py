@@ -10,13 +10,12 @@ import pytest
 import zstandard
 from sqlalchemy import RowMapping
 
-from app.answering.operations import Used
-from app.answering.sources import Documents
+from app.answering.operations import Documents, Used
 from app.base.errors import Conflict, NotFound
 from app.db.database import Database
 from app.decisions import repository
 from app.decisions.kept import Resolver
-from app.solver.digest import StateDigest
+from app.solver.delta import StateDigest
 from app.solver.model.decision import ConfigurationUsed, StateUsed
 from app.solver.model.state import State
 

@@ -15,7 +15,7 @@ import zstandard
 from app.answering.answerer import Logged, Reply
 from app.answering.answers import Facts
 from app.answering.operations import Inquiry, Kept, Known, Operation, Used
-from app.auth.callers import acting
+from app.auth.audit import acting
 from app.base import tracing
 from app.base.errors import NotFound, Unavailable
 from app.db.database import Database

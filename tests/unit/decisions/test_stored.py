@@ -22,7 +22,7 @@ from app.decisions.kept import WITHIN, pairs_of, returns_of
 from app.decisions.log import DatabaseStore, DecisionLog, Entry, Row
 from app.decisions.repository import Mentions
 from app.decisions.service import history
-from app.http.parameters import decode_id
+from app.http.openapi import decode_id
 from app.metrics import Metrics
 from app.solver.model.decision import ConfigurationUsed
 from tests.support.stored import ID, NOON, Json, entry, facts

@@ -11,8 +11,8 @@ from app.following.keeping import delta
 from app.following.mirror import View
 from app.following.replaying import Replay
 from app.following.translating import Translated, translate
+from app.solver.apply import Index
 from app.solver.delta import apply_delta
-from app.solver.index import Index
 from app.solver.model.state import State
 from tests.cluster import pods
 from tests.support.streams import Stream

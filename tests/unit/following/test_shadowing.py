@@ -8,8 +8,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from app.clusters.schemas import SeenEviction
-from app.clusters.shadow_schemas import ShadowReport
+from app.clusters.schemas import SeenEviction, ShadowReport
 from app.following import shadowing
 from app.following.evidence import Evidence
 from app.following.history import Change, Eviction, Items, Preemption, Rewind

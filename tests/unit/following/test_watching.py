@@ -1,15 +1,15 @@
 """A watcher lists, watches from there, and says what went wrong, whatever goes wrong."""
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from app.following import watching
-from app.following.mirror import Followed, Mirror
+from app.following import mirror
+from app.following.mirror import Followed, Mirror, Watcher
 from app.following.objects import Event, Kind, Listed
 from app.following.reading import Absent, Broken, Gone, Reader
-from app.following.watching import Watcher
 
 POD = Kind("Pod", "", "pods", ("v1",))
 COHORT = Kind("Cohort", "g", "cohorts", ("v1",), needed=False)
@@ -57,13 +57,13 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How long was waited, without waiting; what is drawn of a range is its upper bound, or 1."""
     found: list[float] = []
 
-    class NoWait(watching.Event):
+    class NoWait(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
             found.append(timeout or 0.0)
             return self.is_set()
 
-    monkeypatch.setattr(watching, "Event", NoWait)
-    monkeypatch.setattr(watching.random, "uniform", lambda low, high: 1.0 if (low, high) == (0.8, 1.2) else high)
+    monkeypatch.setattr(mirror.threading, "Event", NoWait)
+    monkeypatch.setattr(mirror.random, "uniform", lambda low, high: 1.0 if (low, high) == (0.8, 1.2) else high)
     return found
 
 
@@ -174,7 +174,7 @@ def test_what_comes_after_it_was_stopped_is_not_taken(pauses: list[float]) -> No
 
 def test_a_watch_that_lasted_is_asked_for_again_at_once(pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     now = [10.0]
-    monkeypatch.setattr(watching.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(mirror.time, "monotonic", lambda: now[0])
 
     def lasting(seconds: float) -> Iterator[Event]:
         now[0] += seconds

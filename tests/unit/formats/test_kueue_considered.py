@@ -9,7 +9,7 @@ import pytest
 from app.formats import export, import_configuration
 from app.formats.reader import Imported
 from app.solver import solve
-from app.solver.model.instant import micros
+from app.solver.model.base import micros
 from app.solver.question import Question
 
 Json = dict[str, Any]

@@ -9,7 +9,7 @@ import pytest
 
 from app.formats import export, import_configuration
 from app.solver import solve
-from app.solver.model.instant import micros
+from app.solver.model.base import micros
 from tests.support.left_out import imported, said
 from tests.support.native_fields import fields, unused
 

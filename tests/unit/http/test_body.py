@@ -14,8 +14,7 @@ from app.base.errors import ArbiterError, BadRequest, DeadlinePassed, RequestTim
 from app.base.settings import Settings
 from app.http import body as module
 from app.http.body import parts, read_body, read_files, read_form, read_manifest, require_lines
-from app.http.budget import FREE, Budget
-from app.http.middleware import requested_timeout
+from app.http.middleware import FREE, Budget, requested_timeout
 from app.http.routing import provide
 from tests.support.services import services
 

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from app.base.errors import BadRequest, DeadlinePassed, TooLarge, TooManyRequests
 from app.http import body as module
 from app.http.body import Bounds, inflate
-from app.http.budget import FREE, Budget, Hold
+from app.http.middleware import FREE, Budget, Hold
 from tests.api.requests import decision
 
 WHOLE = b"x" * (8 << 20)

@@ -3,7 +3,7 @@
 import pytest
 
 from app.base.errors import BadRequest
-from app.http.parameters import MOST, read_comment
+from app.http.openapi import MOST, read_comment
 
 UTF_8 = "für später".encode().decode("latin-1")
 """As it arrives in a header."""

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any, cast
 
 from app.answering.comparison import ComparisonRequest
-from app.base.descriptions import descriptions
+from app.base.decoding import descriptions
 from app.configurations.queues import QueueDocument
 from app.solver.model.configuration import Queue
 from app.solver.model.kueue import Queue as KueueQueue

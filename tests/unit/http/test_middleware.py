@@ -20,12 +20,13 @@ from app.base.decoding import Malformed
 from app.base.errors import ArbiterError, BadInput, Conflict, Unavailable
 from app.http import middleware as requests
 from app.http import responses
-from app.http.budget import Budget, hold_of
 from app.http.middleware import (
     FAULT,
+    Budget,
     CompressionMiddleware,
     RequestMiddleware,
     TimeoutMiddleware,
+    hold_of,
     requested_timeout,
     spend_timeout,
     timeout_within,

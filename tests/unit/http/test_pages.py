@@ -7,7 +7,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from app.base.errors import BadRequest
-from app.http.parameters import Limit, Moment, decode_cursor, decode_id, encode_cursor
+from app.http.openapi import Limit, Moment, decode_cursor, decode_id, encode_cursor
 
 
 @pytest.mark.parametrize("keys", [("a",), ("ü/?&=\N{SNOWMAN}",), (7,), ("a", 7, "b")])

@@ -2,7 +2,7 @@ import pytest
 from fastapi import Request
 
 from app.base.errors import BadRequest, PreconditionFailed, PreconditionRequired
-from app.http.parameters import Preconditions, etag_of, read_preconditions
+from app.http.openapi import Preconditions, etag_of, read_preconditions
 
 
 def read(*headers: tuple[str, str]) -> Preconditions:

@@ -10,8 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from app.http import responses
-from app.http.openapi import operation, page
-from app.http.parameters import Limit
+from app.http.openapi import Limit, operation, page
 from app.http.routing import Found, Operations, install, is_for_people, names_of
 
 Json = dict[str, Any]

@@ -9,7 +9,7 @@ from app.simulations import router as simulations
 from app.simulations.results import SimulationPage
 from app.studies import backtests, forecasts
 from app.studies.backtesting import BacktestPage
-from app.studies.forecast_schemas import ForecastPage
+from app.studies.forecasting import ForecastPage
 
 ID = UUID(int=3)
 

@@ -19,7 +19,7 @@ from app.jobs.repository import Chunk, Claimed, Counted
 from app.jobs.service import Census, Jobs, JobsOfKind, New, outcome_of
 from app.jobs.worker import LimitPassed, Limits, TooManyResults, Unwanted, Work, Worker
 from app.solver.model.problems import InvalidInput, Problem
-from app.solver.stopping import safe_point
+from app.solver.question import safe_point
 
 ID = UUID(int=7)
 Doing = Callable[[Claimed, bytes, Work], bytes]

@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 
-from app.answering.sources import Compiled
+from app.answering.operations import Compiled
 from app.base.decoding import convert
 from app.simulations.core.run import run, simulate
 from app.simulations.core.scenario import scenario_of
 from app.simulations.core.sink import Amounts, Asked, Silence
 from app.simulations.core.state import base_of, request_of
 from app.simulations.schemas import Event, JobLine, RoundLine, SimulationRequest, Summary
-from app.solver.model.instant import micros
+from app.solver.model.base import micros
 
 AT_ONCE = {"kueue": {"requeue_batch_period": 0}}
 START = 946_684_800_000_000

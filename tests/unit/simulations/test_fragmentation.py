@@ -6,14 +6,14 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.answering.sources import Compiled
+from app.answering.operations import Compiled
 from app.simulations.core.run import run as ran
 from app.simulations.core.scenario import scenario_of
 from app.simulations.core.sink import Asked
 from app.simulations.plots import free_of
 from app.simulations.results import FragmentationSeries, edges, fragmentation_of, levels_of, spare_of
 from app.simulations.schemas import SimulationRequest, Summary
-from app.solver.model.instant import micros
+from app.solver.model.base import micros
 from tests.support.levels import Levels, run
 from tests.support.profiles import examples
 from tests.unit.simulations.running import request_for

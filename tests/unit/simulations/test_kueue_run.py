@@ -1,8 +1,8 @@
 """Runs of Kueue that are worked out by hand."""
 
-from app.answering.sources import Compiled
+from app.answering.operations import Compiled
 from app.simulations.core.run import simulate
-from app.solver.model.instant import micros
+from app.solver.model.base import micros
 from tests.support.kueue_run import PREEMPTS, two_queues
 from tests.unit.simulations.running import START, Told, job, played, request_for, told_again, watched
 

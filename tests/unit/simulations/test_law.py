@@ -3,7 +3,7 @@
 import pytest
 
 from app.answering.answers import answer
-from app.answering.sources import nothing_stored
+from app.answering.operations import nothing_stored
 from app.simulations.core import state as records
 from tests.support.kueue_run import two_queues
 from tests.support.law import LATER

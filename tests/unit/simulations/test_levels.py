@@ -4,7 +4,7 @@ import pytest
 
 from app.simulations.results import Series, areas, edges, levels_of, series_of
 from app.simulations.schemas import Summary
-from app.solver.model.instant import micros
+from app.solver.model.base import micros
 from tests.support.kueue_run import two_queues
 from tests.support.levels import run
 from tests.support.placed_runs import NODES, configuration, mixed

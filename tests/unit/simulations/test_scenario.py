@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.answering.sources import Compiled
+from app.answering.operations import Compiled
 from app.base.decoding import convert
 from app.base.errors import BadInput, NotFound
 from app.simulations.accepting import Terms, accept
@@ -13,8 +13,8 @@ from app.simulations.core.scenario import Scenario, scenario_of, variants_of
 from app.simulations.core.sink import FIRST, LATEST, moment, span, time_of
 from app.simulations.schemas import SimulationRequest
 from app.solver import solve
+from app.solver.model.base import DurationError
 from app.solver.model.configuration import Configuration
-from app.solver.model.duration import DurationError
 from app.solver.model.problems import InvalidInput
 from app.solver.solve import Configured
 from tests.support.kueue_run import two_queues

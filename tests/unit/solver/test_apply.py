@@ -3,11 +3,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.solver.apply import delta_of
+from app.solver.apply import Index, delta_of
 from app.solver.delta import apply_delta
-from app.solver.index import Index
+from app.solver.model.base import at
 from app.solver.model.decision import Decision, Plan
-from app.solver.model.instant import at
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import Ask, State
 

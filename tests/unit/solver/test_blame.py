@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from app.solver import check
+from app.solver.apply import Index
 from app.solver.delta import apply_delta, in_delta
-from app.solver.index import Index
 from app.solver.model.problems import Problem
 from app.solver.model.state import Delta, State
 

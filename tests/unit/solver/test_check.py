@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from app.solver import check
-from app.solver.index import Index
+from app.solver.apply import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import Ask, State
 

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from app.solver import check
+from app.solver.apply import Index
 from app.solver.delta import Changes, apply_delta
-from app.solver.index import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import Ask, Delta, State
 

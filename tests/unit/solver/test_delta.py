@@ -6,8 +6,8 @@ import pytest
 
 from app.base.decoding import convert
 from app.solver import solve
+from app.solver.apply import Index
 from app.solver.delta import apply_delta
-from app.solver.index import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import Delta, State

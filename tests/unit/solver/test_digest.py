@@ -6,9 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.solver.delta import apply_delta
-from app.solver.digest import StateDigest, digest
-from app.solver.index import Index
+from app.solver.apply import Index
+from app.solver.delta import StateDigest, apply_delta, digest
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import Delta, State, WorkloadChanges
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.solver.index import Positions
+from app.solver.apply import Positions
 from app.solver.model.state import Workload
 from tests.support.profiles import examples
 

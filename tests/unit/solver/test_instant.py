@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from app.solver.model.instant import at, micros
+from app.solver.model.base import at, micros
 
 DAY = 86_400_000_000
 

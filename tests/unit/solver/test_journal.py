@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.solver.journal import Journal
+from app.solver.compiled import Journal
 
 WRITES = st.lists(st.tuples(st.booleans(), st.integers(0, 4), st.integers(-5, 5)), max_size=30)
 

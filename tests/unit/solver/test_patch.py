@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.solver.index import Index
+from app.solver.apply import Index
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import Node, Reservation, State, Workload
 from app.solver.patch import Patch, patch, patched

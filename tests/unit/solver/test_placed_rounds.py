@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.solver.model.base import at
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Plan, PlannedEviction, Result
-from app.solver.model.instant import at
 from app.solver.model.request import RunOptions
 from app.solver.model.state import Ask, Node, Workload
 from app.solver.rounds import Move, PlacedRounds

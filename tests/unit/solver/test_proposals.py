@@ -9,14 +9,14 @@ import msgspec
 import pytest
 
 from app.solver import proposals, solve
+from app.solver.engine import engine_of
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Answer
-from app.solver.model.instant import micros
 from app.solver.model.problems import PROPOSALS, InvalidInput
 from app.solver.model.request import Proposal
 from app.solver.model.state import Ask, State
 from app.solver.question import Question
-from app.solver.registry import engine_of
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 KAI: dict[str, Any] = {

@@ -1,6 +1,6 @@
 import pytest
 
-from app.solver.model.quantity import QuantityError, parse, scale_of, units
+from app.solver.model.base import QuantityError, parse_quantity, scale_of, units
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ from app.solver.model.quantity import QuantityError, parse, scale_of, units
     ],
 )
 def test_a_quantity_is_an_exact_integer(value: str | float, scale: int, steps: int) -> None:
-    assert parse(value, scale) == steps
+    assert parse_quantity(value, scale) == steps
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_quantity_is_an_exact_integer(value: str | float, scale: int, steps: i
 )  # fmt: skip
 def test_what_is_no_quantity_is_refused(value: str | float, scale: int) -> None:
     with pytest.raises(QuantityError):
-        parse(value, scale)
+        parse_quantity(value, scale)
 
 
 def test_thousandths_are_for_processors_and_graphics_cards() -> None:

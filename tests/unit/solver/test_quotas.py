@@ -2,9 +2,8 @@ from typing import Any
 
 import msgspec
 
-from app.solver.model.configuration import Queue
+from app.solver.model.configuration import Queue, quotas
 from app.solver.model.problems import pointer
-from app.solver.quotas import quotas
 
 
 def found(at: tuple[str | int, ...] = (), **queue: Any) -> list[tuple[str, str, Any, str]]:

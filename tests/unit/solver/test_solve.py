@@ -7,17 +7,16 @@ import msgspec
 import pytest
 
 from app.solver import solve
+from app.solver.apply import Index
 from app.solver.delta import apply_delta
-from app.solver.index import Index
-from app.solver.model.base import Time
+from app.solver.engine import all_facts
+from app.solver.model.base import Time, micros
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Decision, Plan, Result
-from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import Mode, Options
 from app.solver.model.state import Ask, Delta, State, Task
 from app.solver.question import ProtectionQuestion, Question
-from app.solver.registry import all_facts
 from app.solver.solve import BrokenLaw
 from tests.support.document import document
 

@@ -5,11 +5,10 @@ import msgspec
 import pytest
 
 from app.solver import solve
-from app.solver.model.instant import micros
+from app.solver.model.base import micros
 from app.solver.model.request import DecisionRequest
-from app.solver.question import Question
+from app.solver.question import Question, safe_point, stoppable
 from app.solver.solve import Loaded
-from app.solver.stopping import safe_point, stoppable
 from tests.vectors.files import HERE, read
 
 SEARCHES = {

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.solver.index import Index
+from app.solver.apply import Index
 from app.solver.model.decision import Condition, Decision, Placement, Plan, PlannedEviction, Result, Victim, plan_of
 from app.solver.model.state import Ask, State
 from app.solver.question import Question

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.solver.model.instant import at
+from app.solver.model.base import at
 from app.traces.formats import (
     MAX_PROBLEMS,
     POD_COLUMNS,

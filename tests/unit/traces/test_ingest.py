@@ -17,15 +17,25 @@ import zstandard
 from app.base.errors import BadInput, BadRequest, TooLarge
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput
-from app.solver.stopping import stoppable
+from app.solver.question import stoppable
 from app.traces import ingest as ingesting
 from app.traces import preparing as module
-from app.traces.cluster import body, configuration, jobs_and_changes
 from app.traces.ingest import Ingested, Limits, Source, ingest, unpacked
-from app.traces.mapping import Mapping
-from app.traces.preparing import Prepared, Upload, bounded, limits, load, mapping_of, prepare, source_of
+from app.traces.mapping import Mapping, TraceSummary
+from app.traces.preparing import (
+    Prepared,
+    Upload,
+    body,
+    bounded,
+    configuration,
+    jobs_and_changes,
+    limits,
+    load,
+    mapping_of,
+    prepare,
+    source_of,
+)
 from app.traces.repository import StoredTrace
-from app.traces.schemas import TraceSummary
 from tests.support.formats import POD, line, rows
 from tests.support.ingest import Json, change, job, lines, queue
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from app.base.errors import BadRequest, NotFound, PreconditionFailed, TooLarge
 from app.db.database import Database
-from app.http.parameters import Preconditions
+from app.http.openapi import Preconditions
 from app.jobs.repository import jobs
 from app.solver.model.problems import InvalidInput
 from app.traces import preparing as module
@@ -20,7 +20,7 @@ from app.traces import repository
 from app.traces.ingest import Limits, Source, ingest
 from app.traces.mapping import ALIBABA, SWF, Mapping
 from app.traces.preparing import lines_within, prepare
-from app.traces.service import Traces, etag
+from app.traces.router import Traces, etag
 from tests.support.ingest import change, job, lines
 
 NONE = Preconditions(None, None)

@@ -3,12 +3,12 @@ import time
 import pytest
 
 from app.answering.answerer import Answerer
+from app.answering.operations import Compiled
 from app.answering.snapshot_store import SnapshotStore
-from app.answering.sources import Compiled
 from app.base.errors import DeadlinePassed, Unavailable
 from app.base.ticket import Ticket, holding
-from app.solver.registry import ENGINES
-from app.solver.stopping import safe_point
+from app.solver.engine import ENGINES
+from app.solver.question import safe_point
 from app.workers.dispatcher import Dispatcher
 from tests.support.threads import threads
 

@@ -10,7 +10,7 @@ from app.answering.answerer import Answerer, Reply
 from app.answering.operations import Inquiry, Operation
 from app.base.errors import DeadlinePassed, Unavailable
 from app.base.ticket import Class, Ticket, TooSlow, held, holding
-from app.solver.stopping import safe_point
+from app.solver.question import safe_point
 from app.workers.dispatcher import Dispatcher, Offload
 from app.workers.worker import Reserve
 from tests.support.threads import threads

@@ -16,8 +16,7 @@ import pytest
 
 from app.answering.answerer import Reply
 from app.answering.answers import answer
-from app.answering.operations import Inquiry, Operation
-from app.answering.sources import nothing_stored
+from app.answering.operations import Inquiry, Operation, nothing_stored
 from app.base.errors import DeadlinePassed, NotFound, Unavailable
 from app.base.ticket import Ticket
 from app.solver.model.problems import InvalidInput

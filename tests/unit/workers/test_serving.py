@@ -16,9 +16,9 @@ from app.answering.answers import Facts
 from app.answering.operations import Inquiry, Kept, Operation
 from app.base import tracing
 from app.base.errors import NotFound
+from app.solver.engine import ENGINES
 from app.solver.model.decision import ConfigurationUsed
-from app.solver.registry import ENGINES
-from app.solver.stopping import safe_point
+from app.solver.question import safe_point
 from app.workers import worker as working
 from app.workers.messages import (
     Call,

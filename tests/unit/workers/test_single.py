@@ -13,9 +13,8 @@ import pytest
 
 from app.base.errors import DeadlinePassed, Unavailable
 from app.base.ticket import Ticket, holding
-from app.workers import single
-from app.workers.messages import Closed
-from app.workers.single import Processes, serve_once
+from app.workers import messages
+from app.workers.messages import Closed, Processes, serve_once
 
 ECHO = [
     "-S",
@@ -35,7 +34,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
         found.append(start(*args, **how))
         return found[-1]
 
-    monkeypatch.setattr(single.subprocess, "Popen", kept)
+    monkeypatch.setattr(messages.subprocess, "Popen", kept)
     yield found
     for process in found:
         process.kill()
@@ -70,7 +69,7 @@ def test_who_waits_is_told_that_it_stopped_or_that_time_is_up(
     with holding(Ticket("large", 0.0, 7.5)), pytest.raises(DeadlinePassed, match=r"7\.5 s"):
         lost(of, lambda connection: waits.append(connection.gettimeout()))
     assert waits == [0.001]
-    monkeypatch.setattr(single, "time", SimpleNamespace(monotonic=lambda: 7.0))
+    monkeypatch.setattr(messages, "time", SimpleNamespace(monotonic=lambda: 7.0))
     with holding(Ticket("large", 7.0, 7.5)), pytest.raises(DeadlinePassed):
         lost(of)
     with holding(Ticket.now("large", 50)), of.started(SILENT) as connection:

@@ -11,9 +11,8 @@ from app.solver.engines.kai.overlay import ACTIVE, Overlay, total
 from app.solver.engines.kai.placing import Placer, constraints
 from app.solver.engines.kai.queue_order import QueueOrder
 from app.solver.engines.kai.search import Search
-from app.solver.engines.kai.solver import Solver, Tools
+from app.solver.engines.kai.solver import Budget, Solver, Tools, Trail
 from app.solver.engines.kai.state import CompiledState
-from app.solver.engines.kai.trail import Budget, Trail
 from app.solver.engines.kai.validators import (
     Fairness,
     Foregone,
@@ -27,7 +26,7 @@ from app.solver.engines.kai.validators import (
     refused_victim,
 )
 from app.solver.model.state import Ask
-from app.solver.stopping import safe_point
+from app.solver.question import safe_point
 
 Request = tuple[int, ...]
 

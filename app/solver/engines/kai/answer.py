@@ -15,6 +15,8 @@ from app.solver.engines.kai.jobs import ALLOCATED, GPU, KAI_UNLIMITED, PIPELINED
 from app.solver.engines.kai.outcomes import Never, Outcomes, never
 from app.solver.engines.kai.overlay import NO_ASK, Eviction
 from app.solver.engines.kai.state import CompiledState, with_asks
+from app.solver.model.base import at, parse_quantity, scale_of, units
+from app.solver.model.configuration import quotas
 from app.solver.model.decision import (
     Alternative,
     Chance,
@@ -27,12 +29,9 @@ from app.solver.model.decision import (
     Result,
     Victim,
 )
-from app.solver.model.instant import at
-from app.solver.model.quantity import parse, scale_of, units
 from app.solver.model.request import Options
 from app.solver.model.state import Ask
 from app.solver.question import Question
-from app.solver.quotas import quotas
 
 _MESSAGES = {
     "reclaim": "{pod} is reclaimed: its queue {queue} holds more than its share, and {ask} of {for_queue} needs room",
@@ -157,7 +156,10 @@ def victim_of(cycle: Cycle, eviction: Eviction, holder: int, now: datetime) -> V
         reason=eviction.action,
         message=message,
         conditions=[_condition_of("DisruptionTarget", "True", eviction.action.capitalize(), message, now)],
-        freed={name: units(parse(value, scale_of(name)), name) for name, value in jobs.task_wire[t].requests.items()},
+        freed={
+            name: units(parse_quantity(value, scale_of(name)), name)
+            for name, value in jobs.task_wire[t].requests.items()
+        },
     )
 
 

@@ -7,15 +7,19 @@ from typing import Literal
 from app.solver.compiled import ROOTLESS, Tree, compile_tree
 from app.solver.engines.kai.jobs import KAI_UNLIMITED, OLDEST, Share, duration_problems, is_gpu
 from app.solver.engines.kai.rule_sets import CHANGES, RELEASES, RuleSet
-from app.solver.model.base import Duration, Quantity
-from app.solver.model.configuration import Configuration, Queue, Quota
-from app.solver.model.duration import GO_WITH_DAYS, DurationError
-from app.solver.model.duration import parse as parse_duration
-from app.solver.model.instant import micros
+from app.solver.model.base import (
+    GO_WITH_DAYS,
+    UNLIMITED,
+    Duration,
+    DurationError,
+    Quantity,
+    micros,
+    parse_duration,
+    parse_quantity,
+)
+from app.solver.model.configuration import Configuration, Queue, Quota, quotas
 from app.solver.model.kai import Action, Settings
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.quantity import UNLIMITED, parse
-from app.solver.quotas import quotas
 
 Rules = Literal["documented", "shipped"]
 Method = Literal["lca", "queue"]
@@ -310,7 +314,7 @@ def _quotas(queue: Queue, i: int, problems: list[Problem]) -> tuple[Quota, Quota
 
 def _share(values: Sequence[Quantity | None], absent: int) -> Share:
     cpu, memory, gpu = (
-        absent if value is None else KAI_UNLIMITED if value == UNLIMITED else parse(value, scale)
+        absent if value is None else KAI_UNLIMITED if value == UNLIMITED else parse_quantity(value, scale)
         for value, scale in zip(values, (1000, 1, 1000), strict=True)
     )
     return cpu, memory, gpu

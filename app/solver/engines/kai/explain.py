@@ -9,7 +9,7 @@ from app.solver.engines.kai.actions import Cycle
 from app.solver.engines.kai.jobs import PIPELINED, RUNNING
 from app.solver.engines.kai.outcomes import Outcomes, taken_by
 from app.solver.engines.kai.overlay import EVICT, NO_ASK, Overlay
-from app.solver.engines.kai.trail import Search, Trail, Tried
+from app.solver.engines.kai.solver import Search, Trail, Tried
 from app.solver.engines.kai.validators import Refusal, Scenario
 from app.solver.model.decision import Decision, Explanation, Verdict
 from app.solver.question import Question, Why

@@ -13,12 +13,11 @@ from app.solver.engines.kai.configuration import (
     settings_problems,
 )
 from app.solver.engines.kai.jobs import CPU, GPU, KAI_UNLIMITED, MEMORY, QUEUE_RESOURCES, Share, is_gpu, unsupported_gpu
-from app.solver.model.configuration import Configuration, Queue
-from app.solver.model.duration import seconds
+from app.solver.model.base import seconds
+from app.solver.model.configuration import Configuration, Queue, quotas
 from app.solver.model.kai import Settings
 from app.solver.model.problems import Finding, InvalidInput, pointer
 from app.solver.model.state import State
-from app.solver.quotas import quotas
 
 
 def effective_settings(configuration: CompiledConfiguration, state: State | None) -> dict[str, Any]:

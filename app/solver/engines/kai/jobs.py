@@ -11,12 +11,16 @@ from math import ceil
 from app.solver.compiled import ResourceIndex
 from app.solver.engines.kai.gangs import Gang, compile_gang, gang_problems
 from app.solver.engines.kai.rule_sets import RuleSet
-from app.solver.model.base import Duration, Quantity
-from app.solver.model.duration import GO_WITH_DAYS, DurationError
-from app.solver.model.duration import parse as parse_duration
-from app.solver.model.instant import micros
+from app.solver.model.base import (
+    GO_WITH_DAYS,
+    Duration,
+    DurationError,
+    Quantity,
+    micros,
+    parse_duration,
+    parse_quantity,
+)
 from app.solver.model.problems import Problem, pointer
-from app.solver.model.quantity import parse
 from app.solver.model.state import Ask, State, Task, Workload
 
 CPU, MEMORY, GPU = 0, 1, 2
@@ -73,7 +77,7 @@ class Columns:
         steps: dict[int, int] = {}
         for name, value in quantities.items():
             r = GPU if is_gpu(name) else self.resources.add(name)
-            steps[r] = steps.get(r, 0) + parse(value, self.resources.scales[r])
+            steps[r] = steps.get(r, 0) + parse_quantity(value, self.resources.scales[r])
         return tuple(steps.get(r, 0) for r in range(len(self.resources)))
 
 
@@ -108,7 +112,7 @@ class Readable:
 def _unreadable(name: str, value: Quantity) -> str | None:
     if (why := unsupported_gpu(name)) is not None:
         return why
-    if is_gpu(name) and (steps := parse(value, 1000)) > 1000 and steps % 1000:
+    if is_gpu(name) and (steps := parse_quantity(value, 1000)) > 1000 and steps % 1000:
         return "a request is a number of whole GPUs, or a share of one"
     return None
 

@@ -5,6 +5,7 @@ which device of a node every pod sits on.
 from collections.abc import Iterable, MutableSequence, Sequence
 from dataclasses import dataclass
 
+from app.solver.compiled import Journal
 from app.solver.engines.kai.jobs import (
     ALLOCATED,
     GPU,
@@ -18,7 +19,6 @@ from app.solver.engines.kai.jobs import (
     hundredths,
 )
 from app.solver.engines.kai.state import Baseline
-from app.solver.journal import Journal
 from app.solver.model.state import Task
 
 WHOLE = 1000

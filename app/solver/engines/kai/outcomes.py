@@ -9,8 +9,8 @@ from app.solver.engines.kai.actions import Cycle
 from app.solver.engines.kai.jobs import ALLOCATED, GPU, KAI_UNLIMITED, PIPELINED, Share
 from app.solver.engines.kai.overlay import NO_ASK, Eviction, total
 from app.solver.engines.kai.state import baseline
+from app.solver.model.base import units
 from app.solver.model.decision import Shortage
-from app.solver.model.quantity import units
 
 
 class Outcomes:

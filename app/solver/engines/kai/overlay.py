@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from app.solver.compiled import Journal
 from app.solver.engines.kai.fair_share import Division, divide
 from app.solver.engines.kai.jobs import (
     ALLOCATED,
@@ -21,8 +22,7 @@ from app.solver.engines.kai.jobs import (
 )
 from app.solver.engines.kai.nodes import TAKES_FREE, WHOLE, GpuNodes, Nodes, Unlogged
 from app.solver.engines.kai.state import Baseline, CompiledState, baseline, by_memory, columns, layout, with_asks
-from app.solver.journal import Journal
-from app.solver.model.instant import micros
+from app.solver.model.base import micros
 from app.solver.model.state import Ask
 
 

@@ -17,7 +17,7 @@ from app.solver.engines.kai.overlay import Overlay, total
 from app.solver.engines.kai.queue_order import OverBound, QueueOrder
 from app.solver.engines.kai.state import alike, layout
 from app.solver.model.state import Ask, Node, Task
-from app.solver.stopping import safe_point
+from app.solver.question import safe_point
 
 _MOST_KEPT = 256
 

@@ -17,9 +17,8 @@ from app.solver.engines.kai.configuration import (
 )
 from app.solver.engines.kai.jobs import ALLOCATED, RELEASING, RUNNING, STUCK, Jobs
 from app.solver.engines.kai.state import CompiledState, with_asks
+from app.solver.model.base import at, seconds
 from app.solver.model.decision import Refusal
-from app.solver.model.duration import seconds
-from app.solver.model.instant import at
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.request import Eviction
 from app.solver.model.state import Ask

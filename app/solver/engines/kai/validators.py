@@ -14,7 +14,7 @@ from app.solver.engines.kai.configuration import MinRuntime, Rules, keeps_gang, 
 from app.solver.engines.kai.jobs import ALLOCATED, KAI_UNLIMITED, PIPELINED, RUNNING, Share
 from app.solver.engines.kai.overlay import Overlay, total
 from app.solver.engines.kai.queue_order import NOTHING, QueueOrder, holds_within, minus, plus
-from app.solver.model.duration import seconds
+from app.solver.model.base import seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,10 @@ from app.solver.engines.kube_scheduler.attempt import Outcome
 from app.solver.engines.kube_scheduler.filters import World
 from app.solver.engines.kube_scheduler.pods import Budget, CompiledConfiguration, CompiledState, Pod
 from app.solver.engines.kube_scheduler.victims import Candidate, DryRun
+from app.solver.model.base import at, units
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Condition, Decision, Placement, Plan, Refusal, Verdict, Victim, plan_of
-from app.solver.model.instant import at
 from app.solver.model.problems import Finding
-from app.solver.model.quantity import units
 from app.solver.model.request import Eviction, Options
 from app.solver.model.state import Ask, State
 from app.solver.question import ProtectionQuestion, Question, Why

@@ -12,8 +12,8 @@ import msgspec
 from app.solver.engines.kube_scheduler.attempt import Chance, Outcome, attempt
 from app.solver.engines.kube_scheduler.filters import Site, World
 from app.solver.engines.kube_scheduler.pods import PODS, Budget, Pod, by_namespace
+from app.solver.model.base import units
 from app.solver.model.decision import Change
-from app.solver.model.quantity import units
 from app.solver.model.state import Ask
 
 _OUTRANKED = ("not-helpful", "no-candidate")

@@ -33,12 +33,11 @@ from app.solver.engines.kube_scheduler.pods import (
 from app.solver.engines.kube_scheduler.rounds import KubeSchedulerRounds
 from app.solver.engines.kube_scheduler.victims import ranks
 from app.solver.model import kube_scheduler as wire
+from app.solver.model.base import micros
 from app.solver.model.decision import Decision, Plan, Result, each_alone, plan_of
-from app.solver.model.instant import micros
 from app.solver.model.problems import PROPOSALS, InvalidInput, Problem, Rule
 from app.solver.model.state import Ask
-from app.solver.question import Question
-from app.solver.stopping import safe_point
+from app.solver.question import Question, safe_point
 
 _PLUGINS = "framework/plugins"
 _DEFAULT = f"{_PLUGINS}/defaultpreemption/default_preemption.go"

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from app.solver.delta import Changes
 from app.solver.engines.kube_scheduler.selectors import Labels, Selector, Term, selector_of, terms_of
 from app.solver.model import kube_scheduler as wire
+from app.solver.model.base import Quantity, micros, parse_quantity, scale_of
 from app.solver.model.configuration import Configuration
-from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.quantity import Quantity, parse, scale_of
 from app.solver.model.state import OVER, Ask, Node, State, Task, Workload
 
 PODS = "pods"
@@ -482,4 +481,4 @@ def _steps(given: Mapping[str, Quantity]) -> dict[str, int]:
 
 @lru_cache(maxsize=1 << 14, typed=True)
 def _parsed(given: tuple[tuple[str, Quantity], ...]) -> dict[str, int]:
-    return {name: parse(value, scale_of(name)) for name, value in sorted(given, key=itemgetter(0))}
+    return {name: parse_quantity(value, scale_of(name)) for name, value in sorted(given, key=itemgetter(0))}

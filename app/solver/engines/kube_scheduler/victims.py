@@ -14,7 +14,7 @@ from app.solver.engines.kube_scheduler.columns import ALONE, NOBODY, search_of
 from app.solver.engines.kube_scheduler.filters import Cycle, Site, World, fits, nominated
 from app.solver.engines.kube_scheduler.importance import go_sorted
 from app.solver.engines.kube_scheduler.pods import Budget, CompiledState, Ints, Pod, Unit
-from app.solver.stopping import safe_point
+from app.solver.question import safe_point
 
 _OFFSET = 2**31
 _MANY = 2**31

@@ -18,12 +18,9 @@ from msgspec.structs import replace
 
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.state import CompiledState
-from app.solver.model.duration import DurationError, parse
-from app.solver.model.instant import at, micros
+from app.solver.model.base import DurationError, at, exact, micros, parse_duration, parse_quantity, scale_of
 from app.solver.model.kueue import AdmissionFairSharing, QueueState
 from app.solver.model.problems import Finding, InvalidInput, Problem, pointer
-from app.solver.model.quantity import exact, scale_of
-from app.solver.model.quantity import parse as parse_quantity
 from app.solver.model.state import Ask, Task, Workload
 
 Consumed = dict[str, Decimal]
@@ -108,15 +105,19 @@ def rates_of(configuration: CompiledConfiguration) -> Rates | None:
         return None
     if found := list(sharing_findings(given)):
         raise InvalidInput(Problem(pointer="/configuration" + one.pointer, detail=one.detail) for one in found)
-    half_life = parse(given.usage_half_life_time) / _SECOND
-    return Rates(half_life, parse(given.usage_sampling_interval), given.resource_weights)
+    half_life = parse_duration(given.usage_half_life_time) / _SECOND
+    return Rates(half_life, parse_duration(given.usage_sampling_interval), given.resource_weights)
 
 
 def sharing_findings(given: AdmissionFairSharing) -> Iterator[Finding]:
     """What has no meaning (Kueue: validateAdmissionFairSharing)."""
     for name, least in (("usage_half_life_time", 0), ("usage_sampling_interval", 1)):
         try:
-            bad = None if parse(getattr(given, name)) >= least else f"a duration {'above' if least else 'not below'} 0"
+            bad = (
+                None
+                if parse_duration(getattr(given, name)) >= least
+                else f"a duration {'above' if least else 'not below'} 0"
+            )
         except DurationError as refusal:
             bad = str(refusal)
         if bad is not None:

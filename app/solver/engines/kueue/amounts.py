@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from app.solver.check import sound_tasks
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.quota import FlavorResource
+from app.solver.model.base import parse_quantity, scale_of
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.quantity import parse, scale_of
 from app.solver.model.state import Task, Workload
 
 Amounts = tuple[tuple[int, int], ...]
@@ -139,7 +139,7 @@ class Shapes:
                 if asked is None:
                     amount = task.count if resource == PODS else 0
                 else:
-                    amount = parse(asked, scale_of(resource)) * task.count
+                    amount = parse_quantity(asked, scale_of(resource)) * task.count
                 totals[fr] = totals.get(fr, 0) + amount
         return self._shape(tuple(sorted(totals.items()))), everywhere
 
@@ -152,7 +152,7 @@ class Shapes:
         fr, asked = self._index.get((flavor, resource)), requests.get(resource)
         if fr is None or asked is None:
             return None
-        return ((fr, parse(asked, scale_of(resource)) * task.count),)
+        return ((fr, parse_quantity(asked, scale_of(resource)) * task.count),)
 
     def _shape(self, amounts: Amounts) -> int:
         shape = self._by_amounts.get(amounts)
@@ -194,7 +194,7 @@ def pinned(configuration: CompiledConfiguration, node: int, task: Task) -> dict[
             if asked is None:
                 out[(flavor, resource)] = task.count if resource == PODS else 0
             else:
-                out[(flavor, resource)] = parse(asked, scale_of(resource)) * task.count
+                out[(flavor, resource)] = parse_quantity(asked, scale_of(resource)) * task.count
     return out
 
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from app.solver.engines.kueue.overlay import Overlay, Preemptor, Target
 from app.solver.engines.kueue.recorder import SILENT, Recorder
 from app.solver.engines.kueue.state import CompiledState, Places, instant
-from app.solver.model.instant import micros
-from app.solver.stopping import safe_point
+from app.solver.model.base import micros
+from app.solver.question import safe_point
 
 Indices = NDArray[np.int64]
 _FEW = 64

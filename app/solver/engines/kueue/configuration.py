@@ -7,10 +7,9 @@ import msgspec
 from app.solver.compiled import Tree, compile_tree
 from app.solver.engines.kueue.quota import MAX_INT64, FlavorResource, Limits, Quotas
 from app.solver.model import kueue as model
-from app.solver.model.base import Quantity
+from app.solver.model.base import UNLIMITED, Quantity, parse_quantity, scale_of
 from app.solver.model.configuration import Configuration, Flavor, Queue, Quota
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.quantity import UNLIMITED, parse, scale_of
 
 NO_FUNGIBILITY = model.FlavorFungibility()
 NO_PREEMPTION = model.Preemption()
@@ -271,4 +270,4 @@ def _limits(quota: Quota | None, resource: str) -> Limits:
 def _steps(value: Quantity | None, scale: int) -> int | None:
     if value is None:
         return None
-    return MAX_INT64 if value == UNLIMITED else parse(value, scale)
+    return MAX_INT64 if value == UNLIMITED else parse_quantity(value, scale)

@@ -17,9 +17,8 @@ from app.solver.engines.kueue.preemptibility import Judge, fr_name
 from app.solver.engines.kueue.recorder import SILENT, Recorder
 from app.solver.engines.kueue.state import CompiledState
 from app.solver.engines.kueue.topology.room import Misfit, Place, PodSets
+from app.solver.model.base import at, units
 from app.solver.model.decision import Condition, Decision, Explanation, PlannedEviction, Result, Verdict, Victim
-from app.solver.model.instant import at
-from app.solver.model.quantity import units
 from app.solver.model.state import Ask, Task
 from app.solver.question import Question, Why
 

@@ -13,7 +13,7 @@ from app.solver.engines.kueue.candidates import Leftover, Pool, spare
 from app.solver.engines.kueue.fair_share import Rivals, Share, Standing, share_without, shares, standing
 from app.solver.engines.kueue.overlay import Overlay, Preemptor, Reason, Target
 from app.solver.engines.kueue.recorder import SILENT, Recorder
-from app.solver.stopping import safe_point
+from app.solver.question import safe_point
 
 _Head = tuple[bool, bool, int, int, tuple[str, str]]
 _QueueEntry = tuple[bool, float, bool, _Head | tuple[()], int]

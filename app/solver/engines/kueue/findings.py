@@ -10,14 +10,11 @@ from app.solver.engines.kueue.admission_sharing import sharing_findings
 from app.solver.engines.kueue.configuration import DEFAULT_FLAVOR, DEFAULT_STRATEGIES, CompiledConfiguration, Policy
 from app.solver.engines.kueue.knobs import error, knob_findings, knob_problems
 from app.solver.model import kueue as model
-from app.solver.model.configuration import Configuration, Queue
-from app.solver.model.duration import parse as parse_duration
-from app.solver.model.duration import seconds
+from app.solver.model.base import UNLIMITED, QuantityError, parse_duration, parse_quantity, scale_of, seconds
+from app.solver.model.configuration import Configuration, Place, Queue, quotas
 from app.solver.model.kueue import LongRunnerPenalty, WaitingBoost
 from app.solver.model.problems import Finding, InvalidInput, pointer
-from app.solver.model.quantity import UNLIMITED, QuantityError, parse, scale_of
 from app.solver.model.state import State
-from app.solver.quotas import Place, quotas
 
 
 def effective_settings(configuration: CompiledConfiguration, state: State | None) -> dict[str, Any]:
@@ -170,7 +167,7 @@ def _over(value: object, most: object, resource: str) -> bool:
 
 def _steps(value: object, resource: str) -> int:
     try:
-        return parse(value, scale_of(resource)) if isinstance(value, (int, float, str)) else 0
+        return parse_quantity(value, scale_of(resource)) if isinstance(value, (int, float, str)) else 0
     except QuantityError:
         return 0
 

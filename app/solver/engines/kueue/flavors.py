@@ -27,8 +27,8 @@ from app.solver.engines.kueue.overlay import Overlay, Preemptor, Target
 from app.solver.engines.kueue.quota import Usage
 from app.solver.engines.kueue.recorder import SILENT, Recorder
 from app.solver.engines.kueue.topology.placement import PodSet, asks, levels_of
+from app.solver.model.base import parse_quantity, scale_of
 from app.solver.model.configuration import Flavor
-from app.solver.model.quantity import parse, scale_of
 from app.solver.model.state import Expression, Task
 
 
@@ -348,7 +348,7 @@ def simulate(overlay: Overlay, preemptor: Preemptor, fr: int, total: int, search
 def requests(configuration: CompiledConfiguration, queue: int, task: Task, count: int) -> dict[str, int]:
     """Steps by resource for ``count`` units, by name; "pods" counts one a unit where the queue has
     quota for it, whatever was requested. Raises QuantityError."""
-    out = {r: parse(amount, scale_of(r)) * count for r, amount in sorted(task.requests.items())}
+    out = {r: parse_quantity(amount, scale_of(r)) * count for r, amount in sorted(task.requests.items())}
     if PODS in configuration.covering[queue]:
         out[PODS] = count
     return out

@@ -20,12 +20,11 @@ from app.solver.engines.kueue.preemption import get_targets, nobody, not_yet
 from app.solver.engines.kueue.recorder import Recorder
 from app.solver.engines.kueue.state import CompiledState, instant
 from app.solver.model import kueue as model
-from app.solver.model.duration import DurationError, parse
-from app.solver.model.instant import micros
+from app.solver.model.base import DurationError, micros, parse_duration
+from app.solver.model.configuration import Place
 from app.solver.model.kueue import LongRunnerPenalty, Milestone, Preemption, Sorting, WaitingBoost
 from app.solver.model.problems import Finding, InvalidInput, Problem, pointer
 from app.solver.model.state import Ask
-from app.solver.quotas import Place
 
 
 def error(rule: str, at: Place, detail: str) -> Finding:
@@ -76,7 +75,7 @@ def _rate_findings(rate: model.LongRunnerPenalty | model.WaitingBoost, at: Place
     if not 0 <= rate.rate_per_hour <= 1e9:
         yield error("rate-negative", (*at, "rate_per_hour"), "priority points an hour are from 0 to 1e9")
     try:
-        if parse(rate.grace) < 0:
+        if parse_duration(rate.grace) < 0:
             yield error("grace-negative", (*at, "grace"), "a grace period is not negative")
     except DurationError as refusal:
         yield error("grace-negative", (*at, "grace"), str(refusal))
@@ -100,7 +99,7 @@ def penalised(priority: int, penalty: LongRunnerPenalty | None, running: int) ->
     priority that is at or below the floor already stays."""
     if penalty is None:
         return priority
-    fallen = priority - points(penalty.rate_per_hour, running - parse(penalty.grace))
+    fallen = priority - points(penalty.rate_per_hour, running - parse_duration(penalty.grace))
     return max(fallen, min(priority, penalty.floor))
 
 
@@ -108,7 +107,7 @@ def boosted(priority: int, boost: WaitingBoost | None, waiting: int) -> int:
     """Priority of an ask that has waited for ``waiting``: rises after the grace period, never above the ceiling."""
     if boost is None:
         return priority
-    risen = priority + points(boost.rate_per_hour, waiting - parse(boost.grace))
+    risen = priority + points(boost.rate_per_hour, waiting - parse_duration(boost.grace))
     return min(risen, max(priority, boost.ceiling))
 
 
@@ -310,7 +309,7 @@ def ask_turns(block: Preemption, ask: Ask, now: int) -> int | None:
         found.append(since + _up(Fraction(after) * SECOND))
     boost = block.waiting_boost
     if boost is not None and boosted(ask.priority or 0, boost, now - since) < boost.ceiling:
-        found += _next_point(boost.rate_per_hour, since + parse(boost.grace), now)
+        found += _next_point(boost.rate_per_hour, since + parse_duration(boost.grace), now)
     return min(found, default=None)
 
 
@@ -318,7 +317,7 @@ def victim_turns(penalty: LongRunnerPenalty | None, priority: int, since: int, n
     """When a workload of ``priority`` that runs since ``since`` next counts for less, after ``now``; None: never."""
     if penalty is None or penalised(priority, penalty, now - since) <= penalty.floor:
         return None
-    return next(iter(_next_point(penalty.rate_per_hour, since + parse(penalty.grace), now)), None)
+    return next(iter(_next_point(penalty.rate_per_hour, since + parse_duration(penalty.grace), now)), None)
 
 
 def _next_point(rate_per_hour: float, start: int, now: int) -> list[int]:

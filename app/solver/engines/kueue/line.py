@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from app.solver.engines.kueue.admission_sharing import local_queue
 from app.solver.engines.kueue.state import instant
-from app.solver.model.quantity import parse, scale_of
+from app.solver.model.base import parse_quantity, scale_of
 from app.solver.model.state import Ask, Task
 
 Key = tuple[int, int, str, str, int]
@@ -23,7 +23,7 @@ def shape_of(ask: Ask) -> bytes:
 
 
 def _exact(task: Task) -> Task:
-    return replace(task, requests={r: parse(amount, scale_of(r)) for r, amount in task.requests.items()})
+    return replace(task, requests={r: parse_quantity(amount, scale_of(r)) for r, amount in task.requests.items()})
 
 
 class _Class:

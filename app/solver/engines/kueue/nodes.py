@@ -10,8 +10,8 @@ from app.solver.engines.kueue.overlay import Overlay
 from app.solver.engines.kueue.topology.forest import Domain, Forest
 from app.solver.engines.kueue.topology.placement import Placement, PodSet, Wanted
 from app.solver.engines.kueue.topology.room import Place, PodSets
+from app.solver.model.base import units
 from app.solver.model.decision import Candidate
-from app.solver.model.quantity import units
 
 WORDS = {
     "priority": "has a priority that the policy does not let the ask preempt",

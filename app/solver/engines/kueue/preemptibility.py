@@ -9,17 +9,15 @@ from typing import Any
 from app.solver.compiled import ROOTLESS
 from app.solver.engines.kueue import fair_preemption as fair_preemption
 from app.solver.engines.kueue import preemption as preemption
-from app.solver.engines.kueue.cycle import check_asks, inadmissible
+from app.solver.engines.kueue.cycle import check_asks, inadmissible, nominate
 from app.solver.engines.kueue.knobs import Run, check_knobs, knobs_set
-from app.solver.engines.kueue.nominate import nominate
 from app.solver.engines.kueue.nomination import Mode, Nomination
 from app.solver.engines.kueue.overlay import Overlay, Preemptor, Reason
 from app.solver.engines.kueue.preemption import get_targets
 from app.solver.engines.kueue.state import OLDEST, CompiledState, instant
+from app.solver.model.base import at, units
 from app.solver.model.decision import Refusal
-from app.solver.model.instant import at
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.quantity import units
 from app.solver.model.request import Eviction
 from app.solver.model.state import Ask
 from app.solver.question import ProtectionQuestion

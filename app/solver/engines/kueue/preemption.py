@@ -14,7 +14,7 @@ from app.solver.engines.kueue import candidates, fair_preemption
 from app.solver.engines.kueue.candidates import Indices
 from app.solver.engines.kueue.overlay import Overlay, Preemptor, Reason, Target
 from app.solver.engines.kueue.recorder import SILENT, Recorder
-from app.solver.stopping import safe_point
+from app.solver.question import safe_point
 
 Spared = Literal["ask-would-borrow", "queue-back-within-quota"]
 

@@ -17,10 +17,9 @@ from app.solver.engines.kueue.amounts import Amounts, Shapes
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.quota import Quotas, Usage
 from app.solver.engines.kueue.topology.room import Rooms
-from app.solver.model.instant import micros
+from app.solver.model.base import exact, micros
 from app.solver.model.kueue import QueueState
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.quantity import exact
 from app.solver.model.state import State, Workload
 
 Key = tuple[int, int, str, str]

@@ -13,10 +13,8 @@ from app.solver.engines.ytsaurus.operations import NEVER
 from app.solver.engines.ytsaurus.preparation import NOBODY, Overlay, Stopped
 from app.solver.engines.ytsaurus.settings import Difference
 from app.solver.engines.ytsaurus.waiting import Waiting
+from app.solver.model.base import at, seconds, units
 from app.solver.model.decision import Condition, Decision, Explanation, Placement, PlannedEviction, Victim
-from app.solver.model.duration import seconds
-from app.solver.model.instant import at
-from app.solver.model.quantity import units
 from app.solver.model.state import Ask
 from app.solver.question import Question
 

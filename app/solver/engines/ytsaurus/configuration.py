@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from app.solver.compiled import ROOTLESS, Tree, compile_tree
 from app.solver.engines.ytsaurus.reading import Steps, Where
 from app.solver.engines.ytsaurus.settings import PoolSettings, TreeSettings, pool_settings, tree_settings
-from app.solver.model.configuration import Configuration, Queue
+from app.solver.model.base import UNLIMITED, QuantityError, parse_quantity, scale_of
+from app.solver.model.configuration import Configuration, Place, Queue, quotas
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.quantity import UNLIMITED, QuantityError, parse, scale_of
-from app.solver.quotas import Place, quotas
 
 RESOURCES = ("user_slots", "cpu", "gpu", "memory", "network")
 """YTsaurus' own resources, in its fixed order; others follow in the order of their names."""
@@ -189,7 +188,7 @@ def _quota(queue: Queue, at: Where, problems: list[Problem]) -> tuple[Steps, Ste
 
 def _add(into: Steps, resource: str, value: int | float | str, at: Where, problems: list[Problem]) -> None:
     try:
-        into[resource] = parse(value, scale_of(resource))
+        into[resource] = parse_quantity(value, scale_of(resource))
     except QuantityError as error:
         problems.append(Problem(pointer=pointer(*at), detail=str(error)))
 

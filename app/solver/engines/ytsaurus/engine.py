@@ -28,15 +28,14 @@ from app.solver.engines.ytsaurus.state import CompiledState, compile_state
 from app.solver.engines.ytsaurus.update import update
 from app.solver.engines.ytsaurus.waiting import Waiting, tried_preemption
 from app.solver.model import ytsaurus as wire
+from app.solver.model.base import at, micros
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Plan, PlannedEviction, Result, each_alone
-from app.solver.model.instant import at, micros
 from app.solver.model.problems import InvalidInput, Problem, Rule
 from app.solver.model.request import RunOptions
 from app.solver.model.state import Ask, Node, QueueState, State, Workload
-from app.solver.question import Question
+from app.solver.question import Question, safe_point
 from app.solver.rounds import Holds, PlacedRounds, Turn, Unit
-from app.solver.stopping import safe_point
 
 _POLICY = "policy/scheduling_policy_detail.cpp"
 _SPLIT = "page; policy/operation_shared_state.cpp"

@@ -26,7 +26,7 @@ from app.solver.engines.ytsaurus.polyline import (
 )
 from app.solver.engines.ytsaurus.pool_curves import Children, Demands, operation_curves
 from app.solver.engines.ytsaurus.situation import Situation
-from app.solver.stopping import safe_point
+from app.solver.question import safe_point
 
 if TYPE_CHECKING:
     from app.solver.engines.ytsaurus.operations import Floats, Ints

@@ -19,14 +19,13 @@ from app.solver.engines.ytsaurus.preparation import GROUPS, PREEMPTIBLE, Overlay
 from app.solver.engines.ytsaurus.settings import DIFFERENCES, Difference, RuleSet
 from app.solver.engines.ytsaurus.state import CompiledState
 from app.solver.engines.ytsaurus.waiting import Reason
-from app.solver.model.configuration import Configuration
+from app.solver.model.base import units
+from app.solver.model.configuration import Configuration, quotas
 from app.solver.model.decision import Explanation, Verdict
 from app.solver.model.problems import Finding, InvalidInput, pointer
-from app.solver.model.quantity import units
 from app.solver.model.state import Ask
 from app.solver.model.ytsaurus import Settings
 from app.solver.question import Question, Why
-from app.solver.quotas import quotas
 
 
 def findings(configuration: Configuration) -> list[Finding]:

@@ -20,7 +20,7 @@ from app.solver.engines.ytsaurus.preparation import (
     StageRecord,
 )
 from app.solver.engines.ytsaurus.settings import StageName
-from app.solver.stopping import safe_point
+from app.solver.question import safe_point
 
 
 def candidates(overlay: Overlay, node: int, least: int, *, normal: bool) -> Ints:

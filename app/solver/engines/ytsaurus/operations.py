@@ -17,7 +17,7 @@ from app.solver.compiled import ResourceIndex
 from app.solver.engines.ytsaurus.configuration import WEIGHTLESS, CompiledConfiguration, Inherited
 from app.solver.engines.ytsaurus.reading import Reader, Steps, Where
 from app.solver.engines.ytsaurus.settings import OperationSettings, has_overrides, operation_settings
-from app.solver.model.instant import micros
+from app.solver.model.base import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask, State, Workload
 from app.solver.model.ytsaurus import PoolState, Starvation

@@ -13,7 +13,7 @@ from app.solver.engines.ytsaurus.curves import EDGE, TOLERANCE, Curves, PoolCurv
 from app.solver.engines.ytsaurus.operations import Flags, Floats, Ints, any_of, by_level, least, most, quotients
 from app.solver.engines.ytsaurus.polyline import EPSILON
 from app.solver.engines.ytsaurus.situation import Situation
-from app.solver.stopping import safe_point
+from app.solver.question import safe_point
 
 
 @dataclass(frozen=True, slots=True)

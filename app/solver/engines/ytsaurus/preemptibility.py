@@ -51,10 +51,8 @@ from app.solver.engines.ytsaurus.settings import OperationSettings, operation_se
 from app.solver.engines.ytsaurus.situation import Situation, pool_sums, situate
 from app.solver.engines.ytsaurus.state import CompiledState
 from app.solver.engines.ytsaurus.volumes import Update, estimated_guarantees
-from app.solver.model.duration import seconds
-from app.solver.model.instant import at, micros
+from app.solver.model.base import at, micros, seconds, units
 from app.solver.model.problems import InvalidInput, Problem
-from app.solver.model.quantity import units
 from app.solver.model.request import Eviction, Options
 from app.solver.model.state import Ask, State
 from app.solver.question import ProtectionQuestion

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from app.solver.model import duration
-from app.solver.model.base import Duration, Resources
+from app.solver.model import base
+from app.solver.model.base import Duration, QuantityError, Resources, parse_quantity, scale_of
 from app.solver.model.problems import Problem, pointer
-from app.solver.model.quantity import QuantityError, parse, scale_of
 
 Steps = dict[str, int]
 Where = tuple[str | int, ...]
@@ -50,8 +49,8 @@ class Reader:
         if value is None:
             return None
         try:
-            parsed = duration.parse(value)
-        except duration.DurationError as error:
+            parsed = base.parse_duration(value)
+        except base.DurationError as error:
             self.refuse(name, str(error))
             return 0
         if parsed < 0:
@@ -65,7 +64,7 @@ class Reader:
         out: Steps = {}
         for resource, amount in value.items():
             try:
-                out[resource] = parse(amount, scale_of(resource))
+                out[resource] = parse_quantity(amount, scale_of(resource))
             except QuantityError as error:
                 self.problems.append(Problem(pointer=pointer(*self.at, name, resource), detail=str(error)))
         return out

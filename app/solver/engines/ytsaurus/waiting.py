@@ -8,8 +8,8 @@ import numpy as np
 from app.solver.engines.ytsaurus.heartbeat import backoffs_over, participants
 from app.solver.engines.ytsaurus.operations import UNLIMITED_STEPS, Flags, Ints, all_of, any_of, by_level
 from app.solver.engines.ytsaurus.preparation import Overlay
+from app.solver.model.base import units
 from app.solver.model.decision import Change, Outcome, Shortage
-from app.solver.model.quantity import units
 from app.solver.model.state import Ask
 
 _MESSAGES = {

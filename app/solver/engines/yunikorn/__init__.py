@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from app.solver.engine import Entitlement, Facts
-from app.solver.engines.yunikorn.rule_sets import RELEASES
+from app.solver.engines.yunikorn.configuration import RELEASES
 from app.solver.model.configuration import Queue
 from app.solver.model.yunikorn import Queue as Block
 

@@ -14,8 +14,8 @@ from app.solver.engines.yunikorn.overlay import Held, Overlay, Request
 from app.solver.engines.yunikorn.room import Needs, has_headroom, path_needs, without_superfluous
 from app.solver.engines.yunikorn.shipped import Preemptor
 from app.solver.engines.yunikorn.state import OPTED_OUT, ORIGINATOR, Bools, Ints
-from app.solver.model.quantity import units
-from app.solver.stopping import safe_point
+from app.solver.model.base import units
+from app.solver.question import safe_point
 
 
 class SmallestSet:

@@ -11,17 +11,23 @@ from typing import Any
 from msgspec import structs
 from msgspec.json import encode
 
-from app.solver.engines.yunikorn import required_node, rule_sets
+from app.solver.engines.yunikorn import configuration, required_node
 from app.solver.engines.yunikorn.ask import ATTEMPTS, Context, decide
 from app.solver.engines.yunikorn.candidates import SILENT, Outcome, Reach, Silent, counted, fates, joined, path_limits
-from app.solver.engines.yunikorn.configuration import Amounts, CompiledConfiguration, cells_of, effective
+from app.solver.engines.yunikorn.configuration import (
+    Amounts,
+    CompiledConfiguration,
+    Difference,
+    RuleSet,
+    cells_of,
+    effective,
+)
 from app.solver.engines.yunikorn.guarantees import Allowance, law_2_slack, levels, remaining
 from app.solver.engines.yunikorn.overlay import Overlay, Request
 from app.solver.engines.yunikorn.room import Pool
-from app.solver.engines.yunikorn.rule_sets import Difference, RuleSet
 from app.solver.engines.yunikorn.state import OPTED_OUT, ORIGINATOR, Ints, slack_of
+from app.solver.model.base import units
 from app.solver.model.decision import Change, Explanation, Verdict
-from app.solver.model.quantity import units
 from app.solver.question import Why
 
 Fate = tuple[Verdict, str]
@@ -313,7 +319,7 @@ def _compared(overlay: Overlay, request: Request, context: Context, outcome: Out
     if (outcome.kind, outcome.node, sorted(outcome.victims)) == (theirs.kind, theirs.node, sorted(theirs.victims)):
         return _Compared(twin, None, [], changes)
     documented, shipped = (outcome, theirs) if mine == "documented" else (theirs, outcome)
-    found = list(_that_apply(overlay, twin, request, documented, shipped)) or [rule_sets.NODE_CHOICE]
+    found = list(_that_apply(overlay, twin, request, documented, shipped)) or [configuration.NODE_CHOICE]
     return _Compared(twin, theirs, found, changes)
 
 
@@ -332,38 +338,38 @@ def _that_apply(
     """The named differences that the two outcomes show."""
     state = overlay.state
     if request.required is not None:
-        yield rule_sets.REQUIRED_NODE
+        yield configuration.REQUIRED_NODE
     if (documented.failed == "too-young") != (shipped.failed == "too-young"):
-        yield rule_sets.PARENT_DELAY
+        yield configuration.PARENT_DELAY
     policies = [
         (a.preemption_policy, b.preemption_policy)
         for a, b in zip(state.configuration.settings, twin.state.configuration.settings, strict=True)
     ]
     if any(a != b for a, b in policies):
-        yield rule_sets.ROOT_POLICY
+        yield configuration.ROOT_POLICY
     if levels(state.configuration, request.queue) != levels(twin.state.configuration, request.queue):
-        yield rule_sets.ANCESTRY
+        yield configuration.ANCESTRY
     if (documented.failed == "queue-guarantees") != (shipped.failed == "queue-guarantees"):
-        yield rule_sets.ASK_GUARANTEE
+        yield configuration.ASK_GUARANTEE
     if shipped.victims and request.required is None:
         yield from _of_victims(overlay, request, documented, shipped)
     if shipped.failed == "shortfall":
-        yield rule_sets.FREE_SPACE
+        yield configuration.FREE_SPACE
 
 
 def _of_victims(overlay: Overlay, request: Request, documented: Outcome, shipped: Outcome) -> Iterator[Difference]:
     state = overlay.state
     if not Allowance(state, law_2_slack(overlay, request)).let_together(shipped.victims):
-        yield rule_sets.VICTIM_GUARANTEE
+        yield configuration.VICTIM_GUARANTEE
     if any(int(state.workload[task]) == request.workload for task in shipped.victims):
-        yield rule_sets.SAME_APPLICATION
+        yield configuration.SAME_APPLICATION
     opted_out = [bool(state.flags[task] & OPTED_OUT) for task in shipped.victims]
     if any(opted_out) and not any(state.flags[task] & OPTED_OUT for task in documented.victims):
-        yield rule_sets.OPTED_OUT
+        yield configuration.OPTED_OUT
     if any(int(state.node[task]) != shipped.node for task in shipped.victims):
-        yield rule_sets.ONE_NODE
+        yield configuration.ONE_NODE
     elif documented.node == shipped.node and documented.victims != shipped.victims:
-        yield rule_sets.FREE_SPACE
+        yield configuration.FREE_SPACE
 
 
 def _changes(overlay: Overlay, request: Request, context: Context) -> Iterator[Change]:

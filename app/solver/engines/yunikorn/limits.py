@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from app.solver.model import yunikorn as wire
+from app.solver.model.base import QuantityError, parse_quantity, scale_of
 from app.solver.model.configuration import Queue
 from app.solver.model.problems import Problem, pointer
-from app.solver.model.quantity import QuantityError, parse, scale_of
 from app.solver.model.state import OVER, Ask, Workload
 
 ALL = "*"
@@ -75,7 +75,7 @@ def _most(limit: wire.Limit, at: tuple[str | int, ...], problems: list[Problem])
     amounts: dict[str, int] = {}
     for name, given in limit.max_resources.items():
         try:
-            amounts[name] = parse(given, scale_of(name))
+            amounts[name] = parse_quantity(given, scale_of(name))
         except QuantityError as error:
             problems.append(Problem(pointer=pointer(*at, "max_resources", name), detail=str(error)))
     return Most(amounts if any(amounts.values()) else {}, limit.max_applications)
@@ -147,7 +147,7 @@ def tracked(
         amounts: dict[str, int] = defaultdict(int)
         for task in tasks:
             for resource, given in task.requests.items():
-                amounts[resource] += parse(given, scale_of(resource)) * task.count
+                amounts[resource] += parse_quantity(given, scale_of(resource)) * task.count
         owner = workload.yunikorn or _NOBODY
         found.add(limits, Whose(workload.id, owner.user, owner.groups), paths[of_queue[workload.queue]], amounts)
     return found

@@ -11,7 +11,7 @@ from app.solver.compiled import ResourceIndex
 from app.solver.engines.yunikorn.configuration import Amounts
 from app.solver.engines.yunikorn.limits import Tracked, Whose, tracked, whose
 from app.solver.engines.yunikorn.state import OLDEST, Bools, CompiledState, Ints
-from app.solver.model.instant import micros
+from app.solver.model.base import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask, Task
 

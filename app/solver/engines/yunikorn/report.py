@@ -24,11 +24,11 @@ from app.solver.engines.yunikorn.configuration import (
 )
 from app.solver.engines.yunikorn.overlay import Held, Overlay, Request, check_asks, requests_of
 from app.solver.engines.yunikorn.state import CompiledState
-from app.solver.model import instant
+from app.solver.model import base
+from app.solver.model.base import units
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.decision import Condition, Decision, Placement, Victim
 from app.solver.model.problems import Finding, InvalidInput, pointer
-from app.solver.model.quantity import units
 from app.solver.model.request import Options
 from app.solver.model.state import Ask, State
 
@@ -37,7 +37,7 @@ EVICTED = "PreemptedByScheduler"
 
 def answer(overlay: Overlay, ask: Ask, outcomes: list[tuple[Request, Outcome]], now: int, record: Silent) -> Decision:
     """The decision of one ask from what became of its allocation asks."""
-    at = instant.at(now)
+    at = base.at(now)
     kinds = {outcome.kind for _, outcome in outcomes}
     kind = "wait" if "wait" in kinds else "preempt" if "preempt" in kinds else "admit"
     placed = {} if kind == "wait" else {r.task.name: _node(overlay, o) for r, o in outcomes if o.node is not None}
@@ -95,7 +95,7 @@ def carried(request: Request, outcome: Outcome, now: int) -> dict[str, Any]:
     block: dict[str, Any] = {} if request.ask.yunikorn is None else msgspec.to_builtins(request.ask.yunikorn)
     block["triggered_preemption"] = request.triggered or outcome.kind == "preempt"
     if last is not None:
-        block["last_preemption_check_at"] = instant.at(last)
+        block["last_preemption_check_at"] = base.at(last)
     return block
 
 

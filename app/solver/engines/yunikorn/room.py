@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.solver.engines.yunikorn.overlay import Held, Overlay, Request
 from app.solver.engines.yunikorn.state import Bools, CompiledState, Ints
-from app.solver.stopping import safe_point
+from app.solver.question import safe_point
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,7 @@ from app.solver import kubernetes
 from app.solver.compiled import ResourceIndex
 from app.solver.engines.yunikorn.configuration import Amounts, CompiledConfiguration
 from app.solver.engines.yunikorn.limits import Tracked
-from app.solver.model.base import Quantity
-from app.solver.model.instant import micros
+from app.solver.model.base import Quantity, micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Node, Reservation, State, Task, Workload
 

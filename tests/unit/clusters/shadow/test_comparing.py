@@ -13,11 +13,10 @@ import pytest
 import sqlalchemy as sa
 
 from app.base.errors import BadRequest, NotFound
-from app.clusters import shadow_router as router
+from app.clusters import shadow as router
 from app.clusters.repository import Filters, shadow
-from app.clusters.shadow import Retention, Shadow, compare
-from app.clusters.shadow_router import EXAMPLE
-from app.clusters.shadow_schemas import ShadowRecord, ShadowVictim
+from app.clusters.schemas import ShadowRecord, ShadowVictim
+from app.clusters.shadow import EXAMPLE, Retention, Shadow, compare
 from app.db.database import Database
 from app.solver.model.problems import InvalidInput, Problem
 from app.workers.dispatcher import Dispatcher

@@ -8,10 +8,10 @@ import pytest
 import sqlalchemy as sa
 from starlette.responses import Response
 
-from app.auth.callers import acting
+from app.auth.audit import acting
 from app.base.errors import BadInput, Conflict
 from app.configurations import repository
-from app.configurations.idempotency import Once, Writes, _again  # pyright: ignore[reportPrivateUsage]
+from app.configurations.repository import Once, Writes, _again  # pyright: ignore[reportPrivateUsage]
 from app.db.database import Database
 
 SAID = ("PUT", "/v1/x", "", "")

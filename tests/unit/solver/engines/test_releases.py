@@ -6,9 +6,8 @@ import msgspec
 import pytest
 
 from app.solver import solve
-from app.solver.engine import Facts
+from app.solver.engine import Facts, all_facts
 from app.solver.model.configuration import Configuration, Settings
-from app.solver.registry import all_facts
 
 RELEASES = [(facts, release) for facts in all_facts() for release in facts.releases]
 

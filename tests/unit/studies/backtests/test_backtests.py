@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from app.answering.answers import answer
-from app.answering.sources import Compiled, nothing_stored
+from app.answering.operations import Compiled, nothing_stored
 from app.base.errors import BadInput, Conflict, NotFound
 from app.db.database import Database
 from app.decisions import repository
@@ -20,7 +20,7 @@ from app.decisions.schemas import DECISION
 from app.jobs.repository import Claimed
 from app.jobs.service import Jobs, New
 from app.jobs.worker import ChunkWriter, Unwanted, Work, lines_of
-from app.solver.model.instant import micros
+from app.solver.model.base import micros
 from app.solver.model.problems import InvalidInput
 from app.studies import backtesting as running
 from app.studies.backtesting import Backtesting, BacktestOutcome

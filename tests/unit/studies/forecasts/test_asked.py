@@ -9,14 +9,21 @@ import msgspec
 import pytest
 import zstandard
 
-from app.answering.sources import Compiled
+from app.answering.operations import Compiled
 from app.base.decoding import convert
 from app.base.errors import BadInput
 from app.jobs.service import New
 from app.simulations.core.sink import FIRST
 from app.solver.model.problems import InvalidInput
-from app.studies.forecast_schemas import FORECAST, Forecast, ForecastOutcome, ForecastRequest
-from app.studies.forecasting import Forecasting, foretell, scenarios
+from app.studies.forecasting import (
+    FORECAST,
+    Forecast,
+    Forecasting,
+    ForecastOutcome,
+    ForecastRequest,
+    foretell,
+    scenarios,
+)
 from app.studies.forecasts import Forecasts
 from tests.support.foretelling import asks, running
 from tests.support.kueue_run import two_queues

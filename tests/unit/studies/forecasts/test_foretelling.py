@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from app.answering.sources import Compiled
+from app.answering.operations import Compiled
 from app.base.decoding import convert
-from app.solver.model.instant import micros
+from app.solver.model.base import micros
 from app.solver.model.problems import InvalidInput
-from app.studies.forecast_schemas import ForecastOutcome, ForecastRequest
-from app.studies.forecasting import foretell
+from app.studies.forecasting import ForecastOutcome, ForecastRequest, foretell
 from tests.support.foretelling import asks, running
 from tests.support.kueue_run import two_queues
 from tests.support.placed_runs import NODES, configuration, mixed

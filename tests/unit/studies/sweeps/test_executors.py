@@ -15,8 +15,7 @@ import pytest
 
 from app.solver.model.problems import InvalidInput, Problem
 from app.studies import sweep_executors as module
-from app.studies.sweep_executors import ATTEMPTS, CONTEXT, Local, Played, Ran, on_ray, outlive_nobody
-from app.studies.sweep_grid import Point
+from app.studies.sweep_executors import ATTEMPTS, CONTEXT, Local, Played, Point, Ran, on_ray, outlive_nobody
 
 TRACES = {"t": Played([b"lines"], b"{}", 0.5), "s": Played([b"others"], b"{}", None)}
 Fault = BaseException | None

@@ -11,8 +11,7 @@ import pytest
 from app.simulations.core.sink import FIRST, time_of
 from app.simulations.schemas import Spread, Summary, Totals
 from app.studies import sweeps as module
-from app.studies.sweep_executors import Ran
-from app.studies.sweep_grid import Point, rows
+from app.studies.sweep_executors import Point, Ran, rows
 from app.studies.sweeps import Folder
 
 WAIT = Spread(mean=1.5, p50=1, p90=2, p99=3, max=4)

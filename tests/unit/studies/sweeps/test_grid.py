@@ -11,8 +11,8 @@ from app.base.errors import BadInput
 from app.simulations.router import SIMULATION
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput
-from app.studies import sweep_grid as module
-from app.studies.sweep_grid import Grid, Point, points, size
+from app.studies import sweep_executors as module
+from app.studies.sweep_executors import Grid, Point, points, size
 from app.studies.sweeps import engines, read
 
 CONFIGURATION = convert(SIMULATION["configuration"], Configuration)

@@ -15,8 +15,7 @@ from app.base.decoding import convert
 from app.simulations.router import SIMULATION
 from app.simulations.schemas import Trace
 from app.studies import sweep_executors as processes
-from app.studies.sweep_executors import Local, Played, Ran, context_at, play
-from app.studies.sweep_grid import Grid, Point, size
+from app.studies.sweep_executors import Grid, Local, Played, Point, Ran, context_at, play, size
 from app.studies.sweeps import Folder, engines
 from app.traces.ingest import Limits, Source, ingest
 

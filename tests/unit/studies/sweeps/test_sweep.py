@@ -11,8 +11,7 @@ import yaml
 
 from app.base.errors import BadInput
 from app.simulations.router import SIMULATION
-from app.studies.sweep_executors import Local, Played, Ran, Runner, on_ray, play
-from app.studies.sweep_grid import Point
+from app.studies.sweep_executors import Local, Played, Point, Ran, Runner, on_ray, play
 from app.studies.sweeps import read, sweep
 
 CONFIGURATION: dict[str, Any] = SIMULATION["configuration"]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from app.solver import kubernetes
 from app.solver.kubernetes import HOSTNAME
+from app.solver.model.base import parse_quantity, scale_of
 from app.solver.model.configuration import Flavor, Toleration
-from app.solver.model.quantity import parse, scale_of
 from app.solver.model.state import Node, Task
 
 Amounts = dict[str, int]
@@ -72,9 +72,9 @@ class Forest:
             self.nodes.append(node if self.hosts else None)
         free = self.free[at]
         for resource, value in node.capacity.items():
-            free[resource] = free.get(resource, 0) + parse(value, scale_of(resource))
+            free[resource] = free.get(resource, 0) + parse_quantity(value, scale_of(resource))
         for resource, value in node.occupied.items():
-            free[resource] = free.get(resource, 0) - parse(value, scale_of(resource))
+            free[resource] = free.get(resource, 0) - parse_quantity(value, scale_of(resource))
 
     def _domain(self, values: tuple[str, ...], known: dict[tuple[str, ...], Domain]) -> Domain:
         found = known.get(values)

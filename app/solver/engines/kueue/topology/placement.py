@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from app.solver.engines.kueue.topology.forest import Amounts, Domain, Forest
+from app.solver.model.base import parse_quantity, scale_of
 from app.solver.model.kueue import TopologyRequest
-from app.solver.model.quantity import parse, scale_of
 from app.solver.model.state import Task
 
 PODS = "pods"
@@ -32,7 +32,7 @@ class PodSet:
     @staticmethod
     def of(task: Task, count: int) -> "PodSet":
         """Raises QuantityError."""
-        requests = {name: parse(value, scale_of(name)) for name, value in task.requests.items()}
+        requests = {name: parse_quantity(value, scale_of(name)) for name, value in task.requests.items()}
         requests[PODS] = requests.get(PODS, 0) + 1
         return PodSet(task, count, requests, task.topology_request)
 

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from app.solver.engines.kueue.topology.forest import Amounts, Domain, Forest
 from app.solver.engines.kueue.topology.placement import PODS, Placed, Placement, PodSet, Wanted, fit, wanted_of
-from app.solver.model.base import Quantity
+from app.solver.model.base import Quantity, parse_quantity, scale_of
 from app.solver.model.configuration import Flavor
 from app.solver.model.kueue import TopologyAssignment, TopologyDomain
-from app.solver.model.quantity import parse, scale_of
 from app.solver.model.state import Node, Task, Workload
 
 Remaining = Callable[[str, int], Amounts]
@@ -354,7 +353,7 @@ class Room:
 
 def per_pod(task: Task) -> Amounts:
     """What one pod takes of its node. Raises QuantityError."""
-    requests = {name: parse(value, scale_of(name)) for name, value in task.requests.items()}
+    requests = {name: parse_quantity(value, scale_of(name)) for name, value in task.requests.items()}
     requests[PODS] = requests.get(PODS, 0) + 1
     return requests
 

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from app.solver.engines.kai.configuration import CompiledConfiguration, compile_configuration
-from app.solver.engines.kai.rounds import KaiRounds
+from app.solver.engines.kai.engine import KaiRounds
 from app.solver.engines.kai.state import CompiledState, compile_state
+from app.solver.model.base import at
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Plan, PlannedEviction, Result
-from app.solver.model.instant import at
 from app.solver.model.request import RunOptions
 from app.solver.model.state import Ask, Node, State, Workload
 from tests.unit.simulations.running import job, played

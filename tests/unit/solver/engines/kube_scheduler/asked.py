@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from app.solver import solve
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Answer
-from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import Ask
 from app.solver.question import ProtectionQuestion, Question

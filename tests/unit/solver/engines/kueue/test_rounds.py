@@ -13,9 +13,9 @@ from app.solver.engines.kueue.cycle import OTHERS, OUTRUN, OVERLAP
 from app.solver.engines.kueue.engine import ENGINE
 from app.solver.engines.kueue.knobs import ask_turns, victim_turns
 from app.solver.engines.kueue.rounds import KueueRounds
+from app.solver.model.base import at, micros
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Decision, Plan, PlannedEviction, Result
-from app.solver.model.instant import at, micros
 from app.solver.model.kueue import Ask as Block
 from app.solver.model.kueue import FlavorScan
 from app.solver.model.kueue import RunOptions as KueueRun

@@ -7,8 +7,8 @@ import msgspec
 
 from app.solver import solve
 from app.solver.engines.ytsaurus.situation import Situation, situate
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
-from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import (
     DecisionRequest,

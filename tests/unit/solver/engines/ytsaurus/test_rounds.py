@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from app.solver import solve
 from app.solver.engines.ytsaurus.engine import YtsaurusRounds
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
-from app.solver.model.instant import micros
 from app.solver.model.request import RunOptions
 from app.solver.model.state import Ask, Node, QueueState, State
 from app.solver.rounds import Turn

@@ -7,11 +7,11 @@ import pytest
 
 from app.solver import solve
 from app.solver.engines.yunikorn.configuration import compile_configuration
-from app.solver.engines.yunikorn.rounds import YuniKornRounds
+from app.solver.engines.yunikorn.engine import YuniKornRounds
 from app.solver.model import yunikorn as wire
+from app.solver.model.base import at
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import PlannedEviction, Result
-from app.solver.model.instant import at
 from app.solver.model.request import Options, RunOptions
 from app.solver.model.state import Ask, Node, State, Workload
 from app.solver.rounds import Turn

@@ -5,10 +5,10 @@ import re
 from pathlib import Path
 
 from app.solver.engines import yunikorn
-from app.solver.engines.yunikorn import rule_sets
+from app.solver.engines.yunikorn import configuration
 from app.solver.engines.yunikorn.candidates import REASONS
+from app.solver.engines.yunikorn.configuration import DIFFERENCES
 from app.solver.engines.yunikorn.engine import RULES
-from app.solver.engines.yunikorn.rule_sets import DIFFERENCES
 from app.solver.model.problems import PROPOSALS
 
 PACKAGE = Path(yunikorn.__file__).parent
@@ -31,9 +31,9 @@ def test_every_catalogued_rule_is_named_in_the_code() -> None:
 
 def test_every_difference_is_told_where_it_shows() -> None:
     told = (PACKAGE / "explain.py").read_text()
-    named = [name for name, value in vars(rule_sets).items() if value in DIFFERENCES]
+    named = [name for name, value in vars(configuration).items() if value in DIFFERENCES]
     assert len(named) == len(DIFFERENCES)
-    assert [name for name in named if not re.search(rf"rule_sets\.{name}\b", told)] == []
+    assert [name for name in named if not re.search(rf"configuration\.{name}\b", told)] == []
 
 
 def test_every_failure_is_catalogued() -> None:

@@ -8,8 +8,8 @@ import msgspec
 from app.solver.engines.kai.configuration import compile_configuration
 from app.solver.engines.kai.jobs import GONE, NOWHERE, OLDEST, PENDING, RELEASING, RUNNING, Jobs
 from app.solver.engines.kai.state import compile_state, with_asks
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
-from app.solver.model.instant import micros
 from app.solver.model.state import Ask, State
 
 CONFIGURATION = msgspec.convert({"queues": [{"name": "q"}, {"name": "r"}]}, Configuration)

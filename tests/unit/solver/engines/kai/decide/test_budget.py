@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.solver.engines.kai.trail import Budget
+from app.solver.engines.kai.solver import Budget
 from tests.support.kai_answers import ANSWERS
 from tests.support.kai_world import Json, decide
 from tests.unit.solver.engines.kai.report.clusters import CLUSTERS

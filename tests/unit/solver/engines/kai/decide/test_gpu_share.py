@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
+from app.solver.compiled import Journal
 from app.solver.engines.kai.jobs import ALLOCATED, PIPELINED, RELEASING, RUNNING, Portion
 from app.solver.engines.kai.nodes import GpuNodes, GpuShares
-from app.solver.journal import Journal
 from app.solver.model.problems import InvalidInput
 from tests.unit.solver.engines.kai.case import Case, ask, node, queue, workload
 

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from app.solver import solve
-from app.solver.engines.kai import trail
+from app.solver.engines.kai import solver
 from app.solver.engines.kai.findings import findings
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
-from app.solver.model.instant import micros
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import State
 from app.solver.question import ProtectionQuestion, Question
@@ -19,7 +19,7 @@ from tests.support.kai_world import Json
 from tests.unit.solver.engines.kai.report.clusters import CLUSTERS
 
 
-class Counting(trail.Budget):
+class Counting(solver.Budget):
     """A budget that tells what was spent of it."""
 
     made: list["Counting"] = []
@@ -30,7 +30,7 @@ class Counting(trail.Budget):
 
     @property
     def steps(self) -> int:
-        return trail.MOST_STEPS - self._left
+        return solver.MOST_STEPS - self._left
 
 
 def answered(body: Json, patch: pytest.MonkeyPatch) -> Json:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from app.solver.engines import kai
-from app.solver.engines.kai.rules import RULES
+from app.solver.engines.kai.rule_sets import RULES
 from app.solver.model.problems import PROPOSALS
 from tests.support.kai_world import Json
 from tests.unit.solver.engines.kai.case import Case, ask, node, queue, workload

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from app.solver import solve
-from app.solver.engines.kai.rules import RULES
+from app.solver.engines.kai.rule_sets import RULES
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
-from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import PreemptibilityRequest
 from app.solver.model.state import State

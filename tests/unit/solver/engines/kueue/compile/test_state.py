@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from app.solver import solve
+from app.solver.apply import Index
 from app.solver.delta import apply_delta
 from app.solver.engines.kueue import quota
 from app.solver.engines.kueue.amounts import Amounts, Shapes
 from app.solver.engines.kueue.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.kueue.quota import Usage
 from app.solver.engines.kueue.state import CompiledState, compile_state, sums
-from app.solver.index import Index
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import Delta, State, Workload

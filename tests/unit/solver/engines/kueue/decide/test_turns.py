@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from app.solver.engines.kueue.knobs import HOUR, ask_turns, boosted, may_trigger, penalised, victim_turns
-from app.solver.model.instant import micros
+from app.solver.model.base import micros
 from app.solver.model.kueue import LongRunnerPenalty, Preemption, WaitingBoost
 from app.solver.model.state import Ask
 

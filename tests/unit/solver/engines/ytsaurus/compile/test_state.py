@@ -10,8 +10,8 @@ from app.solver import solve
 from app.solver.engines.ytsaurus.operations import NEVER, UNLIMITED_STEPS, instants
 from app.solver.engines.ytsaurus.situation import Situation, situate
 from app.solver.engines.ytsaurus.state import CompiledState
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
-from app.solver.model.instant import micros
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import Ask, State
 from tests.unit.solver.engines.ytsaurus.cluster import alloc, ask, at, node, operation, pool

@@ -8,8 +8,8 @@ import pytest
 
 from app.solver import solve
 from app.solver.engines.ytsaurus.fair_shares import Standing, Updated, fair_share_update
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
-from app.solver.model.instant import micros
 from app.solver.model.request import SharesRequest
 from tests.unit.solver.engines.ytsaurus.cluster import alloc, ask, node, operation, pool, request
 

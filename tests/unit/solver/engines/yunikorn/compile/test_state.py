@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from app.solver.engines.yunikorn.state import OLDEST, CompiledState, sums
-from app.solver.model.instant import micros
+from app.solver.model.base import micros
 from app.solver.model.problems import InvalidInput
 from tests.support.yunikorn_world import Json, World, app, ask, node, queue, task
 

@@ -7,9 +7,9 @@ import pytest
 
 from app.solver import solve
 from app.solver.engines.yunikorn import explain
+from app.solver.model.base import at, micros
 from app.solver.model.configuration import Configuration, Queue, Quota
 from app.solver.model.decision import Decision
-from app.solver.model.instant import at, micros
 from app.solver.model.state import Ask, Node, State, Task, Workload
 from app.solver.question import Question
 from tests.support.yunikorn_world import Json, World, app, ask, node, queue, task

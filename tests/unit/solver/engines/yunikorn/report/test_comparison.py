@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.solver.engines.yunikorn import rule_sets
+from app.solver.engines.yunikorn import configuration
 from tests.support.yunikorn_world import Json, World, app, ask, node, queue, task
 
 ONE, TWO, FOUR = {"vcore": 1}, {"vcore": 2}, {"vcore": 4}
@@ -72,10 +72,10 @@ def test_the_difference_that_decided_is_named_alone(
 
 def test_a_difference_is_told_as_the_rules_asked_by_have_it_and_with_what_the_others_would_do() -> None:
     of = world(task("t", "n1", ONE))
-    assert rule_sets.FREE_SPACE.documented != rule_sets.FREE_SPACE.shipped
+    assert configuration.FREE_SPACE.documented != configuration.FREE_SPACE.shipped
     for rules, text, other in (
-        ("documented", rule_sets.FREE_SPACE.documented, "shipped rules: want waits: preemption would help"),
-        ("shipped", rule_sets.FREE_SPACE.shipped, "documented rules: 1 task of root.test must go"),
+        ("documented", configuration.FREE_SPACE.documented, "shipped rules: want waits: preemption would help"),
+        ("shipped", configuration.FREE_SPACE.shipped, "documented rules: 1 task of root.test must go"),
     ):
         of.rules = rules
         steps = of.one(wanting(TWO), explain="summary")["explanation"]["steps"]

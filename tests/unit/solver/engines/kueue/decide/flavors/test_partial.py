@@ -1,6 +1,6 @@
 """Bisection over a common scaling of pod sets."""
 
-from app.solver.engines.kueue.nominate import largest, may_shrink, scaled
+from app.solver.engines.kueue.cycle import largest, may_shrink, scaled
 from app.solver.model.state import Task
 
 

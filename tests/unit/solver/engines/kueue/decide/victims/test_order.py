@@ -13,8 +13,8 @@ from app.solver.engines.kueue.candidates import Leftover, Pool
 from app.solver.engines.kueue.configuration import compile_configuration
 from app.solver.engines.kueue.overlay import Overlay, Preemptor
 from app.solver.engines.kueue.state import CompiledState, Places, compile_state
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
-from app.solver.model.instant import micros
 from app.solver.model.state import State
 from tests.unit.solver.engines.kueue.cluster import at, configuration, queue, runs
 
