@@ -56,7 +56,7 @@ def amount(value: Any, resource: str = "") -> str:
     return text.replace(",", "\u202f")
 
 
-def amounts(found: Mapping[str | Cell, Any]) -> str:
+def amounts(found: Mapping[str, Any] | Mapping[Cell, Any] | Mapping[str | Cell, Any]) -> str:
     """Amounts by resource, or by resource and flavor, in one line."""
     said = ((of.resource if isinstance(of, Cell) else of, of, value) for of, value in found.items())
     return ", ".join(f"{amount(value, resource)} {of}" for resource, of, value in said) or "nothing"

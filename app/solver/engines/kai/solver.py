@@ -14,6 +14,7 @@ from app.solver.engines.kai.placing import Placer
 from app.solver.engines.kai.queue_order import OverBound, QueueOrder, Standing
 from app.solver.engines.kai.scenario import Group, Headroom, Scenario
 from app.solver.engines.kai.validators import Foregone, Refusal, ScenarioValidator, refused_scenario
+from app.solver.engines.kai.validators import Scenario as AnyScenario
 from app.solver.question import safe_point
 
 MOST_STEPS = 1_000_000
@@ -110,11 +111,11 @@ class Trail:
     def found(self, overlay: Overlay) -> None:
         """The search found room; its statement is still open."""
 
-    def too_short(self, scenario: Scenario) -> None:
+    def too_short(self, scenario: AnyScenario) -> None:
         """The listed victims' GPUs can't hold the part."""
         self.note("too-few-gpus", "nodes could not hold the GPUs, were all these victims gone", **self._size(scenario))
 
-    def no_room(self, scenario: Scenario, bound: OverBound | None) -> None:
+    def no_room(self, scenario: AnyScenario, bound: OverBound | None) -> None:
         """The part found no place."""
         size = self._size(scenario)
         if bound is not None:
@@ -122,7 +123,7 @@ class Trail:
         else:
             self.note("too-few-victims", "no place for the pods with the victims of that node gone", **size)
 
-    def judged(self, scenario: Scenario, refusal: Refusal | None) -> None:
+    def judged(self, scenario: AnyScenario, refusal: Refusal | None) -> None:
         """The part found its place, and the validators spoke."""
         size = self._size(scenario)
         if refusal is None:
@@ -130,7 +131,7 @@ class Trail:
         else:
             self.note(refusal.rule, refusal.detail, **size, **refusal.numbers)
 
-    def _size(self, scenario: Scenario) -> dict[str, int]:
+    def _size(self, scenario: AnyScenario) -> dict[str, int]:
         """How large a scenario is, for those who keep it."""
         del scenario
         return {}
