@@ -118,15 +118,40 @@ def ytsaurus(draw: st.DrawFn) -> dict[str, Any]:
     return {"config": config, "pools": {"a": pool({"b": pool({})}), "c": pool({})}, **draw(unknown("nodes_filter"))}
 
 
+@st.composite
+def kube_scheduler(draw: st.DrawFn) -> list[dict[str, Any]]:
+    plugins = [{"name": name} for name in ("NodePorts", "ImageLocality", "NodeResourcesFit", "*", "Mine")]
+    points = st.lists(st.sampled_from(plugins), max_size=2)
+
+    def profile() -> dict[str, Any]:
+        arguments = draw(some(minCandidateNodesPercentage=st.sampled_from([5, 10]), **dict.fromkeys("ab", VALUES)))
+        config = [{"name": "DefaultPreemption", "args": arguments, **draw(unknown())}]
+        config += [{"name": "NodeAffinity", "args": draw(unknown("addedAffinity"))}] if draw(st.booleans()) else []
+        point = draw(
+            st.dictionaries(st.sampled_from(["filter", "score", "multiPoint"]), some(disabled=points), max_size=2)
+        )
+        return {"schedulerName": draw(NAMES), "pluginConfig": config, "plugins": point, **draw(unknown())}
+
+    manager = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    manager |= draw(unknown("percentageOfNodesToScore", "extenders", "parallelism", "podMaxBackoffSeconds"))
+    manager |= {"profiles": [profile() for _ in range(draw(st.integers(1, 2)))]}
+    spaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in ("a", "b")]
+    return [manager, *spaces]
+
+
+SYSTEMS = {"kueue": kueue, "yunikorn": yunikorn, "kai": kai, "ytsaurus": ytsaurus, "kube-scheduler": kube_scheduler}
+ANY = st.one_of(*(st.tuples(st.just(system), made()) for system, made in SYSTEMS.items()))
+
+
 @FAST
-@given(st.one_of(*(st.tuples(st.just(made.__name__), made()) for made in (kueue, yunikorn, kai, ytsaurus))))
+@given(ANY)
 def test_it_comes_out_as_it_went_in_or_a_finding_names_it(source: tuple[str, Any]) -> None:
     system, document = source
     assert differences(json.dumps(document).encode(), system) == []
 
 
 @FAST
-@given(st.one_of(*(st.tuples(st.just(made.__name__), made()) for made in (kueue, yunikorn, kai, ytsaurus))))
+@given(ANY)
 def test_what_is_only_kept_changes_no_answer(source: tuple[str, Any]) -> None:
     system, document = source
     found = import_configuration(json.dumps(document).encode(), system).configuration
@@ -150,7 +175,7 @@ def decides(found: Imported) -> set[tuple[str, str]]:
 
 
 @FAST
-@given(st.one_of(*(st.tuples(st.just(made.__name__), made()) for made in (kueue, yunikorn, kai, ytsaurus))))
+@given(ANY)
 def test_what_is_not_decided_goes_with_the_document_and_is_said_by_every_answer(source: tuple[str, Any]) -> None:
     system, document = source
     found = import_configuration(json.dumps(document).encode(), system)
