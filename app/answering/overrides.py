@@ -15,7 +15,7 @@ import msgspec
 
 from app.base.decoding import convert
 from app.solver.engine import all_facts
-from app.solver.model.configuration import Configuration
+from app.solver.model.configuration import Configuration, Quota
 from app.solver.model.problems import InvalidInput, Nearest, Problem, pointer
 
 _STEP = re.compile(r'"((?:[^"\\]|\\.)*)"|([^."]+)')
@@ -67,6 +67,8 @@ def _put(document: dict[str, Any], steps: list[str], value: Any) -> None:
         steps = steps[length:]
     if not isinstance(here, dict):
         raise LookupError(f"{'.'.join(told)} has no field {steps[0]!r}: name one of {_known(here)} and its field")
+    if told[-1:] == ["quota"] and not isinstance(value, dict):
+        raise LookupError(f"{'.'.join([*told, *steps])} is a quota: say {', '.join(Quota.__struct_fields__)} of it")
     cast(dict[str, Any], here)[".".join(steps)] = value  # properties have dots in their names
 
 

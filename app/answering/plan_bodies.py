@@ -343,7 +343,8 @@ def _of_manifests(request: PlanRequest, text: bytes, beside: Beside, sources: So
         state,
         sources,
     )
-    every = [*imported.findings, *(f for f in said.all() if f not in imported.findings)]
+    more = (f for f in said.all() if f.rule != "unknown-kind")  # what is an object at all the import says
+    every = [*imported.findings, *(f for f in more if f not in imported.findings)]
     findings = [msgspec.structs.replace(f, pointer=_CLUSTER + f.pointer) for f in every]
     return Situation(loaded, [*imported.asks, *asks_of(request.asks, loaded)], beside, findings, imported)
 

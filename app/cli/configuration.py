@@ -13,6 +13,7 @@ from cyclopts import App, Parameter
 from app.base.decoding import decode
 from app.cli.output import BAD_INPUT, DIFFERENT, SUFFIXES, as_json, complain, noticed, read, say, table
 from app.cli.remote import Reply, Service, commented, findings, guarded, refused, segment
+from app.formats import is_native
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Finding, InvalidInput, Problem
 
@@ -111,18 +112,22 @@ def apply(
     def act() -> int:
         if file == "-" and name is None:
             raise InvalidInput([Problem(pointer="", detail="standard input has no name: say one after the -")])
-        document = as_json(read(file))
+        body = read(file)
+        if is_native(body):
+            detail = "a document of a system: `arbiter import FILE --store NAME` stores what it says"
+            raise InvalidInput([Problem(pointer="", detail=detail)])
+        document = as_json(body)
         path = f"/v1/configurations/{segment(stored_as)}"
         known = service.get(path)
         guard = {"If-Match": known.etag} if known.ok and known.etag else {"If-None-Match": "*"}
         reply = service.put(path + ("?dry_run=true" if dry_run else ""), document, guard | commented(comment))
         if not reply.ok:
             return refused(file, reply)
-        body = reply.json()
-        findings(body)
+        told = reply.json()
+        findings(told)
         noticed(msgspec.json.decode(document, type=_Carrying).findings)
         said = "would be " if dry_run else ""
-        said += f"revision {body['revision']}" if body["changed"] else f"unchanged at revision {body['revision']}"
+        said += f"revision {told['revision']}" if told["changed"] else f"unchanged at revision {told['revision']}"
         say(f"{stored_as}: {said}")
         return 0
 

@@ -314,7 +314,7 @@ def _fetched(reference: str, service: Service) -> Configuration:
     reply = revision_of(service, reference)
     if not reply.ok:
         detail = reply.json().get("detail") or f"the service answered {reply.status}"
-        raise InvalidInput([Problem(pointer="", detail=detail)])
+        raise OfFiles([(reference, Problem(pointer="", detail=detail))])
     return msgspec.convert(reply.json()["configuration"], Configuration)
 
 

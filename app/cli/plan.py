@@ -20,6 +20,7 @@ from app.base.identifiers import NAME
 from app.cli import output
 from app.cli.configuration import DEFAULT_URL, Token, Url
 from app.cli.live import situation, warned
+from app.cli.manifests import Remote, stored_or_file
 from app.cli.offline import Json
 from app.cli.output import (
     BAD_INPUT,
@@ -147,7 +148,10 @@ class Where:
     ] = None
     snapshot: Annotated[str | None, Parameter(help="The cluster is this snapshot of the service.")] = None
     configuration: Annotated[
-        str | None, Parameter(help="A file; with --snapshot the name of a stored configuration.")
+        str | None,
+        Parameter(
+            help="A file, or the name of a configuration that the service has (name, name@revision, name@label)."
+        ),
     ] = None
     now: Annotated[
         str | None,
@@ -192,7 +196,7 @@ def plan(
                 refused(name, cluster) if isinstance(cluster, Reply) else _sent(files, asked | cluster, service, json)
             )
         if where.snapshot is None:
-            asked |= _cluster(where.cluster or [], where.configuration, files)
+            asked |= _cluster(where, files)
             try:
                 found = planned(documents.dumps(asked).encode(), datetime.now(UTC), nothing_stored())
             except InvalidInput as invalid:
@@ -255,14 +259,18 @@ def _told(body: bytes, files: _Blamed, *, json: bool) -> int:
     return BAD_INPUT if any(f.severity == "error" for f in answer.findings) else _EXIT[answer.outcome]
 
 
-def _cluster(files: list[str], configuration: str | None, blamed: _Blamed) -> dict[str, Any]:
-    """The part of the request that says what the cluster is. Raises InvalidInput, OSError."""
-    if not files:
+def _cluster(where: Where, blamed: _Blamed) -> dict[str, Any]:
+    """The part of the request that says what the cluster is. Raises InvalidInput, OSError, Unreachable."""
+    if not where.cluster:
         detail = "what cluster? name a file with -f, or a snapshot of the service with --snapshot"
         raise InvalidInput([Problem(pointer="", detail=detail)])
     found: dict[str, Any] = {}
     manifests: list[Source] = []
-    for source in gathered(files[0], [*files[1:], *([] if configuration is None else [configuration])]):
+    sources = gathered(where.cluster[0], where.cluster[1:])
+    if (given := where.configuration) is not None:
+        remote = Remote(url=where.url, token=where.token)
+        sources += gathered(given, []) if Path(given).is_dir() else [stored_or_file(given, remote)]
+    for source in sources:
         document = _said(source)
         if document is None:
             manifests.append(source)

@@ -136,7 +136,7 @@ def _object(root: Reader, listed_kind: str, listed_version: str) -> Object | Non
     kind = root.text("kind") or listed_kind
     group, _, version = (root.text("apiVersion") or listed_version).rpartition("/")
     if not kind:
-        root.findings.add("unknown-kind", "warning", root.at, "no kind: this is no Kubernetes object")
+        root.findings.add("unknown-kind", "error", root.at, "no kind: cut short, or no Kubernetes object")
         return None
     metadata = root.child("metadata")
     references = list(metadata.children("ownerReferences"))

@@ -71,6 +71,22 @@ def test_a_stored_configuration_is_exported(service: Fake, capsys: Captured) -> 
     assert said(capsys, "export", "none", "--stored")[2][1] == "  /engine: no engine is named: say --format"
 
 
+def test_a_plan_takes_a_stored_configuration(service: Fake, capsys: Captured) -> None:
+    own = json.loads("\n".join(said(capsys, "import", str(KUEUE))[1]))
+    expected = said(capsys, "plan", str(JOB), "-f", str(KUEUE))[:2]
+    service.says(f"GET {MAIN}/revisions/2", {"configuration": own})
+    assert said(capsys, "plan", str(JOB), "-f", str(KUEUE), "--configuration", "main@2")[:2] == expected
+    assert said(capsys, "plan", str(JOB), "-f", str(KUEUE), "--configuration", "ghost")[::2] == (
+        3, ["ghost: 1 problem", "  (document): nothing there"],
+    )  # fmt: skip
+
+
+def test_a_document_of_a_system_is_not_applied_but_imported(service: Fake, capsys: Captured) -> None:
+    code, _, complaints = said(capsys, "configuration", "apply", str(KUEUE), "main")
+    assert (code, service.sent) == (3, [])
+    assert "`arbiter import FILE --store NAME`" in complaints[1]
+
+
 def plan(outcome: str, *findings: Json) -> Json:
     return {
         "engine": "kueue", "configuration": {"digest": "c"}, "state": {"digest": "s"}, "outcome": outcome, "work": [],
@@ -157,8 +173,9 @@ def test_what_files_say_of_a_cluster(documents: list[Any], expected: Json, tmp_p
     for file, document in zip(files, documents, strict=True):
         file.write_text(json.dumps(document))
     names = [str(file) for file in files]
-    assert plans._cluster(names, None, plans._Blamed("")) == expected  # pyright: ignore
-    assert plans._cluster(names[:1], names[1] if len(names) > 1 else None, plans._Blamed("")) == expected  # pyright: ignore
+    configuration = names[1] if len(names) > 1 else None
+    for where in (plans.Where(cluster=names), plans.Where(cluster=names[:1], configuration=configuration)):
+        assert plans._cluster(where, plans._Blamed("")) == expected  # pyright: ignore
 
 
 def test_work_is_text_and_yson_a_document() -> None:

@@ -109,7 +109,7 @@ NAMELESS = ("error", "bad-value", "/1/metadata", "an object without a name")
         ("ytsaurus", [{"pools": {"a": {"pools": {"a": {}}}}}],
          ("error", "duplicate", "/pools/a/pools/a", "a second pool 'a' in one tree: left out")),
         ("kubernetes", [{"kind": "List", "items": [{"items": []}]}],
-         ("warning", "unknown-kind", "/items/0", "no kind: this is no Kubernetes object")),
+         ("error", "unknown-kind", "/items/0", "no kind: cut short, or no Kubernetes object")),
     ],
 )  # fmt: skip
 def test_what_is_not_carried_over_is_said(

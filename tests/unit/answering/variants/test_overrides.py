@@ -92,6 +92,8 @@ KNOWN = "'root', 'root.a', 'two', 'flavored'"
          " 'f0', 'f1'"),
         ("queues.flavored.quota.memory.guaranteed", "queues.flavored has quotas by flavor, and no flavor has 'memory':"
          " 'f0', 'f1', 'f2'"),
+        ("queues.root.quota.cpu", "queues.root.quota.cpu is a quota: say guaranteed, limit, borrowing_limit,"
+         " lending_limit, weight of it"),
         ("flavors.spot.name", "the configuration has no 'flavors': there are 'engine', 'queues'"),
         ('queues."root.a"x.weight', "'queues.\"root.a\"x.weight' is no path: names with dots between them are"
          " expected"),
