@@ -15,13 +15,12 @@ AT_HAND = SHARED if SHARED.is_dir() else HERE
 NEXT = ("kueue/*", "kube-scheduler/*", "kai/0.17-*")
 """Vectors below ``next``, recorded ahead of the work, that agree by now, but for those that are ``unmet``."""
 UNMET = {
-    "0.17-fresh": ("frac-01133",),
     "0.17-any": (
         "d-reclaim-00701", "cpu-01032", "cpu-01034", "all-01090", "all-01187", "all-03007", "all-03019",
         "conscap-01128", "conscap-01147", "conscap-01151", "conscap-01178", "conscap-03083", "conscap-03148",
     ),
 }  # fmt: skip
-"""By file: recorded answers of KAI 0.17 that are not met yet: shares of GPUs, orders of maps. The replay
+"""By file: recorded answers of KAI 0.17 that are not met yet: orders of maps. The replay
 says so when one is. Other files have some of these ids too."""
 
 

@@ -39,6 +39,7 @@ class GpuShares:
     """Which GPUs of which node pods have shares of. Devices are numbered across nodes; ``share[t]`` says whether a pod
     wants shares at all. Amounts are MiB: of every GPU of a node, ``used`` by everybody listed, ``allocated`` by all but
     those that wait for it, ``releasing`` by those that leave, less those that wait. Whole GPUs of the node follow.
+    ``known``: whether somebody was ever given it at once: KAI takes the others for devices that nobody is on yet.
 
     Source: KAI-Scheduler ``api/node_info/gpu_sharing_node_info.go``, whose books these are.
     """
@@ -65,6 +66,7 @@ class GpuShares:
         self._allocated: list[int] = []
         self._releasing: list[int] = []
         self._leaving: list[int] = []
+        self._known: list[int] = []
         self._named: dict[tuple[int, str], int] = {}
 
     def seed(self, t: int, n: int, status: int, group: str | None) -> None:
@@ -154,10 +156,10 @@ class GpuShares:
         need, size = self.need(t, n), self._nodes.memory[n]
         shared = sorted(self._with_room(t, n), key=lambda d: (-self._used[d], d))[: portion.devices]
         idle, releasing = self._idle[n], self._free[n] - self._idle[n]
-        whole = idle // WHOLE + max(0, releasing) // WHOLE if idle > 0 or releasing > 0 else 0
+        whole = (idle + releasing) // WHOLE if idle > 0 or releasing > 0 else 0
         if len(shared) + whole < portion.devices:
             return None
-        waits = not now or any(size - self._allocated[d] < need or not self._allocated[d] for d in shared)
+        waits = not now or any(size - self._allocated[d] < need or not self._known[d] for d in shared)
         fresh: list[int] = []
         while len(shared) + len(fresh) < portion.devices:
             fresh.append(self._new(n, but=fresh))
@@ -231,8 +233,9 @@ class GpuShares:
         """A device that nobody is listed on."""
         for d in self._of_node.get(n, ()):
             if not (self._used[d] or self._allocated[d] or self._releasing[d] or self._leaving[d]) and d not in but:
+                self._books.put(self._known, d, 0)
                 return d
-        for table in (self._used, self._allocated, self._releasing, self._leaving):
+        for table in (self._used, self._allocated, self._releasing, self._leaving, self._known):
             table.append(0)
         self._node.append(n)
         self._of_node.setdefault(n, []).append(len(self._used) - 1)
@@ -258,6 +261,8 @@ class GpuShares:
         used, releasing = self._used, self._releasing
         for d in devices:
             add(used, d, need)
+            if status != PIPELINED and not self._known[d]:
+                self._books.put(self._known, d, 1)
             if status == RELEASING:
                 add(releasing, d, need)
                 add(self._allocated, d, need)

@@ -2,8 +2,8 @@
 
 A node must fit what is idle plus what is being released. It scores 100 if what is idle alone fits, up to 9 for how
 little it has free (GPUs; CPU for pods without GPU), 10 for keeping a pod without GPU off GPU nodes, and 1000 if a
-share of a GPU fits a device that is shared already, so that one part decides after the other. Equal scores go to the
-lower name.
+device that is shared already fits what the pod wants of it, a share or nothing, so that one part decides after the
+other. Equal scores go to the lower name.
 """
 
 from bisect import bisect_left, insort
@@ -270,7 +270,7 @@ class Placer:
         if len(found) < 2:
             return found[0] if found else None
         # The parts of the score, each too small to make up for one before it: so each narrows down what the last left.
-        if shared:
+        if shared or (overlay.gpus.any and not gpu):  # a pod without GPU takes none of a device, which always fits
             found = overlay.gpus.fitting_shared(t, found) or found
         found = overlay.nodes.fitting_idle(t, found) or found
         if not gpu:

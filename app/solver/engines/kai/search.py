@@ -225,6 +225,7 @@ class Search:
         and so on more, up to all."""
         overlay = self._overlay
         request, node = overlay.request, overlay.node
+        free = overlay.nodes.gpu_free() if overlay.gpus.any else self._free  # tries may leave traces in books of shares
         needs = [request[t][GPU] for t in prefix.part]
         holds: dict[int, int] = {}
         first: dict[int, int] = {}
@@ -235,14 +236,14 @@ class Search:
             if n != NOWHERE:
                 first.setdefault(n, place)
                 holds[n] = holds.get(n, 0) + request[t][GPU]
-        outside = sum(self._free[n] for n in nodes if n not in first)
+        outside = sum(free[n] for n in nodes if n not in first)
         for t in recorded:
             n = node[t]
             if n in first:
                 holds[n] += request[t][GPU]
             elif n in nodes:
                 outside += request[t][GPU]
-        capacity = {n: held + self._free[n] for n, held in holds.items()}
+        capacity = {n: held + free[n] for n, held in holds.items()}
         ranked = sorted((n for n in first if capacity[n] >= min(needs)), key=lambda n: (capacity[n], first[n]))
         lacking, count = sum(needs) - outside, 0
         while lacking > 0:
