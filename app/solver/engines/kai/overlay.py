@@ -458,7 +458,7 @@ class Overlay:
             own = was == n and t not in self._unlisted
             here = self.gpus.on(t) if own else self.gpus.listed(t, n) if self.ghost[t] >> n & 1 else None
             replaced = here is not None
-            if here is not None and set(here) == set(devices):
+            if here == devices:
                 free = was == n or not self.strict or (self.fits(t, was) and self.nodes.may_return(t, was))
                 return free and self.restore(t)
         self._place(t, n, PIPELINED, devices, replaced=replaced)
