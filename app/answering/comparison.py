@@ -1,4 +1,5 @@
-"""``POST /v1/comparisons``, one situation under several rule books: its bodies, and the one to the other.
+"""``POST /v1/comparisons``, one situation under several rule books: its bodies, the one to the other, and of two
+releases the rules that decided.
 
 Pure like ``answers``.
 """

@@ -1,4 +1,4 @@
-"""The audit log: every write, in its transaction, and a sample of the refusals; never edited.
+"""Who asks, and the audit log: every write, in its transaction, and a sample of the refusals; never edited.
 
 Refusals are all counted, and some are written down. Who knocks without a key decides how often he is refused, and must
 not decide how much the audit log holds: of each caller and kind the first ten are written, then one a minute, which

@@ -1,4 +1,4 @@
-"""``/v1/tokens``, ``/v1/sessions`` and ``/v1/audit``, with their bodies."""
+"""``/v1/tokens``, ``/v1/sessions`` and ``/v1/audit``, with their bodies; sessions of people at a browser."""
 
 import hmac
 import secrets

@@ -1,4 +1,4 @@
-"""JSON bytes to structs: strict, and with every problem named when the bytes are wrong.
+"""JSON bytes to structs: strict, and with every problem named when the bytes are wrong; what each field means.
 
 msgspec decodes and validates in one pass and stops at the first error. Only when it refuses do we walk the
 document again, slowly, and list all that is wrong by JSON pointer.

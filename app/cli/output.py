@@ -1,4 +1,4 @@
-"""What commands read and print: files, folders and standard input, JSON or YAML; plain text for people.
+"""What commands read and print: files, folders and standard input, JSON or YAML; answers as people read them.
 
 Text is in aligned columns without colour, so that it pipes, greps and diffs well.
 """

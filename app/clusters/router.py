@@ -1,4 +1,4 @@
-"""``/v1/clusters``: what is followed, how old it is, and by whom."""
+"""``/v1/clusters``: what is followed, how old it is, and by whom; reports of followers, and what they say together."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta

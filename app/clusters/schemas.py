@@ -1,4 +1,4 @@
-"""What followers report, and what is known of a cluster that is followed."""
+"""What followers report: the cluster, evictions, and real preemptions; and what is known and kept of these."""
 
 from datetime import datetime
 from typing import Annotated, Literal

@@ -1,4 +1,6 @@
-"""Shadow: real preemptions are compared with what Arbiter would have evicted, and the comparisons kept and counted."""
+"""``/v1/shadow``: real preemptions are compared with what Arbiter would have evicted; comparisons are kept and
+counted.
+"""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,6 @@
-"""The history of a configuration: its revisions compared, and what the history endpoints answer."""
+"""The history of a configuration: its revisions compared, the labels that point at them, and what the endpoints
+answer.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime

@@ -1,4 +1,6 @@
-"""The objects of a cluster as they are known now, whole or not at all."""
+"""The objects of a cluster as they are known now, whole or not at all; a thread a kind lists them, then watches from
+there.
+"""
 
 import random
 import threading

@@ -1,4 +1,4 @@
-"""What every request passes through, as plain ASGI, so that bodies pass untouched."""
+"""What every request passes through, as plain ASGI, so that bodies pass untouched; the memory that bodies may take."""
 
 import gzip
 import re

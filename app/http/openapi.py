@@ -1,4 +1,6 @@
-"""OpenAPI 3.1, one operation at a time: what routers say about their endpoints; ``description`` builds the document."""
+"""OpenAPI 3.1, one operation at a time: what routers say about their endpoints, and the parameters that they share;
+``description`` builds the document.
+"""
 
 import base64
 import binascii

@@ -1,4 +1,5 @@
-"""Carry out a decision on the state it was made for: evict, place and reserve what the answer says.
+"""Where things stand in a state, by name; and a decision carried out on the state it was made for: evict, place and
+reserve what the answer says.
 
 The result is a delta, so that a kept snapshot moves on exactly as if the caller had reported it:
 

@@ -1,4 +1,6 @@
-"""Names of resources and queues as indices, so that quantities are integer vectors and the queue tree is arrays."""
+"""Names of resources and queues as indices, so that quantities are integer vectors and the queue tree is arrays; the
+journal through which what is compiled is changed and taken back.
+"""
 
 from collections.abc import Iterable, Mapping, MutableSequence, Sequence
 from typing import TypeVar, cast

@@ -1,4 +1,5 @@
-"""Apply a delta to a state: the result is what a caller would have sent whole, and its problems are the delta's.
+"""Apply a delta to a state: the result is what a caller would have sent whole, and its problems are the delta's;
+digests of states, of which a delta makes only parts anew.
 
 Order is part of a state (ties are broken by it in some engines): what is changed keeps its place, what is removed
 closes the gap, what is added comes last, in the delta's order. Nothing is written in place, so a decision that runs on

@@ -1,4 +1,5 @@
-"""What is known of an engine, and what it offers. One engine is one system's algorithm; ``engines.ENGINES`` lists them.
+"""What is known of an engine, and what it offers; engines by name. One engine is one system's algorithm;
+``engines.ENGINES`` lists them, and a module is imported when somebody first asks for it.
 
 Whoever is no engine asks the record and never the name: what holds for one system stands in that system's folder.
 """

@@ -1,4 +1,5 @@
-"""What an engine is asked (a request without its configuration and state), and what it records of why.
+"""What an engine is asked (a request without its configuration and state), what it records of why, and where it may be
+stopped.
 
 One record at the moment of each choice, nothing at all when off: engines guard every call with ``if why.on``, so that
 ``explain: none`` costs one attribute read and can't change a decision. Records are plain facts (a stable rule id and

@@ -1,4 +1,4 @@
-"""The body and the answer of exposures: who is next."""
+"""The body and the answer of exposures, and the asks that nobody has made, by which they find who is next."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -1,4 +1,6 @@
-"""A forecast, as a job: what waits and what runs, played on by the engine's own rounds until every ask has started."""
+"""A forecast, as a job: what waits and what runs, played on by the engine's own rounds until every ask has started;
+its body and its answers.
+"""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,6 @@
-"""Where the points of a sweep are run: on this machine's cores, or on a Ray cluster."""
+"""The points of a sweep: made from one document, run on this machine's cores or on a Ray cluster, written as
+Parquet.
+"""
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

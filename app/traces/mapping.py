@@ -1,4 +1,6 @@
-"""A mapping: which columns of a trace become queue, priority and resources, and the cluster it is played on."""
+"""A mapping: which columns of a trace become queue, priority and resources, and the cluster it is played on; what
+endpoints of traces answer.
+"""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""``/v1/traces``: what happened on a cluster, stored once, played as often as wanted."""
+"""``/v1/traces``: what happened on a cluster, stored once, read a chunk at a time, played as often as wanted."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -1,4 +1,8 @@
-"""What the service and its workers say to each other, in frames: a msgpack header, then a body as raw bytes."""
+"""What the service and its processes say to each other, in frames: a msgpack header, then a body as raw bytes.
+
+Processes that do one thing each and end take what keeps the interpreter busy for seconds, which decisions would wait
+for.
+"""
 
 import gc
 import os

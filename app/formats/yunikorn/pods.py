@@ -1,4 +1,6 @@
-"""Pods as YuniKorn's shim hands them over: grouped into applications, each pending pod an ask of its own."""
+"""Pods as YuniKorn's shim hands them over: grouped into applications, each pending pod an ask of its own; the placement
+rules that choose their queue.
+"""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping

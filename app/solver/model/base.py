@@ -1,7 +1,7 @@
 """Shared wire types: the struct base, quantities, times and durations as they arrive; native fields as kept.
 
-A ``Quantity`` and a ``Duration`` stay as sent until a compile step parses them (``quantity.py``,
-``duration.py``); a ``Time`` is decoded by msgspec, which refuses one without an offset.
+A ``Quantity`` and a ``Duration`` stay as sent until a compile step parses them; a ``Time`` is decoded by msgspec,
+which refuses one without an offset.
 """
 
 import re

@@ -1,4 +1,6 @@
-"""Configuration: the slow-changing, stored, revisioned document (settings, flavors, queue tree)."""
+"""Configuration: the slow-changing, stored, revisioned document (settings, flavors, queue tree); quotas in both
+forms.
+"""
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 

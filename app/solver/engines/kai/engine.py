@@ -1,4 +1,4 @@
-"""KAI Scheduler as an engine: decisions by one cycle over all asks or for every ask alone, and the wiring."""
+"""KAI Scheduler as an engine: decisions by one cycle over all asks or for every ask alone, rounds, and the wiring."""
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import ClassVar

@@ -1,4 +1,5 @@
-"""The releases of KAI Scheduler that an answer can follow, and every rule of the search in which they part.
+"""The releases of KAI Scheduler that an answer can follow, the rules of the search in which they part, and every rule
+that answers name.
 
 A release is a row of ``RELEASES``; what a rule does is in the file of its subject, which asks the row. ``CHANGES``
 names the rules one by one, so that a comparison of releases can say which of them decided: 0.17 with one rule as it was

@@ -1,4 +1,6 @@
-"""One scheduling cycle of Kueue over all asks, or every ask alone against the same state."""
+"""One scheduling cycle of Kueue over all asks, or every ask alone against the same state; the flavors that an ask would
+take, at full or reduced size.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,6 @@
-"""Kueue as an engine: an answer, which of its decisions Kueue itself would not have made, and rules."""
+"""Kueue as an engine: a state after a delta, an answer, which of its decisions Kueue itself would not have made,
+rules.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

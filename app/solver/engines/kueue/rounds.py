@@ -1,4 +1,4 @@
-"""Rounds of Kueue: the heads of the ClusterQueues, again and again while that leads somewhere.
+"""Rounds of Kueue: the heads of the ClusterQueues, again and again while that leads somewhere; work on failed nodes.
 
 Source: Kueue ``pkg/scheduler/scheduler.go`` (requeueAndUpdate); what waits is the queue manager's. Where time alone
 lets an ask preempt or somebody be preempted (the knobs that KEP-83 deferred), it comes back at that time.

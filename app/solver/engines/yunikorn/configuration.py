@@ -1,4 +1,6 @@
-"""A configuration compiled for YuniKorn: one tree named root, guarantees and limits, properties in effect."""
+"""A configuration compiled for YuniKorn: one tree named root, guarantees and limits, properties in effect; the two rule
+sets, and every place where they part.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""YuniKorn as an engine: from a question to decisions, the order of one cycle, and the rules that answers name.
+"""YuniKorn as an engine: from a question to decisions, the order of one cycle, rounds, and the rules that answers name.
 
 Files are those of yunikorn-core's ``pkg/scheduler/objects``; "Preemption Design" is the page of that name in YuniKorn's
 documentation, whose laws are numbered in its order.

@@ -1,4 +1,5 @@
-"""What is left of guarantees as seen from an asking queue, and the laws of the preemption design that keep them.
+"""What is left of guarantees as seen from an asking queue, the laws of the preemption design that keep them, and
+preemption for a changed quota (YuniKorn: quota_preemptor.go).
 
 Those are laws 2, 4 and 5, which documented rules keep without exception. The *fork* of an ask and a victim is the
 lowest queue above both. Below it the victim's side only loses and the ask's side only gains, so guarantees there are
