@@ -6,7 +6,7 @@ the caller's, that names what it replaces.
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -120,6 +120,7 @@ class _Named(msgspec.Struct):
 
 
 _MOST_SEARCHED = 200
+_MOST_NAMED = 10
 
 
 class Configurations:
@@ -217,13 +218,14 @@ def etag(of: Summary | Revision | ConfigurationWritten | None) -> str | None:
     return None if of is None else f'"{of.revision}-{of.digest[:12]}"'
 
 
-def unknown(name: str, revision: int | None = None, label: str | None = None) -> NotFound:
-    """The error for a configuration, or one of its revisions or labels, that is not there."""
+def unknown(name: str, revision: int | None = None, label: str | None = None, known: Sequence[str] = ()) -> NotFound:
+    """The error for a configuration, or one of its revisions or labels, that is not there. ``known``: its labels."""
     what = f"no configuration {name!r}"
     if revision is not None:
         what = f"no revision {revision} of configuration {name!r}"
     elif label is not None:
-        what = f"configuration {name!r} has no label {label!r}"
+        what = f"configuration {name!r} has no label {label!r}: "
+        what += f"it has {', '.join(map(repr, known[:_MOST_NAMED]))}" if known else "it has none"
     return NotFound(what, problems=[Problem(pointer="/configuration", detail=what)])
 
 
@@ -233,7 +235,7 @@ def _looked_up(session: Session, name: str, label: str | None) -> int:
         return lookup(session, name).revision
     row = labels.find(session, name, label)
     if row is None or row.revision is None:
-        raise unknown(name, label=label)
+        raise unknown(name, label=label, known=[one.label for one in labels.every(session, name)])
     return row.revision
 
 

@@ -18,7 +18,8 @@ from app.base.installation import shipped
 from app.console.api import Json, Refused, places_of, segment
 from app.console.quotas import quota_of
 from app.console.situation import named, sentence
-from app.console.visit import Packed, PageRoute, Text, Visit, Visiting, packed, placed, pretty, unpacked
+from app.console.visit import Packed, PageRoute, Text, Visit, Visiting, packed, unpacked
+from app.console.words import placed, pretty
 from app.http.openapi import page
 from app.solver.engine import ENGINES
 
@@ -34,12 +35,17 @@ router = APIRouter(route_class=PageRoute)
 
 
 class Malformed(Exception):
-    """A field of the form can't be read: which, and why."""
+    """Fields of the form can't be read: which, and why, all that are."""
 
-    def __init__(self, field: str, detail: str) -> None:
-        super().__init__(field, detail)
-        self.field = field
-        self.detail = detail
+    def __init__(self, *faults: tuple[str, str]) -> None:
+        super().__init__(*faults)
+        self.faults = faults
+
+    def document(self) -> Json:
+        """As a problem of the API reads, with ``fields``, those at fault."""
+        detail = self.faults[0][1] if len(self.faults) == 1 else f"{len(self.faults)} fields are wrong"
+        errors = [{"parameter": field, "detail": detail} for field, detail in self.faults]
+        return {"title": "Invalid input", "detail": detail, "errors": errors, "fields": [of for of, _ in self.faults]}
 
 
 def _changes(
@@ -83,13 +89,12 @@ async def asked(visit: Visiting) -> Response:
     answers: list[tuple[str, Json]] = []
     problem: Json | None = None
     try:
-        request = await _request(visit, fields)
-        changed, what = await _changed(visit, request, fields)
+        request, changed, what = await _read(visit, fields)
         answers.append(("As it is", await _decided(visit, request)))
         if what:
             answers.append((", ".join(what), await _decided(visit, changed)))
     except Malformed as wrong:
-        problem = {"title": "Invalid input", "detail": wrong.detail, "errors": [], "field": wrong.field}
+        problem = wrong.document()
     except Refused as refused:
         problem = refused.document
     return _asked(visit, fields, answers, problem)
@@ -97,6 +102,24 @@ async def asked(visit: Visiting) -> Response:
 
 async def _decided(visit: Visit, request: Json) -> Json:
     return await visit.api.ask("/v1/decisions", {**request, "explain": "summary"}, {"purpose": "what-if"})
+
+
+async def _read(visit: Visit, fields: dict[str, str]) -> tuple[Json, Json, list[str]]:
+    """The request, with what the form changes, and what that is. Raises Malformed with all that is wrong, Refused."""
+    faults: list[tuple[str, str]] = []
+    request: Json | None = None
+    changed, what = Json(), list[str]()
+    try:
+        request = await _request(visit, fields)
+    except Malformed as wrong:
+        faults += wrong.faults
+    try:
+        changed, what = await _changed(visit, request, fields)
+    except Malformed as wrong:
+        faults += wrong.faults
+    if faults or request is None:
+        raise Malformed(*faults)
+    return request, changed, what
 
 
 async def _request(visit: Visit, fields: dict[str, str]) -> Json:
@@ -109,7 +132,7 @@ async def _request(visit: Visit, fields: dict[str, str]) -> Json:
         try:
             found["asks"] = msgspec.json.decode(asks, type=list[Any] | str)
         except msgspec.DecodeError as error:
-            raise Malformed("asks", f"This is not a list of asks: {placed(error, asks)}") from None
+            raise Malformed(("asks", f"This is not a list of asks: {placed(error, asks)}")) from None
     return found
 
 
@@ -126,24 +149,32 @@ def _told(fields: Json) -> list[str]:
     return what
 
 
-async def _changed(visit: Visit, request: Json, fields: dict[str, str]) -> tuple[Json, list[str]]:
-    """The request with what the form changes, and what that is. Raises Malformed, Refused."""
-    changed: Json = dict(request)
+async def _changed(visit: Visit, request: Json | None, fields: dict[str, str]) -> tuple[Json, list[str]]:
+    """The request with what the form changes, and what that is. Raises Malformed, Refused. Without a request only what
+    can be seen without one is looked at."""
+    changed: Json = dict(request or {})
+    faults: list[tuple[str, str]] = []
     if engine := fields.get("engine", ""):
         changed["engine"] = engine
     if priority := fields.get("priority", "").strip():
+        asks: Any = changed.get("asks", ())
         if not priority.lstrip("-").isdigit():
-            raise Malformed("priority", "A priority is a whole number.")
-        asks: Any = request.get("asks", ())
-        if isinstance(asks, str):
-            raise Malformed("priority", "What is asked for waits beside the snapshot: its priorities stand there.")
-        changed["asks"] = [{**one, "priority": int(priority)} for one in asks]
+            faults.append(("priority", "A priority is a whole number."))
+        elif isinstance(asks, str):
+            faults.append(("priority", "What is asked for waits beside the snapshot: its priorities stand there."))
+        else:
+            changed["asks"] = [{**one, "priority": int(priority)} for one in asks]
     queue, value = fields.get("queue", "").strip(), fields.get("value", "").strip()
-    if queue or value:
+    if request is not None and (queue or value):
         resource, field = fields.get("resource", "").strip(), fields.get("field", _FIELDS[0])
-        stored = await _configuration(visit, request)
-        changed["configuration"] = _with_quota(stored, queue, resource, field, value)
-        changed.setdefault("engine", stored.get("engine"))
+        try:
+            stored = await _configuration(visit, request)
+            changed["configuration"] = _with_quota(stored, queue, resource, field, value)
+            changed.setdefault("engine", stored.get("engine"))
+        except Malformed as wrong:
+            faults += wrong.faults
+    if faults:
+        raise Malformed(*faults)
     return {name: said for name, said in changed.items() if said is not None}, _told(fields)
 
 
@@ -152,7 +183,7 @@ async def _configuration(visit: Visit, request: Json) -> Json:
     if isinstance(given, dict):
         return {**given}
     if not isinstance(given, str):
-        raise Malformed("queue", "The request names no configuration whose quota could change.")
+        raise Malformed(("queue", "The request names no configuration whose quota could change."))
     name, _, version = given.partition("@")
     place = f"/v1/configurations/{segment(name)}"
     if version and not version.isdigit():
@@ -163,15 +194,16 @@ async def _configuration(visit: Visit, request: Json) -> Json:
 
 def _with_quota(stored: Json, queue: str, resource: str, field: str, value: str) -> Json:
     """``stored`` with one quota of one queue changed. Raises Malformed."""
-    if field not in _FIELDS:
-        raise Malformed("field", "There is no such field of a quota.")
+    faults = [("field", "There is no such field of a quota.")] if field not in _FIELDS else []
     copied: Json = msgspec.json.decode(msgspec.json.encode(stored))
     one = next((q for q in copied.get("queues", ()) if q.get("name") == queue), None)
+    found = None if one is None else quota_of(one, resource)
     if one is None:
-        raise Malformed("queue", f"There is no queue {queue!r} in the configuration.")
-    found = quota_of(one, resource)
-    if found is None:
-        raise Malformed("resource", f"Queue {queue!r} states no quota of {resource!r}.")
+        faults.append(("queue", f"There is no queue {queue!r} in the configuration."))
+    elif found is None:
+        faults.append(("resource", f"Queue {queue!r} states no quota of {resource!r}."))
+    if faults or found is None:
+        raise Malformed(*faults)
     found[field] = value
     return copied
 
@@ -228,7 +260,7 @@ async def _tried(visit: Visit, place: str, text: str) -> tuple[Json | None, Json
     try:
         return await visit.api.ask(place, document(text, "request")), None
     except Malformed as wrong:
-        return None, {"title": "Invalid input", "detail": wrong.detail, "errors": []}
+        return None, wrong.document()
     except Refused as refused:
         return None, refused.document
 
@@ -238,7 +270,7 @@ def document(text: str, field: str) -> Json:
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError as error:
-        raise Malformed(field, f"This is not a JSON object: {placed(error, text)}") from None
+        raise Malformed((field, f"This is not a JSON object: {placed(error, text)}")) from None
 
 
 def example(name: str) -> bytes:

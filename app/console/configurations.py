@@ -8,16 +8,19 @@ import msgspec
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from app.base.errors import BadRequest
 from app.base.identifiers import NAME
 from app.configurations.revisions import difference
 from app.console.api import Json, Refused, Reply, segment
-from app.console.visit import Cursor, PageRoute, Text, Visit, Visiting, placed, pretty
+from app.console.visit import Cursor, PageRoute, Text, Visit, Visiting
+from app.console.words import placed, pretty
 from app.formats.exported import YAML, Format
 from app.formats.yson import MEDIA_TYPE as YSON
 from app.http.assets import HEADERS
 from app.http.openapi import page
 
 _PAGE = 50
+_NAMED = "A name has letters, digits, dots, underscores and hyphens, and begins with a letter or digit."
 Number = Annotated[int | None, Query(ge=1, le=10**9)]
 
 configurations_pages = APIRouter(route_class=PageRoute)
@@ -165,8 +168,12 @@ class Checked:
 
 
 @editing_pages.get("/new", **page(needs="admin"))
-async def new(visit: Visiting, name: Annotated[str, Query(pattern=NAME)]) -> Response:
-    """To the form for a configuration of that name."""
+async def new(visit: Visiting, name: Annotated[str, Query(max_length=128)] = "") -> Response:
+    """To the form for a configuration of that name; without one, or with one that can't be, to where it is given."""
+    if not name:
+        return visit.go("/configurations#new")
+    if re.fullmatch(NAME, name) is None:
+        raise BadRequest(_NAMED)
     return visit.go(f"/configurations/{segment(name)}/edit")
 
 
@@ -227,7 +234,11 @@ async def _checked(visit: Visit, sent: Edited, document: Any, *, save: bool) -> 
         findings = done.json()["findings"]
     except Refused as refused:
         problem, lost = refused.document, refused.status == 412
-        findings = cast(list[Json], problem.get("findings") or [])
+        told = {
+            (one.get("pointer"), one.get("detail")) for one in refused.faults
+        }  # what is told once needs no second line
+        every = cast(list[Json], problem.get("findings") or [])
+        findings = [one for one in every if (one.get("pointer"), one.get("detail")) not in told]
     current, etag = (None, "") if save and problem is None else await _current(visit, sent)
     return Checked(problem, findings, current, etag, lost)
 
@@ -294,8 +305,7 @@ async def read(visit: Visiting) -> Response:
     with what is stored, and may be saved."""
     fields = await visit.form()
     if re.fullmatch(NAME, fields.get("name", "")) is None:
-        detail = "A name has letters, digits, dots, underscores and hyphens, and begins with a letter or digit."
-        return _form(visit, fields, {"title": "Invalid input", "detail": detail, "errors": []})
+        return _form(visit, fields, {"title": "Invalid input", "detail": _NAMED, "errors": []})
     wanted = {"format": fields.get("format", ""), "lenient": "true"}  # its findings are shown
     try:
         reply = await visit.api.call(

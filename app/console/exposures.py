@@ -11,7 +11,8 @@ from starlette.responses import Response
 
 from app.console.api import Api, Json, Refused, next_page, places_of, segment
 from app.console.situation import paged
-from app.console.visit import Cursor, Number, PageRoute, Text, Visit, Visiting, amounts
+from app.console.visit import Cursor, Number, PageRoute, Text, Visit, Visiting
+from app.console.words import amounts
 from app.http.openapi import page
 
 _ACTIVE = ("queued", "running")

@@ -16,7 +16,8 @@ from app.console.api import Json, Refused, segment
 from app.console.ask import Malformed, document
 from app.console.pictures import pictures_of
 from app.console.situation import paged
-from app.console.visit import Cursor, PageRoute, Visit, Visiting, amount, pretty, seconds
+from app.console.visit import Cursor, PageRoute, Visit, Visiting
+from app.console.words import amount, lasted, pretty
 from app.http.openapi import page
 from app.simulations.router import SIMULATION
 from app.solver.engine import ENGINES
@@ -84,7 +85,7 @@ def _count(name: str) -> Callable[[Json], str]:
 def _spread(name: str, at: str) -> Callable[[Json], str]:
     def words(total: Json) -> str:
         found: Json | None = total.get(name)
-        return seconds(None if found is None else found.get(at, 0))
+        return lasted(None if found is None else found.get(at, 0))
 
     return words
 
@@ -300,7 +301,7 @@ async def simulated(visit: Visiting) -> Response:
         request = _request(fields)
         made = await visit.api.ask("/v1/simulations", request)
     except Malformed as wrong:
-        return await _begun(visit, fields, {"title": "Invalid input", "detail": wrong.detail, "errors": []})
+        return await _begun(visit, fields, wrong.document())
     except Refused as refused:
         return await _begun(visit, fields, refused.document)
     return visit.go(f"/simulations/{segment(made['id'])}")

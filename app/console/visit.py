@@ -1,15 +1,11 @@
 """One visit of a page: who looks, with which session, what is asked of the API for it, and how it is answered.
 
-With what each page needs: values as people read them, the cookie of a session, templates, the navigation. Everything
-stays text until the template escapes it.
+With what each page needs: the cookie of a session, templates, the navigation.
 """
 
-import re
-import unicodedata
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Coroutine, Mapping
-from datetime import datetime
+from collections.abc import Callable, Coroutine
 from functools import cache
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
@@ -21,7 +17,7 @@ from anyio import to_thread
 from fastapi import Depends, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from jinja2 import ChainableUndefined, Environment, FileSystemLoader, Undefined
+from jinja2 import ChainableUndefined, Environment, FileSystemLoader
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -32,89 +28,23 @@ from app.auth.router import Session, Sessions
 from app.base.errors import ArbiterError, BadRequest, Forbidden, Unavailable
 from app.base.settings import Settings
 from app.console.api import Api, Refused
-from app.console.situation import Cell
+from app.console.words import (
+    amount,
+    amounts,
+    compact,
+    figure,
+    lasted,
+    marked,
+    moment,
+    pretty,
+    seconds,
+    settled,
+    told,
+)  # fmt: skip
 from app.http.assets import HEADERS, address
 from app.http.body import read_form
 from app.http.responses import answer_to
 from app.http.routing import Operations, service
-
-_STEPS = (("Pi", 1 << 50), ("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20))
-_BINARY = ("memory", "storage", "ephemeral-storage", "hugepages")
-
-
-def amount(value: Any, resource: str = "") -> str:
-    """An amount in whole units: bytes by powers of 1024, everything else with thousands apart."""
-    if value is None or isinstance(value, Undefined):
-        return "–"
-    if isinstance(value, str):
-        return value
-    if any(word in resource for word in _BINARY):
-        for suffix, size in _STEPS:
-            if abs(value) >= size:
-                return f"{value / size:.4g} {suffix}B"
-    text = f"{value:,.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else f"{value:,}"
-    return text.replace(",", "\u202f")
-
-
-def amounts(found: Mapping[str, Any] | Mapping[Cell, Any] | Mapping[str | Cell, Any]) -> str:
-    """Amounts by resource, or by resource and flavor, in one line."""
-    said = ((of.resource if isinstance(of, Cell) else of, of, value) for of, value in found.items())
-    return ", ".join(f"{amount(value, resource)} {of}" for resource, of, value in said) or "nothing"
-
-
-def moment(text: Any) -> str:
-    """A moment as people read it, in UTC."""
-    if not text:
-        return "–"
-    try:
-        at = text if isinstance(text, datetime) else datetime.fromisoformat(str(text))
-    except ValueError:
-        return str(text)
-    return f"{at:%Y-%m-%d %H:%M:%S}"
-
-
-def pretty(document: Any) -> str:
-    """JSON, indented; of bytes what they hold."""
-    encoded = document if isinstance(document, bytes) else msgspec.json.encode(document)
-    return msgspec.json.format(encoded, indent=2).decode()
-
-
-def told(value: Any) -> str:
-    """A number that a rule looked at, or several by name, without the signs of JSON."""
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {told(one)}" for name, one in cast(dict[str, Any], value).items())
-    if isinstance(value, list):
-        return ", ".join(told(one) for one in cast(list[Any], value))
-    return value if isinstance(value, str) else compact(value)
-
-
-def compact(document: Any) -> str:
-    """JSON in one line."""
-    return msgspec.json.encode(document).decode()
-
-
-def seconds(value: Any) -> str:
-    """A span of time."""
-    if value is None:
-        return "–"
-    left = float(value)
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if left >= 2 * size:
-            return f"{left / size:.3g} {unit}"
-    return f"{left:.3g} s"
-
-
-_BYTE = re.compile(r" \(byte (\d+)\)")
-
-
-def placed(error: msgspec.DecodeError, text: str) -> str:
-    """What is wrong with JSON, and on which line and column, as an editor counts them."""
-    found = _BYTE.search(str(error))
-    if found is None:
-        return str(error)
-    lines = text.encode()[: int(found[1])].decode(errors="replace").split("\n")
-    return f"{str(error)[: found.start()]} (line {len(lines)}, column {len(lines[-1]) + 1})"
-
 
 Text = Annotated[str, Query(max_length=2048)]
 Cursor = Annotated[str, Query(max_length=1024)]
@@ -193,60 +123,17 @@ def environment() -> Environment:
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
         autoescape=True, undefined=ChainableUndefined, trim_blocks=True, lstrip_blocks=True, auto_reload=False,
     )  # fmt: skip
-    cast(dict[str, Any], made.globals)["asset"] = address
+    cast(dict[str, Any], made.globals).update(asset=address, size_unit=figure("size", "unit"))
     made.filters.update(
         amount=amount, amounts=amounts, moment=moment, pretty=pretty, compact=compact,
-        told=told, span=seconds,
+        told=told, span=seconds, lasted=lasted,
     )  # fmt: skip
     return made
 
 
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200c\u200e\u200f"
-    "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\U000e0000-\U000e007f]|(?<![\u2190-\u2bff\ufe0f\U0001f000-\U0001faff])\u200d"
-)
-"""What shows nothing, or turns the direction of what follows; not what joins two emoji."""
-_TAG = re.compile(r"(<[^>]*>)")
-_AS_TEXT = ("title", "svg")
-"""No element of HTML can stand there."""
-_AS_IT_IS = ("textarea", "option", "script")
-"""That is sent back."""
-
-
-def marked(html: str) -> str:
-    """A page on which characters that nobody sees are seen; what is copied from it or sent back remains what it was.
-
-    Attributes are left alone: none of ours holds ``>``, which is escaped in what comes from outside.
-    """
-    if _UNSEEN.search(html) is None:
-        return html
-    found: list[str] = []
-    within = ""
-    for part in _TAG.split(html):
-        if part.startswith("<"):
-            name = part[1:-1].partition(" ")[0]
-            if not within and name in (*_AS_TEXT, *_AS_IT_IS):
-                within = name
-            elif name == f"/{within}":
-                within = ""
-        elif within not in _AS_IT_IS:
-            part = _UNSEEN.sub(_named_character if within else _shown_character, part)  # noqa: PLW2901
-        found.append(part)
-    return "".join(found)
-
-
-def _named_character(found: re.Match[str]) -> str:
-    return f"[U+{ord(found[0]):04X}]"
-
-
-def _shown_character(found: re.Match[str]) -> str:
-    name = unicodedata.name(found[0], "a control character").lower()
-    return f'<span class="unseen" title="{name}" data-code="U+{ord(found[0]):04X}">{found[0]}</span>'
-
-
 def rendered(template: str, values: dict[str, Any], status: int = 200) -> HTMLResponse:
     """A page."""
-    return HTMLResponse(marked(environment().get_template(template).render(values)), status, HEADERS)
+    return HTMLResponse(marked(settled(environment().get_template(template).render(values))), status, HEADERS)
 
 
 class Entry(NamedTuple):

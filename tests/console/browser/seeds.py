@@ -39,12 +39,12 @@ def seed(site: "Site") -> None:
     site.decisions["snapshot"] = site.call("POST", "/v1/decisions", kept)["id"]
     pending = {"configuration": "example", "state": {"snapshot": "now"}, "asks": "pending", "now": asked["now"]}
     site.decisions["pending"] = site.call("POST", "/v1/decisions", pending)["id"]
-    site.call("PUT", "/v1/configurations/flavored", flavored())
-    state = {"engine": "kueue", "configuration": "flavored", "state": {"workloads": borrowing(3000)}}
+    site.call("PUT", "/v1/configurations/zoned", flavored())
+    state = {"engine": "kueue", "configuration": "zoned", "state": {"workloads": borrowing(3000)}}
     task = {"name": "t", "count": 1500, "requests": {"cpu": 1}}
     ask = {"id": "wants", "queue": "vision", "priority": 9, "tasks": [task]}
-    site.call("PUT", "/v1/snapshots/flavored", {**state, "asks": [{**ask, "id": f"wants{i}"} for i in range(250)]})
-    borrowed = {"configuration": "flavored", "state": {"snapshot": "flavored"}, "asks": [ask]}
+    site.call("PUT", "/v1/snapshots/zoned", {**state, "asks": [{**ask, "id": f"wants{i}"} for i in range(250)]})
+    borrowed = {"configuration": "zoned", "state": {"snapshot": "zoned"}, "asks": [ask]}
     site.decisions["flavored"] = site.call("POST", "/v1/decisions", borrowed)["id"]
     site.call("PUT", "/v1/clusters/production", REPORT)
     site.call("POST", "/v1/shadow", PREEMPTION)

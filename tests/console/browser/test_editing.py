@@ -4,7 +4,7 @@ import json
 
 from tests.console.browser.conftest import Site, Visiting
 from tests.console.browser.seeds import EXAMPLES, example
-from tests.support.pages import until
+from tests.support.pages import findings, until
 
 QUEUE = {"name": "q", "quota": {"cpu": {"guaranteed": 4}}}
 
@@ -148,3 +148,78 @@ def test_a_check_that_fails_says_nothing_of_an_earlier_one(visit: Visiting, site
         box.fill(json.dumps({"engine": "kueue", "queues": [{**QUEUE, "weight": 3}]}))
         page.get_by_text("the service answered 503").wait_for()
         assert page.get_by_text("Nothing speaks against it").count() == 0
+
+
+def test_after_a_form_was_sent_the_title_and_the_focus_are_on_what_came_of_it(visit: Visiting) -> None:
+    with visit("admin") as somebody:
+        somebody.expected = ("422",)
+        page = somebody.go("/ask")
+        page.get_by_label("Priority of the asks").fill("high")
+        page.get_by_label("JSON, as for").fill('{\n "asks": x}')
+        page.get_by_role("button", name="Decide").click()
+        page.get_by_text("2 fields are wrong").wait_for()
+        assert page.title() == "Not done · Ask · Arbiter"
+        assert page.evaluate("document.activeElement.matches('.problem')")
+        said = page.locator(".problem li").all_inner_texts()
+        assert [one.split()[0] for one in said] == ["request", "priority"], "all at once"
+        assert "line 2, column 10" in said[0]
+        assert page.locator("[aria-invalid=true]").count() == 2
+        assert findings(page) == []
+        page = somebody.go("/compare")
+        page.get_by_role("button", name="Compare").click()
+        page.get_by_role("heading", name="Side by side").wait_for()
+        assert page.title() == "The answer · Compare · Arbiter"
+        assert page.evaluate("document.activeElement.getAttribute('aria-labelledby')") == "side"
+        page = somebody.go("/decisions")
+        page.get_by_label("Queue", exact=True).fill("serving")
+        page.get_by_role("button", name="Filter").click()
+        page.wait_for_url("**queue=serving**")
+        assert page.evaluate("document.activeElement.id") == "log"
+        page = somebody.go("/decisions?queue=serving")
+        assert page.evaluate("document.activeElement.tagName") == "BODY", "nobody sent a form"
+
+
+def test_what_is_wrong_is_told_once(visit: Visiting) -> None:
+    with visit("admin") as somebody:
+        somebody.expected = ("422",)
+        page = somebody.go("/configurations/empty-handed/edit")
+        broken = {"engine": "kueue", "queues": [{"name": "a", "quota": {"cpu": {"guaranteed": -1}}}, {"name": "a"}]}
+        page.get_by_label("Document").fill(json.dumps(broken))
+        page.get_by_role("button", name="Show the difference").click()
+        page.get_by_text("2 fields are wrong").wait_for()
+        assert page.get_by_text("a second queue 'a'").count() == 1
+        assert page.get_by_text("-1 is negative").count() == 1
+        page.get_by_label("Document").fill(json.dumps({"engine": "kueue", "quees": []}))
+        page.get_by_role("button", name="Show the difference").click()
+        page.get_by_text("/quees").wait_for()
+        assert page.get_by_text("unknown field").count() == 1
+
+
+def test_a_form_opened_directly_leads_to_where_it_begins(visit: Visiting) -> None:
+    with visit("admin") as somebody:
+        page = somebody.go("/new")
+        assert page.url.endswith("/configurations#new")
+        assert "/queues/quotas?configuration=" in somebody.go("/queues/quotas").url
+        somebody.expected = ("400",)
+        page = somebody.go("/new?name=a%20b")
+        page.get_by_text("A name has letters, digits").wait_for()
+
+
+def test_landmarks_have_names_of_their_own(visit: Visiting, site: Site) -> None:
+    named = """() => {
+      const role = (one) => one.getAttribute("role") || one.tagName;
+      const name = (one) => one.getAttribute("aria-label")
+        || (document.getElementById(one.getAttribute("aria-labelledby")) || {}).textContent || "";
+      const every = document.querySelectorAll("nav, [role=search], [role=region], section, main form.filters");
+      return [...every].map((one) => [role(one), name(one).trim()]);
+    }"""
+    with visit("admin") as somebody:
+        for path in (
+            "/queues?configuration=zoned&snapshot=zoned", f"/decisions/{site.decisions['many']}",
+            f"/simulations/{site.decisions['loop']}", f"/simulations/{site.decisions['loop']}/rounds",
+            "/queues/of?configuration=example&queue=research&snapshot=now", "/configurations",
+            "/configurations/example", "/decisions", "/queues/quotas?configuration=example&snapshot=now", "/",
+        ):  # fmt: skip
+            found = [tuple(one) for one in somebody.go(path).evaluate(named)]
+            assert [one for one in found if not one[1]] == [], path
+            assert len(set(found)) == len(found), path

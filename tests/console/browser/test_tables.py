@@ -94,7 +94,7 @@ def test_flavors_stand_apart_and_who_lends_is_told(visit: Visiting, site: Site) 
         told = page.get_by_role("region", name="Queues, as a table").locator("tbody", has_text="vision").inner_text()
         assert told.split("\t")[1:4] == ["cpu in spot", "0", "1\u202f500"]
     with visit("admin") as somebody:
-        page = somebody.go("/queues?configuration=flavored&snapshot=flavored")
+        page = somebody.go("/queues?configuration=zoned&snapshot=zoned")
         rows = page.get_by_role("region", name="Queues", exact=True).locator("tbody", has_text="batch").locator("tr")
         cells = rows.evaluate_all(
             "rows => rows.map((row) => [...row.cells].map((cell) => [cell.dataset.label, cell.innerText.trim()]))"
@@ -110,7 +110,7 @@ def test_flavors_stand_apart_and_who_lends_is_told(visit: Visiting, site: Site) 
 
 def test_what_runs_is_sorted_over_all_its_pages(visit: Visiting) -> None:
     with visit("read") as somebody:
-        page = somebody.go("/queues/of?configuration=flavored&queue=batch&snapshot=flavored")
+        page = somebody.go("/queues/of?configuration=zoned&queue=batch&snapshot=zoned")
         assert page.get_by_text("1–200 of 3\u202f000").is_visible()
         assert page.get_by_role("region", name="What waits").count() == 0, "that is another queue's"
         head(page, "What runs", "Runs").get_by_role("link").press("Enter")
@@ -129,6 +129,6 @@ def test_what_runs_is_sorted_over_all_its_pages(visit: Visiting) -> None:
         head(page, "What runs", "Holds").get_by_role("link").click()
         page.wait_for_url("**sort=holds**")
         assert column(page, "What runs", 4)[0] == "0.5 cpu in spot"
-        page = somebody.go("/queues/of?configuration=flavored&queue=all&snapshot=flavored")
+        page = somebody.go("/queues/of?configuration=zoned&queue=all&snapshot=zoned")
         assert page.get_by_text("1–200 of 250").is_visible()
         assert findings(page) == []

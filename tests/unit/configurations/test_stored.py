@@ -178,7 +178,7 @@ def test_what_a_reference_means_is_known_or_looked_up(bench: Bench) -> None:
     bench.move("stable", 1)
     for stored in (bench.stored, Configurations(bench.database, 1 << 20)):
         assert [stored.head(one).revision for one in ("prod", "prod@stable", "prod@7")] == [2, 1, 7]
-        assert "has no label 'other'" in refused(NotFound, lambda: stored.head("prod@other"))  # noqa: B023
+        assert "has no label 'other': it has 'stable'" in refused(NotFound, lambda: stored.head("prod@other"))  # noqa: B023
         assert "no configuration 'nobody'" in refused(NotFound, lambda: stored.head("nobody"))  # noqa: B023
         assert msgspec.json.decode(stored.document("prod", 1))["queues"][0]["name"] == "a"
         assert ("prod", 1) in stored.documents

@@ -10,7 +10,8 @@ import pytest
 from app.base.errors import BadRequest
 from app.console import ask
 from app.console.api import Refused
-from app.console.visit import packed, pretty, unpacked
+from app.console.visit import packed, unpacked
+from app.console.words import pretty
 from tests.unit.console.visiting import Json, Page, Shown, refused, run
 
 ID = UUID(int=7)
@@ -111,16 +112,27 @@ def test_a_stored_configuration_is_read_as_the_request_names_it() -> None:
         ({"asks": []}, {"queue": "q"}, "queue", "The request names no configuration"),
         (REQUEST, {"value": "3"}, "queue", "There is no queue '' in the configuration."),
         (REQUEST, {"queue": "none", "value": "3"}, "queue", "There is no queue 'none'"),
-        (REQUEST, {"queue": "q", "field": "name"}, "field", "There is no such field of a quota."),
+        (REQUEST, {"queue": "q", "resource": "cpu", "field": "name"}, "field", "There is no such field of a quota."),
         (REQUEST, {"queue": "q", "resource": "gpu"}, "resource", "Queue 'q' states no quota of 'gpu'."),
     ],
 )
 def test_what_can_not_be_read_names_its_field(request_: Any, fields: dict[str, str], field: str, detail: str) -> None:
     shown, decided = asked(request_, **fields)
     problem = shown.values["problem"]
-    assert (shown.status, problem["field"], problem["title"]) == (422, field, "Invalid input")
+    assert (shown.status, problem["fields"], problem["title"]) == (422, [field], "Invalid input")
     assert problem["detail"].startswith(detail)
     assert decided == []
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    shown, decided = asked("{", priority="high", queue="q")
+    assert shown.values["problem"]["fields"] == ["request", "priority"], (
+        "of a quota nothing is known without the request"
+    )
+    shown, decided = asked(priority="high", queue="q", resource="gpu", field="name")
+    assert (shown.values["problem"]["fields"], decided) == (["priority", "field", "resource"], [])
+    assert shown.values["problem"]["detail"] == "3 fields are wrong"
+    assert [one["parameter"] for one in shown.values["problem"]["errors"]] == ["priority", "field", "resource"]
 
 
 def test_what_the_service_refuses_stands_on_the_page() -> None:
@@ -212,8 +224,8 @@ def test_of_a_large_request_only_what_is_asked_for_stands_in_a_box() -> None:
     assert page.queries("/v1/decisions") == [{"purpose": "what-if"}] * 2
     page = Page({at: large}, fields={"from": str(ID), "asks": '[\n{"id": }]'})
     problem = run(ask.asked(page.visit)).values["problem"]
-    assert (problem["field"], problem["detail"]) == (
-        "asks", "This is not a list of asks: JSON is malformed: invalid character (line 2, column 8)",
+    assert (problem["fields"], problem["detail"]) == (
+        ["asks"], "This is not a list of asks: JSON is malformed: invalid character (line 2, column 8)",
     )  # fmt: skip
 
 
@@ -261,4 +273,4 @@ def test_an_address_holds_no_more_than_a_megabyte() -> None:
 def test_what_is_wrong_with_json_has_a_line_and_a_column(text: str, place: str) -> None:
     with pytest.raises(ask.Malformed) as found:
         ask.document(text, "request")
-    assert found.value.detail.endswith(f"({place})")
+    assert found.value.document()["detail"].endswith(f"({place})")

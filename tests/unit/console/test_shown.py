@@ -16,18 +16,8 @@ from app.console.queues import Use, uses
 from app.console.quotas import quota_of
 from app.console.simulations import MEASURES, circle
 from app.console.situation import VERDICTS, Cell, Group, chosen, groups, named, paged, rules_of, sentence
-from app.console.visit import (
-    amount,
-    amounts,
-    cookie_of,
-    drop_cookie,
-    entries,
-    moment,
-    pretty,
-    seconds,
-    set_cookie,
-    told,
-)
+from app.console.visit import cookie_of, drop_cookie, entries, set_cookie
+from app.console.words import amount, amounts, lasted, moment, pretty, seconds, settled, told
 
 Json = dict[str, Any]
 NARROW = "\u202f"
@@ -39,23 +29,47 @@ NARROW = "\u202f"
         (None, "cpu", "–"), (Undefined(), "cpu", "–"), ("unlimited", "cpu", "unlimited"), (0, "cpu", "0"),
         (1234567, "cpu", f"1{NARROW}234{NARROW}567"), (1.5, "cpu", "1.5"), (2.0, "cpu", "2"), (1.23456, "cpu", "1.235"),
         (1234.5, "cpu", f"1{NARROW}234.5"), (1 << 20, "memory", "1 MiB"),
-        ((1 << 20) - 1, "memory", f"1{NARROW}048{NARROW}575"),
+        ((1 << 20) - 1, "memory", "1 MiB"), (512 << 20, "memory", "512 MiB"),
         (1536 << 20, "memory", "1.5 GiB"), (-(1 << 30), "memory", "-1 GiB"), (3 << 40, "ephemeral-storage", "3 TiB"),
         (1 << 50, "hugepages-2Mi", "1 PiB"), (1 << 30, "cpu", f"1{NARROW}073{NARROW}741{NARROW}824"),
     ],
 )  # fmt: skip
 def test_amounts(value: Any, resource: str, text: str) -> None:
-    assert amount(value, resource) == text
+    assert settled(amount(value, resource)) == text
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ((1 << 30, 1 << 29, 0), "1 GiB, 0.5 GiB, 0 GiB"), ((1 << 40, 1 << 29), f"1{NARROW}024 GiB, 0.5 GiB"),
+        ((1 << 40, 1 << 20), f"1{NARROW}024 GiB, 0.00098 GiB"), ((100 << 30, 1 << 20), f"102{NARROW}400 MiB, 1 MiB"),
+        ((0,), "0"), ((3 << 50, 1), f"3{NARROW}072 TiB, 9.1e-13 TiB"), ((1 << 20, 1024), "1 MiB, 0.00098 MiB"),
+    ],
+)  # fmt: skip
+def test_sizes_of_a_page_are_in_one_unit(sizes: tuple[int, ...], said: str) -> None:
+    assert settled(", ".join(amount(one, "memory") for one in sizes)) == said
+
+
+def test_spans_that_are_compared_are_in_one_unit_and_others_by_themselves() -> None:
+    assert settled(f"{lasted(90)}, {lasted(5400)}, {lasted(0)}; {seconds(30)}") == "1.5 min, 90 min, 0 min; 30 s"
+    assert settled(f"{lasted(7200.0)}, {amount(1 << 30, 'memory')}") == "2 h, 1 GiB"
+    assert lasted(None) == "–"
+
+
+def test_nobody_else_can_write_a_figure() -> None:
+    forged = "\ue000size1024\ue001"
+    assert settled(f"{forged} {amount(1 << 30, 'memory')}") == f"{forged} 1 GiB"
 
 
 def test_words() -> None:
-    assert amounts({"cpu": 1.5, "memory": 1 << 20}) == "1.5 cpu, 1 MiB memory"
+    assert settled(amounts({"cpu": 1.5, "memory": 1 << 20})) == "1.5 cpu, 1 MiB memory"
     assert amounts({}) == "nothing"
     assert amounts({Cell("cpu", "of-memory"): 1 << 20}) == f"1{NARROW}048{NARROW}576 cpu in of-memory"
     noon = datetime(2026, 3, 2, 12, 30, 5, tzinfo=UTC)
     found = [moment(one) for one in (noon, "2026-03-02T12:30:05Z", "soon", "", None)]
     assert found == ["2026-03-02 12:30:05"] * 2 + ["soon", "–", "–"]
     assert pretty({"a": 1}) == pretty(b'{"a":1}') == '{\n  "a": 1\n}'
+    assert settled(told({"after": 2 << 30}, "spot/memory")) == "after 2 GiB"
     assert told({"a": 1, "b": [1.5, "x"], "c": {"d": None}}) == "a 1, b 1.5, x, c d null"
 
 
@@ -170,7 +184,7 @@ TOTAL: Json = {
 
 
 def test_measures_of_a_run() -> None:
-    assert [(one.title, one.of(TOTAL)) for one in MEASURES] == [
+    assert [(one.title, settled(one.of(TOTAL))) for one in MEASURES] == [
         ("Jobs", f"1{NARROW}200"), ("Finished", "7"), ("Cancelled", "0"), ("Wait, median", "30 s"),
         ("Wait, 90 %", "2 h"), ("Completion, median", "1 s"), ("Completion, 90 %", "0 s"), ("Slowdown, 90 %", "1.23×"),
         ("Evictions", "3"), ("Most of one job", "0"), ("Work lost", "1.5 cpu·h"), ("Used", "cpu 51.2 %"),

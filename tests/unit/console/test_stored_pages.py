@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.base.errors import BadRequest
 from app.console import configurations
 from app.console import configurations as editing
 from app.console import configurations as importing
@@ -106,7 +107,10 @@ def test_editing_begins_with_what_is_stored_or_an_empty_document() -> None:
     assert (edited.name, edited.queue, edited.etag, edited.comment) == ("c", "", '"e1"', "")
     edited = run(editing.edit(Page().visit, "new")).values["edited"]
     assert (msgspec.json.decode(edited.text), edited.etag) == ({"engine": "kueue", "queues": []}, "")
-    assert run(editing.new(Page().visit, "a b")).to == "/configurations/a%20b/edit"
+    assert run(editing.new(Page().visit, "a-b")).to == "/configurations/a-b/edit"
+    assert run(editing.new(Page().visit)).to == "/configurations#new", "opened directly"
+    with pytest.raises(BadRequest, match="A name has letters"):
+        run(editing.new(Page().visit, "a b"))
 
 
 def test_a_queue_is_edited_by_itself() -> None:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from app.auth.audit import Caller
 from app.base.errors import BadRequest, Forbidden, NotFound
-from app.console import visit
+from app.console import visit, words
 from app.console.api import Api, Refused, Reply, segment
 from app.console.visit import Visit
 from tests.unit.console.requests import READER, Operations, operation, request
@@ -249,10 +249,10 @@ def test_what_nobody_sees_is_marked_and_stays_what_it_was() -> None:
         "<title>a\u200bb</title><p title='\u202e'>x\u202ey \U0001f468\u200d\U0001f469 z\u200dz 1\u202f000</p>"
         "<svg><text>\u00ad</text></svg><textarea>\u200b</textarea><option>\u200b</option>"
     )
-    assert visit.marked(page) == (
+    assert words.marked(page) == (
         "<title>a[U+200B]b</title><p title='\u202e'>"
         'x<span class="unseen" title="right-to-left override" data-code="U+202E">\u202e</span>y '
         '\U0001f468\u200d\U0001f469 z<span class="unseen" title="zero width joiner" data-code="U+200D">\u200d</span>z '
         "1\u202f000</p><svg><text>[U+00AD]</text></svg><textarea>\u200b</textarea><option>\u200b</option>"
     )
-    assert visit.marked("<p>plain \u05e9</p>") == "<p>plain \u05e9</p>"
+    assert words.marked("<p>plain \u05e9</p>") == "<p>plain \u05e9</p>"

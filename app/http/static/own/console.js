@@ -31,14 +31,14 @@ document.addEventListener("change", async (event) => {
   const into = event.target.dataset.into;
   if (into && event.target.files.length) document.getElementById(into).value = await event.target.files[0].text();
 });
-const spelled = (value, resource) => {
-  const binary = /memory|storage|hugepages/.test(resource);
-  const [size, unit] = !binary ? [1, ""] : value >= 2 ** 40 ? [2 ** 40, " TiB"] : value >= 2 ** 30 ? [2 ** 30, " GiB"] : [2 ** 20, " MiB"];
-  return (Math.round(1000 * value / size) / 1000).toLocaleString("en").replaceAll(",", "\u202f") + unit;
-};
+// Sizes are in the unit of the page, where it has one; else in that of the largest that is drawn with them.
+const SIZES = [["PiB", 2 ** 50], ["TiB", 2 ** 40], ["GiB", 2 ** 30], ["MiB", 2 ** 20]];
+const sized = (resource, most) => !/memory|storage|hugepages/.test(resource) ? ["", 1]
+  : SIZES.find(([unit]) => unit === document.body.dataset.unit) || SIZES.find(([, size]) => most >= size) || ["", 1];
+const spelled = (value, [unit, size]) => `${(Math.round(1000 * value / size) / 1000).toLocaleString("en").replaceAll(",", "\u202f")} ${unit}`.trim();
 document.addEventListener("input", (event) => {
   const { type, dataset, id, value } = event.target;
-  if (type === "range") document.querySelector(`output[for="${id}"]`).textContent = spelled(Number(value), dataset.resource);
+  if (type === "range") document.querySelector(`output[for="${id}"]`).textContent = spelled(Number(value), sized(dataset.resource, Number(value)));
 });
 
 // The box that finds: "/" leads to it from anywhere, arrows go through what it lists, Escape closes the list.
@@ -85,6 +85,7 @@ document.addEventListener("input", (event) => {
 });
 document.addEventListener("submit", (event) => {
   unsaved = false;
+  sessionStorage.setItem("arbiter:form", location.pathname);
   if (event.target.matches("form[data-keep]")) sessionStorage.setItem("arbiter:sent", location.pathname + location.search);
 });
 window.addEventListener("beforeunload", (event) => { if (unsaved) event.preventDefault(); });
@@ -114,6 +115,14 @@ const restored = () => {
     box.value = before;
     unsaved = true;
   }
+};
+
+// After a form was sent the focus is on what came of it, where that stands on the same page: an error, else the answer.
+const told = () => {
+  const of = sessionStorage.getItem("arbiter:form");
+  sessionStorage.removeItem("arbiter:form");
+  const place = of === location.pathname && (document.querySelector("main .problem[data-told]") || document.querySelector("main [data-told]"));
+  if (place) place.focus();
 };
 
 // A part that could not be asked for anew must not go on saying what was true before.
@@ -202,7 +211,8 @@ const draw = (place, data) => {
   const variants = [...new Set(series.map((one) => one.variant))];
   const coloured = (one, i) => one.ink ? look.getPropertyValue("--" + one.ink).trim() : colours[(one.variant === undefined ? i : variants.indexOf(one.variant)) % colours.length];
   const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
-  const said = (value) => value === null || value === undefined ? "--" : unit === "seconds" ? lasted(value) : unit ? spelled(value, unit) : value;
+  const most = unit && unit !== "seconds" ? sized(unit, Math.max(0, ...series.flatMap((one) => one.values.map(Number)))) : null;
+  const said = (value) => value === null || value === undefined ? "--" : unit === "seconds" ? lasted(value) : most ? spelled(value, most) : value;
   const share = data.of === "share";
   const long = x.length > 1 && x[x.length - 1] - x[0] > 86400;
   const moment = (at) => share ? at + " %" : long ? day(at) : clock(at);
@@ -247,6 +257,7 @@ window.addEventListener("resize", () => { for (const [place, { chart }] of drawn
 document.addEventListener("htmx:afterSettle", charts);
 document.addEventListener("DOMContentLoaded", () => {
   restored();
+  told();
   const sent = document.querySelector("a[data-address]");
   if (sent) history.replaceState(null, "", sent.getAttribute("href"));  // and loading the page again asks for no form
   local();
