@@ -101,8 +101,8 @@ class Rewind:
             self.back()
         return True
 
-    def back(self) -> tuple[str, Key] | None:
-        """Undo one more change; of which object it is, None: nothing earlier is known."""
+    def back(self) -> Change | None:
+        """Undo one more change; None: nothing earlier is known."""
         if not self._left:
             return None
         self._left -= 1
@@ -113,7 +113,11 @@ class Rewind:
             of.pop(change.key, None)
         else:
             of[change.key] = change.old
-        return change.kind, change.key
+        return change
+
+    def before(self, at: Position) -> bool:
+        """Whether one more step back goes before ``at``, which was the last to change then."""
+        return self._left > 0 and self._changes[self._left - 1].at <= at
 
     def preemptors(self, before: Position) -> dict[str, Position]:
         """The Workloads that had ended a cycle by then with victims that must stop first, and had got no quota since;

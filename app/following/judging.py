@@ -18,7 +18,7 @@ from msgspec import structs
 from app.clusters.schemas import Assumed, ShadowOutcome, ShadowReport, ShadowVictim, Why
 from app.clusters.shadow import Compared, compared, expected_of
 from app.following.evidence import NOT_NAMED
-from app.following.history import Eviction, Preemption, Rewind
+from app.following.history import Eviction, Position, Preemption, Rewind
 from app.following.memory import TOGETHER_SECONDS, Guess, Memory, Mode, ask_id
 from app.following.mirror import View
 from app.following.objects import WORK, id_of
@@ -72,13 +72,12 @@ class _Moment:
     settings: Settings | None
     _loaded: Loaded | None = None
 
-    def decide(self, asks: list[Ask], mode: Mode, now: datetime, ask: str) -> tuple[Decision, list[str]]:
-        """The decision on ``ask``, and which asks counted. Raises InvalidInput."""
+    def decide(self, asks: list[Ask], mode: Mode, now: datetime) -> tuple[list[Decision], list[str]]:
+        """The decisions, and which asks counted. Raises InvalidInput."""
         if self._loaded is None:
             self._loaded = load(self.configured(), structs.replace(self.found.state(), queues={}))
         result = planned(self._loaded, Question(micros(now), asks, mode, _NO_OPTIONS))
-        decision = next(one for one in result.decisions if one.ask == ask)
-        return decision, result.order or [one.id for one in asks]
+        return result.decisions, result.order or [one.id for one in asks]
 
     def configured(self) -> Configured:
         return configure(self.configuration)
@@ -239,7 +238,7 @@ class _Cycles:
             yield _TOO_LONG_AGO, "too_long_ago"
             return
         memory = Memory(self._ask, self._one.by, first, rewind) if self._judge.engine == "kueue" else None
-        if not rare or (memory is not None and memory.ahead):
+        if not rare or memory is not None:
             yield from self._moments(start, rewind, memory, rare=rare)
 
     def _moments(
@@ -247,19 +246,28 @@ class _Cycles:
     ) -> Iterator[_Attempt | _Failure]:
         judge, first = self._judge, self._seen[start]
         view, translator = View(rewind.items, {}, None, None), Translator(judge.engine)
-        found, changes = translator.translate(view), 0
+        found, changes, oldest = translator.translate(view), 0, self._oldest(first)
         for _ in range(_RARE_MOMENTS if rare else _MOMENTS):
             seconds = 0.0 if not changes or rewind.since is None else max(0.0, first.heard - rewind.since)
             if self._ask in found.asks:
                 for of, guesses, assumed in self._situations(self._drawn(found, start), view, memory, rare=rare):
-                    yield from self._at(of, start, seconds, changes, guesses, assumed)
+                    yield from self._at(of, start, seconds, changes, guesses, assumed, memory)
             while True:
-                if judge.late() or (undone := rewind.back()) is None:
+                if judge.late() or rewind.before(oldest) or (undone := rewind.back()) is None:
                     return
                 before, changes = found, changes + 1
-                found = translator.translate(replace(view, changed={undone}))
+                if memory is not None:
+                    memory.passed(undone)
+                found = translator.translate(replace(view, changed={(undone.kind, undone.key)}))
                 if not _alike(before, found):
                     break
+
+    def _oldest(self, first: Eviction) -> Position:
+        """No cycle of Kueue's begins before the last one has written down whom it evicts."""
+        if self._judge.engine != "kueue":
+            return -1, 0
+        before = first.heard - TOGETHER_SECONDS
+        return max((one.at for one in self._rewind.evictions if one.seen.by and one.heard < before), default=(-1, 0))
 
     def _situations(
         self, found: Translated, view: View, memory: Memory | None, *, rare: bool
@@ -295,7 +303,7 @@ class _Cycles:
 
     def _at(
         self, found: Translated, start: int, seconds: float, changes: int, guesses: Iterator[Guess],
-        assumed: tuple[Assumed, ...],
+        assumed: tuple[Assumed, ...], memory: Memory | None,
     ) -> Iterator[_Attempt | _Failure]:  # fmt: skip
         judge, moment = self._judge, _Moment(found, self._judge.settings)
         last = self._seen[start].seen.at or self._one.seen_at
@@ -304,15 +312,18 @@ class _Cycles:
         gone = moment.gone()
         for guess in guesses:
             try:
-                decision, counted = moment.decide(guess.asks, guess.mode, last, self._ask)
+                decisions, counted = moment.decide(guess.asks, guess.mode, last)
             except InvalidInput as refused:
                 yield f"the question is refused: {refused}"[:2000], "refused"
                 return
+            decision = next(one for one in decisions if one.ask == self._ask)
+            others = [one for one in decisions if one is not decision]
+            denied = memory is not None and memory.denies(others, gone)
             takes = len(expected_of(decision, gone))
             relation = compared(observed[:takes] if 0 < takes <= len(observed) else observed, decision, gone)
             kept = set(counted)
             yield _Attempt(
-                takes=0 if relation.detail or takes > len(observed) else takes,
+                takes=0 if denied or relation.detail or takes > len(observed) else takes,
                 seconds=seconds, changes=changes, assumed=[*assumed, *guess.assumed], names=names, compared=relation,
                 request=DecisionRequest(
                     engine=judge.engine, now=last, mode=guess.mode, configuration=moment.configuration,

@@ -12,7 +12,7 @@
   before, and the next may have been its head.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice, product
@@ -22,10 +22,11 @@ from msgspec import structs
 
 from app.clusters.schemas import Assumed
 from app.following.evidence import admissions, nominated
-from app.following.history import Eviction, Rewind
+from app.following.history import Change, Eviction, Rewind
 from app.following.objects import WORK, Item, Key, condition, id_of, instant, key_of, part
 from app.following.translating import Translated
 from app.solver.model.configuration import EngineName, Queue
+from app.solver.model.decision import Decision
 from app.solver.model.kueue import Ask as KueueAsk
 from app.solver.model.kueue import FlavorScan
 from app.solver.model.state import Ask
@@ -64,16 +65,30 @@ class Memory:
         late = admissions((change.old, change.new) for change in rewind.undone(TOGETHER_SECONDS))
         later = admissions((change.old, change.new) for change in rewind.undone(_LATE_SECONDS))
         close = {key_of(item) for item in late}
-        self.ahead = {
-            key_of(item): item for item in later
-            if id_of(key_of(item)) != ask and _until(item, first, timed=key_of(item) not in close)
-        }  # fmt: skip
-        self._certain = {
-            key for key, item in self.ahead.items() if key == first.seen.victim or _before(item, first)
-        }  # fmt: skip
+        self._first, self._certain = first, set[Key]()
+        self.ahead: dict[Key, Item] = {}
+        for item in later:
+            if _until(item, first, timed=key_of(item) not in close):
+                self._admitted(item)
         self._near = {*_others(by, first, rewind), *(id_of(key_of(item)) for item in late)}
+        self._got = {id_of(key_of(item)) for item in later}
+        self._evicted = _evicted(first, rewind)
         self._told = list(_told(rewind))
         self._sticky = rewind.preemptors(first.at)
+
+    def passed(self, change: Change) -> None:
+        """It stands before this one now. What was written to be admitted then was, or was assumed to be."""
+        for item in admissions([(change.old, change.new)]):
+            self._got.add(id_of(key_of(item)))
+            self._admitted(item)
+
+    def _admitted(self, item: Item) -> None:
+        key = key_of(item)
+        if id_of(key) == self._ask:
+            return
+        self.ahead[key] = item
+        if key == self._first.seen.victim or _before(item, self._first):
+            self._certain.add(key)
 
     def assumed(self, there: Mapping[str, Mapping[Key, Item]], found: Translated, *, rare: bool) -> Iterator[Admitted]:
         """Without ``rare`` all that was written down just after; with it the other ways."""
@@ -111,6 +126,17 @@ class Memory:
         ]  # fmt: skip
         distinct = {tuple(one.id for one in of): of for of in guesses}
         yield from self._with_scans(found, own, list(distinct.values()))
+
+    def denies(self, others: Iterable[Decision], gone: Collection[str]) -> bool:
+        """Whether something that a cycle would have done for its other heads was not seen to happen: then it was
+        another cycle. ``gone``: who is evicted already."""
+        for one in others:
+            if one.outcome == "admit" and one.ask not in self._got:
+                return True
+            victims = {victim.workload for victim in one.victims}.difference(gone)
+            if one.outcome == "preempt" and not victims <= self._evicted.get(one.ask, set()):
+                return True
+        return False
 
     def _since(self, ask: Ask) -> tuple[int, int]:
         return self._sticky.get(ask.id, (-1, 0))
@@ -153,6 +179,18 @@ def _others(by: str, first: Eviction, rewind: Rewind) -> Iterator[str]:
     )  # fmt: skip
     found = (ask_id("kueue", uid, rewind) for uid in uids)
     yield from (one for one in found if one is not None)
+
+
+def _evicted(first: Eviction, rewind: Rewind) -> dict[str, set[str]]:
+    """Who was evicted in what may be the same cycle, or written down late, by the ask that it was for."""
+    found: dict[str, set[str]] = {}
+    names: dict[str, str | None] = {}
+    for one in rewind.evictions:
+        if one.seen.by and abs(one.heard - first.heard) <= _LATE_SECONDS:
+            if one.seen.by not in names:
+                names[one.seen.by] = ask_id("kueue", one.seen.by, rewind)
+            found.setdefault(names[one.seen.by] or "", set()).add(id_of(one.seen.victim))
+    return found
 
 
 def _told(rewind: Rewind) -> Iterator[str]:

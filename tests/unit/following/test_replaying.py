@@ -136,6 +136,38 @@ def test_work_that_was_admitted_and_not_written_down_yet_counts(stream: Stream) 
     assert (one.outcome, one.report.assumed, one.report.changes) == ("agreed", ["admissions"], 0)
 
 
+def test_what_was_assumed_to_be_admitted_is_so_at_an_earlier_moment_too(stream: Stream) -> None:
+    """Kueue had not heard yet that the quota grew when its decision and an admission before it were written down."""
+    stream.put(queue("q", 6, withinClusterQueue="LowerPriority"))
+    stream.put(kueue.workload("quick", "l", 2, 10))
+    decided = stream.now
+    stream.wait(1)
+    stream.put(queue("q", 8, withinClusterQueue="LowerPriority"))
+    usage: Json = {"name": "main", "count": 1, "flavors": {"cpu": "default"}, "resourceUsage": {"cpu": "2"}}
+    stream.admit("quick", "q", [usage], decided)
+    stream.evict("a", "p")
+    (one,) = judged(stream)
+    assert (one.outcome, one.report.assumed, one.report.changes) == ("agreed_earlier", ["admissions"], 2)
+
+
+@pytest.mark.parametrize(("between", "outcome"), [(False, "agreed_earlier"), (True, "differs")])
+def test_no_cycle_begins_before_the_last_one_has_ended(stream: Stream, between: bool, outcome: str) -> None:
+    """What the cluster was before somebody else was evicted explains nothing any more."""
+    for made in (queue("r", 2, withinClusterQueue="LowerPriority"), kueue.local_queue("m", "r")):
+        stream.put(made)
+    stream.put(kueue.workload("low", "m", 2, 1))
+    stream.admit_alone("low", "r", {"cpu": "2"})
+    stream.put(kueue.workload("high", "m", 2, 9))
+    stream.wait(5)
+    stream.put(queue("q", 6, withinClusterQueue="LowerPriority"))  # with it p fits, and evicts nobody
+    stream.wait(1)
+    if between:
+        stream.evict("low", "high")
+    stream.wait(3)
+    stream.evict("a", "p")
+    assert told(judged(stream))[-1] == ("default/p", outcome, ["default/a"])
+
+
 @pytest.mark.parametrize("before", [False, True], ids=["new", "evicted-before"])
 def test_what_was_only_assumed_to_be_admitted_may_be_evicted(stream: Stream, before: bool) -> None:
     """Its eviction is the first that is written of its admission."""
@@ -210,6 +242,16 @@ def test_heads_of_one_cycle_choose_other_victims() -> None:
     assert sorted(told(found)) == [
         ("default/p", "agreed", ["default/b"]), ("default/r", "agreed", ["default/a"]),
     ]  # fmt: skip
+
+
+def test_a_cycle_in_which_another_head_would_have_evicted_somebody_who_was_not_is_none() -> None:
+    """`r` takes `a` only beside `p`, which would have taken `b`."""
+    stream = cohort()
+    stream.put(kueue.workload("p", "l-x", 2, 9))
+    stream.put(kueue.workload("r", "l-y", 2, 5))
+    stream.wait(2)
+    stream.evict("a", "r", "InCohortReclamation")
+    assert told(judged(stream)) == [("default/r", "differs", ["default/a"])]
 
 
 def test_a_relist_is_no_end_of_what_is_known(stream: Stream) -> None:
