@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 from anyio import to_thread
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from app.console.api import Json, next_page, places_of, segment
@@ -23,27 +23,38 @@ _INKS = {"agreed": "good", "differs": "stop", "unjudged": "wait"}
 """With the colour of their badges. What agreed a moment earlier agreed."""
 Outcome = Annotated[Literal["", "agreed", "agreed_earlier", "differs", "unjudged"], Query()]
 
+
+def _whose(queue: Text = "", job: Text = "") -> dict[str, str]:
+    return {"queue": queue.strip(), "job": job.strip()}
+
+
+Whose = Annotated[dict[str, str], Depends(_whose)]
+
 cluster_pages = APIRouter(route_class=PageRoute)
 
 
 @cluster_pages.get("/clusters/{name}", **page(needs="read"))
 async def cluster(
     visit: Visiting, name: str, outcome: Outcome = "", cursor: Cursor = "", older: Cursor = "", finding: Number = 1,
+    *, whose: Whose,
 ) -> Response:  # fmt: skip
-    """``cursor`` and ``older``: where the comparisons and the evictions that are shown begin."""
+    """``cursor`` and ``older``: where the comparisons and the evictions that are shown begin; ``whose``: whose
+    evictions."""
     found: Json = await visit.api.get(f"/v1/clusters/{segment(name)}")
     counts: Json = await visit.api.get("/v1/shadow:counts", {"cluster": name})
     asked = {"cluster": name, "outcome": outcome or None, "cursor": cursor or None, "limit": _ROWS}
     compared: Json = await visit.api.get("/v1/shadow", asked)
     evicted: Json = await visit.api.get(
-        f"/v1/clusters/{segment(name)}/evictions", {"cursor": older or None, "limit": _ROWS}
+        f"/v1/clusters/{segment(name)}/evictions",
+        {**{field: text or None for field, text in whose.items()}, "cursor": older or None, "limit": _ROWS},
     )
     findings = {
         (one["rule"], one["pointer"], one["detail"]): one
         for follower in found["followers"]
         for one in follower.get("findings", ())
     }
-    here = {name: text for name, text in {"outcome": outcome, "cursor": cursor, "older": older}.items() if text}
+    chosen = {"outcome": outcome, **whose, "cursor": cursor, "older": older}
+    here = {field: text for field, text in chosen.items() if text}
     return visit.show(
         "cluster.html", cluster=found, name=name, outcome=outcome, here=here, agreement=agreement(counts),
         findings=paged(list(findings.values()), finding, _ROWS), compared=compared["items"], evicted=evicted["items"],

@@ -4,6 +4,7 @@ import re
 
 from starlette.testclient import TestClient
 
+from app.clusters.router import EVICTION
 from app.clusters.router import EXAMPLE as REPORT
 from app.clusters.shadow import EXAMPLE as PREEMPTION
 
@@ -37,3 +38,19 @@ def test_reports_and_preemptions_are_shown(service: TestClient) -> None:
     agreed = service.get("/clusters?outcome=agreed")
     assert (agreed.status_code, "sweep-17" in agreed.text, "/request.json" in agreed.text) == (200, True, False)
     assert service.get("/clusters?outcome=unknown").status_code == 422
+
+
+def test_evictions_are_found_by_their_queue_and_job(service: TestClient) -> None:
+    service.put("/v1/clusters/prod", json=REPORT).raise_for_status()
+    others = {"workload": "ml/job-sweep-1", "job": "ml/sweep", "queue": "others"}
+    said = [EVICTION, {**EVICTION, **others, "at": "2026-11-22T12:00:01Z"}]
+    service.post("/v1/clusters/prod/evictions", json={"engine": "kueue", "evictions": said}).raise_for_status()
+    for asked, shown in (
+        ("", ["sweep", "train"]), ("queue=research", ["train"]), ("job=ml/sweep", ["sweep"]),
+        ("queue=others&job=ml/train", []), ("queue=research&outcome=agreed", ["train"]),
+    ):  # fmt: skip
+        page = service.get(f"/clusters/prod?{asked}")
+        found = {name for name in ("train", "sweep") if f"ml/job-{name}-" in page.text}
+        assert (page.status_code, sorted(found)) == (200, shown), asked
+    assert "an eviction of these" in service.get("/clusters/prod?queue=others&job=ml/train").text
+    assert 'name="outcome" value="agreed"' in page.text
