@@ -142,6 +142,10 @@ class Rewind:
         begun = found[0].heard if found else 0.0
         return (change for change in found if change.heard <= begun + seconds)
 
+    def earlier(self) -> Iterable[Change]:
+        """What could still be undone, the youngest first."""
+        return (self._changes[place] for place in range(self._left - 1, -1, -1))
+
     def known(self, kind: str, key: Key) -> Item:
         """An object as it was known last; an empty one where it never was."""
         if (item := self.items.get(kind, {}).get(key)) is not None:

@@ -19,7 +19,7 @@ from app.clusters.schemas import Assumed, ShadowOutcome, ShadowReport, ShadowVic
 from app.clusters.shadow import Compared, compared, expected_of
 from app.following.evidence import NOT_NAMED
 from app.following.history import Eviction, Position, Preemption, Rewind
-from app.following.memory import TOGETHER_SECONDS, Guess, Memory, Mode, ask_id
+from app.following.memory import TOGETHER_SECONDS, Guess, Memory, Mode, ask_id, told_to_wait
 from app.following.mirror import View
 from app.following.objects import WORK, id_of
 from app.following.translating import Translated, says_settings
@@ -246,7 +246,7 @@ class _Cycles:
     ) -> Iterator[_Attempt | _Failure]:
         judge, first = self._judge, self._seen[start]
         view, translator = View(rewind.items, {}, None, None), Translator(judge.engine)
-        found, changes, oldest = translator.translate(view), 0, self._oldest(first)
+        found, changes, oldest = translator.translate(view), 0, self._oldest(first, rewind)
         for _ in range(_RARE_MOMENTS if rare else _MOMENTS):
             seconds = 0.0 if not changes or rewind.since is None else max(0.0, first.heard - rewind.since)
             if self._ask in found.asks:
@@ -262,12 +262,14 @@ class _Cycles:
                 if not _alike(before, found):
                     break
 
-    def _oldest(self, first: Eviction) -> Position:
-        """No cycle of Kueue's begins before the last one has written down whom it evicts."""
+    def _oldest(self, first: Eviction, rewind: Rewind) -> Position:
+        """No cycle of Kueue's begins before the last one has written down whom it evicts, and who waits."""
         if self._judge.engine != "kueue":
             return -1, 0
         before = first.heard - TOGETHER_SECONDS
-        return max((one.at for one in self._rewind.evictions if one.seen.by and one.heard < before), default=(-1, 0))
+        evicted = max((one.at for one in rewind.evictions if one.seen.by and one.heard < before), default=(-1, 0))
+        told = (one.at for one in rewind.earlier() if one.heard < before and told_to_wait(one))
+        return max(evicted, next(told, (-1, 0)))
 
     def _situations(
         self, found: Translated, view: View, memory: Memory | None, *, rare: bool

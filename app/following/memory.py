@@ -21,11 +21,11 @@ from typing import Literal
 from msgspec import structs
 
 from app.clusters.schemas import Assumed
-from app.following.evidence import admissions, nominated
+from app.following.evidence import admissions, nominated, reserves
 from app.following.history import Change, Eviction, Rewind
 from app.following.objects import WORK, Item, Key, condition, id_of, instant, key_of, part
 from app.following.translating import Translated
-from app.solver.model.configuration import EngineName, Queue
+from app.solver.model.configuration import Configuration, EngineName, Queue
 from app.solver.model.decision import Decision
 from app.solver.model.kueue import Ask as KueueAsk
 from app.solver.model.kueue import FlavorScan
@@ -36,6 +36,8 @@ TOGETHER_SECONDS = 1.0
 _LATE_SECONDS = 10.0
 """So late an admission may be written down that says itself that it was made before: requests are throttled."""
 _SCANS, _WAYS = 16, 64
+_HELD = ("Inadmissible", "Misconfigured", "Suspended")
+"""Said by others than the scheduler."""
 
 Mode = Literal["cycle", "independent"]
 
@@ -102,11 +104,16 @@ class Memory:
             yield Admitted(late)
             return
         by_queue: dict[str, list[Key]] = {}
+        own, apart = found.asks[self._ask].queue, dict[Key, Item]()
+        beside = _beside(found.configuration, own)
         for key in sorted(late, key=lambda key: _turn(late[key], found.asks[id_of(key)])):
-            by_queue.setdefault(found.asks[id_of(key)].queue, []).append(key)
-        own = found.asks[self._ask].queue
+            if (queue := found.asks[id_of(key)].queue) in beside:
+                by_queue.setdefault(queue, []).append(key)
+            else:  # whether it was yet bears on nothing
+                apart[key] = late[key]
         least = {queue: sum(key in certain for key in of) for queue, of in by_queue.items()}
-        yield from islice(_ways(by_queue, least, own, late), _WAYS)
+        for way in islice(_ways(by_queue, least, own, late), _WAYS):
+            yield Admitted(apart | way.items, way.next)
 
     def guesses(self, found: Translated, heads: Mapping[str, str]) -> Iterator[Guess]:
         """``heads``: the ask that heads a queue, where that is known."""
@@ -195,12 +202,15 @@ def _evicted(first: Eviction, rewind: Rewind) -> dict[str, set[str]]:
 
 def _told(rewind: Rewind) -> Iterator[str]:
     """Workloads of which it was written just after the cycle that they wait, in that order."""
-    for change in rewind.undone(TOGETHER_SECONDS):
-        if change.kind != "Workload" or change.old is None or change.new is None:
-            continue
-        said = condition(change.new, "QuotaReserved", "False")
-        if said is not None and said != condition(change.old, "QuotaReserved", None):
-            yield id_of(change.key)
+    yield from (id_of(change.key) for change in rewind.undone(TOGETHER_SECONDS) if told_to_wait(change))
+
+
+def told_to_wait(change: Change) -> bool:
+    """Whether a cycle has ended with this: it says of a Workload that waited before why it does now."""
+    if change.kind != "Workload" or change.old is None or change.new is None or reserves(change.old):
+        return False
+    said = condition(change.new, "QuotaReserved", "False")
+    return said is not None and said.get("reason") not in _HELD and said != condition(change.old, "QuotaReserved", None)
 
 
 def _until(item: Item, first: Eviction, *, timed: bool) -> bool:
@@ -227,13 +237,28 @@ def _turn(item: Item, ask: Ask) -> tuple[str, int, str, str]:
     return str(reserved.get("lastTransitionTime") or ""), -(ask.priority or 0), created, ask.id
 
 
+def _beside(configuration: Configuration, queue: str) -> set[str]:
+    """The queues of one tree with it."""
+    parents = {one.name: one.parent for one in configuration.queues}
+
+    def root(name: str) -> str:
+        seen = {name}
+        while (above := parents.get(name)) is not None and above not in seen:
+            name = above
+            seen.add(name)
+        return name
+
+    own = root(queue)
+    return {name for name in parents if root(name) == own}
+
+
 def _ways(
     by_queue: Mapping[str, Sequence[Key]], least: Mapping[str, int], own: str, late: Mapping[Key, Item]
 ) -> Iterator[Admitted]:
     """Of each queue the first few admitted before, ``least`` of them for certain, and the next as its head, or not:
     first those in which cycles had a head of every queue."""
     queues = list(by_queue)
-    most = max(map(len, by_queue.values()))
+    most = max(map(len, by_queue.values()), default=0)
     together = [tuple(max(least[queue], min(n, len(by_queue[queue]))) for queue in queues) for n in range(most, -1, -1)]
     every = product(*(range(len(by_queue[queue]), least[queue] - 1, -1) for queue in queues))
     for counts in dict.fromkeys((*together, *islice(every, 4 * _WAYS))):
