@@ -84,6 +84,10 @@ class Metrics:
             "arbiter_extender_requests", "Preemptions that kube-scheduler asked about: answered, or what came instead.",
             ["outcome"], registry=self.registry,
         )  # fmt: skip
+        self.effects = Counter(
+            "arbiter_extender_effects", "What the guard made of what kube-scheduler would have done without it.",
+            ["effect"], registry=self.registry,
+        )  # fmt: skip
         self.shadow = Counter(
             "arbiter_shadow", "Real preemptions compared with Arbiter's, by outcome and cause.",
             ["engine", "outcome", "cause"], registry=self.registry,

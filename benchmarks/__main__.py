@@ -77,12 +77,15 @@ def _one(name: str, *, quick: bool) -> chart.Row | None:
             kept = measure.resident(client, item)
             values["resident"] = kept.ratio
             _print("resident", kept, budget.resident, budget)
-            if name.startswith("kube-scheduler"):
+            if budget.other is not None:
                 other = measure.resident(client, item, kube_cluster.never_asked)
-                _print("other", other, budget.resident, budget)
-                if (seconds := kube_cluster.released(item.request)) is not None:
-                    times = f"{seconds / kept.seconds:.3g} times, {seconds / other.seconds:.3g} of other pods"
-                    print(f"    the released preemption: {seconds / kept.j:.3g} J, {times}")
+                _print("other", other, budget.other, budget)
+                if budget.ahead is not None and (seconds := kube_cluster.released(item.request)) is not None:
+                    for kind, figure in (("resident", kept), ("other", other)):
+                        times = seconds / figure.seconds
+                        verdict = "ok  " if times >= budget.ahead else "OVER"
+                        print(f"{verdict} {kind}: {times:.3g} times as fast as released, of {budget.ahead:g} "
+                              f"({seconds / figure.j:.3g} J)")  # fmt: skip
             if "n50000" in name:
                 _print("delta", measure.delta(client, item), 0.05, budget)
         memory = peak_memory_mb(process)

@@ -134,6 +134,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     for no ask."""
     pods: list[str] = []
     """`namespace/name` of the pod that the guard was asked for, and of those that kube-scheduler would have evicted."""
+    effect: str = ""
+    """What the guard makes of what kube-scheduler would do without it; empty: nobody asked the guard."""
     pending: bytes = b""
     """The asks as JSON, where the request only said that those beside the snapshot are meant."""
 

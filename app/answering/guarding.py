@@ -30,7 +30,7 @@ from app.formats.pods import Pod
 from app.solver import solve
 from app.solver.engine import Loss, Lost, engine_of
 from app.solver.model.base import micros
-from app.solver.model.decision import Answer
+from app.solver.model.decision import Answer, ProposalVerdict
 from app.solver.model.problems import InvalidInput, Problem, Unsupported
 from app.solver.model.request import DecisionRequest, Eviction, Proposal, StateOrReference
 from app.solver.model.state import Ask, Task, Workload
@@ -100,9 +100,20 @@ def guard(body: bytes, now: datetime, sources: Sources, configuration: str, snap
     with watch.stage("solve"):
         answer = solve.decide(loaded, Question(micros(now), asks, proposals=request.proposals))
     with watch.stage("encode"):
-        facts = msgspec.structs.replace(facts_of(answer, micros(now), asks), pods=_named_pods(pod, args))
+        effect = "" if found.predicts else _effect(answer.proposals or [])
+        facts = facts_of(answer, micros(now), asks)
+        facts = msgspec.structs.replace(facts, pods=_named_pods(pod, args), effect=effect)
         answered = Answered(body=encode(answer), facts=facts, seconds=watch.seconds)
         return Guarded(_result(args, None if found.predicts else answer), encode(request), answered, loaded)
+
+
+def _effect(verdicts: list[ProposalVerdict]) -> str:
+    """Of what kube-scheduler would do without the guard. Of several nodes that it would draw from one is enough."""
+    if not any(verdict.preferred for verdict in verdicts):
+        return "unknown"
+    if not any(verdict.taken for verdict in verdicts):
+        return "stopped"
+    return "same" if any(verdict.preferred and verdict.taken for verdict in verdicts) else "another"
 
 
 def _named_pods(pod: Pod, args: ExtenderPreemptionArgs) -> list[str]:

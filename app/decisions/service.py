@@ -286,6 +286,8 @@ class Decider:
         """Count a decision and hand it to the log: its id, and what tells that it is stored."""
         answered = reply.answered()
         facts = answered.facts
+        if facts.effect:
+            self._metrics.effects.labels(facts.effect).inc()
         self._metrics.decided(facts.engine, facts.outcomes, facts.reasons, facts.victims, answered.seconds)
         if facts.pending:
             request = _written_out(request, facts.pending)

@@ -73,9 +73,9 @@ def ask(client: TestClient, victims: dict[str, list[dict[str, Any]]], asking: di
     return answer.json()["NodeNameToMetaVictims"]
 
 
-def counted(client: TestClient, outcome: str) -> float:
+def counted(client: TestClient, value: str, metric: str = "requests_total", label: str = "outcome") -> float:
     found = re.search(
-        rf'^arbiter_extender_requests_total{{outcome="{outcome}"}} (\S+)', client.get("/metrics").text, re.MULTILINE
+        rf'^arbiter_extender_{metric}{{{label}="{value}"}} (\S+)', client.get("/metrics").text, re.MULTILINE
     )
     return float(found[1]) if found else 0.0
 
@@ -101,6 +101,23 @@ def test_only_lawful_nodes_stay_and_the_log_says_why(client: TestClient) -> None
     assert client.post(f"/v1/decisions/{entry['id']}/replay").json()["identical"] is True
     assert client.get(f"/v1/decisions/{entry['id']}/explanation").json()["identical"] is True
     assert counted(client, "answered") == 1
+
+
+def test_what_the_guard_makes_of_what_kube_scheduler_would_do_is_counted(client: TestClient) -> None:
+    old, young = pod("old-0", "old"), pod("young-0", "young")
+    least = young | {"spec": {"priority": 1}}
+
+    def effects() -> dict[str, float]:
+        return {of: counted(client, of, "effects_total", "effect") for of in ("same", "another", "stopped", "unknown")}
+
+    for victims in ({"n1": [old]}, {"n1": [old], "n2": [least]}, {"n2": [least]}, {"n1": [old], "n2": [old, young]}):
+        ask(client, victims)
+    assert effects() == {"same": 2, "another": 1, "stopped": 1, "unknown": 0}
+    by_uid = {"Pod": ASKING, "NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "uid-old"}]}}}
+    assert client.post("/v1/extenders/prod/preempt", json=by_uid).status_code == 200
+    assert effects() == {"same": 2, "another": 1, "stopped": 1, "unknown": 1}
+    assert client.post("/v1/extenders/nowhere/preempt", json=by_uid).status_code == 404
+    assert sum(effects().values()) == 5
 
 
 def test_decisions_are_found_by_the_names_of_pods(client: TestClient) -> None:

@@ -6,7 +6,6 @@ from itertools import chain, islice
 from typing import Any
 
 from app.solver.engines.kube_scheduler.attempt import Outcome
-from app.solver.engines.kube_scheduler.filters import World
 from app.solver.engines.kube_scheduler.pods import Budget, CompiledConfiguration, CompiledState, Pod
 from app.solver.engines.kube_scheduler.victims import Candidate, DryRun
 from app.solver.model.base import at, units
@@ -23,9 +22,9 @@ MOST_STEPS = 50
 Json = dict[str, Any]
 
 
-def decision(world: World, question: Question, ask: Ask, outcomes: list[Outcome]) -> tuple[Decision, Plan]:
+def decision(state: CompiledState, question: Question, ask: Ask, outcomes: list[Outcome]) -> tuple[Decision, Plan]:
     """The decision of one ask from what became of its pods, and the plan to carry out."""
-    state, when = world.state, at(question.now)
+    when = at(question.now)
     # Who stops for one pod of the ask, and terminates already for the next, is named once.
     victims = list({pod.place: pod for outcome in outcomes for pod in outcome.victims}.values())
     violating = {pod.place for outcome in outcomes for pod, _ in outcome.broken}
@@ -34,7 +33,7 @@ def decision(world: World, question: Question, ask: Ask, outcomes: list[Outcome]
     nodes = dict.fromkeys(node for _, node, _ in placed)
     why = question.why()
     if why.on:
-        _explain(why, world, ask, outcomes)
+        _explain(why, state, ask, outcomes)
     decided = Decision(
         ask=ask.id, outcome=kind, node=state.name(next(iter(nodes))) if len(nodes) == 1 else None,
         placements={pod.name: state.name(node) for pod, node, _ in placed} or None,
@@ -84,14 +83,14 @@ def _condition(state: CompiledState, outcome: Outcome, when: datetime) -> Condit
     )
 
 
-def _explain(why: Why, world: World, ask: Ask, outcomes: list[Outcome]) -> None:
-    names = [machine.node.name for machine in world.state.machines]
+def _explain(why: Why, state: CompiledState, ask: Ask, outcomes: list[Outcome]) -> None:
+    names = [machine.node.name for machine in state.machines]
     if len(outcomes) > 1:
         why.step("pods-in-turn", f"{len(outcomes)} pods, one after the other")
     for outcome in outcomes:
         _filters(why, outcome, names)
-        _choice(why, world, outcome, names)
-    _candidates(why, world, ask, outcomes)
+        _choice(why, state, outcome, names)
+    _candidates(why, state, ask, outcomes)
     last = outcomes[-1]
     if last.kind == "wait":
         why.headline(f"{ask.id} waits: {last.reason}")
@@ -122,12 +121,12 @@ def _filters(why: Why, outcome: Outcome, names: list[str]) -> None:
             why.step(status.rule, f"{name}: {status.reason}; {help_}")
 
 
-def _candidates(why: Why, world: World, ask: Ask, outcomes: list[Outcome]) -> None:
+def _candidates(why: Why, state: CompiledState, ask: Ask, outcomes: list[Outcome]) -> None:
     """What became of all that runs, over all pods of the ask that preempt."""
     preempting = [outcome for outcome in outcomes if outcome.kind == "preempt"]
     if not preempting:
         return
-    state, asks = world.state, ask.priority or 0
+    asks = ask.priority or 0
     gone = {pod.place: pod for outcome in preempting for pod in outcome.victims}
     spared = {pod.place: pod for outcome in preempting for pod in outcome.spared if pod.place not in gone}
     places = {node for outcome in preempting for _, node in outcome.placed}
@@ -153,7 +152,7 @@ def _candidates(why: Why, world: World, ask: Ask, outcomes: list[Outcome]) -> No
     tell(gone.values(), "victim", "preempted")
 
 
-def _choice(why: Why, world: World, outcome: Outcome, names: list[str]) -> None:
+def _choice(why: Why, state: CompiledState, outcome: Outcome, names: list[str]) -> None:
     if outcome.run is not None:
         run = outcome.run
         why.step("looked-at", f"{run.looked_at} of {run.possible} nodes were looked at", nodes=run.looked_at)
@@ -177,7 +176,7 @@ def _choice(why: Why, world: World, outcome: Outcome, names: list[str]) -> None:
     if outcome.broken:
         budgets = ", ".join(dict.fromkeys(budget.name for _, budget in outcome.broken))
         why.step("budgets-not-binding", f"{len(outcome.broken)} victims violate {budgets}")
-    if outcome.victims and _overlapping(world.state.budgets, outcome.victims + outcome.spared):
+    if outcome.victims and _overlapping(state.budgets, outcome.victims + outcome.spared):
         why.step("budget-order", "budgets overlap; with another order of them others may be the victims")
     for pod in outcome.again:
         why.step("terminating-victim", f"{pod.workload}/{pod.name} terminates already and gets no new call")

@@ -34,7 +34,7 @@ from app.solver.engines.kube_scheduler.rounds import KubeSchedulerRounds
 from app.solver.engines.kube_scheduler.victims import ranks
 from app.solver.model import kube_scheduler as wire
 from app.solver.model.base import micros
-from app.solver.model.decision import Decision, Plan, Result, each_alone, plan_of
+from app.solver.model.decision import Plan, Result, each_alone, plan_of
 from app.solver.model.problems import PROPOSALS, InvalidInput, Problem, Rule
 from app.solver.model.state import Ask
 from app.solver.question import Question, safe_point
@@ -128,51 +128,53 @@ def plan(state: CompiledState, question: Question) -> Result:
     chance = Chance(question.now, None if options.offset == "all" else options.offset)
     pods = {ask.id: state.pods_of(ask, "asks", i) for i, ask in enumerate(question.asks)}
     cycle = question.mode == "cycle"
-    asks = sorted(question.asks, key=_turn) if cycle else question.asks
-    world = World(state)
-    decided: dict[str, tuple[Decision, Plan]] = {}
+    aware = state.configuration.settings.workload_aware
+    turns = [(ask, unit) for ask in question.asks for unit in _by_priority(pods[ask.id], together=aware)]
+    if cycle:
+        turns.sort(key=_turn)
+    outcomes: dict[str, list[Outcome]] = {}
     cleared: list[dict[str, str]] = []
-    for turn, ask in enumerate(asks):
+    world = World(state)
+    for turn, (ask, unit) in enumerate(turns):
         safe_point()
-        if turn and not cycle:
+        if turn and not cycle and ask.id not in outcomes:
             world = World(state)
-        outcomes = _units(world, ask, pods[ask.id], chance, cleared, told=question.explain != "none")
-        decided[ask.id] = decision(world, question, ask, outcomes)
+        outcome = _tried(world, ask, unit, chance, told=question.explain != "none")
+        outcomes.setdefault(ask.id, []).append(outcome)
+        _carry(world, ask, outcome, cleared)
+    decided = {ask.id: decision(state, question, ask, outcomes[ask.id]) for ask in question.asks}
     notes: dict[str, Any] | None = {"nominations_cleared": cleared} if cleared else None
     if not cycle:
-        return each_alone([decided[ask.id] for ask in asks], notes)
+        return each_alone(list(decided.values()), notes)
+    order = list(outcomes)
     decisions = [decided[ask.id][0] for ask in question.asks]
-    evictions = plan_of([decided[ask.id][0] for ask in asks]).evictions
-    placements = [one for ask in asks for one in decided[ask.id][1].placements]
-    return Result(
-        decisions=decisions, order=[ask.id for ask in asks], notes=notes,
-        plan=Plan(evictions=evictions, placements=placements),
-    )  # fmt: skip
+    evictions = plan_of([decided[name][0] for name in order]).evictions
+    placements = [one for name in order for one in decided[name][1].placements]
+    return Result(decisions=decisions, order=order, notes=notes, plan=Plan(evictions=evictions, placements=placements))
 
 
-def _turn(ask: Ask) -> tuple[int, int]:
+def _by_priority(pods: list[Pod], *, together: bool) -> list[list[Pod]]:
+    """Without the gate each pod of an ask is scheduled for itself, the more important first."""
+    return [pods] if together else [[pod] for pod in sorted(pods, key=lambda pod: -pod.priority)]
+
+
+def _turn(of: tuple[Ask, list[Pod]]) -> tuple[int, int]:
     """The order of the scheduling queue: priority, then age; equal ones as they are listed."""
-    return -(ask.priority or 0), _OLDEST if ask.created_at is None else micros(ask.created_at)
+    ask, pods = of
+    return -pods[0].priority, _OLDEST if ask.created_at is None else micros(ask.created_at)
 
 
-def _units(
-    world: World, ask: Ask, pods: list[Pod], chance: Chance, cleared: list[dict[str, str]], *, told: bool
-) -> list[Outcome]:
-    """A gang at once; without the gate each pod of an ask for itself, seeing what those before it took."""
-    units = [pods] if world.state.configuration.settings.workload_aware else [[pod] for pod in pods]
-    outcomes: list[Outcome] = []
-    for unit in units:
-        outcome = attempt(world, ask, unit, chance)
-        if chance.offset is None and outcome.run is not None:
-            outcome = _with_sample(world, outcome)
-        if told:
-            outcome.changes = list(changes(world, ask, unit, chance, outcome))
-            if (run := outcome.run) is not None:
-                outcome.losses = list(run.losses(islice(run.candidates, MOST_STEPS)))
-        outcome.again = [pod for pod in outcome.victims if world.terminates(pod)]
-        outcomes.append(outcome)
-        _carry(world, ask, outcome, cleared)
-    return outcomes
+def _tried(world: World, ask: Ask, pods: list[Pod], chance: Chance, *, told: bool) -> Outcome:
+    """``told``: with what explains it, which hangs on what those before it took."""
+    outcome = attempt(world, ask, pods, chance)
+    if chance.offset is None and outcome.run is not None:
+        outcome = _with_sample(world, outcome)
+    if told:
+        outcome.changes = list(changes(world, ask, pods, chance, outcome))
+        if (run := outcome.run) is not None:
+            outcome.losses = list(run.losses(islice(run.candidates, MOST_STEPS)))
+    outcome.again = [pod for pod in outcome.victims if world.terminates(pod)]
+    return outcome
 
 
 def _with_sample(world: World, outcome: Outcome) -> Outcome:

@@ -344,6 +344,20 @@ def test_what_becomes_of_all_that_runs_is_told_once_for_all_pods_of_an_ask() -> 
     assert counted == Counter(verdicts.values())
 
 
+def test_pods_are_scheduled_by_their_own_priority_whatever_that_of_their_ask_is() -> None:
+    """Nobody has to go for whom a pod has just been bound: whoever is more important comes first."""
+    first, second = ask("first", 4, 5), ask("second", 4, 1)
+    first["tasks"][0]["priority"], second["tasks"][0]["priority"] = 0, 20
+    answer = decided(request([node("n1")], [pod("a", "n1", 4, 10)], [first, second], mode="cycle"))
+    assert answer.order == ["second", "first"]
+    assert told(answer, 1) == ("preempt", "n1", ["a"])
+    assert told(answer, 0)[0] == "wait"
+    both = ask("both", 4, 5)
+    both["tasks"] = [{**both["tasks"][0], "name": name, "priority": of} for name, of in (("low", 0), ("high", 20))]
+    answer = decided(request([node("n1")], [], [both]))
+    assert answer.decisions[0].placements == {"high": "n1"}
+
+
 def test_sizes_never_asked_for_see_what_changed_since_another_was_asked_for() -> None:
     """What is free is kept by node and resource from one state to the next."""
     nodes = [node("n1"), {**node("n2"), "capacity": {"cpu": 4, "memory": "8Gi", "pods": 2}}, node("n3", 2)]
