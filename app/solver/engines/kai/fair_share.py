@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor
 
-from app.solver.compiled import Tree
+from app.solver.compiled import Journal, Tree
 from app.solver.engines.kai.configuration import CompiledConfiguration
-from app.solver.engines.kai.jobs import CPU, GPU, KAI_UNLIMITED, MEMORY, PENDING, Jobs, Share
+from app.solver.engines.kai.jobs import CPU, GPU, KAI_UNLIMITED, MEMORY, PENDING, Jobs, Share, Vector
 from app.solver.engines.kai.state import CompiledState, baseline, by_memory, layout, upwards
 
 _EXTRA_ROUNDS = 64
@@ -249,3 +249,24 @@ def _part(division: Division, queue: int, r: int) -> float:
     if share == KAI_UNLIMITED:
         share = division.total[r] / STEPS[r]
     return held / share if share else held * _NO_SHARE_FACTOR
+
+
+class QueueUse:
+    """What queues hold by resource and queue, those below included: ``allocated``, and ``fixed`` of it by pods that
+    can't be preempted."""
+
+    def __init__(self, journal: Journal, division: Division, paths: list[list[int]], jobs: Jobs) -> None:
+        self._spread = journal.spread
+        self._paths = paths
+        self._queue, self._preemptible = jobs.queue, jobs.preemptible
+        self.allocated = [list(column) for column in zip(*division.allocated, strict=True)] or [[], [], []]
+        self.fixed = [list(column) for column in zip(*division.non_preemptible, strict=True)] or [[], [], []]
+
+    def charge(self, j: int, request: Vector | Share, sign: int) -> None:
+        """Count a pod of job j in, or out of, what its queue and every queue above holds."""
+        spread = self._spread
+        fixed = not self._preemptible[j]
+        for q in self._paths[self._queue[j]]:
+            spread(self.allocated, q, request, sign)
+            if fixed:
+                spread(self.fixed, q, request, sign)
