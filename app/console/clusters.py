@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from app.console.api import Json, next_page, places_of, segment
-from app.console.situation import paged, steps, units
+from app.console.situation import PODS, paged, steps, units
 from app.console.visit import Cursor, Number, PageRoute, Text, Visiting
 from app.http.openapi import page
 from app.solver.kubernetes import HOSTNAME
@@ -203,6 +203,8 @@ def _used(
             for name, count in task.places(hosts):
                 if (of := used.get(name or "")) is None:
                     continue
+                if PODS not in amounts:
+                    of[PODS] += count
                 for resource, amount in amounts.items():
                     of[resource] += count * amount
                     if name == node:

@@ -17,6 +17,8 @@ from app.solver.model.configuration import DEFAULT_FLAVOR
 
 PAGE = 200
 """Rows of a table on one page."""
+PODS = "pods"
+"""What a node's capacity calls how many pods it takes; no pod asks for it."""
 
 
 class Word(NamedTuple):
@@ -229,12 +231,14 @@ class Tree(dict[str, Queue]):
 
 @dataclass(slots=True)
 class Node:
-    """One node. Amounts in steps, by resource."""
+    """One node. Amounts in steps, by resource; ``pods``: how many of each workload's task, where it takes no more than
+    so many."""
 
     name: str
     capacity: Amounts
     before: defaultdict[str, int]
     after: defaultdict[str, int]
+    pods: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
     @property
     def changed(self) -> bool:
@@ -421,10 +425,18 @@ def nodes_of(state: Json) -> dict[str, Node]:
     for workload in state.get("workloads", ()):
         for task in workload.get("tasks", ()):
             if (node := found.get(task.get("node", ""))) is not None:
-                for resource, amount in requested([task]).items():
+                amounts = _with_pods(node, task)
+                node.pods[workload.get("id", ""), task.get("name", "")] += amounts.get(PODS, 0)
+                for resource, amount in amounts.items():
                     node.before[resource] += amount
                     node.after[resource] += amount
     return found
+
+
+def _with_pods(node: Node, task: Json) -> Amounts:
+    """What it asks for, and how many pods it is where a node takes no more than so many."""
+    pods = {PODS: int(task.get("count", 1))} if PODS in node.capacity and task.get("state") not in _GONE else {}
+    return pods | requested([task])
 
 
 def carry_out(nodes: dict[str, Node], plan: Json, decisions: list[Json], asks: dict[str, Json]) -> None:
@@ -432,11 +444,16 @@ def carry_out(nodes: dict[str, Node], plan: Json, decisions: list[Json], asks: d
     for decision in decisions:
         for victim in decision.get("victims", ()):
             if (node := nodes.get(victim.get("node") or "")) is not None:
-                for resource, value in victim.get("freed", {}).items():
-                    node.after[resource] -= steps(value, resource)
+                gone = {resource: steps(value, resource) for resource, value in victim.get("freed", {}).items()}
+                workload, task = victim.get("workload"), victim.get("task")
+                if PODS in node.capacity:
+                    pods = (count for of, count in node.pods.items() if of[0] == workload and task in (None, of[1]))
+                    gone.setdefault(PODS, sum(pods))
+                for resource, amount in gone.items():
+                    node.after[resource] -= amount
     for placed in plan.get("placements", ()):
         node, ask = nodes.get(placed["node"]), asks.get(placed.get("ask") or "")
         if node is not None and ask is not None:
             task = next((t for t in ask.get("tasks", ()) if t["name"] == placed["task"]), None)
-            for resource, amount in requested([task] if task is not None else ()).items():
+            for resource, amount in _with_pods(node, task).items() if task is not None else ():
                 node.after[resource] += amount

@@ -163,3 +163,52 @@ def test_a_comparison_of_engines(service: TestClient) -> None:
     answer = service.post("/v1/comparisons", json=request)
     assert answer.status_code == 200, answer.text
     assert [variant["answer"]["engine"] for variant in answer.json()["variants"]] == ["kueue", "yunikorn"]
+
+
+def kube_scheduler(**changes: Any) -> dict[str, Any]:
+    return {**json.loads((EXAMPLES / "kube-scheduler.json").read_text()), **changes}
+
+
+def test_what_would_let_a_pod_of_kube_scheduler_in_does_and_a_step_less_does_not(service: TestClient) -> None:
+    (asked,) = kube_scheduler()["asks"]
+    asked = {**asked, "priority": 0}
+    (task,) = asked["tasks"]
+
+    def decided(ask: dict[str, Any], **more: Any) -> dict[str, Any]:
+        answer = service.post("/v1/decisions", json=kube_scheduler(asks=[ask], **more))
+        assert answer.status_code == 200, answer.text
+        return answer.json()["decisions"][0]
+
+    waits = decided(asked)
+    changes = {(one["field"], one["resource"]): one["needed"] for one in waits["explanation"]["smallest_change"]}
+    assert (waits["outcome"], changes) == ("wait", {("priority", "pods"): 1, ("requests", "cpu"): 2})
+    assert decided({**asked, "priority": 1})["outcome"] == "preempt"
+    for cpu, outcome in ((2, "admit"), (2.001, "wait")):
+        smaller = {**asked, "tasks": [{**task, "requests": {**task["requests"], "cpu": cpu}}]}
+        assert decided(smaller)["outcome"] == outcome
+
+    state = kube_scheduler()["state"]
+    state["workloads"][1]["priority"] = 2000
+    violates = decided({**asked, "priority": 1000}, state=state)
+    (change,) = violates["explanation"]["smallest_change"]
+    assert (violates["violations"], change["field"], change["needed"]) == (1, "disruptions_allowed", 1)
+    state["disruption_budgets"][0]["disruptions_allowed"] = change["needed"]
+    assert decided({**asked, "priority": 1000}, state=state)["violations"] == 0
+
+
+def test_whom_another_would_evict_is_judged_by_kube_scheduler_s_rules(service: TestClient) -> None:
+    """By priority alone: budgets are preferred."""
+    proposals = [
+        {"node": "node-2", "evict": [{"workload": "report"}], "rank": 2},
+        {"node": "node-1", "evict": [{"workload": "nightly", "task": "nightly-0"}], "rank": 3},
+        {"node": "other", "evict": [{"workload": "nobody"}], "rank": 1},
+    ]
+    for priority, allowed in ((1000, {"node-1", "node-2"}), (100, {"node-1"}), (0, set[str]())):
+        asks = [{**kube_scheduler()["asks"][0], "priority": priority}]
+        answer = service.post("/v1/decisions", json=kube_scheduler(asks=asks, proposals=proposals)).json()
+        said = {one["node"]: one for one in answer["proposals"]}
+        assert {node for node, one in said.items() if one["allowed"]} == allowed
+        assert [one["rule"] for one in said["other"]["refusals"]] == ["unknown-workload"]
+        assert [one["node"] for one in answer["proposals"] if one.get("taken")] == sorted(allowed)[-1:]
+        refused = {of["rule"] for node in ("node-1", "node-2") for of in said[node].get("refusals", ())}
+        assert refused == (set() if priority == 1000 else {"not-less-important"})

@@ -26,6 +26,7 @@ def example(name: str, **changes: Any) -> dict[str, Any]:
 def seed(site: "Site") -> None:
     for name in ("kueue-classic", "kai-reclaim", "yunikorn-guarantee", "ytsaurus-starvation"):
         site.decisions[name] = site.call("POST", "/v1/decisions", example(name))["id"]
+    site.decisions["kube-scheduler"] = site.call("POST", "/v1/decisions", tied())["id"]
     site.decisions["hostile"] = site.call("POST", "/v1/decisions", hostile())["id"]
     site.decisions["waiting"] = site.call("POST", "/v1/decisions", waiting())["id"]
     site.decisions["many"] = site.call("POST", "/v1/decisions", many(10_000))["id"]
@@ -56,6 +57,13 @@ def seed(site: "Site") -> None:
     ]
     while site.worker.once():
         pass
+
+
+def tied() -> dict[str, Any]:
+    """Two nodes that kube-scheduler draws from, where whoever goes violates a budget."""
+    said = example("kube-scheduler", explain="full")
+    said["state"]["workloads"][1]["priority"] = 2000
+    return said
 
 
 def hostile() -> dict[str, Any]:

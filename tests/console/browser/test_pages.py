@@ -9,10 +9,10 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.console.browser.conftest import DESK, NARROW, WIDE, Site, Visiting
+from tests.console.browser.conftest import DESK, LOOKS, NARROW, WIDE, Site, Visiting
 from tests.console.browser.keyboard import HEARD, dead_ends, unreachable
 from tests.console.browser.seeds import HOSTILE, MARKUP
-from tests.support.pages import cut, findings, until
+from tests.support.pages import cut, findings, fits, until
 
 PAGES = {
     "overview": "/",
@@ -203,6 +203,26 @@ def test_a_decision_on_a_snapshot_shows_what_it_held_then(visit: Visiting, site:
         page = somebody.go(f"/decisions/{site.decisions['snapshot']}")
         assert page.locator("table.tree").inner_text() == drawn
         assert page.locator(".facts", has_text="now").count() == 1
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_a_decision_of_kube_scheduler_says_what_is_chance_and_which_budget_it_breaks(
+    visit: Visiting, site: Site, width: int, *, dark: bool
+) -> None:
+    with visit("read") as somebody:
+        page = somebody.go(f"/decisions/{site.decisions['kube-scheduler']}")
+        somebody.look(width=width, dark=dark)
+        said = page.locator("main").inner_text()
+        assert "checkout can start on node-1 once 1 task of nightly has stopped." in said
+        assert "with 1 disruptions allowed nightly would not be violated" in said
+        page.get_by_text("What the engine did, step by step").first.click()
+        steps = page.locator("main").inner_text()
+        assert "the origin takes one of node-1, node-2 by chance" in steps
+        assert "1 victims violate nightly" in steps
+        assert said.count("1 → 1 of 110") == 1
+        assert said.count("2 → 2 of 110") == 1
+        assert findings(page) == []
+        fits(page, width)
 
 
 def test_what_waits_beside_a_snapshot_is_drawn_and_asked_like_what_is_sent(visit: Visiting, site: Site) -> None:

@@ -178,3 +178,20 @@ def test_nodes_before_and_after() -> None:
     assert {name: (dict(one.after), one.changed) for name, one in nodes.items()} == {
         "n": ({"cpu": 1000}, True), "o": ({"cpu": 6000}, True), "idle": ({}, False),
     }  # fmt: skip
+
+
+def test_pods_count_where_a_node_takes_no_more_than_so_many() -> None:
+    running = [
+        task(1, node="n"),
+        task(1, node="n", count=2) | {"name": "several"},
+        task(1, node="n", state="evicted"),
+    ]
+    nodes = nodes_of({
+        "nodes": [{"name": "n", "capacity": {"cpu": 8, "pods": 10}, "occupied": {"pods": 3}}],
+        "workloads": [{"id": "w", "tasks": running}],
+    })  # fmt: skip
+    assert nodes["n"].before["pods"] == 6
+    victims = [{"node": "n", "workload": "w", "task": "several", "freed": {"cpu": 2}}]
+    placements = [{"node": "n", "ask": "a", "task": "m"}]
+    carry_out(nodes, {"placements": placements}, [{"victims": victims}], {"a": {"tasks": [task(4)]}})
+    assert (nodes["n"].after["pods"], nodes["n"].after["cpu"]) == (5, 5000)
