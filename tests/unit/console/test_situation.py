@@ -184,7 +184,7 @@ def test_pods_count_where_a_node_takes_no_more_than_so_many() -> None:
     running = [
         task(1, node="n"),
         task(1, node="n", count=2) | {"name": "several"},
-        task(1, node="n", state="evicted"),
+        task(1, node="n", state="released"),
     ]
     nodes = nodes_of({
         "nodes": [{"name": "n", "capacity": {"cpu": 8, "pods": 10}, "occupied": {"pods": 3}}],
