@@ -288,9 +288,9 @@ class _Cycles:
                 yield of, memory.guesses(of, assumed.next), ("admissions",)
 
     def _drawn(self, found: Translated, start: int) -> Translated:
-        """kube-scheduler draws lots among nodes that tie, where Arbiter takes the first: the node on which it evicted
-        comes first."""
-        if self._judge.engine != "kube-scheduler":
+        """Where the scheduler draws lots among nodes that tie, and Arbiter takes the first, the node on which it
+        evicted comes first."""
+        if not facts_of(self._judge.engine).draws:
             return found
         victims = (found.workloads.get(id_of(one.seen.victim)) for one in self._seen[start:])
         first = {task.node: found.nodes[task.node] for of in victims if of for task in of.tasks if task.node}

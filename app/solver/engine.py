@@ -84,6 +84,8 @@ class Facts:
     alone decides who stops. None: such a queue has no bound."""
     pod_by_pod: bool = False
     """Whether the pods of an ask start one after the other, as they find room, and not together."""
+    draws: bool = False
+    """Whether it draws lots among nodes that are equally good, of which Arbiter takes the first."""
     root: Queue | None = None
     """The queue above all others, whose names are paths below it. None: names are free."""
 
