@@ -10,7 +10,8 @@ UV_VERSION := 0.13.9
 # Certificates of the system, as pip uses them, and not only uv's own list: a company's proxy has one of its own.
 export UV_SYSTEM_CERTS := true
 TESTS ?=
-# What says within four minutes whether a change is sound, without what is marked as slow; test-all runs the rest too.
+# What says within four minutes whether a change is sound: without what is marked as slow, and of the recorded decisions
+# those in tests/vectors. test-all runs the rest too.
 QUICK := tests/unit tests/vectors tests/properties tests/api tests/console --ignore=tests/console/browser --ignore=tests/api/test_wheel.py
 WORKERS ?= 2
 PACKAGE ?=

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from app.solver.engines import ENGINES
+from tests.support.profiles import PROFILE
 
 HERE = Path(__file__).parent
 SHARED = HERE.parents[2] / "shared" / "vectors"
-AT_HAND = SHARED if SHARED.is_dir() else HERE
-"""All there are here. The selection is a part of the collection, so nothing is replayed twice."""
+AT_HAND = SHARED if SHARED.is_dir() and PROFILE != "quick" else HERE
+"""What is replayed: the selection in quick tests and where there is nothing else, which is a part of the collection."""
 NEXT = ("kueue/*", "kube-scheduler/*", "kai/0.17-*")
 """Vectors below ``next``, recorded ahead of the work, that agree by now, but for those that are ``UNMET``."""
 UNMET = {
@@ -42,6 +43,11 @@ def files(root: Path) -> list[Path]:
     In a full checkout those that were recorded ahead of the work are below ``next``."""
     patterns = [f"{engine}/*" for engine in ENGINES] + [f"next/{those}" for those in NEXT]
     return [path for pattern in patterns for path in sorted(root.glob(f"{pattern}.jsonl.gz"))]
+
+
+def recorded(kind: str) -> list[Path]:
+    """Files of Kueue's other recordings of a ``kind``: placements, courses over time."""
+    return sorted((SHARED / "next" / kind if AT_HAND == SHARED else HERE / kind).glob("*.jsonl.gz"))
 
 
 def parts(path: Path, size: int) -> int:

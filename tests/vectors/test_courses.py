@@ -14,16 +14,15 @@ from app.base.decoding import convert
 from app.simulations.schemas import RoundLine, SimulationRequest
 from app.solver.model.base import micros
 from tests.unit.simulations.running import play, watched
-from tests.vectors.files import HERE, SHARED, lines
+from tests.vectors.files import lines, recorded
 
-RECORDED = SHARED / "next" / "kueue-time"
-FILES = sorted((RECORDED if RECORDED.is_dir() else HERE / "kueue-time").glob("*.jsonl.gz"))
+FILES = recorded("kueue-time")
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
 Act = tuple[int, list[str], list[tuple[str, str | None, str]]]
 """Seconds since the start, who was admitted, and who was evicted, for whom and by which rule."""
 
 
-def recorded(cycles: list[dict[str, Any]]) -> list[Act]:
+def acts_of(cycles: list[dict[str, Any]]) -> list[Act]:
     """The cycles that admitted or evicted somebody."""
     return [
         (c["at"], sorted(c["admitted"]), sorted((e["job"], e.get("by"), e["rule"]) for e in c["evicted"]))
@@ -54,7 +53,7 @@ def test_every_course_agrees(path: Path) -> None:
         vector = json.loads(line)
         request, expected = request_of(vector), vector["expect"]
         assert request.start is not None
-        want, found = recorded(expected["cycles"]), played(play(request).rounds, micros(request.start))
+        want, found = acts_of(expected["cycles"]), played(play(request).rounds, micros(request.start))
         # Where the scheduler span for too long the recording stops; what follows its end is not known.
         compared = found[: len(want)] if expected.get("truncated") else [f for f in found if f[0] <= expected["end"]]
         assert compared == want, vector["id"]

@@ -14,10 +14,9 @@ from app.solver.model.base import parse_quantity, scale_of
 from app.solver.model.configuration import Flavor
 from app.solver.model.kueue import Topology
 from app.solver.model.state import Node, Task
-from tests.vectors.files import HERE, SHARED, lines
+from tests.vectors.files import lines, recorded
 
-RECORDED = SHARED / "next" / "kueue-placement"
-FILES = sorted((RECORDED if RECORDED.is_dir() else HERE / "kueue-placement").glob("*.jsonl.gz"))
+FILES = recorded("kueue-placement")
 
 
 def placed(request: dict[str, Any]) -> dict[str, Any]:
