@@ -96,10 +96,10 @@ class Why:
         if self.on:
             self._changes.extend(changes)
 
-    def tied(self, nodes: list[str]) -> None:
+    def tied(self, among: list[str]) -> None:
         """The origin chooses among these by chance."""
         if self.on:
-            self._ties.extend(nodes)
+            self._ties.extend(name for name in among if name not in self._ties)
 
     def explanation(self) -> Explanation | None:
         """What was recorded, at the level asked for; None when off."""

@@ -1,22 +1,33 @@
-"""A snapshot that followed a cluster by deltas decides what one decides that was put as a fresh list gives it.
+"""Order of arrival changes nothing that is said in the end.
+
+A snapshot that followed a cluster by deltas decides what one decides that was put as a fresh list gives it.
 
 The first has what came last at the end, the other everything by name: no tie may hang on that. What an explanation
 lists comes in the order of the state."""
 
+import copy
+import gzip
+import json
 import random
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from app.answering.snapshot_store import SnapshotStore
+from app.following.replaying import Replay
 from app.solver import solve
 from app.solver.model.base import micros
+from app.solver.model.configuration import Configuration, EngineName, Settings
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import Ask, AskChanges, Delta, Node, NodeChanges, State, Workload, WorkloadChanges
 from app.solver.question import Question
 from app.solver.solve import Beside, Configured
+from tests.support.courses import Course
 from tests.support.kai_world import Json, Shape, cluster
+from tests.unit.following.test_simulating import course
 from tests.vectors.files import HERE, read
 
 RECORDED = {"kueue": ["cycle", "fair", "classic"], "yunikorn": ["preempt", "fresh-preempt"], "kai": ["decision"]}
@@ -87,3 +98,51 @@ def test_what_followed_decides_as_a_fresh_list(engine: str) -> None:
         evicted += b'"victims":[{' in answer
     assert moved > 20, "the order was never another"
     assert evicted > 20, "nobody was ever evicted"
+
+
+COURSES = Path(__file__).parents[1] / "unit" / "following" / "courses.jsonl.gz"
+LATE_SECONDS = 1.5
+
+
+def streams(engine: EngineName) -> list[tuple[list[Json], Settings | None]]:
+    """What API servers said of clusters in which somebody is evicted, as it was written."""
+    if engine != "kueue":
+        return [(course(engine).lines, None)]
+    vectors = [json.loads(line) for line in gzip.decompress(COURSES.read_bytes()).splitlines()[::12]]
+    settings = [msgspec.convert(one["request"]["configuration"], Configuration).settings for one in vectors]
+    return [(Course(one).stream.lines, of) for one, of in zip(vectors, settings, strict=True)]
+
+
+def arrived(lines: list[Json], draw: random.Random) -> list[Json]:
+    """Each kind is heard by itself, now at once and now late: an Event before its pod or long after that is gone."""
+    lag: dict[str, datetime] = {}
+    found: list[tuple[datetime, int, Json]] = []
+    for number, line in enumerate(copy.deepcopy(lines)):
+        kind, listed = line["kind"], line["type"] in ("ITEM", "LISTED")
+        late = 0.0 if listed else draw.choice((0.0, draw.random() * LATE_SECONDS))
+        at = datetime.fromisoformat(line["at"]) + timedelta(seconds=late)
+        lag[kind] = at = max(at, lag.get(kind, at))
+        found.append((at, number, {**line, "at": at.isoformat()}))
+    return [line for *_, line in sorted(found, key=lambda one: one[:2])]
+
+
+def said(engine: EngineName, lines: list[Json], settings: Settings | None) -> list[Any]:
+    """Of each cycle for whom it was, whom it evicted and why, and whether Arbiter agrees."""
+    judged = Replay(engine).judge(lambda: iter(copy.deepcopy(lines)), settings)
+    told = ((one.report.ask, one.outcome.removesuffix("_earlier"), one.report.victims) for one in judged)
+    return sorted((ask, outcome, sorted(map(repr, victims))) for ask, outcome, victims in told)
+
+
+@pytest.mark.parametrize("engine", ["kueue", "kai", "yunikorn", "kube-scheduler"])
+def test_in_whatever_order_kinds_are_heard_the_same_is_said_of_evictions(engine: EngineName) -> None:
+    draw, others = random.Random(3), 0
+    for lines, settings in streams(engine):
+        wanted = said(engine, lines, settings)
+        assert wanted, "nobody was evicted"
+        for _ in range(2 if engine == "kueue" else 30):
+            heard = arrived(lines, draw)
+            others += [one["object"] for one in heard if "object" in one] != [
+                one["object"] for one in lines if "object" in one
+            ]
+            assert said(engine, heard, settings) == wanted
+    assert others > 3, "the order was never another"

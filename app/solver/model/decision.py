@@ -103,7 +103,8 @@ class Explanation(Wire, frozen=True, kw_only=True):
     smallest_change: list[Change] | None = None
     """The smallest changes of one quota that would each let the ask in, or would let it violate a budget less."""
     ties: list[str] | None = None
-    """Nodes that the origin chooses among by chance; the answer has the first (kube-scheduler). Absent: no chance."""
+    """What the origin chooses among by chance: nodes (kube-scheduler), cohorts whose shares are equal (Kueue, fair
+    sharing); the answer has the first. Absent: no chance."""
 
 
 Units = int | float

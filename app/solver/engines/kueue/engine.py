@@ -192,6 +192,10 @@ RULES: tuple[Rule, ...] = (
             "The domains of a level that a placement looks at, with how much fits in each and what is free there.",
         ),
         (
+            "cohorts-tie",
+            "With fair sharing the origin goes into one of several cohorts of equal share by chance; here by name.",
+        ),
+        (
             "trees-by-chance",
             "With fair sharing the origin takes cohort trees in an order left to chance; here the request's decides.",
         ),

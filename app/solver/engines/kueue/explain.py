@@ -48,6 +48,7 @@ class Explainer(Recorder):
         self._compared: dict[str, Any] = {}
         self._borrow: bool | None = None
         self._pod_sets: PodSets = ()
+        self._tied: set[tuple[str, ...]] = set()
 
     def boosted(self, given: int, counts: int) -> None:
         if counts != given:
@@ -170,6 +171,14 @@ class Explainer(Recorder):
             self._why.step("reclaim-within-nominal", detail)
         else:
             self._why.step("round", f"queues by share; candidates of others by {strategy}", strategy=strategy)
+
+    def cohorts_tie(self, overlay: Overlay, cohorts: Sequence[int]) -> None:
+        tied = sorted(overlay.state.configuration.tree.names[cohort] for cohort in cohorts)
+        if (told := tuple(tied)) not in self._tied:
+            self._tied.add(told)
+            self._why.tied(tied)
+            detail = f"{', '.join(tied)} have the same share: the origin goes into one of them by chance, here by name"
+            self._why.step("cohorts-tie", detail)
 
     def taking(self, overlay: Overlay, workload: int, rivals: Rivals) -> None:
         self._compared = _compared(overlay, workload, rivals)

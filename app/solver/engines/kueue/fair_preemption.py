@@ -27,8 +27,11 @@ class Tournament:
 
     Shares include the preemptor's request, which the caller has booked on its queue."""
 
-    def __init__(self, overlay: Overlay, preemptor_queue: int, candidates: Pool | Leftover) -> None:
+    def __init__(
+        self, overlay: Overlay, preemptor_queue: int, candidates: Pool | Leftover, record: Recorder = SILENT
+    ) -> None:  # fmt: skip
         self._overlay = overlay
+        self._record = record
         self._own = preemptor_queue
         self._configuration = overlay.state.configuration
         self._above = frozenset(self._configuration.tree.path(preemptor_queue)[1:])
@@ -59,6 +62,8 @@ class Tournament:
                     return queue
                 # On equal shares the cohort goes first: the most unfair queue may be inside it.
                 path.append(node)
+                if self._record is not SILENT and len(tied := self._tied(node)) > 1:
+                    self._record.cohorts_tie(self._overlay, tied)
                 node = cohort
             if not path:
                 return None
@@ -158,6 +163,18 @@ class Tournament:
                 continue
             return cohort, now
         return None, _BELOW_ALL
+
+    def _tied(self, parent: int) -> list[int]:
+        """The unpruned child cohorts whose share is the highest."""
+        heap = self._cohorts[parent]
+        first = heap[0][:2]
+        found: list[int] = []
+        for *share, _, cohort in heap:
+            if tuple(share) == first:
+                borrows, now = self._standing(cohort)
+                if (not now.weightless, -now.value) == first and (cohort in self._above or borrows):
+                    found.append(cohort)
+        return found
 
     def _cohort_entry(self, cohort: int) -> _CohortEntry:
         now = self.share(cohort)
@@ -261,7 +278,7 @@ class _Search:
     def first_round(self, candidates: Pool, *, final: bool) -> bool:
         """Take by the first strategy; ``final``: by the share that the target keeps, not by the one it has. True when
         the preemptor fits."""
-        tournament = Tournament(self._overlay, self._preemptor.queue, candidates)
+        tournament = Tournament(self._overlay, self._preemptor.queue, candidates, self._record)
         reclaims = self._within_nominal()
         strategy = "LessThanOrEqualToFinalShare" if final else "LessThanInitialShare"
         self._record.round_begins(strategy, reclaims=reclaims)
@@ -278,7 +295,7 @@ class _Search:
 
     def second_round(self) -> bool:
         """One try a queue: its first candidate left over goes if the preemptor's share is below the queue's."""
-        tournament = Tournament(self._overlay, self._preemptor.queue, self._retry)
+        tournament = Tournament(self._overlay, self._preemptor.queue, self._retry, self._record)
         self._record.round_begins("LessThanInitialShare", reclaims=False)
         while (queue := tournament.next()) is not None:
             rivals = self._rivals(tournament, queue)

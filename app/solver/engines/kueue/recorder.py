@@ -61,6 +61,9 @@ class Recorder:
     def round_begins(self, strategy: str, *, reclaims: bool) -> None:
         """Fair sharing: queues are gone through by share; ``reclaims``: candidates go without comparing shares."""
 
+    def cohorts_tie(self, overlay: Overlay, cohorts: Sequence[int]) -> None:
+        """Fair sharing: these have the same share, and the origin goes into one of them by chance."""
+
     def taking(self, overlay: Overlay, workload: int, rivals: Rivals) -> None:
         """Fair sharing: about to be taken because of these shares."""
 

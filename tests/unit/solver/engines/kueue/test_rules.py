@@ -78,6 +78,9 @@ def _fair() -> Iterator[Json]:
     yield _full(of, [runs("b", "r", 6)], asks("x", "q", 2, flavors=PINNED))
     of = configuration(queue("c"), queue("q", 2, "c", preemption=ANY), queue("r", 0, "c"), fair=True)
     yield _full(of, [runs("a", "r", 2)], asks("x", "q", 2))
+    halves = [queue("d", parent="c"), queue("e", parent="c"), queue("s", 0, "d"), queue("t", 0, "e")]
+    of = configuration(queue("c"), queue("q", 2, "c", preemption=ANY), *halves, fair=True)
+    yield _full(of, [runs("a", "s", 1), runs("b", "t", 1)], asks("x", "q", 1, flavors=PINNED))
 
 
 def _cycles() -> Iterator[Json]:

@@ -290,3 +290,18 @@ def test_most_of_what_is_short_is_counted_by_those_who_use_it() -> None:
     }
     found = one(of, [runs("w", "q", 3, 9), none], ask("q", 2, 5), explain="full")
     assert "most of it (3 in 1 workload(s))" in found["explanation"]["blocker"]
+
+
+@pytest.mark.parametrize(("weight", "ties"), [(1, ["left", "right"]), (2, None)])
+def test_cohorts_of_equal_share_are_named(weight: int, ties: list[str] | None) -> None:
+    """Kueue goes into either by chance, and somebody else would be the victim."""
+    of = configuration(
+        queue("root", role="cohort"), queue("left", parent="root"),
+        queue("right", parent="root", weight=weight), queue("l", 0, "left"), queue("r", 0, "right"),
+        queue("own", 4, "root", preemption=RECLAIM), fair=True,
+    )  # fmt: skip
+    found = one(of, [runs("in-l", "l", 2), runs("in-r", "r", 2)], ask("own", 2), explain="summary")
+    assert (victims(found), found["explanation"].get("ties")) == (["in-l"], ties)
+    told = [step["detail"] for step in found["explanation"]["steps"] if step["rule"] == "cohorts-tie"]
+    assert bool(told) is bool(ties)
+    assert all("left, right have the same share" in one for one in told)
