@@ -16,7 +16,7 @@ from app.solver.model.state import Expression, Node, Task, Toleration
 _NANO = 10**9
 
 Steps = dict[str, int]
-"""Amounts by resource in the steps of ``quantity.scale_of``: thousandths of cpu and GPUs, whole units of the rest."""
+"""Amounts by resource in the steps of ``scale_of``: thousandths of cpu and GPUs, whole units of the rest."""
 
 
 def steps(reader: Reader, key: str) -> Steps:

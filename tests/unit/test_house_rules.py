@@ -136,3 +136,17 @@ def test_the_solver_reads_no_clock_and_draws_no_lots() -> None:
             found |= {f"{path.relative_to(ROOT)}: {name}" for name in imported if name.split(".")[0] in banned}
         found |= {f"{path.relative_to(ROOT)}: {name}" for name in names(path) if name in ("datetime.now", "date.today")}
     assert found == set()
+
+
+def test_every_file_that_the_docs_name_is_there() -> None:
+    """What an old decision says of the house of its day stays as it was."""
+    docs = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), *APP.rglob("*.md")]
+    there = [path.as_posix() for path in PYTHON]
+    missing = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in docs
+        if "decisions" not in path.parts
+        for name in re.findall(r"`([a-z_/]+/[a-z_]+\.py)`", path.read_text())
+        if not any(file.endswith(f"/{name}") for file in there)
+    }
+    assert missing == set()
