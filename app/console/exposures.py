@@ -2,6 +2,7 @@
 what would evict each running workload, and what waits in the order in which it would go."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
@@ -10,7 +11,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.console.api import Api, Json, Refused, next_page, places_of, segment
-from app.console.situation import paged
+from app.console.situation import ordered, paged
 from app.console.visit import Cursor, Number, PageRoute, Text, Visit, Visiting
 from app.console.words import amounts
 from app.http.openapi import page
@@ -62,15 +63,22 @@ async def _asking(visit: Visit, fields: Json, problem: Json | None) -> Response:
     )  # fmt: skip
 
 
+_ORDERS: dict[str, Callable[[tuple[int, Json]], Any]] = {
+    "rank": lambda one: one[0], "name": lambda one: one[1]["workload"], "queue": lambda one: one[1]["queue"],
+    "priority": lambda one: one[1].get("priority", 0),
+}  # fmt: skip
+
+
 @exposures_pages.get("/next/{id}", **page(needs="read"))
 async def exposures(
     visit: Visiting, id: UUID, standing: Text = "", queue: Text = "", find: Text = "", page: Number = 1,  # noqa: A002
+    sort: Text = "",
 ) -> Response:  # fmt: skip
     """How far it is; once done who is next, the most exposed first, and in which order what waits would go."""
     found: Json = await visit.api.get(f"/v1/exposures/{id}")
     outcome: Json = found.get("outcome") or {}
     every: list[Json] = outcome.get("exposures", [])
-    wanted = {"standing": standing, "queue": queue.strip(), "find": find.strip()}
+    wanted = {"standing": standing, "queue": queue.strip(), "find": find.strip(), "sort": sort}
     part = wanted["find"].lower()
     chosen = [
         (rank, one)
@@ -81,8 +89,8 @@ async def exposures(
     return visit.show(
         "exposures.html", id=str(id), found=found, outcome=outcome, active=found["status"] in _ACTIVE,
         counts=Counter(one["standing"] for one in every), standings=STANDINGS, wanted=wanted, threat=threat,
-        queues=sorted({one["queue"] for one in every}), lines=paged(chosen, page, _ROWS), total=len(every),
-        here=f"/next/{id}?{urlencode({name: text for name, text in wanted.items() if text})}",
+        queues=sorted({one["queue"] for one in every}), total=len(every),
+        lines=paged(ordered(chosen, sort, _ORDERS), page, _ROWS),
         asked=paged(outcome.get("order", []), 1, _ROWS), generation=await _generation(visit, found, outcome),
     )  # fmt: skip
 

@@ -4,18 +4,20 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Literal, NamedTuple
+from operator import itemgetter
+from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
 
 import msgspec
+from anyio import to_thread
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from app.console.api import Json, Refused, segment
 from app.console.ask import Malformed, document
 from app.console.pictures import pictures_of
-from app.console.situation import paged
+from app.console.situation import ordered, paged
 from app.console.visit import Cursor, PageRoute, Visit, Visiting
 from app.console.words import amount, lasted, pretty
 from app.http.openapi import page
@@ -144,6 +146,15 @@ Round = Annotated[int | None, Query(alias="round", ge=1, le=2**31)]
 Only = Annotated[Literal["", "evictions", "loops"], Query()]
 Moment = Annotated[float | None, Query(ge=0, le=1e11)]
 _MOST_ROUNDS = 1 << 24
+_MOST_SORTED = 100_000
+"""Jobs that are sorted; of more the first."""
+_ORDERS: dict[str, Callable[[Json], Any]] = {
+    "name": itemgetter("job"), "queue": itemgetter("queue"), "status": itemgetter("status"),
+    "asked": itemgetter("submitted_at"), "start": lambda one: one.get("started_at"),
+    "end": lambda one: one.get("ended_at"), "waited": lambda one: one.get("waited", 0),
+    "evictions": lambda one: one.get("evictions", 0), "lost": lambda one: one.get("lost", 0),
+}  # fmt: skip
+Order = Annotated[str, Query(max_length=16)]
 
 simulations_pages = APIRouter(route_class=PageRoute)
 
@@ -175,7 +186,7 @@ async def simulation(visit: Visiting, id: UUID, page: Number = 1, drawn: Variant
     return visit.show(
         "simulation.html", id=str(id), found=found, variants=variants, active=found["status"] in _ACTIVE,
         measures=MEASURES, queues=paged(queues, page, _QUEUES), turns=_turns(variants),
-        pictures=pictures_of(found, drawn, queues), drawn=drawn,
+        pictures=pictures_of(found, drawn, queues), drawn=drawn, shown_loops=_LOOPS,
     )  # fmt: skip
 
 
@@ -243,7 +254,7 @@ async def rounds(
         number = await _round_at(visit, id, variant, look.at)
         return visit.go(f"/simulations/{id}/rounds?{urlencode({'variant': variant or '', 'from': number})}")
     first = first if look.number is None else look.number - 1
-    return await _listed(visit, id, variant, first, "rounds", look.only)
+    return await _listed(visit, id, variant, first, "rounds", only=look.only)
 
 
 async def _round_at(visit: Visit, identity: UUID, variant: str | None, at: float) -> int:
@@ -260,22 +271,39 @@ async def _round_at(visit: Visit, identity: UUID, variant: str | None, at: float
 
 
 @simulations_pages.get("/simulations/{id}/jobs", **page(needs="read"))
-async def jobs(visit: Visiting, id: UUID, variant: Variant = None, first: First = 0) -> Response:  # noqa: A002
+async def jobs(
+    visit: Visiting, id: UUID, variant: Variant = None, first: First = 0, sort: Order = "",  # noqa: A002
+) -> Response:  # fmt: skip
     """What became of each job."""
-    return await _listed(visit, id, variant, first, "jobs")
+    known = sort.removeprefix("-") in _ORDERS
+    return await _listed(visit, id, variant, first, "jobs", sort=sort if known else "")
 
 
-async def _listed(visit: Visit, identity: UUID, variant: str | None, first: int, kind: str, only: str = "") -> Response:
+async def _listed(
+    visit: Visit, identity: UUID, variant: str | None, first: int, kind: str, *, only: str = "", sort: str = ""
+) -> Response:
     at = f"/v1/simulations/{identity}"
     found = await visit.api.get(at)
-    query = {"variant": variant or None, "from": first, "limit": _LINES + 1} | ({"only": only} if only else {})
+    begin, most = (0, _MOST_SORTED) if sort else (first, _LINES + 1)
+    query = {"variant": variant or None, "from": begin, "limit": most} | ({"only": only} if only else {})
     body = (await visit.api.call("GET", f"{at}/{kind}", query)).body
-    lines: list[Json] = [msgspec.json.decode(line) for line in body.splitlines()]
+    lines: list[Json] = await to_thread.run_sync(_sorted, body, sort) if sort else _read(body)
+    cut = len(lines) if sort and len(lines) == _MOST_SORTED else 0
+    lines = lines[first : first + _LINES + 1] if sort else lines
     following = lines[_LINES]["n"] - 1 if only and len(lines) > _LINES else first + _LINES
     return visit.show(
         "simulation_lines.html", id=str(identity), found=found, kind=kind, variant=variant or "", first=first,
         lines=lines[:_LINES], more=len(lines) > _LINES, size=_LINES, only=only, following=following,
+        sort=sort, cut=cut,
     )  # fmt: skip
+
+
+def _read(body: bytes) -> list[Json]:
+    return [msgspec.json.decode(line) for line in body.splitlines()]
+
+
+def _sorted(body: bytes, sort: str) -> list[Json]:
+    return ordered(_read(body), sort, _ORDERS)
 
 
 @simulations_pages.post("/simulations/{id}/rounds/{n}", **page(needs="decide"))
@@ -310,7 +338,7 @@ async def simulated(visit: Visiting) -> Response:
 def _request(fields: dict[str, str]) -> Json:
     """The request with what the fields beside it say. Raises Malformed."""
     request = document(fields.get("request", ""), "request")
-    request |= {name: fields[name] for name in ("configuration", "trace") if fields.get(name)}
+    request |= {name: fields[name] for name in ("name", "configuration", "trace") if fields.get(name, "").strip()}
     chosen = [engine for engine in ENGINES if fields.get(f"engine-{engine}")]
     if chosen:
         request["variants"] = [{"name": engine, "engine": engine} for engine in chosen]

@@ -73,11 +73,13 @@ class Terms(msgspec.Struct, frozen=True, tag=True):
 
 
 class Accepted(msgspec.Struct, frozen=True, tag=True):
-    """``names`` of the variants; ``trace``: the stored one that it names; ``request``: as JSON, with revisions."""
+    """``names`` of the variants; ``trace``: the stored one that it names; ``request``: as JSON, with revisions;
+    ``name``: its own."""
 
     names: list[str]
     trace: str | None
     request: bytes
+    name: str | None
 
 
 def accept(body: bytes, terms: Terms, documents: Documents, configurations: Compiled) -> Accepted:
@@ -89,7 +91,8 @@ def accept(body: bytes, terms: Terms, documents: Documents, configurations: Comp
     pinned = Pinning(documents).request(request)
     for _, one in variants_of(pinned, configurations):  # what is wrong is told now
         scenario_of(one, configurations, None if isinstance(request.trace, Trace) else ())
-    return Accepted(names, request.trace if isinstance(request.trace, str) else None, msgspec.json.encode(pinned))
+    trace = request.trace if isinstance(request.trace, str) else None
+    return Accepted(names, trace, msgspec.json.encode(pinned), request.name)
 
 
 def variant_names(request: SimulationRequest, most: int) -> list[str]:

@@ -73,6 +73,7 @@ class About(Wire, frozen=True, kw_only=True):
 
     variants: list[str]
     trace: TraceUsed | None = None
+    name: str | None = None
 
 
 class Outcome(Wire, frozen=True, kw_only=True):
@@ -85,6 +86,8 @@ class Outcome(Wire, frozen=True, kw_only=True):
 class Simulation(JobState, frozen=True, kw_only=True):
     """``GET /v1/simulations/{id}``."""
 
+    name: str | None = None
+    """What people call it. Absent: nothing."""
     trace: TraceUsed | None = None
     """The stored trace. Absent: the request brought its own."""
     names: list[str] = []

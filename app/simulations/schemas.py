@@ -108,6 +108,8 @@ def too_many_jobs(most: int) -> str:
 class SimulationRequest(Wire, frozen=True, kw_only=True):
     """``POST /v1/simulations``."""
 
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] | None = None
+    """What people call it. Absent: nothing."""
     engine: EngineName | None = None
     """Whose rules decide. Absent: the configuration's engine."""
     configuration: str | Configuration

@@ -101,7 +101,8 @@ class Simulations(JobsOfKind[Simulation, SimulationPage]):
             if asked.trace is not None:
                 trace = self._traces.pinned(session, asked.trace)
                 used = TraceUsed(name=asked.trace, digest=self._traces.digest(session, trace))
-            return New(msgspec.json.encode(About(variants=asked.names, trace=used)), asked.request, trace)
+            about = About(variants=asked.names, trace=used, name=asked.name)
+            return New(msgspec.json.encode(about), asked.request, trace)
 
         return self._accept(made)
 
@@ -233,7 +234,7 @@ def _shown(row: RowMapping) -> Simulation:
     about, progress = _about(row), row["progress"]
     outcome = outcome_of(row, Outcome) if "outcome" in row else None
     return Simulation(
-        **state_of(row), trace=about.trace,
+        **state_of(row), name=about.name, trace=about.trace,
         names=about.variants if about.variants != [""] else [],
         progress=None if progress is None else _progress(progress, about),
         variants=[] if outcome is None else outcome.variants,

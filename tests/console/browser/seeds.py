@@ -117,7 +117,7 @@ def flavored() -> dict[str, Any]:
     """Two teams, each promised something of two flavors, with bounds on what they borrow and lend."""
 
     def team(name: str, spot: int, own: int) -> dict[str, Any]:
-        quotas = [
+        quotas: list[dict[str, Any]] = [
             {"name": "spot", "quota": {"cpu": {"guaranteed": spot, "borrowing_limit": 2000}}},
             {
                 "name": "own",

@@ -136,3 +136,59 @@ def test_numbers_are_sent_once_to_each_browser(visit: Visiting, site: Site) -> N
         assert somebody.context.request.get(place, headers=again).status == 304
         forgotten = place.replace(site.decisions["simulation"], site.decisions["waiting"])
         assert somebody.context.request.get(forgotten, headers=again).status == 404
+
+
+def test_a_simulation_has_a_name(visit: Visiting, site: Site) -> None:
+    with visit("admin") as somebody:
+        page = somebody.go("/simulate")
+        page.get_by_label("Name", exact=True).fill("what if <b>half</b> of it")
+        page.get_by_role("button", name="Start").click()
+        page.wait_for_url("**/simulations/*")
+        assert page.get_by_role("heading", level=1).inner_text().startswith("what if <b>half</b> of it:")
+        assert page.title() == "what if <b>half</b> of it · Simulation · Arbiter"
+        made = page.url.rpartition("/")[2]
+        assert site.call("GET", f"/v1/simulations/{made}")["name"] == "what if <b>half</b> of it"
+        page = somebody.go("/simulations")
+        page.get_by_role("link", name="what if <b>half</b> of it").click()
+        page.wait_for_url(f"**/simulations/{made}")
+        site.call("DELETE", f"/v1/simulations/{made}")
+
+
+def test_all_loops_are_reached(visit: Visiting, site: Site) -> None:
+    with visit("read") as somebody:
+        page = somebody.go(f"/simulations/{site.decisions['loop']}")
+        loops = int(
+            page.get_by_role("region", name="Variants").locator("tr", has_text="Loops").locator("td.n").inner_text()
+        )
+        page.get_by_role("link", name=f"All {loops} in its rounds").click()
+        page.wait_for_url("**only=loops**")
+        assert page.get_by_role("region", name="Rounds").locator("tbody tr").count() == loops
+        assert page.get_by_text("begins a loop again").count() == loops
+
+
+def test_jobs_are_sorted_over_all_their_pages(visit: Visiting, site: Site) -> None:
+    task = {"name": "t", "requests": {"cpu": 1}}
+    jobs = [
+        {"ask": {"id": f"j{i:03}", "queue": "q", "tasks": [task]}, "submitted_at": i, "duration": 30}
+        for i in range(250)
+    ]
+    queues = [{"name": "q", "quota": {"cpu": {"guaranteed": 400}}}]
+    asked = {"configuration": {"engine": "kueue", "queues": queues}, "trace": {"jobs": jobs}}
+    made = site.call("POST", "/v1/simulations", asked)["id"]
+    while site.worker.once():
+        pass
+    with visit("read") as somebody:
+        page = somebody.go(f"/simulations/{made}/jobs")
+        listed = page.get_by_role("region", name="Jobs").locator("tbody td:first-child")
+        assert (listed.count(), listed.first.inner_text()) == (200, "j000")
+        title = page.get_by_role("region", name="Jobs").get_by_role("columnheader", name="Job", exact=True)
+        title.get_by_role("link").click()
+        page.wait_for_url("**sort=name**")
+        title.get_by_role("link").click()
+        page.wait_for_url("**sort=-name**")
+        assert title.get_attribute("aria-sort") == "descending"
+        assert listed.first.inner_text() == "j249"
+        page.get_by_role("link", name="Next →").click()
+        page.wait_for_url("**from=200**")
+        assert (listed.count(), listed.first.inner_text()) == (50, "j049")
+        assert findings(page) == []

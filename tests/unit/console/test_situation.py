@@ -1,5 +1,6 @@
 """Queues and nodes before and after a decision, by plain addition: worked out by hand."""
 
+from collections.abc import Callable
 from typing import Any
 
 from app.console.situation import (
@@ -89,7 +90,7 @@ def test_what_is_freed_is_of_the_flavors_that_the_victim_holds() -> None:
     running = {"w": {"tasks": tasks}}
     assert held(tasks, flavored=False) == {CPU: 3000}
 
-    def given(cpu: int, **more: str) -> Json:
+    def given(cpu: int, **more: str) -> dict[Cell, int]:
         return freed({"workload": "w", "freed": {"cpu": cpu}, **more}, running, flavored=True)
 
     assert (given(3), given(2)) == ({SPOT: 2000, OWN: 1000}, {SPOT: 2000})
@@ -99,8 +100,8 @@ def test_what_is_freed_is_of_the_flavors_that_the_victim_holds() -> None:
 
 
 def test_rows_in_an_order() -> None:
-    rows = [{"a": 2}, {}, {"a": 3}, {"a": 1}, {"b": 1}]
-    keys = {"a": lambda one: one.get("a")}
+    rows: list[Json] = [{"a": 2}, {}, {"a": 3}, {"a": 1}, {"b": 1}]
+    keys: dict[str, Callable[[Json], Any]] = {"a": lambda one: one.get("a")}
     assert ordered(rows, "a", keys) == [{"a": 1}, {"a": 2}, {"a": 3}, {}, {"b": 1}]
     assert ordered(rows, "-a", keys) == [{"a": 3}, {"a": 2}, {"a": 1}, {}, {"b": 1}], "what has none goes last"
     assert ordered(rows, "", keys) == ordered(rows, "b", keys) == rows
