@@ -215,6 +215,76 @@ FIELDS: dict[str, dict[str, dict[str, Effect]]] = {
                 enable_limiting_ancestor_check testing_operation_options erase_trees_with_pool_limit_violations
                 allow_idle_cpu_policy"""),
         },
+        "OrchidNode": {
+            **_each("decided", "resource_limits tags state"),
+            **_each("none", """
+                scheduler_state scheduling_heartbeat_complexity master_state resource_usage data_center
+                infiniband_cluster last_non_preemptive_heartbeat_statistics last_preemptive_heartbeat_statistics"""),
+        },
+        "OrchidOperation": {
+            **_each("decided", "start_time running_jobs running_allocations pool suspended spec"),
+            **_each("warning", "state"),
+            **_each("none", """
+                operation_id operation_type authenticated_user mutation_id user_transaction_id unrecognized_spec
+                full_spec task_names events slot_index_per_pool_tree"""),
+        },
+        "OrchidPool": {
+            **_each("decided", """
+                mode parent strong_guarantee_resources specified_resource_limits forbid_immediate_operations
+                effective_aggressive_starvation_enabled specified_resource_limits_overcommit_tolerance
+                priority_strong_guarantee_adjustment_enabled priority_strong_guarantee_adjustment_donorship_enabled
+                integral_guarantee_type specified_resource_flow specified_burst_guarantee_resources
+                accumulated_resource_volume fair_share_starvation_tolerance fair_share_starvation_timeout
+                starvation_status weight"""),
+            **_each("warning", "fifo_sort_parameters"),
+            **_each("none", """
+                resource_usage resource_demand scheduling_status effective_fair_share_starvation_tolerance
+                effective_fair_share_starvation_timeout effective_non_preemptible_resource_usage_threshold
+                effective_waiting_for_resources_on_node_timeout lowest_aggressively_starving_ancestor
+                lowest_starving_ancestor max_share_ratio dominant_resource usage_share usage_ratio
+                dominant_usage_share demand_share demand_ratio dominant_demand_share resource_limits limits_share
+                scheduling_tag_filter_resource_limits limited_resource_demand limited_demand_share
+                dominant_limited_demand_share min_share strong_guarantee_share strong_guarantee_share_by_tier
+                min_share_resources effective_min_share_resources effective_strong_guarantee_resources
+                inferred_strong_guarantee_resources min_share_ratio fair_share_ratio detailed_fair_share
+                detailed_dominant_fair_share fair_resources detailed_promised_guarantee_fair_share
+                detailed_dominant_promised_guarantee_fair_share promised_fair_share promised_dominant_fair_share
+                promised_fair_share_resources estimated_guarantee_share dominant_estimated_guarantee_share
+                estimated_guarantee_resources proposed_integral_share best_allocation_share
+                fair_share_functions_statistics satisfaction_ratio local_satisfaction_ratio schedulable
+                running_operation_count lightweight_running_operation_count schedulable_operation_count
+                pool_operation_count operation_count max_running_operation_count max_operation_count
+                total_resource_flow_ratio total_burst_ratio aggressive_starvation_enabled
+                lightweight_operations_enabled effective_lightweight_operations_enabled gang_operations_allowed
+                is_ephemeral integral_pool_capacity specified_burst_ratio specified_resource_flow_ratio
+                accumulated_resource_ratio_volume estimated_burst_usage_duration_seconds abc full_path
+                child_pool_count redirect_to_cluster"""),
+        },
+        "OrchidShares": {
+            **_each("decided", """
+                pool is_gang allocation_preemption_timeout allocation_graceful_preemption_timeout
+                fair_share_starvation_tolerance fair_share_starvation_timeout resource_usage resource_demand
+                starvation_status weight"""),
+            **_each("none", """
+                scheduling_status effective_fair_share_starvation_tolerance effective_fair_share_starvation_timeout
+                effective_non_preemptible_resource_usage_threshold effective_waiting_for_resources_on_node_timeout
+                lowest_aggressively_starving_ancestor lowest_starving_ancestor max_share_ratio dominant_resource
+                usage_share usage_ratio dominant_usage_share demand_share demand_ratio dominant_demand_share
+                resource_limits limits_share scheduling_tag_filter_resource_limits limited_resource_demand
+                limited_demand_share dominant_limited_demand_share min_share strong_guarantee_share
+                strong_guarantee_share_by_tier min_share_resources effective_min_share_resources
+                effective_strong_guarantee_resources inferred_strong_guarantee_resources min_share_ratio
+                fair_share_ratio detailed_fair_share detailed_dominant_fair_share fair_resources
+                detailed_promised_guarantee_fair_share detailed_dominant_promised_guarantee_fair_share
+                promised_fair_share promised_dominant_fair_share promised_fair_share_resources
+                estimated_guarantee_share dominant_estimated_guarantee_share estimated_guarantee_resources
+                proposed_integral_share best_allocation_share fair_share_functions_statistics satisfaction_ratio
+                local_satisfaction_ratio schedulable strong_guarantee_resources specified_resource_limits
+                specified_resource_limits_overcommit_tolerance effective_aggressive_starvation_enabled slot_index
+                start_time fifo_index grouped_needed_resources detailed_min_needed_job_resources
+                aggregated_min_needed_job_resources tentative probing offloading starving_since lightweight
+                disk_request_media unschedulable_reason user type title"""),
+        },
     },
     "kube-scheduler": {
         "KubeSchedulerConfiguration": {

@@ -4,7 +4,9 @@ and asks of operations before they start, by the specifications of ``start_op``.
 Read are ``nodes``, ``operations`` with their running jobs, and one tree of ``pool_trees`` (older versions:
 ``scheduling_info_per_pool_tree``, with everything below ``fair_share_info``). The orchid is no stable interface: what
 a version does not tell is a finding. It does not say what each job asks for; that is the operation's usage divided by
-its jobs. Of the settings it tells those of the tree, not those of each pool: the tree of Cypress beside it has them.
+its jobs. Of the settings it tells those of the tree, and some of each pool's: the tree of Cypress beside it has all.
+
+Source: ``TExecNode::BuildAttributes``, ``BuildFullOperationAttributes`` and ``DoBuildElementYson`` of the scheduler.
 """
 
 from collections.abc import Iterator
@@ -29,6 +31,7 @@ _TREES = ("pool_trees", "scheduling_info_per_pool_tree")
 _ROOT = "<Root>"
 _RESOURCES = ("user_slots", "cpu", "gpu", "memory", "network")
 _RUNNING = ("running_jobs", "running_allocations")
+_MEMORY_OF_USERS = {"user_memory": "memory"}
 _STATES = {"non_starving": "non_starving", "starving": "starving", "aggressively_starving": "aggressively_starving"}
 _NAMED = (*_TREES, "nodes", "operations", "pools", *_RUNNING)
 _PARTS = (
@@ -36,15 +39,33 @@ _PARTS = (
     "strong_guarantee_resources", "specified_resource_limits",
 )  # fmt: skip
 """Mappings that are read, and those whose keys are names."""
+_AGGRESSIVE = "effective_aggressive_starvation_enabled"
+_OF_A_POOL = {
+    "fair_share_starvation_tolerance": "fair_share_starvation_tolerance",
+    "fair_share_starvation_timeout": "fair_share_starvation_timeout",
+    "forbid_immediate_operations": "forbid_immediate_operations", _AGGRESSIVE: "enable_aggressive_starvation",
+    "priority_strong_guarantee_adjustment_enabled": "enable_priority_strong_guarantee_adjustment",
+    "priority_strong_guarantee_adjustment_donorship_enabled": "enable_priority_strong_guarantee_adjustment_donorship",
+}  # fmt: skip
+_OF_A_VOLUME = {
+    "specified_resource_flow": "resource_flow",
+    "specified_burst_guarantee_resources": "burst_guarantee_resources",
+}
+_OF_AN_OPERATION = (
+    "is_gang", "fair_share_starvation_tolerance", "fair_share_starvation_timeout", "allocation_preemption_timeout",
+    "allocation_graceful_preemption_timeout",
+)  # fmt: skip
+_NOTHING: tuple[Any, ...] = (None, False, {}, "")
 _ORCHID = "//sys/scheduler/orchid/scheduler"
 _MOST_JOBS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Shares:
-    """What the tree tells of an operation."""
+    """What the tree tells of an operation. ``options``: by their names in ``ytsaurus.Workload``."""
 
     pool: str | None
+    options: dict[str, Any]
     usage: Steps
     demand: Steps
     weight: float | None
@@ -98,7 +119,10 @@ def _read_orchid(at: Path, document: Any, findings: Findings, known: Configurati
         _operation(
             name, operations.child(name), _shares(told.child(name)), {node.name for node in nodes}, running, asks
         )
-    state = State(nodes=nodes, workloads=running, queues=_starving(pools))
+    state = State(nodes=nodes, workloads=running, queues=_carried(pools))
+    if running or asks:
+        detail = "what each job asks for is not told: an operation's usage by its jobs, else its demand by its slots"
+        findings.add("assumed-size", "warning", operations.at, detail)
     parts = ((*at, "nodes"), operations.at, told.at)
     of_state = frozenset(pointer(*part) for part in parts)
     return Imported(_configuration(pools, tree, known), state, asks, findings.all(), of_state=of_state)
@@ -142,11 +166,26 @@ def _nodes(nodes: Reader, tree: Reader) -> list[Node]:
     return [_node(name, nodes.child(name)) for name in names]
 
 
-def _starving(pools: Reader) -> dict[str, QueueState]:
-    """What pools carry over from update to update, of those that starve."""
-    found = {name: pools.child(name).choice("starvation_status", _STATES) for name in pools.value if name != _ROOT}
-    starving: dict[str, Any] = {name: status for name, status in found.items() if status not in (None, "non_starving")}
-    return {name: QueueState(ytsaurus=ytsaurus.PoolState(starvation=status)) for name, status in starving.items()}
+def _carried(pools: Reader) -> dict[str, QueueState]:
+    """What pools carry over from update to update, of those that starve or have saved a volume."""
+    found: dict[str, QueueState] = {}
+    for name in pools.value:
+        pool = pools.child(name)
+        status: Any = pool.choice("starvation_status", _STATES)
+        volume = _volume(pool.child("accumulated_resource_volume"))
+        state = ytsaurus.PoolState(
+            starvation=None if status == "non_starving" else status, accumulated_volume=volume or None
+        )
+        if name != _ROOT and state != ytsaurus.PoolState():
+            found[name] = QueueState(ytsaurus=state)
+    return found
+
+
+def _volume(told: Reader) -> dict[str, float]:
+    """Resource-seconds by resource."""
+    renamed = {_MEMORY_OF_USERS.get(name, name): name for name in told.value}
+    found = {name: told.number(renamed[name]) for name in _RESOURCES if name in renamed}
+    return {name: float(volume) for name, volume in found.items() if volume}
 
 
 def _tree_of(root: Reader, trees: Reader) -> str:
@@ -166,8 +205,9 @@ def _amounts(reader: Reader, key: str) -> Steps:
     """Resources; memory that users can have is memory."""
     inner = reader.child(key)
     value = dict(inner.value)
-    if "user_memory" in value:
-        value["memory"] = value.pop("user_memory")
+    for told, name in _MEMORY_OF_USERS.items():
+        if told in value:
+            value[name] = value.pop(told)
     kept = {name: amount for name, amount in value.items() if name in _RESOURCES and amount}
     return steps(Reader({key: kept}, reader.at, reader.findings), key)
 
@@ -187,15 +227,33 @@ def _pools(pools: Reader) -> list[Queue]:
             r: Quota(guaranteed=shown_guaranteed.get(r), limit=shown_limit.get(r)) for r in {**guaranteed, **limit}
         }
         weight = pool.number("weight")
-        mode = pool.choice("mode", {"fair_share": "fair_share", "fifo": "fifo"})
+        if pool.value.get("fifo_sort_parameters") not in (None, ["weight", "start_time"]):
+            pool.not_carried("fifo_sort_parameters", "a fifo pool sorts by weight and start time")
         found.append(
             Queue(
                 name=name, parent=None if parent in (None, _ROOT) else parent, quota=quota or None,
-                weight=weight or UNWEIGHTED, ytsaurus=ytsaurus.Queue(mode="fifo") if mode == "fifo"
-                else None,
+                weight=weight or UNWEIGHTED, ytsaurus=_block(pool, pools.child(parent or "")),
             )
         )  # fmt: skip
     return found
+
+
+def _block(pool: Reader, above: Reader) -> ytsaurus.Queue | None:
+    """What the pool is and overrides; None where that is nothing. ``above``: its parent."""
+    mode = pool.choice("mode", {"fair_share": "fair_share", "fifo": "fifo"})
+    said = {ours: pool.value[name] for name, ours in _OF_A_POOL.items() if pool.value.get(name) not in _NOTHING}
+    if pool.value.get(_AGGRESSIVE) is not True and above.value.get(_AGGRESSIVE) is True:
+        said["enable_aggressive_starvation"] = False
+    if tolerance := quantities(_amounts(pool, "specified_resource_limits_overcommit_tolerance")):
+        said["resource_limits_overcommit_tolerance"] = tolerance
+    kind = pool.choice("integral_guarantee_type", {"none": "none", "burst": "burst", "relaxed": "relaxed"})
+    if kind not in (None, "none"):
+        of = {ours: quantities(_amounts(pool, name)) for name, ours in _OF_A_VOLUME.items()}
+        said["integral_guarantees"] = {"guarantee_type": kind, **{name: value for name, value in of.items() if value}}
+    if mode == "fifo":
+        said["mode"] = mode
+    made = block_of(Reader(said, pool.at, pool.findings), ytsaurus.Queue, tuple(said))
+    return None if made in (None, ytsaurus.Queue()) else made
 
 
 def _node(name: str, node: Reader) -> Node:
@@ -208,7 +266,10 @@ def _node(name: str, node: Reader) -> Node:
 
 
 def _shares(told: Reader) -> _Shares:
+    said = {name: told.value[name] for name in _OF_AN_OPERATION if told.value.get(name) not in _NOTHING}
+    options = block_of(Reader(said, told.at, told.findings), ytsaurus.Workload, tuple(said))
     return _Shares(
+        options={} if options is None else {name: getattr(options, name) for name in said},
         pool=told.text("pool"), usage=_amounts(told, "resource_usage"), demand=_amounts(told, "resource_demand"),
         weight=told.number("weight"), starvation=told.choice("starvation_status", _STATES),
     )  # fmt: skip
@@ -230,7 +291,10 @@ def _operation(
         detail = f"operation {name!r} runs jobs that the source does not list: they hold nothing here"
         operation.findings.add("not-carried", "warning", operation.at, detail)
     tasks = [_job(job, jobs.child(job), each, nodes) for job in names] if jobs is not None else []
-    carried = None if shares.starvation is None else ytsaurus.Workload(starvation=shares.starvation)
+    options = _options(operation) | shares.options
+    if shares.starvation is not None:
+        options["starvation"] = shares.starvation
+    carried = ytsaurus.Workload(**options) if options else None
     if tasks:
         running.append(
             Workload(
@@ -248,6 +312,19 @@ def _operation(
                 tasks=[Task(name="job", count=count, requests=quantities(wanted))],
             )
         )  # fmt: skip
+
+
+def _options(operation: Reader) -> dict[str, Any]:
+    """What its specification and its state say, by names of ``ytsaurus.Workload``."""
+    spec = operation.child("spec")
+    _warn(spec)
+    made = block_of(spec, ytsaurus.Workload, _OPTIONS)
+    options: dict[str, Any] = {} if made is None else {name: getattr(made, name) for name in _OPTIONS if name in spec}
+    if operation.boolean("suspended"):
+        options["suspended"] = True
+    if operation.text("state") == "pending":
+        operation.warn("state", "it waits until fewer operations run in its pool: decided as if it ran")
+    return options
 
 
 def _each(usage: Steps, jobs: int) -> Steps:

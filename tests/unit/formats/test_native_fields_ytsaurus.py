@@ -15,7 +15,7 @@ from app.formats.ytsaurus.configuration import DURATIONS
 from app.formats.ytsaurus.orchid import plan_operations
 from app.solver.model.configuration import Configuration
 from tests.support.left_out import imported, said
-from tests.support.native_fields import fields, unused
+from tests.support.native_fields import decided_on, fields, unused
 
 Json = dict[str, Any]
 AMOUNTS = {"cpu": 7}
@@ -61,7 +61,7 @@ def other(path: str, was: object = None) -> Any:
     return 7000 if name in DURATIONS else AMOUNTS if name in MAPS else {**NUMBERS, **WORDS}[name]
 
 
-DECIDED = [(kind, path) for kind, path in fields("ytsaurus") if kind != "Operation"]
+DECIDED = [(kind, path) for kind, path in fields("ytsaurus") if kind in ("PoolTree", "Pool")]
 
 
 @pytest.mark.parametrize(("kind", "path"), DECIDED)
@@ -96,8 +96,9 @@ def test_another_value_is_another_ask(path: str) -> None:
     assert planned(operation(path, other(path))) != planned(operation())
 
 
-OTHERS = [(kind, path, effect) for effect in ("warning", "error", "info", "none")
-          for kind, path in fields("ytsaurus", effect)]  # fmt: skip
+EFFECTS: tuple[Effect, ...] = ("warning", "error", "info", "none")
+OTHERS = [(kind, path, effect) for effect in EFFECTS for kind, path in fields("ytsaurus", effect)
+          if not kind.startswith("Orchid")]  # fmt: skip
 
 
 @pytest.mark.parametrize(("kind", "path", "effect"), OTHERS)
@@ -118,3 +119,73 @@ def test_of_what_is_not_decided_is_said_what_the_table_says(kind: str, path: str
     assert {severity for severity, pointer in found if pointer.endswith(f"/{last}")} == (
         set() if effect == "none" else {effect}
     )
+
+
+PLACES: dict[str, tuple[str, ...]] = {
+    "OrchidNode": ("nodes", "n"), "OrchidOperation": ("operations", "op"),
+    "OrchidPool": ("pool_trees", "main", "pools", "p"), "OrchidShares": ("pool_trees", "main", "operations", "op"),
+}  # fmt: skip
+TOLD: Json = {
+    "resource_limits": {"cpu": 3}, "tags": ["a"], "state": "offline", "start_time": "2026-11-23T00:00:00Z",
+    "running_jobs": {"other": {"address": "n"}}, "running_allocations": {"one": {}, "two": {}}, "suspended": True,
+    "spec": {"preemption_mode": "graceful"}, "mode": "fifo", "parent": "<Root>", "weight": 3.0,
+    "strong_guarantee_resources": {"cpu": 2}, "specified_resource_limits": {"cpu": 2},
+    "forbid_immediate_operations": True,
+    "effective_aggressive_starvation_enabled": False, "priority_strong_guarantee_adjustment_enabled": True,
+    "specified_resource_limits_overcommit_tolerance": {"cpu": 1}, "integral_guarantee_type": "relaxed",
+    "priority_strong_guarantee_adjustment_donorship_enabled": True, "specified_resource_flow": {"cpu": 2},
+    "specified_burst_guarantee_resources": {"cpu": 2}, "accumulated_resource_volume": {"cpu": 9.5, "user_memory": 4},
+    "fair_share_starvation_tolerance": 0.7, "fair_share_starvation_timeout": 7000, "starvation_status": "starving",
+    "fifo_sort_parameters": ["start_time"], "pool": "q", "is_gang": True, "allocation_preemption_timeout": 7000,
+    "allocation_graceful_preemption_timeout": 7000, "resource_usage": {"cpu": 2}, "resource_demand": {"cpu": 4},
+}  # fmt: skip
+
+
+def told(kind: str = "", path: str = "", value: object = None) -> Json:
+    """An orchid in which every field can matter, with one field of it otherwise."""
+    pools: Json = {
+        "q": {"effective_aggressive_starvation_enabled": True},
+        "p": {"parent": "q", "integral_guarantee_type": "burst", "effective_aggressive_starvation_enabled": True},
+    }
+    shares = {"pool": "p", "resource_usage": {"cpu": 1}, "resource_demand": {"cpu": 2}}
+    jobs: Json = {"running_allocations" if path == "running_allocations" else "running_jobs": {"j": {"address": "n"}}}
+    made: Json = {
+        "nodes": {"n": {"resource_limits": {"cpu": 4}}}, "operations": {"op": {"start_time": None, **jobs}},
+        "pool_trees": {"main": {"pools": pools, "operations": {"op": shares}}},
+    }  # fmt: skip
+    if path == "pool" and kind == "OrchidOperation":
+        del shares["pool"]
+    holder = made
+    for name in PLACES.get(kind, ()):
+        holder = holder[name]
+    if kind:
+        holder[path] = value
+    return made
+
+
+def of_orchid(effect: Effect) -> list[tuple[str, str]]:
+    return [(kind, path) for kind, path in fields("ytsaurus", effect) if kind.startswith("Orchid")]
+
+
+@pytest.mark.parametrize(("kind", "path"), of_orchid("decided"))
+def test_another_value_in_an_orchid_is_another_decision(kind: str, path: str) -> None:
+    before, after = (decided_on(imported("ytsaurus", document)) for document in (told(), told(kind, path, TOLD[path])))
+    assert before != after
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "effect"), [(*one, effect) for effect in ("warning", "none") for one in of_orchid(effect)]
+)
+def test_of_the_rest_of_an_orchid_is_said_what_the_table_says(kind: str, path: str, effect: Effect) -> None:
+    value = "pending" if path == "state" else TOLD.get(path, 17)
+    before, after = (imported("ytsaurus", document) for document in (told(), told(kind, path, value)))
+    found = [(severity, pointer.rpartition("/")[2]) for severity, _, pointer, _ in said(after) if
+             pointer not in {one.pointer for one in before.findings}]  # fmt: skip
+    assert found == ([] if effect == "none" else [(effect, path)])
+    assert decided_on(before) == decided_on(after)
+
+
+@pytest.mark.parametrize(("option", "severity"), [("scheduling_tag_filter", "error"), ("pool_trees", "warning")])
+def test_what_an_operation_in_an_orchid_wants_and_is_not_decided_is_said(option: str, severity: str) -> None:
+    found = said(imported("ytsaurus", told("OrchidOperation", "spec", {option: ["a", "b"]})))
+    assert [one[0] for one in found if one[2] == f"/operations/op/spec/{option}"] == [severity]

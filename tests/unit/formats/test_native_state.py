@@ -333,6 +333,7 @@ def test_the_schedulers_orchid_needs_no_state_written_by_hand(
     assert {f.detail for f in found.findings} == {
         "pool tree 'cloud' is a cluster of its own: left out",
         "operation 'cc-3' is in no pool of the tree: left out",
+        "what each job asks for is not told: an operation's usage by its jobs, else its demand by its slots",
     }
     file = tmp_path / "orchid.json"
     file.write_text(json.dumps(ORCHID))

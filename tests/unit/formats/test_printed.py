@@ -82,6 +82,11 @@ def test_an_orchid_is_the_default_trees_and_another_one_another_cluster() -> Non
             "/0/scheduling_info_per_pool_tree/other",
             "pool tree 'other' is a cluster of its own: left out",
         ),
+        (
+            "assumed-size",
+            "/0/operations",
+            "what each job asks for is not told: an operation's usage by its jobs, else its demand by its slots",
+        ),
     ]
     (ask,) = found.asks
     assert (ask.id, ask.queue, [(t.count, dict(t.requests)) for t in ask.tasks]) == (
