@@ -97,6 +97,53 @@ def test_the_released_scheduler_takes_places_back() -> None:
     assert any(_taken_back(cluster(seed, shape)) for seed in range(300))
 
 
+@examples(150, FAST)
+@given(SEEDS, shapes(rules=("documented",), release="0.17", shares_of_gpus=False))
+def test_no_order_of_a_map_or_of_a_document_decides(seed: int, shape: Shape) -> None:
+    """Not even the order in which the request lists nodes, queues, workloads and asks."""
+    body, random = cluster(seed, shape), Random(seed)
+    plan = decide(body)["plan"]
+    assert plan.get("chance") is None
+    for lists, name in ((body["state"], "nodes"), (body["state"], "workloads"), (body, "asks")):
+        random.shuffle(lists[name])
+    random.shuffle(body["configuration"]["queues"])
+    again = decide(body)["plan"]
+    for part in ("evictions", "placements"):
+        assert sorted(map(json.dumps, plan[part])) == sorted(map(json.dumps, again[part]))
+
+
+def test_the_released_scheduler_leaves_something_to_chance() -> None:
+    shape = Shape(queues=4, nodes=4, workloads=14, asks=6, rules="shipped", release="0.17")
+    assert any(decide(cluster(seed, shape))["plan"].get("chance") for seed in range(200))
+
+
+def _forgets(body: Json) -> bool:
+    return "statement-forgotten" in json.dumps(decide(body | {"explain": "full"})["decisions"])
+
+
+def _with_spare_members(body: Json) -> Json:
+    """Every ask that belongs to nothing that runs is a gang of two sub groups, of which it needs one."""
+    for ask in body["asks"]:
+        if "workload" not in ask and len(ask["tasks"]) > 1:
+            ask.pop("min_available", None)
+            ask["sub_groups"] = [{"name": name, "min_available": 1} for name in "ab"]
+            ask["min_sub_group"] = 1
+            for i, task in enumerate(ask["tasks"]):
+                task["sub_group"] = "ab"[i % 2]
+    return body
+
+
+@examples(150, FAST)
+@given(SEEDS, shapes(rules=("documented",), release="0.17", shares_of_gpus=False))
+def test_no_statement_is_forgotten(seed: int, shape: Shape) -> None:
+    assert not _forgets(_with_spare_members(cluster(seed, shape)))
+
+
+def test_the_released_scheduler_forgets_statements() -> None:
+    shape = Shape(queues=3, nodes=2, workloads=10, asks=4, rules="shipped", release="0.17", actions=["preempt"])
+    assert any(_forgets(_with_spare_members(cluster(seed, shape))) for seed in range(300))
+
+
 @examples(400, FAST)
 @given(SEEDS)
 def test_reclaim_keeps_to_fair_shares(seed: int) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver.engines.kai.configuration import compile_configuration
-from app.solver.engines.kai.jobs import ALLOCATED, PENDING, PIPELINED, RELEASING
+from app.solver.engines.kai.jobs import ALLOCATED, GPU, PENDING, PIPELINED, RELEASING
 from app.solver.engines.kai.overlay import ACTIVE, PLACE, Overlay
 from app.solver.engines.kai.state import compile_state
 from app.solver.model.base import micros
@@ -32,8 +32,9 @@ def open_overlay(seed: int, rules: str, *, shares: bool) -> Overlay:
 
 
 def books(overlay: Overlay) -> dict[str, Any]:
-    """Everything that a statement changes. Devices of GPUs may stay listed, empty."""
-    return {
+    """Everything that a statement changes, and that is then as it was. Devices of GPUs may stay listed, empty. Released
+    0.17 takes steps back one by one where GPUs are shared: what is idle, and whole GPUs, need not be as they were."""
+    found = {
         "status": overlay.status.copy(), "node": overlay.node.copy(), "virtual": overlay.virtual.copy(),
         "ghost": overlay.ghost.copy(), "active": overlay.active.copy(), "used": overlay.used.copy(),
         "pending": overlay.pending.copy(), "miscounted": overlay.counts.miscounted.copy(),
@@ -41,6 +42,9 @@ def books(overlay: Overlay) -> dict[str, Any]:
         "idle": [c.copy() for c in overlay.idle], "allocated": [c.copy() for c in overlay.allocated],
         "fixed": [c.copy() for c in overlay.fixed], "gpu_free": list(overlay.nodes.gpu_free()),
     }  # fmt: skip
+    if overlay.by_steps:
+        del found["ghost"], found["idle"], found["gpu_free"], found["free"][GPU]
+    return found
 
 
 def act(overlay: Overlay, random: Random) -> None:

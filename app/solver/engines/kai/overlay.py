@@ -89,8 +89,8 @@ class Overlay:
         memory = layout(state).gpu_memory
         gpus = GpuNodes(memory, layout(state).gpus, [0] * len(memory), jobs.task_portion)
         shares = any(portion is not None for portion in jobs.task_portion)
-        self._by_steps = shares and not self.strict and not state.configuration.policy.release.one_prefix
-        books = Unlogged() if self._by_steps else self.journal
+        self.by_steps = shares and not self.strict and not state.configuration.policy.release.one_prefix
+        books = Unlogged() if self.by_steps else self.journal
         self.nodes = Nodes(self.journal, books, base, self.request, taken, width, gpus)
         self._unlisted: set[int] = set()
         by_id = jobs.by_id
@@ -243,7 +243,7 @@ class Overlay:
     def rollback(self, mark: Mark) -> None:
         """Undo everything since ``mark``."""
         writes, count = mark
-        lost = self._step_back(count) if self._by_steps else ()
+        lost = self._step_back(count) if self.by_steps else ()
         self.journal.rollback(writes)
         for t, n in lost:
             self.ghost[t] &= ~(1 << n)
@@ -285,15 +285,16 @@ class Overlay:
                 if t in unlisted:
                     nodes.list_again(t, op.node, op.status, devices)
                     unlisted.remove(t)
-                elif now != op.status:
+                    status[t] = op.status
+                elif now != op.status and self._evicted_by[t][0] >= count:
                     nodes.relist(t, op.node, now, op.status, devices)
-                status[t] = op.status
+                    status[t] = op.status
         return lost
 
     def overfilled(self) -> bool:
         """Whether some node, or a GPU of one, is promised more than it has, which was not so at the start. Books that
         are kept by steps don't tell, so the pods are counted."""
-        if not self._by_steps:
+        if not self.by_steps:
             return self.nodes.overfilled()
         over = self._too_full(self.status, self.node, self.gpus.on)
         return bool(over) and not over <= self._too_full(self.jobs.task_state, self.jobs.task_node, self.gpus.first_on)
