@@ -5,12 +5,13 @@ budget a preemption would violate it no more. Each was tried, and so was one ste
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
+from operator import attrgetter
 
 import msgspec
 
 from app.solver.engines.kube_scheduler.attempt import Chance, Outcome, attempt
-from app.solver.engines.kube_scheduler.filters import Site, World
+from app.solver.engines.kube_scheduler.filters import World, room_on_all
 from app.solver.engines.kube_scheduler.pods import PODS, Budget, Pod, by_namespace
 from app.solver.model.base import units
 from app.solver.model.decision import Change
@@ -32,14 +33,14 @@ def changes(world: World, ask: Ask, pods: Sequence[Pod], chance: Chance, outcome
         if outcome.gang:
             yield from _fewer(ask, pods, outcome)
         elif len(ask.tasks) == 1:
-            for resource in sorted(pods[0].requests):
-                yield from _less(world, ask, pods[0], chance, resource)
+            yield from _less(world, ask, pods[0], chance)
 
 
 def _priority(world: World, ask: Ask, pods: Sequence[Pod], chance: Chance) -> Iterator[Change]:
     """kube-scheduler: whoever is less important may go, so that only priorities just above somebody's count."""
     least = pods[0].priority
-    ranks = sorted({one.effective_priority + 1 for one in world.state.pods if one.effective_priority >= least})
+    priorities = set(map(attrgetter("effective_priority"), world.state.pods))
+    ranks = sorted(priority + 1 for priority in priorities if priority >= least)
 
     def starts(priority: int) -> bool:
         raised = [msgspec.structs.replace(pod, priority=priority) for pod in pods]
@@ -63,34 +64,43 @@ def _fewer(ask: Ask, pods: Sequence[Pod], outcome: Outcome) -> Iterator[Change]:
         )  # fmt: skip
 
 
-def _less(world: World, ask: Ask, pod: Pod, chance: Chance, resource: str) -> Iterator[Change]:
-    """What a node has beside others is where an answer changes: all of them, or those that nobody may evict."""
-    asked = pod.requests[resource]
-    rooms = {room for site in world.sites for room in _rooms(world, site, pod, resource) if 0 <= room < asked}
-    amounts = sorted(rooms | {0}) if asked else []
+def _less(world: World, ask: Ask, pod: Pod, chance: Chance) -> Iterator[Change]:
+    """Of each resource. What a node has beside others is where an answer changes: all of them, or those that nobody may
+    evict."""
+    running = chain(
+        (other for other in world.state.pods if other.node not in world.touched),
+        (other for node in world.touched for other in world.sites[node].pods),
+    )
+    lower = [other for other in running if other.effective_priority < pod.priority]
+    for resource in sorted(pod.requests):
+        asked = pod.requests[resource]
+        amounts = sorted({0, *(room for room in _rooms(world, pod, lower, resource) if 0 <= room < asked)})
 
-    def waits(amount: int) -> bool:
-        smaller = msgspec.structs.replace(pod, requests=pod.requests | {resource: amount}, _shape=None)
-        return attempt(world.copy(), ask, [smaller], chance).kind == "wait"
+        def waits(amount: int, resource: str = resource) -> bool:
+            smaller = msgspec.structs.replace(pod, requests=pod.requests | {resource: amount}, _shape=None)
+            return attempt(world.copy(), ask, [smaller], chance).kind == "wait"
 
-    if len(amounts) < 2 or waits(amounts[0]):
-        return
-    if most := amounts[bisect_left(amounts, True, lo=1, key=waits) - 1]:
-        needed = units(most, resource)
-        yield Change(
-            queue=ask.queue, resource=resource, field="requests", current=units(asked, resource), needed=needed,
-            detail=f"with {needed} {resource} it would fit, or could evict who is in its way",
-        )  # fmt: skip
+        if not asked or len(amounts) < 2 or waits(0):
+            continue
+        if most := amounts[bisect_left(amounts, True, lo=1, key=waits) - 1]:
+            needed = units(most, resource)
+            yield Change(
+                queue=ask.queue, resource=resource, field="requests", current=units(asked, resource), needed=needed,
+                detail=f"with {needed} {resource} it would fit, or could evict who is in its way",
+            )  # fmt: skip
 
 
-def _rooms(world: World, site: Site, pod: Pod, resource: str) -> Iterator[int]:
-    capacity = site.machine.capacity.get(resource, 0)
-    held = [other for _, other in world.nominated.get(site.machine.at, ()) if other.priority >= pod.priority]
-    lower = [other for other in site.pods if other.effective_priority < pod.priority]
-    for used in (0, sum(other.requests.get(resource, 0) for other in held)):
-        free = capacity - site.used.get(resource, 0) - used
-        yield free
-        yield free + sum(other.requests.get(resource, 0) for other in lower)
+def _rooms(world: World, pod: Pod, lower: Sequence[Pod], resource: str) -> set[int]:
+    """What is free on nodes, and without ``lower``; where pods are nominated that go before, with them too."""
+    free: list[int] = room_on_all(world, resource)[0].tolist()
+    emptied = list(free)
+    for other in lower:
+        emptied[other.node] += other.requests.get(resource, 0)
+    rooms = {*free, *emptied}
+    for node, of in world.nominated.items():
+        held = sum(other.requests.get(resource, 0) for _, other in of if other.priority >= pod.priority)
+        rooms |= {free[node] - held, emptied[node] - held}
+    return rooms
 
 
 def _budgets(world: World, ask: Ask, pods: Sequence[Pod], chance: Chance, outcome: Outcome) -> Iterator[Change]:
