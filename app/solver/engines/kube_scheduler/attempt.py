@@ -4,7 +4,7 @@ Source: ``schedule_one.go``, ``schedule_one_podgroup.go``, ``framework/preemptio
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -176,9 +176,24 @@ def attempt(world: World, ask: Ask, pods: list[Pod], chance: Chance) -> Outcome:
 
 
 def _single(world: World, ask: Ask, pod: Pod, chance: Chance) -> Outcome:
+    """A pod that waits changes nothing: another that nodes don't tell from it waits for the same reason."""
     cycle = Cycle(world, pod, ask.id)
-    statuses = statuses_of(cycle, world)
     hint = world.state.place.get(pod.task.nominated_node or ask.nominated_node or "")
+    if cycle.spreads or cycle.affine or world.claims(ask.id, pod):
+        return _alone(world, ask, cycle, hint, chance)
+    key = pod.shape, pod.priority, ask.preemption_policy, hint, chance
+    known = world.waits.get(key)
+    if isinstance(known, Outcome):
+        return replace(known)
+    outcome = _alone(world, ask, cycle, hint, chance)
+    if outcome.kind == "wait":
+        world.waits[key] = replace(outcome)
+    return outcome
+
+
+def _alone(world: World, ask: Ask, cycle: Cycle, hint: int | None, chance: Chance) -> Outcome:
+    pod = cycle.pod
+    statuses = statuses_of(cycle, world)
     if feasible := statuses.fitting():
         node = hint if hint is not None and statuses[hint] is None else best(world, pod, feasible)
         return Outcome("admit", "fits", "", placed=[(pod, node)], statuses=statuses)

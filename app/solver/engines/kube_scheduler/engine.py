@@ -202,8 +202,8 @@ def _carry(world: World, ask: Ask, outcome: Outcome, cleared: list[dict[str, str
                 cleared.append({"ask": name, "node": world.state.machines[node].node.name})
             else:
                 kept.append((name, other))
-        world.nominated[node] = [*kept, (ask.id, pod)]
-    world.leaving.update(pod.place for pod in outcome.victims)
+        world.nominate(node, [*kept, (ask.id, pod)])
+    world.leave(outcome.victims)
 
 
 ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(

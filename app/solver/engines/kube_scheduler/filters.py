@@ -41,7 +41,8 @@ class Status:
 class World:
     """All nodes as one attempt after the other leaves them: pods that were bound or nominated, and ``leaving``, pods
     that were told to go and still hold what they have. ``touched``: nodes that are not as the state has them; ``anti``:
-    pods there that have required anti-affinity; ``friends``: required affinity."""
+    pods there that have required anti-affinity; ``friends``: required affinity; ``waits``: see ``attempt``, until
+    something changes."""
 
     def __init__(self, state: CompiledState) -> None:
         self.state = state
@@ -51,12 +52,14 @@ class World:
         self.friends = list(state.friends)
         self.nominated: dict[int, list[tuple[str, Pod]]] = {node: list(of) for node, of in state.nominated.items()}
         self.leaving: set[int] = set()
+        self.waits: dict[object, object] = {}
 
     def copy(self) -> "World":
         twin = World.__new__(World)
         twin.state, twin.sites, twin.anti = self.state, list(self.sites), list(self.anti)
         twin.friends = list(self.friends)
         twin.nominated, twin.leaving, twin.touched = dict(self.nominated), set(self.leaving), set(self.touched)
+        twin.waits = {}
         for node in self.touched:
             twin.sites[node] = self.sites[node].copy()
         return twin
@@ -72,7 +75,22 @@ class World:
         """The pod of this ask is nominated nowhere."""
         for node, held in self.nominated.items():
             if any(name == ask and other.name == pod.name for name, other in held):
-                self.nominated[node] = [one for one in held if one[0] != ask or one[1].name != pod.name]
+                self.nominate(node, [one for one in held if one[0] != ask or one[1].name != pod.name])
+
+    def nominate(self, node: int, pods: list[tuple[str, Pod]]) -> None:
+        """These are nominated to the node, each with its ask."""
+        self.nominated[node] = pods
+        self.waits.clear()
+
+    def leave(self, pods: Iterable[Pod]) -> None:
+        """They are told to go."""
+        for pod in pods:
+            self.leaving.add(pod.place)
+            self.waits.clear()
+
+    def claims(self, ask: str, pod: Pod) -> bool:
+        """Whether the pod of this ask is nominated somewhere."""
+        return any(name == ask and other.name == pod.name for held in self.nominated.values() for name, other in held)
 
     def add(self, pod: Pod, node: int) -> None:
         pod.node = node
@@ -90,6 +108,7 @@ class World:
             self.friends.remove(pod)
 
     def _own(self, node: int) -> Site:
+        self.waits.clear()
         if node not in self.touched:
             self.touched.add(node)
             self.sites[node] = self.sites[node].copy()
