@@ -4,7 +4,8 @@ Source: ``schedule_one.go``, ``schedule_one_podgroup.go``, ``framework/preemptio
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -184,10 +185,10 @@ def _single(world: World, ask: Ask, pod: Pod, chance: Chance) -> Outcome:
     key = pod.shape, pod.priority, ask.preemption_policy, hint, chance
     known = world.waits.get(key)
     if isinstance(known, Outcome):
-        return replace(known)
+        return copy(known)
     outcome = _alone(world, ask, cycle, hint, chance)
     if outcome.kind == "wait":
-        world.waits[key] = replace(outcome)
+        world.waits[key] = copy(outcome)
     return outcome
 
 

@@ -7,7 +7,7 @@ back changes it by itself, as the origin's PreFilterExtensions do, and that is n
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeVar, cast
 
 import numpy as np
@@ -268,15 +268,23 @@ class Cycle:
 W = TypeVar("W", bound=Callable[[Site], tuple[int, ...]])
 
 
-def kept(world: World, key: object, width: int, work: W) -> tuple[Ints, W]:
+def kept(
+    world: World, key: object, width: int, work: W, anew: Callable[[CompiledState], Ints] | None = None
+) -> tuple[Ints, W]:
     """Numbers that ``work`` says of a node, ``width`` for each, which depend on what is on the node alone: a row by
     number, a column by node; and what says so. Where ``key`` is known, in this state or one that it came from, that is
-    who said so first, and only nodes that changed since are asked."""
-    state = world.state
+    who said so first, and only nodes that changed since are asked. ``anew``: the same of all nodes at once."""
+    of, work = _of_state(world.state, key, width, work, anew)
+    return _with(of, list(world.touched), work, world.sites), work
+
+
+def _of_state(
+    state: CompiledState, key: object, width: int, work: W, anew: Callable[[CompiledState], Ints] | None = None
+) -> tuple[Ints, W]:
     recent, machines = state.recent, state.machines
     known = recent.get(key)
     if known is None:
-        of = _numbers(list(map(work, state.sites)), width)
+        of = _numbers(list(map(work, state.sites)), width) if anew is None else anew(state)
         if len(recent) >= _SHAPES:
             recent.clear()
     else:
@@ -284,7 +292,7 @@ def kept(world: World, key: object, width: int, work: W) -> tuple[Ints, W]:
         if before is not machines:
             of = _with(of, _changed(state, before), work, state.sites)
     recent[key] = machines, of, work
-    return _with(of, list(world.touched), work, world.sites), work
+    return of, work
 
 
 def _with(of: Ints, changed: list[int], work: Callable[[Site], tuple[int, ...]], sites: list[Site]) -> Ints:
@@ -347,10 +355,11 @@ class Statuses:
     def helped(self) -> Ints:
         """Places of nodes that could if pods were taken away."""
         codes = self._codes
-        final = (codes & 1) == 1
-        if self._others:
-            of = codes < 0
-            final[of] = np.array([status.final for status in self._others])[-codes[of] - 1]
+        if not self._others:
+            return np.flatnonzero((codes > 0) & (codes & 1 == 0))
+        final = codes & 1 == 1
+        of = codes < 0
+        final[of] = np.array([status.final for status in self._others])[-codes[of] - 1]
         return np.flatnonzero((codes != 0) & ~final)
 
     def reasons(self) -> Counter[str]:
@@ -375,9 +384,9 @@ def statuses_of(cycle: Cycle, world: World) -> Statuses:
             if (status := fits(cycle, site, world)) is not None:
                 statuses[at] = status
         return statuses
-    (unsuited,), work = kept(world, (_Unsuited, pod.suiting), 1, _Unsuited(pod))
-    codes, names = _shortage(pod, places_on_all(world), lambda name: room_on_all(world, name))
-    statuses = Statuses(np.where(unsuited < 0, unsuited, codes), names, list(work.told))
+    alone = _Alone(world.state, pod)
+    (codes,), work = kept(world, (_Alone, pod.shape), 1, alone, alone.on_all)
+    statuses = Statuses(codes.copy(), work.names, list(work.unsuited.told))
     for at in world.nominated:
         statuses[at] = fits(cycle, sites[at], world)
     return statuses
@@ -385,11 +394,7 @@ def statuses_of(cycle: Cycle, world: World) -> Statuses:
 
 def room_on_all(world: World, resource: str) -> tuple[Ints, Ints]:
     """What is free of it by node, and what there is in all, in steps."""
-
-    def room(site: Site) -> tuple[int, int]:
-        return _room(site, resource)
-
-    (free, most), _ = kept(world, (_room, resource), 2, room)
+    (free, most), _ = kept(world, (_room, resource), 2, partial(_room, resource))
     return free, most
 
 
@@ -400,7 +405,7 @@ def places_on_all(world: World) -> Ints:
 
 def _alone(pod: Pod, site: Site) -> Status | None:
     """What filters say that look at one node."""
-    return _unsuited(pod, site) or _short(*_shortage(pod, *_places(site), lambda name: _room(site, name)))
+    return _unsuited(pod, site) or _short(*_shortage(pod, *_places(site), lambda name: _room(name, site)))
 
 
 class _Unsuited:
@@ -413,6 +418,34 @@ class _Unsuited:
     def __call__(self, site: Site) -> tuple[int]:
         status = _unsuited(self._pod, site)
         return (0 if status is None else self.told.setdefault(status, -len(self.told) - 1),)
+
+
+class _Alone:
+    """What filters say that look at one node, as a code of ``Statuses``. ``unsuited``: shared by pods that differ in
+    what they request."""
+
+    def __init__(self, state: CompiledState, pod: Pod) -> None:
+        known = state.recent.get((_Unsuited, pod.suiting))
+        self._pod = pod
+        self.unsuited: _Unsuited = _Unsuited(pod) if known is None else known[2]
+        self.names = [PODS, *(name for name, amount in pod.requests.items() if amount > 0)]
+
+    def __call__(self, site: Site) -> tuple[int]:
+        (code,) = self.unsuited(site)
+        return (code or _shortage(self._pod, *_places(site), lambda name: _room(name, site))[0],)
+
+    def on_all(self, state: CompiledState) -> Ints:
+        """Of every node, a resource at a time."""
+        pod = self._pod
+        (unsuited,), _ = _of_state(state, (_Unsuited, pod.suiting), 1, self.unsuited)
+        (places,), _ = _of_state(state, _places, 1, _places)
+
+        def room(name: str) -> tuple[Ints, Ints]:
+            (free, most), _ = _of_state(state, (_room, name), 2, partial(_room, name))
+            return free, most
+
+        codes, _ = _shortage(pod, places, room)
+        return np.where(unsuited < 0, unsuited, codes)[np.newaxis]
 
 
 def _unsuited(pod: Pod, site: Site) -> Status | None:
@@ -446,7 +479,7 @@ def _places(site: Site) -> tuple[int]:
     return (_MANY if most is None else most - site.count,)
 
 
-def _room(site: Site, resource: str) -> tuple[int, int]:
+def _room(resource: str, site: Site) -> tuple[int, int]:
     most = site.machine.capacity.get(resource, 0)
     return most - site.used.get(resource, 0), most
 

@@ -82,7 +82,8 @@ def dry_run(world: World, cycle: Cycle, nodes: Ints, most: int, offset: int, now
     kept: dict[int, int] = {}
     violating: dict[int, int] = {}
     looked_at = 0
-    for node, violations in looks.through(np.roll(nodes, -offset), most):
+    start = offset % len(nodes)
+    for node, violations in looks.through(np.concatenate((nodes[start:], nodes[:start])) if start else nodes, most):
         looked_at += 1
         if violations is not None:
             into = violating if violations else kept
