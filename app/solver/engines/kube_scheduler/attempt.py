@@ -12,18 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.solver import kubernetes
-from app.solver.engines.kube_scheduler.filters import (
-    NONE_LOOKED_AT,
-    Cycle,
-    Site,
-    Status,
-    Statuses,
-    World,
-    fits,
-    kept,
-    statuses_of,
-)
-from app.solver.engines.kube_scheduler.pods import Ints, Pod, Unit
+from app.solver.engines.kube_scheduler.filters import NONE_LOOKED_AT, Cycle, Status, Statuses, fits, statuses_of
+from app.solver.engines.kube_scheduler.pods import Ints, Pod, Site, Unit
 from app.solver.engines.kube_scheduler.victims import (
     Candidate,
     DryRun,
@@ -33,6 +23,7 @@ from app.solver.engines.kube_scheduler.victims import (
     dry_run,
     units_of,
 )
+from app.solver.engines.kube_scheduler.world import World, kept
 from app.solver.model.decision import Change
 from app.solver.model.state import Ask
 

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from app.solver.engines.kube_scheduler.filters import World, places_on_all, room_on_all
+from app.solver.engines.kube_scheduler.filters import places_on_all, room_on_all
 from app.solver.engines.kube_scheduler.pods import STABLE, Budget, CompiledState, Ints, Machine, Pod
+from app.solver.engines.kube_scheduler.world import World
 
 NOBODY, ALONE = -1, -2
 """No pod of the node would have to go or help; the node is to be looked at by itself."""

@@ -21,7 +21,6 @@ from app.solver.engines.kube_scheduler.answer import (
 )
 from app.solver.engines.kube_scheduler.attempt import Chance, Outcome, attempt
 from app.solver.engines.kube_scheduler.changes import changes
-from app.solver.engines.kube_scheduler.filters import World
 from app.solver.engines.kube_scheduler.pods import (
     CompiledConfiguration,
     CompiledState,
@@ -32,6 +31,7 @@ from app.solver.engines.kube_scheduler.pods import (
 )
 from app.solver.engines.kube_scheduler.rounds import KubeSchedulerRounds
 from app.solver.engines.kube_scheduler.victims import ranks
+from app.solver.engines.kube_scheduler.world import World
 from app.solver.model import kube_scheduler as wire
 from app.solver.model.base import micros
 from app.solver.model.decision import Plan, Result, each_alone, plan_of
