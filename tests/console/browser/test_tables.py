@@ -104,6 +104,9 @@ def test_flavors_stand_apart_and_who_lends_is_told(visit: Visiting, site: Site) 
         assert (spot["Uses, of what is nominal"], spot["Borrowed"]) == ("2\u202f999.5 of 1\u202f000", "1\u202f999.5")
         own = next(dict(row) for row in cells if ["Of", "cpu in own"] in row)
         assert (own["Promised"], own["Lends at most"], own["Borrowed"]) == ("40", "10", "–")
+        shown = page.locator("main").inner_text()
+        assert "0.5 GiB" in shown
+        assert "MiB" not in shown, "one unit a page"
         lent = page.get_by_role("region", name="Who lends to whom, as a table").locator("tbody tr")
         assert lent.all_inner_texts() == ["all\tcpu in spot\tbatch 1\u202f999.5\tvision 3\u202f000"]
 

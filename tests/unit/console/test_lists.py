@@ -348,3 +348,18 @@ def test_the_overview_counts_what_schedulers_asked() -> None:
     assert {(edge.source, edge.to): edge.times for edge in shown["edges"]} == {("high", "low"): 3, ("?", "low"): 3}
     assert [one["values"] for one in shown["series"]["series"]][:2] == [[700, 0, 1], [0, 2, 0]]
     assert not any(one.path.startswith("/v1/decisions/") for one in page.asked)
+
+
+def test_lines_of_who_is_next_are_sorted_over_all_pages() -> None:
+    lines = [{"workload": f"w{i:03}", "queue": "ba"[i % 2], "priority": i % 7, "standing": "safe"} for i in range(250)]
+    found = {"status": "done", "outcome": {"exposures": lines}}
+    page = Page({f"GET /v1/exposures/{ID}": found})
+
+    def first(sort: str, number: int = 1) -> tuple[int, str]:
+        values = run(exposures.exposures(page.visit, ID, page=number, sort=sort)).values
+        rank, one = values["lines"].rows[0]
+        assert values["lines"].total == 250
+        return rank, one["workload"]
+
+    assert (first(""), first("", 2), first("-name")) == ((1, "w000"), (101, "w100"), (250, "w249"))
+    assert (first("queue"), first("-priority"), first("nothing")) == ((2, "w001"), (7, "w006"), (1, "w000"))
