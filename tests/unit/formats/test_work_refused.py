@@ -89,6 +89,17 @@ def test_an_unknown_class_of_kai_is_the_kinds_usual_one() -> None:
     assert found[0].asks[0].preemptible
 
 
+def test_work_of_kai_waits_before_it_makes_others_go_where_it_says_so() -> None:
+    delay = "kai.scheduler/preemption-delay"
+    found, said = planned("kai", job(KAI, annotations={delay: "5m"}))
+    assert ([ask.preemption_delay for one in found for ask in one.asks], said) == (["5m"], [])
+    found, said = planned("kai", job(KAI, annotations={delay: "soon"}))
+    assert [ask.preemption_delay for one in found for ask in one.asks] == [None]
+    assert [one[: one.index(": ")] for one in said] == [
+        "error bad-value /0/metadata/annotations/kai.scheduler~1preemption-delay"
+    ]
+
+
 def test_a_local_queue_leads_to_a_cluster_queue() -> None:
     found, said = planned("kueue", job({QUEUE: "mine"}), local={"ns/mine": "gone", "ns/good": "leaf"})
     assert asked(found) == []
