@@ -135,6 +135,7 @@ class Work:
     def __init__(self, writer: ChunkWriter, check: Callable[[], None]) -> None:
         self._check = check
         self.write = writer.write
+        self.flush = writer.flush
         self.progress: Mapping[str, Any] | None = None
         """How far it is, as the next heartbeat tells."""
 

@@ -29,7 +29,7 @@ from app.jobs import repository
 from app.jobs.worker import Limits, Worker
 from app.simulations import running
 from app.simulations.service import KIND
-from app.studies import backtests, exposures, forecasts
+from app.studies import backtests, exposures, forecasts, sweep_jobs
 from app.studies.backtesting import Backtesting
 from app.studies.exposing import Exposing
 from app.studies.forecasting import Forecasting
@@ -77,6 +77,7 @@ def worker_of(database: Database, settings: Settings, abandon: Callable[[], None
         forecasts.KIND: Forecasting(configurations, settings.simulation_days),
         exposures.KIND: Exposing(configurations),
         backtests.KIND: Backtesting(database, configurations, Resolver(database, stored)),
+        sweep_jobs.KIND: sweep_jobs.Sweeping(traces, settings.simulation_days),
     }
     return Worker(database, kinds, Limits(settings.simulation_seconds, settings.simulation_bytes), abandon)
 

@@ -63,10 +63,11 @@ from app.service.document import DESCRIPTION, SUMMARY, TAGS, described
 from app.simulations import router as simulations
 from app.simulations.accepting import Terms
 from app.simulations.service import Simulations
-from app.studies import backtests, exposures, forecasts
+from app.studies import backtests, exposures, forecasts, sweep_jobs
 from app.studies.backtests import Backtests
 from app.studies.exposures import ExposureJobs, Kept
 from app.studies.forecasts import Forecasts
+from app.studies.sweep_jobs import Sweeps
 from app.traces import router as traces
 from app.traces.ingest import Limits as TraceLimits
 from app.traces.router import Traces
@@ -77,7 +78,7 @@ from app.workers.worker import Reserve, give_back_when_idle, keep_freed_blocks
 _CAPABILITIES = (
     decisions, search, batch, decisions.COMPARISONS, decisions.PLANS, extenders, rules, snapshots, clusters, shadow,
     manifests, configurations,
-    simulations, forecasts, exposures, backtests, traces, access, health,
+    simulations, forecasts, exposures, backtests, sweep_jobs, traces, access, health,
 )  # fmt: skip
 """What the interface documents."""
 
@@ -128,6 +129,7 @@ class Services(Provided):
     forecasts: Forecasts
     exposures: ExposureJobs
     backtests: Backtests
+    sweeps: Sweeps
 
 
 class Service(FastAPI):
@@ -212,6 +214,7 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
         forecasts=Forecasts(jobs, stored, snapshots.state, decider.ages.of, variants, days),
         exposures=ExposureJobs(jobs, stored, Kept(snapshots.get, snapshots.state, snapshots.asks, decider.ages.of)),
         backtests=Backtests(jobs, stored, variants, lambda: log.settle(_SETTLE_SECONDS)),
+        sweeps=Sweeps(jobs, stored, traces),
     )
     provide(app.state, services)
 

@@ -27,7 +27,7 @@ from app.base.decoding import convert, decode
 from app.base.errors import BadInput
 from app.simulations.core.run import simulate
 from app.simulations.core.scenario import setting_of
-from app.simulations.core.sink import Silence
+from app.simulations.core.sink import Silence, Sink
 from app.simulations.core.validation import check_jobs
 from app.simulations.schemas import Change, Job, SimulationRequest, Spread, Summary, Totals, Trace, Units
 from app.solver.engine import engine_of
@@ -93,12 +93,13 @@ def points(grid: Grid, configurations: dict[tuple[str, str], Configuration], dig
     count = size(grid)
     if not 0 < count <= _MOST_POINTS:
         raise BadInput([Problem(pointer="", detail=f"{count} points; 1 to {_MOST_POINTS} are allowed")])
-    return list(_points(grid, configurations, digests))
+    return list(each_point(grid, configurations, digests))
 
 
-def _points(
+def each_point(
     grid: Grid, configurations: dict[tuple[str, str], Configuration], digests: dict[str, str]
 ) -> Iterator[Point]:
+    """The same one by one, however many they are. Raises InvalidInput, BadInput."""
     combined = list(product(*grid.settings.values()))
     for configuration, trace, seed in product(grid.configurations, grid.traces, _seeds(grid)):
         base = {
@@ -212,6 +213,7 @@ _CHANGE = b'{"at"'
 _job = msgspec.json.Decoder(Job).decode
 _change = msgspec.json.Decoder(Change).decode
 _encode = msgspec.json.Encoder(order="deterministic").encode
+_SILENCE = Silence()
 
 
 class Played(msgspec.Struct, frozen=True):
@@ -222,9 +224,9 @@ class Played(msgspec.Struct, frozen=True):
     sample: float | None
 
 
-def play(request: bytes, trace: Played) -> bytes:
+def play(request: bytes, trace: Played, sink: Sink = _SILENCE, stop: Callable[[], bool] = lambda: False) -> bytes:
     """One point of a sweep, bytes in, bytes out, the same wherever it runs: the summary of a simulation, as JSON.
-    Raises InvalidInput, with the line of each job that can never run."""
+    Raises InvalidInput, with the line of each job that can never run, and what ``sink`` and ``stop`` raise."""
     asked = decode(request, SimulationRequest)
     start = msgspec.json.decode(trace.start, type=Trace).start
     changes = [_change(line) for line in _lines(trace) if line.startswith(_CHANGE)]
@@ -232,7 +234,7 @@ def play(request: bytes, trace: Played) -> bytes:
     configurations, seed = Compiled(None), asked.seed or 0
     located = ((f"/trace/lines/{number}", job) for number, job in _jobs(trace, seed))
     check_jobs(located, setting_of(asked, configurations))
-    return _encode(simulate(asked, configurations, Silence(), lambda: False, (job for _, job in _jobs(trace, seed))))
+    return _encode(simulate(asked, configurations, sink, stop, (job for _, job in _jobs(trace, seed))))
 
 
 def _lines(trace: Played) -> Iterator[bytes]:

@@ -121,9 +121,13 @@ class Traces:
 
     def lines(self, trace: UUID) -> Iterator[bytes]:
         """Its lines, some at a time, each read from the database when it is asked for. Raises Unavailable."""
+        return map(unpacked, self.packed(trace))
+
+    def packed(self, trace: UUID) -> Iterator[bytes]:
+        """The same, compressed as they are stored. Raises Unavailable."""
         number = 0
         while (packed := self._chunk(trace, number)) is not None:
-            yield unpacked(packed)
+            yield packed
             number += 1
 
     def page(self, after: str | None, limit: int) -> list[TraceSummary]:

@@ -42,13 +42,14 @@ STORY = [
     "forecast", "list_forecasts", "get_forecast", "delete_forecast",
     "expose", "list_exposures", "get_exposure", "delete_exposure",
     "backtest", "list_backtests", "get_backtest", "list_backtest_differences", "delete_backtest",
+    "sweep", "list_sweeps", "get_sweep", "list_sweep_points", "delete_sweep",
     "create_token", "list_tokens", "revoke_token", "list_sessions", "revoke_session", "list_audit", "get_metrics",
     "delete_queue", "restore_configuration_revision", "delete_label", "delete_configuration",
 ]  # fmt: skip
 """In an order in which everything that an example names is there."""
 
 FIRST = {"put_configuration", "put_label", "put_trace"}
-IDS = {"decide", "report_preemption", "simulate", "forecast", "expose", "backtest", "create_token"}
+IDS = {"decide", "report_preemption", "simulate", "forecast", "expose", "backtest", "sweep", "create_token"}
 
 
 def whole(part: dict[str, Any]) -> dict[str, Any]:
@@ -131,7 +132,7 @@ def test_every_example_is_accepted_answered_as_documented_and_audited(guarded: T
             before, lines = lines, audited(guarded)
             writes = method != "get" and name not in QUESTIONS
             assert len(lines) - len(before) == writes, (name, lines[: len(lines) - len(before)])
-            if name in ("simulate", "forecast", "expose", "backtest"):
+            if name in ("simulate", "forecast", "expose", "backtest", "sweep"):
                 with working(settings) as worker:
                     assert worker.once()
             check_answer(operation, answer)

@@ -26,6 +26,7 @@ from app.simulations.router import SIMULATION
 from app.studies.backtesting import BACKTEST
 from app.studies.exposure_schemas import EXPOSURE
 from app.studies.forecasting import FORECAST
+from app.studies.sweep_jobs import SWEEP
 from tests.support.document import document
 from tests.support.live import ROOT, environment_of, serving
 from tests.support.schemathesis import closed
@@ -84,6 +85,8 @@ def ids(address: str) -> dict[str, str]:
         found["SESSION"] = service.get("/v1/sessions").raise_for_status().json()["items"][0]["id"]
         found["FORECAST"] = service.post("/v1/forecasts", json=FORECAST).raise_for_status().json()["id"]
         found["BACKTEST"] = service.post("/v1/backtests", json=BACKTEST).raise_for_status().json()["id"]
+        service.put(f"/v1/traces/{SWEEP['trace']}", content=TRACE, headers=LINES).raise_for_status()
+        found["SWEEP"] = service.post("/v1/sweeps", json=SWEEP).raise_for_status().json()["id"]
         found["EXPOSURE"] = service.post("/v1/exposures", json=EXPOSURE).raise_for_status().json()["id"]
         for name in ("SIMULATION", "STOPPED"):
             found[name] = service.post("/v1/simulations", json=SIMULATION).raise_for_status().json()["id"]

@@ -7,7 +7,7 @@ import pytest
 
 from app.simulations import router as simulations
 from app.simulations.results import SimulationPage
-from app.studies import backtests, forecasts
+from app.studies import backtests, forecasts, sweep_jobs
 from app.studies.backtesting import BacktestPage
 from app.studies.forecasting import ForecastPage
 
@@ -33,6 +33,7 @@ KINDS = [
     (simulations.list_simulations, simulations.delete_simulation, SimulationPage),
     (forecasts.list_forecasts, forecasts.delete_forecast, ForecastPage),
     (backtests.list_backtests, backtests.delete_backtest, BacktestPage),
+    (sweep_jobs.list_sweeps, sweep_jobs.delete_sweep, sweep_jobs.SweepPage),
 ]  # fmt: skip
 
 

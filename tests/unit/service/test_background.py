@@ -179,4 +179,5 @@ def test_a_worker_does_every_kind_of_job_within_the_settings(monkeypatch: pytest
         background.forecasts.KIND,
         background.exposures.KIND,
         background.backtests.KIND,
+        background.sweep_jobs.KIND,
     }
