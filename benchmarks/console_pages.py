@@ -49,7 +49,8 @@ def seed(client: Client) -> list[tuple[str, str, float]]:
         ("clusters", "/clusters", page), ("nodes", "/nodes?snapshot=nodes", page),
         ("nodes by a label", "/nodes?snapshot=nodes&label=zone", page),
         ("a node", "/nodes?snapshot=nodes&node=n7", page),
-        ("forecasts", "/forecasts", page), ("backtests", "/backtests", page), ("traces", "/traces", page),
+        ("forecasts", "/forecasts", page), ("backtests", "/backtests", page),
+        ("sweeps", "/sweeps", page), ("traces", "/traces", page),
         ("tokens", "/access", page), ("audit", "/audit", page),
     ]  # fmt: skip
 

@@ -45,6 +45,7 @@ TOPICS: dict[str, list[tuple[str, Search]]] = {
     "exposures": [("/v1/exposures", {"limit": 50})],
     "forecasts": [("/v1/forecasts", {"limit": 50})],
     "backtests": [("/v1/backtests", {"limit": 50})],
+    "sweeps": [("/v1/sweeps", {"limit": 50})],
     "kept": [("/v1/configurations", {"limit": 100}), ("/v1/snapshots", {})],
 }
 """What pages follow: the lists whose newest entries tell whether anything has happened."""

@@ -1,4 +1,4 @@
-"""Forecasts, backtests and the traces that they can be about: what was asked, how far each is, and what came of it."""
+"""Forecasts, backtests, sweeps and the traces that they are about: what was asked, how far each is, what came of it."""
 
 from typing import Annotated
 from uuid import UUID
@@ -7,14 +7,19 @@ import msgspec
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
+from app.base.documents import read_one
+from app.base.errors import BadRequest
 from app.console.api import Json, Refused, next_page, segment
 from app.console.decisions import moment_of
+from app.console.simulations import MEASURES
 from app.console.situation import paged
 from app.console.visit import Number, PageRoute, Text, Visit, Visiting
 from app.http.openapi import page
+from app.solver.model.problems import InvalidInput
 
 _ACTIVE = ("queued", "running")
 _ROWS = 50
+_TRACES = 200
 
 studies_pages = APIRouter(route_class=PageRoute)
 
@@ -86,6 +91,84 @@ async def one_backtest(visit: Visiting, id: UUID, variant: Text = "", page: Numb
     )  # fmt: skip
 
 
+_MEASURES = [
+    one
+    for one in MEASURES
+    if one.title
+    in (
+        "Finished",
+        "Wait, median",
+        "Wait, 90 %",
+        "Completion, 90 %",
+        "Slowdown, 90 %",
+        "Evictions",
+        "Work lost",
+        "Used",
+    )
+]
+
+
+@studies_pages.get("/sweeps", **page(needs="read"))
+async def sweeps(visit: Visiting, cursor: Text = "", trace: Text = "") -> Response:
+    """Newest first, and a form for another."""
+    return await _sweeps(visit, {"trace": trace}, None, cursor)
+
+
+@studies_pages.post("/sweeps", **page(needs="decide"))
+async def begin_sweep(visit: Visiting) -> Response:
+    """Begin, and go where its progress is."""
+    fields = {name: text.strip() for name, text in (await visit.form()).items()}
+    try:
+        made = await visit.api.ask("/v1/sweeps", _swept(fields))
+    except (BadRequest, InvalidInput) as error:
+        return await _sweeps(visit, fields, {"title": "The form can't be read", "detail": str(error)}, "")
+    except Refused as refused:
+        return await _sweeps(visit, fields, refused.document, "")
+    return visit.go(f"/sweeps/{made['id']}")
+
+
+def _swept(fields: dict[str, str]) -> Json:
+    """The request that a form asks for. Raises BadRequest for what is no number or no YAML."""
+    names = [name for text in fields.get("configurations", "").split(",") if (name := text.strip())]
+    body: Json = {"trace": fields.get("trace", ""), "configurations": {name: name for name in names}}
+    try:
+        if fields.get("sample"):
+            body["sample"] = float(fields["sample"])
+        if fields.get("seeds"):
+            body["seeds"] = [int(text) for text in fields["seeds"].split(",")]
+    except ValueError as error:
+        raise BadRequest(f"the sample is a number, seeds are whole numbers: {error}") from None
+    if fields.get("settings"):
+        body["settings"] = read_one(fields["settings"].encode(), "the values to try")
+    return body
+
+
+async def _sweeps(visit: Visit, fields: dict[str, str], problem: Json | None, cursor: str) -> Response:
+    found: Json = {"items": []}
+    stored: list[Json] = []
+    if visit.may("read"):
+        found = await visit.api.get("/v1/sweeps", {"limit": _ROWS, "cursor": cursor or None})
+        stored = (await visit.api.get("/v1/traces", {"limit": _TRACES}))["items"]
+    status = 200 if problem is None else int(problem.get("status", 422))
+    return visit.show(
+        "sweeps.html", status, found=found["items"], following=next_page(found, "/sweeps", {}), traces=stored,
+        fields=fields, problem=problem,
+    )  # fmt: skip
+
+
+@studies_pages.get("/sweeps/{id}", **page(needs="read"))
+async def one_sweep(visit: Visiting, id: UUID) -> Response:  # noqa: A002
+    """The grid, as far as it was played."""
+    found: Json = await visit.api.get(f"/v1/sweeps/{id}")
+    lines = [
+        msgspec.json.decode(line) for line in (await visit.api.call("GET", f"/v1/sweeps/{id}/points")).body.splitlines()
+    ]
+    return visit.show(
+        "sweep.html", id=str(id), found=found, lines=lines, active=found["status"] in _ACTIVE, measures=_MEASURES,
+        seeds=len({one["seed"] for one in lines}) > 1,
+    )  # fmt: skip
+
+
 def _stops(what: str) -> None:
     """The pages that stop or forget a study of one kind."""
     at = f"/{what}s/{{id}}/stop"
@@ -109,6 +192,7 @@ def _stops(what: str) -> None:
 
 _stops("forecast")
 _stops("backtest")
+_stops("sweep")
 
 
 Name = Annotated[str, Path(max_length=512)]

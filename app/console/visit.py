@@ -157,6 +157,7 @@ PAGES = (
     Entry("Simulations", "/simulations", "read"),
     Entry("Forecasts", "/forecasts", "read"),
     Entry("Backtests", "/backtests", "read"),
+    Entry("Sweeps", "/sweeps", "read"),
     Entry("Traces", "/traces", "read"),
     Entry("Configurations", "/configurations", "read"),
     Entry("Clusters", "/clusters", "read"),

@@ -35,6 +35,7 @@ STORY = [
     "report_cluster", "list_clusters", "get_cluster", "report_evictions", "list_evictions", "delete_cluster",
     "report_preemption", "list_preemptions", "count_preemptions", "get_preemption", "get_preemption_request",
     "list_trace_formats", "put_trace", "list_traces", "get_trace", "get_trace_summary",
+    "sweep", "list_sweeps", "get_sweep", "list_sweep_points", "delete_sweep",
     "simulate", "list_simulations", "get_simulation", "list_simulation_events", "list_simulation_rounds",
     "list_simulation_jobs", "get_simulation_series", "get_simulation_fragmentation", "get_simulation_plot",
     "get_simulation_plot_data", "get_simulation_round",
@@ -42,7 +43,6 @@ STORY = [
     "forecast", "list_forecasts", "get_forecast", "delete_forecast",
     "expose", "list_exposures", "get_exposure", "delete_exposure",
     "backtest", "list_backtests", "get_backtest", "list_backtest_differences", "delete_backtest",
-    "sweep", "list_sweeps", "get_sweep", "list_sweep_points", "delete_sweep",
     "create_token", "list_tokens", "revoke_token", "list_sessions", "revoke_session", "list_audit", "get_metrics",
     "delete_queue", "restore_configuration_revision", "delete_label", "delete_configuration",
 ]  # fmt: skip

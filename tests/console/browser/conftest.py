@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_playwright
 
 from app.auth.tokens import Tokens
 from app.base.settings import Settings
@@ -93,6 +93,12 @@ class Visitor:
         self.expected: tuple[str, ...] = ()
         self.page.on("console", lambda said: self._complain(said.text) if said.type in ("error", "warning") else None)
         self.page.on("pageerror", lambda error: self._complain(str(error)))
+        self.page.on("requestfailed", self._failed)
+
+    def _failed(self, sent: Request) -> None:
+        """What a page asks for is given up where it is left."""
+        if sent.failure != "net::ERR_ABORTED":
+            self._complain(f"{sent.url}: {sent.failure}")
 
     def _complain(self, text: str) -> None:
         self.complaints.append(text)

@@ -2,10 +2,14 @@
 
 import json
 from typing import TYPE_CHECKING, Any
+from urllib.request import Request, urlopen
 
 from app.clusters.router import EXAMPLE as REPORT
 from app.clusters.shadow import EXAMPLE as PREEMPTION
 from app.simulations.router import SIMULATION
+from app.studies.forecasting import FORECAST
+from app.studies.sweep_jobs import SWEEP
+from app.traces.router import TRACE
 from tests.support.live import ROOT
 
 if TYPE_CHECKING:
@@ -55,6 +59,12 @@ def seed(site: "Site") -> None:
     site.decisions["exposures"] = site.call("POST", "/v1/exposures", {"state": {"snapshot": "now"}, "asks": "pending"})[
         "id"
     ]
+    put_trace(site, "january", "\n".join(map(json.dumps, TRACE)))
+    site.call("PUT", "/v1/configurations/teams", SIMULATION["configuration"])
+    site.decisions["forecast"] = site.call("POST", "/v1/forecasts", FORECAST)["id"]
+    other = {"variants": [{"name": "other", "configuration": "empty-handed"}]}
+    site.decisions["backtest"] = site.call("POST", "/v1/backtests", {**other, "configuration": "example"})["id"]
+    site.decisions["sweep"] = site.call("POST", "/v1/sweeps", {**SWEEP, "configurations": {"teams": "teams"}})["id"]
     while site.worker.once():
         pass
 
@@ -64,6 +74,13 @@ def tied() -> dict[str, Any]:
     said = example("kube-scheduler", explain="full")
     said["state"]["workloads"][1]["priority"] = 2000
     return said
+
+
+def put_trace(site: "Site", name: str, lines: str) -> None:
+    """Store a trace, or the same again."""
+    headers = {"Authorization": f"Bearer {site.secrets['admin']}", "Content-Type": "application/x-ndjson"}
+    with urlopen(Request(f"{site.address}/v1/traces/{name}", lines.encode(), headers, method="PUT")) as reply:
+        assert reply.status in (200, 201)
 
 
 def hostile() -> dict[str, Any]:

@@ -60,6 +60,38 @@ def test_a_forecast_says_when_each_ask_starts(visit: Visiting, site: Site, width
         page.wait_for_url("**/forecasts")
 
 
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_a_trace_is_played_under_a_grid(visit: Visiting, site: Site, width: int, *, dark: bool) -> None:
+    with visit("admin") as somebody:
+        page = somebody.go("/sweeps")
+        somebody.look(width=width, dark=dark)
+        page.get_by_role("combobox").select_option("january")
+        page.get_by_label("Configurations, by name").fill("teams")
+        values = page.get_by_label("Values to try")
+        values.fill("/configuration/settings/kueue/fair_sharing: [false, much]")
+        page.get_by_role("button", name="Play them").click()
+        somebody.expected = ("422",)
+        page.get_by_role("alert").wait_for()
+        assert "much" in values.input_value(), "what was typed stays"
+        values.fill("/configuration/settings/kueue/fair_sharing: [false, true]")
+        assert findings(page) == []
+        fits(page, width)
+        page.get_by_role("button", name="Play them").click()
+        page.get_by_role("heading", name="january, in 2 ways").wait_for()
+        assert page.get_by_text("Nothing so far").count() == 1
+        while site.worker.once():
+            pass
+        points = page.get_by_role("region", name="Points")
+        points.wait_for()  # without loading the page again
+        assert [row.split()[1] for row in points.locator("tbody tr").all_inner_texts()] == ["false", "true"]
+        assert findings(page) == []
+        fits(page, width)
+        somebody.picture(f"sweep-{width}-{'dark' if dark else 'light'}")
+        page.get_by_role("link", name="Forget it…").click()
+        page.get_by_role("button", name="Stop or forget it").click()
+        page.wait_for_url("**/sweeps")
+
+
 def test_a_configuration_that_is_not_there_is_said_and_what_was_typed_stays(visit: Visiting) -> None:
     with visit("admin") as somebody:
         somebody.expected = ("404", "422")

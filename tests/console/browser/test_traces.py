@@ -1,11 +1,11 @@
 """Stored traces: listed, looked at and forgotten, at both widths, dark and light."""
 
 import json
-from urllib.request import Request, urlopen
 
 import pytest
 
 from tests.console.browser.conftest import LOOKS, Site, Visiting
+from tests.console.browser.seeds import put_trace
 from tests.support.pages import findings, fits
 
 
@@ -16,10 +16,7 @@ def stored(site: Site, name: str, jobs: int) -> None:
         json.dumps({"ask": {"id": f"j{i}", "queue": f"q{i:03}", "tasks": tasks}, "submitted_at": i, "duration": 60})
         for i in range(jobs)
     ]
-    headers = {"Authorization": f"Bearer {site.secrets['admin']}", "Content-Type": "application/x-ndjson"}
-    sent = Request(f"{site.address}/v1/traces/{name}", "\n".join(lines).encode(), headers, method="PUT")
-    with urlopen(sent) as reply:
-        assert reply.status == 201
+    put_trace(site, name, "\n".join(lines))
 
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
