@@ -1,5 +1,6 @@
 """Forecasts, backtests, sweeps and the traces that they are about: what was asked, how far each is, what came of it."""
 
+from secrets import token_hex
 from typing import Annotated
 from uuid import UUID
 
@@ -203,8 +204,51 @@ traces_pages = APIRouter(route_class=PageRoute)
 @traces_pages.get("/traces", **page(needs="read"))
 async def traces(visit: Visiting, cursor: Text = "") -> Response:
     """What is stored, and how one is."""
-    found: Json = await visit.api.get("/v1/traces", {"limit": _ROWS, "cursor": cursor or None})
-    return visit.show("traces.html", found=found["items"], following=next_page(found, "/traces", {}))
+    return await _traces(visit, {"format": "ndjson"}, None, None, cursor)
+
+
+@traces_pages.post("/traces", **page(needs="decide"))
+async def store_trace(visit: Visiting) -> Response:
+    """Show what the mapping makes of a trace; or store it under a name that no other has."""
+    fields = await visit.form()
+    form, name, preview = fields.get("format", ""), fields.get("name", "").strip(), "preview" in fields
+    parts = {"pods" if form == "alibaba-gpu-2023" else "trace": fields.get("trace", "")}
+    parts |= {part: fields[part] for part in ("nodes", "mapping") if fields.get(part, "").strip()}
+    boundary = token_hex(16)
+    headers = {
+        "Content-Type": f"multipart/form-data; boundary={boundary}", "If-None-Match": None if preview else "*",
+    }  # fmt: skip
+    query = {"format": form, "dry_run": preview or None}
+    try:
+        reply = await visit.api.call("PUT", f"/v1/traces/{segment(name)}", query, _multipart(parts, boundary), headers)
+    except Refused as refused:
+        return await _traces(visit, fields, refused.document, None, "")
+    if preview:
+        return await _traces(visit, fields, None, reply.json(), "")
+    return visit.go(f"/traces/{segment(name)}")
+
+
+def _multipart(parts: dict[str, str], boundary: str) -> bytes:
+    said = "".join(
+        f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"; filename="{name}"\r\n\r\n{text}\r\n'
+        for name, text in parts.items()
+    )
+    return f"{said}--{boundary}--\r\n".encode()
+
+
+async def _traces(
+    visit: Visit, fields: dict[str, str], problem: Json | None, made: Json | None, cursor: str
+) -> Response:
+    found: Json = {"items": []}
+    formats: list[Json] = []
+    if visit.may("read"):
+        found = await visit.api.get("/v1/traces", {"limit": _ROWS, "cursor": cursor or None})
+        formats = (await visit.api.get("/v1/trace-formats"))["items"]
+    status = 200 if problem is None else int(problem.get("status", 422))
+    return visit.show(
+        "traces.html", status, found=found["items"], following=next_page(found, "/traces", {}), formats=formats,
+        fields=fields, problem=problem, made=made,
+    )  # fmt: skip
 
 
 @traces_pages.get("/traces/{name}", **page(needs="read"))

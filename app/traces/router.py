@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any, NamedTuple, get_args
 from uuid import UUID
 
@@ -64,12 +65,16 @@ class Traces:
         self._readers = Readers()
         self._identifiers = Identifiers()
 
-    def put(self, name: str, form: Format, files: dict[str, bytes], conditions: Preconditions) -> Stored:
-        """Store a trace; one that is wrong changes nothing. Raises InvalidInput, BadInput, BadRequest,
-        PreconditionFailed, DeadlinePassed, Unavailable."""
+    def put(
+        self, name: str, form: Format, files: dict[str, bytes], conditions: Preconditions, *, dry_run: bool = False
+    ) -> Stored:
+        """Store a trace, unless ``dry_run``; one that is wrong changes nothing. Raises InvalidInput, BadInput,
+        BadRequest, PreconditionFailed, DeadlinePassed, Unavailable."""
         upload = Upload(name, form, datetime.now(UTC), self._limits)
         plain = form == "ndjson" and sum(map(len, files.values())) <= self._small
         read = (prepare if plain else self._readers.prepared)(upload, files)
+        if dry_run:
+            return Stored(etag_of(read.digest), read.answer, replaced=True)
         row = {
             "id": self._identifiers.new(upload.moment),
             "name": name,
@@ -230,6 +235,7 @@ Name = Annotated[
 FormatOf = Annotated[
     Format, Query(alias="format", description="`swf`: Standard Workload Format 2.2; `ndjson`: a job or a change a line")
 ]
+DryRun = Annotated[bool, Query(description="Only say what it would be; nothing is stored")]
 _LINES: Content = lines(Job, *TRACE)
 
 
@@ -281,11 +287,14 @@ async def put_trace(
     traces: Service,
     conditions: Conditions,
     form: FormatOf = "ndjson",
+    dry_run: DryRun = False,
 ) -> Response:
     """The body is the trace, or `multipart/form-data`: `trace` and `mapping`; for Alibaba's format `pods`, `nodes` and
     `mapping`. A mapping is JSON or YAML and says which columns become queue, priority and resources. Files may be
-    gzip. What is wrong is named by line, and then nothing is stored."""
-    stored = await service(request, Offload).run("large", traces.put, name, form, files, conditions)
+    gzip. What is wrong is named by line, and then nothing is stored. With
+    `dry_run` it is only read: what the mapping makes of it is told."""
+    put = partial(traces.put, dry_run=dry_run)
+    stored = await service(request, Offload).run("large", put, name, form, files, conditions)
     headers = {"ETag": stored.etag, "Location": f"/v1/traces/{name}"}
     return json_response(stored.summary, 200 if stored.replaced else 201, headers)
 

@@ -65,6 +65,19 @@ def test_swf_becomes_jobs(service: TestClient) -> None:
     assert [queue["quota"]["cpu"]["guaranteed"] for queue in queues[1:]] == ["2666m", "2667m", "2667m"]  # 8 in all
 
 
+def test_a_dry_run_says_what_it_would_be_and_stores_nothing(service: TestClient) -> None:
+    told = put(service, "nasa", SWF, "swf&dry_run=true")
+    assert told.status_code == 200
+    assert service.get("/v1/traces/nasa").status_code == 404
+    assert service.get("/v1/audit").json()["items"] == []
+    stored = put(service, "nasa", SWF, "swf")
+    assert stored.status_code == 201
+    assert {**stored.json(), "created_at": None} == {**told.json(), "created_at": None}
+    assert stored.headers["etag"] == told.headers["etag"]
+    assert put(service, "nasa", b"", "swf&dry_run=true").status_code == 200
+    assert service.get("/v1/traces/nasa/summary").json()["jobs"] == stored.json()["jobs"]
+
+
 def test_pods_and_nodes_of_alibaba_become_jobs_and_a_change(service: TestClient) -> None:
     answer = service.put("/v1/traces/a?format=alibaba-gpu-2023", files={"pods": PODS, "nodes": NODES})
     assert answer.status_code == 201, answer.text

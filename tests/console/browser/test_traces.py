@@ -42,3 +42,46 @@ def test_a_trace_is_looked_at_and_forgotten(visit: Visiting, site: Site, width: 
         page.get_by_role("button", name="Forget it").click()
         page.wait_for_url("**/traces")
         assert name not in page.locator("main").inner_text()
+
+
+SWF = """; MaxNodes: 8
+; UnixStartTime: 1700000000
+1 0 5 100 4 -1 -1 4 200 -1 1 7 1 -1 2 -1 -1 -1
+2 30 5 60 2 -1 -1 2 100 -1 1 8 1 -1 3 -1 -1 -1
+"""
+MAPPING = """queue: user-{user}
+count: processors
+resources: {cpu: 1}
+nodes: {capacity: {cpu: 1}}
+cluster: {each: {queue: {name: any}}}
+"""
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_a_trace_is_stored_once_its_mapping_was_seen(visit: Visiting, site: Site, width: int, *, dark: bool) -> None:
+    name = f"pasted-{width}-{dark}"
+    with visit("admin") as somebody:
+        page = somebody.go("/traces")
+        somebody.look(width=width, dark=dark)
+        page.get_by_text("Store one").click()
+        page.get_by_label("Name", exact=True).fill(name)
+        page.get_by_role("combobox").select_option("swf")
+        page.get_by_label("The lines").fill(SWF)
+        page.get_by_label("The mapping").fill("nothing: here")
+        somebody.expected = ("422", "400")
+        page.get_by_role("button", name="Preview").click()
+        page.get_by_role("alert").wait_for()
+        assert page.get_by_label("The lines").input_value() == SWF, "what was typed stays"
+        page.get_by_label("The mapping").fill(MAPPING)
+        page.get_by_role("button", name="Preview").click()
+        made = page.get_by_role("region", name="What the mapping makes of it")
+        made.wait_for()
+        assert "2 jobs" in made.inner_text()
+        assert made.locator("tbody tr").count() == 2
+        assert findings(page) == []
+        fits(page, width)
+        assert name not in [one["name"] for one in site.call("GET", "/v1/traces")["items"]]
+        page.get_by_role("button", name="Store", exact=True).click()
+        page.wait_for_url(f"**/traces/{name}")
+        page.get_by_role("region", name="Queues of the trace").wait_for()
+        assert site.call("GET", f"/v1/traces/{name}/summary")["configuration"]["engine"] == "kueue"

@@ -237,7 +237,7 @@ def test_the_navigation_shows_where_one_is_and_may_go() -> None:
     shown = entries("/decisions/7", Reader())
     assert [one.title for one in shown] == [
         "Overview", "Queues", "Nodes", "Decisions", "Why me", "Who is next", "Simulations", "Forecasts",
-        "Backtests", "Traces", "Configurations", "Clusters",
+        "Backtests", "Sweeps", "Traces", "Configurations", "Clusters",
     ]  # fmt: skip
     assert [one.title for one in shown if one.current] == ["Decisions"]
     for path, current in (("/", ["Overview"]), ("/decisionsx", []), ("/why", ["Why me"])):
