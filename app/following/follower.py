@@ -130,7 +130,7 @@ def serve(cluster: str, pulse: Callable[[], Pulse], port: int) -> int:
     return int(server.server_port)
 
 
-_LAST_SECONDS = 1.5
+_LAST_SECONDS = 1.0
 """For what is on its way when a follower is told to end: all that it has can be read again."""
 
 

@@ -35,6 +35,7 @@ _MOST_LINE = 16 << 20
 _MOST_CHUNKS = 20_000
 """Answers of one list: ten million objects. A server whose lists never end is broken."""
 _CONNECT = 10.0
+"""Seconds for a connection, and for saying which kinds there are."""
 _ANSWER = 60.0
 _WATCH = (30, 45)
 """Seconds that a watch lasts: it is asked for anew from where it ended, and a peer that died is found out."""
@@ -104,7 +105,7 @@ class Reader:
         """The best version in which the server has ``kind``. Raises Absent, Broken."""
         for version in kind.versions:
             try:
-                found = self._get(kind.base(version), {})
+                found = self._get(kind.base(version), {}, _CONNECT)
             except Absent:
                 continue
             if any(resource.get("name") == kind.plural for resource in found.get("resources", ())):
@@ -155,8 +156,8 @@ class Reader:
         finally:
             response.close()
 
-    def _get(self, path: str, query: dict[str, str]) -> dict[str, Any]:
-        response = self._request(path, query, _ANSWER)
+    def _get(self, path: str, query: dict[str, str], seconds: float = _ANSWER) -> dict[str, Any]:
+        response = self._request(path, query, seconds)
         try:
             return msgspec.json.decode(_whole(path, response), type=dict[str, Any])
         except (HTTPError, OSError, msgspec.DecodeError) as error:

@@ -1,6 +1,7 @@
 """Lists in chunks, and watches with bookmarks, as an API server answers them."""
 
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -289,3 +290,20 @@ def test_a_kubeconfig_says_which_cluster(tmp_path: Path, monkeypatch: pytest.Mon
         with pytest.raises(Broken, match=r"^no cluster to follow: no kubeconfig$"):
             connect(context, kubeconfig)
     assert len(loads) == 1
+
+
+def test_a_server_that_hangs_is_found_out_before_anything_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_CONNECT", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        clusters = [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.getsockname()[1]}"}}]
+        contexts = [{"name": "c", "context": {"cluster": "c", "user": "u"}}]
+        users = [{"name": "u", "user": {"token": "t"}}]
+        file = tmp_path / "config"
+        file.write_text(json.dumps(
+            {"apiVersion": "v1", "kind": "Config", "current-context": "c", "clusters": clusters, "users": users,
+             "contexts": contexts}
+        ))  # fmt: skip
+        with pytest.raises(Broken, match="the API server does not answer"):
+            Reader(connect(kubeconfig=str(file))).version(QUEUE)

@@ -439,30 +439,40 @@ def test_a_recording_is_a_simulation(stream: Stream, tmp_path: Path, capsys: pyt
     assert run(["follow", "kueue", "--replay", str(file), "--simulation", str(out)]) == 3
 
 
-def test_what_is_never_read_is_no_line(tmp_path: Path) -> None:
-    """A queue's status is written with every admission; a new spec, or one that is made again, is recorded."""
-    file, kinds = tmp_path / "r.jsonl", {kind.name: kind for kind in followed("kueue")}
-    recorder = Recorder(file, "kueue", "prod")
-
-    def said(word: str, version: int, cpu: int = 8, **status: Any) -> None:
-        made = {**kueue.cluster_queue("q", cpu), "status": status}
-        made["metadata"] |= {"resourceVersion": str(version), "generation": version}
-        recorder.event(kinds["ClusterQueue"], {"type": word, "object": made})
-
-    recorder.item(kinds["ClusterQueue"], {**kueue.cluster_queue("q", 8), "status": {}})
-    said("MODIFIED", 1, pendingWorkloads=1)
-    said("MODIFIED", 2, pendingWorkloads=2, conditions=[{"type": "Active", "status": "False"}])
-    said("MODIFIED", 3, pendingWorkloads=3, conditions=[{"type": "Active", "status": "False"}])
-    said("MODIFIED", 4, cpu=9)
-    said("BOOKMARK", 5)
-    said("DELETED", 6, cpu=9)
-    said("ADDED", 7, cpu=9)
-    recorder.close()
-    found = [(line["type"], line.get("object", {}).get("metadata", {}).get("resourceVersion")) for line in lines(file)]
-    assert found == [
-        ("RECORDING", None), ("ITEM", None), ("MODIFIED", "2"), ("MODIFIED", "4"), ("BOOKMARK", "5"), ("DELETED", "6"),
-        ("ADDED", "7"),
+def test_a_recording_is_tried_under_other_quotas_another_engine_and_another_release(
+    stream: Stream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`p` evicts `a`; with two CPUs more nobody is, with two less `b` evicts `a` before it."""
+    stream.evict("a", "p")
+    stream.wait(1)
+    stream.release("a")
+    stream.admit_alone("p", "q", {"cpu": "2"})
+    for name in ("p", "b", "a"):
+        stream.wait(30)
+        stream.finish(name)
+        if name == "p":
+            stream.admit_alone("a", "q", {"cpu": "2"})
+    file, out = tmp_path / "r.jsonl", tmp_path / "s.json"
+    file.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in stream.lines))
+    assert run(["follow", "kueue", "--replay", str(file), "--simulation", str(out)]) == 0
+    quota = "queues.q.quota.cpu.guaranteed"
+    plain = {"queues": [{"name": "q", "quota": {"cpu": {"guaranteed": 4}}}]}
+    body: Json = msgspec.json.decode(out.read_bytes())
+    body["state"]["nodes"] = [{"name": "n", "capacity": {"cpu": 8}}]  # which KAI and YuniKorn place pods on
+    body["variants"] = [
+        {"name": "was"}, {"name": "more", "set": {quota: 6}}, {"name": "less", "set": {quota: 2}},
+        {"name": "yunikorn", "engine": "yunikorn", "configuration": {"engine": "yunikorn", "queues": [
+            {"name": "root"}, {"name": "q", "parent": "root", "quota": {"vcore": {"limit": 4}}}]}},
+        *({"name": f"kai {release}", "engine": "kai", "settings": {"kai": {"release": release}},
+           "configuration": {"engine": "kai", **plain}} for release in ("0.13", "0.17")),
     ]  # fmt: skip
+    out.write_bytes(msgspec.json.encode(body))
+    capsys.readouterr()
+    assert run(["simulate", str(out), "--json"]) == 0
+    found = {name: one["total"] for name, one in msgspec.json.decode(capsys.readouterr().out)["variants"].items()}
+    assert {name: one["finished"] for name, one in found.items()} == dict.fromkeys(found, 3)
+    evicted = {name: one.get("evictions", 0) for name, one in found.items()}
+    assert (evicted["was"], evicted["more"], evicted["less"]) == (1, 0, 2)
 
 
 def test_the_command_says_what_is_no_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,10 +1,13 @@
 """What is kept of an object: all that is read of it, and nothing else."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.following.objects import trimmed
+from app.following.objects import followed, trimmed
+from app.following.recording import Recorder, lines
+from tests.cluster import kueue
 
 KEPT = {"name": "x", "namespace": "n", "labels": {"a": "b"}, "uid": "u"}
 BOOKKEEPING = {"managedFields": [{}], "resourceVersion": "7", "generation": 2, "selfLink": "/x"}
@@ -111,3 +114,29 @@ def test_of_a_pod_that_waits_for_yunikorn_it_says_why() -> None:
     assert pod(schedulerName="yunikorn") == {"conditions": [kept]}
     assert pod(schedulerName="yunikorn", nodeName="n") == {}
     assert pod(schedulerName="default-scheduler") == {}
+
+
+def test_what_is_never_read_is_no_line(tmp_path: Path) -> None:
+    """A queue's status is written with every admission; a new spec, or one that is made again, is recorded."""
+    file, kinds = tmp_path / "r.jsonl", {kind.name: kind for kind in followed("kueue")}
+    recorder = Recorder(file, "kueue", "prod")
+
+    def said(word: str, version: int, cpu: int = 8, **status: Any) -> None:
+        made = {**kueue.cluster_queue("q", cpu), "status": status}
+        made["metadata"] |= {"resourceVersion": str(version), "generation": version}
+        recorder.event(kinds["ClusterQueue"], {"type": word, "object": made})
+
+    recorder.item(kinds["ClusterQueue"], {**kueue.cluster_queue("q", 8), "status": {}})
+    said("MODIFIED", 1, pendingWorkloads=1)
+    said("MODIFIED", 2, pendingWorkloads=2, conditions=[{"type": "Active", "status": "False"}])
+    said("MODIFIED", 3, pendingWorkloads=3, conditions=[{"type": "Active", "status": "False"}])
+    said("MODIFIED", 4, cpu=9)
+    said("BOOKMARK", 5)
+    said("DELETED", 6, cpu=9)
+    said("ADDED", 7, cpu=9)
+    recorder.close()
+    found = [(line["type"], line.get("object", {}).get("metadata", {}).get("resourceVersion")) for line in lines(file)]
+    assert found == [
+        ("RECORDING", None), ("ITEM", None), ("MODIFIED", "2"), ("MODIFIED", "4"), ("BOOKMARK", "5"), ("DELETED", "6"),
+        ("ADDED", "7"),
+    ]  # fmt: skip
