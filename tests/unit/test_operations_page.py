@@ -112,6 +112,7 @@ def metrics() -> dict[str, tuple[set[str], bool]]:
     kept.answered("GET", "/healthz", 200, 0.1)
     kept.refusals.labels("forbidden").inc()
     kept.extender.labels("answered").inc()
+    kept.effects.labels("same").inc()
     kept.shadow.labels("kueue", "agreed", "same").inc()
     kept.decided("kueue", ["preempt"], ["Preempted"], {"InClusterQueue": 1}, dict.fromkeys(kept.stages, 0.1))
     kept.log_dropped.labels("shutdown").inc()
