@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from app.solver import solve
+from app.solver.engine import engine_of
 from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Answer
@@ -16,6 +17,7 @@ from app.solver.solve import Loaded
 
 Json = dict[str, Any]
 NOW = "2026-01-01T12:00:00Z"
+engine_of("kube-scheduler")  # loaded now, and not in the time that the first example of a law has
 
 
 def node(name: str, cpu: float = 4, **more: Any) -> Json:
