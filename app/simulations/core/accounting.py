@@ -149,6 +149,12 @@ class Account:
         if overhead:
             _add(self.work_overhead, amounts, overhead)
 
+    def spent(self, done: Areas, lost: Areas, overhead: Areas) -> None:
+        """The same of a gang, whose tasks came and went: areas of what it held."""
+        for into, areas in ((self.work_done, done), (self.work_lost, lost), (self.work_overhead, overhead)):
+            if areas:
+                _add(into, areas, 1)
+
     def evicted(self, life: Life) -> None:
         """A job was evicted."""
         self.evictions += 1
@@ -272,9 +278,7 @@ class QueueAccounts:
     def spent(self, queue: str, done: Areas, lost: Areas, overhead: Areas) -> None:
         """The same of a gang, whose tasks came and went: areas of what it held."""
         for account in self.chain(queue):
-            account.ran(done, 1, 0, 0)
-            account.ran(lost, 0, 1, 0)
-            account.ran(overhead, 0, 0, 1)
+            account.spent(done, lost, overhead)
 
     def close(self, now: int) -> None:
         """The run ends: bring every account to this instant."""

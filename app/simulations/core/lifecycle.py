@@ -155,8 +155,9 @@ class JobLifecycle:
         life = self._lives[name]
         done = [ending[0]] if ending[0] else list(life.running)
         held = [life.running.pop(one) for one in done]
-        self._ran(life, amounts_of(held), clock.finish(now), now)
-        self._accounting.ledger.hold(now, life.ask.queue, amounts_of(held), -1)
+        amounts = amounts_of(held)
+        self._ran(life, amounts, clock.finish(now), now)
+        self._accounting.ledger.hold(now, life.ask.queue, amounts, -1)
         self._remove(life, done)
         if all(other.phase == "ended" for other in life.clocks.values()):
             self._end(life, now)

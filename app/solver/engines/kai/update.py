@@ -130,7 +130,7 @@ def _number(jobs: Jobs, tasks: list[list[int]]) -> None:
         jobs.tasks.append(of if of and of[0] == at else list(range(at, at + len(of))))
         jobs.task_job += [j] * len(of)
         at += len(of)
-    jobs.by_id = {name: j for j, name in enumerate(jobs.id)}
+    jobs.by_id = dict(zip(jobs.id, range(len(jobs.id)), strict=True))
 
 
 def _resident(

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import TypedDict, TypeVar
 
 import numpy as np
@@ -65,9 +66,16 @@ def least(values: Floats) -> Floats:
     return out
 
 
-def by_level(depth: Ints) -> list[Ints]:
+def by_level(depth: Ints) -> tuple[Ints, ...]:
     """The rows of each depth, those of depth 0 first; the root's, -1, is none."""
-    return [np.flatnonzero(depth == level) for level in range(int(depth.max()) + 1)]
+    return _by_level(depth.tobytes())
+
+
+@lru_cache(maxsize=64)
+def _by_level(depth: bytes) -> tuple[Ints, ...]:
+    """A tree's, which every round asks for several times."""
+    rows: Ints = np.frombuffer(depth, np.int64)
+    return tuple(np.flatnonzero(rows == level) for level in range(int(rows.max()) + 1))
 
 
 def add_upwards(values: npt.NDArray[Number], parent: Ints, depth: Ints) -> None:
