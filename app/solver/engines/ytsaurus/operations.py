@@ -66,9 +66,9 @@ def least(values: Floats) -> Floats:
     return out
 
 
-def by_level(depth: Ints) -> tuple[Ints, ...]:
+def by_level(depth: Ints) -> list[Ints]:
     """The rows of each depth, those of depth 0 first; the root's, -1, is none."""
-    return _by_level(depth.tobytes())
+    return list(_by_level(depth.tobytes()))
 
 
 @lru_cache(maxsize=64)
