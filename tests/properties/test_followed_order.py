@@ -27,7 +27,7 @@ from app.solver.question import Question
 from app.solver.solve import Beside, Configured
 from tests.support.courses import Course
 from tests.support.kai_world import Json, Shape, cluster
-from tests.unit.following.test_simulating import course
+from tests.support.recordings import course
 from tests.vectors.files import HERE, read
 
 RECORDED = {"kueue": ["cycle", "fair", "classic"], "yunikorn": ["preempt", "fresh-preempt"], "kai": ["decision"]}

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.formats import export, import_configuration
+from app.formats.kai.configuration import BY_DEFAULT
 from app.formats.yson import read_yson, write_yson
 from app.solver.delta import digest
 from app.solver.model.base import parse_quantity, scale_of
@@ -66,6 +67,9 @@ def by_amount(configuration: Configuration) -> dict[str, Any]:
     for queue in cast(list[dict[str, Any]], document.get("queues", [])):
         if queue.get("native") == {"kueue": {"spec": {"namespaceSelector": None}}}:
             del queue["native"]
+    of_kai: dict[str, Any] = document.get("settings", {}).get("kai") or {}
+    if of_kai.get("actions") == list(BY_DEFAULT):  # a cluster that lists none runs one more: they are written out
+        del of_kai["actions"]
     if document.get("settings") == {"kai": {}}:  # the same as none
         document["settings"] = {}
     for queue in cast(list[dict[str, Any]], document.get("queues", [])):
