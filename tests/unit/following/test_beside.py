@@ -64,7 +64,7 @@ def test_it_follows_what_it_is_told_and_ends_with_signals_and_with_its_input(mon
     target(*args)
     assert stdin.read() == b"", "it waits for the end"
     assert Follower.stops == 3
-    assert timers == [(1.5, os._exit, (0,))] * 3, "whatever it waits for, the process ends soon"
+    assert timers == [(1.0, os._exit, (0,))] * 3, "whatever it waits for, the process ends soon"
 
 
 def test_without_a_cluster_it_says_why(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
