@@ -57,7 +57,7 @@ class SweepRequest(Wire, frozen=True, kw_only=True):
     """The name of a stored trace."""
     sample: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
     """The part of the jobs that each seed draws. Absent: all of them, whatever the seed."""
-    seeds: list[int] | None = None
+    seeds: list[Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]] | None = None
     """What samples are drawn with. Absent: one, 0."""
     settings: dict[str, list[Any]] = {}
     """Values to try, by JSON pointer into the request of the simulation, such as `/grace` or

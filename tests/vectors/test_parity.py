@@ -61,7 +61,8 @@ def test_every_vector_agrees(path: Path, part: int, of: int, service: Asgi) -> N
     assert not found, f"{len(found)} disagree, such as\n" + "\n".join(found[:SHOWN])
 
 
-@pytest.mark.skipif(AT_HAND == HERE, reason="the whole collection is not replayed")
+@pytest.mark.slow
+@pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/vectors is not at hand")
 def test_the_selection_is_of_the_collection() -> None:
     chosen = [path for path in files(SHARED) if selected(path).exists()]
     assert sorted(map(selected, chosen)) == sorted(files(HERE))
