@@ -33,7 +33,7 @@ def test_one_cluster_with_agreement_over_time(visit: Visiting, site: Site, width
         page.get_by_role("navigation", name="Pages of findings").get_by_role("link", name="Next").click()
         page.get_by_text("51–70 of 70").wait_for()
         page.get_by_label("Outcome").select_option("differs")
-        page.get_by_role("button", name="Filter").click()
+        page.get_by_role("search", name="Comparisons").get_by_role("button", name="Filter").click()
         page.wait_for_url("**outcome=differs**")
         assert real.locator("tbody tr").count() == 1
 
