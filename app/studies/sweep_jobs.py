@@ -59,7 +59,7 @@ class SweepRequest(Wire, frozen=True, kw_only=True):
     """The part of the jobs that each seed draws. Absent: all of them, whatever the seed."""
     seeds: list[Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]] | None = None
     """What samples are drawn with. Absent: one, 0."""
-    settings: dict[str, list[Any]] = {}
+    settings: dict[str, Annotated[list[Any], msgspec.Meta(extra_json_schema={"items": {}})]] = {}
     """Values to try, by JSON pointer into the request of the simulation, such as `/grace` or
     `/configuration/settings/kueue/fair_sharing`."""
 
