@@ -4,6 +4,7 @@ import signal
 import subprocess
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -165,11 +166,11 @@ def unknown(kind: str, job: UUID) -> NotFound:
     return NotFound(f"no {kind} {job}")
 
 
-Shown = TypeVar("Shown")
+Shown = TypeVar("Shown", bound=JobState)
 Page = TypeVar("Page")
 
 
-class JobsOfKind(Generic[Shown, Page]):
+class JobsOfKind(ABC, Generic[Shown, Page]):
     """The jobs of one kind, shown, listed and stopped alike whatever they do. ``shown``: a stored job as its kind tells
     it; ``paged``: makes a page of ``items`` and ``next_cursor``."""
 
@@ -178,6 +179,10 @@ class JobsOfKind(Generic[Shown, Page]):
         self._kind = kind
         self._shown = shown
         self._paged = paged
+
+    @abstractmethod
+    def start(self, body: bytes) -> Shown:
+        """Accept one. Raises InvalidInput, BadInput, NotFound, TooManyRequests, Unavailable."""
 
     def get(self, identity: UUID) -> Shown:
         """Raises NotFound, Unavailable."""

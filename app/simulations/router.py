@@ -9,14 +9,14 @@ from uuid import UUID
 
 import msgspec
 from anyio import to_thread
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import Depends, Path, Query, Request, Response
 from starlette.responses import StreamingResponse
 
 from app.answering.answers import encode
-from app.http.body import Body
-from app.http.openapi import NDJSON, Cursor, Limit, lines, operation, reference
+from app.http.openapi import NDJSON, lines, operation, reference
 from app.http.responses import json_response
 from app.http.routing import service
+from app.jobs.router import READ, Said, router_of
 from app.jobs.service import First, Most, Which
 from app.simulations.plots import Evictions, Free, Kind, Usage, Waits
 from app.simulations.results import FragmentationSeries, Series, Simulation, SimulationPage
@@ -68,14 +68,24 @@ DOCUMENTED = (
     RoundLine,
     JobLine,
 )
-_READ = (404, 422, 503)
 _EVENT_STREAM = "text/event-stream"
 _SVG = "image/svg+xml"
 _EVENTS = {"description": "Events `progress` and `end`; the data of each is a simulation, as JSON."}
 """Without a type: what checks the stream against it looks at each event, what reads it at a text."""
 _LOOK_SECONDS = 0.5
 
-router = APIRouter(prefix="/v1/simulations", tags=["simulations"])
+router = router_of(
+    Simulations, "simulation", request=SimulationRequest, shown=Simulation, page=SimulationPage, example=SIMULATION,
+    begin=Said("simulate", "Play a trace", """
+    Accepted at once, made by a worker: every round is what `/v1/decisions` in mode `cycle` answers to the state as
+    it then is. `Location` is where to look."""),
+    listed=Said("list_simulations", "Simulations, newest first", "Without summaries."),
+    got=Said(
+        "get_simulation", "Status, progress and, once done, the summary of each variant",
+        "A run that lost its worker is begun again from the start: `attempt` counts.",
+    ),
+    forgotten="forgotten with its results",
+)  # fmt: skip
 
 
 async def _service(request: Request) -> Simulations:
@@ -99,64 +109,11 @@ class _Wanted:
 Wanted = Annotated[_Wanted, Depends()]
 
 
-@router.post(
-    "",
-    operation_id="simulate",
-    summary="Play a trace",
-    **operation(
-        needs="decide",
-        request=SimulationRequest,
-        responses={202: Simulation},
-        errors=(404, 409, 429, 503, 504),
-        example=SIMULATION,
-    ),
-)
-async def simulate(request: Request, body: Body, simulations: Service) -> Response:
-    """Accepted at once, made by a worker: every round is what `/v1/decisions` in mode `cycle` answers to the state as
-    it then is. `Location` is where to look."""
-    made = await service(request, Offload).run("large", simulations.start, body)
-    return json_response(encode(made), 202, {"Location": f"/v1/simulations/{made.id}"})
-
-
-@router.get(
-    "",
-    operation_id="list_simulations",
-    summary="Simulations, newest first",
-    **operation(needs="read", responses={200: SimulationPage}, errors=(503,)),
-)
-def list_simulations(simulations: Service, limit: Limit = 50, cursor: Cursor = None) -> Response:
-    """Without summaries."""
-    return json_response(encode(simulations.page(cursor, limit)))
-
-
-@router.get(
-    "/{id}",
-    operation_id="get_simulation",
-    summary="Status, progress and, once done, the summary of each variant",
-    **operation(needs="read", responses={200: Simulation}, errors=_READ),
-)
-def get_simulation(id: Id, simulations: Service) -> Response:  # noqa: A002
-    """A run that lost its worker is begun again from the start: `attempt` counts."""
-    return json_response(encode(simulations.get(id)))
-
-
-@router.delete(
-    "/{id}",
-    operation_id="delete_simulation",
-    summary="Stop it, or forget it",
-    **operation(needs="decide", responses={204: None}, errors=_READ),
-)
-def delete_simulation(id: Id, simulations: Service) -> Response:  # noqa: A002
-    """One that waits or runs is `cancelled` and stops within 2 s; one that has ended is forgotten with its results."""
-    simulations.stop(id)
-    return Response(status_code=204)
-
-
 @router.get(
     "/{id}/progress",
     operation_id="follow_simulation",
     summary="Progress as server-sent events",
-    **operation(needs="read", responses={200: {_EVENT_STREAM: {"schema": _EVENTS}}}, errors=_READ),
+    **operation(needs="read", responses={200: {_EVENT_STREAM: {"schema": _EVENTS}}}, errors=READ),
 )
 async def follow_simulation(id: Id, simulations: Service) -> Response:  # noqa: A002
     """An event `progress` whenever it has moved, and an event `end` with the whole answer; then the stream ends."""
@@ -169,7 +126,7 @@ async def follow_simulation(id: Id, simulations: Service) -> Response:  # noqa: 
     "/{id}/events",
     operation_id="list_simulation_events",
     summary="What happened, in order",
-    **operation(needs="read", responses={200: lines(Event)}, errors=_READ),
+    **operation(needs="read", responses={200: lines(Event)}, errors=READ),
 )
 def events(wanted: Wanted, simulations: Service) -> Response:
     """One line an event, as far as the run has come."""
@@ -180,7 +137,7 @@ def events(wanted: Wanted, simulations: Service) -> Response:
     "/{id}/rounds",
     operation_id="list_simulation_rounds",
     summary="The rounds",
-    **operation(needs="read", responses={200: lines(RoundLine)}, errors=_READ),
+    **operation(needs="read", responses={200: lines(RoundLine)}, errors=READ),
 )
 def rounds(
     wanted: Wanted,
@@ -202,7 +159,7 @@ def rounds(
     "/{id}/jobs",
     operation_id="list_simulation_jobs",
     summary="What became of each job",
-    **operation(needs="read", responses={200: lines(JobLine)}, errors=_READ),
+    **operation(needs="read", responses={200: lines(JobLine)}, errors=READ),
 )
 def jobs(wanted: Wanted, simulations: Service) -> Response:
     """One line a job, in the order in which they ended; then those that have not."""
@@ -217,7 +174,7 @@ _Points = Annotated[int, Query(ge=1, le=10_000, description="Intervals of equal 
     "/{id}/series",
     operation_id="get_simulation_series",
     summary="Usage, guarantee and demand over time",
-    **operation(needs="read", responses={200: Series}, errors=(*_READ, 409, 429, 504)),
+    **operation(needs="read", responses={200: Series}, errors=(*READ, 409, 429, 504)),
 )
 async def get_series(
     id: Id,  # noqa: A002
@@ -239,7 +196,7 @@ async def get_series(
     "/{id}/fragmentation",
     operation_id="get_simulation_fragmentation",
     summary="What was free by level of topologies over time",
-    **operation(needs="read", responses={200: FragmentationSeries}, errors=(*_READ, 409, 429, 504)),
+    **operation(needs="read", responses={200: FragmentationSeries}, errors=(*READ, 409, 429, 504)),
 )
 async def get_fragmentation(
     id: Id,  # noqa: A002
@@ -262,7 +219,7 @@ async def get_fragmentation(
     **operation(
         needs="read",
         responses={200: {_SVG: {"schema": {"type": "string"}}}},
-        errors=(*_READ, 409, 429, 501, 504),
+        errors=(*READ, 409, 429, 501, 504),
     ),
 )
 async def get_plot(
@@ -294,7 +251,7 @@ async def get_plot(
     **operation(
         needs="read",
         responses={200: {"application/json": {"schema": {"anyOf": [reference(one) for one in PICTURES]}}}},
-        errors=(*_READ, 409, 429, 504),
+        errors=(*READ, 409, 429, 504),
     ),
 )
 async def get_plot_data(
@@ -315,7 +272,7 @@ async def get_plot_data(
     "/{id}/rounds/{n}",
     operation_id="get_simulation_round",
     summary="One round",
-    **operation(needs="read", responses={200: RoundLine}, errors=_READ),
+    **operation(needs="read", responses={200: RoundLine}, errors=READ),
 )
 def get_round(
     id: Id,  # noqa: A002
@@ -331,7 +288,7 @@ def get_round(
     "/{id}/rounds/{n}/request",
     operation_id="get_simulation_round_request",
     summary="The decision request of a round",
-    **operation(needs="read", responses={200: DecisionRequest}, errors=(*_READ, 429, 504)),
+    **operation(needs="read", responses={200: DecisionRequest}, errors=(*READ, 429, 504)),
 )
 async def get_round_request(
     id: Id,  # noqa: A002

@@ -101,6 +101,25 @@ class OpenTrace(Protocol):
     def numbered(self) -> Iterator[tuple[int, Job]]: ...
 
 
+class DaysPassed(LimitPassed):
+    """A run went past the days of virtual time that it may take."""
+
+
+class VirtualDays:
+    """How much virtual time a run may take: ``most`` days from its first moment."""
+
+    def __init__(self, most: float) -> None:
+        self._most = most
+        self._first: int | None = None
+
+    def check(self, now: int) -> None:
+        """``now``: microseconds. Raises DaysPassed."""
+        if self._first is None:
+            self._first = now
+        if now - self._first > self._most * _MICROS_A_DAY:
+            raise DaysPassed(f"it is past {self._most:g} days of virtual time (ARBITER_SIMULATION_DAYS)")
+
+
 class Limits(NamedTuple):
     """What a run may take: days of virtual time."""
 
@@ -172,9 +191,7 @@ class _Storing:
         self._events, self._rounds, self._jobs, self._levels, self._records = (
             stream_of(number, kind) for kind in STREAMS
         )
-        self._most = limits.days * _MICROS_A_DAY
-        self._days = limits.days
-        self._first: int | None = None
+        self._days = VirtualDays(limits.days)
         self._told: dict[str, Any] = {"variants_done": number, "variant": number}
 
     def stop(self) -> bool:
@@ -209,9 +226,6 @@ class _Storing:
         self._work.write(self._levels, spare_line_of(flavor, level, since, free, largest))
 
     def progress(self, now: int, ended: int, total: int | None, rounds: int) -> None:
-        """See ``Sink``. Raises LimitPassed."""
-        if self._first is None:
-            self._first = now
-        if now - self._first > self._most:
-            raise LimitPassed(f"it is past {self._days:g} days of virtual time (ARBITER_SIMULATION_DAYS)")
+        """See ``Sink``. Raises DaysPassed."""
+        self._days.check(now)
         self._work.progress = {**self._told, "at": now, "ended": ended, "total": total, "rounds": rounds}

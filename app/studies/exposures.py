@@ -2,21 +2,15 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Annotated, Any
-from uuid import UUID
+from typing import Any
 
 import msgspec
-from fastapi import APIRouter, Depends, Path, Request, Response
 from sqlalchemy import RowMapping
 
-from app.answering.answers import encode
 from app.answering.operations import Compiled, Documents
 from app.answering.snapshots import FollowedAge, PendingAsks, SnapshotStatus
 from app.base.decoding import decode
-from app.http.body import Body
-from app.http.openapi import Cursor, Limit, operation
-from app.http.responses import json_response
-from app.http.routing import service
+from app.jobs.router import Said, router_of
 from app.jobs.service import Jobs, JobsOfKind, New, outcome_of, state_of
 from app.simulations.accepting import Pinning
 from app.solver.model.problems import InvalidInput, Problem
@@ -30,7 +24,6 @@ from app.studies.exposure_schemas import (
     Exposures,
     ExposuresPage,
 )
-from app.workers.dispatcher import Offload
 
 KIND = "exposure"
 
@@ -113,64 +106,15 @@ def _shown(row: RowMapping) -> Exposures:
 
 
 DOCUMENTED = (ExposureRequest, Exposures, ExposuresPage)
-_READ = (404, 422, 503)
 
-router = APIRouter(prefix="/v1/exposures", tags=["simulations"])
-
-
-async def _service(request: Request) -> ExposureJobs:
-    return service(request, ExposureJobs)
-
-
-Service = Annotated[ExposureJobs, Depends(_service)]
-Id = Annotated[UUID, Path(description="`id` of an exposure")]
-
-
-@router.post(
-    "",
-    operation_id="expose",
-    summary="Who is next?",
-    **operation(
-        needs="decide", request=ExposureRequest, responses={202: Exposures}, errors=(404, 409, 429, 503, 504),
-        example=EXPOSURE,
+router = router_of(
+    ExposureJobs, KIND, request=ExposureRequest, shown=Exposures, page=ExposuresPage, example=EXPOSURE,
+    begin=Said("expose", "Who is next?", """
+    Of every running workload what would evict it, now and next, and what keeps it; and the order in which what waits
+    would go. Accepted at once, made by a worker; `Location` is where to look."""),
+    listed=Said("list_exposures", "Questions who is next, newest first", "Without outcomes."),
+    got=Said(
+        "get_exposure", "How far it is and, once done, who is next",
+        "Running work, most exposed first, and what waits, in the order in which it would go.",
     ),
 )  # fmt: skip
-async def expose(request: Request, body: Body, exposures: Service) -> Response:
-    """Of every running workload what would evict it, now and next, and what keeps it; and the order in which what waits
-    would go. Accepted at once, made by a worker; `Location` is where to look."""
-    made = await service(request, Offload).run("large", exposures.start, body)
-    return json_response(encode(made), 202, {"Location": f"/v1/exposures/{made.id}"})
-
-
-@router.get(
-    "",
-    operation_id="list_exposures",
-    summary="Questions who is next, newest first",
-    **operation(needs="read", responses={200: ExposuresPage}, errors=(503,)),
-)
-def list_exposures(exposures: Service, limit: Limit = 50, cursor: Cursor = None) -> Response:
-    """Without outcomes."""
-    return json_response(encode(exposures.page(cursor, limit)))
-
-
-@router.get(
-    "/{id}",
-    operation_id="get_exposure",
-    summary="How far it is and, once done, who is next",
-    **operation(needs="read", responses={200: Exposures}, errors=_READ),
-)
-def get_exposures(id: Id, exposures: Service) -> Response:  # noqa: A002
-    """Running work, most exposed first, and what waits, in the order in which it would go."""
-    return json_response(encode(exposures.get(id)))
-
-
-@router.delete(
-    "/{id}",
-    operation_id="delete_exposure",
-    summary="Stop it, or forget it",
-    **operation(needs="decide", responses={204: None}, errors=_READ),
-)
-def delete_exposures(id: Id, exposures: Service) -> Response:  # noqa: A002
-    """One that waits or runs is `cancelled` and stops within 2 s; one that has ended is forgotten."""
-    exposures.stop(id)
-    return Response(status_code=204)

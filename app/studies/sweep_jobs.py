@@ -9,39 +9,36 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
-from fastapi import APIRouter, Depends, Path, Request, Response
+from fastapi import Depends, Path, Request, Response
 from sqlalchemy import RowMapping
 from sqlalchemy.orm import Session
 from starlette.responses import StreamingResponse
 
-from app.answering.answers import encode
 from app.answering.operations import Compiled, Documents
 from app.base.decoding import decode
 from app.base.errors import ArbiterError, BadInput
-from app.http.body import Body
-from app.http.openapi import NDJSON, Cursor, Limit, lines, operation
-from app.http.responses import json_response
+from app.http.openapi import NDJSON, lines, operation
 from app.http.routing import service
 from app.jobs.repository import Claimed
+from app.jobs.router import READ, Said, router_of
 from app.jobs.service import First, Jobs, JobsOfKind, JobState, Most, New, outcome_of, state_of
 from app.jobs.worker import Work
 from app.simulations.core.scenario import scenario_of
 from app.simulations.core.sink import Silence
 from app.simulations.results import TraceUsed
 from app.simulations.router import SIMULATION
+from app.simulations.running import DaysPassed, VirtualDays
 from app.simulations.schemas import SimulationRequest, Summary, Trace
 from app.solver.model.base import Name, Wire
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.studies.sweep_executors import Grid, Played, Point, TraceFile, each_point, play, size
 from app.traces.router import Traces
-from app.workers.dispatcher import Offload
 
 KIND = "sweep"
 POINTS = "points"
 _MOST_POINTS = 200
 _OF_TRACE = "trace"
-_MICROS_A_DAY = 86_400_000_000
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -218,23 +215,16 @@ def _shown(row: RowMapping) -> Sweep:
     )  # fmt: skip
 
 
-class _TooLong(Exception):
-    """A point is past the days of virtual time that one may take."""
-
-
 class _Bounded(Silence):
     """Keeps nothing of a run. ``days`` of virtual time may pass in it."""
 
     def __init__(self, days: float) -> None:
-        self._days = days
-        self._first: int | None = None
+        self._days = VirtualDays(days)
 
     def progress(self, now: int, ended: int, total: int | None, rounds: int) -> None:
-        """See ``Sink``. Raises _TooLong."""
+        """See ``Sink``. Raises DaysPassed."""
         del ended, total, rounds
-        self._first = now if self._first is None else self._first
-        if now - self._first > self._days * _MICROS_A_DAY:
-            raise _TooLong(f"it is past {self._days:g} days of virtual time (ARBITER_SIMULATION_DAYS)")
+        self._days.check(now)
 
 
 class Sweeping:
@@ -268,7 +258,7 @@ class Sweeping:
                 error = "; ".join(f"{problem.pointer}: {problem.detail}" for problem in invalid.problems[:5])
             except ArbiterError as refused:
                 error = refused.detail
-            except _TooLong as past:
+            except DaysPassed as past:
                 error = str(past)
             failed += error is not None
             line = SweepPoint(
@@ -282,9 +272,16 @@ class Sweeping:
 
 
 DOCUMENTED = (SweepRequest, Sweep, SweepPage, SweepPoint)
-_READ = (404, 422, 503)
 
-router = APIRouter(prefix="/v1/sweeps", tags=["simulations"])
+router = router_of(
+    Sweeps, KIND, request=SweepRequest, shown=Sweep, page=SweepPage, example=SWEEP,
+    begin=Said("sweep", "Play a trace under a grid of configurations and settings", """
+    Accepted at once, made by a worker: every combination of configurations, seeds and settings is a simulation of
+    its own over the same stored trace. `Location` is where to look."""),
+    listed=Said("list_sweeps", "Sweeps, newest first", "Without points."),
+    got=Said("get_sweep", "Status and progress", "How many points it has, and how many were played."),
+    forgotten="forgotten with its results",
+)  # fmt: skip
 
 
 async def _service(request: Request) -> Sweeps:
@@ -295,60 +292,11 @@ Service = Annotated[Sweeps, Depends(_service)]
 Id = Annotated[UUID, Path(description="`id` of a sweep")]
 
 
-@router.post(
-    "",
-    operation_id="sweep",
-    summary="Play a trace under a grid of configurations and settings",
-    **operation(
-        needs="decide", request=SweepRequest, responses={202: Sweep}, errors=(404, 409, 429, 503, 504), example=SWEEP
-    ),
-)
-async def sweep(request: Request, body: Body, sweeps: Service) -> Response:
-    """Accepted at once, made by a worker: every combination of configurations, seeds and settings is a simulation of
-    its own over the same stored trace. `Location` is where to look."""
-    made = await service(request, Offload).run("large", sweeps.start, body)
-    return json_response(encode(made), 202, {"Location": f"/v1/sweeps/{made.id}"})
-
-
-@router.get(
-    "",
-    operation_id="list_sweeps",
-    summary="Sweeps, newest first",
-    **operation(needs="read", responses={200: SweepPage}, errors=(503,)),
-)
-def list_sweeps(sweeps: Service, limit: Limit = 50, cursor: Cursor = None) -> Response:
-    """Without points."""
-    return json_response(encode(sweeps.page(cursor, limit)))
-
-
-@router.get(
-    "/{id}",
-    operation_id="get_sweep",
-    summary="Status and progress",
-    **operation(needs="read", responses={200: Sweep}, errors=_READ),
-)
-def get_sweep(id: Id, sweeps: Service) -> Response:  # noqa: A002
-    """How many points it has, and how many were played."""
-    return json_response(encode(sweeps.get(id)))
-
-
-@router.delete(
-    "/{id}",
-    operation_id="delete_sweep",
-    summary="Stop it, or forget it",
-    **operation(needs="decide", responses={204: None}, errors=_READ),
-)
-def delete_sweep(id: Id, sweeps: Service) -> Response:  # noqa: A002
-    """One that waits or runs is `cancelled` and stops within 2 s; one that has ended is forgotten with its results."""
-    sweeps.stop(id)
-    return Response(status_code=204)
-
-
 @router.get(
     "/{id}/points",
     operation_id="list_sweep_points",
     summary="What each point came to",
-    **operation(needs="read", responses={200: lines(SweepPoint)}, errors=_READ),
+    **operation(needs="read", responses={200: lines(SweepPoint)}, errors=READ),
 )
 def points(id: Id, sweeps: Service, first: First = 0, limit: Most = None) -> Response:  # noqa: A002
     """One line a point, in the order of the request: configurations, then seeds, then settings; as far as it has

@@ -1,5 +1,6 @@
 """What the endpoints of jobs do with what they are asked, of every kind alike: pages, streams, stopping."""
 
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -7,8 +8,9 @@ import pytest
 
 from app.simulations import router as simulations
 from app.simulations.results import SimulationPage
-from app.studies import backtests, forecasts, sweep_jobs
+from app.studies import backtests, exposures, forecasts, sweep_jobs
 from app.studies.backtesting import BacktestPage
+from app.studies.exposure_schemas import ExposuresPage
 from app.studies.forecasting import ForecastPage
 
 ID = UUID(int=3)
@@ -29,22 +31,29 @@ class Calls:
         return call
 
 
+def asked_of(calls: Calls) -> Any:
+    """A request to an application that has ``calls`` for every service."""
+    return SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(services=SimpleNamespace(of=lambda _: calls))))
+
+
 KINDS = [
-    (simulations.list_simulations, simulations.delete_simulation, SimulationPage),
-    (forecasts.list_forecasts, forecasts.delete_forecast, ForecastPage),
-    (backtests.list_backtests, backtests.delete_backtest, BacktestPage),
-    (sweep_jobs.list_sweeps, sweep_jobs.delete_sweep, sweep_jobs.SweepPage),
+    (simulations.router, "simulation", SimulationPage), (forecasts.router, "forecast", ForecastPage),
+    (backtests.router, "backtest", BacktestPage), (exposures.router, "exposure", ExposuresPage),
+    (sweep_jobs.router, "sweep", sweep_jobs.SweepPage),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("listed", "deleted", "page"), KINDS)
+@pytest.mark.parametrize(("router", "kind", "page"), KINDS)
 def test_fifty_are_listed_unless_more_are_asked_for_and_a_deletion_says_nothing(
-    listed: Any, deleted: Any, page: Any
+    router: Any, kind: str, page: Any
 ) -> None:
+    endpoints = {route.operation_id: route.endpoint for route in router.routes}
+    listed, deleted = endpoints[f"list_{kind}s"], endpoints[f"delete_{kind}"]
     calls = Calls(page(items=[], next_cursor="n"))
-    assert listed(calls).body == b'{"items":[],"next_cursor":"n"}'
-    listed(calls, 7, "c")
-    gone = deleted(ID, calls)
+    request = asked_of(calls)
+    assert listed(request).body == b'{"items":[],"next_cursor":"n"}'
+    listed(request, 7, "c")
+    gone = deleted(request, ID)
     assert (gone.status_code, gone.body) == (204, b"")
     assert calls.asked == [("page", None, 50), ("page", "c", 7), ("stop", ID)]
 

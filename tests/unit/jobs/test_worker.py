@@ -455,7 +455,7 @@ def test_lines_come_chunk_by_chunk_from_where_they_are_wanted(listed: Listed) ->
 class Kind(JobsOfKind[Any, Any]):
     """One whose parts can be called."""
 
-    def accept(self) -> Any:
+    def start(self, body: bytes) -> Any:
         return self._accept(lambda _: New(b"", b""))
 
     def variant(self, name: str | None) -> int:
