@@ -12,10 +12,10 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from app.console.api import Json, next_page, places_of, segment
-from app.console.situation import PODS, paged, steps, units
+from app.console.situation import paged, steps, units
 from app.console.visit import Cursor, Number, PageRoute, Text, Visiting
 from app.http.openapi import page
-from app.solver.kubernetes import HOSTNAME
+from app.solver.kubernetes import HOSTNAME, PODS
 from app.solver.model.state import OVER, TaskState
 
 _ROWS = 50

@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 
 from app.console.api import Json
 from app.solver.engine import facts_of
+from app.solver.kubernetes import PODS
 from app.solver.model import base
 from app.solver.model.configuration import DEFAULT_FLAVOR
 
 PAGE = 200
 """Rows of a table on one page."""
-PODS = "pods"
-"""What a node's capacity calls how many pods it takes; no pod asks for it."""
 
 
 class Word(NamedTuple):

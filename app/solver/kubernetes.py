@@ -13,6 +13,8 @@ from app.solver.model.state import Expression, Node, Task, Toleration
 
 HOSTNAME = "kubernetes.io/hostname"
 """The label that tells a node from every other."""
+PODS = "pods"
+"""What capacities call how many pods there may be. No pod asks for it; each is one."""
 _REPELLING = ("NoSchedule", "NoExecute")
 _VALUED = ("In", "NotIn")
 _ORDERED = ("Gt", "Lt")

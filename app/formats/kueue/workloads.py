@@ -14,12 +14,12 @@ from app.formats.kueue.importing import read_milestones
 from app.formats.objects import Classes, Object, named
 from app.formats.pods import PodSpec, Steps, quantities, read_pod_spec, steps
 from app.formats.reader import Reader
+from app.solver.kubernetes import PODS
 from app.solver.model import kueue
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import Ask, Task, Workload
 
 _ON_PREEMPTION = {"Terminate": "Terminate", "Requeue": "Requeue"}
-_PODS = "pods"
 # What the scheduler says of the one that goes before all in its queue (scheduler.go): nothing else tells.
 _PENDING = re.compile(r"Pending the preemption of \d+ workload|will fit after these preemptions complete")
 _REQUEUED_BY_EVICTION = ("PodsReadyTimeout", "AdmissionCheck")
@@ -61,7 +61,7 @@ class _Cluster:
         self.decided = bool(configuration.topologies)
         self.usage_based = usage_based(configuration)
         groups = chain.from_iterable(queue.resource_groups or () for queue in configuration.queues)
-        self.counts_pods = any(_PODS in group.resources for group in groups)
+        self.counts_pods = any(PODS in group.resources for group in groups)
 
     def stopped(self, queue: str, local: str) -> str | None:
         """Why nothing new is admitted, and reservations are given up, by a stop policy; None: no queue is stopped."""
@@ -238,7 +238,7 @@ def _pod_set(reader: Reader, cluster: _Cluster) -> _PodSet:
     pod = read_pod_spec(template.child("spec"))
     requests = cluster.counting.counted(pod.requests) if cluster.counting else pod.requests
     if cluster.counts_pods:
-        requests = {**requests, _PODS: 1}
+        requests = {**requests, PODS: 1}
     topology = read_request(reader, decided=cluster.decided)
     if topology is not None and requests != pod.requests and cluster.counting:
         detail = "nodes are filled by what the manager's `resources` make of the requests, not by the requests"
@@ -288,7 +288,7 @@ def _admitted(pod_sets: list[_PodSet], admission: Reader, status: Reader, *, dec
         domains = read_assignment(assignment, decided=decided)
         assignment.not_carried("delayedTopologyRequest", "places that are found in a second pass are not decided here")
         if domains is not None and pod_set is not None and units in (count, left):
-            requests = {**{r: n for r, n in pod_set.pod.requests.items() if r != _PODS}, **requests}
+            requests = {**{r: n for r, n in pod_set.pod.requests.items() if r != PODS}, **requests}
         tasks.append(
             Task(
                 name=name,

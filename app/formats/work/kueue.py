@@ -18,6 +18,7 @@ from app.formats.kueue.considered import (
 from app.formats.pods import quantities
 from app.formats.work.kinds import PodSet, Work
 from app.formats.work.read import Cluster, Planned, as_counted, near, resource_names
+from app.solver.kubernetes import PODS
 from app.solver.model import kueue
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import Ask, Task
@@ -29,7 +30,6 @@ _LEAST = f"{GROUP}/job-min-parallelism"
 _POD_GROUP = f"{GROUP}/pod-group-name"
 _IN_GROUP = f"{GROUP}/pod-group-total-count"
 _FAST = f"{GROUP}/pod-group-fast-admission"
-_PODS = "pods"
 _MOST_ASKS = 5000
 
 
@@ -215,8 +215,8 @@ def _task(pod_set: PodSet, work: Work, names: set[str], counting: Counting, *, o
             at = (*pod_set.at, "metadata", "annotations", key)
             work.made.root.findings.add("not-carried", "error", at, f"{UNDECIDED}: planned without it")
     requests = as_counted(counting.counted(pod_set.pod.requests) if counting else pod_set.pod.requests, names)
-    if _PODS in names:
-        requests = {**requests, _PODS: 1}
+    if PODS in names:
+        requests = {**requests, PODS: 1}
     count = 1 if one else pod_set.count
     return Task(
         name=pod_set.name,

@@ -11,6 +11,7 @@ from math import ceil
 from app.solver.compiled import ResourceIndex
 from app.solver.engines.kai.gangs import Gang, compile_gang, gang_problems
 from app.solver.engines.kai.rule_sets import RuleSet
+from app.solver.kubernetes import PODS
 from app.solver.model.base import (
     GO_WITH_DAYS,
     Duration,
@@ -25,7 +26,6 @@ from app.solver.model.state import Ask, State, Task, Workload
 
 CPU, MEMORY, GPU = 0, 1, 2
 QUEUE_RESOURCES = ("cpu", "memory", "gpu")
-PODS = "pods"
 KAI_UNLIMITED = -1
 """No limit, or an unlimited deserved quota, as KAI's arithmetic has it: its comparisons treat minus one unit so."""
 BOUNDLESS = 2**62

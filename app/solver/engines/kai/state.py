@@ -19,7 +19,6 @@ from app.solver.engines.kai.jobs import (
     MEMORY,
     NOWHERE,
     PENDING,
-    PODS,
     QUEUE_RESOURCES,
     RELEASING,
     RUNNING,
@@ -37,7 +36,7 @@ from app.solver.engines.kai.jobs import (
     widened,
     with_shares,
 )
-from app.solver.kubernetes import untolerated
+from app.solver.kubernetes import PODS, untolerated
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import Ask, Node, State, Workload
 

@@ -12,8 +12,9 @@ import msgspec
 
 from app.solver.engines.kube_scheduler.attempt import Chance, Outcome, attempt
 from app.solver.engines.kube_scheduler.filters import room_on_all
-from app.solver.engines.kube_scheduler.pods import PODS, Budget, Pod, by_namespace
+from app.solver.engines.kube_scheduler.pods import Budget, Pod, by_namespace
 from app.solver.engines.kube_scheduler.world import World
+from app.solver.kubernetes import PODS
 from app.solver.model.base import units
 from app.solver.model.decision import Change
 from app.solver.model.state import Ask

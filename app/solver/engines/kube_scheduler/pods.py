@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from app.solver.delta import Changes
 from app.solver.engines.kube_scheduler.selectors import Labels, Selector, Term, selector_of, terms_of
+from app.solver.kubernetes import PODS
 from app.solver.model import kube_scheduler as wire
 from app.solver.model.base import Quantity, micros, parse_quantity, scale_of
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import OVER, Ask, Node, State, Task, Workload
 
-PODS = "pods"
 STABLE = 12
 """So many at most are left in their order by Go's sort where they are equal."""
 _ANY_ADDRESS = "0.0.0.0"

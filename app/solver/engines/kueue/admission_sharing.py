@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.state import CompiledState
+from app.solver.kubernetes import PODS
 from app.solver.model.base import DurationError, at, exact, micros, parse_duration, parse_quantity, scale_of
 from app.solver.model.kueue import AdmissionFairSharing, QueueState
 from app.solver.model.problems import Finding, InvalidInput, Problem, pointer
@@ -28,7 +29,6 @@ Consumed = dict[str, Decimal]
 _EXACT = Context(prec=200)
 _FINEST = Decimal("1e-9")
 _SECOND = 10**6
-_PODS = "pods"
 
 
 class Rates(NamedTuple):
@@ -147,8 +147,8 @@ def assigned(tasks: Iterable[Task]) -> Consumed:
     found: Consumed = {}
     for task in tasks:
         given = {name: amount for name, amount in task.requests.items() if name in (task.flavors or {})}
-        if _PODS in (task.flavors or {}):
-            given[_PODS] = 1
+        if PODS in (task.flavors or {}):
+            given[PODS] = 1
         found = _sum(found, requested([replace(task, requests=given)]))
     return found
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from app.solver.check import sound_tasks
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.quota import FlavorResource
+from app.solver.kubernetes import PODS
 from app.solver.model.base import parse_quantity, scale_of
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Task, Workload
@@ -20,7 +21,6 @@ Amounts = tuple[tuple[int, int], ...]
 
 Indices = NDArray[np.int64]
 
-PODS = "pods"
 _MANY_SEEN = 10_000
 _MOST_KEPT = 64
 _NONE_YET = np.zeros(0, dtype=bool)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from app.solver import kubernetes
 from app.solver.engines.kueue.admission_sharing import local_queue
-from app.solver.engines.kueue.amounts import PODS, pinned
+from app.solver.engines.kueue.amounts import pinned
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.fair_share import fair_order
 from app.solver.engines.kueue.flavors import (
@@ -29,6 +29,7 @@ from app.solver.engines.kueue.quota import FlavorResource
 from app.solver.engines.kueue.recorder import SILENT, Recorder
 from app.solver.engines.kueue.state import CompiledState
 from app.solver.engines.kueue.topology.room import Place
+from app.solver.kubernetes import PODS
 from app.solver.model.base import micros
 from app.solver.model.kueue import Ask as AskBlock
 from app.solver.model.kueue import FlavorScan

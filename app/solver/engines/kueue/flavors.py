@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from app.solver import kubernetes
 from app.solver.compiled import ROOTLESS
-from app.solver.engines.kueue.amounts import PODS
 from app.solver.engines.kueue.configuration import DEFAULT_FLAVOR, CompiledConfiguration, Group
 from app.solver.engines.kueue.nomination import (
     BEST,
@@ -27,6 +26,7 @@ from app.solver.engines.kueue.overlay import Overlay, Preemptor, Target
 from app.solver.engines.kueue.quota import Usage
 from app.solver.engines.kueue.recorder import SILENT, Recorder
 from app.solver.engines.kueue.topology.placement import PodSet, asks, levels_of
+from app.solver.kubernetes import PODS
 from app.solver.model.base import parse_quantity, scale_of
 from app.solver.model.configuration import Flavor
 from app.solver.model.state import Expression, Task

@@ -10,6 +10,7 @@ from app.solver.engines.kueue.overlay import Overlay
 from app.solver.engines.kueue.topology.forest import Domain, Forest
 from app.solver.engines.kueue.topology.placement import Placement, PodSet, Wanted
 from app.solver.engines.kueue.topology.room import Place, PodSets
+from app.solver.kubernetes import PODS
 from app.solver.model.base import units
 from app.solver.model.decision import Candidate
 
@@ -108,7 +109,7 @@ def pods_in(overlay: Overlay, workload: int, pod_sets: PodSets) -> dict[str, int
     for (flavor, leaf), used in sorted(rooms.used_by(overlay.state.workloads[workload]).items()):
         if flavor in levels:
             name = "/".join(rooms.forests[flavor].leaves[leaf].values[: levels[flavor] + 1])
-            found[name] = found.get(name, 0) + used["pods"]
+            found[name] = found.get(name, 0) + used[PODS]
     return found
 
 

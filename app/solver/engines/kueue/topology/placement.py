@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from app.solver.engines.kueue.topology.forest import Amounts, Domain, Forest
+from app.solver.kubernetes import PODS
 from app.solver.model.base import parse_quantity, scale_of
 from app.solver.model.kueue import TopologyRequest
 from app.solver.model.state import Task
 
-PODS = "pods"
 Remaining = Callable[[int], Amounts]
 """What is left in a leaf, steps by resource."""
 Placed = dict[int, int]

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.solver.engines.kueue.topology.forest import Amounts, Domain, Forest
-from app.solver.engines.kueue.topology.placement import PODS, Placed, Placement, PodSet, Wanted, fit, wanted_of
+from app.solver.engines.kueue.topology.placement import Placed, Placement, PodSet, Wanted, fit, wanted_of
+from app.solver.kubernetes import PODS
 from app.solver.model.base import Quantity, parse_quantity, scale_of
 from app.solver.model.configuration import Flavor
 from app.solver.model.kueue import TopologyAssignment, TopologyDomain
