@@ -18,8 +18,9 @@ from msgspec import structs
 from app.clusters.schemas import Assumed, ShadowOutcome, ShadowReport, ShadowVictim, Why
 from app.clusters.shadow import Compared, compared, expected_of
 from app.following.evidence import NOT_NAMED
-from app.following.history import Eviction, Position, Preemption, Rewind
-from app.following.memory import TOGETHER_SECONDS, Guess, Memory, Mode, ask_id, told_to_wait
+from app.following.grouped import key_of
+from app.following.history import Eviction, Preemption, Rewind
+from app.following.memory import TOGETHER_SECONDS, Guess, Memory, Mode, ask_id
 from app.following.mirror import View
 from app.following.objects import WORK, id_of
 from app.following.translating import Translated, says_settings
@@ -237,7 +238,7 @@ class _Cycles:
         if not rewind.to(first.at):
             yield _TOO_LONG_AGO, "too_long_ago"
             return
-        memory = Memory(self._ask, self._one.by, first, rewind) if self._judge.engine == "kueue" else None
+        memory = Memory(self._ask, self._one.by, first, rewind) if facts_of(self._judge.engine).remembers else None
         if not rare or memory is not None:
             yield from self._moments(start, rewind, memory, rare=rare)
 
@@ -246,7 +247,8 @@ class _Cycles:
     ) -> Iterator[_Attempt | _Failure]:
         judge, first = self._judge, self._seen[start]
         view, translator = View(rewind.items, {}, None, None), Translator(judge.engine)
-        found, changes, oldest = translator.translate(view), 0, self._oldest(first, rewind)
+        found, changes = translator.translate(view), 0
+        oldest = (-1, 0) if memory is None else memory.oldest()
         for _ in range(_RARE_MOMENTS if rare else _MOMENTS):
             seconds = 0.0 if not changes or rewind.since is None else max(0.0, first.heard - rewind.since)
             if self._ask in found.asks:
@@ -261,15 +263,6 @@ class _Cycles:
                 found = translator.translate(replace(view, changed={(undone.kind, undone.key)}))
                 if not _alike(before, found):
                     break
-
-    def _oldest(self, first: Eviction, rewind: Rewind) -> Position:
-        """No cycle of Kueue's begins before the last one has written down whom it evicts, and who waits."""
-        if self._judge.engine != "kueue":
-            return -1, 0
-        before = first.heard - TOGETHER_SECONDS
-        evicted = max((one.at for one in rewind.evictions if one.seen.by and one.heard < before), default=(-1, 0))
-        told = (one.at for one in rewind.earlier() if one.heard < before and told_to_wait(one))
-        return max(evicted, next(told, (-1, 0)))
 
     def _situations(
         self, found: Translated, view: View, memory: Memory | None, *, rare: bool
@@ -350,10 +343,8 @@ def names_of(engine: EngineName, found: Translated) -> dict[str, tuple[str, str]
     """Workload and task of each pod, by `namespace/name`, where pods are what is evicted."""
     if "Pod" not in WORK[engine]:
         return {}
-    if engine == "yunikorn":
-        return {task.name: (one.id, task.name) for one in found.workloads.values() for task in one.tasks}
     return {
-        f"{one.id.rpartition('/')[0]}/{task.name}": (one.id, task.name)
+        id_of(key_of(one.id.rpartition("/")[0], task.name)): (one.id, task.name)
         for one in found.workloads.values()
         for task in one.tasks
     }

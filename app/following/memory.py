@@ -22,7 +22,7 @@ from msgspec import structs
 
 from app.clusters.schemas import Assumed
 from app.following.evidence import admissions, nominated, reserves
-from app.following.history import Change, Eviction, Rewind
+from app.following.history import Change, Eviction, Position, Rewind
 from app.following.objects import WORK, Item, Key, condition, id_of, instant, key_of, part
 from app.following.translating import Translated
 from app.solver.model.configuration import Configuration, EngineName, Queue
@@ -77,6 +77,13 @@ class Memory:
         self._evicted = _evicted(first, rewind)
         self._told = list(_told(rewind))
         self._sticky = rewind.preemptors(first.at)
+
+    def oldest(self) -> Position:
+        """No cycle begins before the last one has written down whom it evicts, and who waits."""
+        before = self._first.heard - TOGETHER_SECONDS
+        evicted = (one.at for one in self._rewind.evictions if one.seen.by and one.heard < before)
+        told = (one.at for one in self._rewind.earlier() if one.heard < before and told_to_wait(one))
+        return max(max(evicted, default=(-1, 0)), next(told, (-1, 0)))
 
     def passed(self, change: Change) -> None:
         """It stands before this one now. What was written to be admitted then was, or was assumed to be."""

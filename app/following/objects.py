@@ -24,7 +24,8 @@ class Kind:
     """A kind of object. ``versions``: those that are read, the best first; ``needed``: whether there is nothing to
     follow without it; ``within``: the namespace in which alone its objects are read; ``selector``: which of them;
     ``state``: whether they say how the cluster is, and not only what happened; ``placed``: whether they are read only
-    while a flavor of Kueue has a topology."""
+    while a flavor of Kueue has a topology; ``layers``: names of objects that are read as one, a key of a later one
+    replacing an earlier one's; no others are."""
 
     name: str
     group: str
@@ -35,6 +36,7 @@ class Kind:
     selector: str | None = None
     state: bool = True
     placed: bool = False
+    layers: tuple[str, ...] = ()
 
     def path(self, version: str) -> str:
         """Where all objects of the kind are that are read."""
@@ -83,15 +85,19 @@ FOLLOWED: dict[EngineName, tuple[Kind, ...]] = {
         Kind("PodGroup", "scheduling.run.ai", "podgroups", ("v2alpha2",)),
         _POD, _NODE, _CLASS,
     ),
-    "yunikorn": (Kind("ConfigMap", "", "configmaps", ("v1",), within="yunikorn"), _POD, _NODE, _CLASS),
+    "yunikorn": (
+        Kind("ConfigMap", "", "configmaps", ("v1",), within="yunikorn",
+             layers=("yunikorn-defaults", "yunikorn-configs")),
+        _POD, _NODE, _CLASS,
+    ),
     "kube-scheduler": (
         _POD, _NODE, replace(_CLASS, needed=False),
         Kind("PodDisruptionBudget", "policy", "poddisruptionbudgets", ("v1",), needed=False),
         Kind("Namespace", "", "namespaces", ("v1",), needed=False),
     ),
 }  # fmt: skip
-"""Of YuniKorn's namespace it reads ``yunikorn-defaults``, and over it ``yunikorn-configs``; of Kueue's the manager's
-configuration. What is not needed, and may not be read, is reported and done without."""
+"""Of Kueue's namespace it reads the manager's configuration. What is not needed, and may not be read, is reported and
+done without."""
 
 WORK: dict[EngineName, tuple[str, ...]] = {
     "kueue": ("Workload",), "kai": ("PodGroup", "Pod"), "yunikorn": ("Pod",), "kube-scheduler": ("Pod",),

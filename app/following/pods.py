@@ -5,7 +5,7 @@ takes room on its node, and counts with the others there.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -101,11 +101,29 @@ class Touched:
             self.nodes.add(known.node)
 
 
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """How a scheduler knows its pods. ``belongs``: whether one is its own; ``group``: with which others it is
+    translated; ``named``: whether it names that itself; ``by_memory``: whether what it asks for depends on all nodes.
+    """
+
+    belongs: Callable[[SinglePod], bool]
+    group: Callable[[SinglePod], str]
+    named: Callable[[SinglePod], bool] = lambda _: True
+    by_memory: Callable[[SinglePod], bool] = lambda _: False
+
+
+GROUPINGS: dict[EngineName, Grouping] = {
+    "kai": Grouping(kai.belongs, kai.group, kai.names_group, kai.counts_by_memory),
+    "yunikorn": Grouping(yunikorn.belongs, yunikorn.application),
+}
+
+
 class Pods:
     """All pods of a cluster."""
 
     def __init__(self, engine: EngineName) -> None:
-        self._kai = engine == "kai"
+        self._by = GROUPINGS[engine]
         self._known: dict[Key, Known] = {}
         self._specs = Specs()
         self._groups: dict[str, Members] = {}
@@ -137,7 +155,7 @@ class Pods:
         touched.add(key, known)
         if known.group is not None and known.pod is not None:
             self._groups.setdefault(known.group, Members()).add(key, known.pod, loose=known.loose)
-            if self._kai and kai.counts_by_memory(known.pod):
+            if self._by.by_memory(known.pod):
                 self.by_memory.add(known.group)
         if known.node is not None:
             self._on.setdefault(known.node, set()).add(key)
@@ -206,7 +224,6 @@ class Pods:
         if pod is None:
             return Known(item, None, findings, None, loose=False, node=None)
         noticed = findings if findings.all() else None
-        belongs = kai.belongs(pod) if self._kai else yunikorn.belongs(pod)
-        group = (kai.group(pod) if self._kai else yunikorn.application(pod)) if belongs else None
-        loose = self._kai and not kai.names_group(pod)
+        group = self._by.group(pod) if self._by.belongs(pod) else None
+        loose = not self._by.named(pod)
         return Known(item, replace(pod, tasks={}), noticed, group, loose=loose, node=pod.spec.node_name)

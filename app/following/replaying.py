@@ -17,7 +17,8 @@ from app.solver.model.configuration import EngineName, Settings
 _END_SECONDS = 3600.0
 _APART = timedelta(seconds=5)
 _FAIR, _BORROWING = "InCohortFairSharing", "InCohortReclaimWhileBorrowing"
-_SHARING = Settings(kueue=kueue.Settings(fair_sharing=True))
+_SHARING: dict[EngineName, Settings] = {"kueue": Settings(kueue=kueue.Settings(fair_sharing=True))}
+"""The other mode of those that have one: what it did may tell which, where no object does."""
 _TIMES = ("lastTransitionTime", "lastTimestamp", "eventTime", "firstTimestamp", "creationTimestamp", "time")
 
 
@@ -51,15 +52,16 @@ class Replay:
         seen = _Seen()
         for line in said():
             seen.add(line)
-        if settings is not None or self._engine != "kueue" or seen.configured or seen.borrows:
+        sharing = _SHARING.get(self._engine)
+        if settings is not None or sharing is None or seen.configured or seen.borrows:
             yield from self._judge(said, seen, settings)
         elif seen.shares:
-            yield from self._judge(said, seen, _SHARING)
+            yield from self._judge(said, seen, sharing)
         else:
             found = list(self._judge(said, seen, None))
             if differing := _differing(found):
                 other = Replay(self._engine)
-                shared = list(other._judge(said, seen, _SHARING))
+                shared = list(other._judge(said, seen, sharing))
                 found = shared if _differing(shared) < differing else found
             yield from found
 

@@ -7,7 +7,7 @@ pods tell: one that is evicted is asked for again by whoever owns it, and both a
 """
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -79,6 +79,15 @@ class _Life:
     began: datetime | None = None
     ran: float | None = None
     ended: datetime | None = None
+
+
+def _application(life: _Life) -> str:
+    metadata = part(_unpacked(next(iter(life.asked.values()))), "metadata")
+    return application_of(part(metadata, "labels"), part(metadata, "annotations"), metadata.get("namespace"))
+
+
+_TOGETHER: dict[EngineName, Callable[[_Life], Hashable]] = {"yunikorn": _application}
+"""With which others a life is translated: what YuniKorn says of a pod hangs on its application. Others: by itself."""
 
 
 class _Lives(Protocol):
@@ -239,6 +248,7 @@ class Recorded:
         self._engine: EngineName = engine
         self._replay = Replay(engine)
         self._work = WORK[engine]
+        self._together = _TOGETHER.get(engine, id)
         # Kueue places pods by topology: none of its jobs hangs on those that there were.
         self._kinds = tuple(kind.name for kind in FOLLOWED[engine] if kind.name != "Pod" or "Pod" in self._work)
         self._lives: _Lives = _Workloads() if "Workload" in self._work else _Pods(engine)
@@ -353,10 +363,10 @@ class Recorded:
                 return [job for *_, job in jobs], queues, made.budgets
 
     def _ready(self) -> list[list["_Ready"]]:
-        """Those that ran; together what is translated together: what YuniKorn says of a pod hangs on its application.
-        What was there before under the same name gets a number."""
+        """Those that ran; together what is translated together. What was there before under the same name
+        gets a number."""
         taken: set[tuple[str, Key]] = set()
-        found: dict[object, list[_Ready]] = {}
+        found: dict[Hashable, list[_Ready]] = {}
         for life in self._lives.handed_over():
             ran = life.ran
             if ran is None and life.began is not None:
@@ -369,13 +379,8 @@ class Recorded:
             while any((kind, _numbered(key, number)) in taken for kind, key in life.asked):
                 number += 1
             taken.update((kind, _numbered(key, number)) for kind, key in life.asked)
-            of = self._application(life) if self._engine == "yunikorn" else id(life)
-            found.setdefault(of, []).append(_Ready(life, number, ran))
+            found.setdefault(self._together(life), []).append(_Ready(life, number, ran))
         return list(found.values())
-
-    def _application(self, life: _Life) -> str:
-        metadata = part(_unpacked(next(iter(life.asked.values()))), "metadata")
-        return application_of(part(metadata, "labels"), part(metadata, "annotations"), metadata.get("namespace"))
 
     def _take(self, one: "_Ready", taken: dict[str, dict[Key, Item]]) -> Iterator[str]:
         """Put what was asked for among ``taken``, and say by which names asks of it may be called."""

@@ -7,7 +7,7 @@ import msgspec
 
 from app.base.documents import Path
 from app.following.mirror import View
-from app.following.objects import Item, Key, part
+from app.following.objects import FOLLOWED, Item, Key, part
 from app.formats.manifests import OF_STATE, Within, read_manifests
 from app.formats.reader import Findings, worst
 from app.solver.model.configuration import Configuration, EngineName
@@ -17,7 +17,6 @@ from app.solver.model.state import Ask, Node, QueueState, Reservation, State, Wo
 
 LISTED = 200
 """How many findings of one kind are listed: whoever follows a cluster wants to know each."""
-_CONFIG_MAPS = ("yunikorn-defaults", "yunikorn-configs")
 _OF_USERS = "no-queue"
 _WORK = ("/Workload/", "/Pod/", "/PodGroup/")
 """Work in a queue that does not exist: its user's mistake, and nothing that is left out."""
@@ -68,7 +67,8 @@ def translate(
     found before; ``within``: pods that were read before, and what all of this is some of; ``known``: the configuration,
     where it was read before."""
     findings = Findings(LISTED) if findings is None else findings
-    items = {**view.items, "ConfigMap": _settings(view.items["ConfigMap"])} if engine == "yunikorn" else view.items
+    layers = {kind.name: kind.layers for kind in FOLLOWED[engine] if kind.layers}
+    items = {**view.items, **{kind: _layered(view.items[kind], names) for kind, names in layers.items()}}
     read = read_manifests(_documents(items), engine, findings, known, within)
     return Translated(
         configuration=read.configuration,
@@ -92,21 +92,21 @@ def translate(
 
 def says_settings(found: Configuration) -> bool:
     """Whether the settings of a translation are those of an object: Kueue's manager keeps its configuration in one."""
-    return found.engine == "kueue" and found.native is not None and bool(found.native.kueue)
+    return found.native is not None and bool(found.native.kueue)
 
 
 def _documents(items: dict[str, dict[Key, Item]]) -> list[tuple[Path, Any]]:
     return [((kind, *key), of[key]) for kind, of in items.items() for key in sorted(of)]
 
 
-def _settings(found: dict[Key, Item]) -> dict[Key, Item]:
-    """YuniKorn's two ConfigMaps as the one that it makes of them: a key of the second replaces the first's."""
-    named = {name: item for (_, name), item in found.items() if name in _CONFIG_MAPS}
+def _layered(found: dict[Key, Item], names: tuple[str, ...]) -> dict[Key, Item]:
+    """The objects of these names as one, see ``Kind``."""
+    named = {name: item for (_, name), item in found.items() if name in names}
     space = next((space for space, _ in found), "")
     if not named:
         return {}
-    data = {key: value for name in _CONFIG_MAPS if name in named for key, value in part(named[name], "data").items()}
-    name = max(named, key=_CONFIG_MAPS.index)
+    data = {key: value for name in names if name in named for key, value in part(named[name], "data").items()}
+    name = max(named, key=names.index)
     return {(space, name): {**named[name], "data": data}}
 
 

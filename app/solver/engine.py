@@ -84,6 +84,9 @@ class Facts:
     alone decides who stops. None: such a queue has no bound."""
     pod_by_pod: bool = False
     """Whether the pods of an ask start one after the other, as they find room, and not together."""
+    remembers: bool = False
+    """Whether it decides by what it remembers from one cycle to the next and no object says: work that it assumes to be
+    admitted, scans of flavors that go on."""
     draws: bool = False
     """Whether it draws lots among nodes that are equally good, of which Arbiter takes the first."""
     root: Queue | None = None

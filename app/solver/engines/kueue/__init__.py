@@ -18,7 +18,7 @@ def _lower_priority(queue: Queue) -> dict[str, Any]:
 
 
 FACTS: Final = Facts(
-    name="kueue", title="Kueue", short="Kueue", schema="Kueue", borrows=True,
+    name="kueue", title="Kueue", short="Kueue", schema="Kueue", borrows=True, remembers=True,
     shares_by_priority=_lower_priority,
     releases={"ff69552e": "Kueue as of that commit (August 2026), feature gates at their defaults"},
     entitlement=Entitlement(word="nominal", field="fair_share", above="Borrowed", borrowed="borrowed"),
