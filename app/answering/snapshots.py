@@ -109,6 +109,10 @@ def _holding(snapshot: Snapshot, sought: Sought) -> Iterator[There]:
             yield There(kind, name, snapshot.name, snapshot.used.name)
 
 
+_OLD_SECONDS = 90.0
+"""An API server is silent for up to a minute where nothing happens."""
+
+
 class FollowedAge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How old a snapshot is that follows a cluster."""
 
@@ -118,6 +122,12 @@ class FollowedAge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Since its follower last knew it to be the cluster."""
     warning: str | None = None
     """What is wrong with that. Absent: nothing."""
+
+    @classmethod
+    def of(cls, cluster: str, seconds: float) -> "FollowedAge":
+        """With a warning where that is long ago."""
+        warning = f"cluster {cluster} was last known {seconds:.0f} s ago: its follower or its API server is away"
+        return cls(cluster=cluster, age_seconds=seconds, warning=warning if seconds > _OLD_SECONDS else None)
 
 
 class SnapshotList(Wire, frozen=True, kw_only=True):

@@ -20,7 +20,6 @@ from app.solver.model.problems import Finding, InvalidInput, Problem
 
 _NAMED = 10
 _EVICTIONS = 5
-_OLD_SECONDS = 90.0
 _BESIDE = ("local_queues", "priority_classes", "workload_priority_classes")
 
 
@@ -144,8 +143,7 @@ def happened(eviction: dict[str, Any]) -> str:
 
 def _warn(cluster: dict[str, Any]) -> None:
     """Of answers that may be about a cluster that is no more."""
-    if (age := cluster.get("age_seconds") or 0.0) > _OLD_SECONDS:
-        complain(f"cluster {cluster['name']} was last known {age:.0f} s ago: its follower or its API server is away")
+    warned(FollowedAge.of(cluster["name"], cluster.get("age_seconds") or 0.0))
 
 
 def warned(followed: FollowedAge | None) -> None:

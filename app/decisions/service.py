@@ -171,8 +171,6 @@ def _walk(one: Any, other: Any, at: tuple[str | int, ...]) -> Iterator[str]:
 _SETTLE_SECONDS = 1.0
 _COUNTED = timedelta(hours=1)
 _MOST_PAIRS = 200
-_OLD_SECONDS = 90.0
-"""An API server is silent for up to a minute where nothing happens."""
 _BRIEF = 8192
 """Bytes of a body that is most likely answered in less time than it takes to hand it to a thread."""
 
@@ -208,11 +206,7 @@ class FollowedAges:
         if known is None:
             return None
         cluster, since = known
-        age = round(monotonic() - since, 1)
-        if age <= _OLD_SECONDS:
-            return FollowedAge(cluster=cluster, age_seconds=age)
-        warning = f"cluster {cluster} was last known {age:.0f} s ago: its follower or its API server is away"
-        return FollowedAge(cluster=cluster, age_seconds=age, warning=warning)
+        return FollowedAge.of(cluster, round(monotonic() - since, 1))
 
     def told(self, snapshot: str | None, answer: bytes) -> bytes:
         """``answer``, a JSON object that is about the snapshot, with ``followed`` where a follower keeps that."""

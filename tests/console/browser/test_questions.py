@@ -74,7 +74,7 @@ def test_enter_leads_to_what_has_that_name_alone(visit: Visiting, site: Site) ->
 
 def test_a_service_that_is_away_says_so_in_the_list(visit: Visiting) -> None:
     with visit("read") as somebody:
-        somebody.expected = ("Failed to load resource", "htmx:", "/find?")
+        somebody.expected = ("Failed to load resource", "htmx:", "/find?", "ERR_INTERNET_DISCONNECTED")
         page = somebody.go("/decisions")
         somebody.context.set_offline(True)
         try:
