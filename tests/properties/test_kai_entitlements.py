@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver.compiled import Tree
-from app.solver.engines.kai.configuration import NODE_POOL, MinRuntimes, Rules, keeps_gang, protected
+from app.solver.engines.kai.configuration import NODE_POOL, MinRuntimes, keeps_gang, protected
 from app.solver.engines.kai.fair_share import KAI_UNLIMITED, Claims, Ranks, allocatable_share, fair_shares
+from app.solver.engines.kai.rule_sets import RULE_SETS, RuleSet
 from tests.support.profiles import examples
 
 FAST = examples(200)
@@ -172,9 +173,9 @@ def test_a_value_below_the_branch_that_meets_the_preemptor_is_the_business_of_si
     st.integers(-50, 50),
     st.none() | st.integers(-50, 50),
     st.integers(0, 50),
-    st.sampled_from(["documented", "shipped"]),
+    st.sampled_from(list(RULE_SETS.values())),
 )
-def test_protection_ends_once_and_for_all(now: int, started: int | None, minimum: int, rules: Rules) -> None:
+def test_protection_ends_once_and_for_all(now: int, started: int | None, minimum: int, rules: RuleSet) -> None:
     if not protected(now, started, minimum, rules):
         assert not protected(now + 1, started, minimum, rules)
     if protected(now, started, minimum, rules):

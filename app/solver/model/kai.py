@@ -7,6 +7,7 @@ import msgspec
 from app.solver.model.base import Count, Duration, Name, Wire
 
 Action = Literal["allocate", "consolidation", "reclaim", "preempt", "stalegangeviction"]
+Rules = Literal["documented", "shipped"]
 Release = Literal["0.13", "0.17"]
 Factor = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 
@@ -14,7 +15,7 @@ Factor = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 class Settings(Wire, frozen=True, kw_only=True):
     """``settings.kai``: rule set, node-pool defaults of the minimum runtimes, actions of a cycle."""
 
-    rules: Literal["documented", "shipped"] = "documented"
+    rules: Rules = "documented"
     """`documented`: as KAI's design says, and as released where it is silent; `shipped`: as the release does, known
     defects included."""
     release: Release = "0.13"

@@ -6,13 +6,14 @@ import msgspec
 
 from app.solver.model.base import Name, Resources, Time, Wire
 
+Rules = Literal["documented", "shipped"]
 Release = Literal["be3bb487"]
 
 
 class Settings(Wire, frozen=True, kw_only=True):
     """``settings.yunikorn``: which rule set decides (docs/engines/yunikorn.md)."""
 
-    rules: Literal["documented", "shipped"] = "documented"
+    rules: Rules = "documented"
     """`documented`: as YuniKorn's design says, and as released where it is silent; `shipped`: as the release does,
     known defects included."""
     preemption: bool = True

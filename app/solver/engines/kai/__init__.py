@@ -3,10 +3,11 @@
 from typing import Final
 
 from app.solver.engine import Entitlement, Facts
+from app.solver.engines.kai.rule_sets import RELEASES
 
 FACTS: Final = Facts(
     name="kai", title="KAI Scheduler", short="KAI", schema="Kai",
-    releases={"0.13": "KAI-Scheduler 72de64f", "0.17": "KAI-Scheduler d5bc503a"},
+    releases={name: rules.source for name, rules in RELEASES.items()},
     places=True, tasks_are_pods=True, asks_together=True, boundless=True, weighs_resources=True, prefers_queues=True,
     entitlement=Entitlement(word="deserved", field="deserved", above="Over quota"),
 )  # fmt: skip

@@ -6,7 +6,15 @@ from typing import Literal
 
 from app.solver.compiled import ROOTLESS, Tree, compile_tree
 from app.solver.engines.kai.jobs import KAI_UNLIMITED, OLDEST, Share, duration_problems, is_gpu
-from app.solver.engines.kai.rule_sets import CHANGES, RELEASES, RuleSet
+from app.solver.engines.kai.rule_sets import (
+    CHANGES,
+    KAI_0_13,
+    KAI_0_17,
+    RELEASES,
+    RULE_SETS,
+    ReleaseRules,
+    RuleSet,
+)
 from app.solver.model.base import (
     GO_WITH_DAYS,
     UNLIMITED,
@@ -21,7 +29,6 @@ from app.solver.model.configuration import Configuration, Queue, Quota, quotas
 from app.solver.model.kai import Action, Settings
 from app.solver.model.problems import InvalidInput, Problem, pointer
 
-Rules = Literal["documented", "shipped"]
 Method = Literal["lca", "queue"]
 NODE_POOL = -1
 
@@ -103,7 +110,7 @@ def _nearest(tree: Tree, own: list[int | None], default: MinRuntime) -> list[Min
     return out
 
 
-def protected(now: int, started_at: int | None, minimum: int, rules: Rules) -> bool:
+def protected(now: int, started_at: int | None, minimum: int, rules: RuleSet) -> bool:
     """Whether a minimum runtime of ``minimum`` still protects what started at ``started_at`` (microseconds).
 
     A start that nobody knows protects nothing. Documented: free once ``now > start + minimum``, and a minimum of 0
@@ -112,19 +119,19 @@ def protected(now: int, started_at: int | None, minimum: int, rules: Rules) -> b
     """
     if started_at is None:
         return False
-    if rules == "shipped":
-        return now < started_at + minimum
-    return minimum > 0 and now <= started_at + minimum
+    if rules.protects_at_end:
+        return minimum > 0 and now <= started_at + minimum
+    return now < started_at + minimum
 
 
-def unprotected_from(started_at: int, minimum: int, rules: Rules) -> int:
+def unprotected_from(started_at: int, minimum: int, rules: RuleSet) -> int:
     """The first instant, not before its start, at which ``minimum`` does not protect it any more."""
-    return started_at + max(0, minimum) + (minimum > 0 and rules == "documented")
+    return started_at + max(0, minimum) + (minimum > 0 and rules.protects_at_end)
 
 
-def protected_until(started_at: int | None, minimum: int, rules: Rules) -> int | None:
+def protected_until(started_at: int | None, minimum: int, rules: RuleSet) -> int | None:
     """The last instant bound of the protection, or None where nothing protects at any time."""
-    if started_at is None or (minimum <= 0 and rules == "documented"):
+    if started_at is None or (minimum <= 0 and rules.protects_at_end):
         return None
     return started_at + minimum
 
@@ -153,8 +160,8 @@ _OWN = ("reclaim_min_runtime", "preempt_min_runtime")
 class Policy:
     """``settings.kai`` with its defaults; minimum runtimes in microseconds."""
 
-    rules: Rules
-    release: RuleSet
+    rules: RuleSet
+    release: ReleaseRules
     default_reclaim: int
     default_preempt: int
     staleness_grace: int
@@ -173,11 +180,12 @@ def compile_policy(settings: Settings | None) -> Policy:
     resolve method as ``lca``. ``rules: shipped`` does the same (and a finding says so), ``rules: documented`` refuses
     it."""
     given = settings or Settings()
+    rules = RULE_SETS[given.rules]
     problems = list(settings_problems(given))
-    if problems and given.rules == "documented":
+    if problems and rules.refuses_settings:
         raise InvalidInput(problems)
     return Policy(
-        rules=given.rules,
+        rules=rules,
         release=RELEASES[given.release],
         default_reclaim=_default(given.default_reclaim_min_runtime),
         default_preempt=_default(given.default_preempt_min_runtime),
@@ -216,14 +224,13 @@ def settings_problems(settings: Settings) -> Iterator[Problem]:
 def compile_min_runtimes(configuration: Configuration, tree: Tree, policy: Policy) -> MinRuntimes:
     """The minimum runtimes of ``configuration``. Raises InvalidInput for values that don't parse, and under
     ``rules: documented`` for negative ones (released KAI takes a queue's negative value as it stands)."""
-    queues = configuration.queues
-    shipped = policy.rules == "shipped"
+    queues, negative = configuration.queues, not policy.rules.refuses_settings
     problems = [
         problem
         for i, queue in enumerate(queues)
         for field in _OWN
         if (value := _own(queue, field)) is not None
-        for problem in duration_problems(value, ("configuration", "queues", i, "kai", field), negative=shipped)
+        for problem in duration_problems(value, ("configuration", "queues", i, "kai", field), negative=negative)
     ]
     if problems:
         raise InvalidInput(problems)
@@ -260,7 +267,7 @@ class CompiledConfiguration:
 def changed(before: CompiledConfiguration, now: CompiledConfiguration) -> tuple[str, ...]:
     """The rules that ``now``'s release changed since ``before``'s, where the two differ in nothing else."""
     old, new = before.policy.release, now.policy.release
-    if (old.release, new.release) != ("0.13", "0.17") or replace(now.policy, release=old) != before.policy:
+    if (old, new) != (KAI_0_13, KAI_0_17) or replace(now.policy, release=old) != before.policy:
         return ()
     return tuple(change.rule for change in CHANGES) if now.queues == before.queues else ()
 

@@ -13,6 +13,7 @@ from app.solver.engines.kai.configuration import (
     settings_problems,
 )
 from app.solver.engines.kai.jobs import CPU, GPU, KAI_UNLIMITED, MEMORY, QUEUE_RESOURCES, Share, is_gpu, unsupported_gpu
+from app.solver.engines.kai.rule_sets import RULE_SETS
 from app.solver.model.base import seconds
 from app.solver.model.configuration import Configuration, Queue, quotas
 from app.solver.model.kai import Settings
@@ -27,7 +28,7 @@ def effective_settings(configuration: CompiledConfiguration, state: State | None
     policy = configuration.policy
     return {
         "settings": {
-            "rules": policy.rules,
+            "rules": policy.rules.name,
             "release": policy.release.release,
             "default_reclaim_min_runtime": seconds(policy.default_reclaim),
             "default_preempt_min_runtime": seconds(policy.default_preempt),
@@ -82,7 +83,7 @@ def findings(configuration: Configuration) -> list[Finding]:
 def _silent_defaults(configuration: Configuration) -> Iterator[Finding]:
     """Values that released KAI replaces without a word."""
     settings = configuration.settings.kai or Settings()
-    if settings.rules == "shipped":
+    if not RULE_SETS[settings.rules].refuses_settings:
         for problem in settings_problems(settings):
             yield _warning(
                 "kai-setting-replaced", problem.pointer.removeprefix("/configuration"),

@@ -10,7 +10,7 @@ from math import ceil
 
 from app.solver.compiled import ResourceIndex
 from app.solver.engines.kai.gangs import Gang, compile_gang, gang_problems
-from app.solver.engines.kai.rule_sets import RuleSet
+from app.solver.engines.kai.rule_sets import ReleaseRules
 from app.solver.kubernetes import PODS
 from app.solver.model.base import (
     GO_WITH_DAYS,
@@ -285,7 +285,7 @@ class Jobs:
 
 def add_workloads(
     jobs: Jobs, workloads: Sequence[Workload], queues: dict[str, int], nodes: dict[str, int], columns: Columns,
-    rules: RuleSet, memory: Sequence[int],
+    rules: ReleaseRules, memory: Sequence[int],
 ) -> None:  # fmt: skip
     """Append workloads to an empty table. Raises KeyError, QuantityError."""
     names, of, where, states = jobs.task_name, jobs.task_job, jobs.task_node, jobs.task_state
@@ -319,7 +319,7 @@ def add_workloads(
     jobs.by_id = {name: j for j, name in enumerate(jobs.id)}
 
 
-def _add_gang(jobs: Jobs, job: Workload | Ask, rules: RuleSet) -> None:
+def _add_gang(jobs: Jobs, job: Workload | Ask, rules: ReleaseRules) -> None:
     """What is needed of a job together, and how long it makes nobody go."""
     gang = None
     if job.sub_groups:
@@ -332,7 +332,7 @@ def _add_gang(jobs: Jobs, job: Workload | Ask, rules: RuleSet) -> None:
     jobs.evicted_at.append(None if job.last_evicted_at is None else micros(job.last_evicted_at))
 
 
-def add_ask(jobs: Jobs, ask: Ask, queue: int, rules: RuleSet) -> int:
+def add_ask(jobs: Jobs, ask: Ask, queue: int, rules: ReleaseRules) -> int:
     """A job for an ask that belongs to no workload, without pods yet; its number."""
     j = len(jobs.id)
     jobs.id.append(ask.id)

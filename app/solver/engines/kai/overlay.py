@@ -71,7 +71,7 @@ class Overlay:
         self.resources = resources
         self.running_tasks = len(state.jobs.task_name)
         self.now = now
-        self.exact = state.configuration.policy.rules == "documented"
+        self.exact = state.configuration.policy.rules.exact
         self.strict = strict or self.exact
         self.width = width
         tree = state.configuration.tree

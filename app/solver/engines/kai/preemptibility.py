@@ -9,13 +9,13 @@ from typing import Any
 from app.solver.engines.kai.configuration import (
     NODE_POOL,
     MinRuntime,
-    Rules,
     keeps_gang,
     may_evict,
     protected,
     protected_until,
 )
 from app.solver.engines.kai.jobs import ALLOCATED, RELEASING, RUNNING, STUCK, Jobs
+from app.solver.engines.kai.rule_sets import RuleSet
 from app.solver.engines.kai.state import CompiledState, with_asks
 from app.solver.model.base import at, seconds
 from app.solver.model.decision import Refusal
@@ -53,9 +53,9 @@ class Protection:
         return self.elastic and keeps_gang(running=self.running, evicted=evicted, min_available=self.min_available)
 
 
-def counted_states(rules: Rules) -> tuple[int, ...]:
+def counted_states(rules: RuleSet) -> tuple[int, ...]:
     """States of pods that keep a gang alive: released KAI counts those that are already being terminated."""
-    return (RUNNING, ALLOCATED, RELEASING, STUCK) if rules == "shipped" else (RUNNING, ALLOCATED)
+    return (RUNNING, ALLOCATED, RELEASING, STUCK) if rules.counts_listed else (RUNNING, ALLOCATED)
 
 
 def preemptibility(state: CompiledState, question: ProtectionQuestion) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def _all_asks(question: ProtectionQuestion) -> list[Ask]:
     return [*question.asks, question.ask]
 
 
-def protection_of(state: CompiledState, jobs: Jobs, j: int, question: ProtectionQuestion, rules: Rules) -> Protection:
+def protection_of(state: CompiledState, jobs: Jobs, j: int, question: ProtectionQuestion, rules: RuleSet) -> Protection:
     """How job ``j`` stands against who asks."""
     victim = jobs.queue[j]
     asking = None if question.ask is None else state.configuration.tree.index[question.ask.queue]
@@ -103,7 +103,7 @@ def protection_of(state: CompiledState, jobs: Jobs, j: int, question: Protection
     )
 
 
-def _evicted(jobs: Jobs, evictions: Iterable[Eviction], running: int, rules: Rules) -> Mapping[int, int]:
+def _evicted(jobs: Jobs, evictions: Iterable[Eviction], running: int, rules: RuleSet) -> Mapping[int, int]:
     """How many pods the scenario lists, by job. Released KAI counts what is listed, whatever its state; documented,
     only a pod that runs can be lost."""
     problems: list[Problem] = []
@@ -124,16 +124,16 @@ def _evicted(jobs: Jobs, evictions: Iterable[Eviction], running: int, rules: Rul
     return {j: len(tasks) for j, tasks in listed.items()}
 
 
-def lost_with(jobs: Jobs, j: int, eviction: Eviction, rules: Rules) -> list[int]:
+def lost_with(jobs: Jobs, j: int, eviction: Eviction, rules: RuleSet) -> list[int]:
     """The pods of job ``j`` that count as lost with ``eviction``: see ``_evicted``."""
     counted = counted_states(rules)
     if eviction.task is None:
         return [t for t in jobs.tasks[j] if jobs.task_state[t] in counted]
     named = (t for t in jobs.tasks[j] if jobs.task_name[t] == eviction.task)
-    return [t for t in named if rules == "shipped" or jobs.task_state[t] in counted]
+    return [t for t in named if rules.counts_listed or jobs.task_state[t] in counted]
 
 
-def _shown(p: Protection, queues: list[str], rules: Rules) -> dict[str, Any]:
+def _shown(p: Protection, queues: list[str], rules: RuleSet) -> dict[str, Any]:
     until = protected_until(p.started_at, p.minimum.micros, rules)
     set_by = set_by_whom(p, queues)
     reason, message = why(p, set_by)

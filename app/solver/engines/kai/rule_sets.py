@@ -11,7 +11,7 @@ Sources: KAI-Scheduler 72de64f (0.13) and d5bc503a (0.17), paths below pkg/sched
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from app.solver.model.kai import Release
+from app.solver.model.kai import Release, Rules
 from app.solver.model.problems import PROPOSALS, Rule
 
 Generator = Literal["node-local", "multi-node"]
@@ -20,7 +20,34 @@ Generator = Literal["node-local", "multi-node"]
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """What a release does. ``filters_by_queue``: reclaim leaves out victims whose queue, or one above it, is within
+    """What ``settings.kai.rules`` means, whichever release it is.
+
+    ``refuses_settings``: values that KAI silently replaces are refused, and negative minimum runtimes of queues.
+    ``protects_at_end``: a minimum runtime protects at its last instant too; one of 0 never does, also not what starts
+    in the future. ``counts_listed``: whatever a scenario lists of a gang counts as lost, and what is being released as
+    running; otherwise what it really evicts, and what really runs. ``exact``: an eviction counts once, nothing is
+    drawn, nobody takes back what the same cycle placed, and a solution is always carried out.
+    """
+
+    name: Rules
+    refuses_settings: bool
+    protects_at_end: bool
+    counts_listed: bool
+    exact: bool
+
+
+RULE_SETS: Final[dict[Rules, RuleSet]] = {
+    rules.name: rules for rules in (
+        RuleSet("documented", refuses_settings=True, protects_at_end=True, counts_listed=False, exact=True),
+        RuleSet("shipped", refuses_settings=False, protects_at_end=False, counts_listed=True, exact=False),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRules:
+    """What a release does. ``draws``: what hangs on the order of a map is drawn; otherwise the order of the request
+    stands. ``filters_by_queue``: reclaim leaves out victims whose queue, or one above it, is within
     its share. ``generators``: in the order in which each has to solve the whole gang. ``doubling``: parts of a gang
     are 1, 2, 4 and so on, then halved, and the whole is solved once more; otherwise one pod more each time.
     ``own_scenario``: validators judge what one scenario takes and its refusal ends nothing else; otherwise the whole
@@ -35,6 +62,8 @@ class RuleSet:
     """
 
     release: Release
+    source: str
+    draws: bool
     filters_by_queue: bool
     generators: tuple[Generator, ...]
     doubling: bool
@@ -57,29 +86,26 @@ class RuleSet:
             or self.carries_running or self.restores_nodes or self.generators != _NODE_LOCAL
         )  # fmt: skip
 
-    @property
-    def draws(self) -> bool:
-        """Whether what hangs on the order of a map is drawn. For 0.13 the order of the request stands."""
-        return self.release != "0.13"
-
 
 _NODE_LOCAL: Final[tuple[Generator, ...]] = ("node-local",)
-KAI_0_13: Final = RuleSet(
-    release="0.13", filters_by_queue=False, generators=_NODE_LOCAL, doubling=False, own_scenario=False,
+KAI_0_13: Final = ReleaseRules(
+    release="0.13", source="KAI-Scheduler 72de64f", draws=False,
+    filters_by_queue=False, generators=_NODE_LOCAL, doubling=False, own_scenario=False,
     nodes_of_recorded=False, joined_chunks=False, carries_running=False, restores_nodes=False,
     sub_group_trees=False, knows_stuck=False, delays_preemption=False, own_staleness=False, measures_gpu_memory=False,
 )  # fmt: skip
-KAI_0_17: Final = RuleSet(
-    release="0.17", filters_by_queue=True, generators=("node-local", "multi-node"), doubling=True, own_scenario=True,
+KAI_0_17: Final = ReleaseRules(
+    release="0.17", source="KAI-Scheduler d5bc503a", draws=True,
+    filters_by_queue=True, generators=("node-local", "multi-node"), doubling=True, own_scenario=True,
     nodes_of_recorded=True, joined_chunks=True, carries_running=True, restores_nodes=True,
     sub_group_trees=True, knows_stuck=True, delays_preemption=True, own_staleness=True, measures_gpu_memory=True,
 )  # fmt: skip
-RELEASES: Final[dict[Release, RuleSet]] = {"0.13": KAI_0_13, "0.17": KAI_0_17}
+RELEASES: Final[dict[Release, ReleaseRules]] = {rules.release: rules for rules in (KAI_0_13, KAI_0_17)}
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A rule that 0.17 changed: its id, the field of ``RuleSet`` that holds it, what it was and what it is."""
+    """A rule that 0.17 changed: its id, the field of ``ReleaseRules`` that holds it, what it was and what it is."""
 
     rule: str
     field: str
@@ -87,7 +113,7 @@ class Change:
     now: str
     source: str
 
-    def undone(self, rules: RuleSet) -> RuleSet:
+    def undone(self, rules: ReleaseRules) -> ReleaseRules:
         """``rules``, with this one as it was in 0.13."""
         old: dict[str, Any] = {self.field: getattr(KAI_0_13, self.field)}
         return replace(rules, **old)

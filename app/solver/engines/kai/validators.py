@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 from app.solver.compiled import Tree
 from app.solver.engines.kai.chance import Chance
-from app.solver.engines.kai.configuration import MinRuntime, Rules, keeps_gang, may_evict, protected
+from app.solver.engines.kai.configuration import MinRuntime, keeps_gang, may_evict, protected
 from app.solver.engines.kai.jobs import ALLOCATED, KAI_UNLIMITED, PIPELINED, RUNNING, Share
 from app.solver.engines.kai.overlay import Overlay, total
 from app.solver.engines.kai.queue_order import NOTHING, QueueOrder, holds_within, minus, plus
@@ -347,7 +347,7 @@ class Protection:
         self._overlay = overlay
         configuration = overlay.state.configuration
         self._runtimes = configuration.min_runtimes
-        self._rules: Rules = configuration.policy.rules
+        self._rules = configuration.policy.rules
         self._minimums: dict[tuple[int, int], MinRuntime] = {}
         self._known: dict[tuple[str, int, int], bool] = {}
 
@@ -390,7 +390,7 @@ class Protection:
     def foregone(self, action: Literal["reclaim", "preempt"], scenario: Scenario, victim: int) -> Refusal | None:
         """What ``validate`` will say of every scenario that lists of the victim what this one does, or more; None where
         that is open. Shipped only: a pod counts as lost once it is listed, and pending pods could yet be placed."""
-        if self._rules != "shipped" or victim not in scenario.listed:
+        if not self._rules.counts_listed or victim not in scenario.listed:
             return None
         jobs, overlay = self._overlay.jobs, self._overlay
         if jobs.gang[victim] is not None or not jobs.elastic(victim):
@@ -420,7 +420,7 @@ class Protection:
                 if (refusal := self._sub_group(action, victim, listed)) is not None:
                     return refusal
                 continue
-            if self._rules == "shipped":
+            if self._rules.counts_listed:
                 running, lost = overlay.used[victim], len(listed)
             else:
                 lost = sum(overlay.evictions_of(t) > 0 for t in listed)
@@ -435,7 +435,7 @@ class Protection:
         gang = jobs.gang[victim]
         if gang is None:
             return None
-        if self._rules == "shipped":
+        if self._rules.counts_listed:
             used, lost = overlay.used_pods(victim), jobs.by_pod_set(listed)
         else:
             gone = [t for t in listed if overlay.evictions_of(t) > 0]

@@ -23,7 +23,7 @@ from app.solver.engines.ytsaurus.fair_shares import Standing, Updated, fair_shar
 from app.solver.engines.ytsaurus.heartbeat import quiet_nodes
 from app.solver.engines.ytsaurus.preemptibility import effective_settings, preemptibility, shares
 from app.solver.engines.ytsaurus.preparation import NOBODY, Overlay, Started, Stopped, prepare
-from app.solver.engines.ytsaurus.settings import DIFFERENCES, RULE_SETS, Difference, RuleSet
+from app.solver.engines.ytsaurus.settings import DIFFERENCES, Difference, RuleSet
 from app.solver.engines.ytsaurus.state import CompiledState, compile_state
 from app.solver.engines.ytsaurus.update import update
 from app.solver.engines.ytsaurus.waiting import Waiting, tried_preemption
@@ -176,7 +176,7 @@ def differences(
         heartbeats(twin, nodes, question.now)
         return _outcomes(twin, len(asks))
 
-    if others(RULE_SETS["shipped" if settings.rules.name == "documented" else "documented"]) == mine:
+    if others(settings.rules.other) == mine:
         return [[] for _ in asks]
     alone = [(difference, others(difference.only(settings.rules))) for difference in DIFFERENCES]
     return [[difference for difference, other in alone if other[i] != mine[i]] for i in range(len(asks))]

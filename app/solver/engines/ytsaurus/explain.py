@@ -262,12 +262,12 @@ class Explainer:
 
     def _rules(self, why: Why, differences: Sequence[Difference] | None) -> None:
         rules = self._overlay.prepared.situation.config.settings.rules
-        why.step("rules", f"{rules.name} rules", **{d.rule: getattr(d, rules.name) for d in DIFFERENCES})
-        other = "shipped" if rules.name == "documented" else "documented"
+        why.step("rules", f"{rules.name} rules", **{d.rule: d.of(rules) for d in DIFFERENCES})
+        other = rules.other
         if differences is None:
-            why.step("differences-not-tried", f"{other} rules were not tried on so many nodes")
+            why.step("differences-not-tried", f"{other.name} rules were not tried on so many nodes")
         for difference in differences or ():
-            why.step(difference.rule, f"under {other} rules, {getattr(difference, other)}, and the outcome is another")
+            why.step(difference.rule, f"under {other.name} rules, {difference.of(other)}, and the outcome is another")
 
     def _headline(self, identity: str, own: range) -> str:
         nodes = self._overlay.prepared.situation.cluster.state.nodes

@@ -50,22 +50,24 @@ class RuleSet:
     normal_serves_aggressive: bool
     own_allocations_make_room: bool
 
+    @property
+    def other(self) -> "RuleSet":
+        """The one to compare with."""
+        return next(rules for rules in RULE_SETS.values() if rules.name != self.name)
 
-DOCUMENTED = RuleSet(
-    name="documented",
-    bound_allocation_preemptible=True,
-    stages=("preemptive_normal", "preemptive_aggressive"),
-    normal_serves_aggressive=True,
-    own_allocations_make_room=False,
-)
-SHIPPED = RuleSet(
-    name="shipped",
-    bound_allocation_preemptible=False,
-    stages=("preemptive_aggressive", "preemptive_normal"),
-    normal_serves_aggressive=False,
-    own_allocations_make_room=True,
-)
-RULE_SETS: dict[Rules, RuleSet] = {"documented": DOCUMENTED, "shipped": SHIPPED}
+
+RULE_SETS: Final[dict[Rules, RuleSet]] = {
+    rules.name: rules for rules in (
+        RuleSet(
+            name="documented", bound_allocation_preemptible=True, stages=("preemptive_normal", "preemptive_aggressive"),
+            normal_serves_aggressive=True, own_allocations_make_room=False,
+        ),
+        RuleSet(
+            name="shipped", bound_allocation_preemptible=False, stages=("preemptive_aggressive", "preemptive_normal"),
+            normal_serves_aggressive=False, own_allocations_make_room=True,
+        ),
+    )
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +79,13 @@ class Difference:
     documented: str
     shipped: str
 
+    def of(self, rules: RuleSet) -> str:
+        """What that rule set does."""
+        return getattr(self, rules.name)
+
     def only(self, rules: RuleSet) -> RuleSet:
         """``rules``, with the other side's choice in this one point."""
-        other = SHIPPED if rules.name == "documented" else DOCUMENTED
-        return replace(rules, **{self.field: getattr(other, self.field)})
+        return replace(rules, **{self.field: getattr(rules.other, self.field)})
 
 
 DIFFERENCES = (

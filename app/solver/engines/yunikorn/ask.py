@@ -301,12 +301,12 @@ def _precondition(overlay: Overlay, request: Request, context: Context) -> Outco
 def _on_required_node(overlay: Overlay, request: Request, node: int, record: Silent) -> Outcome:
     if request.triggered:
         return Outcome.wait("required-node-released")
-    documented = overlay.state.configuration.rules == "documented"
-    search = required_node.documented if documented else required_node.shipped
+    counts_free = overlay.state.configuration.rules.counts_free
+    search = required_node.documented if counts_free else required_node.shipped
     victims = search(overlay, request, record)
     if victims is None:
         room = not path_needs(overlay, request).on(overlay, request, node).of
-        failed = "resources-releasing" if documented and room else "required-node"
+        failed = "resources-releasing" if counts_free and room else "required-node"
         return Outcome.wait(failed, overlay.state.node_names[node])
     return Outcome("preempt", node, victims, cancelled=_making_way(overlay, request))
 
@@ -320,16 +320,16 @@ def _making_way(overlay: Overlay, request: Request) -> list[tuple[int, Held]]:
 
 
 def _preempt(overlay: Overlay, request: Request, context: Context, record: Silent, *, headroom: bool) -> Outcome:
-    documented = overlay.state.configuration.rules == "documented"
+    lawful = overlay.state.configuration.rules.keeps_guarantees
     within = reach(overlay, request)
     among = candidates(overlay, request, within)
     record.searching(overlay, request, within, among)
-    if documented and within.claim is None:
+    if lawful and within.claim is None:
         return _waits(overlay, request, within, "queue-guarantees")
     pool = nodes.pool(overlay, request, context.now)
     record.opened(pool)
     cancelled = pool.cancelled
-    if documented:
+    if lawful:
         if headroom and (node := _on_cancelled(overlay, request, pool)) is not None:
             return Outcome("admit", node, cancelled=[(n, held) for n, held in pool.cancelled if n == node])
         found = Lawful(overlay, request, among, pool, record).choose()

@@ -50,10 +50,10 @@ def reach(overlay: Overlay, request: Request) -> Reach:
     """Fence and priority ceilings (YuniKorn: findPreemptionFenceRoot, findEligiblePreemptionVictims)."""
     fence, at_limit, priorities = _fence(overlay, request)
     queues = overlay.state.configuration
-    documented = queues.rules == "documented"
-    claim = claim_of(overlay, request) if documented else None
+    lawful = queues.rules.keeps_guarantees
+    claim = claim_of(overlay, request) if lawful else None
     found = Reach(fence, at_limit, claim, [NEVER] * len(queues.tree), {})
-    protection = _by_law(overlay, request, claim) if documented else _as_shipped(overlay, request)
+    protection = _by_law(overlay, request, claim) if lawful else _as_shipped(overlay, request)
     _descend(overlay, request, protection, priorities, found)
     return found
 
@@ -144,7 +144,7 @@ def _mask(overlay: Overlay, request: Request, found: Reach) -> Bools:
     if overlay.gone is not None:
         mask &= ~overlay.gone
     mask &= state.shares_a_type(request.amounts)
-    if state.configuration.rules == "documented" and request.workload is not None:
+    if state.configuration.rules.spares_application and request.workload is not None:
         mask &= state.workload != request.workload
     return mask
 
@@ -185,7 +185,7 @@ def keeper(overlay: Overlay, request: Request, found: Reach) -> Keeper:
             return "no-common-resource"
         if int(state.priority[task]) > found.ceiling[q]:
             return "higher-priority"
-        same = state.configuration.rules == "documented" and int(state.workload[task]) == request.workload
+        same = state.configuration.rules.spares_application and int(state.workload[task]) == request.workload
         return "same-application" if same else None
 
     return of

@@ -15,9 +15,51 @@ from app.solver.model.base import UNLIMITED, DurationError, QuantityError, nanos
 from app.solver.model.configuration import Configuration, Place, PlacedQuota, Queue, quotas
 from app.solver.model.problems import InvalidInput, Problem, pointer
 
-RuleSet = Literal["documented", "shipped"]
 RELEASES: Final[dict[str, str]] = {"be3bb487": "yunikorn-core as of that commit (July 2026)"}
 """Those that ``shipped`` can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """The choices of one rule set.
+
+    ``reads_root_policy``: preemption.policy of the root has an effect. ``inherits_delay``: configured queues take over
+    their parent's preemption.delay. ``ancestors_by_path``: a queue whose path is a textual prefix is an ancestor.
+    ``keeps_guarantees``: laws 2, 4 and 5 hold without exception. ``spares_application``: no ask evicts tasks of its own
+    application. ``opted_out_last``: of those who go for a quota, originators and who opted out come last, not first.
+    ``counts_expected``: what asks that wait for their victims will use counts as used. ``counts_free``: what is free on
+    a node counts together with victims.
+    """
+
+    name: wire.Rules
+    reads_root_policy: bool
+    inherits_delay: bool
+    ancestors_by_path: bool
+    keeps_guarantees: bool
+    spares_application: bool
+    opted_out_last: bool
+    counts_expected: bool
+    counts_free: bool
+
+    @property
+    def other(self) -> "RuleSet":
+        """The one to compare with."""
+        return next(rules for rules in RULE_SETS.values() if rules != self)
+
+
+RULE_SETS: Final[dict[wire.Rules, RuleSet]] = {
+    rules.name: rules for rules in (
+        RuleSet(
+            name="documented", reads_root_policy=False, inherits_delay=False, ancestors_by_path=False,
+            keeps_guarantees=True, spares_application=True, opted_out_last=True, counts_expected=True, counts_free=True,
+        ),
+        RuleSet(
+            name="shipped", reads_root_policy=True, inherits_delay=True, ancestors_by_path=True,
+            keeps_guarantees=False, spares_application=False, opted_out_last=False, counts_expected=False,
+            counts_free=False,
+        ),
+    )
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +76,10 @@ class Difference:
     def rule(self) -> str:
         """Its id in explanations."""
         return f"difference-{self.name}"
+
+    def of(self, rules: RuleSet) -> str:
+        """What that rule set does."""
+        return getattr(self, rules.name)
 
 
 ROOT_POLICY: Final = Difference(
@@ -216,10 +262,10 @@ def _inherited(tree: Tree, raw: list[dict[str, tuple[str, str]]], i: int, rules:
     out: dict[str, tuple[str, str]] = {}
     for name, (text, source) in raw[above].items():
         if name == PREEMPTION_POLICY:
-            root = tree.parent[above] == ROOTLESS and rules == "documented"
-            if text.lower() == "disabled" and not root:
+            counts = rules.reads_root_policy or tree.parent[above] != ROOTLESS
+            if text.lower() == "disabled" and counts:
                 out[name] = (text, source)
-        elif name == QUOTA_DELAY or (name == PREEMPTION_DELAY and rules == "shipped"):
+        elif name == QUOTA_DELAY or (name == PREEMPTION_DELAY and rules.inherits_delay):
             out[name] = (text, source)
     return out
 
@@ -230,7 +276,7 @@ def _settings(raw: dict[str, tuple[str, str]], root: bool, rules: RuleSet) -> Qu
     def value(name: str, default: V) -> V:
         return parsed[name].value if name in parsed else default  # pyright: ignore[reportReturnType]
 
-    ignored = {PREEMPTION_POLICY} if root and rules == "documented" else set[str]()
+    ignored = {PREEMPTION_POLICY} if root and not rules.reads_root_policy else set[str]()
     return QueueSettings(
         preemption_policy="default" if ignored else value(PREEMPTION_POLICY, "default"),
         preemption_delay=value(PREEMPTION_DELAY, DEFAULT_DELAY),
@@ -303,7 +349,7 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
         raise InvalidInput(problems)
     settings = configuration.settings.yunikorn
     settings = wire.Settings() if settings is None else settings
-    rules: RuleSet = settings.rules
+    rules = RULE_SETS[settings.rules]
     cells, path_cells, owner = cells_of(tree, guaranteed)
     by_path = sorted(range(len(tree)), key=tree.names.__getitem__)
     return CompiledConfiguration(

@@ -196,7 +196,7 @@ def _left(overlay: Overlay, request: Request, within: Reach) -> tuple[int, Amoun
     """What is left of the asking side's guarantee, in what the ask names: of the queue that has a claim, or of the
     asking queue as the released rules see it."""
     queues = overlay.state.configuration
-    if queues.rules == "documented":
+    if queues.rules.keeps_guarantees:
         asking = request.queue if within.claim is None else within.claim
         return asking, {r: overlay.slack[cell] for r, cell in queues.cells[asking].items() if r in request.amounts}
     level = levels(queues, request.queue)[request.queue] or {}
@@ -291,7 +291,7 @@ class Comparisons:
             found = self._known[alike] = _compared(overlay, request, context, outcome)
         if found.theirs is not None:
             mine = overlay.state.configuration.rules
-            detail = f"{_other(mine)} rules: {headline(found.twin, [(request, found.theirs)])}"
+            detail = f"{mine.other.name} rules: {headline(found.twin, [(request, found.theirs)])}"
             for difference in found.differences:
                 _tell(record, difference, mine, detail)
         if outcome.kind == "wait":
@@ -314,22 +314,17 @@ def _compared(overlay: Overlay, request: Request, context: Context, outcome: Out
     if outcome.kind == "admit" and not outcome.attempted and not overlay.held:
         return _Compared(overlay, None, [], changes)  # room is room to both, where nobody waits for some
     mine = overlay.state.configuration.rules
-    twin = under(overlay, _other(mine))
+    twin = under(overlay, mine.other)
     theirs = decide(twin, request, context, SILENT)
     if (outcome.kind, outcome.node, sorted(outcome.victims)) == (theirs.kind, theirs.node, sorted(theirs.victims)):
         return _Compared(twin, None, [], changes)
-    documented, shipped = (outcome, theirs) if mine == "documented" else (theirs, outcome)
-    found = list(_that_apply(overlay, twin, request, documented, shipped)) or [configuration.NODE_CHOICE]
+    outcomes = {mine.name: outcome, mine.other.name: theirs}
+    found = list(_that_apply(overlay, twin, request, **outcomes)) or [configuration.NODE_CHOICE]
     return _Compared(twin, theirs, found, changes)
 
 
-def _other(rules: RuleSet) -> RuleSet:
-    return "shipped" if rules == "documented" else "documented"
-
-
 def _tell(record: Silent, difference: Difference, rules: RuleSet, detail: str) -> None:
-    text = difference.documented if rules == "documented" else difference.shipped
-    record.step(difference.rule, f"{rules} rules: {text}; {detail}")
+    record.step(difference.rule, f"{rules.name} rules: {difference.of(rules)}; {detail}")
 
 
 def _that_apply(
@@ -397,7 +392,7 @@ def _raises(overlay: Overlay, request: Request) -> Iterator[tuple[int, int, str,
     for r in sorted((r for r in request.needs if r < len(names)), key=names.__getitem__):
         amount = request.needs[r]
         held = (state.configuration.guaranteed[own] or {}).get(r)
-        needed = overlay.used_after(own, r, request) + (1 if state.configuration.rules == "documented" else amount)
+        needed = overlay.used_after(own, r, request) + (1 if state.configuration.rules.keeps_guarantees else amount)
         if (held is None or needed > held) and needed <= ceiling.get(r, needed):
             yield own, r, "guaranteed", held, needed
         for q in state.configuration.paths[own][:-1]:

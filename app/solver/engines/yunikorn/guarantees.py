@@ -69,7 +69,7 @@ def _levels(queues: CompiledConfiguration, asking: int) -> list[Level | None]:
 
 def _ancestor_test(queues: CompiledConfiguration, asking: int) -> Callable[[int], bool]:
     """Whether a queue is above the asking one: in the tree, or (shipped) by a textual prefix of its path."""
-    if queues.rules == "documented":
+    if not queues.rules.ancestors_by_path:
         path = frozenset(queues.paths[asking])
         return path.__contains__
     names = queues.tree.names
@@ -337,7 +337,7 @@ def _victims(overlay: Overlay, leaf: int, part: Amounts) -> list[int]:
     state = overlay.state
     if not any(part.values()):
         return []
-    lawful = state.configuration.rules == "documented"
+    lawful = state.configuration.rules.keeps_guarantees
     left = dict(part)
     taken: list[int] = []
     for task in _candidates(state, leaf, part):
@@ -373,7 +373,7 @@ def _rank(state: CompiledState, task: int, part: Amounts, limit: Amounts) -> Ran
     flags, amounts = int(state.flags[task]), state.amounts(task)
     score = sum(1 for r in amounts if r in part) * 100 // len(amounts)
     protected = (_SCORE_ORIGINATOR if flags & ORIGINATOR else 0) + (_SCORE_OPTED_OUT if flags & OPTED_OUT else 0)
-    score += protected if state.configuration.rules == "shipped" else -protected
+    score += -protected if state.configuration.rules.opted_out_last else protected
     shares = [_share(state, r, value, limit) for r, value in amounts.items() if r in part and value]
     return -score, int(state.priority[task]), -(state.created(task) // HOUR), sorted(shares, reverse=True)
 

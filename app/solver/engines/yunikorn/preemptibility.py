@@ -81,7 +81,7 @@ def _refusals(tasks_of: _Tasks, evictions: list[Eviction], kept: Keeper, togethe
 def _together(overlay: Overlay, request: Request) -> _Together:
     if request.required is not None:
         return lambda _: {}
-    if overlay.state.configuration.rules == "documented":
+    if overlay.state.configuration.rules.keeps_guarantees:
         return _by_law_2(Allowance(overlay.state, law_2_slack(overlay, request)))
     known = levels(overlay.state.configuration, request.queue)
     return lambda tasks: dict.fromkeys(as_released(overlay, request, known, tasks), "within-guarantee")
@@ -165,7 +165,7 @@ class _Guarantees:
         self._overlay = overlay
         self._request = request
         self._lawful: Allowance | None = None
-        if overlay.state.configuration.rules == "documented" and (request is None or request.required is None):
+        if overlay.state.configuration.rules.keeps_guarantees and (request is None or request.required is None):
             slack = law_2_slack_for_any(overlay) if request is None else law_2_slack(overlay, request)
             self._lawful = Allowance(overlay.state, slack)
 

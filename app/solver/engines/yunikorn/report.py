@@ -196,7 +196,7 @@ def effective_settings(queues: CompiledConfiguration, state: State | None) -> di
     What runs has no say."""
     del state
     return {
-        "settings": {"rules": queues.rules, "release": queues.release, "preemption": queues.preemption},
+        "settings": {"rules": queues.rules.name, "release": queues.release, "preemption": queues.preemption},
         "queues": {queues.tree.names[i]: _effective_queue(queues, i) for i in queues.by_path},
     }
 
@@ -267,10 +267,10 @@ def _without_effect(documents: Sequence[Queue], queues: CompiledConfiguration) -
         root = queues.tree.parent[i] == ROOTLESS
         properties = queue.yunikorn.properties if queue.yunikorn is not None else {}
         at = ("queues", i, "yunikorn", "properties")
-        if root and PREEMPTION_POLICY in properties and queues.rules == "documented":
+        if root and PREEMPTION_POLICY in properties and not queues.rules.reads_root_policy:
             detail = "preemption.policy has no effect on the root"
             yield Finding(rule="root-policy", severity="info", pointer=pointer(*at, PREEMPTION_POLICY), detail=detail)
-        if not queues.leaf[i] and PREEMPTION_DELAY in properties and queues.rules == "documented":
+        if not queues.leaf[i] and PREEMPTION_DELAY in properties and not queues.rules.inherits_delay:
             detail = "preemption.delay works on leaf queues only"
             yield Finding(rule="parent-delay", severity="info", pointer=pointer(*at, PREEMPTION_DELAY), detail=detail)
         if queues.leaf[i] and queues.settings[i].preemption_policy == "fence" and not root:
@@ -284,7 +284,7 @@ def _without_effect(documents: Sequence[Queue], queues: CompiledConfiguration) -
 
 def _prefixes(queues: CompiledConfiguration) -> Iterator[Finding]:
     """Released rules only: a queue whose path begins like another's counts as its ancestor."""
-    if queues.rules != "shipped":
+    if not queues.rules.ancestors_by_path:
         return
     names = queues.tree.names
     ordered = queues.by_path

@@ -21,7 +21,7 @@ def candidates(overlay: Overlay, request: Request) -> list[int]:
     either."""
     state = overlay.state
     assert request.required is not None
-    documented = state.configuration.rules == "documented"
+    spares = state.configuration.rules.spares_application
     on_node: list[int] = state.tasks_on(request.required).tolist()
     found = [
         task
@@ -30,7 +30,7 @@ def candidates(overlay: Overlay, request: Request) -> list[int]:
         and not (overlay.gone is not None and overlay.gone[task])
         and int(state.priority[task]) <= request.priority
         and any(r in request.amounts for r in state.amounts(task))
-        and not (documented and int(state.workload[task]) == request.workload)
+        and not (spares and int(state.workload[task]) == request.workload)
     ]
     found.sort(key=lambda task: state.tasks[task].name)
     groups: dict[_Order, list[int]] = {}

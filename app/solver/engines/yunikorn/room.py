@@ -73,12 +73,12 @@ def path_needs(overlay: Overlay, request: Request) -> PathNeeds:
 def has_headroom(overlay: Overlay, request: Request) -> bool:
     """Whether every limit on the path takes the ask now."""
     state = overlay.state
-    documented = state.configuration.rules == "documented"
+    expects = state.configuration.rules.counts_expected
     for q in state.configuration.paths[request.queue]:
         for r, most in (state.limit[q] or {}).items():
             if r not in request.needs:
                 continue
-            used = overlay.used(q, r) + (overlay.expected(q, r, request) if documented else 0)
+            used = overlay.used(q, r) + (overlay.expected(q, r, request) if expects else 0)
             if used + request.needs[r] > most:
                 return False
     return True

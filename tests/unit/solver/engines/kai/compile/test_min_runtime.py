@@ -7,13 +7,15 @@ from app.solver.engines.kai.configuration import (
     NODE_POOL,
     Method,
     MinRuntimes,
-    Rules,
     keeps_gang,
     may_evict,
     protected,
     protected_until,
     unprotected_from,
 )
+from app.solver.engines.kai.rule_sets import RULE_SETS, RuleSet
+
+DOCUMENTED, SHIPPED = RULE_SETS["documented"], RULE_SETS["shipped"]
 
 #   a ─ b(600) ─ c ─ leaf1(0), leaf2(180)
 #              └ d(60) ─ leaf3            other ─ far(50)
@@ -76,20 +78,20 @@ def test_preempt_and_the_leaf_method_walk_up_from_the_leaf(victim: str, expected
     ],
 )
 def test_protection_in_time(now: int, started: int | None, minimum: int, shipped: bool, documented: bool) -> None:
-    assert protected(now, started, minimum, "shipped") is shipped
-    assert protected(now, started, minimum, "documented") is documented
+    assert protected(now, started, minimum, SHIPPED) is shipped
+    assert protected(now, started, minimum, DOCUMENTED) is documented
 
 
 def test_protected_until() -> None:
-    assert protected_until(100, 60, "documented") == 160
-    assert protected_until(100, 0, "documented") is None
-    assert protected_until(100, 0, "shipped") == 100
-    assert protected_until(None, 60, "shipped") is None
+    assert protected_until(100, 60, DOCUMENTED) == 160
+    assert protected_until(100, 0, DOCUMENTED) is None
+    assert protected_until(100, 0, SHIPPED) == 100
+    assert protected_until(None, 60, SHIPPED) is None
 
 
 @pytest.mark.parametrize("minimum", [-60, -1, 0, 1, 60])
-@pytest.mark.parametrize("rules", ["shipped", "documented"])
-def test_the_first_instant_without_protection_is_the_first(minimum: int, rules: Rules) -> None:
+@pytest.mark.parametrize("rules", RULE_SETS.values())
+def test_the_first_instant_without_protection_is_the_first(minimum: int, rules: RuleSet) -> None:
     free = [now for now in range(100, 200) if not protected(now, 100, minimum, rules)]
     assert unprotected_from(100, minimum, rules) == free[0]
 
