@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from io import BytesIO
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from app.base.documents import MAX_BYTES, Path, Unreadable
 from app.formats.exported import unkeepable
@@ -64,7 +64,8 @@ STALENESS = "default-staleness-grace-period"
 _NO_USAGE = "use over time is not known: nobody has used anything, but where the state says it (queues.NAME.kai.usage)"
 DEFAULT_SHARD = "default"
 
-_RELEASES: dict[str, kai.Release] = {one: one for one in (kai.Settings().release, NEWEST)}
+_RULES: dict[str, kai.Rules] = {name: name for name in get_args(kai.Rules)}
+_RELEASES: dict[str, kai.Release] = {name: name for name in get_args(kai.Release)}
 DEFAULT_PRIORITY = 100
 DEFAULT_CAP = 16  # KAI's own default of max-consolidation-preemptees
 AS_INSTALLED = kai.Settings(
@@ -333,10 +334,10 @@ def _settings(
         value = minruntime.get(key)
         return value if value is None or isinstance(value, str) else str(value)
 
-    rules = (annotations or {}).get(RULES_ANNOTATION)
+    noted = annotations or {}
     return kai.Settings(
-        rules="documented" if rules == "documented" else "shipped",
-        release=_RELEASES.get((annotations or {}).get(RELEASE_ANNOTATION, NEWEST), NEWEST),
+        rules=_RULES.get(noted.get(RULES_ANNOTATION, ""), AS_INSTALLED.rules),
+        release=_RELEASES.get(noted.get(RELEASE_ANNOTATION, NEWEST), NEWEST),
         default_reclaim_min_runtime=word("defaultReclaimMinRuntime"),
         default_preempt_min_runtime=word("defaultPreemptMinRuntime"),
         reclaim_resolve_method=word("reclaimResolveMethod") or "lca",

@@ -54,7 +54,7 @@ def _shard(settings: kai.Settings, native: NativeDocuments, lost: Lost) -> dict[
     own = cast(dict[str, Any], given).get("name") if isinstance(given, dict) else None
     metadata: dict[str, Any] = {"name": own if isinstance(own, str) and own else DEFAULT_SHARD}
     annotations: dict[str, str] = {}
-    if settings.rules != "shipped":
+    if settings.rules != AS_INSTALLED.rules:
         annotations[RULES_ANNOTATION] = settings.rules
     if settings.release != NEWEST:
         annotations[RELEASE_ANNOTATION] = settings.release

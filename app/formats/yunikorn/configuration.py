@@ -225,7 +225,7 @@ def export(configuration: Configuration) -> Exported:
     lost = Lost()
     lost.other_blocks(configuration, "yunikorn")
     lost.flavors(configuration, "YuniKorn")
-    if configuration.settings.yunikorn is not None and configuration.settings.yunikorn.rules != "shipped":
+    if configuration.settings.yunikorn is not None and configuration.settings.yunikorn.rules != AS_RELEASED.rules:
         lost.add(("settings", "yunikorn", "rules"), "which rules decide is a choice of Arbiter, not of YuniKorn")
     made: dict[str, dict[str, Any]] = {}
     top: list[dict[str, Any]] = []
