@@ -28,7 +28,7 @@ from app.formats.extender import (
 )
 from app.formats.pods import Pod
 from app.solver import solve
-from app.solver.engine import Loss, Lost, engine_of
+from app.solver.engine import Loss, Lost, all_facts, engine_of
 from app.solver.model.base import micros
 from app.solver.model.decision import Answer, ProposalVerdict
 from app.solver.model.problems import InvalidInput, Problem, Unsupported
@@ -38,7 +38,6 @@ from app.solver.question import Question
 from app.solver.solve import Loaded
 
 _MOST_NAMED = 1000
-_PROPOSES = "kube-scheduler"
 _NO_PROPOSALS = "one of NodeNameToVictims and NodeNameToMetaVictims is expected"
 
 
@@ -137,7 +136,7 @@ def _ranks(victims: Mapping[str, Victims]) -> dict[str, int]:
     """By node: what kube-scheduler would do without anybody in its way. Its proposals are all that it found; what is
     left for it to do is to prefer one."""
     losses = {node: Loss(of.violations, [_lost(pod) for pod in of.pods]) for node, of in victims.items() if of.pods}
-    ranks = engine_of(_PROPOSES).ranks
+    ranks = engine_of(next(facts.name for facts in all_facts() if facts.proposes)).ranks
     return {} if ranks is None else dict(zip(losses, ranks(list(losses.values())), strict=True))
 
 

@@ -428,7 +428,7 @@ def _with_queues(one: Configuration, every: dict[str, Queue]) -> Configuration:
     return structs.replace(one, queues=[*one.queues, *others]) if others else one
 
 
-_AMENDED = ("parent", "quota", "resource_groups", "weight", "priority", "kueue", "yunikorn", "kai", "ytsaurus")
+_AMENDED = tuple(name for name in Queue.__struct_fields__ if name not in ("name", "created_at", "native"))
 
 
 def _amendment(was: Configuration, now: Configuration) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import yaml
 
 from app.base.documents import Path, plain
 from app.solver.check import MAX_DEPTH
+from app.solver.engine import all_facts, facts_of
 from app.solver.model import base
 from app.solver.model.base import Duration, Native
 from app.solver.model.configuration import Configuration, EngineName, Queue, Quota
@@ -69,7 +70,7 @@ def merged(made: Document, kept: Mapping[str, Any], at: Path = ()) -> list[Path]
     return differing
 
 
-_BLOCKS = ("kueue", "yunikorn", "kai", "ytsaurus")
+_BLOCKS = Native.__struct_fields__
 """Systems of whose documents parts are kept."""
 _PARTS = ("metadata", "spec")
 
@@ -303,13 +304,7 @@ def _one_line(text: str) -> str:
 
 T = TypeVar("T")
 
-_CPU = {"kueue": "cpu", "yunikorn": "vcore", "kai": "cpu", "ytsaurus": "cpu", "kube-scheduler": "cpu"}
-_ONE_KIND_OF_GPU = ("kai", "ytsaurus")
-"""Systems that count GPUs whoever makes them."""
 _VENDOR = "nvidia.com/gpu"
-_ON_KUBERNETES = ("kueue", "yunikorn", "kube-scheduler")
-_ONLY_YTSAURUS = frozenset({"user_slots", "network"})
-_YTSAURUS = frozenset({"cpu", "gpu", "memory", "user_memory", "user_slots", "network"})
 
 
 def renamed(
@@ -333,16 +328,18 @@ def renamed(
 
 
 def _word(name: str, at: Path, system: ExportFormat, lost: Lost) -> str | None:
-    if name in ("cpu", "vcore"):
-        return _CPU[system]
-    if name.endswith("/gpu") and system in _ONE_KIND_OF_GPU:
+    own, every = facts_of(system), all_facts()
+    if any(name == facts.cpu for facts in every):
+        return own.cpu
+    if name.endswith("/gpu") and own.gpu is not None:
         if name != _VENDOR:
-            lost.add(at, f"{system} counts GPUs of every vendor: {name} is written as gpu")
-        return "gpu"
-    if name == "gpu" and system in _ON_KUBERNETES:
+            lost.add(at, f"{system} counts GPUs of every vendor: {name} is written as {own.gpu}")
+        return own.gpu
+    if own.gpu is None and any(name == facts.gpu for facts in every):
         lost.add(at, f"a GPU of Kubernetes has a vendor: written as {_VENDOR}")
         return _VENDOR
-    if (system == "ytsaurus" and name not in _YTSAURUS) or (system != "ytsaurus" and name in _ONLY_YTSAURUS):
+    others = (facts.own_resources for facts in every if facts is not own)
+    if any(name in of for of in others) if own.resources is None else name not in own.resources:
         lost.add(at, f"{system} has no resource {name}: left out")
         return None
     return name

@@ -57,6 +57,12 @@ class Facts:
     """None: queues have no shares."""
     cpu: str = "cpu"
     """The resource that counts processors."""
+    gpu: str | None = None
+    """The resource that counts GPUs whoever makes them. None: those of each vendor are a resource of their own."""
+    resources: frozenset[str] | None = None
+    """All that there are. None: a resource is whatever is called one."""
+    own_resources: frozenset[str] = frozenset()
+    """Those that no other system has."""
     places: bool = False
     """Whether it puts tasks on nodes, so that running work stands on some."""
     tasks_are_pods: bool = False
@@ -89,6 +95,8 @@ class Facts:
     admitted, scans of flavors that go on."""
     draws: bool = False
     """Whether it draws lots among nodes that are equally good, of which Arbiter takes the first."""
+    proposes: bool = False
+    """Whether it asks others, before it evicts anybody, which of the nodes that it found it may take."""
     root: Queue | None = None
     """The queue above all others, whose names are paths below it. None: names are free."""
 

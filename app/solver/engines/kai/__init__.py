@@ -8,6 +8,7 @@ from app.solver.engines.kai.rule_sets import RELEASES
 FACTS: Final = Facts(
     name="kai", title="KAI Scheduler", short="KAI", schema="Kai",
     releases={name: rules.source for name, rules in RELEASES.items()},
-    places=True, tasks_are_pods=True, asks_together=True, boundless=True, weighs_resources=True, prefers_queues=True,
+    gpu="gpu", places=True, tasks_are_pods=True, asks_together=True, boundless=True, weighs_resources=True,
+    prefers_queues=True,
     entitlement=Entitlement(word="deserved", field="deserved", above="Over quota"),
 )  # fmt: skip
