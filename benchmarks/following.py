@@ -17,10 +17,10 @@ from typing import Any
 
 import msgspec
 
+from app.following.grouped import translate
 from app.following.mirror import Mirror
 from app.following.objects import FOLLOWED
 from app.following.reading import Reader, connect
-from app.following.translating import translate
 from app.solver.model.configuration import EngineName
 from benchmarks.crowded import Crowd, crowd
 from benchmarks.etcd import Etcd

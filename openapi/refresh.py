@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from app.base.settings import Settings
-from app.configurations import rules
+from app.decisions import router as rules
 from app.formats import fields
 from app.http.openapi import VERSION
 from app.service.main import create_app

@@ -1,25 +1,207 @@
-"""Every operation on bytes of one process: the same table in a worker process and in a service without workers."""
+"""Every operation on bytes of one process: the same table in a worker process and in a service without workers; among
+them the guard's, where kube-scheduler's proposals of whom to evict are decided on.
+"""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import islice
 
 import msgspec
 
-from app.answering.answers import Answered, Facts, answer, effective_settings, preemptibility, shares
+from app.answering.answers import (
+    Answered,
+    Facts,
+    Stopwatch,
+    answer,
+    effective_settings,
+    encode,
+    facts_of,
+    preemptibility,
+    shares,
+)
 from app.answering.comparison import compare
-from app.answering.guarding import guard
 from app.answering.operations import Configurations, Inquiry, Kept, Operation, Recorder, Sources, Used
 from app.answering.plan import plan
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.snapshots import SnapshotChanges
+from app.base.decoding import decode
 from app.formats import ImportedManifest, import_configuration
 from app.formats.exported import Format
+from app.formats.extender import (
+    Around,
+    ExtenderPreemptionArgs,
+    ExtenderPreemptionResult,
+    MetaPod,
+    MetaVictims,
+    Recogniser,
+    VictimPod,
+    Victims,
+    is_system_critical,
+    read_pod,
+    recogniser,
+)
+from app.formats.pods import Pod
 from app.solver import solve
+from app.solver.engine import Loss, Lost, all_facts, engine_of
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
-from app.solver.model.problems import Finding, InvalidInput, Problem
-from app.solver.model.request import DecisionRequest
+from app.solver.model.decision import Answer, ProposalVerdict
+from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupported
+from app.solver.model.request import DecisionRequest, Eviction, Proposal, StateOrReference
+from app.solver.model.state import Ask, Task, Workload
+from app.solver.question import Question
 from app.solver.solve import Loaded
+
+_MOST_NAMED = 1000
+_NO_PROPOSALS = "one of NodeNameToVictims and NodeNameToMetaVictims is expected"
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """``result`` for kube-scheduler; the decision behind it, as a request and its answer, where there is one."""
+
+    result: bytes
+    request: bytes = b""
+    answered: Answered | None = None
+    loaded: Loaded | None = None
+
+
+class _Workloads(Mapping[str, Workload]):
+    """Running workloads by id, without a copy."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+
+    def __getitem__(self, name: str) -> Workload:
+        return self._loaded.state.workloads[self._loaded.index.workloads[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loaded.index.workloads)
+
+    def __len__(self) -> int:
+        return len(self._loaded.index.workloads)
+
+
+def guard(body: bytes, now: datetime, sources: Sources, configuration: str, snapshot: str) -> Guarded:
+    """The nodes of ``body`` whose victims the rules let go, as kube-scheduler reads them; all of them where the rules
+    are its own, which then say whom it will evict. Raises InvalidInput, NotFound, Conflict."""
+    watch = Stopwatch()
+    with watch.stage("decode"):
+        args = decode(body, ExtenderPreemptionArgs)
+        pod = read_pod(args.pod)
+        if pod is None:
+            raise InvalidInput([Problem(pointer="/Pod/metadata/name", detail="a pod with a name is expected")])
+        if args.victims is None and args.meta_victims is None:
+            raise InvalidInput([Problem(pointer="/NodeNameToVictims", detail=_NO_PROPOSALS)])
+    if is_system_critical(pod):
+        return Guarded(_result(args, None))
+    with watch.stage("compile"):
+        configured = sources.configurations.named(configuration, None)
+        loaded = sources.loaded(configured, snapshot)
+        found = recogniser(
+            configured.engine.name, Around(configured.configuration, _Workloads(loaded), _waiting(loaded))
+        )
+        if found is None:
+            raise Unsupported([Problem(pointer="", detail=f"{configured.engine.name} has no pods")])
+        ask = found.ask(pod)
+        asks = [] if ask is None else [ask]
+        request = DecisionRequest(
+            configuration=configuration, state=StateOrReference(snapshot=snapshot), asks=asks,
+            proposals=None if found.predicts else _proposals(args, found, loaded),
+        )  # fmt: skip
+    if found.predicts and ask is None:
+        return Guarded(_result(args, None))
+    with watch.stage("solve"):
+        answer = solve.decide(loaded, Question(micros(now), asks, proposals=request.proposals))
+    with watch.stage("encode"):
+        effect = "" if found.predicts else _effect(answer.proposals or [])
+        facts = facts_of(answer, micros(now), asks)
+        facts = msgspec.structs.replace(facts, pods=_named_pods(pod, args), effect=effect)
+        answered = Answered(body=encode(answer), facts=facts, seconds=watch.seconds)
+        return Guarded(_result(args, None if found.predicts else answer), encode(request), answered, loaded)
+
+
+def _effect(verdicts: list[ProposalVerdict]) -> str:
+    """Of what kube-scheduler would do without the guard. Of several nodes that it would draw from one is enough."""
+    if not any(verdict.preferred for verdict in verdicts):
+        return "unknown"
+    if not any(verdict.taken for verdict in verdicts):
+        return "stopped"
+    return "same" if any(verdict.preferred and verdict.taken for verdict in verdicts) else "another"
+
+
+def _named_pods(pod: Pod, args: ExtenderPreemptionArgs) -> list[str]:
+    """The pod without room first, then those that kube-scheduler would evict, as far as they have names."""
+    victims = (one.metadata for of in (args.victims or {}).values() for one in of.pods or ())
+    names = (f"{one.namespace}/{one.name}" if one.namespace else one.name for one in victims)
+    return list(islice(dict.fromkeys((pod.made.id, *names)), _MOST_NAMED))
+
+
+def _proposals(args: ExtenderPreemptionArgs, found: Recogniser, loaded: Loaded) -> list[Proposal]:
+    if args.victims is not None:
+        ranks = _ranks(args.victims)
+        return [
+            Proposal(node=node, evict=_of_pods(of, found), rank=ranks.get(node)) for node, of in args.victims.items()
+        ]
+    by_uid = _by_uid(loaded)
+    return [Proposal(node=node, evict=_of_uids(of, by_uid)) for node, of in (args.meta_victims or {}).items()]
+
+
+def _ranks(victims: Mapping[str, Victims]) -> dict[str, int]:
+    """By node: what kube-scheduler would do without anybody in its way. Its proposals are all that it found; what is
+    left for it to do is to prefer one."""
+    losses = {node: Loss(of.violations, [_lost(pod) for pod in of.pods]) for node, of in victims.items() if of.pods}
+    ranks = engine_of(next(facts.name for facts in all_facts() if facts.proposes)).ranks
+    return {} if ranks is None else dict(zip(losses, ranks(list(losses.values())), strict=True))
+
+
+def _lost(pod: VictimPod) -> Lost:
+    start = pod.status.start_time
+    return Lost(pod.spec.priority or 0, None if start is None else micros(start))
+
+
+def _of_pods(victims: Victims, found: Recogniser) -> list[Eviction]:
+    places = (found.place(pod) for pod in victims.pods or ())
+    return list(dict.fromkeys(place for place in places if place is not None))
+
+
+def _of_uids(victims: MetaVictims, by_uid: dict[str, tuple[Workload, Task]]) -> list[Eviction]:
+    """A UID that the snapshot does not have stands for a workload that it does not have: it is refused."""
+    out: list[Eviction] = []
+    for pod in victims.pods or ():
+        known = by_uid.get(pod.uid)
+        out.append(Eviction(workload=pod.uid) if known is None else Eviction(workload=known[0].id, task=known[1].name))
+    return out
+
+
+def _by_uid(loaded: Loaded) -> dict[str, tuple[Workload, Task]]:
+    return {task.uid: (w, task) for w in loaded.state.workloads for task in w.tasks if task.uid is not None}
+
+
+def _result(args: ExtenderPreemptionArgs, answer: Answer | None) -> bytes:
+    """The nodes that stay, all of them without an answer. One without victims is of no use to kube-scheduler."""
+    proposed = _as_meta(args)
+    if answer is not None:
+        stay = {verdict.node for verdict in answer.proposals or () if verdict.allowed}
+        proposed = {node: victims for node, victims in proposed.items() if node in stay}
+    return msgspec.json.encode(
+        ExtenderPreemptionResult({node: victims for node, victims in proposed.items() if victims.pods})
+    )
+
+
+def _as_meta(args: ExtenderPreemptionArgs) -> dict[str, MetaVictims]:
+    if args.victims is None:
+        return args.meta_victims or {}
+    return {
+        node: MetaVictims([MetaPod(pod.metadata.uid) for pod in of.pods or ()], of.violations)
+        for node, of in args.victims.items()
+    }
+
+
+def _waiting(loaded: Loaded) -> dict[str, Ask]:
+    """What waits beside the snapshot, by id."""
+    return {ask.id: ask for ask in loaded.beside.asks}
 
 
 def imported(body: bytes, format: Format, *, lenient: bool = False) -> bytes:  # noqa: A002
@@ -49,7 +231,7 @@ def _remarks(configuration: Configuration) -> list[Finding]:
     return solve.findings(configuration)
 
 
-Question = Callable[[bytes, datetime, Sources], bytes]
+Answering = Callable[[bytes, datetime, Sources], bytes]
 
 
 class Logged(msgspec.Struct, frozen=True):
@@ -84,7 +266,7 @@ class Answerer:
         self.store = store
         self._sources = Sources(configurations, store)
         self._recorder = Recorder()
-        self._questions: dict[Operation, Question] = {
+        self._questions: dict[Operation, Answering] = {
             Operation.COMPARISON: compare,
             Operation.PLAN: plan,
             Operation.SHARES: shares,

@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from app.answering.operations import Sources
-from app.base import tracing
+from app.base import ticket
 from app.base.decoding import REFUSALS, decode, decode_at_once
 from app.base.ticket import release_later
 from app.solver import solve
@@ -153,7 +153,7 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
-        self._listening = tracing.listener()
+        self._listening = ticket.listener()
 
     @contextmanager
     def stage(self, name: Stage) -> Generator[None]:
@@ -163,7 +163,7 @@ class Stopwatch:
             if self._listening is None:
                 yield
             else:
-                with tracing.stage(name):
+                with ticket.stage(name):
                     yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + perf_counter() - begun

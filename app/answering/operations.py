@@ -19,13 +19,12 @@ from app.base.errors import Conflict, NotFound
 from app.base.lru import Lru
 from app.formats.exported import Format
 from app.solver import solve
-from app.solver.apply import Index
+from app.solver.apply import Index, Patch, patch, patched
 from app.solver.delta import digest
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import ConfigurationUsed, StateUsed
 from app.solver.model.problems import Problem
 from app.solver.model.state import State
-from app.solver.patch import Patch, patch, patched
 from app.solver.solve import Configured, Loaded
 
 _VERSIONS = 4

@@ -23,7 +23,7 @@ from app.answering.plan_bodies import (
 from app.base.decoding import decode
 from app.base.documents import Path
 from app.formats.kai.pods import gpu_memory
-from app.formats.kube_scheduler.pods import read_spec
+from app.formats.kube_scheduler import read_spec
 from app.formats.pods import read_pod_spec
 from app.formats.reader import Findings
 from app.formats.work import SPECIAL, kueue, pods

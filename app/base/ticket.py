@@ -1,4 +1,4 @@
-"""The request that is being answered: what it may take, and what it leaves behind.
+"""The request that is being answered: what it may take, where its time goes, and what it leaves behind.
 
 A ticket says its class and by when it is to be answered. What is tried on the event loop, where nothing may wait, goes
 on elsewhere before it waits for anything outside.
@@ -8,12 +8,16 @@ objects of a large request takes a fifth of the time that decoding it took. Whoe
 around answering and sending; whoever answers hands over what it no longer needs.
 """
 
+import os
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Literal, Self, get_args
+
+import msgspec
 
 from app.base.errors import DeadlinePassed
 
@@ -97,3 +101,55 @@ def release_later(*objects: object) -> None:
     held = _left_behind.get()
     if held is not None:
         held.extend(objects)
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """``begin`` and ``end``: instants of ``time.perf_counter()``, which all processes of a machine share. ``failed``:
+    the class of what it ended with, empty where all went well."""
+
+    name: str
+    begin: float
+    end: float
+    failed: str = ""
+    process: int = 0
+
+
+Listener = Callable[[Stage], None]
+_listening: ContextVar[Listener | None] = ContextVar("listening", default=None)
+
+
+def listener() -> Listener | None:
+    """Who is told of the stages of what is done now; None: nobody wants to know."""
+    return _listening.get()
+
+
+@contextmanager
+def told(listening: Listener | None) -> Generator[None]:
+    """Tell ``listening`` of what is done inside."""
+    token = _listening.set(listening)
+    try:
+        yield
+    finally:
+        _listening.reset(token)
+
+
+@contextmanager
+def stage(name: str) -> Generator[None]:
+    """Something that is worth telling."""
+    listening = _listening.get()
+    if listening is None:
+        yield
+        return
+    begin, failed = perf_counter(), ""
+    try:
+        yield
+    except BaseException as error:
+        failed = type(error).__name__
+        raise
+    finally:
+        since(name, begin, listening, failed)
+
+
+def since(name: str, begin: float, listening: Listener, failed: str = "") -> None:
+    """Tell of a stage that began at ``begin`` and ends now."""
+    listening(Stage(name, begin, perf_counter(), failed, os.getpid()))

@@ -41,10 +41,11 @@ application = App(
 for _command in (
     "serve:serve", "serve:worker", "offline:decide", "offline:explain", "offline:compare", "sweep:trace",
     "sweep:sweep", "plan:plan", "offline:starvation", "simulate:simulate", "follow:follow", "live:why",
-    "follow:rights", "next:next", "mcp:mcp",
+    "follow:rights", "mcp:mcp",
 ):  # fmt: skip
     application.command(f"app.cli.{_command}")
 application.command("app.cli.manifests:import_manifest", name="import")
+application.command("app.cli.live:who_is_next", name="next")
 application.command("app.cli.manifests:export")
 application.command("app.cli.configuration:commands", name="configuration")
 application.command("app.cli.serve:database")

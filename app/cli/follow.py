@@ -115,8 +115,7 @@ def follow(
     try:
         from app.following.follower import Follower, Task, Tidy
         from app.following.keeping import Arbiter
-        from app.following.reading import Broken, Reader, connect
-        from app.following.recording import Recorder
+        from app.following.reading import Broken, Reader, Recorder, connect
     except ModuleNotFoundError as missing:
         complain(f"following a cluster needs the extra arbiter-preemption[kubernetes]: no module {missing.name}")
         return BAD_INPUT
@@ -167,7 +166,7 @@ def _run(follower: "Follower", cluster: str, way: Way) -> int:
 def _replay(engine: Engine, path: Path, recorded: Recorded) -> int:
     """Judge all of it."""
     from app.answering.overrides import with_fields
-    from app.following.recording import lines
+    from app.following.reading import lines
     from app.following.replaying import Replay
     from app.solver.model.configuration import Configuration
 

@@ -12,8 +12,7 @@ import msgspec
 
 from app.answering.overrides import with_fields
 from app.base.decoding import convert, decode, descriptions
-from app.cli.live import Refused, evictions, followed, got, happened, named, planned_at, posted
-from app.cli.next import exposures, stopped_by
+from app.cli.live import Refused, evictions, exposures, followed, got, happened, named, planned_at, posted, stopped_by
 from app.cli.output import amount
 from app.cli.remote import Service, commented, segment
 from app.cli.tool_arguments import (

@@ -19,7 +19,7 @@ from app.answering.answers import Answered, stats_of
 from app.answering.operations import Documents, Inquiry, Operation, Used
 from app.answering.snapshots import FollowedAge
 from app.auth.audit import current_actor
-from app.base import tracing
+from app.base import ticket
 from app.base.errors import NotFound, Unavailable
 from app.base.identifiers import Identifiers
 from app.db.database import Database, Intervals
@@ -423,10 +423,10 @@ def with_identity(identity: UUID, answered: Answered, followed: FollowedAge | No
 
 def _told_when_logged() -> Callable[[str], None] | None:
     """What the log tells when it is done with an entry, where somebody wants to know how long that took."""
-    if (listening := tracing.listener()) is None:
+    if (listening := ticket.listener()) is None:
         return None
     begin = perf_counter()
-    return lambda why_not: tracing.since("log", begin, listening, why_not and "Lost")
+    return lambda why_not: ticket.since("log", begin, listening, why_not and "Lost")
 
 
 def _written_out(body: bytes, asks: bytes) -> bytes:

@@ -21,13 +21,13 @@ from prometheus_client.registry import Collector
 
 from app.base.decoding import prepare_types
 from app.clusters.schemas import ClusterLease, ClusterReport, FollowedKind, Stage
+from app.following.grouped import Translated
 from app.following.history import KEPT_SECONDS, QUIET_SECONDS, History
 from app.following.keeping import ApiError, ApiUnavailable, Arbiter, Keeper, NotYet
 from app.following.mirror import Followed, Mirror, View, Watcher
 from app.following.objects import followed
 from app.following.reading import Reader
 from app.following.shadowing import Shadowing
-from app.following.translating import Translated
 from app.following.translator import Translator
 from app.solver.model.configuration import EngineName
 from app.solver.model.problems import Finding

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from urllib3.exceptions import HTTPError
 
 from app.answering.snapshots import SnapshotRequest, SnapshotStatus
-from app.following.translating import Translated, says_settings
+from app.following.grouped import Translated, says_settings
 from app.solver.model.configuration import Configuration, Settings
 from app.solver.model.kueue import QueueState as LocalQueueState
 from app.solver.model.problems import MOST_CARRIED, Finding

@@ -22,9 +22,9 @@ from msgspec import structs
 
 from app.clusters.schemas import Assumed
 from app.following.evidence import admissions, nominated, reserves
+from app.following.grouped import Translated
 from app.following.history import Change, Eviction, Position, Rewind
 from app.following.objects import WORK, Item, Key, condition, id_of, instant, key_of, part
-from app.following.translating import Translated
 from app.solver.model.configuration import Configuration, EngineName, Queue
 from app.solver.model.decision import Decision
 from app.solver.model.kueue import Ask as KueueAsk

@@ -14,10 +14,9 @@ from typing import Protocol
 
 import msgspec
 
-from app.following.grouped import Grouped, merged, only, without
+from app.following.grouped import LISTED, Grouped, Translated, merged, only, translate, without
 from app.following.mirror import View
 from app.following.objects import Item, Key, id_of, part
-from app.following.translating import LISTED, Translated, translate
 from app.formats.kueue.considered import LocalQueue, read_consumed, read_local_queue
 from app.formats.manifests import Within
 from app.formats.reader import Findings, Reader

@@ -12,11 +12,11 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from app.base.documents import Path, Unreadable, read
+from app.formats import kube_scheduler as kube_scheduler_export
 from app.formats import manifests
 from app.formats.exported import EXPORTS, FORMATS, Exported, ExportFormat, Format
 from app.formats.kai import configuration as kai_import
 from app.formats.kai import exporting as kai_export
-from app.formats.kube_scheduler import configuration as kube_scheduler_export
 from app.formats.kueue import exporting as kueue_export
 from app.formats.reader import Findings, Imported
 from app.formats.yson import is_yson, read_yson

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from app.formats import kube_scheduler as kube_scheduler_pods
 from app.formats.kai import pods as kai_pods
-from app.formats.kube_scheduler import pods as kube_scheduler_pods
 from app.formats.objects import Classes, Object, objects
 from app.formats.pods import Pod, PodSpec, quantities, read_pods
 from app.formats.pods import read_pod as read_single

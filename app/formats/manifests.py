@@ -11,11 +11,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from app.base.documents import Path
+from app.formats import kube_scheduler as kube_scheduler_import
+from app.formats import kube_scheduler as kube_scheduler_pods
 from app.formats.admission import KINDS as OF_ADMISSION
 from app.formats.kai import configuration as kai_import
 from app.formats.kai import pods as kai_pods
-from app.formats.kube_scheduler import configuration as kube_scheduler_import
-from app.formats.kube_scheduler import pods as kube_scheduler_pods
 from app.formats.kueue import importing as kueue_import
 from app.formats.kueue import workloads as kueue_workloads
 from app.formats.kueue.considered import Around, LocalQueue, placed_by_kueue, usage_based

@@ -13,11 +13,10 @@ import structlog
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.base import tracing
+from app.base import ticket
 from app.base.installation import installed_version
 from app.base.settings import traces_wanted
-from app.base.ticket import TooSlow
-from app.base.tracing import Stage
+from app.base.ticket import Stage, TooSlow
 from app.http.middleware import FAULT, QUIET
 from app.http.routing import names_of
 
@@ -168,7 +167,7 @@ class TracingMiddleware:
             await send(message)
 
         try:
-            with tracing.told(traced.stage), structlog.contextvars.bound_contextvars(trace_id=traced.trace):
+            with ticket.told(traced.stage), structlog.contextvars.bound_contextvars(trace_id=traced.trace):
                 await self.app(scope, receive, respond)
         finally:
             traced.answered(*names_of(scope), status, request_id, scope.get(FAULT))

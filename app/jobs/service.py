@@ -1,4 +1,6 @@
-"""Jobs as those see them who ask for them: accepted, shown, read from, stopped, counted, done by a worker beside."""
+"""Jobs as those see them who ask for them: accepted, shown, read from, stopped, counted, done by a worker beside; and
+the endpoints that every kind of job has.
+"""
 
 import signal
 import subprocess
@@ -8,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from inspect import cleandoc
 from types import FrameType
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 from uuid import UUID
@@ -15,12 +18,13 @@ from uuid import UUID
 import msgspec
 import structlog
 import zstandard
-from fastapi import Query
+from fastapi import APIRouter, Path, Query, Request, Response
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 from sqlalchemy import RowMapping
 from sqlalchemy.orm import Session
 
+from app.answering.answers import encode
 from app.auth import audit
 from app.auth.audit import current_actor
 from app.base.errors import NotFound, TooManyRequests, Unavailable
@@ -28,11 +32,15 @@ from app.base.identifiers import Identifiers
 from app.base.installation import python
 from app.base.ticket import held
 from app.db.database import Database
-from app.http.openapi import decode_id, encode_cursor
+from app.http.body import Body
+from app.http.openapi import Cursor, Limit, decode_id, encode_cursor, operation
+from app.http.responses import json_response
+from app.http.routing import service
 from app.jobs import repository
 from app.jobs.worker import lines_of
 from app.search.service import Hit, ids_beginning
 from app.solver.model.base import Time, Wire
+from app.workers.dispatcher import Offload
 
 Status = Literal["queued", "running", "done", "failed", "cancelled"]
 
@@ -338,3 +346,59 @@ class Companion:
             self._failing = self.failing() or datetime.now(UTC)
             if not self._closing.wait(_PAUSE):
                 log.warning("worker ended, another is started", code=code)
+
+
+READ = (404, 422, 503)
+"""Errors of whatever looks at one job."""
+
+
+class Said(NamedTuple):
+    """What the document says of an endpoint."""
+
+    operation_id: str
+    summary: str
+    description: str
+
+    def fields(self) -> dict[str, str]:
+        """As a route takes them."""
+        return {**self._asdict(), "description": cleandoc(self.description)}
+
+
+def router_of(  # noqa: PLR0913
+    jobs: type[JobsOfKind[Any, Any]], kind: str, *, request: type[Wire], shown: type[Wire], page: type[Wire],
+    example: dict[str, Any], begin: Said, listed: Said, got: Said, forgotten: str = "forgotten",
+    errors: tuple[int, ...] = (404, 409, 429, 503, 504),
+) -> APIRouter:  # fmt: skip
+    """The endpoints of ``jobs`` below ``/v1/<kind>s``; those that only this kind has are added to it. ``errors``: of
+    beginning one; ``forgotten``: what becomes of one that has ended and is deleted."""
+    router = APIRouter(prefix=f"/v1/{kind}s", tags=["simulations"])
+
+    named = Path(description=f"`id` of {'an' if kind[0] in 'aeiou' else 'a'} {kind}")
+
+    @router.post(
+        "", **begin.fields(),
+        **operation(needs="decide", request=request, responses={202: shown}, errors=errors, example=example),
+    )  # fmt: skip
+    async def begin_one(request: Request, body: Body) -> Response:
+        made = await service(request, Offload).run("large", service(request, jobs).start, body)
+        return json_response(encode(made), 202, {"Location": f"/v1/{kind}s/{made.id}"})
+
+    @router.get("", **listed.fields(), **operation(needs="read", responses={200: page}, errors=(503,)))
+    def list_all(request: Request, limit: Limit = 50, cursor: Cursor = None) -> Response:
+        return json_response(encode(service(request, jobs).page(cursor, limit)))
+
+    @router.get("/{id}", **got.fields(), **operation(needs="read", responses={200: shown}, errors=READ))
+    def get_one(request: Request, id: Annotated[UUID, named]) -> Response:  # noqa: A002
+        return json_response(encode(service(request, jobs).get(id)))
+
+    @router.delete(
+        "/{id}", operation_id=f"delete_{kind}", summary="Stop it, or forget it",
+        description=f"One that waits or runs is `cancelled` and stops within 2 s; one that has ended is {forgotten}.",
+        **operation(needs="decide", responses={204: None}, errors=READ),
+    )  # fmt: skip
+    def delete_one(request: Request, id: Annotated[UUID, named]) -> Response:  # noqa: A002
+        service(request, jobs).stop(id)
+        return Response(status_code=204)
+
+    _ = begin_one, list_all, get_one, delete_one
+    return router

@@ -27,9 +27,9 @@ from app.db.database import Database, is_newer
 from app.decisions.kept import Resolver
 from app.jobs import repository
 from app.jobs.worker import Limits, Worker
-from app.simulations import running
+from app.simulations import service
 from app.simulations.service import KIND
-from app.studies import backtests, exposures, forecasts, sweep_jobs
+from app.studies import backtesting, exposures, forecasts, sweep_jobs
 from app.studies.backtesting import Backtesting
 from app.studies.exposing import Exposing
 from app.studies.forecasting import Forecasting
@@ -73,10 +73,10 @@ def worker_of(database: Database, settings: Settings, abandon: Callable[[], None
     stored = Configurations(database, settings.configuration_cache_bytes)
     configurations = Compiled(stored)
     kinds = {
-        KIND: running.Simulating(configurations, traces.opened, running.Limits(settings.simulation_days)),
+        KIND: service.Simulating(configurations, traces.opened, service.Limits(settings.simulation_days)),
         forecasts.KIND: Forecasting(configurations, settings.simulation_days),
         exposures.KIND: Exposing(configurations),
-        backtests.KIND: Backtesting(database, configurations, Resolver(database, stored)),
+        backtesting.KIND: Backtesting(database, configurations, Resolver(database, stored)),
         sweep_jobs.KIND: sweep_jobs.Sweeping(traces, settings.simulation_days),
     }
     return Worker(database, kinds, Limits(settings.simulation_seconds, settings.simulation_bytes), abandon)

@@ -18,10 +18,9 @@ from app.answering.operations import Compiled
 from app.answering.snapshot_store import SnapshotStore
 from app.auth import router as access
 from app.auth.audit import Refusals
-from app.auth.middleware import AuthenticationMiddleware
 from app.auth.oidc import Client, CodeFlow, OpenId, Provider
 from app.auth.router import Sessions
-from app.auth.tokens import Guesses, Tokens
+from app.auth.tokens import AuthenticationMiddleware, Guesses, Tokens
 from app.base.decoding import prepare_types
 from app.base.settings import Settings
 from app.base.ticket import CLASSES, Class
@@ -29,7 +28,7 @@ from app.clusters import router as clusters
 from app.clusters import shadow
 from app.clusters.router import Clusters
 from app.clusters.shadow import Retention, Shadow
-from app.configurations import manifests, rules
+from app.configurations import manifests
 from app.configurations import router as configurations
 from app.configurations.heads import Follower
 from app.configurations.router import Administration
@@ -63,8 +62,8 @@ from app.service.document import DESCRIPTION, SUMMARY, TAGS, described
 from app.simulations import router as simulations
 from app.simulations.accepting import Terms
 from app.simulations.service import Simulations
-from app.studies import backtests, exposures, forecasts, sweep_jobs
-from app.studies.backtests import Backtests
+from app.studies import backtesting, exposures, forecasts, sweep_jobs
+from app.studies.backtesting import Backtests
 from app.studies.exposures import ExposureJobs, Kept
 from app.studies.forecasts import Forecasts
 from app.studies.sweep_jobs import Sweeps
@@ -76,9 +75,9 @@ from app.workers.pool import Limits, Pool
 from app.workers.worker import Reserve, give_back_when_idle, keep_freed_blocks
 
 _CAPABILITIES = (
-    decisions, search, batch, decisions.COMPARISONS, decisions.PLANS, extenders, rules, snapshots, clusters, shadow,
-    manifests, configurations,
-    simulations, forecasts, exposures, backtests, sweep_jobs, traces, access, health,
+    decisions, search, batch, decisions.COMPARISONS, decisions.PLANS, extenders, decisions.RULES, snapshots,
+    clusters, shadow, manifests, configurations,
+    simulations, forecasts, exposures, backtesting, sweep_jobs, traces, access, health,
 )  # fmt: skip
 """What the interface documents."""
 

@@ -16,8 +16,7 @@ from app.answering.answers import encode
 from app.http.openapi import NDJSON, lines, operation, reference
 from app.http.responses import json_response
 from app.http.routing import service
-from app.jobs.router import READ, Said, router_of
-from app.jobs.service import First, Most, Which
+from app.jobs.service import READ, First, Most, Said, Which, router_of
 from app.simulations.plots import Evictions, Free, Kind, Usage, Waits
 from app.simulations.results import FragmentationSeries, Series, Simulation, SimulationPage
 from app.simulations.schemas import Event, JobLine, RoundLine, SimulationRequest

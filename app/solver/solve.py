@@ -16,7 +16,7 @@ import msgspec
 from app.solver import check
 from app.solver.apply import Index, delta_of
 from app.solver.delta import Changes, StateDigest, apply_delta, digest
-from app.solver.engine import ENGINES, Engine, engine_of
+from app.solver.engine import ENGINES, Engine, engine_of, judged
 from app.solver.model.base import at
 from app.solver.model.configuration import Configuration, oversubscribed
 from app.solver.model.decision import (
@@ -32,7 +32,6 @@ from app.solver.model.decision import (
 from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupported, carried
 from app.solver.model.request import Options, RunOptions
 from app.solver.model.state import Ask, PendingReason, State
-from app.solver.proposals import judged
 from app.solver.question import ProtectionQuestion, Question, safe_point
 from app.solver.rounds import Rounds
 

@@ -10,8 +10,7 @@ from sqlalchemy import RowMapping
 from app.answering.operations import Compiled, Documents
 from app.answering.snapshots import FollowedAge, PendingAsks, SnapshotStatus
 from app.base.decoding import decode
-from app.jobs.router import Said, router_of
-from app.jobs.service import Jobs, JobsOfKind, New, outcome_of, state_of
+from app.jobs.service import Jobs, JobsOfKind, New, Said, outcome_of, router_of, state_of
 from app.simulations.accepting import Pinning
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.request import StateOrReference

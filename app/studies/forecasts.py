@@ -11,8 +11,7 @@ from app.answering.operations import Compiled, Documents
 from app.answering.snapshots import FollowedAge
 from app.base.decoding import decode
 from app.base.errors import BadInput
-from app.jobs.router import Said, router_of
-from app.jobs.service import Jobs, JobsOfKind, New, outcome_of, state_of
+from app.jobs.service import Jobs, JobsOfKind, New, Said, outcome_of, router_of, state_of
 from app.simulations.accepting import Pinning
 from app.solver.model.base import Time
 from app.solver.model.request import StateOrReference

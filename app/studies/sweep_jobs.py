@@ -20,15 +20,14 @@ from app.base.errors import ArbiterError, BadInput
 from app.http.openapi import NDJSON, lines, operation
 from app.http.routing import service
 from app.jobs.repository import Claimed
-from app.jobs.router import READ, Said, router_of
-from app.jobs.service import First, Jobs, JobsOfKind, JobState, Most, New, outcome_of, state_of
+from app.jobs.service import READ, First, Jobs, JobsOfKind, JobState, Most, New, Said, outcome_of, router_of, state_of
 from app.jobs.worker import Work
 from app.simulations.core.scenario import scenario_of
 from app.simulations.core.sink import Silence
 from app.simulations.results import TraceUsed
 from app.simulations.router import SIMULATION
-from app.simulations.running import DaysPassed, VirtualDays
 from app.simulations.schemas import SimulationRequest, Summary, Trace
+from app.simulations.service import DaysPassed, VirtualDays
 from app.solver.model.base import Name, Wire
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput, Problem, pointer

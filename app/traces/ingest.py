@@ -32,8 +32,7 @@ from app.traces.formats import (
     alibaba_pods,
     swf_records,
 )
-from app.traces.jobs import Mapper, Order, filled, problems_of
-from app.traces.mapping import DEFAULTS, Format, Mapping
+from app.traces.jobs import DEFAULTS, Format, Mapper, Mapping, Order, filled, problems_of
 
 _CHUNK = 1 << 20
 _LEVEL = 3

@@ -25,7 +25,7 @@ from app.solver.model.configuration import Configuration, Flavor, FlavorQuotas, 
 from app.solver.model.problems import Problem
 from app.solver.model.state import Node
 from app.traces.ingest import Chunk, Ingested, Limits, Source, Work, ingest, unpacked
-from app.traces.mapping import Cluster, Each, Format, LineNote, Mapping, TraceQueue, TraceSummary
+from app.traces.jobs import Cluster, Each, Format, LineNote, Mapping, TraceQueue, TraceSummary
 from app.workers.messages import Failed, Processes, failed, raised, receive, send, serve_once
 
 Steps = dict[str, int]

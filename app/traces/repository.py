@@ -18,7 +18,7 @@ from app.jobs.repository import jobs
 from app.simulations.schemas import Change, Job
 from app.solver.question import safe_point
 from app.traces.ingest import Chunk
-from app.traces.mapping import TraceSummary
+from app.traces.jobs import TraceSummary
 
 traces = sa.Table(
     "traces",

@@ -36,7 +36,7 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Problem
 from app.traces import repository
 from app.traces.ingest import COLUMNS, Limits, unpacked
-from app.traces.mapping import DEFAULTS, Format, Mapping, TraceFormat, TraceFormats, TracePage, TraceSummary
+from app.traces.jobs import DEFAULTS, Format, Mapping, TraceFormat, TraceFormats, TracePage, TraceSummary
 from app.traces.preparing import Readers, Upload, prepare
 from app.traces.repository import StoredTrace
 from app.workers.dispatcher import Offload

@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from app.answering.answerer import Answerer, Reply
 from app.answering.operations import Inquiry, Operation
-from app.base import tracing
+from app.base import ticket
 from app.base.decoding import occurs
 from app.base.errors import DeadlinePassed, TooManyRequests, Unavailable
 from app.base.ticket import CLASSES, Class, Ticket, TooSlow, held, holding
@@ -178,12 +178,12 @@ def _paused(ticket: Ticket, function: Callable[..., T], *args: Any) -> T:
 
 def _after_waiting(function: Callable[..., T]) -> Callable[..., T]:
     """``function``; whoever wants to know is told how long it waited to be called."""
-    if (listening := tracing.listener()) is None:
+    if (listening := ticket.listener()) is None:
         return function
     begin = time.perf_counter()
 
     def begun(*args: Any) -> T:
-        tracing.since("waiting", begin, listening)
+        ticket.since("waiting", begin, listening)
         return function(*args)
 
     return begun

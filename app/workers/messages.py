@@ -26,8 +26,7 @@ from app.base import errors
 from app.base.decoding import Malformed
 from app.base.errors import DeadlinePassed, Unavailable
 from app.base.installation import python
-from app.base.ticket import Ticket, held
-from app.base.tracing import Stage
+from app.base.ticket import Stage, Ticket, held
 from app.solver.model.problems import InvalidInput, Problem, Unsupported
 
 _LENGTHS = struct.Struct("!IQ")

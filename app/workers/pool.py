@@ -14,10 +14,9 @@ from threading import Event, Lock, Thread
 
 from app.answering.answerer import Reply
 from app.answering.operations import Documents, Inquiry, Operation
-from app.base import tracing
 from app.base.errors import DeadlinePassed, Unavailable
 from app.base.installation import python
-from app.base.ticket import CLASSES, Class, Ticket
+from app.base.ticket import CLASSES, Class, Ticket, listener, stage
 from app.workers.messages import (
     Call,
     Closed,
@@ -206,10 +205,10 @@ class Pool:
         saves asking back. Raises what it raises, DeadlinePassed and Unavailable."""
         heads = self._heads(reference)
         with self._routed(asked) as owner:
-            with tracing.stage("waiting"):
+            with stage("waiting"):
                 at = self._turns.take(ticket, owner if worker is None else worker)
             try:
-                call = Call(asked, ticket.end, ticket.seconds, heads, traced=tracing.listener() is not None)
+                call = Call(asked, ticket.end, ticket.seconds, heads, traced=listener() is not None)
                 return self._talk(at, call, body)
             finally:
                 self._turns.give(at)
@@ -371,6 +370,6 @@ class Pool:
 
 def _tell(header: FromWorker) -> None:
     """Tell of the stages that a worker went through."""
-    if (listening := tracing.listener()) is not None and isinstance(header, Done | Failed):
+    if (listening := listener()) is not None and isinstance(header, Done | Failed):
         for stage in header.stages:
             listening(stage)

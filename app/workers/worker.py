@@ -24,9 +24,8 @@ from msgspec.structs import replace
 from app.answering.answerer import Answerer
 from app.answering.operations import Compiled
 from app.answering.snapshot_store import SnapshotStore
-from app.base import tracing
 from app.base.decoding import prepare_types
-from app.base.ticket import Ticket, released_at_the_end
+from app.base.ticket import Stage, Ticket, released_at_the_end, told
 from app.solver.engine import ENGINES, engine_of
 from app.solver.question import stoppable
 from app.workers.messages import Call, Closed, Done, Failed, Remote, ToWorker, failed, receive, send
@@ -149,9 +148,9 @@ def serve(connection: socket.socket, budget: int, idle: float) -> None:
 def _answer(answerer: Answerer, store: SnapshotStore, call: Call, body: bytes) -> tuple[Done | Failed, bytes]:
     """Work stops at the first safe point past the deadline; what is in the store by then is there to stay."""
     ticket = Ticket("large", call.end, call.seconds)
-    stages: list[tracing.Stage] = []
+    stages: list[Stage] = []
     try:
-        with stoppable(ticket.check), tracing.told(stages.append if call.traced else None):
+        with stoppable(ticket.check), told(stages.append if call.traced else None):
             ticket.check()
             reply = answerer.run(call.asked, body)
     except Closed:

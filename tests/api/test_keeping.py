@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from starlette.testclient import TestClient
 
+from app.following.grouped import Translated, translate
 from app.following.keeping import ApiError, Arbiter, Keeper, Reply
-from app.following.translating import Translated, translate
 from app.following.translator import Translator
 from app.solver.model.configuration import Configuration, EngineName, Queue
 from tests.support.changing import World

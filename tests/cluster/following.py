@@ -10,11 +10,11 @@ import httpx2
 import msgspec
 
 from app.following.follower import Follower, Task
+from app.following.grouped import Translated, translate
 from app.following.keeping import Arbiter
 from app.following.mirror import Mirror
 from app.following.objects import FOLLOWED
 from app.following.reading import Reader, connect
-from app.following.translating import Translated, translate
 from app.solver.model.configuration import EngineName
 from tests.cluster import pods
 from tests.cluster.server import Cluster

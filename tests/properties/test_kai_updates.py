@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from app.solver.apply import Index
 from app.solver.delta import apply_delta
 from app.solver.engines.kai.configuration import CompiledConfiguration
-from app.solver.engines.kai.engine import ENGINE
+from app.solver.engines.kai.engine import ENGINE, followed
 from app.solver.engines.kai.job_order import VictimTable
 from app.solver.engines.kai.overlay import Overlay
 from app.solver.engines.kai.state import CompiledState, baseline
-from app.solver.engines.kai.update import followed
 from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
 from app.solver.model.request import DecisionRequest

@@ -17,8 +17,8 @@ from app.jobs.repository import Chunk, Claimed
 from app.jobs.worker import ChunkWriter, Work, lines_of
 from app.simulations.core.scenario import in_order
 from app.simulations.results import Outcome, VariantSummary
-from app.simulations.running import Limits, Simulating
 from app.simulations.schemas import Change, Job, SimulationRequest, Trace
+from app.simulations.service import Limits, Simulating
 from app.solver.model.base import micros
 from app.solver.model.request import Variant
 from tests.properties.runs import ENGINES, prefix, requests

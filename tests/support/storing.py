@@ -15,8 +15,8 @@ from app.jobs.worker import ChunkWriter, Unwanted, Work, lines_of
 from app.simulations.core.scenario import in_order
 from app.simulations.core.sink import FIRST
 from app.simulations.results import Outcome
-from app.simulations.running import Limits, Simulating
 from app.simulations.schemas import Change, Job
+from app.simulations.service import Limits, Simulating
 from tests.support.kueue_run import two_queues
 from tests.unit.simulations.running import job
 

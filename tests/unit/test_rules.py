@@ -5,7 +5,7 @@ import re
 import msgspec
 import pytest
 
-from app.configurations.rules import catalogue, page
+from app.decisions.router import catalogue, page
 from app.solver.engine import ENGINES, engine_of
 
 

@@ -4,12 +4,12 @@
 own; ``read`` reads objects; ``kueue`` and ``pods`` group pods into asks, as each system does.
 """
 
-from app.formats.work import spark
+from app.formats.work import read
 from app.formats.work.read import Special
 
 SPECIAL: dict[str, Special] = {
-    "sparkoperator.k8s.io/SparkApplication": spark.pod_sets,
-    "workload.codeflare.dev/AppWrapper": spark.app_wrapper,
-    "trainer.kubeflow.org/TrainJob": spark.train_job,
+    "sparkoperator.k8s.io/SparkApplication": read.pod_sets,
+    "workload.codeflare.dev/AppWrapper": read.app_wrapper,
+    "trainer.kubeflow.org/TrainJob": read.train_job,
 }
 """Kinds whose pods are no templates of the object itself, by full name."""

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.answering.answerer import Answerer, Reply
-from app.answering.guarding import guard
+from app.answering.answerer import Answerer, Reply, guard
 from app.answering.operations import Compiled, Inquiry, Known, Operation, Sources
 from app.answering.snapshot_store import SnapshotStore
 from app.solver.model.configuration import Configuration

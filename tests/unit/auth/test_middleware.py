@@ -10,9 +10,8 @@ import pytest
 from starlette.responses import Response
 
 from app.auth.audit import SCOPES, Caller, Refusals, Visitors, allows, caller_of, current_actor
-from app.auth.middleware import AuthenticationMiddleware
 from app.auth.oidc import OpenId
-from app.auth.tokens import Guesses, Tokens
+from app.auth.tokens import AuthenticationMiddleware, Guesses, Tokens
 from app.base.errors import ArbiterError, Unavailable
 from app.http.routing import Found, Operation, Place
 

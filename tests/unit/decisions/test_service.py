@@ -16,7 +16,7 @@ from app.answering.answerer import Logged, Reply
 from app.answering.answers import Facts
 from app.answering.operations import Inquiry, Kept, Known, Operation, Used
 from app.auth.audit import acting
-from app.base import tracing
+from app.base import ticket
 from app.base.errors import NotFound, Unavailable
 from app.db.database import Database
 from app.decisions import repository
@@ -215,8 +215,8 @@ def test_where_answers_wait_for_their_entries_they_do_so_for_so_long() -> None:
 
 def test_whoever_traces_is_told_how_long_the_log_took() -> None:
     bench = Bench(Reply(b"{}", facts()), Reply(b"{}", facts()))
-    told: list[tracing.Stage] = []
-    with tracing.told(told.append):
+    told: list[ticket.Stage] = []
+    with ticket.told(told.append):
         bench.decider.decide(b"{}")
         bench.decider.decide(b"{}")
     assert told == []

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from app.following.grouped import Translated
 from app.following.keeping import delta, told
-from app.following.translating import Translated
 from app.solver.model.configuration import Configuration, Flavor, Queue
 from app.solver.model.state import Ask, Delta, Node, Task, TaskName, TaskOf, Workload
 

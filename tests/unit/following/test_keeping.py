@@ -9,8 +9,8 @@ import pytest
 
 from app.answering.snapshots import Counts, SnapshotStatus
 from app.following import keeping
+from app.following.grouped import Translated
 from app.following.keeping import ApiError, Arbiter, Keeper, NotYet, Reply
-from app.following.translating import Translated
 from app.solver.model import kueue as model
 from app.solver.model.configuration import Configuration, Queue, Settings
 from app.solver.model.decision import ConfigurationUsed

@@ -4,9 +4,8 @@ from typing import Any
 
 import msgspec
 
-from app.following.grouped import merged, only, without
+from app.following.grouped import merged, only, translate, without
 from app.following.mirror import View
-from app.following.translating import translate
 from app.formats.yunikorn.pods import DYNAMIC
 from app.solver.model.problems import Finding
 from tests.cluster import kueue, pods

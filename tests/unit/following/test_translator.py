@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from app.following import grouped, translator
+from app.following.grouped import LISTED, Translated, translate
 from app.following.mirror import Mirror, View
 from app.following.objects import FOLLOWED, Event, Listed, trimmed
-from app.following.translating import LISTED, Translated, translate
 from app.following.translator import Translator
 from app.formats.manifests import Within
 from app.solver.model.configuration import Configuration, EngineName

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import structlog
 
-from app.base import tracing
+from app.base import ticket
 from app.http.middleware import FAULT
 from app.http.tracing import TracingMiddleware
 
@@ -28,7 +28,7 @@ class Traces:
         self.begun.append((headers["traceparent"], method, path))
         return self if self._sampled else None
 
-    def stage(self, stage: tracing.Stage) -> None:
+    def stage(self, stage: ticket.Stage) -> None:
         self.stages.append(stage.name)
 
     def answered(self, *told: Any) -> None:
@@ -44,7 +44,7 @@ class Application:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.traces.append(structlog.contextvars.get_contextvars().get("trace_id"))
-        with tracing.stage("solve"):
+        with ticket.stage("solve"):
             pass
         if self._error is not None:
             scope[FAULT] = self._error

@@ -8,7 +8,7 @@ import pytest
 
 from app.simulations import router as simulations
 from app.simulations.results import SimulationPage
-from app.studies import backtests, exposures, forecasts, sweep_jobs
+from app.studies import backtesting, exposures, forecasts, sweep_jobs
 from app.studies.backtesting import BacktestPage
 from app.studies.exposure_schemas import ExposuresPage
 from app.studies.forecasting import ForecastPage
@@ -38,7 +38,7 @@ def asked_of(calls: Calls) -> Any:
 
 KINDS = [
     (simulations.router, "simulation", SimulationPage), (forecasts.router, "forecast", ForecastPage),
-    (backtests.router, "backtest", BacktestPage), (exposures.router, "exposure", ExposuresPage),
+    (backtesting.router, "backtest", BacktestPage), (exposures.router, "exposure", ExposuresPage),
     (sweep_jobs.router, "sweep", sweep_jobs.SweepPage),
 ]  # fmt: skip
 

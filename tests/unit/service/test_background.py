@@ -178,6 +178,6 @@ def test_a_worker_does_every_kind_of_job_within_the_settings(monkeypatch: pytest
         background.KIND,
         background.forecasts.KIND,
         background.exposures.KIND,
-        background.backtests.KIND,
+        background.backtesting.KIND,
         background.sweep_jobs.KIND,
     }

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.exceptions import HTTPException
 
-from app.auth.middleware import AuthenticationMiddleware
+from app.auth.tokens import AuthenticationMiddleware
 from app.base import decoding
 from app.base.errors import ArbiterError
 from app.base.settings import Settings

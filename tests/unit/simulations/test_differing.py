@@ -3,8 +3,8 @@
 from typing import Any
 
 from app.simulations.core.sink import FIRST, time_of
-from app.simulations.running import Differing
 from app.simulations.schemas import JobLine
+from app.simulations.service import Differing
 
 S = 10**6
 

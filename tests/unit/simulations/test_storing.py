@@ -3,9 +3,9 @@
 import pytest
 
 from app.jobs.worker import LimitPassed, Unwanted
-from app.simulations import running
+from app.simulations import service
 from app.simulations.core.sink import FIRST
-from app.simulations.running import STREAMS
+from app.simulations.service import STREAMS
 from app.solver.model.problems import InvalidInput
 from tests.support.storing import JOBS, TWICE, Bench, Stored
 from tests.unit.simulations.running import job
@@ -66,7 +66,7 @@ def test_past_so_many_days_of_virtual_time_from_its_first_event_it_fails_and_nam
 def test_a_stored_trace_is_read_once_for_all_variants_where_it_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     inline = Bench().do(variants=TWICE)
     for most, read in ((3, 1), (2, 2)):
-        monkeypatch.setattr(running, "_SHARED", most)
+        monkeypatch.setattr(service, "_SHARED", most)
         trace = Stored()
         assert Bench().do(trace=trace, variants=TWICE) == inline
         assert (trace.read, trace.checked) == (read, 2)

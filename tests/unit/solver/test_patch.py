@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.solver.apply import Index
+from app.solver.apply import Index, Patch, patch, patched
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import Node, Reservation, State, Workload
-from app.solver.patch import Patch, patch, patched
 
 
 def workload(name: str, priority: int = 0) -> Workload:

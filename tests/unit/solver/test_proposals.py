@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.solver import proposals, solve
+from app.solver import engine, solve
 from app.solver.engine import engine_of
 from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
@@ -233,7 +233,7 @@ def test_kueue_lends_to_nobody_who_would_borrow() -> None:
 
 
 def test_the_rules_that_all_engines_share_are_named_where_proposals_are_judged() -> None:
-    said = set(re.findall(r'"([A-Za-z-]+)"', Path(proposals.__file__).read_text()))
+    said = set(re.findall(r'"([A-Za-z-]+)"', Path(engine.__file__).read_text()))
     assert {rule.rule for rule in PROPOSALS} <= said
     assert all(set(PROPOSALS) <= set(engine_of(name).rules) for name in ("kai", "kueue", "yunikorn"))
 

@@ -21,7 +21,7 @@ from app.solver.question import stoppable
 from app.traces import ingest as ingesting
 from app.traces import preparing as module
 from app.traces.ingest import Ingested, Limits, Source, ingest, unpacked
-from app.traces.mapping import Mapping, TraceSummary
+from app.traces.jobs import Mapping, TraceSummary
 from app.traces.preparing import (
     Prepared,
     Upload,

@@ -8,8 +8,7 @@ import pytest
 from app.simulations.schemas import Change, Job
 from app.solver.model.state import Expression
 from app.traces.formats import Complaints, LineError, Record
-from app.traces.jobs import Mapper, Order, filled, moment, problems_of
-from app.traces.mapping import Mapping
+from app.traces.jobs import Mapper, Mapping, Order, filled, moment, problems_of
 
 CELLS = {"user": "ann", "group": "", "n": "3", "mem": "1.5", "qos": "BE", "spec": "A|B"}
 

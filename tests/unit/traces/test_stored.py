@@ -18,7 +18,7 @@ from app.solver.model.problems import InvalidInput
 from app.traces import preparing as module
 from app.traces import repository
 from app.traces.ingest import Limits, Source, ingest
-from app.traces.mapping import ALIBABA, SWF, Mapping
+from app.traces.jobs import ALIBABA, SWF, Mapping
 from app.traces.preparing import lines_within, prepare
 from app.traces.router import Traces, etag
 from tests.support.ingest import change, job, lines

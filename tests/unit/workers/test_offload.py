@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from app.base import tracing
+from app.base import ticket
 from app.base.errors import DeadlinePassed, TooManyRequests
 from app.base.ticket import CLASSES, Class, Ticket, TooSlow, held, may_wait
 from app.workers.dispatcher import Offload, Room, collector_paused
@@ -275,8 +275,8 @@ def test_who_hangs_up_is_gone_and_no_deadline_has_passed() -> None:
 
 
 def test_the_wait_for_a_thread_is_told_to_whoever_listens() -> None:
-    places, told = offload(), list[tracing.Stage]()
-    with tracing.told(told.append):
+    places, told = offload(), list[ticket.Stage]()
+    with ticket.told(told.append):
         assert asyncio.run(places.run("large", divmod, 7, 2)) == (3, 1)
     assert [stage.name for stage in told] == ["waiting"]
     assert asyncio.run(places.run("large", divmod, 7, 2)) == (3, 1)

@@ -14,7 +14,7 @@ import pytest
 from app.answering.answerer import Logged, Reply
 from app.answering.answers import Facts
 from app.answering.operations import Inquiry, Kept, Operation
-from app.base import tracing
+from app.base import ticket
 from app.base.errors import NotFound
 from app.solver.engine import ENGINES
 from app.solver.model.decision import ConfigurationUsed
@@ -101,7 +101,7 @@ class Echo:
         if body == b"slow":
             time.sleep(0.002)
             safe_point()
-        with tracing.stage("solve"):
+        with ticket.stage("solve"):
             return Reply(body, FACTS, {"solve": 1.0}, [Kept("d", b"")], Logged(b"r", b"a"))
 
 

@@ -14,7 +14,7 @@ import pytest
 from app.answering.answerer import Logged, Reply
 from app.answering.answers import Facts
 from app.answering.operations import Inquiry, Kept, Operation
-from app.base import errors, tracing
+from app.base import errors, ticket
 from app.base.decoding import Malformed
 from app.base.errors import BadInput, DeadlinePassed, NotFound, TooManyRequests, Unavailable
 from app.base.ticket import Ticket
@@ -302,14 +302,14 @@ def test_a_worker_has_time_for_a_safe_point(workers: Made) -> None:
 
 
 def test_stages_of_a_worker_are_told(workers: Made) -> None:
-    stage = tracing.Stage("solve", 1.0, 2.0)
+    stage = ticket.Stage("solve", 1.0, 2.0)
 
     def answering(of: Thread, call: Call, body: bytes) -> None:
         assert call.traced
         of.send(Done((0, 0), stages=[stage]) if len(of.calls) == 1 else Failed("NotFound", stages=[stage]))
 
-    one, told = workers(1, answering), list[tracing.Stage]()
-    with tracing.told(told.append):
+    one, told = workers(1, answering), list[ticket.Stage]()
+    with ticket.told(told.append):
         one.call()
         with pytest.raises(NotFound):
             one.call()
@@ -321,11 +321,11 @@ def test_stages_are_told_to_nobody_and_what_is_asked_back_has_none(workers: Made
         if call.traced:
             of.send(WantHead("prod"))
             of.receive()
-        of.send(Done((0, 0), stages=[tracing.Stage("solve", 1.0, 2.0)]), body)
+        of.send(Done((0, 0), stages=[ticket.Stage("solve", 1.0, 2.0)]), body)
 
-    one, told = workers(1, answering), list[tracing.Stage]()
+    one, told = workers(1, answering), list[ticket.Stage]()
     assert one.call().body == b"body"
-    with tracing.told(told.append):
+    with ticket.told(told.append):
         assert one.call().body == b"body"
     assert [one.name for one in told] == ["waiting", "solve"]
 

@@ -4,8 +4,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 
-from app.solver.engines.kai.chance import Chance
-from app.solver.engines.kai.job_order import PendingOrder, VictimTable
+from app.solver.engines.kai.job_order import Chance, PendingOrder, VictimTable
 from app.solver.engines.kai.jobs import ALLOCATED, GPU, PENDING, PIPELINED, RELEASING, RUNNING
 from app.solver.engines.kai.overlay import ACTIVE, Overlay, total
 from app.solver.engines.kai.placing import Placer, constraints

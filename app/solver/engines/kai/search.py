@@ -8,8 +8,7 @@ KAI-Scheduler ``actions/common/solvers/job_solver.go``, ``plugins/nodelocalgreed
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from app.solver.engines.kai.chance import Chance
-from app.solver.engines.kai.job_order import Contenders, Turns, VictimOrder, sort_victims
+from app.solver.engines.kai.job_order import Chance, Contenders, Turns, VictimOrder, sort_victims
 from app.solver.engines.kai.jobs import GPU, NOWHERE
 from app.solver.engines.kai.overlay import Mark, Overlay, rank, total
 from app.solver.engines.kai.queue_order import Standing

@@ -1,11 +1,19 @@
-"""Go's ``sort.Slice``, exactly: what it does with equal elements decides who is a victim.
+"""Pods by importance: Go's ``sort.Slice``, exactly, since what it does with equal elements decides who is a victim; and
+the pods of all nodes side by side, so that victims are looked up on many nodes at once.
 
 Insertion sort up to twelve elements, pattern-defeating quicksort beyond. Source: Go's ``sort`` package.
 """
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from app.solver.engines.kube_scheduler.pods import STABLE
+import numpy as np
+from numpy.typing import NDArray
+
+from app.solver.engines.kube_scheduler.filters import places_on_all, room_on_all
+from app.solver.engines.kube_scheduler.pods import STABLE, Budget, CompiledState, Ints, Machine, Pod
+from app.solver.engines.kube_scheduler.world import World
 
 T = TypeVar("T")
 _NINTHER = 50
@@ -182,3 +190,159 @@ class _Run(Generic[T]):
             already = False
             self.swap(i, j)
             i, j = i + 1, j - 1
+
+
+NOBODY, ALONE = -1, -2
+"""No pod of the node would have to go or help; the node is to be looked at by itself."""
+_LEAST = 64
+"""Of fewer nodes there are no columns."""
+_LARGEST = 2**61
+_MIDDLE, _WIDTH = 2**32, 2**33
+"""More than priorities differ; room for them in a number."""
+_OFFSET = 2**31
+Bools = NDArray[np.bool_]
+
+
+class Columns:
+    """``pods``: so ordered; ``ends``: by node, how many are on it and those before it."""
+
+    def __init__(self, machines: list[Machine]) -> None:
+        pods = [pod for machine in machines for pod in machine.pods]
+        counts = np.array([len(machine.pods) for machine in machines], np.int64)
+        nodes = np.repeat(np.arange(len(machines)), counts)
+        started = [pod.start for pod in pods]
+        starts = np.array([start or 0 for start in started], np.int64)
+        priorities = np.array([pod.effective_priority for pod in pods], np.int64)
+        alone = np.array([pod.group is None for pod in pods], np.int64)
+        order: Ints = np.lexsort((starts, alone, -priorities, nodes))
+        keys = np.stack((nodes, priorities, alone, starts))[:, order]
+        odd = np.zeros(len(machines), np.bool_)
+        odd[[pod.node for pod in pods if pod.started is None or (pod.group is not None and pod.group.whole)]] = True
+        alike = keys[0, 1:][(keys[:, 1:] == keys[:, :-1]).all(0)]
+        odd[alike[counts[alike] > STABLE]] = True
+        self.machines = machines
+        self.pods: list[Pod] = [pods[i] for i in order.tolist()]
+        self.ends = np.concatenate((np.zeros(1, np.int64), counts.cumsum()))
+        self.starts = starts[order]
+        self.priorities = np.array([pod.priority for pod in self.pods], np.int64)
+        self.ranks = keys[0] * _WIDTH + _MIDDLE - keys[1]
+        self._sums: dict[str, Ints | None] = {}
+        self._odd = odd
+        self._stale = machines, np.zeros(len(machines), np.bool_)
+        self._budgets: list[Budget] = []
+        self._crowded = np.zeros(len(machines), np.int8)
+
+    def sums(self, resource: str) -> Ints | None:
+        """What pods request, added up; None: too much for the machine's integers."""
+        if resource not in self._sums:
+            amounts = [pod.requests.get(resource, 0) for pod in self.pods]
+            fine = sum(amounts) < _LARGEST
+            self._sums[resource] = np.concatenate(([0], np.cumsum(amounts, dtype=np.int64))) if fine else None
+        return self._sums[resource]
+
+    def stale(self, machines: list[Machine]) -> Bools:
+        """Nodes that are not any more as they were."""
+        if self._stale[0] is not machines:
+            self._stale = machines, np.array([a is not b for a, b in zip(self.machines, machines, strict=True)])
+        return self._stale[1]
+
+    def alone(self, world: World, nodes: Ints) -> Bools:
+        """Which of ``nodes`` are to be looked at by themselves: those that are not as they were, whose pods have no
+        order but at a moment, that some are nominated to, or that could violate a budget."""
+        state = world.state
+        found = self._odd[nodes] | self.stale(state.machines)[nodes]
+        if others := world.touched | world.nominated.keys():
+            found |= np.isin(nodes, list(others))
+        if state.budgets:
+            found |= self._could_violate(state, nodes)
+        return found
+
+    def _could_violate(self, state: CompiledState, nodes: Ints) -> Bools:
+        """Nodes with more pods of a budget than it allows to go."""
+        budgets = self._budgets
+        if len(budgets) != len(state.budgets) or any(a is not b for a, b in zip(budgets, state.budgets, strict=True)):
+            self._budgets = state.budgets
+            self._crowded[:] = -1
+        unknown: list[int] = nodes[self._crowded[nodes] < 0].tolist()
+        for node in unknown:
+            of = (
+                i for pod in self.machines[node].pods if pod.labels
+                for i, budget in state.budgets_in.get(pod.namespace, ()) if budget.charged_by(pod)
+            )  # fmt: skip
+            self._crowded[node] = any(count > state.budgets[i].allowed for i, count in Counter(of).items())
+        return self._crowded[nodes] > 0
+
+
+class Search:
+    """Who would have to go for one pod. ``_limits``: by resource, sums and by node what is free beside the pod."""
+
+    def __init__(self, columns: Columns, world: World, pod: Pod, limits: Sequence[tuple[Ints, Ints]]) -> None:
+        self._columns, self._world, self._pod, self._limits = columns, world, pod, limits
+        self._places = places_on_all(world)
+
+    def first(self, nodes: Ints) -> Ints:
+        """By node the place of the first, the most important one; else NOBODY, or ALONE."""
+        columns = self._columns
+        ends = columns.ends[nodes + 1]
+        first = self._places[nodes] + ends - 1
+        for sums, free in self._limits:
+            first = np.minimum(first, sums.searchsorted(sums[ends] + free[nodes], side="right") - 1)
+        lower = columns.ranks.searchsorted(nodes * _WIDTH + _MIDDLE - self._pod.priority, side="right")
+        found = np.where((first >= lower) & (first < ends), first, NOBODY)
+        found[columns.alone(self._world, nodes)] = ALONE
+        return found
+
+    def is_stale(self, machine: Machine) -> bool:
+        """Whether a node is not any more as it was."""
+        return self._columns.machines[machine.at] is not machine
+
+    def highest(self, first: Mapping[int, int]) -> list[list[float]]:
+        """By node how many would violate budgets, and the highest priority of who would have to go. ``first``: by node
+        where they begin."""
+        return [[0, priority] for priority in self._columns.priorities[list(first.values())].tolist()]
+
+    def scores(self, first: Mapping[int, int]) -> list[list[float]]:
+        """By node the sum of priorities of all who would have to go, how many they are, and how early the first of
+        those of the highest priority started: the less the better."""
+        nodes = np.array(list(first))
+        columns = self._columns
+        at, ends = np.array(list(first.values())), columns.ends[nodes + 1]
+        places = self._places[nodes] + ends - 1 - at
+        left = [sums[ends] + free[nodes] - sums[at] for sums, free in self._limits]
+        total, count = np.zeros((2, len(nodes)), np.int64)
+        highest = np.full(len(nodes), -_MIDDLE)
+        start = np.zeros(len(nodes), np.int64)
+        while (here := at < ends).any():
+            i = np.where(here, at, 0)
+            amounts = [sums[i + 1] - sums[i] for sums, _ in self._limits]
+            stays = here & (places > 0)
+            for amount, of in zip(amounts, left, strict=True):
+                stays &= amount <= of
+            left = [of - amount * stays for amount, of in zip(amounts, left, strict=True)]
+            places -= stays
+            goes = here & ~stays
+            priority, began = columns.priorities[i], columns.starts[i]
+            total += (priority + _OFFSET) * goes
+            count += goes
+            start = np.where(goes & ((priority > highest) | ((priority == highest) & (began < start))), began, start)
+            highest = np.where(goes, np.maximum(highest, priority), highest)
+            at += 1
+        return np.stack((total, count, -start), axis=1).tolist()
+
+
+def search_of(world: World, pod: Pod, wanted: Mapping[str, int]) -> Search | None:
+    """None: numbers are too large, or not so many nodes were looked at one by one yet that columns would have been
+    worth their while."""
+    dry_runs, machines = world.state.dry_runs, world.state.machines
+    if dry_runs.singles >= len(machines) >= _LEAST:
+        dry_runs.columns, dry_runs.singles = Columns(machines), 0
+    columns = dry_runs.columns
+    if not isinstance(columns, Columns):
+        return None
+    limits: list[tuple[Ints, Ints]] = []
+    for resource, amount in wanted.items():
+        sums, (free, most) = columns.sums(resource), room_on_all(world, resource)
+        if sums is None or free.dtype == object or max(amount, int(most.max(initial=0))) >= _LARGEST:
+            return None
+        limits.append((sums, free - amount))
+    return Search(columns, world, pod, limits)

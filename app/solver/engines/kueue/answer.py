@@ -9,14 +9,13 @@ from datetime import datetime
 from typing import Any
 
 from app.solver.compiled import ROOTLESS, Tree
+from app.solver.engines.kueue.candidates import Recorder
 from app.solver.engines.kueue.configuration import DEFAULT_FLAVOR, CompiledConfiguration
 from app.solver.engines.kueue.cycle import demands
 from app.solver.engines.kueue.fair_share import lendable, share
 from app.solver.engines.kueue.flavors import never_fits
-from app.solver.engines.kueue.nomination import Books, Mode, Nomination
-from app.solver.engines.kueue.overlay import Overlay, Reason, Target
+from app.solver.engines.kueue.nomination import Books, Mode, Nomination, Overlay, Reason, Target
 from app.solver.engines.kueue.quota import Quotas, Usage
-from app.solver.engines.kueue.recorder import Recorder
 from app.solver.engines.kueue.state import CompiledState
 from app.solver.engines.kueue.topology.room import Rooms, shown
 from app.solver.model.base import at, units

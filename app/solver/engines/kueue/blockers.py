@@ -8,8 +8,7 @@ from app.solver.compiled import ROOTLESS
 from app.solver.engines.kueue import nodes
 from app.solver.engines.kueue.cycle import demands
 from app.solver.engines.kueue.nodes import WORDS
-from app.solver.engines.kueue.nomination import Books, Entry, Mode, Nomination
-from app.solver.engines.kueue.overlay import Overlay
+from app.solver.engines.kueue.nomination import Books, Entry, Mode, Nomination, Overlay
 from app.solver.engines.kueue.preemptibility import fr_name
 from app.solver.engines.kueue.quota import Field, Usage
 from app.solver.kubernetes import PODS

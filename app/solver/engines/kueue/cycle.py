@@ -9,6 +9,7 @@ from typing import TypeVar
 from app.solver import kubernetes
 from app.solver.engines.kueue.admission_sharing import local_queue
 from app.solver.engines.kueue.amounts import pinned
+from app.solver.engines.kueue.candidates import SILENT, Recorder
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.fair_share import fair_order
 from app.solver.engines.kueue.flavors import (
@@ -23,10 +24,8 @@ from app.solver.engines.kueue.flavors import (
     requests,
 )
 from app.solver.engines.kueue.knobs import Run
-from app.solver.engines.kueue.nomination import Assignment, Books, Choice, Mode, Nomination
-from app.solver.engines.kueue.overlay import Overlay, Preemptor, Target
+from app.solver.engines.kueue.nomination import Assignment, Books, Choice, Mode, Nomination, Overlay, Preemptor, Target
 from app.solver.engines.kueue.quota import FlavorResource
-from app.solver.engines.kueue.recorder import SILENT, Recorder
 from app.solver.engines.kueue.state import CompiledState
 from app.solver.engines.kueue.topology.room import Place
 from app.solver.kubernetes import PODS

@@ -15,16 +15,15 @@ from app.solver.delta import Changes
 from app.solver.engine import Engine
 from app.solver.engines.kueue import FACTS
 from app.solver.engines.kueue.answer import answer, shares, waits_behind
+from app.solver.engines.kueue.candidates import Recorder
 from app.solver.engines.kueue.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.kueue.cycle import OUTRUN, Cycle, alone, carried, check_asks, queues
 from app.solver.engines.kueue.explain import drained, explain, kept_waiting, together
 from app.solver.engines.kueue.findings import effective_settings, findings
 from app.solver.engines.kueue.knobs import KNOBS, NONE, Knob, Run, check_knobs, knobs_set
-from app.solver.engines.kueue.nomination import Books, Nomination
-from app.solver.engines.kueue.overlay import Overlay
+from app.solver.engines.kueue.nomination import Books, Nomination, Overlay
 from app.solver.engines.kueue.preemptibility import judge, preemptibility
 from app.solver.engines.kueue.quota import Usage
-from app.solver.engines.kueue.recorder import Recorder
 from app.solver.engines.kueue.rounds import KueueRounds, replaced
 from app.solver.engines.kueue.state import CompiledState, compile_state, local_queues_of, refuse_cohorts, rooms_of
 from app.solver.engines.kueue.state import leaving as leaves

@@ -8,13 +8,12 @@ from msgspec.structs import replace
 
 from app.solver.engines.kueue import answer, blockers, nodes
 from app.solver.engines.kueue.blockers import smallest_changes
+from app.solver.engines.kueue.candidates import SILENT, Recorder
 from app.solver.engines.kueue.cycle import inadmissible
 from app.solver.engines.kueue.fair_share import Rivals, Share, share_without
 from app.solver.engines.kueue.nodes import LookedAt
-from app.solver.engines.kueue.nomination import Books, Fit, Nomination, Suit
-from app.solver.engines.kueue.overlay import Overlay, Preemptor, Target
+from app.solver.engines.kueue.nomination import Books, Fit, Nomination, Overlay, Preemptor, Suit, Target
 from app.solver.engines.kueue.preemptibility import Judge, fr_name
-from app.solver.engines.kueue.recorder import SILENT, Recorder
 from app.solver.engines.kueue.state import CompiledState
 from app.solver.engines.kueue.topology.room import Misfit, Place, PodSets
 from app.solver.model.base import at, units

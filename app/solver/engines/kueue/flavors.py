@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from app.solver import kubernetes
 from app.solver.compiled import ROOTLESS
+from app.solver.engines.kueue.candidates import SILENT, Recorder
 from app.solver.engines.kueue.configuration import DEFAULT_FLAVOR, CompiledConfiguration, Group
 from app.solver.engines.kueue.nomination import (
     BEST,
@@ -17,14 +18,15 @@ from app.solver.engines.kueue.nomination import (
     Choice,
     Fit,
     Mode,
+    Overlay,
+    Preemptor,
     Suit,
+    Target,
     mode_of,
     preferred,
     stops_search,
 )
-from app.solver.engines.kueue.overlay import Overlay, Preemptor, Target
 from app.solver.engines.kueue.quota import Usage
-from app.solver.engines.kueue.recorder import SILENT, Recorder
 from app.solver.engines.kueue.topology.placement import PodSet, asks, levels_of
 from app.solver.kubernetes import PODS
 from app.solver.model.base import parse_quantity, scale_of

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.solver.engines.kueue.admission_sharing import Order, local_queue, rates_of
+from app.solver.engines.kueue.candidates import Recorder
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.flavors import Search
-from app.solver.engines.kueue.overlay import Overlay, Preemptor
+from app.solver.engines.kueue.nomination import Overlay, Preemptor
 from app.solver.engines.kueue.preemption import get_targets, nobody, not_yet
-from app.solver.engines.kueue.recorder import Recorder
 from app.solver.engines.kueue.state import CompiledState, instant
 from app.solver.model import kueue as model
 from app.solver.model.base import DurationError, micros, parse_duration

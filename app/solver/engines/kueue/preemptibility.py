@@ -11,8 +11,7 @@ from app.solver.engines.kueue import fair_preemption as fair_preemption
 from app.solver.engines.kueue import preemption as preemption
 from app.solver.engines.kueue.cycle import check_asks, inadmissible, nominate
 from app.solver.engines.kueue.knobs import Run, check_knobs, knobs_set
-from app.solver.engines.kueue.nomination import Mode, Nomination
-from app.solver.engines.kueue.overlay import Overlay, Preemptor, Reason
+from app.solver.engines.kueue.nomination import Mode, Nomination, Overlay, Preemptor, Reason
 from app.solver.engines.kueue.preemption import get_targets
 from app.solver.engines.kueue.state import OLDEST, CompiledState, instant
 from app.solver.model.base import at, units

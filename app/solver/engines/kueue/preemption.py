@@ -11,9 +11,8 @@ import numpy as np
 
 from app.solver.compiled import ROOTLESS
 from app.solver.engines.kueue import candidates, fair_preemption
-from app.solver.engines.kueue.candidates import Indices
-from app.solver.engines.kueue.overlay import Overlay, Preemptor, Reason, Target
-from app.solver.engines.kueue.recorder import SILENT, Recorder
+from app.solver.engines.kueue.candidates import SILENT, Indices, Recorder
+from app.solver.engines.kueue.nomination import Overlay, Preemptor, Reason, Target
 from app.solver.question import safe_point
 
 Spared = Literal["ask-would-borrow", "queue-back-within-quota"]

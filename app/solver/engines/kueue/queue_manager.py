@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from app.solver.engines.kueue.admission_sharing import Ledger, local_queue, rates_of
 from app.solver.engines.kueue.configuration import CompiledConfiguration
-from app.solver.engines.kueue.line import Line, SharedLine, shape_of
+from app.solver.engines.kueue.fair_share import Line, SharedLine, shape_of
 from app.solver.model.kueue import Ask as AskBlock
 from app.solver.model.kueue import FlavorScan
 from app.solver.model.state import Ask

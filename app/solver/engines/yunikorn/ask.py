@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.solver.engines.yunikorn import required_node, room
+from app.solver.engines.yunikorn import room, shipped
 from app.solver.engines.yunikorn import room as nodes
 from app.solver.engines.yunikorn.candidates import Found, Outcome, Reach, Silent, candidates, joined, reach
 from app.solver.engines.yunikorn.configuration import SECOND
@@ -302,7 +302,7 @@ def _on_required_node(overlay: Overlay, request: Request, node: int, record: Sil
     if request.triggered:
         return Outcome.wait("required-node-released")
     counts_free = overlay.state.configuration.rules.counts_free
-    search = required_node.documented if counts_free else required_node.shipped
+    search = shipped.documented_on_node if counts_free else shipped.shipped_on_node
     victims = search(overlay, request, record)
     if victims is None:
         room = not path_needs(overlay, request).on(overlay, request, node).of

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import structs
 from msgspec.json import encode
 
-from app.solver.engines.yunikorn import configuration, required_node
+from app.solver.engines.yunikorn import configuration
 from app.solver.engines.yunikorn.ask import ATTEMPTS, Context, decide
 from app.solver.engines.yunikorn.candidates import SILENT, Outcome, Reach, Silent, counted, fates, joined, path_limits
 from app.solver.engines.yunikorn.configuration import (
@@ -25,6 +25,7 @@ from app.solver.engines.yunikorn.configuration import (
 from app.solver.engines.yunikorn.guarantees import Allowance, law_2_slack, levels, remaining
 from app.solver.engines.yunikorn.overlay import Overlay, Request
 from app.solver.engines.yunikorn.room import Pool
+from app.solver.engines.yunikorn.shipped import fates_on_node
 from app.solver.engines.yunikorn.state import OPTED_OUT, ORIGINATOR, Ints, slack_of
 from app.solver.model.base import units
 from app.solver.model.decision import Change, Explanation, Verdict
@@ -133,7 +134,7 @@ class Recorder(Silent):
     ) -> Iterable[tuple[int, Fate]]:
         """One verdict a task, from the point of view of one allocation ask."""
         within = self._within
-        kept = required_node.fates(overlay, request) if within is None else fates(overlay, request, within)
+        kept = fates_on_node(overlay, request) if within is None else fates(overlay, request, within)
         for task, rule in kept:
             yield task, ("out-of-reach" if rule in OUT_OF_REACH else "protected", rule)
         victims = set(outcome.victims)

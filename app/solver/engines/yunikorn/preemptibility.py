@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-from app.solver.engines.yunikorn import required_node
+from app.solver.engines.yunikorn import shipped
 from app.solver.engines.yunikorn.candidates import Keeper, fates, keeper, reach
 from app.solver.engines.yunikorn.guarantees import (
     Allowance,
@@ -34,7 +34,7 @@ def judge(state: CompiledState, now: int, ask: Ask, proposals: list[list[Evictio
     del now
     refuse(ask_problems(state, ask, "asks", 0))
     overlay, request = Overlay(state), requests_of(state, ask)[0]
-    of = required_node.keeper(overlay, request) if request.required is not None else None
+    of = shipped.keeper_on_node(overlay, request) if request.required is not None else None
     kept: Keeper = of or keeper(overlay, request, reach(overlay, request))
     together = _together(overlay, request)
     tasks = _Tasks(state)
@@ -153,7 +153,7 @@ def _kept_by_themselves(state: CompiledState) -> Iterable[tuple[int, str]]:
 def _kept_from(overlay: Overlay, request: Request) -> Iterable[tuple[int, str]]:
     """Tasks that this ask may not preempt."""
     if request.required is not None:
-        return required_node.fates(overlay, request)
+        return shipped.fates_on_node(overlay, request)
     return fates(overlay, request, reach(overlay, request))
 
 

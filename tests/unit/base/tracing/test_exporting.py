@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from app.base import tracing
-from app.base.ticket import TooSlow
-from app.base.tracing import Stage, stage, told
+from app.base import ticket
+from app.base.ticket import Stage, TooSlow, stage, told
 from app.http import tracing as spans
 from app.http.tracing import Tracing, configured
 
@@ -22,17 +21,17 @@ def test_who_listens_is_told_of_stages() -> None:
     found: list[Stage] = []
     with stage("nobody hears this"):
         pass
-    assert tracing.listener() is None
+    assert ticket.listener() is None
     with told(found.append):
-        assert tracing.listener() == found.append
+        assert ticket.listener() == found.append
         with stage("solve"):
             time.sleep(0)
         with pytest.raises(ZeroDivisionError), stage("fails"):
             raise ZeroDivisionError
         with told(None), stage("nor this"):
             pass
-        assert tracing.listener() == found.append
-    assert tracing.listener() is None
+        assert ticket.listener() == found.append
+    assert ticket.listener() is None
     first, second = found
     assert (first.name, first.failed, first.process, first.begin <= first.end) == ("solve", "", os.getpid(), True)
     assert (second.name, second.failed) == ("fails", "ZeroDivisionError")

@@ -23,8 +23,7 @@ from app.jobs.worker import ChunkWriter, Unwanted, Work, lines_of
 from app.solver.model.base import micros
 from app.solver.model.problems import InvalidInput
 from app.studies import backtesting as running
-from app.studies.backtesting import Backtesting, BacktestOutcome
-from app.studies.backtests import Backtests
+from app.studies.backtesting import Backtesting, BacktestOutcome, Backtests
 
 NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 SAME = {"name": "same"}

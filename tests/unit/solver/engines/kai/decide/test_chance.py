@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.solver.engines.kai.chance import DRAWS, Chance
+from app.solver.engines.kai.job_order import DRAWS, Chance
 from tests.support.kai_world import decide
 from tests.unit.solver.engines.kai.case import queue
 

@@ -8,7 +8,7 @@ import pytest
 
 from app.solver import solve
 from app.solver.engines.kai import solver
-from app.solver.engines.kai.findings import findings
+from app.solver.engines.kai.answer import findings
 from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
 from app.solver.model.request import DecisionRequest

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver.engines.kueue.admission_sharing import NEW, Account, Rates
-from app.solver.engines.kueue.line import Line, SharedLine, shape_of
+from app.solver.engines.kueue.fair_share import Line, SharedLine, shape_of
 from app.solver.engines.kueue.state import instant
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import Ask

@@ -11,7 +11,7 @@ import pytest
 from app.solver.engines.kueue import candidates
 from app.solver.engines.kueue.candidates import Leftover, Pool
 from app.solver.engines.kueue.configuration import compile_configuration
-from app.solver.engines.kueue.overlay import Overlay, Preemptor
+from app.solver.engines.kueue.nomination import Overlay, Preemptor
 from app.solver.engines.kueue.state import CompiledState, Places, compile_state
 from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration

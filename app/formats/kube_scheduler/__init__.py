@@ -1,1 +1,0 @@
-"""What kube-scheduler reads of a cluster, in and out."""
