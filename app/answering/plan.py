@@ -22,7 +22,6 @@ from app.answering.plan_bodies import (
 )
 from app.base.decoding import decode
 from app.base.documents import Path
-from app.formats.kai.pods import gpu_memory
 from app.formats.kube_scheduler import read_spec
 from app.formats.pods import read_pod_spec
 from app.formats.reader import Findings
@@ -211,8 +210,7 @@ def _planned(request: PlanRequest, cluster: Situation, submitted: datetime, find
     around = Cluster(
         configuration=loaded.configured.configuration, beside=cluster.beside, findings=findings, created_at=submitted,
         queue=request.queue, taken={*loaded.index.workloads, *(ask.id for ask in cluster.asks)},
-        running=set(loaded.index.workloads), counted=_counted(loaded), gpus=gpu_memory((node.name, node.labels) for
-        node in loaded.state.nodes),
+        running=set(loaded.index.workloads), counted=_counted(loaded),
     )  # fmt: skip
     documents = _documents(request)
     planner = _PLANNERS.get(loaded.configured.engine.name)

@@ -42,6 +42,7 @@ _TOLD_ELSEWHERE = {(Queue, "priority"), (Quota, "borrowing_limit"), (Quota, "len
 _WHERE_IT_IS = {
     (Task, "node"), (Task, "topology_assignment"), (Task, "flavors"), (Task, "uid"), (Workload, "uid"), (Ask, "uid"),
     (Ask, "workload"), (State, "nodes"), (Node, "capacity"), (Node, "occupied"), (Node, "schedulable"),
+    (Node, "gpu_memory"), (Task, "gpu_group"),
 }  # fmt: skip
 """What the other engine does without: it has its own way to say where work is."""
 
@@ -72,8 +73,7 @@ def _lost(kind: type[msgspec.Struct], old: str, new: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-_NAME = "all-quota"
-_ALL = "all-nodes"
+_NAME, _ALL, _GPU = "all-quota", "all-nodes", "nvidia.com/gpu"
 _SLOTS = {"pods": 100_000, "user_slots": 100_000}
 
 
@@ -184,6 +184,7 @@ class _Telling:
         self._parents = {queue.parent for queue in configuration.queues if queue.parent is not None}
         self._names = self._new_names()
         self._first: dict[str, dict[str, str]] = {}
+        self._gpus: dict[str, int] = {}
 
     def all(self, state: StateOrReference, asks: list[Ask]) -> Told:
         """Queues first: they say what everybody else is called."""
@@ -195,19 +196,18 @@ class _Telling:
         configuration = msgspec.structs.replace(self._configuration, engine=self._new.name, queues=queues)
         self._lose_unsaid(self._configuration, "/configuration")
         if getattr(self._configuration.settings, self._old.block, None) is not None:
-            detail = (
-                f"settings of {self._old.name} do not count: {self._new.name} decides by its own, or by its defaults"
-            )
+            why = f"{self._new.name} decides by its own, or by its defaults"
+            detail = f"settings of {self._old.name} do not count: {why}"
             self._lose(pointer("configuration", "settings", self._old.block), "no-word", detail)
         if state.snapshot is not None:
-            self._lose(
-                "/state/snapshot", "kept-as-is", "a snapshot is decided on as it is: its names are not translated"
-            )
+            detail = "a snapshot is decided on as it is: its names are not translated"
+            self._lose("/state/snapshot", "kept-as-is", detail)
             return Told(configuration, state, self._each(asks, "asks"), list(self._findings.values()))
         self._lose_unsaid(msgspec.structs.replace(state, snapshot=None), "/state")
         for name, queue in state.queues.items():
             self._lose_unsaid(queue, pointer("state", "queues", name))
         nodes, workloads = state.nodes, state.workloads
+        self._gpus = {node.name: node.gpu_memory for node in nodes if node.gpu_memory}
         if self._new.places:
             nodes, workloads = self._on_nodes(nodes, workloads)
         made = msgspec.structs.replace(
@@ -282,12 +282,8 @@ class _Telling:
             return
         flavored = queue.resource_groups is not None and not self._new.borrows
         if flavored:
-            self._lose(
-                f"{at}/resource_groups",
-                "flavors",
-                f"{self._new.name} knows no flavors: their quotas are added up",
-                "info",
-            )
+            detail = f"{self._new.name} knows no flavors: their quotas are added up"
+            self._lose(f"{at}/resource_groups", "flavors", detail, "info")
         if queue.resource_groups is not None and not flavored:
             changes["resource_groups"] = queue.resource_groups
         elif quota := self._quota(i, queue):
@@ -398,11 +394,8 @@ class _Telling:
                 else msgspec.structs.replace(task, flavors={r: flavors[r] for r in task.requests if r in flavors})
                 for task in tasks
             ]
-        if (
-            isinstance(one, Ask)
-            and self._old.pod_by_pod != self._new.pod_by_pod
-            and sum(t.count for t in one.tasks) > 1
-        ):
+        several = isinstance(one, Ask) and sum(t.count for t in one.tasks) > 1
+        if several and self._old.pod_by_pod != self._new.pod_by_pod:
             single, whole = (self._old, self._new) if self._old.pod_by_pod else (self._new, self._old)
             detail = f"pods of an ask start one after the other under {single.name}, and together under {whole.name}"
             self._lose(at, "pod-by-pod", detail)
@@ -410,11 +403,23 @@ class _Telling:
 
     def _tasks(self, task: Task, at: str) -> list[Task]:
         usage = None if task.usage is None else self._amounts(task.usage)
-        made = msgspec.structs.replace(task, requests=self._amounts(task.requests), usage=usage)
+        requests = self._shares(task) if task.gpu_memory or task.gpu_devices else task.requests
+        made = msgspec.structs.replace(task, requests=self._amounts(requests), usage=usage)
         if not self._new.tasks_are_pods or task.count == 1 or task.count > _MOST_PODS:
             return [made]
         self._lose(at, "pods", f"a task of several pods is that many tasks to {self._new.name}", "info")
         return _pods(made)
+
+    def _shares(self, task: Task) -> dict[str, Quantity]:
+        """Requests with memory of GPUs in GPUs of the node, else the smallest, else whole ones; and shares together."""
+        if self._new.name in read_by(Task)["gpu_memory"]:
+            return task.requests
+        name = next((name for name in task.requests if name.endswith("gpu")), _GPU)
+        size = self._gpus.get(task.node or "", min(self._gpus.values(), default=0))
+        steps = _steps(task.requests).get(name, 0)
+        if task.gpu_memory:
+            steps = min(1000, -(-task.gpu_memory * 1000 // size)) if size else 1000
+        return {**task.requests, name: units(steps * (task.gpu_devices or 1), name)}
 
     def _flavors(self, one: Workload) -> dict[str, str]:
         """Where running work has no flavors: the first that its queue has of each resource."""
@@ -426,9 +431,8 @@ class _Telling:
                     found |= {self._resource(name): flavor.name for name in flavor.quota}
             self._first[one.queue] = found
         if self._first[one.queue] and any(task.flavors is None for task in one.tasks):
-            self._lose(
-                "/state/workloads", "flavors", "running work is taken to have the first flavor of its queue", "info"
-            )
+            detail = "running work is taken to have the first flavor of its queue"
+            self._lose("/state/workloads", "flavors", detail, "info")
         return self._first[one.queue]
 
     def _on_nodes(self, nodes: list[Node], workloads: list[Workload]) -> tuple[list[Node], list[Workload]]:

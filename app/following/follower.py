@@ -273,7 +273,7 @@ class Follower:
         if view is None:
             self._stopping.wait(BATCH_SECONDS)
             return
-        if view.since is None and self._error is None:
+        if view.since is None and self._error is None and not self._translator.due(view.now):
             self._synced_at, self._lag = self._mirror.known_at(), 0.0
             return
         try:

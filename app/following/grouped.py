@@ -9,6 +9,7 @@ Where queues or priority classes changed, all of them are.
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,9 +18,7 @@ from app.base.documents import Path
 from app.following.mirror import View
 from app.following.objects import FOLLOWED, WORK, Item, Key, id_of, part
 from app.following.pods import Pods, Touched
-from app.formats.kai.pods import gpu_memory
 from app.formats.manifests import OF_STATE, Within, read_manifests
-from app.formats.objects import objects
 from app.formats.reader import Findings, worst
 from app.formats.yunikorn.pods import DYNAMIC, Placement, Rejected, dynamic_queues, queue_path, said_of_dynamic
 from app.solver.model.configuration import Configuration, EngineName
@@ -81,7 +80,7 @@ def translate(
     findings = Findings(LISTED) if findings is None else findings
     layers = {kind.name: kind.layers for kind in FOLLOWED[engine] if kind.layers}
     items = {**view.items, **{kind: _layered(view.items[kind], names) for kind, names in layers.items()}}
-    read = read_manifests(_documents(items), engine, findings, known, within)
+    read = read_manifests(_documents(items), engine, findings, known, within, view.now)
     return Translated(
         configuration=read.configuration,
         nodes={node.name: node for node in read.state.nodes},
@@ -219,15 +218,14 @@ class Grouped:
         self._engine: EngineName = engine
         self._of_objects = _GROUP in WORK[engine]  # KAI's PodGroups; YuniKorn's applications are what their pods say
         self._pods = Pods(engine)
-        self._gpus: dict[str, int] = {}
         self._configured, self._placement = Configuration(), Placement(Configuration())
         self._leading: dict[str, tuple[str, Key, Key]] = {}
 
     def whole(self, view: View) -> Translated:
         findings = Findings(LISTED)
+        self._pods.due(view.now)
         self._pods.renew(view.items[_POD])
-        self._gpus = _gpus(view.items[_NODE])
-        within = Within(self._pods.read(view.items[_POD], findings), _names(view), self._gpus)
+        within = Within(self._pods.read(view.items[_POD], findings), _names(view))
         found = translate(self._engine, only(view, {_POD: ()}), findings, within)
         queues = [queue for queue in found.configuration.queues if not (queue.yunikorn and queue.yunikorn.dynamic)]
         self._configured = msgspec.structs.replace(found.configuration, queues=queues)
@@ -239,10 +237,11 @@ class Grouped:
     def some(self, last: Translated, view: View, changed: set[tuple[str, Key]]) -> Translated | None:
         if any(kind not in (_POD, _NODE, _GROUP) for kind, _ in changed) or self._pods.none() == bool(view.items[_POD]):
             return None  # with the first pod, and without the last one, something else is said of everything
+        changed = changed | {(_POD, key) for key in self._pods.due(view.now)}
         touched, findings = self._touched(last, view, changed), Findings(LISTED)
         parts = self._parts(last, view, touched)
         keys = self._pods.together(touched, parts.values())
-        within = Within(self._pods.read(keys, findings), _names(view), self._gpus)
+        within = Within(self._pods.read(keys, findings), _names(view))
         groups = touched.groups | parts.keys()
         some = {_POD: (), _NODE: [("", name) for name in touched.nodes], _GROUP: map(_key, groups)}
         part = translate(self._engine, only(view, some), findings, within, self._configured)
@@ -257,6 +256,9 @@ class Grouped:
         )
         self._look(groups)
         return found if self._of_objects else self._with_dynamic(found)
+
+    def due(self, now: datetime) -> bool:
+        return self._pods.is_due(now)
 
     def _parts(self, last: Translated, view: View, touched: Touched) -> dict[str, set[Key]]:
         """Groups to be put together from some of their pods: from which. The others of ``touched.some`` are to be
@@ -329,16 +331,7 @@ class Grouped:
                 touched.nodes.add(key[1])
                 if (key[1] in last.nodes) != (key in view.items[_NODE]):
                     self._pods.on(key[1], touched)
-        if touched.nodes and self._resized(view, {key for kind, key in changed if kind == _NODE}):
-            touched.groups |= self._pods.by_memory
         return touched
-
-    def _resized(self, view: View, keys: set[Key]) -> bool:
-        """Whether GPUs of these nodes are not what they were."""
-        some = {key: item for key in keys if (item := view.items[_NODE].get(key)) is not None}
-        gpus = without(self._gpus, {name for _, name in keys}) | _gpus(some)
-        was, self._gpus = self._gpus, gpus
-        return gpus != was
 
     def _with_dynamic(self, found: Translated) -> Translated:
         """With the queues that placement must have made for all that there is, and nothing said of others."""
@@ -365,8 +358,3 @@ def _key(group: str) -> Key:
 
 def _names(view: View) -> set[str]:
     return {name for _, name in view.items[_NODE]}
-
-
-def _gpus(nodes: dict[Key, Item]) -> dict[str, int]:
-    found = objects([((_NODE, *key), item) for key, item in nodes.items()], Findings())
-    return gpu_memory((made.name, made.labels) for made in found)

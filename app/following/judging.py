@@ -245,7 +245,8 @@ class _Cycles:
         self, start: int, rewind: Rewind, memory: Memory | None, *, rare: bool
     ) -> Iterator[_Attempt | _Failure]:
         judge, first = self._judge, self._seen[start]
-        view, translator = View(rewind.items, {}, None, None), Translator(judge.engine)
+        view = View(rewind.items, {}, None, None, first.seen.at or self._one.seen_at)
+        translator = Translator(judge.engine)
         found, changes = translator.translate(view), 0
         oldest = (-1, 0) if memory is None else memory.oldest()
         for _ in range(_RARE_MOMENTS if rare else _MOMENTS):

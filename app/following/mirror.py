@@ -38,12 +38,13 @@ class Followed:
 class View:
     """All kinds at one moment. ``items`` are sorted by namespace and name, as a list is; ``changed``: which objects are
     not what they were in the last view, None: any may be; ``since``: when the oldest of these changes was heard, in
-    seconds of the monotonic clock."""
+    seconds of the monotonic clock; ``now``: when it was so."""
 
     items: dict[str, dict[Key, Item]]
     versions: dict[str, str]
     changed: set[tuple[str, Key]] | None
     since: float | None
+    now: datetime = field(default_factory=lambda: datetime.now(UTC), compare=False)
 
 
 class Mirror:

@@ -7,6 +7,8 @@ takes room on its node, and counts with the others there.
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from heapq import heappop, heappush
 
 import msgspec
 
@@ -104,17 +106,17 @@ class Touched:
 @dataclass(frozen=True, slots=True)
 class Grouping:
     """How a scheduler knows its pods. ``belongs``: whether one is its own; ``group``: with which others it is
-    translated; ``named``: whether it names that itself; ``by_memory``: whether what it asks for depends on all nodes.
-    """
+    translated; ``named``: whether it names that itself; ``turns``: when it counts as something else, unchanged as it
+    is."""
 
     belongs: Callable[[SinglePod], bool]
     group: Callable[[SinglePod], str]
     named: Callable[[SinglePod], bool] = lambda _: True
-    by_memory: Callable[[SinglePod], bool] = lambda _: False
+    turns: Callable[[SinglePod], datetime | None] = lambda _: None
 
 
 GROUPINGS: dict[EngineName, Grouping] = {
-    "kai": Grouping(kai.belongs, kai.group, kai.names_group, kai.counts_by_memory),
+    "kai": Grouping(kai.belongs, kai.group, kai.names_group, kai.stuck_from),
     "yunikorn": Grouping(yunikorn.belongs, yunikorn.application),
 }
 
@@ -128,8 +130,9 @@ class Pods:
         self._specs = Specs()
         self._groups: dict[str, Members] = {}
         self._on: dict[str, set[Key]] = {}
-        self.by_memory: set[str] = set()
-        """Groups, some of them gone, with pods that ask for memory of a GPU: what that is depends on all nodes."""
+        self._turns: list[tuple[datetime, Key]] = []
+        """A heap. Some are gone by then, or are another pod."""
+        self._now = datetime.min.replace(tzinfo=UTC)
 
     def none(self) -> bool:
         """Whether there are none."""
@@ -155,8 +158,8 @@ class Pods:
         touched.add(key, known)
         if known.group is not None and known.pod is not None:
             self._groups.setdefault(known.group, Members()).add(key, known.pod, loose=known.loose)
-            if self._by.by_memory(known.pod):
-                self.by_memory.add(known.group)
+            if (at := self._by.turns(known.pod)) is not None and at >= self._now:
+                heappush(self._turns, (at, key))
         if known.node is not None:
             self._on.setdefault(known.node, set()).add(key)
 
@@ -170,6 +173,17 @@ class Pods:
             on.discard(key)
             if not on:
                 del self._on[known.node]
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether some pod counts as something else by now."""
+        return bool(self._turns) and self._turns[0][0] < now
+
+    def due(self, now: datetime) -> set[Key]:
+        """Pods that do; each is told once."""
+        self._now, found = now, set[Key]()
+        while self.is_due(now):
+            found.add(heappop(self._turns)[1])
+        return found & self._known.keys()
 
     def on(self, node: str, touched: Touched) -> None:
         """Pods that name the node are ``touched``: it came to be, or is gone."""

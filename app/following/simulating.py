@@ -320,7 +320,8 @@ class Recorded:
             self._nodes.append((now, nodes))
 
     def _translated(self, items: dict[str, dict[Key, Item]]) -> Translated:
-        return translate(self._engine, View({kind: items.get(kind, {}) for kind in self._kinds}, {}, None, None))
+        of = {kind: items.get(kind, {}) for kind in self._kinds}
+        return translate(self._engine, View(of, {}, None, None, self._replay.now()))
 
     def _body(self) -> dict[str, Any]:
         jobs, queues, budgets = self._jobs()

@@ -10,6 +10,7 @@ which is then not longer ago than a minute.
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import datetime
 from typing import Protocol
 
 import msgspec
@@ -57,6 +58,10 @@ class Translator:
         self._last = found
         return found.carrying()
 
+    def due(self, now: datetime) -> bool:
+        """Whether something counts otherwise by now though it did not change."""
+        return self._way.due(now)
+
     def _findings_are_old(self) -> bool:
         return self._stale and time.monotonic() - self._whole_at > _OLD_SECONDS
 
@@ -72,8 +77,12 @@ class _Way(Protocol):
         """What changed is read, the rest is as it was in ``last``; None where all must be read."""
         ...
 
+    def due(self, now: datetime) -> bool:
+        """Whether something counts otherwise by now."""
+        return False
 
-class _Workloads:
+
+class _Workloads(_Way):
     """Kueue's. Where flavors have topologies, nodes are put together again that changed themselves, or of which a pod
     did. ``_on``: pods by their node."""
 
@@ -111,7 +120,7 @@ class _Workloads:
             view,
             {_WORKLOAD: keys, _NODE: [("", name) for name in nodes], _POD: pods, **dict.fromkeys(_CONFIGURED, ())},
         )
-        within = Within([], {name for _, name in view.items.get(_NODE, ())}, {}, self._local)
+        within = Within([], {name for _, name in view.items.get(_NODE, ())}, self._local)
         part = translate("kueue", some, None, within, self._configured)
         gone = {f"{space}/{name}" for space, name in keys}
         about = {*((_WORKLOAD, key) for key in keys), *((_NODE, ("", name)) for name in nodes)}
@@ -163,7 +172,7 @@ class _Workloads:
         return found
 
 
-class _PodsAlone:
+class _PodsAlone(_Way):
     """kube-scheduler's: a pod is read by itself, and a node. ``_on``: pods by the node that they name."""
 
     def __init__(self) -> None:
@@ -194,7 +203,7 @@ class _PodsAlone:
                 self._place(key, item)
         kept: dict[str, Iterable[Key]] = {_POD: pods, _NODE: nodes}
         some = only(view, kept if budgets else {**kept, _BUDGET: ()})
-        within = Within([], {name for _, name in view.items[_NODE]}, {})
+        within = Within([], {name for _, name in view.items[_NODE]})
         spaces = {name for _, name in view.items.get(_NAMESPACE, ())}
         queues = [queue for queue in last.configuration.queues if queue.name in spaces]
         known = msgspec.structs.replace(last.configuration, queues=queues)

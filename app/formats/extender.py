@@ -6,6 +6,7 @@ client in Go leaves them.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from hashlib import sha1
 from typing import Any, Protocol
 
@@ -259,14 +260,15 @@ class _Kai:
         if not kai_pods.belongs(pod):
             return None
         group, name, uid = kai_pods.group(pod), pod.made.name, pod.made.uid
-        task = Task(name=name, uid=uid, requests=quantities(kai_pods.requests_of(pod, {})))
+        requests, shares = kai_pods.asked_of(pod)
+        task = Task(name=name, uid=uid, requests=quantities(requests), **shares)
         waiting, running = self._around.waiting.get(group), self._around.running.get(group)
         if running is not None and any(self._tasks.has(of, name, uid) for of in (running, waiting)):
             return _asking(running, group, task)
         if waiting is not None and self._tasks.has(waiting, name, uid):
             return msgspec.structs.replace(waiting, tasks=[task])
         alone = replace(pod, made=replace(pod.made, annotations={}))
-        _, asks = kai_pods.read_groups([], [alone], set(), Classes(), {})
+        _, asks = kai_pods.read_groups([], [alone], set(), Classes(), datetime.now(UTC))
         if not asks or not self._around.has_queue(asks[0].queue):
             return None
         return msgspec.structs.replace(asks[0], id=pod.made.id, tasks=[task])

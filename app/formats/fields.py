@@ -118,6 +118,11 @@ FIELDS: dict[str, dict[str, dict[str, Effect]]] = {
             "spec.backoffLimit": "none", "spec.markUnschedulable": "none", "spec.schedulingBackoff": "none",
             "spec.completions": "warning", "spec.parallelism": "warning",
         },
+        "Pod": {
+            "metadata.annotations.gpu-fraction": "decided", "metadata.annotations.gpu-memory": "decided",
+            "metadata.annotations.gpu-fraction-num-devices": "decided", "metadata.labels.runai-gpu-group": "decided",
+            "metadata.deletionTimestamp": "decided",
+        },
         "SchedulingShard": {
             "spec.actions": "decided", "spec.args": "decided", "spec.minRuntime": "decided",
             "spec.plugins": "warning", "spec.kValue": "decided", "spec.partitionLabelValue": "decided",

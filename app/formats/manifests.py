@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as with_
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
@@ -32,7 +32,7 @@ from app.formats.objects import (
     whole,
 )
 from app.formats.pods import Pod, SinglePod, read_cluster_nodes, read_pod, read_pod_spec, read_pods
-from app.formats.reader import Findings, Imported, Reader
+from app.formats.reader import Findings, Imported, Reader, as_of
 from app.formats.yunikorn import configuration as yunikorn_import
 from app.formats.yunikorn import pods as yunikorn_pods
 from app.formats.yunikorn.pods import Placement
@@ -119,20 +119,20 @@ def is_object(document: Any) -> bool:
 @dataclass(frozen=True, slots=True)
 class Within:
     """Pods that were read before, and what else there is of the cluster of which they are some: the names of all its
-    nodes, ``kai.pods.gpu_memory`` of them, and the ClusterQueue and Kueue's LocalQueues by id."""
+    nodes, and the ClusterQueue and Kueue's LocalQueues by id."""
 
     pods: list[SinglePod]
     nodes: Collection[str]
-    gpus: Mapping[str, int]
     local_queues: Mapping[str, LocalQueue] = field(default_factory=dict[str, LocalQueue])
 
 
 def read_manifests(
     documents: list[tuple[Path, Any]], engine: EngineName | None, findings: Findings,
-    known: Configuration | None = None, within: Within | None = None,
+    known: Configuration | None = None, within: Within | None = None, now: datetime | None = None,
 ) -> Imported:  # fmt: skip
     """Read the objects of one system. ``engine`` None: the one that most of them belong to. ``known``: the
-    configuration that counts in place of the source's. ``within``: the documents are no whole source."""
+    configuration that counts in place of the source's. ``within``: the documents are no whole source. ``now``: when all
+    of this is so; None: as the source tells, else now."""
     found = _Sorted(documents, findings)
     for kind, listed in (("PodGroup", found.groups), ("Workload", found.workloads), ("Pod", found.pods)):
         unique(((made.id, made) for made in listed), kind, findings)
@@ -144,7 +144,8 @@ def read_manifests(
     read = (read_pod(made, read_spec) for made in found.pods)
     pods = read_pods(chain(within.pods if within else (), read), nodes, classes)
     _report_others(found, chosen)
-    reading = _Reading(found, pods, classes, known, within, findings)
+    now = as_of(_taken(found), datetime.now(UTC)) if now is None else now
+    reading = _Reading(found, pods, classes, known, within, findings, now)
     if chosen == "kueue":
         _, local = kueue_import.read_configuration(kept.kueue, Findings())
         made = _kueue(reading, {**(within.local_queues if within else {}), **local})
@@ -173,6 +174,7 @@ class _Reading:
     known: Configuration | None
     within: Within | None
     findings: Findings
+    now: datetime
 
     def counting(self, own: Configuration) -> Configuration:
         """The configuration that counts: ``known``, else the source's ``own``."""
@@ -280,10 +282,8 @@ def _kai(reading: _Reading) -> Imported:
     configuration = reading.counting(_with_classes(own, found.classes))
     queues = {queue.name for queue in configuration.queues}
     members, strangers = _parted(pods, kai_pods.belongs)
-    within = reading.within
-    gpus = within.gpus if within else kai_pods.gpu_memory((made.name, made.labels) for made in kept_nodes)
-    workloads, asks = kai_pods.read_groups(groups, members, queues, reading.classes, gpus)
-    nodes = read_cluster_nodes(kept_nodes, strangers, rename={})
+    workloads, asks = kai_pods.read_groups(groups, members, queues, reading.classes, reading.now)
+    nodes = kai_pods.with_gpu_memory(read_cluster_nodes(kept_nodes, strangers, rename={}))
     return _imported(configuration, nodes, workloads, asks, findings)
 
 

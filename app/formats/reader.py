@@ -339,6 +339,11 @@ def _kind(value: Any) -> str:
     return {"str": "a string", "list": "a list", "dict": "a mapping", "NoneType": "nothing"}[type(value).__name__]
 
 
+def as_of(taken: datetime | None, clock: datetime, *, about: bool = True) -> datetime:
+    """When a source tells how things are that was taken then, or nobody knows when; ``about``: see ``Imported``."""
+    return clock if taken is None or (about and abs(clock - taken) < _LIVE) else taken
+
+
 @dataclass(frozen=True, slots=True)
 class Imported:
     """``state`` and ``asks`` are what runs and what waits, where the source says so; ``findings`` say what could not
@@ -368,9 +373,7 @@ class Imported:
     def as_of(self, clock: datetime) -> datetime:
         """The time at which the state is decided: when it was taken, else now. One that was taken just about now is
         one of now."""
-        if self.taken is None or (self.about and abs(clock - self.taken) < _LIVE):
-            return clock
-        return self.taken
+        return as_of(self.taken, clock, about=self.about)
 
 
 def _below(place: str, parts: frozenset[str]) -> bool:

@@ -60,7 +60,10 @@ RELEASE_ANNOTATION = "arbiter/release"
 NEWEST: kai.Release = "0.17"
 """What is taken to run where nothing says so."""
 POOL_LABEL = "kai.scheduler/node-pool"
+GPU_GROUP = "runai-gpu-group"
+"""The label that names the shared GPU of a pod; of several each has one below it."""
 STALENESS = "default-staleness-grace-period"
+_STUCK, _STUCK_SECONDS = "stuck-in-releasing-threshold", 120
 _NO_USAGE = "use over time is not known: nobody has used anything, but where the state says it (queues.NAME.kai.usage)"
 DEFAULT_SHARD = "default"
 
@@ -292,7 +295,8 @@ def _shard(made: Object) -> tuple[kai.Settings, dict[str, Any]]:
         arguments, shard_actions(Reader(actions, (*spec.at, "actions"), spec.findings)), flags.value, flags,
         made.annotations, k_value,
     )  # fmt: skip
-    flags.ignore("max-consolidation-preemptees", "use-scheduling-signatures", "allow-consolidating-reclaim", STALENESS)
+    flags.ignore("max-consolidation-preemptees", "use-scheduling-signatures", "allow-consolidating-reclaim", STALENESS,
+                 _STUCK)  # fmt: skip
     flags.close("info")
     placement = spec.child("placementStrategy")
     _placement(placement)
@@ -335,6 +339,8 @@ def _settings(
         return value if value is None or isinstance(value, str) else str(value)
 
     noted = annotations or {}
+    if _duration(flags.get(_STUCK), _STUCK_SECONDS, _STUCK, at) not in (_STUCK_SECONDS, "2m"):
+        at.warn(_STUCK, "a pod that should be gone is stuck after two minutes here", rule="not-decided")
     return kai.Settings(
         rules=_RULES.get(noted.get(RULES_ANNOTATION, ""), AS_INSTALLED.rules),
         release=_RELEASES.get(noted.get(RELEASE_ANNOTATION, NEWEST), NEWEST),
@@ -346,7 +352,7 @@ def _settings(
         use_scheduling_signatures=_flag(flags, "use-scheduling-signatures", at),
         max_consolidation_preemptees=_cap(flags.get("max-consolidation-preemptees"), at),
         allow_consolidating_reclaim=_flag(flags, "allow-consolidating-reclaim", at),
-        staleness_grace_period=_grace(flags.get(STALENESS), at),
+        staleness_grace_period=_duration(flags.get(STALENESS), AS_INSTALLED.staleness_grace_period, STALENESS, at),
     )
 
 
@@ -369,15 +375,15 @@ def _cap(value: Any, at: Reader) -> int | None:
     return None if int(value) < 0 else int(value)
 
 
-def _grace(value: Any, at: Reader) -> Duration:
+def _duration(value: Any, usual: Duration, key: str, at: Reader) -> Duration:
     if value is None:
-        return AS_INSTALLED.staleness_grace_period
+        return usual
     value = value if type(value) in (int, float) else str(value)
     try:
         base.parse_duration(value)
     except base.DurationError as error:
-        at.warn(STALENESS, str(error), "error", "bad-value")
-        return AS_INSTALLED.staleness_grace_period
+        at.warn(key, str(error), "error", "bad-value")
+        return usual
     return value
 
 
@@ -437,23 +443,38 @@ def _parts(at: Path, snapshot: dict[str, Any]) -> Iterator[tuple[Path, Any]]:
                 yield (*at, "rawObjects", key, i), _on_its_node(made, bound) if kind == "Pod" else made
 
 
-def _bound(requests: Any) -> dict[tuple[Any, Any], str]:
-    """The node that each pod is being bound to: the scheduler counts it there already."""
-    found: dict[tuple[Any, Any], str] = {}
+def _bound(requests: Any) -> dict[tuple[Any, Any], tuple[str, dict[str, str]]]:
+    """The node that each pod is being bound to, where the scheduler counts it already, and the labels that name its
+    shared GPUs. One that has failed for good counts no more.
+
+    Source: ``GetBindRequestForPod``, ``IsFailed`` (pkg/scheduler/api/bindrequest_info).
+    """
+    found: dict[tuple[Any, Any], tuple[str, dict[str, str]]] = {}
     for one in cast(list[Any], requests) if isinstance(requests, list) else ():
-        request = cast(dict[str, Any], one) if isinstance(one, dict) else {}
-        spec, metadata = (_mapping(request.get(key)) for key in ("spec", "metadata"))
-        node, pod = spec.get("selectedNode"), spec.get("podName")
-        if isinstance(node, str) and isinstance(pod, str) and node:
-            found[metadata.get("namespace"), pod] = node
+        request = _mapping(one)
+        spec, metadata, status = (_mapping(request.get(key)) for key in ("spec", "metadata", "status"))
+        node, pod, groups = (spec.get(key) for key in ("selectedNode", "podName", "selectedGPUGroups"))
+        tried, most = status.get("failedAttempts", 0), spec.get("backoffLimit")
+        again = isinstance(most, int) and isinstance(tried, int) and tried < most
+        if isinstance(node, str) and isinstance(pod, str) and node and (again or status.get("phase") != "Failed"):
+            named = [str(group) for group in cast(list[Any], groups)] if isinstance(groups, list) else []
+            labels = {f"{GPU_GROUP}/{group}" if len(named) > 1 else GPU_GROUP: group for group in named}
+            found[metadata.get("namespace"), pod] = node, labels
     return found
 
 
-def _on_its_node(pod: dict[str, Any], bound: dict[tuple[Any, Any], str]) -> dict[str, Any]:
+def _on_its_node(pod: dict[str, Any], bound: dict[tuple[Any, Any], tuple[str, dict[str, str]]]) -> dict[str, Any]:
     metadata, spec = _mapping(pod.get("metadata")), _mapping(pod.get("spec"))
     name = metadata.get("name")
-    node = bound.get((metadata.get("namespace"), name)) if isinstance(name, str) else None
-    return pod if node is None or spec.get("nodeName") else {**pod, "spec": {**spec, "nodeName": node}}
+    found = bound.get((metadata.get("namespace"), name)) if isinstance(name, str) else None
+    if found is None:
+        return pod
+    node, groups = found
+    labels = _mapping(metadata.get("labels"))
+    if groups:
+        labels = {key: value for key, value in labels.items() if key.partition("/")[0] != GPU_GROUP} | groups
+    made = {**pod, "spec": {**spec, "nodeName": spec.get("nodeName") or node}}
+    return {**made, "metadata": {**metadata, "labels": labels}} if groups else made
 
 
 def _mapping(value: Any) -> dict[str, Any]:
@@ -467,6 +488,7 @@ def flags_of(parameters: dict[str, Any]) -> dict[str, Any]:
         "allow-consolidating-reclaim": parameters.get("allowConsolidatingReclaim") is True,
         "max-consolidation-preemptees": parameters.get("maxNumberConsolidationPreemptees") or 0,
         STALENESS: _seconds(parameters.get("globalDefaultStalenessGracePeriod")),
+        _STUCK: _seconds(parameters.get("stuckInReleasingThreshold")) or None,
     }
 
 

@@ -6,19 +6,19 @@ Pods that run are state, pending pods are asks.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any, cast
 
 from msgspec import structs
 
 from app.base.documents import Path
-from app.formats.kai.configuration import POOL_LABEL
+from app.formats.kai.configuration import GPU_GROUP, POOL_LABEL
 from app.formats.objects import Classes, Object, named
 from app.formats.pods import Pod, SinglePod, Steps, as_task
 from app.formats.reader import Reader, instant
 from app.solver.model import kai
-from app.solver.model.state import Ask, PendingReason, Task, TaskState, Workload
+from app.solver.model.state import Ask, Node, PendingReason, Task, TaskState, Workload
 
 _ALL_PODS = ("PyTorchJob", "TFJob", "XGBoostJob", "JAXJob", "MPIJob", "PaddleJob", "LeaderWorkerSet")
 _TEMPLATE_HASH = "pod-template-hash"
@@ -110,6 +110,9 @@ _ENDED: dict[str, TaskState] = {"Succeeded": "succeeded", "Failed": "failed"}
 _FRACTION = "gpu-fraction"
 _GPU_MEMORY = "gpu-memory"
 _DEVICES = "gpu-fraction-num-devices"
+_GPU_GROUPS = f"{GPU_GROUP}/"
+_MOST_DEVICES = 1024
+_STUCK_AFTER = timedelta(minutes=2)
 _REQUIRED = "kai.scheduler/topology-required-placement"
 _TOPOLOGY = (_REQUIRED, "kai.scheduler/topology-preferred-placement")
 _SUB_GROUP = "kai.scheduler/subgroup-name"
@@ -117,6 +120,8 @@ _GPU = "nvidia.com/gpu"
 _NO_BACKOFF = -1
 _DEFAULT_POOL = "default"
 _MEMORY_LABEL = "nvidia.com/gpu.memory"
+_MEBIBYTE = _TEBIBYTE = 1 << 20
+"""Bytes, and MiB."""
 
 # The classes that KAI installs, and what a workload gets that names none.
 OWN_CLASSES = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
@@ -142,16 +147,22 @@ def group(pod: SinglePod) -> str:
     return f"{pod.made.namespace}/{name}" if pod.made.namespace else name
 
 
-def counts_by_memory(pod: SinglePod) -> bool:
-    """Whether what it asks for depends on how large the GPUs of nodes are."""
-    return _GPU_MEMORY in pod.made.annotations
+def stuck_from(pod: SinglePod) -> datetime | None:
+    """When one that was told to end counts as stuck, where it runs that long: two minutes after its grace is over.
+
+    Source: ``getTaskStatus`` (pkg/scheduler/api/pod_info), ``--stuck-in-releasing-threshold`` as it is by default.
+    """
+    if pod.phase != "releasing" or pod.made.status.text("phase") != "Running":
+        return None
+    end = pod.made.root.child("metadata").time("deletionTimestamp")
+    return None if end is None else end + _STUCK_AFTER
 
 
 def read_groups(
-    groups: Iterable[Object], pods: Iterable[Pod], queues: set[str], classes: Classes, gpus: Mapping[str, int]
+    groups: Iterable[Object], pods: Iterable[Pod], queues: set[str], classes: Classes, now: datetime
 ) -> tuple[list[Workload], list[Ask]]:
     """Workloads with pods on nodes, and asks for pending pods: of the same id where they belong to one. ``queues``:
-    those of the source; where it has none, groups may name any. ``gpus``: see ``gpu_memory``."""
+    those of the source; where it has none, groups may name any. ``now``: when all of this is so."""
     members: dict[str, list[Pod]] = {}
     without: list[Pod] = []
     for pod in pods:
@@ -161,7 +172,7 @@ def read_groups(
             warn_of_topology(pod.made.annotations, pod.made.root, at, waits=pod.phase == "pending")
         else:
             members.setdefault(group(pod), []).append(pod)
-    reading = _Reading(queues, classes, gpus)
+    reading = _Reading(queues, classes, now)
     for made in groups:
         if named(made):
             reading.group(made, members.pop(made.id, []))
@@ -176,14 +187,17 @@ def read_groups(
     return reading.running, reading.asks
 
 
-def gpu_memory(labels: Iterable[tuple[str, Mapping[str, str]]]) -> dict[str, int]:
-    """MiB of each GPU, by node, of the nodes that say so. KAI counts whole hundreds of MiB."""
-    found = {name: of.get(_MEMORY_LABEL, "") for name, of in labels}
-    return {
-        name: int(value) - int(value) % 100 if int(value) > 100 else int(value)
-        for name, value in found.items()
-        if value.isascii() and value.isdigit() and 0 < int(value[:9]) == int(value)
-    }
+def with_gpu_memory(nodes: Iterable[Node]) -> list[Node]:
+    """``nodes`` with the memory of their GPUs, as their labels have it: in MiB, or in bytes by mistake.
+
+    Source: ``getNodeGpuMemory`` (pkg/scheduler/api/node_info).
+    """
+    return [
+        structs.replace(node, gpu_memory=int(text) if int(text) < _TEBIBYTE else int(text) // _MEBIBYTE)
+        if re.fullmatch(r"[1-9][0-9]{0,14}", text := node.labels.get(_MEMORY_LABEL, ""))
+        else node
+        for node in nodes
+    ]
 
 
 def _warn_of_left_out(pods: Iterable[Pod]) -> None:
@@ -197,12 +211,12 @@ def _warn_of_left_out(pods: Iterable[Pod]) -> None:
 class _Reading:
     """Groups so far."""
 
-    def __init__(self, queues: set[str], classes: Classes, gpus: Mapping[str, int]) -> None:
+    def __init__(self, queues: set[str], classes: Classes, now: datetime) -> None:
         self.running: list[Workload] = []
         self.asks: list[Ask] = []
         self._queues = queues
         self._classes = classes
-        self._gpus = gpus
+        self._now = now
 
     def group(self, made: Object, pods: list[Pod]) -> None:
         """Read one group and its pods."""
@@ -254,15 +268,20 @@ class _Reading:
 
     def _task(self, pod: Pod, parts: Mapping[str, Any]) -> Task:
         def make() -> Task:
-            part = {} if sub_group is None else {"sub_group": sub_group}
-            task = as_task(pod, pod.made.name, requests_of(pod, self._gpus), **part)
-            ended = _ENDED.get(pod.made.status.text("phase") or "")
-            return task if ended is None else structs.replace(task, state=ended)
+            requests, shares = asked_of(pod)
+            if sub_group is not None:
+                shares["sub_group"] = sub_group
+            if not whole and pod.phase != "pending" and (groups := _gpu_groups(pod.made.labels)):
+                shares["gpu_group"] = ",".join(groups)
+            task = as_task(pod, pod.made.name, requests, **shares)
+            state = _ENDED.get(pod.made.status.text("phase") or "", "stuck_in_releasing" if stuck else task.state)
+            return task if state == task.state else structs.replace(task, state=state)
 
+        stuck = (end := stuck_from(pod)) is not None and end < self._now
         sub_group = pod.made.labels.get(_SUB_GROUP) if parts else None
         whole = _GPU_MEMORY not in pod.made.annotations and _FRACTION not in pod.made.annotations
-        kept = whole and not parts  # shares of GPUs hang on nodes, and are findings; parts are the group's
-        return pod.once(pod.node, make) if kept else make()
+        kept = whole and not parts  # shares of GPUs may be findings; parts are the group's
+        return pod.once((pod.node, stuck), make) if kept else make()
 
 
 def _sub_groups(spec: Reader, pods: Iterable[Pod], *, waits: bool) -> dict[str, Any]:
@@ -343,20 +362,50 @@ def _told_at(made: Object, annotation: str) -> datetime | None:
     return instant(text, (*made.root.at, "metadata", "annotations", annotation), made.root.findings) if text else None
 
 
-def requests_of(pod: Pod, gpus: Mapping[str, int]) -> Steps:
-    """Requests with a share of a GPU, which KAI takes from an annotation. ``gpus``: see ``gpu_memory``."""
-    annotations: Mapping[str, str] = pod.made.annotations
-    where = (*pod.made.root.at, "metadata", "annotations")
-    if _GPU_MEMORY in annotations:
-        return _with_memory(pod, annotations[_GPU_MEMORY], gpus)
-    share = annotations.get(_FRACTION)
-    if share is None:
-        return pod.spec.requests
-    if not re.fullmatch(r"0?\.[0-9]{1,3}0*|1(\.0*)?", share):
-        detail = "a share of one GPU in thousandths is expected"
-        pod.made.root.findings.add("bad-value", "error", (*where, _FRACTION), detail)
-        return pod.spec.requests
-    return {**pod.spec.requests, _GPU: _of_devices(pod, round(float(share) * 1000))}
+def asked_of(pod: Pod) -> tuple[Steps, dict[str, Any]]:
+    """Requests with the share of a GPU that an annotation wants; and memory of GPUs in its place, and of how many, as
+    fields of a task.
+
+    Source: ``updatePodAdditionalFields`` (pkg/scheduler/api/pod_info): annotations go before containers, and a share
+    before memory.
+    """
+    requests, annotations = pod.spec.requests, pod.made.annotations
+    share, memory = annotations.get(_FRACTION), annotations.get(_GPU_MEMORY)
+    if share is not None:
+        if not re.fullmatch(r"0?\.[0-9]{1,3}0*|1(\.0*)?", share):
+            _bad_value(pod, _FRACTION, "a share of one GPU in thousandths is expected")
+            return requests, {}
+        part, devices = round(float(share) * 1000), _devices(pod)
+        if part == 1000:
+            return {**requests, _GPU: part * devices}, {}
+        return {**requests, _GPU: part}, {} if devices == 1 else {"gpu_devices": devices}
+    if memory is not None:
+        if not re.fullmatch(r"[1-9][0-9]{0,8}", memory):
+            _bad_value(pod, _GPU_MEMORY, "a whole number of MiB is expected")
+            return requests, {}
+        devices = _devices(pod)
+        wanted = {"gpu_memory": int(memory), **({} if devices == 1 else {"gpu_devices": devices})}
+        return {name: value for name, value in requests.items() if name != _GPU}, wanted
+    return requests, {}
+
+
+def _bad_value(pod: Pod, annotation: str, detail: str) -> None:
+    at = (*pod.made.root.at, "metadata", "annotations", annotation)
+    pod.made.root.findings.add("bad-value", "error", at, detail)
+
+
+def _devices(pod: Pod) -> int:
+    text = pod.made.annotations.get(_DEVICES, "1")
+    if re.fullmatch(r"[1-9][0-9]{0,3}", text) and int(text) <= _MOST_DEVICES:
+        return int(text)
+    _bad_value(pod, _DEVICES, "a whole number of GPUs is expected")
+    return 1
+
+
+def _gpu_groups(labels: Mapping[str, str]) -> list[str]:
+    """The shared GPUs that a pod is on: of several each has a label of its own."""
+    several = (value for key, value in sorted(labels.items()) if key.startswith(_GPU_GROUPS))
+    return [*([labels[GPU_GROUP]] if GPU_GROUP in labels else []), *several]
 
 
 def warn_of_topology(annotations: Mapping[str, str], root: Reader, at: Path, *, waits: bool) -> None:
@@ -365,40 +414,3 @@ def warn_of_topology(annotations: Mapping[str, str], root: Reader, at: Path, *, 
         if annotations.get(key):
             severity = "error" if waits and key == _REQUIRED else "warning"
             root.findings.add("not-carried", severity, (*at, key), "topology is not decided here")
-
-
-def _of_devices(pod: Pod, share: int) -> int:
-    """Thousandths of a GPU in all: shares of several count together, in whole ones where that is more than one."""
-    text = pod.made.annotations.get(_DEVICES)
-    if text in (None, "1"):
-        return share
-    at = (*pod.made.root.at, "metadata", "annotations", _DEVICES)
-    if not re.fullmatch(r"[1-9][0-9]{0,3}", text or ""):
-        pod.made.root.findings.add("bad-value", "error", at, "a whole number of GPUs is expected")
-        return share
-    together = share * int(text or "1")
-    counted = together if together <= 1000 else -(-together // 1000) * 1000
-    detail = f"shares of {text} GPUs are not told apart: counted as {counted / 1000:g} in one place"
-    pod.made.root.findings.add("assumed-size", "warning", at, detail)
-    return counted
-
-
-def _with_memory(pod: Pod, text: str, gpus: Mapping[str, int]) -> Steps:
-    """``gpu-memory`` in MiB as a share of a GPU: of its node's, else of the smallest that any node has."""
-    findings, at = pod.made.root.findings, (*pod.made.root.at, "metadata", "annotations", _GPU_MEMORY)
-    if not re.fullmatch(r"[1-9][0-9]{0,8}", text):
-        findings.add("bad-value", "error", at, "a whole number of MiB is expected")
-        return pod.spec.requests
-    sizes = sorted(set(gpus.values()))
-    size = gpus.get(pod.node or "", sizes[0] if sizes else 0)
-    if not size:
-        detail = f"no node says how much memory its GPUs have ({_MEMORY_LABEL}): the pod counts as one without a GPU"
-        findings.add("not-carried", "error", at, detail)
-        return pod.spec.requests
-    if pod.node not in gpus and len(sizes) > 1:
-        detail = f"nodes have GPUs of {sizes[0]} to {sizes[-1]} MiB: counted as a share of the smallest"
-        findings.add("assumed-size", "warning", at, detail)
-    if int(text) > size:
-        findings.add("bad-value", "error", at, f"{text} MiB are more than a GPU of {size} MiB has")
-        return pod.spec.requests
-    return {**pod.spec.requests, _GPU: _of_devices(pod, -(-int(text) * 1000 // size))}

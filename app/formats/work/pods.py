@@ -14,9 +14,9 @@ from app.formats.kai.pods import (
     OWN_CLASSES,
     POD_GROUP,
     QUEUE_LABELS,
+    asked_of,
     group,
     read_groups,
-    requests_of,
     warn_of_topology,
 )
 from app.formats.kube_scheduler import ask_of
@@ -159,7 +159,7 @@ def _of_groups(works: list[Work], cluster: Cluster) -> Iterator[Planned]:
             cluster.findings.add("no-group", "error", at, f"Pod {pod.made.id}: {detail}")
     there = [pod for pod in pods if group(pod) in known]
     moved = [replace(made, root=_in_queue(made, cluster.queue)) for made in groups] if cluster.queue else groups
-    _, asks = read_groups(moved, there, set(cluster.queues), cluster.beside.classes, cluster.gpus)
+    _, asks = read_groups(moved, there, set(cluster.queues), cluster.beside.classes, cluster.created_at)
     for ask in asks:
         parent = next((q.name for q in cluster.configuration.queues if q.parent == ask.queue), None)
         if parent is not None:
@@ -261,9 +261,11 @@ def _preemptible(work: Work, priority: int) -> bool:
 
 
 def _task(pod: Pod, cluster: Cluster) -> Task:
+    requests, shares = asked_of(pod)
     return Task(
         name=pod.made.name,
-        requests=quantities(requests_of(pod, cluster.gpus)),
+        requests=quantities(requests),
+        **shares,
         node_selector=pod.spec.node_selector,
         tolerations=pod.spec.tolerations,
         node_affinity=pod.spec.node_affinity,

@@ -221,8 +221,7 @@ class Planned:
 class Cluster:
     """What work is planned for. ``queue``: the one that all of it goes to, whatever the objects say; ``created_at``:
     since when the asks wait; ``taken``: ids that running and waiting work has, ``running``: those of what runs;
-    ``counted``: the resources that queues or nodes have; ``gpus``: MiB of a GPU, by node (KAI); ``dynamic``: queues
-    that the work itself makes (YuniKorn)."""
+    ``counted``: the resources that queues or nodes have; ``dynamic``: queues that the work itself makes (YuniKorn)."""
 
     configuration: Configuration
     beside: Beside
@@ -232,7 +231,6 @@ class Cluster:
     taken: set[str] = field(default_factory=set[str])
     running: set[str] = field(default_factory=set[str])
     counted: set[str] = field(default_factory=set[str])
-    gpus: dict[str, int] = field(default_factory=dict[str, int])
     dynamic: list[Queue] = field(default_factory=list[Queue])
 
     def free(self, wanted: str) -> str:

@@ -76,7 +76,8 @@ class Task(Wire, frozen=True, kw_only=True):
     gpu_devices: Annotated[int, msgspec.Meta(ge=1, le=1024)] | None = None
     """On how many GPUs it wants a share or that memory. Absent: one. Read by KAI."""
     gpu_group: str | None = None
-    """The shared GPU of its node that it runs on, by any name. Absent: the first with room. Read by KAI."""
+    """The shared GPU of its node that it runs on, by any name; of several with commas between. Absent: the first with
+    room. Read by KAI."""
     placeholder: bool = False
     """Whether it only keeps room for a gang member. Kept, and decided like any other task."""
     node_selector: dict[str, str] | None = None

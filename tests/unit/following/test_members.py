@@ -1,5 +1,6 @@
 """Which pods a change touches, and which of them are read again for it."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -113,13 +114,25 @@ def test_what_can_not_be_read_is_known_without_a_group() -> None:
     assert known.none()
 
 
-def test_only_those_that_ask_for_memory_of_gpus_hang_on_all_nodes() -> None:
-    known = Pods("kai")
-    changed(known, kai("a"), kai("b", "h", **{"gpu-memory": "2000"}))
-    assert known.by_memory == {"default/h"}
+def leaving(name: str, at: int) -> dict[str, Any]:
+    made = kai(name, on="n")
+    made["metadata"]["deletionTimestamp"] = f"2026-11-22T09:{at:02}:00Z"
+    made["status"] = {"phase": "Running"}
+    return made
+
+
+def test_who_should_be_gone_counts_otherwise_after_a_while_and_is_told_once() -> None:
+    known, start = Pods("kai"), datetime(2026, 11, 22, 9, tzinfo=UTC)
+    changed(known, leaving("a", 1), leaving("b", 2), leaving("c", 1), kai("d", on="n"))
+    known.change(key("c"), None, Touched())
+    assert not known.is_due(start + timedelta(minutes=3))
+    assert known.is_due(start + timedelta(minutes=3.5))
+    assert known.due(start + timedelta(minutes=3.5)) == {key("a")}
+    assert known.due(start + timedelta(minutes=3.5)) == set()
+    assert known.due(start + timedelta(minutes=5)) == {key("b")}
     other = Pods("yunikorn")
-    changed(other, kai("b", "h", **{"gpu-memory": "2000"}))
-    assert other.by_memory == set()
+    changed(other, leaving("a", 1))
+    assert not other.is_due(start + timedelta(days=1))
 
 
 def test_these_are_all_that_there_are_and_what_is_the_same_is_not_read_again() -> None:

@@ -1,6 +1,8 @@
 """Translating what changed gives what translating everything does."""
 
+import dataclasses
 from collections import Counter
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -86,6 +88,23 @@ def test_of_a_large_group_only_what_changed_is_translated_again(engine: EngineNa
         assert (found.workloads, found.asks) == (wanted.workloads, wanted.asks)
     assert len(read) == 4
     assert max(read) < 8, read
+
+
+def test_a_pod_that_should_be_gone_is_stuck_some_minutes_later_though_nothing_changed() -> None:
+    mirror, pod = Mirror(FOLLOWED["kai"]), _pod("kai", 1)
+    pod["metadata"]["deletionTimestamp"] = "2026-11-22T09:00:00Z"
+    items = {"Node": [pods.node("node-0")], "Queue": [pods.kai_queue("leaf", 4)], "Pod": [pod],
+             "PodGroup": [pods.pod_group("g", "leaf")]}  # fmt: skip
+    for kind in FOLLOWED["kai"]:
+        mirror.listed(kind, "v1", Listed(items.get(kind.name, []), "1"), "test")
+    following, view = Translator("kai"), _view(mirror)
+    for minute, due, state in ((1, False, "releasing"), (3, True, "stuck_in_releasing"), (4, False, None)):
+        now = datetime(2026, 11, 22, 9, minute, tzinfo=UTC)
+        assert following.due(now) == due
+        if state is not None:
+            (workload,) = following.translate(dataclasses.replace(view, changed=set(), now=now)).workloads.values()
+            assert [task.state for task in workload.tasks] == [state]
+    assert not Translator("kueue").due(datetime.now(UTC))
 
 
 def test_a_limit_range_that_comes_keeps_what_waits_past_it_from_being_tried() -> None:

@@ -153,3 +153,27 @@ def test_the_scheduler_s_own_file_knows_no_pools() -> None:
     items = [*pooled()["items"], {"actions": "allocate, reclaim"}]
     found = import_configuration(json.dumps(items).encode(), "kai")
     assert [node.name for node in found.state.nodes] == ["n-a", "n-rest"]
+
+
+def test_the_shared_gpus_of_a_pod_are_those_that_its_bind_request_names() -> None:
+    def tasks(**spec: Any) -> Any:
+        shared = pod("r", "b")
+        shared["metadata"] |= {"annotations": {"pod-group-name": "b", "gpu-fraction": "0.5"}, "labels": {"a": "b"}}
+        request = {"metadata": {"name": "r", "namespace": "ns"}, "spec": {"podName": "r", "selectedNode": "n"} | spec}
+        status = {"status": {"phase": "Failed", "failedAttempts": 2}} if "backoffLimit" in spec else {}
+        found = import_configuration(zipped(snapshot(pods=[shared], bindRequests=[request | status])), "kai")
+        return [(task.node, task.gpu_group) for one in (*found.state.workloads, *found.asks) for task in one.tasks]
+
+    assert tasks() == [("n", None)]
+    assert tasks(selectedGPUGroups=["g"]) == [("n", "g")]
+    assert tasks(selectedGPUGroups=["h", "g"]) == [("n", "g,h")]
+    assert tasks(selectedGPUGroups=["g"], backoffLimit=3) == [("n", "g")], "it is tried again"
+    assert tasks(selectedGPUGroups=["g"], backoffLimit=2) == [(None, None)]
+
+
+@pytest.mark.parametrize(("threshold", "told"), [(None, 0), (120 * 10**9, 0), (60 * 10**9, 1)])
+def test_when_a_pod_is_stuck_is_two_minutes_whatever_the_scheduler_says(threshold: int | None, told: int) -> None:
+    document = snapshot()
+    document["schedulerParams"] = PARAMETERS | ({} if threshold is None else {"stuckInReleasingThreshold": threshold})
+    found = import_configuration(zipped(document), "kai")
+    assert sum("stuck-in-releasing" in one.pointer for one in found.findings) == told

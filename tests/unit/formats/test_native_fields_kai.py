@@ -48,7 +48,16 @@ SOURCE: list[Json] = [
     },
     {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}, "status": {"capacity": {"cpu": "4"}}},
 ]  # fmt: skip
+SHARED: list[Json] = [
+    *SOURCE[:4],
+    {**SOURCE[5], "metadata": {**SOURCE[5]["metadata"], "annotations": {"pod-group-name": "g", "gpu-fraction": "0.5"}}},
+    SOURCE[6],
+]
+"""With a pod that runs on a share of a GPU."""
 OTHER: Json = {
+    "metadata.annotations.gpu-fraction": "0.25", "metadata.annotations.gpu-memory": "400",
+    "metadata.annotations.gpu-fraction-num-devices": "2", "metadata.labels.runai-gpu-group": "g1",
+    "metadata.deletionTimestamp": "2026-01-01T00:00:00Z",
     "spec.parentQueue": "", "spec.kValue": 2.5, "spec.priority": 200, "spec.preemptMinRuntime": "7m",
     "spec.reclaimMinRuntime": "7m",
     "spec.queue": "top", "spec.minMember": 2, "spec.priorityClassName": "inference",
@@ -64,7 +73,10 @@ OTHER: Json = {
 
 @pytest.mark.parametrize(("kind", "path"), fields("kai"))
 def test_another_value_is_another_decision_or_a_finding(kind: str, path: str) -> None:
-    assert unused("kai", SOURCE, kind, path, OTHER[path]) is None
+    source = SOURCE if kind != "Pod" else SHARED
+    if path == "metadata.annotations.gpu-memory":  # a share goes before it
+        source = json.loads(json.dumps(source).replace("gpu-fraction", "gpu-memory").replace('"0.5"', '"500"'))
+    assert unused("kai", source, kind, path, OTHER[path]) is None
 
 
 @pytest.mark.parametrize(

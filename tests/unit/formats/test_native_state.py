@@ -1,15 +1,18 @@
 """What the systems print about themselves: YuniKorn's state dump, YSON, KAI's pods before they are grouped."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from msgspec.structs import replace
 
 from app.base.documents import Unreadable
 from app.cli import run
 from app.formats import import_configuration
+from app.solver import solve
 from tests.support.native_state import ORCHID
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
@@ -258,43 +261,86 @@ def test_pods_without_a_group_are_grouped_by_owner_as_kai_would() -> None:
     assert [(a.id, len(a.tasks), a.min_available) for a in found.asks] == [("pg-ddp", 2, 2)]
 
 
-@pytest.mark.parametrize(
-    ("memory", "share"),
-    [("20480", "501m"), ("4090", "100m"), ("40900", 1), ("1", "1m")],
-)
-def test_a_slice_of_gpu_memory_is_a_share_of_the_nodes_gpu(memory: str, share: Any) -> None:
-    """Of 40960 MiB KAI counts whole hundreds."""
-    found = kai(pod("p", annotations={"gpu-memory": memory}))
-    assert found.state.workloads[0].tasks[0].requests == {"nvidia.com/gpu": share}
+def gpus_of(task: Any) -> tuple[Any, ...]:
+    return task.requests.get("nvidia.com/gpu"), task.gpu_memory, task.gpu_devices, task.gpu_group
 
 
 @pytest.mark.parametrize(
-    ("memory", "of_node", "detail"),
+    ("annotations", "labels", "wanted"),
     [
-        ("50000", "40960", "50000 MiB are more than a GPU of 40900 MiB has"),
-        ("4Gi", "40960", "a whole number of MiB is expected"),
-        ("100", "", "no node says how much memory its GPUs have"),
+        ({"gpu-memory": "20480"}, {}, (None, 20480, None, None)),
+        ({"gpu-memory": "50000"}, {}, (None, 50000, None, None)),  # on no GPU of this node: the engine says so
+        ({"gpu-memory": "400", "gpu-fraction-num-devices": "4"}, {}, (None, 400, 4, None)),
+        ({"gpu-fraction": "0.25"}, {}, ("250m", None, None, None)),
+        ({"gpu-fraction": "0.25", "gpu-fraction-num-devices": "2"}, {}, ("250m", None, 2, None)),
+        ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "1"}, {}, ("500m", None, None, None)),
+        ({"gpu-fraction": "0.5", "gpu-memory": "400"}, {}, ("500m", None, None, None)),
+        ({"gpu-fraction": "1.0", "gpu-fraction-num-devices": "3"}, {}, (3, None, None, None)),
+        ({"gpu-fraction": "0.5"}, {"runai-gpu-group": "g1"}, ("500m", None, None, "g1")),
+        ({"gpu-memory": "400", "gpu-fraction-num-devices": "2"},
+         {"runai-gpu-group/g2": "g2", "runai-gpu-group/g1": "g1"}, (None, 400, 2, "g1,g2")),
+        ({}, {"runai-gpu-group": "g1"}, (None, None, None, None)),
+    ],
+)  # fmt: skip
+def test_shares_of_gpus_are_those_of_the_annotations(annotations: Any, labels: Any, wanted: Any) -> None:
+    found = kai(pod("p", annotations=annotations, labels=labels), pod("w", None, None, annotations=annotations))
+    assert [f for f in found.findings if f.severity in ("error", "warning") and "/annotations/" in f.pointer] == []
+    assert gpus_of(found.state.workloads[0].tasks[0]) == wanted
+    assert gpus_of(found.asks[0].tasks[0]) == (*wanted[:3], None), "it is nowhere yet"
+    assert found.state.nodes[0].gpu_memory == 40960
+
+
+@pytest.mark.parametrize(
+    ("annotations", "detail"),
+    [
+        ({"gpu-memory": "4Gi"}, "a whole number of MiB is expected"),
+        ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "1025"}, "a whole number of GPUs is expected"),
+        ({"gpu-fraction": "0.1234"}, "a share of one GPU in thousandths is expected"),
     ],
 )
-def test_a_slice_that_no_gpu_has_is_an_error(memory: str, of_node: str, detail: str) -> None:
-    found = kai(pod("p", annotations={"gpu-memory": memory}), gpu_memory=of_node)
-    assert any(f.severity == "error" and detail in f.detail for f in found.findings)
-
-
-@pytest.mark.parametrize(
-    ("annotations", "counted"),
-    [
-        ({"gpu-fraction": "0.25", "gpu-fraction-num-devices": "2"}, "500m"),
-        ({"gpu-fraction": "0.7", "gpu-fraction-num-devices": "2"}, 2),
-        ({"gpu-memory": "20450", "gpu-fraction-num-devices": "4"}, 2),
-        ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "1"}, "500m"),
-    ],
-)
-def test_shares_of_several_gpus_are_counted_together_and_said(annotations: dict[str, str], counted: Any) -> None:
+def test_a_share_that_can_not_be_read_is_an_error(annotations: dict[str, str], detail: str) -> None:
     found = kai(pod("p", annotations=annotations))
-    assert found.state.workloads[0].tasks[0].requests == {"nvidia.com/gpu": counted}
-    said = [f.detail for f in found.findings if f.pointer.endswith("/gpu-fraction-num-devices")]
-    assert len(said) == (annotations["gpu-fraction-num-devices"] != "1")
+    assert [f.detail for f in found.findings if f.severity == "error"] == [detail]
+
+
+@pytest.mark.parametrize(("groups", "moved"), [(("a", "a"), 0), (("a", "b"), 1)])
+def test_which_gpu_pods_are_on_decides_where_another_has_room(groups: tuple[str, str], moved: int) -> None:
+    """Two GPUs of which one is free, or of which each has a little, until a pod is moved to the other."""
+    half = {"gpu-fraction": "0.5"}
+    there = [pod(f"p{i}", labels={"runai-gpu-group": name}, annotations=half) for i, name in enumerate(groups)]
+    wanted = pod("w", None, None, annotations={"gpu-memory": "30000"})
+    found = kai(*there, wanted)
+    nodes = [structs.replace(node, capacity={**node.capacity, "nvidia.com/gpu": 2}) for node in found.state.nodes]
+    queues = [structs.replace(queue, quota={}) for queue in found.configuration.queues]
+    loaded = solve.load(
+        solve.configure(structs.replace(found.configuration, queues=queues)), structs.replace(found.state, nodes=nodes)
+    )
+    answer = solve.decide(loaded, solve.Question(0, found.asks, "cycle", solve.NO_OPTIONS))
+    assert [one.outcome for one in answer.decisions] == ["preempt" if moved else "admit"]
+    assert len(answer.plan.evictions) == moved
+
+
+@pytest.mark.parametrize(
+    ("minutes", "phase", "state"),
+    [(1, "Running", "releasing"), (3, "Running", "stuck_in_releasing"), (3, "Pending", "releasing")],
+)
+def test_a_pod_that_should_be_gone_for_two_minutes_is_stuck(minutes: int, phase: str, state: str) -> None:
+    leaving = pod("p")
+    end = datetime.now(UTC) - timedelta(minutes=minutes)
+    leaving["metadata"]["deletionTimestamp"] = end.isoformat()
+    leaving["status"] = {"phase": phase}
+    assert kai(leaving).state.workloads[0].tasks[0].state == state
+
+
+def test_a_source_of_another_day_tells_itself_who_was_stuck_then() -> None:
+    leaving = pod("p")
+    leaving["metadata"]["deletionTimestamp"] = "2026-11-01T09:00:00Z"
+    leaving["status"] = {"phase": "Running"}
+    for minute, state in (("01", "releasing"), ("03", "stuck_in_releasing")):
+        node: dict[str, Any] = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "m"}}
+        heard = f"2026-11-01T09:{minute}:00Z"
+        node["status"] = {"conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": heard}]}
+        assert kai(leaving, node).state.workloads[0].tasks[0].state == state
 
 
 def test_topology_that_is_not_decided_is_said() -> None:

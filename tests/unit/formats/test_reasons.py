@@ -8,10 +8,11 @@ import pytest
 
 from app.formats import import_configuration
 from app.formats.kai.configuration import _cap  # pyright: ignore[reportPrivateUsage]
-from app.formats.kai.pods import gpu_memory
+from app.formats.kai.pods import with_gpu_memory
 from app.formats.reader import Findings, Reader
 from app.formats.work.read import resource_names
 from app.solver.model.configuration import Configuration
+from app.solver.model.state import Node
 
 Json = dict[str, Any]
 KUEUE, CONFIG = "kueue.x-k8s.io/v1beta2", "config.kueue.x-k8s.io/v1beta2"
@@ -107,14 +108,12 @@ def test_the_cap_of_consolidation(value: Any, cap: int | None) -> None:
     assert _cap(value, Reader({}, (), Findings())) == cap
 
 
-def test_memory_of_gpus_is_counted_in_whole_hundreds() -> None:
-    label = "nvidia.com/gpu.memory"
-    given = {"a": "40960", "b": "100", "c": "101", "d": "99", "e": "0", "f": "", "g": "1x", "h": "1234567890", "i": "٣",
-             "j": "999999999"}  # fmt: skip
-    assert gpu_memory([(name, {label: value}) for name, value in given.items()]) == {
-        "a": 40900, "b": 100, "c": 100, "d": 99, "j": 999999900,
-    }  # fmt: skip
-    assert gpu_memory([("a", {})]) == {}
+def test_memory_of_gpus_is_what_the_label_of_the_node_says_in_mib_or_in_bytes() -> None:
+    given = {"40960": 40960, "99": 99, "1048575": 1048575, "42949672960": 40960, "0": None, "": None, "1x": None,
+             "٣": None}  # fmt: skip
+    nodes = [Node(name=text or "none", capacity={}, labels={"nvidia.com/gpu.memory": text}) for text in given]
+    assert [node.gpu_memory for node in with_gpu_memory(nodes)] == list(given.values())
+    assert with_gpu_memory([Node(name="a", capacity={})])[0].gpu_memory is None
 
 
 def test_resources_are_those_of_any_quota_or_group() -> None:

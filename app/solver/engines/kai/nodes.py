@@ -70,14 +70,17 @@ class GpuShares:
         self._named: dict[tuple[int, str], int] = {}
 
     def seed(self, t: int, n: int, status: int, group: str | None) -> None:
-        """Put a pod of the state on devices: the one of that name, else the first ones with room."""
+        """Put a pod of the state on devices: those of these names, with commas between, else the first ones with
+        room."""
         portion = self._portions[t]
         assert portion is not None
         if group is not None:
-            device = self._named.get((n, group))
-            if device is None:
-                device = self._named[n, group] = self._new(n)
-            devices = [device]
+            devices: list[int] = []
+            for name in dict.fromkeys(group.split(",")):
+                device = self._named.get((n, name))
+                if device is None:
+                    device = self._named[n, name] = self._new(n, but=devices)
+                devices.append(device)
         else:
             need, size = self.need(t, n), self._nodes.memory[n]
             devices = [d for d in self._of_node.get(n, ()) if self._used[d] + need <= size][: portion.devices]

@@ -405,3 +405,22 @@ def test_quotas_of_kueue_are_told_to_be_lost_where_priority_alone_decides() -> N
     ]  # fmt: skip
     assert pods(found) == [("t-0", "n", {"cpu": 1}), ("t-1", "n", {"cpu": 1})]
     assert lost(found, "/asks") == [("pods", "/asks/0"), ("pod-by-pod", "/asks/0")]
+
+
+def test_memory_and_shares_of_gpus_are_counted_together_in_gpus_elsewhere() -> None:
+    nodes = [
+        {"name": name, "capacity": {"gpu": 2}, "gpu_memory": size} for name, size in (("n", 40_000), ("m", 20_000))
+    ]
+    running: list[Json] = [{"name": "a", "node": "n", "gpu_memory": 10_000, "gpu_group": "g"},
+                           {"name": "b", "node": "n", "requests": {"gpu": "250m"}, "gpu_devices": 2}]  # fmt: skip
+    state = {"nodes": nodes, "workloads": [{"id": "w", "queue": "q", "tasks": running}]}
+    waits = {"id": "x", "queue": "q", "tasks": [{"name": "c", "gpu_memory": 10_001, "gpu_devices": 2}]}
+    found = translated(KAI, "yunikorn", state, waits)
+    tasks = [task for one in (*found.state.workloads, *found.asks) for task in one.tasks]
+    assert [task.requests.get("gpu", task.requests.get("nvidia.com/gpu")) for task in tasks] == [0.25, 0.5, 1.002], (
+        "of the node that it is on, or the smallest"
+    )
+    said = [pointer.rpartition("/")[2] for _, pointer in lost(found, "/state/workloads")]
+    assert said == ["gpu_memory", "gpu_group", "gpu_devices"]
+    without = translated(KAI, "yunikorn", {"nodes": [{"name": "n", "capacity": {"nvidia.com/gpu": 1}}]}, waits)
+    assert without.asks[0].tasks[0].requests == {"nvidia.com/gpu": 2}, "whole ones"
