@@ -29,6 +29,7 @@ from app.solver.solve import Configured, Loaded
 
 Said = Callable[[Answer], Any]
 """What an answer says of the one thing on which two differ."""
+Asked = tuple[Loaded, Question]
 
 
 @dataclass(slots=True)
@@ -141,31 +142,24 @@ def compare(body: bytes, now: Time, sources: Sources) -> bytes:
     with watch.stage("decode"):
         request = decode(body, ComparisonRequest)
         refuse_duplicates(request.variants)
-    made = list(_made(request, micros(request.now or now), sources, watch))
+    made = list(made_of(request, micros(request.now or now), sources, watch))
     answers = [one for one, _ in made]
     if all(one.answer is None for one in answers):
         raise InvalidInput(problem for one in answers for problem in one.problems)
-    differences = list(differences_of(answers))
     with watch.stage("solve"):
-        pairs = list(releases_of([(i, *asked) for i, (_, asked) in enumerate(made) if asked is not None]))
-        differences = [_ruled(difference, answers, pairs) for difference in differences]
+        differences = ruled(differences_of(answers), answers, [asked for _, asked in made])
     findings = carried(*(one.answer.findings or () for one in answers if one.answer is not None))
     stats = stats_of(watch.seconds)
     return encode(Comparison(variants=answers, differences=differences, findings=findings, stats=stats))
 
 
-def answers_of(request: ComparisonRequest, at: int, sources: Sources, watch: Stopwatch) -> list[VariantAnswer]:
-    """What each variant answers at ``at``, in microseconds; the problems of one that is refused point into it. Raises
-    NotFound, Unavailable."""
-    return [one for one, _ in _made(request, at, sources, watch)]
-
-
-def _made(
+def made_of(
     request: ComparisonRequest, at: int, sources: Sources, watch: Stopwatch
-) -> Iterator[tuple[VariantAnswer, tuple[Loaded, Question] | None]]:
-    """The same with what each was asked; None for one that is refused."""
+) -> Iterator[tuple[VariantAnswer, Asked | None]]:
+    """What each variant answers at ``at``, in microseconds, and what it was asked; None for one that is refused: its
+    problems point into it. Raises NotFound, Unavailable."""
     for i, variant in enumerate(request.variants):
-        asked: tuple[Loaded, Question] | None = None
+        asked: Asked | None = None
         try:
             with watch.stage("compile"):
                 loaded, asks, findings = _loaded(request, variant, sources)
@@ -177,6 +171,18 @@ def _made(
             found = [_at_variant(problem, i, variant) for problem in invalid.problems]
             made = VariantAnswer(name=variant.name, problems=found)
         yield made, asked
+
+
+def unvaried(request: ComparisonRequest, at: int, sources: Sources) -> Asked:
+    """What the request asks by itself. Raises InvalidInput, NotFound, Unavailable."""
+    loaded, asks, _ = _loaded(request, Variant(name=""), sources)
+    return loaded, Question(at, asks, request.mode, request.options, request.explain)
+
+
+def parted(one: tuple[str, Asked], other: tuple[str, Asked]) -> list[Difference]:
+    """Where two that are asked of one situation, each with its name, differ, and by which rules."""
+    answers = [VariantAnswer(name=name, answer=solve.decide(*asked)) for name, asked in (one, other)]
+    return ruled(differences_of(answers), answers, [one[1], other[1]])
 
 
 def refuse_duplicates(variants: list[Variant]) -> None:
@@ -283,6 +289,15 @@ def differences_of(answers: list[VariantAnswer]) -> Iterator[Difference]:
         yield _difference(None, "evictions", {name: _evictions(one) for name, one in answered.items()})
     if len({frozenset(_moves(one)) for one in answered.values()}) > 1:
         yield _difference(None, "moves", {name: _moves(one) for name, one in answered.items()})
+
+
+def ruled(
+    differences: Iterable[Difference], answers: list[VariantAnswer], asked: Iterable[Asked | None]
+) -> list[Difference]:
+    """``differences`` of ``answers`` with the rules that made them, where two differ in their release alone."""
+    differences = list(differences)
+    pairs = list(releases_of([(i, *one) for i, one in enumerate(asked) if one is not None])) if differences else []
+    return [_ruled(difference, answers, pairs) for difference in differences]
 
 
 def _ruled(difference: Difference, answers: list[VariantAnswer], pairs: list[Releases]) -> Difference:

@@ -21,6 +21,7 @@ from app.cli.manifests import AS_IT_SAYS, Otherwise, changed, configuration_of, 
 from app.cli.offline import Json
 from app.cli.output import BAD_INPUT, as_json, hint, noticed, say, table, tried
 from app.cli.remote import guarded
+from app.simulations.core.run import Parting
 from app.simulations.core.run import simulate as run
 from app.simulations.core.scenario import setting_of, variants_of
 from app.simulations.core.sink import Amounts, Silence, time_of
@@ -37,7 +38,7 @@ from app.simulations.plots import (
     waits_of,
 )
 from app.simulations.results import Level, levels_of, line_of, spare_line_of, spare_of
-from app.simulations.schemas import Event, Job, JobLine, RoundLine, SimulationRequest, Summary, Totals, Trace
+from app.simulations.schemas import Event, Job, JobLine, Parted, RoundLine, SimulationRequest, Summary, Totals, Trace
 from app.solver.model.problems import InvalidInput, Problem, carried
 
 _BLOCK = 4 << 20
@@ -153,8 +154,9 @@ def simulate(
                 for name, path in (("event", events), ("round", rounds), ("job", jobs))
                 if path is not None
             }
-            found = dict(_runs(request, sinks, plot))
-        return _shown(found, json=json)
+            parting = Parting()
+            found = dict(_runs(request, sinks, plot, parting))
+        return _shown(found, parting.found, json=json)
 
     return guarded(lambda: tried(file, play), file)
 
@@ -178,11 +180,12 @@ def _request(file: str, otherwise: Otherwise) -> SimulationRequest:
 
 
 def _runs(
-    request: SimulationRequest, files: dict[str, BufferedWriter], plot: Path | None
+    request: SimulationRequest, files: dict[str, BufferedWriter], plot: Path | None, parting: Parting
 ) -> Iterator[tuple[str, Summary]]:
     configurations = Compiled(None)
     path = request.trace if isinstance(request.trace, str) else None
-    for name, one in list(variants_of(request, configurations)):
+    for number, (name, one) in enumerate(list(variants_of(request, configurations))):
+        watch = None if not name else parting.other(name) if number else parting.first(name)
         total: int | None = None
         if path is not None:
             total = _checked(path, one, configurations)
@@ -190,7 +193,7 @@ def _runs(
             spool = None if plot is None else spools.enter_context(_spool())
             sink = _Files(name, files, spool)
             listed = None if path is None else _jobs(path)
-            summary = run(one, configurations, sink, _never, listed, total)
+            summary = run(one, configurations, sink, _never, listed, total, watch)
             sink.close()
             if plot is not None and spool is not None:
                 of = plot.with_stem(f"{plot.stem}-{_FILE_NAME.sub('_', name)}") if name else plot
@@ -285,16 +288,17 @@ class _Files(Silence):
             file.write(encode(whose | msgspec.to_builtins(line)) + b"\n")
 
 
-def _shown(found: dict[str, Summary], *, json: bool) -> int:
+def _shown(found: dict[str, Summary], parted: dict[str, Parted], *, json: bool) -> int:
     findings = carried(*(summary.findings or () for summary in found.values())) or []
     noticed(findings)
-    _lines(found, json=json)
+    _lines(found, parted, json=json)
     return BAD_INPUT if failed(findings) else 0
 
 
-def _lines(found: dict[str, Summary], *, json: bool) -> None:
+def _lines(found: dict[str, Summary], parted: dict[str, Parted], *, json: bool) -> None:
     if json:
-        say(encode(found[""] if list(found) == [""] else {"variants": found}).decode())
+        more = {"parted": parted} if parted else {}
+        say(encode(found[""] if list(found) == [""] else {"variants": found, **more}).decode())
         return
     for name, summary in found.items():
         if name:
@@ -305,6 +309,11 @@ def _lines(found: dict[str, Summary], *, json: bool) -> None:
         table(_HEADER, _rows(summary))
         for loop in summary.first_loops[:3]:
             say(f"  loop at {loop.at:%Y-%m-%d %H:%M:%S}, rounds {loop.first} and {loop.second}: {', '.join(loop.jobs)}")
+        if (one := parted.get(name)) is not None:
+            say(f"  parts from {next(iter(found))} in round {one.round}, at {one.at:%Y-%m-%d %H:%M:%S}:")
+            for difference in one.differences:
+                by = "" if difference.rules is None else f", by {', '.join(difference.rules) or 'chance'}"
+                say(f"    {difference.ask or 'beside the asks'}: {difference.field}{by}")
 
 
 _HEADER = (

@@ -12,7 +12,7 @@ import msgspec
 
 from app.jobs.service import JobState
 from app.simulations.core.sink import Amounts, time_of, work
-from app.simulations.schemas import Summary, Units
+from app.simulations.schemas import Parted, Summary, Units
 from app.solver.model.base import Time, Wire
 
 
@@ -40,6 +40,8 @@ class VariantSummary(Wire, frozen=True, kw_only=True):
     """Its name; empty where the request has no variants."""
     summary: Summary
     """What it came to."""
+    parted: Parted | None = None
+    """Where its course leaves the first variant's. Absent: nowhere, or it is the first."""
 
 
 class JobDifference(Wire, frozen=True, kw_only=True):

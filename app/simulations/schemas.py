@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from app.answering.comparison import Difference
 from app.solver.model import kai as kai_model
 from app.solver.model import kueue as kueue_model
 from app.solver.model import ytsaurus as ytsaurus_model
@@ -319,6 +320,18 @@ class Fragmentation(Wire, frozen=True, kw_only=True):
     """What was free in the one of them that had most, over time."""
     share: float
     """The share of what was free that was elsewhere: 1 - `largest` / `free`, 0 where nothing was free."""
+
+
+class Parted(Wire, frozen=True, kw_only=True):
+    """The first round that a variant decides otherwise than the first one: up to there the situation is the same."""
+
+    round: int
+    """Which it is, from 1."""
+    at: Time
+    """When."""
+    differences: list[Difference] = []
+    """The first 20 things on which they differ there, with the rules that make the difference where they differ in
+    their release alone. Empty: they have another engine, or what differs is in no answer."""
 
 
 class Summary(Wire, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from app.jobs.repository import Claimed
 from app.jobs.service import Jobs, JobsOfKind, New, outcome_of, state_of
 from app.jobs.worker import LimitPassed, Work
 from app.simulations.accepting import Acceptors, Terms, accept
-from app.simulations.core.run import simulate
+from app.simulations.core.run import Parting, simulate
 from app.simulations.core.scenario import scenario_of, setting_of, variants_of
 from app.simulations.core.sink import Amounts
 from app.simulations.core.state import base_of, request_of
@@ -203,10 +203,13 @@ class Simulating:
             jobs = lambda: iter(kept)  # noqa: E731
         found: list[VariantSummary] = []
         differing = Differing() if len(variants) > 1 else None
+        parting = Parting()
         for number, (name, one) in enumerate(variants):
             sink = _Storing(number, name, work, self._limits, differing)
-            summary = simulate(one, self._configurations, sink, sink.stop, None if jobs is None else jobs(), total)
-            found.append(VariantSummary(name=name, summary=summary))
+            watch = None if differing is None else parting.other(name) if number else parting.first(name)
+            listed = None if jobs is None else jobs()
+            summary = simulate(one, self._configurations, sink, sink.stop, listed, total, watch)
+            found.append(VariantSummary(name=name, summary=summary, parted=parting.found.get(name)))
         return _encode(Outcome(variants=found, differences=[] if differing is None else differing.found()))
 
 

@@ -6,6 +6,7 @@ The log is read entry by entry, each is decided again, and what differs is store
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any, Protocol
 from uuid import UUID
 
@@ -16,13 +17,16 @@ from starlette.responses import StreamingResponse
 
 from app.answering.answers import Stopwatch
 from app.answering.comparison import (
+    Asked,
     ComparisonRequest,
     Difference,
     VariantAnswer,
-    answers_of,
     differences_of,
+    made_of,
     refuse_duplicates,
+    ruled,
     too_many,
+    unvaried,
 )
 from app.answering.operations import Configurations, Documents, Sources
 from app.base.decoding import decode
@@ -172,7 +176,8 @@ class DecisionDiffers(Wire, frozen=True, kw_only=True):
     now: Time
     """The time it was made for."""
     differences: list[Difference] = []
-    """Where they differ; `values` are by `logged` and `variant`."""
+    """Where they differ; `values` are by `logged` and `variant`, and `rules` those of the variant's release that make
+    the difference, where it is another release and nothing else."""
     problems: list[Problem] = []
     """Why the engine refuses it under the variant."""
 
@@ -193,8 +198,11 @@ class Tally:
         self._asks: tuple[Counter[str], Counter[str]] = Counter(), Counter()
         self._evictions = [0, 0]
 
-    def add(self, logged: Answer, made: VariantAnswer) -> tuple[list[Difference], list[Problem]]:
-        """The variant's answer to a request; where it differs, and why it is refused."""
+    def add(
+        self, logged: Answer, made: VariantAnswer, asked: Callable[[], Sequence[Asked | None]]
+    ) -> tuple[list[Difference], list[Problem]]:
+        """The variant's answer to a request; where it differs, and why it is refused. ``asked``: what the log and the
+        variant were asked."""
         if made.answer is None:
             self._refused += 1
             return [], made.problems
@@ -203,11 +211,11 @@ class Tally:
             self._evictions[i] += len(planned(answer))
         both = [VariantAnswer(name="logged", answer=logged), msgspec.structs.replace(made, name="variant")]
         differences = list(differences_of(both))
-        if differences:
-            self._differ += 1
-        else:
+        if not differences:
             self._same += 1
-        return differences, []
+            return [], []
+        self._differ += 1
+        return ruled(differences, both, asked()), []
 
     def told(self) -> BacktestVariant:
         """As the wire has it."""
@@ -220,14 +228,23 @@ class Tally:
         )
 
 
-def again(request: bytes, variants: Sequence[Variant], sources: Sources) -> list[VariantAnswer]:
-    """What each variant answers to a resolved request, unexplained. Raises InvalidInput where the request itself is no
-    good any more, NotFound, Unavailable. Pure."""
-    asked = decode(request, DecisionRequest)
-    assert asked.now is not None
-    fields: dict[str, Any] = {**msgspec.structs.asdict(asked), "explain": "none"}
-    compared = ComparisonRequest(**fields, variants=list(variants))
-    return answers_of(compared, micros(asked.now), sources, Stopwatch())
+class Again:
+    """A logged request asked again. ``answers``: of each variant, with what it was asked. Pure."""
+
+    def __init__(self, request: bytes, variants: Sequence[Variant], sources: Sources) -> None:
+        """``request``: resolved. Raises InvalidInput where the request itself is no good any more, NotFound,
+        Unavailable."""
+        logged = decode(request, DecisionRequest)
+        assert logged.now is not None
+        fields: dict[str, Any] = {**msgspec.structs.asdict(logged), "explain": "none"}
+        self._compared = ComparisonRequest(**fields, variants=list(variants))
+        self._at, self._sources = micros(logged.now), sources
+        self.answers = list(made_of(self._compared, self._at, sources, Stopwatch()))
+
+    def logged(self, asked: Asked | None) -> list[Asked | None]:
+        """What was asked when it was logged, beside what a variant of it is asked."""
+        ruled = asked is not None and asked[0].configured.engine.changed is not None
+        return [unvaried(self._compared, self._at, self._sources), asked] if ruled else []
 
 
 DIFFERENCES = "differences"
@@ -277,7 +294,7 @@ class Backtesting:
     def _one(self, row: RowMapping, asked: BacktestRequest, tallies: list[Tally], work: Work) -> str | None:
         """Decide it again; why not, where that can't be."""
         try:
-            answers = again(self._resolver.resolved(row), asked.variants, Sources(self._configurations))
+            again = Again(self._resolver.resolved(row), asked.variants, Sources(self._configurations))
             logged = msgspec.json.decode(unsqueezed(row["answer"]), type=Answer)
         except (Conflict, NotFound) as gone:
             return gone.detail
@@ -285,8 +302,8 @@ class Backtesting:
             return "; ".join(f"{problem.pointer}: {problem.detail}" for problem in invalid.problems[:3])
         except msgspec.ValidationError as other:
             return f"its answer is of another version: {other}"
-        for number, (tally, made) in enumerate(zip(tallies, answers, strict=True)):
-            differences, problems = tally.add(logged, made)
+        for number, (tally, (made, of)) in enumerate(zip(tallies, again.answers, strict=True)):
+            differences, problems = tally.add(logged, made, partial(again.logged, of))
             if differences or problems:
                 told = DecisionDiffers(
                     decision=row["id"], created_at=row["created_at"], now=at(row["now"]), differences=differences,

@@ -7,6 +7,7 @@ from starlette.testclient import TestClient
 
 from app.base.settings import Settings
 from app.service.serve import EXAMPLE, NAME, fill
+from tests.support import released
 from tests.support.working import working
 
 PLAIN = (
@@ -60,6 +61,26 @@ def test_with_the_examples_every_page_shows_something(service: TestClient, setti
         assert answer.status_code == 200, page
         assert 'class="empty"' not in answer.text, page
     assert 'id="loops"' in service.get(f"/simulations/{run}").text
+
+
+def test_what_a_release_changes_is_named_where_courses_part_and_in_backtests(
+    service: TestClient, settings: Settings
+) -> None:
+    situation = {"configuration": released.configuration("0.13"), "state": released.STATE}
+    newer = {"name": "newer", "settings": {"kai": released.settings("0.17")}}
+    assert service.post("/v1/decisions", json={**situation, "asks": [released.WAITS], "mode": "cycle"}).is_success
+    jobs = [{"ask": released.WAITS, "submitted_at": 0, "duration": 100}]
+    run = {**situation, "trace": {"jobs": jobs}, "remaining": {"r": 50}, "variants": [{"name": "now"}, newer]}
+    pages: list[str] = []
+    for kind, body in (("simulations", run), ("backtests", {"variants": [newer]})):
+        accepted = service.post(f"/v1/{kind}", json=body)
+        assert accepted.status_code == 202, accepted.text
+        pages.append(f"/{kind}/{accepted.json()['id']}")
+    with working(settings) as worker:
+        while worker.once():
+            pass
+    for page in pages:
+        assert released.RULE in service.get(page).text, page
 
 
 def test_without_its_database_it_says_so(homeless: TestClient) -> None:

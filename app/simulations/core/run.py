@@ -8,11 +8,14 @@ carried out, and the next one is asked of what came of it.
 
 from collections.abc import Callable, Iterable
 
+from app.answering.comparison import Difference, parted
 from app.answering.operations import Configurations
 from app.simulations.core.scenario import Scenario, scenario_of
-from app.simulations.core.sink import LATEST, Sink, Stopped, Watch
+from app.simulations.core.sink import LATEST, Asked, Sink, Stopped, Watch, time_of
 from app.simulations.core.world import World
-from app.simulations.schemas import Job, SimulationRequest, Summary
+from app.simulations.schemas import Job, Parted, SimulationRequest, Summary
+from app.solver import solve
+from app.solver.solve import Configured
 
 
 def simulate(
@@ -22,12 +25,13 @@ def simulate(
     stop: Callable[[], bool],
     jobs: Iterable[Job] | None = None,
     total: int | None = None,
+    watch: Watch | None = None,
 ) -> Summary:
     """Run a request without variants. ``jobs``: those of its trace, in order of submission, where the trace is no list;
-    ``total``: how many. ``stop`` is asked before every round and every instant.
+    ``total``: how many. ``stop`` is asked before every round and every instant, ``watch`` shown every round.
 
     Raises Stopped, InvalidInput (nothing has happened then), and what ``configurations`` raises."""
-    return run(scenario_of(request, configurations, jobs, total), sink, stop)
+    return run(scenario_of(request, configurations, jobs, total), sink, stop, watch)
 
 
 def run(scenario: Scenario, sink: Sink, stop: Callable[[], bool], watch: Watch | None = None) -> Summary:
@@ -35,6 +39,56 @@ def run(scenario: Scenario, sink: Sink, stop: Callable[[], bool], watch: Watch |
     clock = Clock(World(scenario, sink, watch), stop)
     clock.run()
     return clock.world.summary(clock.end)
+
+
+_MOST = 20
+
+
+class Parting:
+    """Where the course of a variant leaves the first one's: in the first round that they decide otherwise. Up to there
+    the situation is the same. Is shown every round of the first variant before all others."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Parted] = {}
+        self._first = ""
+        self._rounds: list[int] = []
+        self._configured: list[tuple[int, Configured]] = []
+
+    def first(self, name: str) -> Watch:
+        """Who watches the first variant."""
+
+        def watch(asked: Asked) -> None:
+            self._rounds.append(_outcome(asked))
+            if not self._configured or self._configured[-1][1] is not asked.loaded.configured:
+                self._configured.append((asked.n, asked.loaded.configured))
+
+        self._first = name
+        return watch
+
+    def other(self, name: str) -> Watch:
+        """Who watches another."""
+
+        def watch(asked: Asked) -> None:
+            if name in self.found or asked.n > len(self._rounds) or self._rounds[asked.n - 1] == _outcome(asked):
+                return
+            configured = next(one for n, one in reversed(self._configured) if n <= asked.n)
+            differences = list[Difference]()
+            if configured.engine is asked.loaded.configured.engine:
+                before = solve.load(configured, asked.loaded.state), asked.question
+                differences = parted((self._first, before), (name, (asked.loaded, asked.question)))
+            at = time_of(asked.question.now)
+            self.found[name] = Parted(round=asked.n, at=at, differences=differences[:_MOST])
+
+        return watch
+
+
+def _outcome(asked: Asked) -> int:
+    """Equal for rounds of one process that decide the same at the same time."""
+    plan = asked.result.plan
+    placed = frozenset((one.ask, one.workload, one.task, one.node, one.pipelined) for one in plan.placements)
+    evicted = frozenset((one.workload, one.task) for one in plan.evictions)
+    outcomes = tuple((one.ask, one.outcome) for one in asked.result.decisions)
+    return hash((asked.question.now, placed, evicted, outcomes))
 
 
 class Clock:

@@ -10,10 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.answering.comparison import Difference
 from app.base.errors import BadInput, NotFound, TooLarge
 from app.cli import run, simulate, sweep
 from app.cli.simulate import Spool
-from app.simulations.schemas import Summary
+from app.simulations.schemas import Parted, Summary
 from app.solver.model.base import micros
 from app.solver.model.problems import InvalidInput, Problem
 from app.studies.sweep_executors import Point, Ran
@@ -40,7 +41,7 @@ def summary(**more: Any) -> Summary:
 
 
 def test_a_run_is_a_table_with_its_first_loops(capsys: Captured) -> None:
-    simulate._shown({"": summary()}, json=False)  # pyright: ignore
+    simulate._shown({"": summary()}, {}, json=False)  # pyright: ignore
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "kai: 1.5 days, 9 rounds, loops: 4"
     assert [" ".join(line.split()) for line in lines[1:4]] == [
@@ -49,18 +50,28 @@ def test_a_run_is_a_table_with_its_first_loops(capsys: Captured) -> None:
         "q 1 0 - - - - - - 0 0",
     ]
     assert lines[4:] == [f"  loop at 2000-01-01 00:00:00, rounds {i} and {i + 2}: x, y" for i in range(3)]
-    simulate._shown({"a": summary(queues={}, first_loops=[]), "b": summary()}, json=False)  # pyright: ignore
+    one, other = Difference(ask="x", field="node", values={}, rules=["r", "s"]), Difference(field="moves", values={})
+    drawn = Difference(ask="y", field="outcome", values={}, rules=[])
+    parted = {"b": Parted(round=3, at=START, differences=[one, drawn, other])}
+    both = {"a": summary(queues={}, first_loops=[]), "b": summary()}
+    simulate._shown(both, parted, json=False)  # pyright: ignore
     lines = capsys.readouterr().out.splitlines()
     assert (lines[0], lines[4]) == ("a:", "b:")
+    assert lines[-4:] == [
+        "  parts from a in round 3, at 2000-01-01 00:00:00:", "    x: node, by r, s", "    y: outcome, by chance",
+        "    beside the asks: moves",
+    ]  # fmt: skip
+    simulate._shown(both, parted, json=True)  # pyright: ignore
+    assert msgspec.json.decode(capsys.readouterr().out)["parted"]["b"]["round"] == 3
 
 
 def test_a_run_is_told_as_json_by_itself_or_by_variant(capsys: Captured) -> None:
-    simulate._shown({"": summary()}, json=True)  # pyright: ignore
+    simulate._shown({"": summary()}, {}, json=True)  # pyright: ignore
     one = msgspec.json.decode(capsys.readouterr().out)
     assert one["rounds"] == 9
-    simulate._shown({"a": summary(), "b": summary()}, json=True)  # pyright: ignore
+    simulate._shown({"a": summary(), "b": summary()}, {}, json=True)  # pyright: ignore
     assert msgspec.json.decode(capsys.readouterr().out) == {"variants": {"a": one, "b": one}}
-    simulate._shown({"a": summary()}, json=True)  # pyright: ignore
+    simulate._shown({"a": summary()}, {}, json=True)  # pyright: ignore
     assert msgspec.json.decode(capsys.readouterr().out) == {"variants": {"a": one}}
 
 

@@ -2,9 +2,13 @@
 
 from typing import Any
 
-from app.simulations.core.sink import FIRST, time_of
+from app.answering.operations import Compiled
+from app.simulations.core.run import Parting, simulate
+from app.simulations.core.sink import FIRST, Silence, time_of
 from app.simulations.schemas import JobLine
 from app.simulations.service import Differing
+from tests.support import released
+from tests.unit.simulations.running import request_for
 
 S = 10**6
 
@@ -59,3 +63,26 @@ def test_of_equal_differences_evictions_decide_and_then_the_id() -> None:
     for name, evictions in (("c", 2), ("b", 2), ("a", 0)):
         of.add("x", line(name, 20, evictions), is_first=False)
     assert [d.job for d in of.found()] == ["a", "b", "c"]
+
+
+def test_where_courses_part_and_by_which_rule() -> None:
+    """Of three releases in turn the second is the first's; another engine parts without a word on what differs."""
+    parting, asked = Parting(), [{"ask": released.WAITS, "submitted_at": "5s", "duration": 100}]
+    for number, (name, of) in enumerate({"old": "0.13", "as old": "0.13", "new": "0.17", "other": None}.items()):
+        configuration = released.configuration(of or "0.13")
+        if of is None:
+            configuration |= {"engine": "yunikorn", "settings": {}}
+            configuration["queues"] = [{"name": "root"}, {"name": "root.a", "parent": "root"}]
+        state = released.STATE if of is not None else {"nodes": released.STATE["nodes"]}
+        asks = asked if of is not None else [{**asked[0], "ask": {**released.WAITS, "queue": "root.a"}}]
+        remaining = {"r": 50} if of is not None else {}
+        request = request_for(configuration, asks, state=state, remaining=remaining, options={})
+        watch = parting.other(name) if number else parting.first(name)
+        simulate(request, Compiled(None), Silence(), lambda: False, watch=watch)
+    assert set(parting.found) == {"new", "other"}
+    new = parting.found["new"]
+    assert (new.round, new.at) == (1, time_of(FIRST + 5 * S))
+    assert [(one.ask, one.field, one.values, one.rules) for one in new.differences] == [
+        ("x", "node", {"old": "n", "new": None}, [released.RULE])
+    ]
+    assert parting.found["other"].differences == []

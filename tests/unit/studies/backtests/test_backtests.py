@@ -24,6 +24,7 @@ from app.solver.model.base import micros
 from app.solver.model.problems import InvalidInput
 from app.studies import backtesting as running
 from app.studies.backtesting import Backtesting, BacktestOutcome, Backtests
+from tests.support import released
 
 NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 SAME = {"name": "same"}
@@ -119,6 +120,16 @@ def test_every_entry_is_decided_again_under_each_variant_and_what_differs_is_tol
     assert [line["decision"][-1] for line in log.lines["1/differences"]] == ["1", "3"]
     refused = log.lines["2/differences"]
     assert (len(refused), bool(refused[0]["problems"]), "differences" in refused[0]) == (3, True, False)
+
+
+def test_a_variant_of_another_release_says_by_which_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = {"configuration": released.configuration("0.13"), "state": released.STATE, "asks": [released.WAITS]}
+    log = Log(monkeypatch, entry(1, **body, engine="kai", mode="cycle", now="2000-01-01T00:00:00Z"))
+    more = {"use_scheduling_signatures": False}
+    newer = {"name": "newer", "settings": {"kai": released.settings("0.17")}}
+    log.made(SAME, newer, {"name": "also", "settings": {"kai": released.settings("0.17") | more}})
+    assert [one["rules"] for one in log.lines["1/differences"][0]["differences"]] == [[released.RULE]]
+    assert ["rules" in one for one in log.lines["2/differences"][0]["differences"]] == [False], "it is not that alone"
 
 
 def test_how_far_it_is_and_where_it_stops(monkeypatch: pytest.MonkeyPatch) -> None:
