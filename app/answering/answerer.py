@@ -39,8 +39,8 @@ from app.formats.extender import (
     Victims,
     is_system_critical,
     read_pod,
-    recogniser,
 )
+from app.formats.manifests import system_of
 from app.formats.pods import Pod
 from app.solver import solve
 from app.solver.engine import Loss, Lost, all_facts, engine_of
@@ -99,11 +99,10 @@ def guard(body: bytes, now: datetime, sources: Sources, configuration: str, snap
     with watch.stage("compile"):
         configured = sources.configurations.named(configuration, None)
         loaded = sources.loaded(configured, snapshot)
-        found = recogniser(
-            configured.engine.name, Around(configured.configuration, _Workloads(loaded), _waiting(loaded))
-        )
-        if found is None:
+        system = system_of(configured.engine.name)
+        if system is None or system.recogniser is None:
             raise Unsupported([Problem(pointer="", detail=f"{configured.engine.name} has no pods")])
+        found = system.recogniser(Around(configured.configuration, _Workloads(loaded), _waiting(loaded)))
         ask = found.ask(pod)
         asks = [] if ask is None else [ask]
         request = DecisionRequest(

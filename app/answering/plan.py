@@ -1,6 +1,6 @@
 """``POST /v1/plans``: the manifest of work that does not run yet to what would become of it, and of the queues."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,14 +22,10 @@ from app.answering.plan_bodies import (
 )
 from app.base.decoding import decode
 from app.base.documents import Path
-from app.formats.kube_scheduler import read_spec
-from app.formats.pods import read_pod_spec
+from app.formats.manifests import system_of
 from app.formats.reader import Findings
-from app.formats.work import SPECIAL, kueue, pods
-from app.formats.work.kinds import ReadSpec, Work
-from app.formats.work.read import Cluster, Planned, read_work, resource_names
+from app.formats.work.read import Cluster, Planned, resource_names
 from app.formats.yson import read_any
-from app.formats.ytsaurus import orchid
 from app.solver import solve
 from app.solver.model import base
 from app.solver.model.base import UNLIMITED, Quantity, Time, micros, parse_quantity, scale_of, units
@@ -121,31 +117,6 @@ def _total(given: list[Quantity], resource: str) -> Quantity:
 
 _MANIFEST = "/manifest"
 _WORST: tuple[Outcome, ...] = ("admit", "preempt", "wait", "infeasible")
-_Documents = list[tuple[Path, Any]]
-_Planner = Callable[[_Documents, Cluster, str], list[Planned]]
-
-
-def _of_objects(
-    planned: Callable[[list[Work], Cluster], list[Planned]], read: ReadSpec = read_pod_spec, *, by_kueue: bool = False
-) -> _Planner:
-    """What a system on Kubernetes makes of objects. ``read``: reads the specs of pods as the system does; ``by_kueue``:
-    Kueue fills in what is left out of pods, before the API server does."""
-
-    def planner(documents: _Documents, cluster: Cluster, namespace: str) -> list[Planned]:
-        beside = cluster.beside
-        beside.read_spec, beside.admission.kueue = read, by_kueue
-        return planned(read_work(documents, beside, cluster.findings, namespace=namespace, special=SPECIAL), cluster)
-
-    return planner
-
-
-_PLANNERS: dict[str, _Planner] = {
-    "kueue": _of_objects(kueue.plan_work, by_kueue=True),
-    "yunikorn": _of_objects(pods.plan_yunikorn),
-    "kai": _of_objects(pods.plan_kai),
-    "kube-scheduler": _of_objects(pods.plan_kube_scheduler, read_spec),
-    "ytsaurus": lambda documents, cluster, _: orchid.plan_operations(documents, cluster),
-}
 
 
 def plan(body: bytes, now: Time, sources: Sources) -> bytes:
@@ -213,11 +184,12 @@ def _planned(request: PlanRequest, cluster: Situation, submitted: datetime, find
         running=set(loaded.index.workloads), counted=_counted(loaded),
     )  # fmt: skip
     documents = _documents(request)
-    planner = _PLANNERS.get(loaded.configured.engine.name)
-    if planner is None:
-        detail = f"manifests are not planned for {loaded.configured.engine.name} yet: ask POST /v1/decisions"
+    name = loaded.configured.engine.name
+    system = system_of(name)
+    if system is None or system.plan is None:
+        detail = f"manifests are not planned for {name} yet: ask POST /v1/decisions"
         raise Unsupported([Problem(pointer="/engine", detail=detail)])
-    found = [one for one in planner(documents, around, request.namespace) if one.asks]
+    found = [one for one in system.plan(documents, around, request.namespace) if one.asks]
     if not found:
         listed = _below(findings.all())
         errors = [f for f in listed if f.severity == "error"] or [f for f in listed if f.severity == "warning"]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from app.formats.kube_scheduler import LOOKED_AT
+from app.formats.kube_scheduler.pods import LOOKED_AT
 from app.formats.pods import NOT_SCHEDULING
 from app.formats.yunikorn.pods import SCHEDULER as YUNIKORN
 from app.solver.model.configuration import EngineName

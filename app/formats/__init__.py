@@ -5,28 +5,20 @@
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import msgspec
 
 from app.base.documents import Path, Unreadable, read
-from app.formats import kube_scheduler as kube_scheduler_export
-from app.formats import manifests
 from app.formats.exported import EXPORTS, FORMATS, Exported, ExportFormat, Format
-from app.formats.kai import configuration as kai_import
-from app.formats.kai import exporting as kai_export
-from app.formats.kueue import exporting as kueue_export
+from app.formats.manifests import System, is_object, on_kubernetes, read_manifests, system_of, systems
 from app.formats.reader import Findings, Imported
 from app.formats.yson import is_yson, read_yson
-from app.formats.ytsaurus import configuration as pool_tree
-from app.formats.ytsaurus import orchid
-from app.formats.yunikorn import configuration as yunikorn_export
-from app.formats.yunikorn import dump
 from app.solver.check import MAX_BYTES, size_of, without_native
 from app.solver.model.base import Wire
-from app.solver.model.configuration import Configuration, EngineName
+from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Finding
 from app.solver.model.state import Ask, State
 
@@ -37,25 +29,9 @@ __all__ = [
 
 T = TypeVar("T")
 
-_ON_KUBERNETES: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn", "kube-scheduler")
-_MANIFESTS: dict[str, EngineName | None] = {"kubernetes": None, **{name: name for name in _ON_KUBERNETES}}
 _PAGE = re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
-_NATIVE = (
-    "apiVersion", "kind", "partitions", "tiers", "actions", "pools", "config", "nodes_filter", "$attributes", "$value",
-    "queuename", "applications", "applicationID", "nodeID", "clusterInfo", "operations", "pool_trees",
-    "scheduling_info_per_pool_tree", "rawObjects", "template_pool_tree_config_map",
-)  # fmt: skip
 _OURS = ("configuration", "state", "asks")
-_YAML = re.compile(rb"^(?:-\s+)?[\"']?(?:%s)[\"']?\s*:" % "|".join(map(re.escape, _NATIVE)).encode(), re.MULTILINE)
 _YAML_OF_OURS = re.compile(rb"^[\"']?(?:%s)[\"']?\s*:" % "|".join(_OURS).encode(), re.MULTILINE)
-_Writer = Callable[[Configuration], Exported]
-_WRITERS: dict[str, _Writer] = {
-    "kueue": kueue_export.export,
-    "yunikorn": yunikorn_export.export,
-    "kai": kai_export.export,
-    "ytsaurus": pool_tree.export,
-    "kube-scheduler": kube_scheduler_export.export,
-}
 
 
 def import_configuration(text: bytes, format: str, known: Configuration | None = None) -> Imported:  # noqa: A002
@@ -79,38 +55,38 @@ def _read(text: bytes, format: str, known: Configuration | None) -> Imported:  #
     findings = Findings()
     if _PAGE.match(text[:2048]):
         raise Unreadable("this is a page for a browser (HTML or XML), no document of any system: was there a login?")
-    text = kai_import.unpacked(text)
-    yson = format in ("ytsaurus", "kubernetes") and is_yson(text)
+    meant = systems() if format == "kubernetes" else [system for system in (system_of(format),) if system is not None]
+    for system in systems():
+        text = system.unpacked(text)
+    yson = is_yson(text) and any(system.yson for system in meant)
     documents = read_yson(text) if yson else read(text)
-    if format in ("kai", "kubernetes"):
-        documents = kai_import.objects_of(documents)
-    _refuse_no_document(documents, format)
+    for system in meant:
+        documents = system.taken_apart(documents)
+    _refuse_no_document(documents, format, meant)
     several = _spread(documents)
-    if format == "ytsaurus" or (format == "kubernetes" and (yson or _of_ytsaurus(several))):
-        _refuse_another(known, "ytsaurus")
-        return orchid.read_trees(_mappings(several, findings), findings, known)
-    dumps = next((listed for listed in (several, documents) if dump.is_dump(listed)), None)
-    if format in ("yunikorn", "kubernetes") and dumps is not None:
-        _refuse_another(known, "yunikorn")
-        return dump.read_dump(dumps, findings, known)
-    engine = _MANIFESTS[format]
-    _refuse_another(known, *_ON_KUBERNETES if engine is None else (engine,))
-    return manifests.read_manifests(documents, engine, findings, known)
+    for system in meant:
+        surely = system.read is None and (yson or system.facts.name == format)
+        own = next((listed for listed in (several, documents) if surely or system.owns(listed)), None)
+        if own is not None and system.read_own is not None:
+            _refuse_another(known, [system])
+            return system.read_own(own, findings, known)
+    _refuse_another(known, on_kubernetes() if format == "kubernetes" else meant)
+    return read_manifests(documents, None if format == "kubernetes" else format, findings, known)
 
 
-def _refuse_no_document(documents: list[tuple[Path, Any]], format: str) -> None:  # noqa: A002
+def _refuse_no_document(documents: list[tuple[Path, Any]], format: str, meant: list[System]) -> None:  # noqa: A002
     """Raises Unreadable for text in which nothing is a document of the systems that ``format`` means."""
     several = _spread(documents)
     if not several or all(_is_empty_list(one) for _, one in several):
         raise Unreadable("it is empty: there is no document in it")
-    of_kubernetes, of_ytsaurus = format != "ytsaurus", format in ("ytsaurus", "kubernetes")
-    if (of_kubernetes and dump.is_dump(documents)) or any(
-        (of_kubernetes and (manifests.is_object(one) or dump.is_dump([(at, one)])))
-        or (of_ytsaurus and (orchid.is_orchid(one) or pool_tree.is_settings(one)))
-        for at, one in several
+    of_kubernetes = any(system.read is not None for system in meant)
+    looked = [system for system in systems() if system in meant or (of_kubernetes and system.read is not None)]
+    if any(system.owns(documents) for system in looked) or any(
+        (of_kubernetes and is_object(one)) or any(system.is_own(one) for system in looked) for _, one in several
     ):
         return
-    whose = "Kueue, YuniKorn, KAI Scheduler, YTsaurus or kube-scheduler" if format == "kubernetes" else format
+    *titles, last = (system.facts.title for system in systems())
+    whose = f"{', '.join(titles)} or {last}" if format == "kubernetes" else format
     keys = [str(key)[:40] for _, one in several[:1] if isinstance(one, dict) for key in list(cast(Any, one))[:4]]
     shown = f" (it begins with {', '.join(map(repr, keys))})" if keys else ""
     raise Unreadable(f"nothing in it is a document of {whose}{shown}")
@@ -133,13 +109,9 @@ def _spread(documents: list[tuple[Path, Any]]) -> list[tuple[Path, Any]]:
     return found
 
 
-def _of_ytsaurus(documents: list[tuple[Path, Any]]) -> bool:
-    """Whether these are orchids and pool trees as YTsaurus prints them, or writes them without attributes."""
-    return bool(documents) and all(orchid.is_orchid(one) or pool_tree.is_tree(one) for _, one in documents)
-
-
-def _refuse_another(known: Configuration | None, *engines: EngineName) -> None:
+def _refuse_another(known: Configuration | None, systems: list[System]) -> None:
     """Raises Unreadable where the given configuration is of another system than the source can be."""
+    engines = [system.facts.name for system in systems]
     if known is not None and known.engine is not None and known.engine not in engines:
         detail = f"a configuration of {known.engine} does not go with a source of {' or '.join(engines)}"
         raise Unreadable(detail, "/engine")
@@ -148,9 +120,10 @@ def _refuse_another(known: Configuration | None, *engines: EngineName) -> None:
 def export(configuration: Configuration, format: str) -> Exported:  # noqa: A002
     """``configuration`` in the words of one system, with what it could not say. The configuration must be valid
     (``solve.configure`` accepts it). Raises Unreadable for an unknown format."""
-    if format not in _WRITERS:
+    system = system_of(format) if format in EXPORTS else None
+    if system is None:
         raise Unreadable(f"no export format {format!r}: there are {', '.join(EXPORTS)}")
-    return _WRITERS[format](configuration)
+    return system.export(configuration)
 
 
 def export_configuration(configuration: Configuration, format: str) -> str:  # noqa: A002
@@ -158,26 +131,29 @@ def export_configuration(configuration: Configuration, format: str) -> str:  # n
     return export(configuration, format).text
 
 
-def _mappings(documents: list[tuple[Path, Any]], findings: Findings) -> list[tuple[Path, Any]]:
-    for at, document in documents:
-        if not isinstance(document, dict):
-            findings.add("wrong-type", "error", at, "a mapping is expected: a pool tree")
-    return [(at, document) for at, document in documents if isinstance(document, dict)]
+@cache
+def _native() -> tuple[frozenset[str], re.Pattern[bytes]]:
+    """Keys of the systems' own documents, and where one stands in YAML."""
+    own = (key for system in systems() for key in (*system.keys, *system.files))
+    keys = frozenset(("apiVersion", "kind", *own))
+    listed = "|".join(map(re.escape, sorted(keys))).encode()
+    return keys, re.compile(rb"^(?:-\s+)?[\"']?(?:%s)[\"']?\s*:" % listed, re.MULTILINE)
 
 
 def is_native(body: bytes) -> bool:
     """Whether ``body`` is a manifest, an answer of YuniKorn's REST interface, a pool tree or an orchid, and no
     configuration or request of Arbiter. What is no document at all is none."""
+    native, yaml = _native()
     if is_yson(body) or body.startswith(b"PK"):
         return True
     if body.lstrip()[:1] not in (b"{", b"["):
-        return _YAML.search(body) is not None and _YAML_OF_OURS.search(body) is None
+        return yaml.search(body) is not None and _YAML_OF_OURS.search(body) is None
     try:
         found = _decoded(body, dict[str, msgspec.Raw]) or _decoded(body, list[msgspec.Raw])
         keys = _decoded(found[0], dict[str, msgspec.Raw]) if isinstance(found, list) and found else found
     except UnicodeDecodeError:
         return False
-    return isinstance(keys, dict) and any(key in keys for key in _NATIVE) and not any(key in keys for key in _OURS)
+    return isinstance(keys, dict) and any(key in keys for key in native) and not any(key in keys for key in _OURS)
 
 
 def _decoded(body: bytes | msgspec.Raw, kind: type[T]) -> T | None:

@@ -10,7 +10,7 @@ import yaml
 
 from app.base.documents import Path, plain
 from app.solver.check import MAX_DEPTH
-from app.solver.engine import all_facts, facts_of
+from app.solver.engine import ENGINES, all_facts, facts_of
 from app.solver.model import base
 from app.solver.model.base import Duration, Native
 from app.solver.model.configuration import Configuration, EngineName, Queue, Quota
@@ -19,7 +19,7 @@ from app.solver.question import safe_point
 
 Document = dict[str, Any]
 YAML = "application/yaml"
-EXPORTS = ("kueue", "yunikorn", "kai", "ytsaurus", "kube-scheduler")
+EXPORTS = tuple(ENGINES)
 FORMATS = (*EXPORTS, "kubernetes")
 if TYPE_CHECKING:
     Format: TypeAlias = str

@@ -4,22 +4,16 @@ Source: ``k8s.io/kube-scheduler/extender/v1``, in its own spelling. Fields that 
 client in Go leaves them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from hashlib import sha1
 from typing import Any, Protocol
 
 import msgspec
 
-from app.formats import kube_scheduler as kube_scheduler_pods
-from app.formats.kai import pods as kai_pods
 from app.formats.objects import Classes, Object, objects
-from app.formats.pods import Pod, PodSpec, quantities, read_pods
+from app.formats.pods import Pod, PodSpec, read_pods
 from app.formats.pods import read_pod as read_single
 from app.formats.reader import Findings, Reader
-from app.formats.yunikorn import pods as yunikorn_pods
-from app.formats.yunikorn.pods import Placement
 from app.solver.model.base import Priority, Time, Total
 from app.solver.model.configuration import Configuration
 from app.solver.model.request import Eviction
@@ -153,9 +147,6 @@ def light_pod(pod: VictimPod) -> Pod:
 
 
 _SYSTEM_CRITICAL = 2_000_000_000
-_JOB_SET = "jobset.sigs.k8s.io/jobset-"
-_HASH = 5
-_LONGEST_NAMES = (253, 63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,20 +192,15 @@ def is_system_critical(pod: Pod) -> bool:
     return pod.priority >= _SYSTEM_CRITICAL
 
 
-def recogniser(engine: str, around: Around) -> Recogniser | None:
-    """Of the system; None for one that has no pods."""
-    kinds = {"kai": _Kai, "yunikorn": _YuniKorn, "kueue": _Kueue, "kube-scheduler": _KubeScheduler}
-    return kinds[engine](around) if engine in kinds else None
-
-
-def _asking(workload: Workload, id: str, task: Task) -> Ask:  # noqa: A002
+def asking(workload: Workload, id: str, task: Task) -> Ask:  # noqa: A002
+    """A pod of running work that asks again, as ``task``."""
     return Ask(
         id=id, queue=workload.queue, workload=workload.id, uid=workload.uid, priority=workload.priority,
         created_at=workload.created_at, preemptible=workload.preemptible, min_available=1, tasks=[task],
     )  # fmt: skip
 
 
-class _Tasks:
+class Tasks:
     """The pods of workloads and asks, which tasks stand for: by name, and by the UID, which nobody can choose."""
 
     def __init__(self) -> None:
@@ -239,162 +225,3 @@ class _Tasks:
         """Whether the pod is a task of ``work``."""
         known = None if work is None else self.named(work, name)
         return known is not None and known.uid in (None, uid)
-
-
-class _Kai:
-    """A pod is a task of a workload where the snapshot has its UID there."""
-
-    predicts = False
-
-    def __init__(self, around: Around) -> None:
-        self._around, self._tasks = around, _Tasks()
-
-    def place(self, pod: VictimPod) -> Eviction | None:
-        light = light_pod(pod)
-        if not kai_pods.belongs(light):
-            return None
-        group = kai_pods.group(light)
-        return self._tasks.place(self._around.running.get(group), group, light.made.name, light.made.uid)
-
-    def ask(self, pod: Pod) -> Ask | None:
-        if not kai_pods.belongs(pod):
-            return None
-        group, name, uid = kai_pods.group(pod), pod.made.name, pod.made.uid
-        requests, shares = kai_pods.asked_of(pod)
-        task = Task(name=name, uid=uid, requests=quantities(requests), **shares)
-        waiting, running = self._around.waiting.get(group), self._around.running.get(group)
-        if running is not None and any(self._tasks.has(of, name, uid) for of in (running, waiting)):
-            return _asking(running, group, task)
-        if waiting is not None and self._tasks.has(waiting, name, uid):
-            return msgspec.structs.replace(waiting, tasks=[task])
-        alone = replace(pod, made=replace(pod.made, annotations={}))
-        _, asks = kai_pods.read_groups([], [alone], set(), Classes(), datetime.now(UTC))
-        if not asks or not self._around.has_queue(asks[0].queue):
-            return None
-        return msgspec.structs.replace(asks[0], id=pod.made.id, tasks=[task])
-
-
-class _YuniKorn:
-    """A pod is a task of a workload where the snapshot has its UID there."""
-
-    predicts = False
-
-    def __init__(self, around: Around) -> None:
-        self._around, self._tasks = around, _Tasks()
-
-    def place(self, pod: VictimPod) -> Eviction | None:
-        light = light_pod(pod)
-        if not yunikorn_pods.belongs(light):
-            return None
-        application = yunikorn_pods.application(light)
-        return self._tasks.place(self._around.running.get(application), application, light.made.id, light.made.uid)
-
-    def ask(self, pod: Pod) -> Ask | None:
-        if not yunikorn_pods.belongs(pod):
-            return None
-        waiting = self._around.waiting.get(pod.made.id)
-        if waiting is not None and waiting.uid in (None, pod.made.uid):
-            return waiting
-        placement = Placement(self._around.configuration)
-        _, asks, _ = yunikorn_pods.read_applications([pod], placement, Classes(), Findings())
-        if not asks:
-            return None
-        application = yunikorn_pods.application(pod)
-        running = self._around.running.get(application)
-        if running is not None and self._tasks.has(running, pod.made.id, pod.made.uid):
-            return msgspec.structs.replace(asks[0], queue=running.queue, workload=running.id)
-        return asks[0] if self._around.has_queue(asks[0].queue) else None
-
-
-class _KubeScheduler:
-    predicts = True
-
-    def __init__(self, around: Around) -> None:
-        self._around = around
-
-    def place(self, pod: VictimPod) -> Eviction | None:
-        del pod
-        return None
-
-    def ask(self, pod: Pod) -> Ask | None:
-        waiting = self._around.waiting.get(pod.made.id)
-        if waiting is not None and waiting.uid in (None, pod.made.uid):
-            return waiting
-        made = kube_scheduler_pods.ask_of(replace(pod, spec=kube_scheduler_pods.read_spec(pod.made.spec)), Classes())
-        return made if self._around.has_queue(made.queue) else None
-
-
-class _Kueue:
-    """A pod is of the Workload that its owner, or itself, owns."""
-
-    predicts = False
-
-    def __init__(self, around: Around) -> None:
-        self._around = around
-        self._owned: dict[str, list[Workload | Ask]] | None = None
-
-    def place(self, pod: VictimPod) -> Eviction | None:
-        of = pod.metadata
-        found = self._found(of.namespace, of.name, of.uid, of.labels or {}, of.owner_references or [])
-        return next((Eviction(workload=one.id) for one in found if isinstance(one, Workload)), None)
-
-    def ask(self, pod: Pod) -> Ask | None:
-        made = pod.made
-        owners = msgspec.convert(_owners(made.root.value), list[OwnerReference], strict=False)
-        for one in self._found(made.namespace, made.name, made.uid or "", made.labels, owners):
-            if isinstance(one, Ask):
-                return one
-            return _asking(one, one.id, one.tasks[0]) if one.tasks else None
-        return None
-
-    def _found(
-        self, space: str, name: str, uid: str, labels: Mapping[str, str], owners: list[OwnerReference]
-    ) -> Iterator[Workload | Ask]:
-        """The Workloads that may be the pod's, what runs first: called after what owns it, or owned by the same."""
-        around = self._around
-        ids = [f"{space}/{made}" for made in workload_names(name, uid, labels, owners)]
-        yield from (around.running[id] for id in ids if id in around.running)  # noqa: A001
-        yield from (around.waiting[id] for id in ids if id in around.waiting)  # noqa: A001
-        for owner in (uid, *(one.uid for one in _managing_first(owners))):
-            for one in self._owned_by(owner) if owner else ():
-                if one.id.startswith(f"{space}/"):
-                    yield one
-
-    def _owned_by(self, uid: str) -> list[Workload | Ask]:
-        if self._owned is None:
-            self._owned = {}
-            for one in (*self._around.running.values(), *self._around.waiting.values()):
-                for owner in one.kueue.owners if one.kueue is not None else ():
-                    self._owned.setdefault(owner, []).append(one)
-        return self._owned.get(uid, [])
-
-
-def _owners(document: Mapping[str, Any]) -> list[Any]:
-    metadata = document.get("metadata")
-    found = metadata.get("ownerReferences") if isinstance(metadata, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType]
-
-
-def _managing_first(owners: list[OwnerReference]) -> list[OwnerReference]:
-    return sorted(owners, key=lambda one: one.controller is not True)
-
-
-def workload_names(name: str, uid: str, labels: Mapping[str, str], owners: list[OwnerReference]) -> list[str]:
-    """The names that the Kueue Workload of a pod may have, the likeliest first: of the JobSet that made the Job that
-    made the pod, of the controller that did, of the pod itself. A JobSet is one where the Job is called after it.
-
-    Source: Kueue's ``pkg/controller/jobframework/workload_names.go``: kind and name of the object, cut to what a name
-    may be long, and five digits of a SHA-1 over kind, group, name and UID."""
-    found: list[str] = []
-    job_set = labels.get(f"{_JOB_SET}name"), labels.get(f"{_JOB_SET}uid")
-    for owner in _managing_first(owners):
-        if job_set[0] and job_set[1] and owner.kind == "Job" and owner.name.startswith(f"{job_set[0]}-"):
-            found += _named_after("JobSet", "jobset.x-k8s.io", job_set[0], job_set[1])
-        found += _named_after(owner.kind, owner.api_version.rpartition("/")[0], owner.name, owner.uid)
-    return [*found, *_named_after("Pod", "", name, uid)]
-
-
-def _named_after(kind: str, group: str, name: str, uid: str) -> list[str]:
-    digits = sha1("\n".join((kind, group, name, uid)).encode(), usedforsecurity=False).hexdigest()[:_HASH]
-    whole = f"{kind.lower()}-{name}"
-    return list(dict.fromkeys(f"{whole[: most - 1 - _HASH]}-{digits}" for most in _LONGEST_NAMES))

@@ -59,6 +59,9 @@ class Facts:
     """What the names of its structs begin with in the OpenAPI document."""
     releases: Mapping[str, str]
     """Those whose rules it speaks, the oldest first, and what each is; ``settings.<block>.release`` names one."""
+    formats: str | None = None
+    """The module with what is known of its documents, ``SYSTEM``: by its name, for it knows more than a solver may.
+    None: it has no documents of its own."""
     entitlement: Entitlement | None = None
     """None: queues have no shares."""
     cpu: str = "cpu"

@@ -19,7 +19,7 @@ from app.formats.kai.pods import (
     read_groups,
     warn_of_topology,
 )
-from app.formats.kube_scheduler import ask_of
+from app.formats.kube_scheduler.pods import ask_of
 from app.formats.objects import Object
 from app.formats.pods import Pod, quantities, read_nodes, steps
 from app.formats.reader import Reader

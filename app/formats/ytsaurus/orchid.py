@@ -11,16 +11,26 @@ Source: ``TExecNode::BuildAttributes``, ``BuildFullOperationAttributes`` and ``D
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
 from app.base.documents import Path
 from app.formats.fields import effect_of
+from app.formats.manifests import System
 from app.formats.pods import Steps, quantities, steps
 from app.formats.reader import Findings, Imported, Reader
 from app.formats.work.read import Cluster, Planned, near
-from app.formats.ytsaurus.configuration import block_of, is_opaque, read_configuration, settings_of
+from app.formats.ytsaurus.configuration import (
+    block_of,
+    export,
+    is_opaque,
+    is_settings,
+    is_tree,
+    read_configuration,
+    settings_of,
+)
+from app.solver.engines.ytsaurus import FACTS
 from app.solver.model import ytsaurus
 from app.solver.model.base import Quantity
 from app.solver.model.configuration import UNWEIGHTED, Configuration, Queue, Quota, Settings
@@ -455,3 +465,23 @@ def _job_task(name: str, job: Reader, count: int | None, cluster: Cluster) -> Ta
     }
     requests = {r: value for r, value in found.items() if value and (r != _SLOTS or r in cluster.counted)}
     return Task(name=name, count=count, requests=requests)
+
+
+def _owns(documents: list[tuple[Path, Any]]) -> bool:
+    """Whether these are orchids and pool trees as YTsaurus prints them, or writes them without attributes."""
+    return bool(documents) and all(is_orchid(one) or is_tree(one) for _, one in documents)
+
+
+def _read_own(documents: list[tuple[Path, Any]], findings: Findings, known: Configuration | None) -> Imported:
+    for at, document in documents:
+        if not isinstance(document, dict):
+            findings.add("wrong-type", "error", at, "a mapping is expected: a pool tree")
+    return read_trees([(at, document) for at, document in documents if isinstance(document, dict)], findings, known)
+
+
+SYSTEM: Final = System(
+    facts=FACTS, export=export, yson=True, owns=_owns, is_own=lambda one: is_orchid(one) or is_settings(one),
+    read_own=_read_own, plan=lambda documents, cluster, _: plan_operations(documents, cluster),
+    keys=("pools", "config", "nodes_filter", "$attributes", "$value", "operations", "pool_trees",
+          "scheduling_info_per_pool_tree", "template_pool_tree_config_map"),
+)  # fmt: skip

@@ -1,6 +1,7 @@
 """The name of the Workload that Kueue made for a pod's owner: its digits are a SHA-1 of kind, group, name and UID."""
 
-from app.formats.extender import OwnerReference, workload_names
+from app.formats.extender import OwnerReference
+from app.formats.kueue.system import workload_names
 
 JOB_SET = {"jobset.sigs.k8s.io/jobset-name": "train", "jobset.sigs.k8s.io/jobset-uid": "uj"}
 OWNERS = [

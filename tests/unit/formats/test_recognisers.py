@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.formats.extender import Around, Recogniser, VictimPod, is_system_critical, read_pod, recogniser
+from app.formats.extender import Around, Recogniser, VictimPod, is_system_critical, read_pod
+from app.formats.manifests import system_of
 from app.formats.pods import Pod
 from app.solver.model.configuration import Configuration
 from app.solver.model.kueue import Workload as KueueWorkload
@@ -32,9 +33,10 @@ def around(
 
 
 def told(engine: str, of: Around) -> Recogniser:
-    found = recogniser(engine, of)
-    assert found is not None
-    return found
+    system = system_of(engine)
+    assert system is not None
+    assert system.recogniser is not None
+    return system.recogniser(of)
 
 
 def victim(scheduler: str | None = None, **metadata: Any) -> VictimPod:
@@ -73,9 +75,13 @@ def with_priority(pod: Pod, priority: int) -> Pod:
     return Pod(pod.made, pod.spec, pod.phase, pod.node, priority)
 
 
-@pytest.mark.parametrize(("engine", "there"), [("kai", 1), ("yunikorn", 1), ("kueue", 1), ("ytsaurus", 0), ("x", 0)])
+@pytest.mark.parametrize(("engine", "there"), [("kai", 1), ("yunikorn", 1), ("kueue", 1), ("ytsaurus", 0)])
 def test_which_systems_have_pods(engine: str, there: int) -> None:
-    assert (recogniser(engine, around()) is not None) == bool(there)
+    system = system_of(engine)
+    assert system is not None
+    assert (system.recogniser is not None) == bool(there)
+    with pytest.raises(KeyError):
+        system_of("x")
 
 
 def test_kai_knows_its_pods_by_scheduler_and_group_and_names_groups_by_owner() -> None:

@@ -10,5 +10,6 @@ FACTS: Final = Facts(
     releases={name: rules.source for name, rules in RELEASES.items()},
     gpu="gpu", places=True, tasks_are_pods=True, asks_together=True, boundless=True, weighs_resources=True,
     prefers_queues=True,
+    formats="app.formats.kai.system",
     entitlement=Entitlement(word="deserved", field="deserved", above="Over quota"),
 )  # fmt: skip

@@ -9,5 +9,6 @@ FACTS: Final = Facts(
     releases={"1.37": "Kubernetes 1.37.2"},
     places=True, tasks_are_pods=True, queues_nest=False, quotas=False, weights=False, pod_by_pod=True, draws=True,
     proposes=True,
+    formats="app.formats.kube_scheduler.system",
     entitlement=Entitlement(word="promised", field="fair_share", above="Used"),
 )  # fmt: skip

@@ -21,5 +21,6 @@ FACTS: Final = Facts(
     name="kueue", title="Kueue", short="Kueue", schema="Kueue", borrows=True, remembers=True,
     shares_by_priority=_lower_priority,
     releases={"ff69552e": "Kueue as of that commit (August 2026), feature gates at their defaults"},
+    formats="app.formats.kueue.system",
     entitlement=Entitlement(word="nominal", field="fair_share", above="Borrowed", borrowed="borrowed"),
 )  # fmt: skip

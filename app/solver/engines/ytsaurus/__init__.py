@@ -10,5 +10,6 @@ _RESOURCES: Final = frozenset({"cpu", "gpu", "memory", "user_memory", "user_slot
 FACTS: Final = Facts(
     name="ytsaurus", title="YTsaurus", short="YTsaurus", schema="Ytsaurus", releases=RELEASES, places=True,
     gpu="gpu", resources=_RESOURCES, own_resources=frozenset({"user_slots", "network"}),
+    formats="app.formats.ytsaurus.orchid",
     entitlement=Entitlement(word="strong guarantee", field="strong_guarantee", above="Above guarantee"),
 )  # fmt: skip

@@ -17,5 +17,6 @@ FACTS: Final = Facts(
     name="yunikorn", title="YuniKorn", short="YuniKorn", schema="YuniKorn", releases=RELEASES,
     cpu="vcore", places=True, weights=False, offsets_priority=_offset,
     root=Queue(name="root", yunikorn=Block(parent=True)),
+    formats="app.formats.yunikorn.system",
     entitlement=Entitlement(word="guaranteed", field="guaranteed", above="Over guaranteed", remaining="remaining"),
 )  # fmt: skip

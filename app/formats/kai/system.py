@@ -1,10 +1,16 @@
-"""A configuration as KAI Scheduler's objects: a SchedulingShard for the settings, and its Queues."""
+"""KAI Scheduler's documents and pods: a configuration as a SchedulingShard and Queues, what reads objects together,
+whose pods they are."""
 
+from dataclasses import replace as with_
+from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any, Final, cast
+
+from msgspec.structs import replace
 
 from app.base.documents import Path
 from app.formats.exported import Exported, Lost, dump, flat_quota, go_duration, number, placed, renamed
+from app.formats.extender import Around, Tasks, VictimPod, asking, light_pod
 from app.formats.kai.configuration import (
     ACTIONS,
     AS_INSTALLED,
@@ -12,20 +18,35 @@ from app.formats.kai.configuration import (
     DEFAULT_CAP,
     DEFAULT_SHARD,
     NEWEST,
+    POOL_LABEL,
     QUEUE_GROUP,
     RELEASE_ANNOTATION,
     RULES_ANNOTATION,
     SHARD_GROUP,
     STALENESS,
     UNITS,
+    in_pool,
+    objects_of,
+    pool_of,
+    read_configuration,
     shard_actions,
+    unpacked,
     written_actions,
 )
-from app.formats.reader import Findings, Reader
+from app.formats.kai.pods import asked_of, belongs, group, names_group, read_groups, with_gpu_memory
+from app.formats.manifests import Reading, Role, System, duplicates, imported, parted, with_classes
+from app.formats.objects import KAI_SCHEDULER, Classes, Object
+from app.formats.pods import Pod, quantities, read_cluster_nodes
+from app.formats.reader import Findings, Imported, Reader
+from app.formats.work import planner
+from app.formats.work.pods import plan_kai
+from app.solver.engines.kai import FACTS
 from app.solver.model import kai
 from app.solver.model.base import UNLIMITED, NativeDocuments, Quantity, micros, parse_quantity, scale_of
 from app.solver.model.base import at as instant_at
 from app.solver.model.configuration import Configuration, EngineName, Queue, Quota
+from app.solver.model.request import Eviction
+from app.solver.model.state import Ask, Task
 
 QUEUE_VERSION = f"{QUEUE_GROUP}/v2"
 SHARD_VERSION = f"{SHARD_GROUP}/v1"
@@ -156,3 +177,97 @@ def _amount(value: Quantity, name: str) -> int | float:
         return -1
     steps = Decimal(parse_quantity(value, scale_of(name))) / UNITS[name]
     return number(float(steps))
+
+
+_ROLES: dict[str, Role] = {"PodGroup": "work", "Queue": "configuration"}
+_KINDS = ("SchedulingShard", "Config", "Topology")
+
+
+def _place(made: Object) -> Role | None:
+    if made.group == QUEUE_GROUP:
+        return _ROLES.get(made.kind)
+    known = made.kind == KAI_SCHEDULER or (made.group == SHARD_GROUP and made.kind in _KINDS)
+    return "configuration" if known else None
+
+
+def _read(reading: Reading) -> Imported:
+    found, findings = reading.found, reading.findings
+    duplicates(found.of[FACTS.name], {"Queue": "Queue"}, findings)
+    own = read_configuration(found.of[FACTS.name], findings)
+    pool = pool_of(own if any(made.kind == "SchedulingShard" for made in found.of[FACTS.name]) else reading.known)
+    kept_nodes, groups, own, pods = _of_pool(reading, pool, own)
+    configuration = reading.counting(with_classes(own, found.classes))
+    queues = {queue.name for queue in configuration.queues}
+    members, strangers = parted(pods, belongs)
+    workloads, asks = read_groups(groups, members, queues, reading.classes, reading.now)
+    nodes = with_gpu_memory(read_cluster_nodes(kept_nodes, strangers, rename={}))
+    return imported(configuration, nodes, workloads, asks, findings)
+
+
+def _of_pool(
+    reading: Reading, pool: str, own: Configuration
+) -> tuple[list[Object], list[Object], Configuration, list[Pod]]:
+    """Nodes, pod groups, configuration and pods that the shard of ``pool`` sees. A scheduler that is configured by its
+    file has no pools."""
+    found, every = reading.found, reading.pods
+    if any(made.kind == KAI_SCHEDULER for made in found.of[FACTS.name]):
+        return found.nodes, found.work[FACTS.name], own, every
+    others = {made.name for made in found.of[FACTS.name] if made.kind == "Queue" and not in_pool(made, pool)}
+    nodes = [made for made in found.nodes if in_pool(made, pool)]
+    groups = [made for made in found.work[FACTS.name] if in_pool(made, pool)]
+    left = {made.id for made in found.work[FACTS.name]} - {made.id for made in groups}
+    pods = [
+        pod
+        for pod in every
+        if not belongs(pod) or (group(pod) not in left if names_group(pod) else in_pool(pod.made, pool))
+    ]
+    counted = {"nodes": len(found.nodes) - len(nodes), "queues": len(others), "pod groups": len(left)}
+    counted["pods without a group"] = sum(
+        belongs(pod) and not names_group(pod) and not in_pool(pod.made, pool) for pod in every
+    )
+    if told := ", ".join(f"{count} {kind}" for kind, count in counted.items() if count):
+        which = f"of {POOL_LABEL}={pool}" if pool else f"without the label {POOL_LABEL}"
+        detail = f"left out, as the shard sees only what is {which}: {told}"
+        reading.findings.add("other-pool", "warning", (), detail)
+    own = replace(own, queues=[queue for queue in own.queues if queue.name not in others])
+    return nodes, groups, own, pods
+
+
+class _Recogniser:
+    """A pod is a task of a workload where the snapshot has its UID there."""
+
+    predicts = False
+
+    def __init__(self, around: Around) -> None:
+        self._around, self._tasks = around, Tasks()
+
+    def place(self, pod: VictimPod) -> Eviction | None:
+        light = light_pod(pod)
+        if not belongs(light):
+            return None
+        name = group(light)
+        return self._tasks.place(self._around.running.get(name), name, light.made.name, light.made.uid)
+
+    def ask(self, pod: Pod) -> Ask | None:
+        if not belongs(pod):
+            return None
+        own, name, uid = group(pod), pod.made.name, pod.made.uid
+        requests, shares = asked_of(pod)
+        task = Task(name=name, uid=uid, requests=quantities(requests), **shares)
+        waiting, running = self._around.waiting.get(own), self._around.running.get(own)
+        if running is not None and any(self._tasks.has(of, name, uid) for of in (running, waiting)):
+            return asking(running, own, task)
+        if waiting is not None and self._tasks.has(waiting, name, uid):
+            return replace(waiting, tasks=[task])
+        alone = with_(pod, made=with_(pod.made, annotations={}))
+        _, asks = read_groups([], [alone], set(), Classes(), datetime.now(UTC))
+        if not asks or not self._around.has_queue(asks[0].queue):
+            return None
+        return replace(asks[0], id=pod.made.id, tasks=[task])
+
+
+SYSTEM: Final = System(
+    facts=FACTS, export=export, precedence=1, read=_read, place=_place, groups=(QUEUE_GROUP, SHARD_GROUP),
+    files=("tiers", "actions", "rawObjects"), belongs=belongs, unpacked=unpacked, taken_apart=objects_of,
+    recogniser=_Recogniser, plan=planner(plan_kai),
+)  # fmt: skip

@@ -1,17 +1,34 @@
-"""A configuration as Kueue's objects, version v1beta2: Configuration, ResourceFlavors, Cohorts and ClusterQueues."""
+"""Kueue's documents and pods: a configuration as its objects (version v1beta2), what reads objects together, whose pods
+they are."""
 
 import re
-from typing import Any, cast
+from collections.abc import Iterator, Mapping
+from hashlib import sha1
+from typing import Any, Final, cast
 
 import msgspec
 
 from app.base.documents import Path
 from app.formats.exported import Exported, Lost, dump, go_duration, renamed, weight_text
+from app.formats.extender import Around as Snapshot
+from app.formats.extender import OwnerReference, VictimPod, asking
+from app.formats.kueue import importing
+from app.formats.kueue.considered import Around, placed_by_kueue, usage_based
 from app.formats.kueue.importing import CONFIGURATION_GROUP, GROUP, PRESENT_VERSION
+from app.formats.kueue.workloads import read_workloads
+from app.formats.manifests import Reading, Role, System, duplicates, imported, with_classes
+from app.formats.objects import Object
+from app.formats.pods import Pod, read_cluster_nodes
+from app.formats.reader import Findings, Imported
+from app.formats.work import planner
+from app.formats.work.kueue import plan_work
+from app.solver.engines.kueue import FACTS
 from app.solver.model import kueue
 from app.solver.model.base import NativeDocuments, micros
 from app.solver.model.base import at as instant_at
 from app.solver.model.configuration import Configuration, EngineName, Flavor, Queue, Quota, ResourceGroup
+from app.solver.model.request import Eviction
+from app.solver.model.state import Ask, QueueState, Workload
 
 VERSION = "kueue.x-k8s.io/v1beta2"
 CONFIGURATION_VERSION = f"{CONFIGURATION_GROUP}/{PRESENT_VERSION}"
@@ -261,3 +278,137 @@ def _preemption(preemption: kueue.Preemption, at: Path, lost: Lost) -> dict[str,
         if getattr(preemption, field) is not None:
             lost.add((*at, field), f"Kueue never got {native} (KEP-83 deferred it)")
     return shown
+
+
+_ROLES: dict[str, Role] = {"WorkloadPriorityClass": "classes", "Workload": "work"}
+_KINDS = ("ClusterQueue", "Cohort", "ResourceFlavor")
+_JOB_SET = "jobset.sigs.k8s.io/jobset-"
+_HASH = 5
+_LONGEST_NAMES = (253, 63)
+
+
+def _place(made: Object) -> Role | None:
+    if made.group == importing.GROUP:
+        return _ROLES.get(made.kind, "configuration")
+    return "configuration" if (made.group, made.kind) == (importing.CONFIGURATION_GROUP, "Configuration") else None
+
+
+def _read(reading: Reading) -> Imported:
+    found, findings = reading.found, reading.findings
+    _, kept = importing.read_configuration(reading.kept.of[FACTS.name], Findings())
+    duplicates(found.of[FACTS.name], {kind: kind for kind in _KINDS}, findings)
+    own, local = importing.read_configuration(found.of[FACTS.name], findings)
+    configuration = reading.counting(with_classes(own, found.classes))
+    around = Around({**(reading.within.local_queues if reading.within else {}), **kept, **local})
+    around.take(found.around)
+    workloads, asks = read_workloads(found.work[FACTS.name], configuration, around, reading.classes)
+    if not (reading.within.nodes if reading.within else found.nodes):
+        _report_no_nodes(configuration, asks, findings)
+    strangers: list[Pod] = []
+    if configuration.topologies:
+        strangers = [pod for pod in reading.pods if not placed_by_kueue(pod.made)]
+    elif reading.pods:
+        findings.add("not-carried", "info", (), f"Kueue decides on Workloads: {len(reading.pods)} pods are left out")
+    based, every = usage_based(configuration), sorted(around.local_queues.items())
+    queues = {name: QueueState(kueue=of.shared) for name, of in every if of.cluster_queue in based}
+    nodes = read_cluster_nodes(found.nodes, strangers, rename={})
+    return imported(configuration, nodes, workloads, asks, findings, queues)
+
+
+def _report_no_nodes(configuration: Configuration, asks: list[Ask], findings: Findings) -> None:
+    """Pods that a topology places have no place where there are no nodes."""
+    placed = {flavor.name for flavor in configuration.flavors if flavor.topology is not None}
+    asked = {ask.queue for ask in asks}
+    of = {
+        flavor.name
+        for queue in configuration.queues
+        for group in queue.resource_groups or ()
+        for flavor in group.flavors
+        if queue.name in asked
+    }
+    if names := sorted(placed & of):
+        detail = f"there are no nodes in the source, and topologies place the pods of {', '.join(names)} on nodes"
+        findings.add("no-nodes", "error", (), detail)
+
+
+class _Recogniser:
+    """A pod is of the Workload that its owner, or itself, owns."""
+
+    predicts = False
+
+    def __init__(self, around: Snapshot) -> None:
+        self._around = around
+        self._owned: dict[str, list[Workload | Ask]] | None = None
+
+    def place(self, pod: VictimPod) -> Eviction | None:
+        of = pod.metadata
+        found = self._found(of.namespace, of.name, of.uid, of.labels or {}, of.owner_references or [])
+        return next((Eviction(workload=one.id) for one in found if isinstance(one, Workload)), None)
+
+    def ask(self, pod: Pod) -> Ask | None:
+        made = pod.made
+        owners = msgspec.convert(_owners(made.root.value), list[OwnerReference], strict=False)
+        for one in self._found(made.namespace, made.name, made.uid or "", made.labels, owners):
+            if isinstance(one, Ask):
+                return one
+            return asking(one, one.id, one.tasks[0]) if one.tasks else None
+        return None
+
+    def _found(
+        self, space: str, name: str, uid: str, labels: Mapping[str, str], owners: list[OwnerReference]
+    ) -> Iterator[Workload | Ask]:
+        """The Workloads that may be the pod's, what runs first: called after what owns it, or owned by the same."""
+        around = self._around
+        ids = [f"{space}/{made}" for made in workload_names(name, uid, labels, owners)]
+        yield from (around.running[id] for id in ids if id in around.running)  # noqa: A001
+        yield from (around.waiting[id] for id in ids if id in around.waiting)  # noqa: A001
+        for owner in (uid, *(one.uid for one in _managing_first(owners))):
+            for one in self._owned_by(owner) if owner else ():
+                if one.id.startswith(f"{space}/"):
+                    yield one
+
+    def _owned_by(self, uid: str) -> list[Workload | Ask]:
+        if self._owned is None:
+            self._owned = {}
+            for one in (*self._around.running.values(), *self._around.waiting.values()):
+                for owner in one.kueue.owners if one.kueue is not None else ():
+                    self._owned.setdefault(owner, []).append(one)
+        return self._owned.get(uid, [])
+
+
+def _owners(document: Mapping[str, Any]) -> list[Any]:
+    metadata = document.get("metadata")
+    found = metadata.get("ownerReferences") if isinstance(metadata, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType]
+
+
+def _managing_first(owners: list[OwnerReference]) -> list[OwnerReference]:
+    return sorted(owners, key=lambda one: one.controller is not True)
+
+
+def workload_names(name: str, uid: str, labels: Mapping[str, str], owners: list[OwnerReference]) -> list[str]:
+    """The names that the Kueue Workload of a pod may have, the likeliest first: of the JobSet that made the Job that
+    made the pod, of the controller that did, of the pod itself. A JobSet is one where the Job is called after it.
+
+    Source: Kueue's ``pkg/controller/jobframework/workload_names.go``: kind and name of the object, cut to what a name
+    may be long, and five digits of a SHA-1 over kind, group, name and UID."""
+    found: list[str] = []
+    job_set = labels.get(f"{_JOB_SET}name"), labels.get(f"{_JOB_SET}uid")
+    for owner in _managing_first(owners):
+        if job_set[0] and job_set[1] and owner.kind == "Job" and owner.name.startswith(f"{job_set[0]}-"):
+            found += _named_after("JobSet", "jobset.x-k8s.io", job_set[0], job_set[1])
+        found += _named_after(owner.kind, owner.api_version.rpartition("/")[0], owner.name, owner.uid)
+    return [*found, *_named_after("Pod", "", name, uid)]
+
+
+def _named_after(kind: str, group: str, name: str, uid: str) -> list[str]:
+    digits = sha1("\n".join((kind, group, name, uid)).encode(), usedforsecurity=False).hexdigest()[:_HASH]
+    whole = f"{kind.lower()}-{name}"
+    return list(dict.fromkeys(f"{whole[: most - 1 - _HASH]}-{digits}" for most in _LONGEST_NAMES))
+
+
+SYSTEM: Final = System(
+    facts=FACTS, export=export, precedence=0, read=_read, place=_place,
+    groups=(importing.GROUP, importing.CONFIGURATION_GROUP),
+    recogniser=_Recogniser, plan=planner(plan_work, by_kueue=True),
+)  # fmt: skip

@@ -1,4 +1,5 @@
-"""What YuniKorn's REST interface tells: the full state dump, and its answers about queues, applications and nodes.
+"""What YuniKorn's REST interface tells: the full state dump, and its answers about queues, applications and nodes;
+and what reads objects together, and whose pods they are.
 
 ``/debug/fullstatedump`` (before 1.7 ``/ws/v1/fullstatedump``), ``/ws/v1/partition/<name>/queues``, ``…/applications``
 and ``…/nodes``. Amounts of vcore are thousandths, times are nanoseconds since 1970.
@@ -6,19 +7,26 @@ and ``…/nodes``. Amounts of vcore are thousandths, times are nanoseconds since
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
 from app.base.documents import Path
-from app.formats.objects import Object, objects
+from app.formats.extender import Around, Tasks, VictimPod, light_pod
+from app.formats.manifests import Reading, Role, System, imported, parted
+from app.formats.objects import YUNIKORN_QUEUES, Classes, Object, objects
+from app.formats.pods import Pod, read_cluster_nodes
 from app.formats.reader import Findings, Imported, Reader
-from app.formats.yunikorn.configuration import AS_RELEASED, read_configuration
-from app.formats.yunikorn.pods import DEFAULT_USER
+from app.formats.work import planner
+from app.formats.work.pods import plan_yunikorn
+from app.formats.yunikorn.configuration import AS_RELEASED, export, read_configuration
+from app.formats.yunikorn.pods import DEFAULT_USER, RENAME, Placement, application, belongs, read_applications
+from app.solver.engines.yunikorn import FACTS
 from app.solver.model.base import Quantity
 from app.solver.model.base import at as instant
 from app.solver.model.configuration import Configuration, Queue, Quota, Settings
 from app.solver.model.problems import pointer
+from app.solver.model.request import Eviction
 from app.solver.model.state import Ask, Node, Reservation, State, Task, Workload
 from app.solver.model.yunikorn import Application, ChildTemplate
 from app.solver.model.yunikorn import Ask as YuniKornAsk
@@ -340,3 +348,63 @@ def _time(reader: Reader, key: str) -> datetime | None:
     if not nanos or not 0 < nanos < 2**63:
         return None
     return instant(int(nanos) // 1000)
+
+
+def _place(made: Object) -> Role | None:
+    return "configuration" if made.kind == YUNIKORN_QUEUES else None
+
+
+def _read(reading: Reading) -> Imported:
+    found, findings = reading.found, reading.findings
+    configuration = reading.counting(read_configuration(found.of[FACTS.name], findings))
+    own, strangers = parted(reading.pods, belongs)
+    spaces = [made for made in found.around if made.kind == "Namespace"]
+    placement = Placement(configuration, spaces)
+    workloads, asks, dynamic = read_applications(own, placement, reading.classes, findings)
+    if dynamic:
+        configuration = replace(configuration, queues=[*configuration.queues, *dynamic])
+    if found.classes and not reading.pods:
+        findings.add(
+            "not-carried", "info", (), "priority classes are no part of queues.yaml: an export leaves them out"
+        )
+    nodes = read_cluster_nodes(found.nodes, strangers, rename=RENAME)
+    return imported(configuration, nodes, workloads, asks, findings)
+
+
+class _Recogniser:
+    """A pod is a task of a workload where the snapshot has its UID there."""
+
+    predicts = False
+
+    def __init__(self, around: Around) -> None:
+        self._around, self._tasks = around, Tasks()
+
+    def place(self, pod: VictimPod) -> Eviction | None:
+        light = light_pod(pod)
+        if not belongs(light):
+            return None
+        name = application(light)
+        return self._tasks.place(self._around.running.get(name), name, light.made.id, light.made.uid)
+
+    def ask(self, pod: Pod) -> Ask | None:
+        if not belongs(pod):
+            return None
+        waiting = self._around.waiting.get(pod.made.id)
+        if waiting is not None and waiting.uid in (None, pod.made.uid):
+            return waiting
+        placement = Placement(self._around.configuration)
+        _, asks, _ = read_applications([pod], placement, Classes(), Findings())
+        if not asks:
+            return None
+        running = self._around.running.get(application(pod))
+        if running is not None and self._tasks.has(running, pod.made.id, pod.made.uid):
+            return replace(asks[0], queue=running.queue, workload=running.id)
+        return asks[0] if self._around.has_queue(asks[0].queue) else None
+
+
+SYSTEM: Final = System(
+    facts=FACTS, export=export, precedence=2, read=_read, place=_place, files=("partitions",), belongs=belongs,
+    keys=("queuename", "applications", "applicationID", "nodeID", "clusterInfo"),
+    owns=is_dump, is_own=lambda document: is_dump([((), document)]), read_own=read_dump,
+    recogniser=_Recogniser, plan=planner(plan_yunikorn),
+)  # fmt: skip

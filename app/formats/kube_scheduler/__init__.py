@@ -1,0 +1,1 @@
+"""What kube-scheduler reads of a cluster, in and out."""

@@ -1,0 +1,264 @@
+"""kube-scheduler's documents and pods: KubeSchedulerConfiguration and namespaces, in and out, and whose pods they are.
+
+Of a configuration the arguments of DefaultPreemption decide, and which schedulers' pods are its own. All else is kept
+for an export: a plugin that filters and is off, or one that is added, makes decisions wrong; what scores, or looks at
+fewer nodes, may make another node of several be taken.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace as with_
+from typing import Any, Final, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from app.base.documents import Path
+from app.formats.exported import Exported, Lost, dump
+from app.formats.extender import Around, VictimPod
+from app.formats.kube_scheduler.pods import SCHEDULER, ask_of, read_budgets, read_spec, read_workloads
+from app.formats.manifests import Reading, Role, System, with_classes
+from app.formats.objects import Classes, Object, instead, whole
+from app.formats.pods import Pod, read_cluster_nodes
+from app.formats.reader import Findings, Imported, Reader
+from app.formats.work import planner
+from app.formats.work.pods import plan_kube_scheduler
+from app.solver.engines.kube_scheduler import FACTS
+from app.solver.model.base import NativeDocuments, micros
+from app.solver.model.base import at as instant_at
+from app.solver.model.configuration import Configuration, Queue, Settings
+from app.solver.model.kube_scheduler import Settings as KubeSettings
+from app.solver.model.request import Eviction
+from app.solver.model.state import Ask, State
+
+GROUP = "kubescheduler.config.k8s.io"
+KIND = "KubeSchedulerConfiguration"
+_PLUGIN = "DefaultPreemption"
+_FILTERS = frozenset({
+    "NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit",
+    "PodTopologySpread", "InterPodAffinity", "SchedulingGates", "PrioritySort", _PLUGIN, "DefaultBinder",
+})  # fmt: skip
+"""What is decided here as released, whatever it is called in ``disabled``."""
+_FILTERING = {
+    "NodeAffinity": ("addedAffinity",), "NodeResourcesFit": ("ignoredResources", "ignoredResourceGroups"),
+    "PodTopologySpread": ("defaultConstraints",),
+}  # fmt: skip
+"""Arguments by which a filter decides otherwise, by plugin."""
+_ALL_NODES = "nodes are looked at until enough fit: here all are, so that another of them may be taken"
+_OTHER = ("clientConnection", "leaderElection", "enableProfiling", "enableContentionProfiling")
+
+
+def read_configuration(found: Iterable[Object], spaces: Iterable[Object], findings: Findings) -> Configuration:
+    """The settings that the last of ``found`` says, and the namespaces."""
+    settings = KubeSettings()
+    kept: list[dict[str, Any]] = []
+    for made in found:
+        if made.kind != KIND:
+            continue
+        if kept:
+            instead(made, findings)
+        settings = _settings(made.root.keep())
+        document = whole(made)
+        kept = [] if document is None else [{key: value for key, value in document.items() if value != {}}]
+        if kept == [_document({}, settings)]:
+            kept = []
+    queues = [Queue(name=made.name, created_at=made.created_at) for made in spaces if made.name]
+    return Configuration(
+        engine="kube-scheduler", settings=Settings(kube_scheduler=settings), queues=queues,
+        native=NativeDocuments(objects=kept) if kept else None,
+    )  # fmt: skip
+
+
+def schedulers(found: Iterable[Object]) -> set[str]:
+    """What the schedulers of these configurations are called: pods say by it whose they are."""
+    names: set[str] = set()
+    for made in found:
+        if made.kind == KIND:
+            for profile in Reader(made.root.value, (), Findings()).children("profiles"):
+                names.add(profile.text("schedulerName") or SCHEDULER)
+    return names or {SCHEDULER}
+
+
+def _settings(root: Reader) -> KubeSettings:
+    profiles = [profile.keep() for profile in root.children("profiles")]
+    said = [_profile(profile) for profile in profiles]
+    first = said[0] if said else KubeSettings()
+    for profile, settings in zip(profiles, said, strict=True):
+        if settings != first:
+            detail = f"another {_PLUGIN} than in the first profile, which holds for all"
+            profile.warn("pluginConfig", detail, rule="not-decided")
+    root.not_carried("percentageOfNodesToScore", _ALL_NODES)
+    root.not_carried("extenders", "what an extender says is not asked for", "error")
+    root.not_carried("parallelism", "one node after the other is looked at here", "info")
+    for key in ("podInitialBackoffSeconds", "podMaxBackoffSeconds", "delayCacheUntilActive"):
+        root.not_carried(key, "when a pod is tried again is not decided here", "info")
+    root.ignore("metadata", "apiVersion", "kind", *_OTHER)
+    root.close()
+    return first
+
+
+def _profile(profile: Reader) -> KubeSettings:
+    profile.take("schedulerName")
+    profile.not_carried("percentageOfNodesToScore", _ALL_NODES)
+    _plugins(profile.child("plugins"))
+    settings = KubeSettings()
+    for one in profile.children("pluginConfig"):
+        name, arguments = one.text("name"), one.keep().child("args")
+        arguments.ignore("apiVersion", "kind")
+        if name == _PLUGIN:
+            settings = _arguments(arguments)
+        else:
+            for key in _FILTERING.get(name or "", ()):
+                arguments.not_carried(key, f"{name} filters by it, which is not decided here", "error")
+            arguments.close()
+        one.close()
+    profile.close()
+    return settings
+
+
+def _arguments(arguments: Reader) -> KubeSettings:
+    default = KubeSettings()
+    percentage = arguments.count("minCandidateNodesPercentage")
+    if percentage is not None and percentage > 100:
+        arguments.warn("minCandidateNodesPercentage", "at most 100 is expected", "error", "bad-value")
+        percentage = None
+    absolute = arguments.count("minCandidateNodesAbsolute")
+    arguments.close()
+    return KubeSettings(
+        min_candidate_nodes_percentage=default.min_candidate_nodes_percentage if percentage is None else percentage,
+        min_candidate_nodes_absolute=default.min_candidate_nodes_absolute if absolute is None else absolute,
+    )
+
+
+def _plugins(plugins: Reader) -> None:
+    """Points at which plugins are on or off. Off by a star is all that are on by default."""
+    for point in plugins.value:
+        reader = plugins.child(point)
+        scores = point in ("score", "preScore")
+        off: list[tuple[Reader, str]] = [(one, one.text("name") or "") for one in reader.children("disabled")]
+        on: list[tuple[Reader, str]] = [(one, one.text("name") or "") for one in reader.children("enabled")]
+        again = {name for _, name in on}
+        for one, name in off:
+            if name in again or (name == "*" and again >= _FILTERS):
+                continue
+            told = scores or (name not in _FILTERS and name != "*")
+            detail = f"{name} is off: decided as if it were on"
+            one.warn("name", detail, "warning" if told else "error", "not-decided")
+        for one, name in on:
+            if name not in _FILTERS and not scores:
+                one.warn("name", f"{name} is not known here: decided without it", rule="not-decided")
+            elif scores:
+                one.warn("name", f"{name}: nodes are scored by the default weights", rule="not-decided")
+            one.ignore("weight")
+        reader.ignore("disabled", "enabled")
+        reader.close()
+    plugins.close()
+
+
+def export(configuration: Configuration) -> Exported:
+    """Namespaces, and a KubeSchedulerConfiguration where there is something to say, with what was kept of it."""
+    lost = Lost()
+    lost.other_blocks(configuration, "kube-scheduler")
+    lost.flavors(configuration, "kube-scheduler")
+    documents: list[dict[str, Any]] = []
+    kept = lost.objects(configuration, "kube-scheduler", (GROUP, "scheduling.k8s.io"))
+    own = next((one for one in kept if one.get("kind") == KIND), None)
+    settings = configuration.settings.kube_scheduler or KubeSettings()
+    if settings.workload_aware:
+        detail = "a gate of kube-scheduler (--feature-gates=GenericWorkload=true), no part of its configuration"
+        lost.add(("settings", "kube_scheduler", "workload_aware"), detail)
+    if own is not None or _shown(settings):
+        documents.append(_document(own or {}, settings))
+    documents += [one for one in kept if one is not own]
+    documents += [_namespace(queue, ("queues", i), lost) for i, queue in enumerate(configuration.queues)]
+    return dump(documents, lost)
+
+
+def _namespace(queue: Queue, at: Path, lost: Lost) -> dict[str, Any]:
+    if queue.parent is not None:
+        lost.add((*at, "parent"), "a namespace has no parent")
+    for key in ("quota", "resource_groups"):
+        if getattr(queue, key):
+            lost.add((*at, key), "kube-scheduler knows no quotas of namespaces")
+    lost.queue(at, queue, "kube-scheduler", weight=False, priority=False, created=True)
+    metadata: dict[str, Any] = {"name": queue.name}
+    if queue.created_at is not None:
+        metadata["creationTimestamp"] = instant_at(micros(queue.created_at)).isoformat().replace("+00:00", "Z")
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+def _shown(settings: KubeSettings) -> dict[str, int]:
+    """Arguments other than the default ones."""
+    default, found = KubeSettings(), dict[str, int]()
+    if settings.min_candidate_nodes_percentage != default.min_candidate_nodes_percentage:
+        found["minCandidateNodesPercentage"] = settings.min_candidate_nodes_percentage
+    if settings.min_candidate_nodes_absolute != default.min_candidate_nodes_absolute:
+        found["minCandidateNodesAbsolute"] = settings.min_candidate_nodes_absolute
+    return found
+
+
+def _document(own: dict[str, Any], settings: KubeSettings) -> dict[str, Any]:
+    """``own`` with these arguments in each of its profiles, unless they say so already."""
+    made = {"apiVersion": f"{GROUP}/v1", "kind": KIND, **own}
+    meant, wanted = _settings(Reader(own, (), Findings())), msgspec.structs.replace(settings, workload_aware=False)
+    if own and meant == wanted:
+        return made
+    arguments = _shown(settings)
+    mine: list[Any] = [{"name": _PLUGIN, "args": arguments}] if arguments else []
+    shown: list[Any] = []
+    for one in _mappings(own.get("profiles")) or [{}]:
+        others = [of for of in _mappings(one.get("pluginConfig")) if of.get("name") != _PLUGIN]
+        shown.append({**one, "pluginConfig": [*others, *mine]})
+    return {**made, "profiles": shown}
+
+
+def _mappings(listed: Any) -> list[dict[str, Any]]:
+    every = cast(list[Any], listed) if isinstance(listed, list) else []
+    return [cast(dict[str, Any], one) for one in every if isinstance(one, dict)]
+
+
+def _place(made: Object) -> Role | None:
+    known = made.kind == KIND or (made.group, made.kind) == ("policy", "PodDisruptionBudget")
+    return "configuration" if known else None
+
+
+def _read(reading: Reading) -> Imported:
+    found, findings = reading.found, reading.findings
+    spaces = [made for made in found.around if made.kind == "Namespace"]
+    own = read_configuration(found.of[FACTS.name], spaces, findings)
+    configuration = reading.counting(with_classes(own, found.classes))
+    names = schedulers(found.of[FACTS.name])
+    nodes = read_cluster_nodes(found.nodes, (), rename={}, conditions=False)
+    places = reading.within.nodes if reading.within else {node.name for node in nodes}
+    workloads, asks, held = read_workloads(reading.pods, names, places, reading.classes)
+    budgets = read_budgets(made for made in found.of[FACTS.name] if made.kind == "PodDisruptionBudget")
+    known = {queue.name for queue in configuration.queues}
+    used = {*(of.queue for of in workloads), *(ask.queue for ask in asks), *(of.queue for of in budgets)}
+    more = [Queue(name=name) for name in sorted(used - known)]
+    if more:
+        configuration = replace(configuration, queues=[*configuration.queues, *more])
+    state = State(nodes=nodes, workloads=workloads, reservations=held, disruption_budgets=budgets)
+    return Imported(configuration, state, asks, findings.all())
+
+
+class _Recogniser:
+    predicts = True
+
+    def __init__(self, around: Around) -> None:
+        self._around = around
+
+    def place(self, pod: VictimPod) -> Eviction | None:
+        del pod
+        return None
+
+    def ask(self, pod: Pod) -> Ask | None:
+        waiting = self._around.waiting.get(pod.made.id)
+        if waiting is not None and waiting.uid in (None, pod.made.uid):
+            return waiting
+        made = ask_of(with_(pod, spec=read_spec(pod.made.spec)), Classes())
+        return made if self._around.has_queue(made.queue) else None
+
+
+SYSTEM: Final = System(
+    facts=FACTS, export=export, precedence=3, everywhere=True, read=_read, place=_place, groups=(GROUP,),
+    read_spec=read_spec, recogniser=_Recogniser, plan=planner(plan_kube_scheduler, read_spec),
+)  # fmt: skip
