@@ -15,6 +15,7 @@ from app.solver.engine import facts_of
 from app.solver.kubernetes import PODS
 from app.solver.model import base
 from app.solver.model.configuration import DEFAULT_FLAVOR
+from app.solver.model.state import OVER
 
 PAGE = 200
 """Rows of a table on one page."""
@@ -180,7 +181,6 @@ class Cell(NamedTuple):
 Amounts = dict[str, int]
 Quotas = dict[Cell, int | None]
 Use = defaultdict[Cell, int]
-_GONE = ("preempted", "released")
 
 
 @dataclass(slots=True)
@@ -317,10 +317,11 @@ def asks_of(request: Json) -> list[Json]:
 
 
 def requested(tasks: Iterable[Json]) -> Amounts:
-    """What tasks ask for together, by resource: so it is on nodes, which have no flavors."""
+    """What tasks ask for together, by resource: so it is on nodes, which have no flavors. One that is being stopped
+    holds it until it is gone."""
     total: defaultdict[str, int] = defaultdict(int)
     for task in tasks:
-        if task.get("state") not in _GONE:
+        if task.get("state") not in OVER:
             for resource, value in task.get("requests", {}).items():
                 total[resource] += steps(value, resource) * int(task.get("count", 1))
     return dict(total)
@@ -434,7 +435,7 @@ def nodes_of(state: Json) -> dict[str, Node]:
 
 def _with_pods(node: Node, task: Json) -> Amounts:
     """What it asks for, and how many pods it is where a node takes no more than so many."""
-    pods = {PODS: int(task.get("count", 1))} if PODS in node.capacity and task.get("state") not in _GONE else {}
+    pods = {PODS: int(task.get("count", 1))} if PODS in node.capacity and task.get("state") not in OVER else {}
     return pods | requested([task])
 
 

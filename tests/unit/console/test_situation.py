@@ -108,8 +108,9 @@ def test_rows_in_an_order() -> None:
 
 
 def test_what_tasks_ask_for() -> None:
-    tasks = [task(count=3), task("500m"), task(9, state="preempted"), task(9, state="released"), {"name": "x"}]
-    assert requested(tasks) == {"cpu": 3500}
+    over = [task(9, state=state) for state in ("released", "succeeded", "failed")]
+    assert requested([task(count=3), task("500m"), *over, {"name": "x"}]) == {"cpu": 3500}
+    assert requested([task(9, state="preempted"), task(9, state="releasing")]) == {"cpu": 18000}, "until it is gone"
     assert (asks_of({"asks": "pending"}), asks_of({}), asks_of({"asks": [1]})) == ([], [], [1])
 
 
