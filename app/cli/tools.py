@@ -91,7 +91,7 @@ def _find(asking: Asking, wanted: Find) -> Iterator[str]:
         near = ", ".join(f"{hit['kind']} {hit['name']}" for hit in reply.get("nearest", ())[:_SHOWN])
         yield f"nothing is called so{f'; nearest: {near}' if near else ''}"
     for hit in hits:
-        where = "".join(f", {kind} {hit[kind]}" for kind in ("configuration", "snapshot") if hit.get(kind))
+        where = "".join(f", {kind} {hit[kind]}" for kind in ("id", "configuration", "snapshot") if hit.get(kind))
         yield f"{hit['kind']} {hit['name']}{where}"
     if reply.get("away"):
         yield "the database is away: only what is kept in memory was looked through"
@@ -430,8 +430,8 @@ def _more(count: int) -> Iterator[str]:
 TOOLS = (
     Tool(
         "find", "Find by name",
-        "Workloads, asks, queues, configurations, snapshots, clusters, simulations and decisions by any part of their "
-        "names.",
+        "Workloads, asks, queues, nodes, configurations, snapshots, clusters and simulations by any part of their "
+        "names; decisions, sweeps, forecasts and backtests by the beginning of their ids.",
         Find, _find,
     ),
     Tool(

@@ -2,9 +2,9 @@
 often Arbiter would have done the same; and nodes: what each has, what is used of it, all of it by a label."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from anyio import to_thread
@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from app.console.api import Json, next_page, places_of, segment
-from app.console.situation import paged, steps, units
+from app.console.situation import ordered, paged, steps, units
 from app.console.visit import Cursor, Number, PageRoute, Text, Visiting
 from app.http.openapi import page
 from app.solver.kubernetes import HOSTNAME, PODS
@@ -138,16 +138,24 @@ class _State(msgspec.Struct):
 nodes_pages = APIRouter(route_class=PageRoute)
 
 
+def _nodes_wanted(
+    snapshot: Text = "", find: Text = "", label: Text = "", value: Text = "", node: Text = "", sort: Text = ""
+) -> dict[str, str]:
+    return {
+        "snapshot": snapshot, "find": find.strip(), "label": label, "value": value, "node": node, "sort": sort,
+    }  # fmt: skip
+
+
 @nodes_pages.get("/nodes", **page(needs="read"))
 async def nodes(
-    visit: Visiting, snapshot: Text = "", find: Text = "", label: Text = "", value: Text = "", node: Text = "",
-    page: Number = 1,
-) -> Response:  # fmt: skip
-    """``label``: totals by its values; with ``value`` the nodes that have it. ``node``: what runs there."""
+    visit: Visiting, wanted: Annotated[dict[str, str], Depends(_nodes_wanted)], page: Number = 1
+) -> Response:
+    """``label``: totals by its values; with ``value`` the nodes that have it. ``node``: what runs there. ``sort``: of
+    the nodes, by ``name`` or by ``use``, that of the resource of which most is used."""
     places = await places_of(visit.api)
-    kept = snapshot or (places[0][0]["name"] if places else "")
+    kept = wanted["snapshot"] or (places[0][0]["name"] if places else "")
     state = (await visit.api.call("GET", f"/v1/snapshots/{segment(kept)}/state")).body if kept else b"{}"
-    wanted = {"snapshot": kept, "find": find.strip(), "label": label, "value": value, "node": node}
+    wanted = {**wanted, "snapshot": kept}
     shown = await to_thread.run_sync(_read, state, wanted, page)
     return visit.show("nodes.html", wanted=wanted, places=places, units=units, **shown)
 
@@ -160,7 +168,10 @@ def _read(text: bytes, wanted: dict[str, str], number: int) -> Json:
     known = _Amounts()
     used, here = _used(state, wanted["node"], by_node := {one.name: one for one in chosen}, known)
     groups = _groups(chosen, used, label, known) if label and not value else []
-    rows = paged(chosen, number, _NODES)
+    orders: dict[str, Callable[[_Node], Any]] = {
+        "name": lambda one: one.name, "use": lambda one: _fullest(known.of(one.capacity), used[one.name]),
+    }  # fmt: skip
+    rows = paged(ordered(chosen, wanted["sort"], orders), number, _NODES)
     return {
         "keys": [key for key, _ in keys.most_common(_KEYS)],
         "total": len(state.nodes),
@@ -169,6 +180,11 @@ def _read(text: bytes, wanted: dict[str, str], number: int) -> Json:
         "here": paged(here, number, _NODES),
         "one": by_node.get(wanted["node"]),
     }
+
+
+def _fullest(capacity: Steps, used: Steps) -> float | None:
+    """The largest part of a resource that is used."""
+    return max((used.get(name, 0) / of for name, of in capacity.items() if of), default=None)
 
 
 class _Amounts:

@@ -215,8 +215,10 @@ def _shown(hit: Json) -> Nearest:
             return Nearest(name, kind, f"/nodes?{urlencode(at)}", where)
         case "cluster":
             return Nearest(name, kind, f"/clusters/{segment(name)}", "")
-        case "simulation" | "decision":
-            return Nearest(name, kind, f"/{kind}s/{segment(name)}", "")
+        case "exposure":
+            return Nearest(name, kind, f"/next/{segment(name)}", "")
+        case "decision" | "simulation" | "sweep" | "forecast" | "backtest":
+            return Nearest(name, kind, f"/{kind}s/{segment(hit.get('id') or name)}", hit.get("id") or "")
         case _:
             return Nearest(name, kind, f"/why?{urlencode({'workload': name})}", where)
 

@@ -10,7 +10,7 @@ from functools import cache
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Protocol, cast
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import msgspec
 from anyio import to_thread
@@ -268,6 +268,12 @@ class Visit:
             "origin": str(self.request.base_url).rstrip("/"),
             "part": self.request.headers.get("hx-request") == "true",
         }
+
+    def start(self, cursor: str) -> str | None:
+        """The address of this page without ``cursor``, which says where a list begins; None: it has none."""
+        asked = parse_qsl(self.request.url.query, keep_blank_values=True)
+        rest = [(name, value) for name, value in asked if name != cursor]
+        return f"{self.request.url.path}?{urlencode(rest)}" if len(rest) < len(asked) else None
 
     def curl(self) -> list[str]:
         """The requests behind this page, as one would send them from a shell."""

@@ -202,10 +202,16 @@ def page(session: Session, kind: str, before: UUID | None, limit: int) -> Sequen
     return session.execute(query).mappings().all()
 
 
-def between(session: Session, kind: str, first: UUID, last: UUID, limit: int) -> Sequence[UUID]:
-    """Ids of jobs, newest first."""
-    query = sa.select(jobs.c.id).where(jobs.c.kind == kind, jobs.c.id.between(first, last))
-    return session.scalars(query.order_by(jobs.c.id.desc()).limit(limit)).all()
+def between(session: Session, kinds: Sequence[str], first: UUID, last: UUID, limit: int) -> Sequence[sa.RowMapping]:
+    """Ids and kinds of jobs, newest first."""
+    query = sa.select(jobs.c.id, jobs.c.kind).where(jobs.c.kind.in_(kinds), jobs.c.id.between(first, last))
+    return session.execute(query.order_by(jobs.c.id.desc()).limit(limit)).mappings().all()
+
+
+def told(session: Session, kind: str) -> Sequence[sa.RowMapping]:
+    """What is shown of every job of a kind, by its id, newest first."""
+    query = sa.select(jobs.c.id, jobs.c.about).where(jobs.c.kind == kind).order_by(jobs.c.id.desc())
+    return session.execute(query).mappings().all()
 
 
 def cancel(session: Session, job: UUID, kind: str) -> bool:

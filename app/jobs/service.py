@@ -38,7 +38,7 @@ from app.http.responses import json_response
 from app.http.routing import service
 from app.jobs import repository
 from app.jobs.worker import lines_of
-from app.search.service import Hit, ids_beginning
+from app.search.service import JOBS, Hit, fold, ids_beginning
 from app.solver.model.base import Time, Wire
 from app.workers.dispatcher import Offload
 
@@ -73,6 +73,10 @@ class New(NamedTuple):
     about: bytes
     request: bytes
     trace: UUID | None = None
+
+
+class _Called(msgspec.Struct):
+    name: str | None = None
 
 
 class Jobs:
@@ -128,12 +132,19 @@ class Jobs:
         with self._database.session() as session:
             return list(repository.page(session, kind, before, limit))
 
-    def named(self, kind: Literal["simulation"], part: str, limit: int) -> list[Hit]:
-        """Those whose ids begin with ``part``, newest first. Raises Unavailable."""
-        if (span := ids_beginning(part)) is None:
-            return []
+    def named(self, part: str, limit: int) -> list[Hit]:
+        """Those whose ids begin with ``part``, and simulations whose names hold it, newest first. Raises
+        Unavailable."""
+        span = ids_beginning(part)
         with self._database.session() as session:
-            return [Hit(kind=kind, name=str(one)) for one in repository.between(session, kind, *span, limit)]
+            by_id = repository.between(session, JOBS, *span, limit) if span else ()
+            every = repository.told(session, "simulation")
+        hits = [Hit(kind=row["kind"], name=str(row["id"])) for row in by_id]
+        for row in every:
+            name = msgspec.json.decode(row["about"], type=_Called).name
+            if name is not None and part in fold(name) and len(hits) < 2 * limit:
+                hits.append(Hit(kind="simulation", name=name, id=row["id"]))
+        return hits
 
     def stop(self, job: UUID, kind: str) -> None:
         """Stop it; one that has ended is forgotten with its results. Raises NotFound, Unavailable."""

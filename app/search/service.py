@@ -22,9 +22,11 @@ from app.http.responses import json_response
 from app.http.routing import service
 from app.search.repository import holding, prune, saving
 
-Kind = Literal["workload", "ask", "queue", "node", "configuration", "snapshot", "cluster", "simulation", "decision"]
+Job = Literal["simulation", "sweep", "forecast", "backtest", "exposure"]
+Kind = Literal["workload", "ask", "queue", "node", "configuration", "snapshot", "cluster", "decision", Job]
+JOBS: tuple[Job, ...] = ("simulation", "sweep", "forecast", "backtest", "exposure")
 ORDER: tuple[Kind, ...] = (
-    "cluster", "snapshot", "configuration", "simulation", "decision", "queue", "workload", "ask", "node",
+    "cluster", "snapshot", "configuration", *JOBS, "decision", "queue", "workload", "ask", "node",
 )  # fmt: skip
 """Among names that fit alike: of what there are few goes first."""
 _MOST = 200_000
@@ -49,6 +51,8 @@ class Hit(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What it is."""
     name: str
     """Its name or id."""
+    id: UUID | None = None
+    """Of a simulation that is found by its name."""
     configuration: str | None = None
     """Of a queue: the stored configuration that has it. Of a snapshot: the one that it is compiled for."""
     snapshot: str | None = None
@@ -132,12 +136,12 @@ class Finder:
         return Found(items=[], away=away)
 
     def _holding(self, part: str, limit: int) -> tuple[list[Hit], bool]:
-        found: dict[tuple[Kind, str, str | None, str | None], Hit] = {}
+        found: dict[tuple[Kind, str, UUID | str | None, str | None], Hit] = {}
         away = False
         for source in self._sources:
             try:
                 for hit in source(part, limit):
-                    found.setdefault((hit.kind, hit.name, hit.configuration, hit.snapshot), hit)
+                    found.setdefault((hit.kind, hit.name, hit.id or hit.configuration, hit.snapshot), hit)
             except Unavailable:
                 away = True
         return sorted(_once(found.values()), key=lambda hit: _rank(hit, part))[:limit], away
@@ -201,5 +205,6 @@ def find(
     limit: Annotated[int, Query(ge=1, le=100, description="How many at most")] = 20,
 ) -> Response:
     """Workloads, asks and queues that the log or a follower told of; what runs, waits and is there in kept snapshots;
-    queues and names of configurations; snapshots, clusters; simulations and decisions by their ids."""
+    queues and names of configurations; snapshots, clusters; simulations by name; decisions and all that a worker plays
+    (simulations, sweeps, forecasts, backtests, exposures) by the beginning of their ids."""
     return json_response(msgspec.json.encode(finder.find(text, limit)))

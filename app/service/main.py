@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from fastapi import FastAPI
@@ -199,7 +199,7 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
                 names.holding,
                 stored.find,
                 followed.find,
-                partial(jobs.named, "simulation"),
+                jobs.named,
             )
         ),
         shadow=Shadow(database, dispatcher, _retention(settings), kept.shadowed, names),

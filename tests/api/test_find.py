@@ -16,6 +16,7 @@ from app.db.database import Database
 from app.search import repository
 from app.search.service import Finder, Hit, Names, fold
 from app.simulations.router import SIMULATION
+from app.studies.forecasting import FORECAST
 from tests.api.requests import decision
 
 
@@ -68,13 +69,18 @@ def test_what_is_stored_kept_and_followed_is_found(service: TestClient) -> None:
     body = {"configuration": "green-house", "state": said["state"], "asks": said["asks"]}
     assert service.put("/v1/snapshots/green-now", json=body).is_success
     assert service.put("/v1/clusters/green-field", json=REPORT).is_success
-    simulation = service.post("/v1/simulations", json=SIMULATION).json()["id"]
+    simulation = service.post("/v1/simulations", json=SIMULATION | {"name": "Green grass"}).json()["id"]
+    again = service.post("/v1/simulations", json=SIMULATION | {"name": "Green grass"}).json()["id"]
+    forecast = service.post("/v1/forecasts", json=FORECAST).json()["id"]
     running, queue = said["state"]["workloads"][0]["id"], said["asks"][0]["queue"]
     assert {
         ("configuration", "green-house"), ("snapshot", "green-now"), ("cluster", "green-field"), ("queue", queue),
         ("workload", running), ("ask", "green-x"),
     } <= kinds(service, "reen")  # fmt: skip
     assert ("simulation", simulation) in kinds(service, simulation[:13].upper())
+    assert ("forecast", forecast) in kinds(service, forecast[:23])
+    grass = [hit for hit in found(service, "EN GRASS")["items"] if hit["kind"] == "simulation"]
+    assert [(hit["name"], hit["id"]) for hit in grass] == [("Green grass", again), ("Green grass", simulation)]
     hits = [hit for hit in found(service, queue)["items"] if hit["kind"] == "queue" and hit["name"] == queue]
     assert {hit.get("snapshot") for hit in hits} == {None, "green-now"}
     assert {hit["configuration"] for hit in hits} == {"green-house"}

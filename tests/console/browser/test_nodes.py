@@ -37,6 +37,12 @@ def test_use_of_nodes_what_runs_there_and_totals_by_a_label(
         assert "1.5 of 8 cpu" in listed.locator("tbody tr", has_text="node-001").inner_text()
         page.get_by_text("1–100 of 250").wait_for()
         assert findings(page) == []
+        listed.get_by_role("link", name="In use").click()
+        page.wait_for_url("**sort=-use**")
+        assert listed.locator("tbody td:first-child").all_inner_texts()[:2] == ["node-000", "node-001"]
+        listed.get_by_role("link", name="In use").click()
+        page.wait_for_url("**sort=use**")
+        assert listed.locator("tbody td:first-child").first.inner_text() == "node-002", "over all pages"
         fits(page, width)
         somebody.picture(f"nodes-{width}-{'dark' if dark else 'light'}")
         page.get_by_label("By label").select_option("rack")

@@ -3,6 +3,7 @@
 from playwright.sync_api import Locator, Page
 
 from tests.console.browser.conftest import NARROW, Site, Visiting
+from tests.console.browser.seeds import example
 from tests.support.pages import cut, findings
 
 
@@ -135,3 +136,23 @@ def test_what_runs_is_sorted_over_all_its_pages(visit: Visiting) -> None:
         page = somebody.go("/queues/of?configuration=zoned&queue=all&snapshot=zoned")
         assert page.get_by_text("1–200 of 250").is_visible()
         assert findings(page) == []
+
+
+def test_a_page_of_a_list_says_that_it_alone_is_sorted(visit: Visiting, site: Site) -> None:
+    for _ in range(60):
+        site.call("POST", "/v1/decisions?purpose=what-if", example("kueue-classic"))
+    said = "Sorted: the rows of this page, not those of the others."
+    with visit("read") as somebody:
+        page = somebody.go("/decisions")
+        assert not page.get_by_text(said).is_visible()
+        head(page, "Decisions", "Stops").get_by_role("button").click()
+        page.get_by_text(said).wait_for()
+        assert findings(page) == []
+        page.get_by_role("link", name="Older →").click()
+        page.wait_for_url("**cursor=**")
+        page.get_by_role("link", name="← From the start").click()
+        page.wait_for_url(lambda address: "cursor" not in address)
+        page = somebody.go("/queues/of?configuration=example&queue=research&snapshot=now")
+        page.get_by_role("region", name="What runs").get_by_role("button", name="Priority").click()
+        assert head(page, "What runs", "Priority").get_attribute("aria-sort") is not None
+        assert not page.get_by_text(said).is_visible(), "those are all"

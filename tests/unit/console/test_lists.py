@@ -134,13 +134,22 @@ def test_what_is_used_of_nodes() -> None:
     answers: Json = {
         "GET /v1/clusters": {"items": []}, "GET /v1/snapshots": {"items": []}, "GET /v1/snapshots/s/state": state,
     }  # fmt: skip
-    shown = run(clusters.nodes(Page(answers).visit, "s", node="n1")).values
+
+    def at(**wanted: str) -> dict[str, str]:
+        every = ("snapshot", "find", "label", "value", "node", "sort")
+        return {**dict.fromkeys(every, ""), "snapshot": "s", **wanted}
+
+    shown = run(clusters.nodes(Page(answers).visit, at(node="n1"))).values
     assert [(one.name, uses) for one, uses in shown["nodes"].rows] == [
         ("n1", [{"resource": "cpu", "used": 6, "promised": 8}]),
         ("n2", [{"resource": "cpu", "used": 1.5, "promised": 8}]),
     ]
     assert [(one.id, held) for one, held in shown["here"].rows] == [("w", {"cpu": 6, "gpu": 2})]
-    groups = run(clusters.nodes(Page(answers).visit, "s", label="rack")).values["groups"].rows
+    fullest = run(clusters.nodes(Page(answers).visit, at(sort="-use"))).values["nodes"].rows
+    assert [one.name for one, _ in fullest] == ["n1", "n2"]
+    least = run(clusters.nodes(Page(answers).visit, at(sort="use"))).values["nodes"].rows
+    assert [one.name for one, _ in least] == ["n2", "n1"]
+    groups = run(clusters.nodes(Page(answers).visit, at(label="rack"))).values["groups"].rows
     assert [(one["value"], one["nodes"], one["uses"][0]["used"]) for one in groups] == [("r1", 1, 6), ("", 1, 1.5)]
 
 

@@ -53,8 +53,14 @@ const sorted = (table, column, direction) => {
     else head.removeAttribute("aria-sort");
   });
 };
-const sortable = (table, heads, name) => {
+const sortable = (table, heads, box) => {
+  const name = box.getAttribute("aria-label");
   table.inOrder = unitsOf(table);
+  const part = document.createElement("p");
+  part.className = "hint noprint";
+  part.textContent = "Sorted: the rows of this page, not those of the others.";
+  part.hidden = true;
+  if (isPart(box)) box.before(part);
   const plain = table.tBodies.length > 1 || !table.querySelector("tbody [rowspan], tbody [colspan]");
   if (table.matches("[data-fixed]") || table.inOrder.length < 2 || !plain || heads.some((head) => head.querySelector("a"))) return;
   heads.forEach((head, column) => {
@@ -70,9 +76,21 @@ const sortable = (table, heads, name) => {
       const direction = before === 0 ? first : before === first ? -first : 0;
       orders.set(name, [column, direction]);
       sorted(table, column, direction);
+      part.hidden = !direction;
     });
   });
-  if (orders.has(name)) sorted(table, ...orders.get(name));
+  if (orders.has(name)) {
+    sorted(table, ...orders.get(name));
+    part.hidden = !orders.get(name)[1];
+  }
+};
+
+// Whether a page has only some of a table's rows: links to the others follow it.
+const isPart = (box) => {
+  for (let next = box.nextElementSibling; next && !next.matches("h2, .scroll"); next = next.nextElementSibling) {
+    if (next.matches("nav.pages") && next.querySelector("a")) return true;
+  }
+  return false;
 };
 
 // What is beside the edge: the titles of its columns, above the table.
@@ -98,7 +116,7 @@ const tables = () => {
       });
     }
     table.classList.add("stack");
-    sortable(table, heads, box.getAttribute("aria-label"));
+    sortable(table, heads, box);
     const note = document.createElement("p");
     note.className = "hint beyond noprint";
     note.hidden = true;
