@@ -108,7 +108,7 @@ Kind = Literal["unauthenticated", "forbidden"]
 
 _AT_ONCE = 10
 _EVERY_SECONDS = 60.0
-_KEPT = 1024
+MOST_KEPT = 1024
 _MOST_COUNTED = 10_000
 
 
@@ -137,7 +137,7 @@ class Refusals:
         with self._lock:
             account = self._accounts.setdefault((who, kind), _Account(_AT_ONCE, now))
             self._accounts.move_to_end((who, kind))
-            if len(self._accounts) > _KEPT:
+            if len(self._accounts) > MOST_KEPT:
                 self._accounts.popitem(last=False)
             account.lines = min(_AT_ONCE, account.lines + (now - account.at) / _EVERY_SECONDS)
             account.at = now

@@ -32,16 +32,16 @@ from app.base.errors import Unavailable
 
 Published = dict[str, jwt.PyJWK]
 
-_SOCKET_SECONDS = 5
+SOCKET_SECONDS = 5
 _FETCH_SECONDS = 10.0
 _PIECE = 1 << 14
 _MOST_BYTES = 1 << 20
 _FRESH_SECONDS = 600.0
-_AT_MOST_EVERY_SECONDS = 10.0
+AT_MOST_EVERY_SECONDS = 10.0
 """So long what the provider published last is all there is: a key that is not in it is none."""
 _AGAIN_SECONDS = 1.0
-_WAIT_SECONDS = 2.0
-_MOST_WAITING = 64
+WAIT_SECONDS = 2.0
+MOST_WAITING = 64
 
 
 class Keys:
@@ -64,7 +64,7 @@ class Keys:
             if self._age(self._fetched) > _FRESH_SECONDS:
                 self._fetch()
             return known
-        if self._fetched is not None and self._age(self._fetched) <= _AT_MOST_EVERY_SECONDS:
+        if self._fetched is not None and self._age(self._fetched) <= AT_MOST_EVERY_SECONDS:
             return None
         running = self._fetch()
         if running is None:
@@ -76,12 +76,12 @@ class Keys:
 
     async def _awaited(self, running: Future[Published]) -> Published:
         """What is being fetched. Raises Unavailable where it takes too long, fails, or too many wait already."""
-        if self._waiting >= _MOST_WAITING:
+        if self._waiting >= MOST_WAITING:
             raise _away()
         self._waiting += 1
         try:
             # Not cancelled with whoever waits: others wait for the same.
-            await asyncio.wait({asyncio.wrap_future(running)}, timeout=_WAIT_SECONDS)
+            await asyncio.wait({asyncio.wrap_future(running)}, timeout=WAIT_SECONDS)
         finally:
             self._waiting -= 1
         if not running.done() or running.exception() is not None:
@@ -94,7 +94,7 @@ class Keys:
             if self._running is not None and not self._running.done():
                 return self._running
             failed = self._running is not None and self._running.exception() is not None
-            pause = _AT_MOST_EVERY_SECONDS if self._known else _AGAIN_SECONDS
+            pause = AT_MOST_EVERY_SECONDS if self._known else _AGAIN_SECONDS
             if failed and self._age(self._begun) <= pause:
                 return None
             self._begun = self._clock()
@@ -144,7 +144,7 @@ def fetch(url: str, form: Mapping[str, str] | None = None) -> Any:
 
 def _opened(request: urllib.request.Request) -> Any:
     try:
-        return urllib.request.urlopen(request, timeout=_SOCKET_SECONDS)
+        return urllib.request.urlopen(request, timeout=SOCKET_SECONDS)
     except HTTPError as refused:
         refused.close()  # it is an answer too, with a connection of its own
         raise
@@ -234,7 +234,7 @@ class OpenId:
 _DISCOVERY_SECONDS = 600.0
 _AT_ONCE = 4
 """Questions to the provider at once, in threads of their own: one that hangs must not take those of all requests."""
-_PLACE_SECONDS, _ANSWER_SECONDS = 4.0, 12.0
+PLACE_SECONDS, _ANSWER_SECONDS = 4.0, 12.0
 """For a place among those who ask, and then for an answer. Who has waited too long for a place must not ask: as many as
 gave up together would ask together, in threads that nobody waits for."""
 
@@ -304,7 +304,7 @@ class CodeFlow:
 
     async def _asked(self, *question: Any) -> dict[str, Any]:
         try:
-            with fail_after(_PLACE_SECONDS):
+            with fail_after(PLACE_SECONDS):
                 await self._places.acquire()
             try:
                 with fail_after(_ANSWER_SECONDS):

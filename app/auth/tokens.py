@@ -36,11 +36,11 @@ from app.http.routing import Found, is_for_people
 from app.solver.model.problems import Problem
 
 PREFIX = "arb_"
-_FRESH_SECONDS = 2.0
+FRESH_SECONDS = 2.0
 _STALE_SECONDS = 600.0
 _SECOND_LOOK_SECONDS = 1.0
 """How long whoever is known waits for a database that has not answered anybody yet."""
-_KEPT = 1024
+MOST_KEPT = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Tokens:
         return _welcome(known) if known is not None and self._suffices(known) else None
 
     def _suffices(self, known: _Known) -> bool:
-        return self._age(known) <= (_STALE_SECONDS if self._database.is_silent else _FRESH_SECONDS)
+        return self._age(known) <= (_STALE_SECONDS if self._database.is_silent else FRESH_SECONDS)
 
     def _age(self, known: _Known) -> float:
         return self._clock() - known.at
@@ -140,7 +140,7 @@ class Tokens:
             self._nobody.pop(digest, None)
             kept = self._nobody if caller is None else self._known
             kept[digest] = known
-            while len(kept) > _KEPT:
+            while len(kept) > MOST_KEPT:
                 kept.popitem(last=False)
         return known
 

@@ -23,7 +23,7 @@ import msgspec
 
 from app.solver.model.problems import InvalidInput, Nearest, Problem, pointer
 
-_LARGE = 1 << 16
+LARGE_BYTES = 1 << 16
 
 
 def occurs(needle: bytes, body: bytes) -> bool:
@@ -32,7 +32,7 @@ def occurs(needle: bytes, body: bytes) -> bool:
     Python's own search takes two to four times as long as the C library's. Both answer the same; where the C library
     has no ``memmem``, and for small bodies, Python looks.
     """
-    if len(body) < _LARGE or _memmem is None:
+    if len(body) < LARGE_BYTES or _memmem is None:
         return body.rfind(needle) >= 0  # from the end: that skips farther than from the beginning
     return _memmem(body, len(body), needle, len(needle)) is not None
 
@@ -59,7 +59,7 @@ REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError
 """What msgspec raises for bytes that are not what they should be."""
 
 _MOST_DIGITS = 400
-_MOST_ITEMS = 4_000_000
+MOST_ITEMS = 4_000_000
 _MOST_COMPARED = 1 << 20
 """Bytes of a document whose keys are compared: it costs as much again as decoding one, and whoever writes a larger one
 is a program."""
@@ -201,7 +201,7 @@ def _decoder(shape: type[T]) -> msgspec.json.Decoder[T]:
 
 
 def _diagnose(body: bytes, shape: object, refusal: Exception) -> InvalidInput:
-    if body.count(b",") + body.count(b"[") + body.count(b"{") > _MOST_ITEMS:
+    if body.count(b",") + body.count(b"[") + body.count(b"{") > MOST_ITEMS:
         return _first(refusal)
     try:
         text = body.decode()

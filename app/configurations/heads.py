@@ -135,7 +135,7 @@ def _newer(table: dict[tuple[str, str | None], _Known], row: HeadRow) -> None:
 
 Sessions = Callable[[], AbstractContextManager[Session]]
 
-_AGAIN_SECONDS = 1.0
+AGAIN_SECONDS = 1.0
 _LONGEST_STOP_SECONDS = 10.0
 
 log = structlog.stdlib.get_logger("arbiter.follower")
@@ -188,7 +188,7 @@ class Follower:
                         self._read_changes(watch.session)
             except Exception as error:  # whatever it is (tables not there yet), the next attempt may do better
                 self._do_without(error)
-            self._stop.wait(_AGAIN_SECONDS)
+            self._stop.wait(AGAIN_SECONDS)
 
     def _do_without(self, error: Exception) -> None:
         """No connection to wait on: look through one of the pool; without one either, what is known is stale."""

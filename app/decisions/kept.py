@@ -84,7 +84,7 @@ def unsqueezed(content: bytes) -> bytes:
 LONGEST = 1000
 """States that may build on one another: then one is kept whole again, so that the ones before can go some day, and
 putting one together stays quick."""
-_SNAPSHOTS = 10_000
+MOST_SNAPSHOTS = 10_000
 
 
 class Ledger:
@@ -119,7 +119,7 @@ class Ledger:
                     depth = 0 if document.base is None else depth + 1
             mine = any(document.digest == configuration for document in documents)
             self._known[snapshot] = Known(state, configuration if mine else before.configuration), depth
-            while len(self._known) > _SNAPSHOTS:
+            while len(self._known) > MOST_SNAPSHOTS:
                 del self._known[next(iter(self._known))]
 
     def lost(self, digests: set[str]) -> None:

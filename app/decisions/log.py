@@ -34,10 +34,10 @@ from app.metrics import Metrics
 from app.search.service import Kind, Names
 
 _BATCH_ENTRIES = 250
-_BATCH_BYTES = 8 << 20
-_ENOUGH_BYTES = 2 * _BATCH_BYTES
+BATCH_BYTES = 8 << 20
+ENOUGH_BYTES = 2 * BATCH_BYTES
 """More than one large entry: the next ones would otherwise wait for each to linger, and many are dropped."""
-_LINGER = 0.25
+LINGER_SECONDS = 0.25
 """Seconds that an entry waits for others, and for its own answer to be on the way before it takes the processor."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 1.0
 _AWAY = "the database is away"
@@ -342,13 +342,13 @@ class DecisionLog:
         """The oldest entries, left in the queue until they are stored; empty when it is time to stop."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._stopping)
-            self._changed.wait_for(self._pressing, _LINGER)
+            self._changed.wait_for(self._pressing, LINGER_SECONDS)
             if self._stopping:
                 return []
             batch: list[Entry] = []
             size = 0
             for entry in self._waiting:
-                if batch and (len(batch) >= _BATCH_ENTRIES or size + entry.size > _BATCH_BYTES):
+                if batch and (len(batch) >= _BATCH_ENTRIES or size + entry.size > BATCH_BYTES):
                     break
                 batch.append(entry)
                 size += entry.size
@@ -357,7 +357,7 @@ class DecisionLog:
     def _pressing(self) -> bool:
         """Whether there is a reason to write now: enough for a batch, large ones that take memory until they are
         compressed, or somebody waits for it."""
-        enough = len(self._waiting) >= _BATCH_ENTRIES or self._bytes >= _ENOUGH_BYTES
+        enough = len(self._waiting) >= _BATCH_ENTRIES or self._bytes >= ENOUGH_BYTES
         return enough or self._hurried > self._settled or self._stopping
 
     def _write(self, batch: list[Entry]) -> None:

@@ -110,7 +110,7 @@ def prune_documents(session: Session, before: datetime, decisions: sa.Table) -> 
     return len(gone.all())
 
 
-_PRUNED_AT_ONCE = 1000
+PRUNED_AT_ONCE = 1000
 REAL = "decision"
 """The purpose of what is neither a what-if nor a round of a simulation: such rows have none."""
 
@@ -427,6 +427,6 @@ def prune(session: Session, *, before: datetime | None, keep: int | None, keep_b
     past = past_retention(decisions.c.id, size, before=since, keep=keep, keep_bytes=keep_bytes)
     if past is None:
         return 0
-    doomed = sa.select(decisions.c.id).where(past).order_by(decisions.c.id).limit(_PRUNED_AT_ONCE)
+    doomed = sa.select(decisions.c.id).where(past).order_by(decisions.c.id).limit(PRUNED_AT_ONCE)
     gone = session.execute(sa.delete(decisions).where(decisions.c.id.in_(doomed)).returning(decisions.c.id))
     return len(gone.all())

@@ -157,7 +157,7 @@ BATCH_SECONDS = 0.2
 REPORT_SECONDS = 2.0
 _RETRY_SECONDS = 1.0
 _HOPELESS_SECONDS = 20.0
-_FINDINGS = 1000
+MOST_FINDINGS = 1000
 
 log = structlog.get_logger()
 
@@ -345,7 +345,7 @@ class Follower:
             synced_at=self._synced_at,
             lag_seconds=round(self._lag, 3),
             lists=dict(self._lists()),
-            findings=self._findings()[:_FINDINGS],
+            findings=self._findings()[:MOST_FINDINGS],
             error="; ".join(errors)[:2000] or None,
             local_queues=found.local_queues if found else {},
             priority_classes=found.priority_classes if found else {},

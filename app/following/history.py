@@ -24,8 +24,8 @@ QUIET_SECONDS = 2.0
 """Without a further eviction for the same work: then all of them are known."""
 KEPT_SECONDS = 180.0
 _LONGEST_SECONDS = 20.0
-_KEPT_CHANGES = 200_000
-_WAITING = 1000
+MOST_CHANGES = 200_000
+MOST_WAITING = 1000
 _EVICTIONS = 10_000
 _PREEMPTORS = 20_000
 
@@ -314,7 +314,7 @@ class History:
             return
         one = self._open.get(found.by)
         if one is None:
-            if len(self._open) >= _WAITING:
+            if len(self._open) >= MOST_WAITING:
                 return
             one = self._open[found.by] = Preemption(found.by, now, now, found.at or datetime.now(UTC))
         self._evictions.append(eviction)
@@ -322,7 +322,7 @@ class History:
         one.last = now
 
     def _forget(self, now: float) -> None:
-        while len(self._changes) > _KEPT_CHANGES or self._changes[0].heard < now - self._kept:
+        while len(self._changes) > MOST_CHANGES or self._changes[0].heard < now - self._kept:
             gone = self._changes.popleft()
             self._let_go(gone)
             self._forgotten = max(self._forgotten, gone.at)

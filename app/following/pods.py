@@ -22,7 +22,7 @@ from app.formats.yunikorn import pods as yunikorn
 from app.formats.yunikorn.pods import age
 from app.solver.model.configuration import EngineName
 
-_MOST, _BYTES = 20_000, 64 << 20
+_MOST, MOST_BYTES = 20_000, 64 << 20
 
 
 class Specs:
@@ -30,7 +30,7 @@ class Specs:
     that is read but their node."""
 
     def __init__(self) -> None:
-        self._read: Lru[bytes, PodSpec] = Lru(_MOST, _BYTES)
+        self._read: Lru[bytes, PodSpec] = Lru(_MOST, MOST_BYTES)
 
     def read(self, spec: Reader) -> PodSpec:
         """The same as ``read_pod_spec`` gives."""

@@ -187,13 +187,13 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
 CHUNK = 500
 """Objects of one answer to a list."""
 _MOST_KUBECONFIG = 4 << 20
-_MOST_ANSWER = 256 << 20
+MOST_ANSWER = 256 << 20
 """Bytes of one answer: a chunk of objects of at most 1.5 MB each rarely has a tenth of it."""
-_MOST_LINE = 16 << 20
+MOST_LINE = 16 << 20
 """Bytes of one line of a watch, which holds one object."""
-_MOST_CHUNKS = 20_000
+MOST_CHUNKS = 20_000
 """Answers of one list: ten million objects. A server whose lists never end is broken."""
-_CONNECT = 10.0
+CONNECT_SECONDS = 10.0
 """Seconds for a connection, and for saying which kinds there are."""
 _ANSWER = 60.0
 _WATCH = (30, 45)
@@ -264,7 +264,7 @@ class Reader:
         """The best version in which the server has ``kind``. Raises Absent, Broken."""
         for version in kind.versions:
             try:
-                found = self._get(kind.base(version), {}, _CONNECT)
+                found = self._get(kind.base(version), {}, CONNECT_SECONDS)
             except Absent:
                 continue
             if any(resource.get("name") == kind.plural for resource in found.get("resources", ())):
@@ -276,7 +276,7 @@ class Reader:
         long for that, Broken."""
         items: list[Item] = []
         query = {"limit": str(CHUNK), **_selected(kind)}
-        for _ in range(_MOST_CHUNKS):
+        for _ in range(MOST_CHUNKS):
             answer = self._get(kind.path(version), query)
             for item in answer.get("items") or ():
                 item["kind"], item["apiVersion"] = kind.name, kind.api_version(version)
@@ -290,7 +290,7 @@ class Reader:
             if more == query.get("continue"):
                 raise Broken(f"the list of {kind.plural} goes on from where it was")
             query["continue"] = more
-        raise Broken(f"the list of {kind.plural} does not end after {_MOST_CHUNKS} answers")
+        raise Broken(f"the list of {kind.plural} does not end after {MOST_CHUNKS} answers")
 
     def watch(self, kind: Kind, version: str, since: str) -> Iterator[Event]:
         """What happens to objects of ``kind`` after ``since``, until the watch ends. Raises Gone, Broken."""
@@ -330,7 +330,7 @@ class Reader:
                 "GET", path, query_params=list(query.items()), header_params={"Accept": "application/json"},
                 auth_settings=["BearerToken"],
             )  # fmt: skip
-            answer = self._call(*request, _request_timeout=(_CONNECT, seconds))
+            answer = self._call(*request, _request_timeout=(CONNECT_SECONDS, seconds))
         except (HTTPError, OSError, ConfigException, ApiException) as error:
             raise Broken(f"the API server does not answer: {error}") from None
         response = answer.response
@@ -350,8 +350,8 @@ def _whole(path: str, response: Any) -> bytes:
     body = bytearray()
     for piece in response.stream(1 << 20):
         body += piece
-        if len(body) > _MOST_ANSWER:
-            raise Broken(f"{path}: an answer of more than {_MOST_ANSWER >> 20} MiB")
+        if len(body) > MOST_ANSWER:
+            raise Broken(f"{path}: an answer of more than {MOST_ANSWER >> 20} MiB")
     return bytes(body)
 
 
@@ -377,8 +377,8 @@ def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
     left = b""
     for chunk in chunks:
         *whole, left = (left + chunk).split(b"\n")
-        if len(left) > _MOST_LINE:
-            raise Broken(f"a line of a watch has more than {_MOST_LINE >> 20} MiB")
+        if len(left) > MOST_LINE:
+            raise Broken(f"a line of a watch has more than {MOST_LINE >> 20} MiB")
         yield from (line for line in whole if line)
 
 

@@ -20,10 +20,10 @@ from app.following.mirror import Mirror
 from app.following.objects import WORK, owner_of, part
 from app.solver.model.configuration import Configuration, EngineName
 
-_LOOK_SECONDS = 0.25
+LOOK_SECONDS = 0.25
 _JUDGE_SECONDS = 15.0
 """How long moments are looked for at which the answer agrees."""
-_TRIES, _RETRY_SECONDS = 5, 2.0
+_TRIES, RETRY_SECONDS = 5, 2.0
 _MOST_TOLD = 1000
 
 log = structlog.get_logger()
@@ -63,7 +63,7 @@ class Shadowing(Thread):
 
     def run(self) -> None:
         """Report until stopped."""
-        while not self._stopping.wait(_LOOK_SECONDS):
+        while not self._stopping.wait(LOOK_SECONDS):
             due = [one for one in self._again if time.monotonic() - one.last >= SETTLED_SECONDS]
             self._again = [one for one in self._again if one not in due]
             seen, others = [*due, *self._mirror.preemptions()], self._mirror.evictions()
@@ -88,7 +88,7 @@ class Shadowing(Thread):
             except Exception:  # an object like none before: the next preemption may be an ordinary one
                 log.exception("shadow.failed", cluster=self._cluster, by=by)
                 return
-            if self._stopping.wait(_RETRY_SECONDS):
+            if self._stopping.wait(RETRY_SECONDS):
                 return
 
     def _judged(self, one: Preemption) -> Iterator[Callable[[], None]]:

@@ -42,7 +42,7 @@ _RAN_ON = "ran on, or were deleted while they ran: as long as they were seen"
 _NEVER_RAN = "never ran to an end: left out"
 _NO_QUEUE = "in no queue: left out"
 
-_BATCH = 5000
+BATCH = 5000
 """Objects that are translated at once: what that takes is let go before the next."""
 
 Packed = tuple[bytes, bytes]
@@ -347,7 +347,7 @@ class Recorded:
         while True:
             taken: dict[str, dict[Key, Item]] = {kind: {} for kind in self._work}
             lives: dict[str, _Ready] = {}
-            while ready and len(lives) < _BATCH:
+            while ready and len(lives) < BATCH:
                 for one in ready.popleft():
                     lives |= dict.fromkeys(self._take(one, taken), one)
             made = self._translated({**self._ever, **taken})

@@ -29,7 +29,7 @@ _BUDGET, _NAMESPACE = "PodDisruptionBudget", "Namespace"
 _ALONE = (_WORKLOAD, _LOCAL_QUEUE, _NODE, _POD)
 """Kinds of which one that changed bears on little else."""
 _CONFIGURED = ("ClusterQueue", "Cohort", _LOCAL_QUEUE, "ResourceFlavor", "AdmissionCheck", "ConfigMap")
-_OLD_SECONDS = 60.0
+OLD_SECONDS = 60.0
 _MOST = 0.2
 """Of all Workloads: where more changed, reading all of them is as quick."""
 
@@ -63,7 +63,7 @@ class Translator:
         return self._way.due(now)
 
     def _findings_are_old(self) -> bool:
-        return self._stale and time.monotonic() - self._whole_at > _OLD_SECONDS
+        return self._stale and time.monotonic() - self._whole_at > OLD_SECONDS
 
 
 class _Way(Protocol):

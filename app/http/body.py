@@ -177,7 +177,7 @@ class _Reading:
         self.ended = True
 
 
-_SLOWEST = 64 << 10
+LEAST_BYTES_A_SECOND = 64 << 10
 """Bytes a second that earn a body more time than it has anyway."""
 LINES = (NDJSON, "application/jsonl", "application/json")
 FILES = (NDJSON, "application/jsonl", "text/plain", "text/csv", "application/octet-stream",
@@ -302,7 +302,7 @@ async def _receive(request: Request, limit: int, hold: Hold) -> bytes:
                 if piece:
                     hold.change(len(piece))
                     pieces.append(piece)
-                    clock.reschedule(end + size / _SLOWEST)
+                    clock.reschedule(end + size / LEAST_BYTES_A_SECOND)
     except TimeoutError:
         raise RequestTimeout("the body did not arrive in time") from None
     except ClientDisconnect:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 
-_FLUSH_SECONDS = 2.0
+FLUSH_SECONDS = 2.0
 """For spans that wait when the service stops: the rest is lost."""
 
 log = structlog.stdlib.get_logger("arbiter.tracing")
@@ -108,7 +108,7 @@ class Tracing:
         if self._provider is not None:
             ending = Thread(target=self._provider.shutdown, name="traces", daemon=True)
             ending.start()
-            ending.join(_FLUSH_SECONDS)
+            ending.join(FLUSH_SECONDS)
 
 
 def configured() -> Tracing:

@@ -276,9 +276,9 @@ class Census(Collector):
 
 _PATIENCE = 3.0
 """Seconds that it has to give back its job."""
-_PAUSE = 1.0
+PAUSE_SECONDS = 1.0
 """Before the next one is started."""
-_STEADY_SECONDS = 5.0
+STEADY_SECONDS = 5.0
 """After which one that was started in place of another counts as able."""
 
 log = structlog.stdlib.get_logger("arbiter.worker")
@@ -305,7 +305,7 @@ class Companion:
         """Since when no process of it has lived for some seconds; None: it is able, or has only begun."""
         process = self._process
         lives = process is not None and process.poll() is None
-        if lives and time.monotonic() - self._began >= _STEADY_SECONDS:
+        if lives and time.monotonic() - self._began >= STEADY_SECONDS:
             self._failing = None
         return self._failing
 
@@ -336,7 +336,7 @@ class Companion:
                 process.wait(_PATIENCE)
             process.kill()
         if self._thread.ident is not None:
-            self._thread.join(_PAUSE)
+            self._thread.join(PAUSE_SECONDS)
 
     def _started(self) -> subprocess.Popen[bytes]:
         """In a session of its own: what a terminal tells the service is for the service to pass on."""
@@ -355,7 +355,7 @@ class Companion:
             code = process.wait()
             process.stdin.close()
             self._failing = self.failing() or datetime.now(UTC)
-            if not self._closing.wait(_PAUSE):
+            if not self._closing.wait(PAUSE_SECONDS):
                 log.warning("worker ended, another is started", code=code)
 
 

@@ -26,9 +26,9 @@ from app.jobs.repository import Chunk, Claimed
 from app.solver.model.problems import InvalidInput
 from app.solver.question import stoppable
 
-_CHUNK = 256 << 10
+CHUNK = 256 << 10
 _LEVEL = 3
-_TOGETHER = 2 << 20
+TOGETHER = 2 << 20
 """Compressed bytes that are stored in one transaction."""
 
 
@@ -63,7 +63,7 @@ class ChunkWriter:
             found = self._streams[stream] = _Stream()
         found.lines.append(line)
         found.waiting += len(line) + 1
-        if found.waiting >= _CHUNK:
+        if found.waiting >= CHUNK:
             self._pack(stream, found)
 
     def flush(self) -> None:
@@ -83,7 +83,7 @@ class ChunkWriter:
         stream.lines, stream.waiting = [], 0
         if self._total > self._most:
             raise TooManyResults
-        if self._ready_bytes >= _TOGETHER:
+        if self._ready_bytes >= TOGETHER:
             self._send()
 
     def _send(self) -> None:
@@ -107,7 +107,7 @@ LOST_SECONDS = 15.0
 _MOST_LOST = 3
 """Workers that may vanish over one job; one that gives it back, for a service that is restarted, has not vanished."""
 _NEVER = 1e9
-_STUCK_SECONDS = 1.0
+STUCK_SECONDS = 1.0
 """From being told to stop until the process ends, whatever it does: with a beat before it, less than 2 s."""
 _STORE_SECONDS = 30.0
 
@@ -318,7 +318,7 @@ class _Heart:
 
     def _give_up(self) -> None:
         """Work is to stop; should it not, this process can't be of use any more."""
-        if self._over.wait(_STUCK_SECONDS):
+        if self._over.wait(STUCK_SECONDS):
             return
         log.warning("job does not stop, its process ends", job=str(self._job.id), kind=self._job.kind)
         with suppress(Unavailable), self._database.session() as session:

@@ -71,7 +71,7 @@ _EVENT_STREAM = "text/event-stream"
 _SVG = "image/svg+xml"
 _EVENTS = {"description": "Events `progress` and `end`; the data of each is a simulation, as JSON."}
 """Without a type: what checks the stream against it looks at each event, what reads it at a text."""
-_LOOK_SECONDS = 0.5
+LOOK_SECONDS = 0.5
 
 router = router_of(
     Simulations, "simulation", request=SimulationRequest, shown=Simulation, page=SimulationPage, example=SIMULATION,
@@ -313,6 +313,6 @@ async def _following(simulations: Simulations, found: Simulation) -> AsyncGenera
         if news != told:
             told = news
             yield b"event: progress\ndata: %b\n\n" % news
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(LOOK_SECONDS)
         found = await to_thread.run_sync(simulations.get, found.id)
     yield b"event: end\ndata: %b\n\n" % encode(found)

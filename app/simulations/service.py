@@ -128,7 +128,7 @@ def _gap(one: _Fate, other: _Fate) -> float:
 RECORDS = "records"
 """What the requests of rounds are made of: for no reader but ours."""
 STREAMS = ("events", "rounds", "jobs", "levels", RECORDS)
-_SHARED = 50_000
+MOST_SHARED = 50_000
 """Jobs of a trace that are kept decoded where several variants run over them."""
 _MICROS_A_DAY = 86_400_000_000
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -198,7 +198,7 @@ class Simulating:
         if trace is not None:
             for _, one in variants:
                 check_stored(one, trace, self._configurations)
-        if trace is not None and len(variants) > 1 and trace.total <= _SHARED:
+        if trace is not None and len(variants) > 1 and trace.total <= MOST_SHARED:
             kept = list(trace.jobs())
             jobs = lambda: iter(kept)  # noqa: E731
         found: list[VariantSummary] = []

@@ -36,7 +36,7 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.traces.ingest import unpacked
 
-_MOST_POINTS = 100_000
+MOST_POINTS = 100_000
 _encode_point = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -91,8 +91,8 @@ def points(grid: Grid, configurations: dict[tuple[str, str], Configuration], dig
 
     Raises InvalidInput, BadInput."""
     count = size(grid)
-    if not 0 < count <= _MOST_POINTS:
-        raise BadInput([Problem(pointer="", detail=f"{count} points; 1 to {_MOST_POINTS} are allowed")])
+    if not 0 < count <= MOST_POINTS:
+        raise BadInput([Problem(pointer="", detail=f"{count} points; 1 to {MOST_POINTS} are allowed")])
     return list(each_point(grid, configurations, digests))
 
 

@@ -25,7 +25,7 @@ from app.studies.sweep_executors import Grid, Played, Point, Ran, Runner, TraceF
 from app.traces.ingest import Ingested
 from app.traces.preparing import configuration, load, mapping_of
 
-_PATIENCE = 20
+PATIENCE = 20
 """Writing the manifest again may take no more than this part of the time: it names every run, each time."""
 
 
@@ -58,7 +58,7 @@ class Folder:
             self._digests.pop(key, None)
         if (began := time.monotonic()) >= self._again:
             self._tell()
-            self._again = began + _PATIENCE * (time.monotonic() - began)
+            self._again = began + PATIENCE * (time.monotonic() - began)
 
     def finish(self) -> list[tuple[Point, Summary]]:
         """Write the table of all runs that are done; what each came to, in the order of the grid. Raises OSError."""

@@ -34,11 +34,11 @@ from app.traces.formats import (
 )
 from app.traces.jobs import DEFAULTS, Format, Mapper, Mapping, Order, filled, problems_of
 
-_CHUNK = 1 << 20
+CHUNK = 1 << 20
 _LEVEL = 3
 COLUMNS: dict[str, tuple[str, ...]] = {"swf": SWF_COLUMNS, "alibaba-gpu-2023": ALIBABA_COLUMNS}
 """What a mapping can name, by format."""
-_MOST_QUEUES = 100_000
+MOST_QUEUES = 100_000
 _MOST_NODES = 100_000
 _MOST_CAPACITIES = 1_000_000
 """What a few bytes of a mapping may become: each is held by whoever plays the trace."""
@@ -190,8 +190,8 @@ class _Reading:
                 self._complaints.add(record.line, str(error))
                 continue
             if job.ask.queue not in self._queues:
-                if len(self._queues) == _MOST_QUEUES:
-                    self._complaints.add(record.line, f"more than {_MOST_QUEUES} queues")
+                if len(self._queues) == MOST_QUEUES:
+                    self._complaints.add(record.line, f"more than {MOST_QUEUES} queues")
                     return
                 self._queues[job.ask.queue] = Work(None if group is None else group(record.columns))
             if job.after and not self._order.knows(job.after[0]):
@@ -202,7 +202,7 @@ class _Reading:
     def _check_ask(self, line: int, job: Job) -> None:
         """Quantities, which only their engine would look at; and what the jobs of each queue need."""
         work = self._queues.get(job.ask.queue)
-        if work is None and len(self._queues) < _MOST_QUEUES:
+        if work is None and len(self._queues) < MOST_QUEUES:
             work = self._queues[job.ask.queue] = Work(None)
         length = base.parse_duration(job.duration)
         for task in job.ask.tasks:
@@ -235,7 +235,7 @@ class _Packer:
         self._waiting += len(line) + 1
         self.size += len(line) + 1
         self._jobs += is_job
-        if self._waiting >= _CHUNK:
+        if self._waiting >= CHUNK:
             self._pack()
 
     def done(self) -> tuple[list[Chunk], str]:

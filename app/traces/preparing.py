@@ -154,7 +154,7 @@ def jobs_and_changes(trace: Ingested) -> Iterator[bytes]:
         yield unpacked(chunk.data)
 
 
-_PIECE = 1 << 16
+PIECE = 1 << 16
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
@@ -215,7 +215,7 @@ def lines_within(path: str, most: Limits) -> int:
     count = size = 0
     last = b"\n"
     with Path(path).open("rb") as file:
-        while count <= most.jobs and (piece := file.read(_PIECE)):
+        while count <= most.jobs and (piece := file.read(PIECE)):
             size += len(piece)
             if size > most.bytes:
                 raise TooLarge(f"{path}: more than {most.bytes} bytes (ARBITER_TRACE_BYTES)")

@@ -48,7 +48,7 @@ _PATIENCE_IN_A_CROWD = 0.005
 """The same while other small ones wait for the processor."""
 
 
-_LONGEST_PAUSE = 5.0
+LONGEST_PAUSE = 5.0
 _BRIEF_THREADS = 4
 """For brief requests that could not be answered at once: most of them wait for the database."""
 
@@ -78,7 +78,7 @@ def collector_paused() -> Generator[None]:
     finally:
         with _pause.lock:
             _pause.inside -= 1
-            overdue = time.monotonic() - _pause.since > _LONGEST_PAUSE
+            overdue = time.monotonic() - _pause.since > LONGEST_PAUSE
             if overdue:
                 _pause.since = time.monotonic()
             if _pause.inside == 0:

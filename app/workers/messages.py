@@ -30,7 +30,7 @@ from app.base.ticket import Stage, Ticket, held
 from app.solver.model.problems import InvalidInput, Problem, Unsupported
 
 _LENGTHS = struct.Struct("!IQ")
-_PIECE = 1 << 20
+PIECE = 1 << 20
 
 
 class Closed(Exception):
@@ -61,7 +61,7 @@ def _exactly(connection: socket.socket, length: int) -> bytes:
     while length > 0:
         wait = socket.MSG_WAITALL if connection.gettimeout() is None else 0
         try:
-            piece = connection.recv(length if wait else min(length, _PIECE), wait)
+            piece = connection.recv(length if wait else min(length, PIECE), wait)
         except InterruptedError:
             continue
         except OSError as error:

@@ -32,14 +32,14 @@ from app.workers.messages import (
     supply,
 )
 
-_MOST_NAMES = 65_536
-_GRACE_SECONDS = 10.0
+MOST_NAMES = 65_536
+GRACE_SECONDS = 10.0
 """Past its deadline a worker gets this long to reach a safe point; then it is stuck and is replaced."""
-_TRIAL_SECONDS = 5.0
+TRIAL_SECONDS = 5.0
 """That a worker may take to start and answer something small when it is tried."""
-_LATE_SECONDS = 3.0
+LATE_SECONDS = 3.0
 """Past its deadline a worker that has not answered for this long is told of as one that can't work."""
-_QUIET_SECONDS = 20.0
+QUIET_SECONDS = 20.0
 """A worker that has answered nothing for so long is tried when somebody asks who can work. Longer than a worker waits
 before it tidies its memory."""
 
@@ -223,11 +223,11 @@ class Pool:
         them for long, one that hangs is soon."""
         now = time.monotonic()
         for at, worker in enumerate(self._workers):
-            if worker.process.poll() is not None or now > self._due.get(at, now) + _LATE_SECONDS:
+            if worker.process.poll() is not None or now > self._due.get(at, now) + LATE_SECONDS:
                 self._failing.setdefault(at, datetime.now(UTC))
             trial = self._trials.get(at)
             tried = trial is not None and trial.is_alive()
-            if not tried and (at in self._failing or now > self._heard.setdefault(at, now) + _QUIET_SECONDS):
+            if not tried and (at in self._failing or now > self._heard.setdefault(at, now) + QUIET_SECONDS):
                 self._trials[at] = Thread(target=self._try, args=(at,), name="trial", daemon=True)
                 self._trials[at].start()
         return dict(self._failing)
@@ -256,7 +256,7 @@ class Pool:
 
     def _try(self, at: int) -> None:
         """Ask it something small: the first call on one that has ended starts another, the second asks that one."""
-        ticket = Ticket.now("small", _TRIAL_SECONDS)
+        ticket = Ticket.now("small", TRIAL_SECONDS)
         while ticket.left and not self._closing:
             with suppress(Unavailable, DeadlinePassed):
                 self.call(Inquiry(Operation.SNAPSHOT_LIST, datetime.now(UTC)), b"", ticket, worker=at)
@@ -290,7 +290,7 @@ class Pool:
                 kept = list(self._owners.values())
                 found = min(range(self._count), key=kept.count)
             self._owners[name] = found
-            if len(self._owners) > _MOST_NAMES:
+            if len(self._owners) > MOST_NAMES:
                 self._owners.popitem(last=False)
             return found
 
@@ -314,7 +314,7 @@ class Pool:
 
     def _talk(self, at: int, call: Call, body: bytes) -> Reply:
         worker = self._workers[at]
-        worker.connection.settimeout(max(call.end - time.monotonic(), 0) + _GRACE_SECONDS)
+        worker.connection.settimeout(max(call.end - time.monotonic(), 0) + GRACE_SECONDS)
         self._due[at] = call.end
         try:
             send(worker.connection, call, body)

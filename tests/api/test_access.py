@@ -13,6 +13,7 @@ from app.auth.tokens import Tokens
 from app.base.settings import Settings
 from app.service.main import create_app
 from app.service.serve import run
+from tests.support.bounds import Bounded
 from tests.support.document import document
 
 DOCUMENT = {"engine": "kueue", "queues": [{"name": "q"}]}
@@ -158,11 +159,8 @@ def test_a_flood_of_refusals_is_counted_and_hardly_written(guarded: TestClient, 
     assert 'arbiter_refusals_total{kind="forbidden"} 200.0' in counted
 
 
-def test_guesses_do_not_push_out_who_is_known(
-    guarded: TestClient, tokens: Tokens, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.auth.tokens._KEPT", 4)
-    monkeypatch.setattr("app.auth.tokens._FRESH_SECONDS", 600.0)
+def test_guesses_do_not_push_out_who_is_known(guarded: TestClient, tokens: Tokens, bounded: Bounded) -> None:
+    bounded("app.auth.tokens", MOST_KEPT=4, FRESH_SECONDS=600.0)
     reader = bearer(tokens, "read")
     assert guarded.get("/v1/configurations", headers=reader).status_code == 200
     for guess in range(20):

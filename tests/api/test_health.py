@@ -15,6 +15,7 @@ from app.jobs.service import Companion
 from app.service.main import create_app
 from app.workers import pool
 from tests.api.requests import decision
+from tests.support.bounds import Bounded
 
 
 def test_lives_and_is_ready(service: TestClient) -> None:
@@ -72,8 +73,8 @@ def test_without_database_lives_but_is_not_ready(homeless: TestClient) -> None:
     assert again["since"] == unable["since"], "since when it was first seen"
 
 
-def test_what_runs_beside_it_and_ends_is_named(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(companion, "_PAUSE", 0.05)
+def test_what_runs_beside_it_and_ends_is_named(settings: Settings, bounded: Bounded) -> None:
+    bounded(companion, PAUSE_SECONDS=0.05)
     ending = Companion("tests.unit.jobs.no_such_module", "{}", "background")
     with TestClient(create_app(settings, [ending])) as client:
         assert client.get("/readyz").json()["unable"] == []

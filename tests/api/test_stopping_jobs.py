@@ -22,6 +22,7 @@ from app.solver import solve
 from app.solver.question import safe_point
 from app.studies import backtesting
 from app.traces import repository as traces
+from tests.support.bounds import Bounded
 from tests.support.live import ROOT
 from tests.support.working import working
 
@@ -123,8 +124,7 @@ def writing(patch: pytest.MonkeyPatch, phase: Phase) -> None:
         phase.told()
         return original(*args)
 
-    patch.setattr(chunks, "_CHUNK", 1)
-    patch.setattr(chunks, "_TOGETHER", 1)
+    Bounded(patch)(chunks, CHUNK=1, TOGETHER=1)
     patch.setattr(repository, "put", put)
 
 
@@ -157,9 +157,9 @@ def one_decision(patch: pytest.MonkeyPatch, phase: Phase) -> None:
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(bounded: Bounded) -> None:
     """A heart that beats fast: what is asked here is what happens, not how long half a second is."""
-    monkeypatch.setattr(working_off, "BEAT_SECONDS", 0.02)
+    bounded(working_off, BEAT_SECONDS=0.02)
 
 
 @pytest.mark.parametrize(
@@ -213,8 +213,8 @@ class Stuck:
 
 
 @pytest.fixture
-def stuck(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], tuple[Worker, Stuck]]]:
-    monkeypatch.setattr(working_off, "_STUCK_SECONDS", 0.05)
+def stuck(settings: Settings, bounded: Bounded) -> Iterator[Callable[[float], tuple[Worker, Stuck]]]:
+    bounded(working_off, STUCK_SECONDS=0.05)
     database = Database(settings.database_url, settings)
 
     def make(seconds: float) -> tuple[Worker, Stuck]:
@@ -258,7 +258,7 @@ def test_what_does_not_stop_ends_with_its_process_and_says_so(
 
 
 def test_a_heart_and_its_patience_take_less_than_the_two_seconds_that_are_promised() -> None:
-    assert working_off.BEAT_SECONDS + working_off._STUCK_SECONDS < 2  # pyright: ignore[reportPrivateUsage]
+    assert working_off.BEAT_SECONDS + working_off.STUCK_SECONDS < 2
 
 
 def test_nothing_is_stored_of_what_is_no_longer_wanted(settings: Settings, service: TestClient) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from tests.support.live import environment_of
 
 _QUIET = {"REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true", "npm_config_update_notifier": "false"}
-_SECONDS = 300
-_PAUSES = (5.0, 20.0)
+MOST_SECONDS = 300
+PAUSES = (5.0, 20.0)
 """Seconds between attempts to fetch: a registry may be away for a moment."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _NUMBERS = re.compile(r"[0-9]+(\.[0-9]+)*")
@@ -40,10 +40,10 @@ def run(folder: Path, *command: str, given: Mapping[str, str] | None = None) -> 
     try:
         done = subprocess.run(
             command, cwd=folder, env=environment_of(_QUIET | dict(given or {})), check=False,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, timeout=_SECONDS,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, timeout=MOST_SECONDS,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise Failed(f"{' '.join(command)}: no end after {_SECONDS} s") from None
+        raise Failed(f"{' '.join(command)}: no end after {MOST_SECONDS} s") from None
     said = _COLOUR.sub("", done.stdout)
     if done.returncode:
         raise Failed(f"{' '.join(command)}\n{said[-6000:]}")
@@ -52,7 +52,7 @@ def run(folder: Path, *command: str, given: Mapping[str, str] | None = None) -> 
 
 def fetch(folder: Path, *command: str) -> None:
     """Run what asks a registry: again, after a pause, when it fails. Raises Failed."""
-    for pause in _PAUSES:
+    for pause in PAUSES:
         try:
             run(folder, *command)
         except Failed:
@@ -62,7 +62,7 @@ def fetch(folder: Path, *command: str) -> None:
     try:
         run(folder, *command)
     except Failed as error:
-        raise Failed(f"can't fetch what is needed, tried {len(_PAUSES) + 1} times: {error}") from None
+        raise Failed(f"can't fetch what is needed, tried {len(PAUSES) + 1} times: {error}") from None
 
 
 def _parts(version: str) -> list[int]:

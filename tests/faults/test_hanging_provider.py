@@ -17,6 +17,7 @@ from app.auth import oidc
 from app.auth.tokens import Tokens
 from app.base.settings import Settings
 from app.service.main import create_app
+from tests.support.bounds import Bounded
 from tests.support.oidc import AUDIENCE, ISSUER, OURS, published, token
 
 CLIENTS = 60
@@ -64,8 +65,8 @@ def provider() -> Iterator[Provider]:
 
 
 @pytest.fixture
-def guarded(settings: Settings, provider: Provider, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
-    monkeypatch.setattr(oidc, "_AT_MOST_EVERY_SECONDS", 0.1)
+def guarded(settings: Settings, provider: Provider, bounded: Bounded) -> Iterator[TestClient]:
+    bounded(oidc, AT_MOST_EVERY_SECONDS=0.1)
     given = {
         "authentication": "required",
         "oidc_issuer": ISSUER,
@@ -129,11 +130,8 @@ def test_a_provider_that_never_answered_is_asked_once_at_a_time(guarded: TestCli
         time.sleep(0.1)
 
 
-def test_nobody_waits_for_those_who_sign_in(
-    console: TestClient, provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(oidc, "_PLACE_SECONDS", 1.0)
-    monkeypatch.setattr(oidc, "_SOCKET_SECONDS", 2)
+def test_nobody_waits_for_those_who_sign_in(console: TestClient, provider: Provider, bounded: Bounded) -> None:
+    bounded(oidc, PLACE_SECONDS=1.0, SOCKET_SECONDS=2)
     tokens: Tokens = console.app.state.services.of(Tokens)  # pyright: ignore[reportAttributeAccessIssue,reportUnknownMemberType]
     own = tokens.create("own", ["read"], None)[0]
     assert asked(console, own)[0] == 200

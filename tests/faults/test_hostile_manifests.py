@@ -11,6 +11,7 @@ import pytest
 from app.base import documents
 from app.base.documents import MAX_BYTES, read
 from app.formats import FORMATS, Unreadable, import_configuration
+from tests.support.bounds import Bounded
 
 
 def laughs(levels: int = 12) -> bytes:
@@ -184,8 +185,8 @@ spec:
     assert growth(body, lambda written: len(import_configuration(written, "kueue").configuration.queues), 1000) < LINEAR
 
 
-def test_values_of_all_documents_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "MAX_VALUES", 25_000)
+def test_values_of_all_documents_are_counted_once(bounded: Bounded) -> None:
+    bounded(documents, MAX_VALUES=25_000)
     found = read(b"".join(b"---\na: [1, 2, 3]\n" for _ in range(5000)))
     assert len(found) == 5000
     with pytest.raises(Unreadable, match="more than"):

@@ -13,6 +13,7 @@ from app.solver.engines.kueue import state as compiled
 from app.solver.engines.kueue.amounts import Shapes
 from app.solver.engines.kueue.engine import ENGINE
 from app.solver.model.state import State, Task
+from tests.support.bounds import Bounded
 from tests.support.kueue_updates import cluster, decisions, small_states_are_settled_too, work
 from tests.support.profiles import examples
 
@@ -37,15 +38,15 @@ def _answers(seed: int, *, fair: bool) -> tuple[list[int], list[list[Any]]]:
 def test_few_and_many_are_decided_alike(seed: int, fair: bool) -> None:
     usual = _answers(seed, fair=fair)
     for module, name in (
-        (compiled, "_FEW"),
-        (candidates, "_FEW"),
-        (candidates, "_FEW_QUEUES"),
-        (candidates, "_FEW_OF"),
-        (knobs, "_MANY"),
+        (compiled, "FEW"),
+        (candidates, "FEW"),
+        (candidates, "FEW_QUEUES"),
+        (candidates, "FEW_OF"),
+        (knobs, "MANY"),
     ):
         for size in (PLAIN, COLUMNS):
             with pytest.MonkeyPatch.context() as patched:
-                patched.setattr(module, name, size)
+                Bounded(patched)(module, **{name: size})
                 assert _answers(seed, fair=fair) == usual, (module.__name__, name, size)
 
 

@@ -24,6 +24,7 @@ from app.solver.model.kueue import Ask as KueueAsk
 from app.solver.model.problems import InvalidInput
 from tests.properties.recount import Recount, S
 from tests.properties.runs import ENGINES, flavored, requests
+from tests.support.bounds import Bounded
 from tests.support.profiles import examples
 from tests.unit.simulations.running import Told, play, told_again
 
@@ -35,7 +36,7 @@ CELLS = ("cpu", "gpu")
 @pytest.fixture(scope="module", autouse=True)
 def _whole_states_now_and_then() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(records, "_LEAST", 1000)
+        Bounded(patch)(records, LEAST_BYTES=1000)
         yield
 
 

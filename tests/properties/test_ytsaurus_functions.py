@@ -5,7 +5,6 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import pytest
 
 from app.solver.engines.ytsaurus import fair_shares as fair_share
 from app.solver.engines.ytsaurus.fair_shares import FairShares, fair_shares
@@ -13,6 +12,7 @@ from app.solver.engines.ytsaurus.situation import Situation
 from tests.properties.ytsaurus_exact_trees import ExactTree
 from tests.properties.ytsaurus_round_trees import round_tree
 from tests.properties.ytsaurus_trees import tree
+from tests.support.bounds import Bounded
 from tests.support.ytsaurus_shares import MINUTE, situation
 
 NEAR = 1e-7
@@ -40,9 +40,9 @@ def agrees(of: Situation, found: FairShares, fair: Any, pool_fair: Any, hair: Fr
     return all(np.allclose(*pair, rtol=0, atol=NEAR) for pair in zip(expected, (fair, pool_fair), strict=True))
 
 
-def test_all_pools_of_a_level_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_pools_of_a_level_at_once(bounded: Bounded) -> None:
     """However much hangs on the last bits: in round trees those of a sum and of a limit are the same."""
-    monkeypatch.setattr(fair_share, "MOST_EXACT", -1)
+    bounded(fair_share, MOST_EXACT=-1)
     for seed, of in trees(120):
         found = fair_shares(of, MINUTE)
         assert agrees(of, found, found.fair, found.pool_fair), seed

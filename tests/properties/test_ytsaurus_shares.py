@@ -16,6 +16,7 @@ from app.solver.engines.ytsaurus.fair_shares import FairShares, due_shares, fair
 from app.solver.engines.ytsaurus.pool_curves import LevelCurves
 from app.solver.engines.ytsaurus.situation import Situation
 from tests.properties.ytsaurus_round_trees import round_tree
+from tests.support.bounds import Bounded
 from tests.support.profiles import examples
 from tests.support.ytsaurus_shares import MINUTE, situation
 from tests.unit.solver.engines.ytsaurus.cluster import shares
@@ -49,7 +50,7 @@ def test_level_by_level_is_pool_by_pool_unless_it_says_that_bits_decide(seed: in
             made.append(self)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(fair_share, "MOST_EXACT", -1)
+        Bounded(patched)(fair_share, MOST_EXACT=-1)
         patched.setattr(fair_share, "LevelCurves", Kept)
         one = fair_shares(of, MINUTE)
         patched.setattr(fair_share, "LevelCurves", lambda situation, *rest: Exact(situation, *rest, one.pool_weight))

@@ -25,6 +25,7 @@ from app.solver.model.state import Ask, Delta, State
 from app.solver.question import ProtectionQuestion, Question
 from app.solver.solve import Loaded
 from tests.properties.ytsaurus_trees import tree
+from tests.support.bounds import Bounded
 from tests.support.profiles import examples
 from tests.unit.solver.engines.ytsaurus.cluster import alloc, ask, at, node, operation, pool
 
@@ -34,10 +35,9 @@ STEPS = 5
 
 
 @pytest.fixture(autouse=True)
-def small_states_are_followed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_states_are_followed_too(bounded: Bounded) -> None:
     """However much of them changes."""
-    monkeypatch.setattr(update, "LARGE", 0)
-    monkeypatch.setattr(update, "MANY", 0)
+    bounded(update, LARGE=0, MANY=0)
 
 
 def compilations(monkeypatch: pytest.MonkeyPatch) -> list[None]:
@@ -341,10 +341,12 @@ def test_resources_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("bound", "value", "anew"), [("LARGE", 4, False), ("LARGE", 5, True), ("MANY", 6, False), ("MANY", 7, True)]
 )
-def test_large_deltas_are_compiled_anew(bound: str, value: int, anew: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_deltas_are_compiled_anew(
+    bound: str, value: int, anew: bool, monkeypatch: pytest.MonkeyPatch, bounded: Bounded
+) -> None:
     """One of two operations with an allocation each, on two nodes: that is no more than one in ``value``, or it is."""
     kept, whole = small(), compilations(monkeypatch)
-    monkeypatch.setattr(update, bound, value)
+    bounded(update, **{bound: value})
     changed(kept, workloads={"change": [operation("w0", "p", [alloc("t0", on="n1")])]})
     assert len(whole) == anew
 

@@ -22,6 +22,7 @@ from app.solver.model.request import Options
 from app.solver.model.state import Ask, Delta, State
 from app.solver.question import ProtectionQuestion, Question
 from app.solver.solve import Loaded
+from tests.support.bounds import Bounded
 from tests.support.profiles import examples
 from tests.support.yunikorn_world import START, Json, ago, app, ask, node, queue, task
 
@@ -32,11 +33,9 @@ STEPS = 5
 
 
 @pytest.fixture(autouse=True)
-def small_states_are_followed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_states_are_followed_too(bounded: Bounded) -> None:
     """However much of them changes."""
-    monkeypatch.setattr(update, "LARGE", 0)
-    monkeypatch.setattr(update, "MANY", 0)
-    monkeypatch.setattr(update, "SPARE_SHAPES", 4)
+    bounded(update, LARGE=0, MANY=0, SPARE_SHAPES=4)
 
 
 def configuration(rules: str) -> Configuration:
@@ -368,7 +367,7 @@ def test_large_deltas_are_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None
     kept, whole = small(), compilations(monkeypatch)
     for i, bound in enumerate(("LARGE", "MANY")):
         with monkeypatch.context() as strict:
-            strict.setattr(update, bound, 6)
+            Bounded(strict)(update, **{bound: 6})
             changed(kept, workloads={"remove": ["w0"]})
         assert len(whole) == i + 1
     changed(kept, workloads={"remove": ["w0"]})

@@ -13,6 +13,7 @@ from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import Ask
 from app.solver.question import Question
+from tests.support.bounds import Bounded
 from tests.unit.solver.engines.kueue.cluster import asks, at, configuration, queue, runs
 
 Json = dict[str, Any]
@@ -25,8 +26,8 @@ PREEMPTION = {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": 
 
 
 @pytest.fixture(autouse=True)
-def small_states_are_settled_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Places, "WORTHWHILE", 1)
+def small_states_are_settled_too(bounded: Bounded) -> None:
+    bounded(Places, WORTHWHILE=1)
 
 
 def cluster(*, fair: bool) -> Configuration:

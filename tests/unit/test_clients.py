@@ -13,15 +13,16 @@ from tests.clients import __main__ as clients
 from tests.clients import programs as running
 from tests.clients.__main__ import OPENAPI, main
 from tests.clients.programs import Failed, Skipped, fetch, needs, run
+from tests.support.bounds import Bounded
 
 
 @pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bounded: Bounded) -> Path:
     """A folder with all programs that there are, and no pauses."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
-    monkeypatch.setattr(running, "_PAUSES", (0.0, 0.0))
+    bounded(running, PAUSES=(0.0, 0.0))
     return folder
 
 
@@ -99,8 +100,8 @@ def test_a_registry_that_stays_away_fails_clearly(programs: Path) -> None:
     assert calls.read_text() == "ci\n" * 3
 
 
-def test_a_program_without_end_is_ended(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "_SECONDS", 0.2)
+def test_a_program_without_end_is_ended(programs: Path, bounded: Bounded) -> None:
+    bounded(running, MOST_SECONDS=0.2)
     program(programs, "npm", "while :; do :; done")
     with pytest.raises(Failed, match=r"no end after 0\.2 s"):
         run(programs, str(programs / "npm"))

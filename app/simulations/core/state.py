@@ -31,7 +31,7 @@ from app.solver.question import Question
 from app.solver.rounds import Turn
 from app.solver.solve import Configured, Loaded
 
-_LEAST = 64 << 10
+LEAST_BYTES = 64 << 10
 """Bytes of changes that never bring a whole state about, however small it is."""
 
 
@@ -105,7 +105,7 @@ class Recorder:
             )
         )  # fmt: skip
         if whole:
-            self._whole, self._size, self._room = False, 0, max(_LEAST, len(line))
+            self._whole, self._size, self._room = False, 0, max(LEAST_BYTES, len(line))
         else:
             self._size += len(line)
         self._deltas = []

@@ -1,8 +1,7 @@
 """Refusals are counted one by one and written down now and then."""
 
-import pytest
-
 from app.auth.audit import Kind, Refusals
+from tests.support.bounds import Bounded
 
 
 class Clock:
@@ -53,8 +52,8 @@ def test_a_quiet_hour_allows_ten_lines_again_and_no_more() -> None:
     assert [refusals.add("anonymous", "forbidden") for _ in range(11)] == [0] * 10 + [None]
 
 
-def test_those_who_have_not_knocked_for_longest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.auth.audit._KEPT", 2)
+def test_those_who_have_not_knocked_for_longest_are_forgotten(bounded: Bounded) -> None:
+    bounded("app.auth.audit", MOST_KEPT=2)
     refusals = Refusals(lambda kind: None, Clock())
 
     def knock(who: str, times: int) -> int | None:

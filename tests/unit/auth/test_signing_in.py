@@ -22,6 +22,7 @@ from app.auth.router import Session, Sessions
 from app.auth.tokens import PREFIX, Tokens, digest_of
 from app.base.errors import BadInput, NotFound, Unavailable
 from app.db.database import Database
+from tests.support.bounds import Bounded
 from tests.support.oidc import AUDIENCE, ISSUER, OURS, Clock, Issuer, published, token
 
 Json = dict[str, Any]
@@ -136,8 +137,8 @@ def test_another_hash_is_nobody(stored: Stored) -> None:
     assert service.caller("other") is None
 
 
-def test_guesses_push_out_guesses(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.auth.tokens._KEPT", 2)
+def test_guesses_push_out_guesses(stored: Stored, bounded: Bounded) -> None:
+    bounded("app.auth.tokens", MOST_KEPT=2)
     service, _ = tokens(stored)
     stored.token("s")
     for secret in ("s", "a", "b", "c", "a"):
@@ -305,8 +306,8 @@ def test_a_provider_that_does_not_answer(answer: Any, detail: str) -> None:
         asyncio.run(made.finish("code", KEPT, "b"))
 
 
-def test_who_finds_no_place_among_those_who_ask_does_not_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.auth.oidc._PLACE_SECONDS", 0.01)
+def test_who_finds_no_place_among_those_who_ask_does_not_ask(bounded: Bounded) -> None:
+    bounded("app.auth.oidc", PLACE_SECONDS=0.01)
     made, site, _ = flow()
     go, inside = threading.Event(), threading.Semaphore(0)
 
@@ -327,7 +328,7 @@ def test_who_finds_no_place_among_those_who_ask_does_not_ask(monkeypatch: pytest
         assert len(site.asked) == 4
         go.set()
         await asyncio.gather(*asking)
-        monkeypatch.setattr("app.auth.oidc._PLACE_SECONDS", 5.0)
+        bounded("app.auth.oidc", PLACE_SECONDS=5.0)
         for _ in range(5):
             await made._asked("once more")  # pyright: ignore[reportPrivateUsage]
 
@@ -390,9 +391,8 @@ def test_when_keys_are_fetched_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (known("k1", 621.4), fetched.count) == (True, 5)
 
 
-def test_a_provider_that_hangs_keeps_few_waiting_and_not_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "_MOST_WAITING", 2)
-    monkeypatch.setattr(keys, "_WAIT_SECONDS", 0.05)
+def test_a_provider_that_hangs_keeps_few_waiting_and_not_for_long(bounded: Bounded) -> None:
+    bounded(keys, MOST_WAITING=2, WAIT_SECONDS=0.05)
     fetched = Fetched()
     fetched.go.clear()
     published_keys = Keys(fetched, Clock())

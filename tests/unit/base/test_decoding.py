@@ -10,6 +10,7 @@ from app.base.decoding import MAX_PROBLEMS, Malformed, convert, decode, decode_a
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import DecisionRequest
+from tests.support.bounds import Bounded
 
 SMALL = {"configuration": "main", "state": {}, "asks": []}
 
@@ -189,12 +190,12 @@ def test_numbers_of_hundreds_of_digits_are_numbers() -> None:
         assert wrong(body, Part) == [("/number", "Expected `float`, got `str`"), *found]
 
 
-def test_a_flood_of_items_names_its_first_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flood_of_items_names_its_first_problem(bounded: Bounded) -> None:
     """Counted are commas and what opens a list or a mapping."""
     body = b'{"of": 1, "parts": [{"size": 0}], "named": {"a.b": {"size": 0}}}'
-    monkeypatch.setattr(decoding, "_MOST_ITEMS", 7)
+    bounded(decoding, MOST_ITEMS=7)
     assert len(wrong(body)) == 3
-    monkeypatch.setattr(decoding, "_MOST_ITEMS", 6)
+    bounded(decoding, MOST_ITEMS=6)
     assert wrong(body) == [("/of", "Expected `str`, got `int`")]
     assert wrong(b'{"of": "x", "parts": [{"size": 1}, {"size": 0}], "n": {}}') == [
         ("/parts/1/size", "Expected `int` >= 1")

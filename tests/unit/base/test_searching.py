@@ -6,6 +6,7 @@ import pytest
 
 from app.base import decoding
 from app.base.decoding import occurs
+from tests.support.bounds import Bounded
 
 LARGE = 1 << 17
 NEEDLE = b"9999-12-31"
@@ -21,10 +22,10 @@ def test_what_is_there_is_found_wherever_it_stands(size: int, at: float) -> None
     assert not occurs(NEEDLE, filler + NEEDLE[:-1])
 
 
-def test_both_ways_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_ways_agree(bounded: Bounded) -> None:
     draw = random.Random(3)
     cases = [(bytes(draw.choices(b"ab\0", k=n)), bytes(draw.choices(b"ab\0", k=9))) for n in (20, 9_000) * 20]
-    monkeypatch.setattr(decoding, "_LARGE", 0)
+    bounded(decoding, LARGE_BYTES=0)
     fast = [occurs(needle, body) for body, needle in cases]
     assert fast == [needle in body for body, needle in cases]
     assert {True, False} <= set(fast)

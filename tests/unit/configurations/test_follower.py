@@ -17,6 +17,7 @@ from app.configurations import repository as configurations
 from app.configurations.heads import Follower, Heads
 from app.configurations.repository import HeadRow, Revision
 from app.db.database import Database
+from tests.support.bounds import Bounded
 
 Step = Callable[[], None]
 
@@ -44,7 +45,7 @@ class Stored:
         self.documents: Lru[tuple[str, int], Revision] = Lru(100, 1000)
         self.follower = Follower(cast(Database, self), self.heads, self.documents, 3.5)
         self._stop: threading.Event = vars(self.follower)["_stop"]
-        patch.setattr(module, "_AGAIN_SECONDS", 0)
+        Bounded(patch)(module, AGAIN_SECONDS=0)
         patch.setattr(repository, "changed", self._changed)
         patch.setattr(repository, "horizon", lambda _: self.horizon)
         patch.setattr(configurations, "at", self._at)

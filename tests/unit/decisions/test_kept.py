@@ -7,6 +7,7 @@ from app.answering.operations import Kept, Known, put_together
 from app.decisions.kept import LONGEST, Ledger, squeezed, unsqueezed
 from app.solver.delta import StateDigest
 from benchmarks import audit_trail
+from tests.support.bounds import Bounded
 
 
 @pytest.mark.slow
@@ -66,8 +67,8 @@ def test_a_configuration_is_known_from_when_it_was_taken_with_a_decision() -> No
     assert (ledger.known("s"), ledger.known("t")) == (Known(), Known("b", "d"))
 
 
-def test_a_ledger_forgets_whom_it_has_not_heard_of_for_longest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.decisions.kept._SNAPSHOTS", 2)
+def test_a_ledger_forgets_whom_it_has_not_heard_of_for_longest(bounded: Bounded) -> None:
+    bounded("app.decisions.kept", MOST_SNAPSHOTS=2)
     ledger = Ledger()
     for name in ("a", "b", "a", "c"):
         ledger.taken(name, "s", "c", [whole("s")])
@@ -84,8 +85,8 @@ def test_a_change_is_squeezed_harder_than_a_whole_state() -> None:
     assert unsqueezed(as_change.content) == body
 
 
-def test_changes_of_a_state_that_is_not_known_count_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.decisions.kept.LONGEST", 2)
+def test_changes_of_a_state_that_is_not_known_count_from_there(bounded: Bounded) -> None:
+    bounded("app.decisions.kept", LONGEST=2)
     ledger = Ledger()
     for number, known in ((1, Known("1")), (2, Known())):
         ledger.taken("s", str(number), "c", [Kept(str(number), b"{}", str(number - 1))])

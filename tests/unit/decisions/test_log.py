@@ -18,6 +18,7 @@ from app.decisions import log as module
 from app.decisions.log import DecisionLog, Entry, Row
 from app.metrics import Metrics
 from app.solver.model.decision import ConfigurationUsed
+from tests.support.bounds import Bounded
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 IDENTIFIERS = Identifiers()
@@ -91,11 +92,9 @@ def test_what_is_offered_is_stored_in_order_and_in_batches(bench: Bench) -> None
     assert bench.value("arbiter_decision_log_written_total") == 250
 
 
-def test_large_entries_do_not_linger_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_entries_do_not_linger_one_by_one(bounded: Bounded) -> None:
     """Each is a batch of its own; only the last ones wait for others."""
-    monkeypatch.setattr(module, "_LINGER", 3600.0)
-    monkeypatch.setattr(module, "_BATCH_BYTES", 3000)
-    monkeypatch.setattr(module, "_ENOUGH_BYTES", 6000)
+    bounded(module, LINGER_SECONDS=3600.0, BATCH_BYTES=3000, ENOUGH_BYTES=6000)
     bench = Bench()
     bench.log.start()
     for number in range(5):

@@ -21,6 +21,7 @@ from app.decisions.repository import Filters, New, kept_documents
 from app.decisions.service import Decider
 from app.metrics import Metrics
 from app.solver.model.decision import ConfigurationUsed
+from tests.support.bounds import Bounded
 from tests.support.stored import facts
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -131,8 +132,8 @@ def test_what_is_past_retention_goes_oldest_first(database: Database, bounds: An
         assert [row["id"] for row in repository.oldest(session, Filters(), None, 9)] == [ids[i] for i in left]
 
 
-def test_a_thousand_go_at_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repository, "_PRUNED_AT_ONCE", 2)
+def test_a_thousand_go_at_once(database: Database, bounded: Bounded) -> None:
+    bounded(repository, PRUNED_AT_ONCE=2)
     ids = stored(database, {}, {}, {}, {})
     with database.session() as session:
         bounds: dict[str, Any] = {"before": None, "keep": 1, "keep_bytes": None}

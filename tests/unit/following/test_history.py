@@ -9,6 +9,7 @@ from app.following import history as module
 from app.following.history import History, Items, Rewind
 from app.following.objects import Item, Key
 from app.solver.model.configuration import EngineName
+from tests.support.bounds import Bounded
 
 AT = "2026-11-22T09:00:00Z"
 
@@ -174,9 +175,8 @@ def test_the_past_is_three_minutes_long(clock: Clock) -> None:
     assert known(rewind) == {"x": 1}
 
 
-def test_the_past_has_a_bound_and_what_is_open_too(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_KEPT_CHANGES", 3)
-    monkeypatch.setattr(module, "_WAITING", 2)
+def test_the_past_has_a_bound_and_what_is_open_too(clock: Clock, bounded: Bounded) -> None:
+    bounded(module, MOST_CHANGES=3, MOST_WAITING=2)
     history, items = History("kai", quiet=0.0, clock=clock), {"Pod": {("a", "x"): {"v": 5}}}
     for value in range(5):
         pods(history, "x", value, value + 1, str(10 * value))

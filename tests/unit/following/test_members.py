@@ -12,6 +12,7 @@ from app.following.pods import Members, Pods, Specs, Touched
 from app.formats.reader import Findings, Reader
 from app.solver.model.state import Task, Workload
 from tests.cluster import pods
+from tests.support.bounds import Bounded
 
 SPACE = "default"
 
@@ -182,11 +183,11 @@ def test_pods_are_read_by_name_with_what_was_found() -> None:
     assert all(pod.made.root.findings is findings for pod in found)
 
 
-def test_specs_are_kept_within_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_specs_are_kept_within_their_bytes(monkeypatch: pytest.MonkeyPatch, bounded: Bounded) -> None:
     read: list[Any] = []
     real = specs.read_pod_spec
     monkeypatch.setattr(specs, "read_pod_spec", lambda spec: read.append(spec) or real(spec))
-    monkeypatch.setattr(specs, "_BYTES", 2 * 4 * len(b'{"priority":1}'))
+    bounded(specs, MOST_BYTES=2 * 4 * len(b'{"priority":1}'))
     known = Specs()
 
     def spec(priority: int) -> None:

@@ -15,6 +15,7 @@ from urllib3.exceptions import ProtocolError
 from app.following import reading as module
 from app.following.objects import FOLLOWED, Event, Kind
 from app.following.reading import CHUNK, Absent, Broken, Denied, Gone, Reader, connect
+from tests.support.bounds import Bounded
 
 QUEUE = FOLLOWED["kai"][0]
 
@@ -131,13 +132,13 @@ def test_a_watch_that_ends_with_an_error_says_whether_the_history_is_gone(code: 
         list(reader.watch(QUEUE, "v2", "7"))
 
 
-def test_a_list_that_never_ends_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_that_never_ends_is_broken(bounded: Bounded) -> None:
     same = page("a", resourceVersion="7", **{"continue": "x"})
     reader, client = reading(same, same)
     with pytest.raises(Broken, match="goes on from where it was"):
         reader.list(QUEUE, "v2")
     assert len(client.asked) == 2
-    monkeypatch.setattr(module, "_MOST_CHUNKS", 3)
+    bounded(module, MOST_CHUNKS=3)
     reader, client = reading(*(page(resourceVersion="7", **{"continue": str(i)}) for i in range(9)))
     with pytest.raises(Broken, match="does not end after 3 answers"):
         reader.list(QUEUE, "v2")
@@ -149,9 +150,8 @@ def test_a_list_is_left_once_nobody_wants_it() -> None:
     assert len(reader.list(QUEUE, "v2", lambda: len(client.asked) == 2).items) == 2
 
 
-def test_answers_and_lines_that_are_too_long_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST_ANSWER", 2 << 20)
-    monkeypatch.setattr(module, "_MOST_LINE", 1000)
+def test_answers_and_lines_that_are_too_long_are_not_kept(bounded: Bounded) -> None:
+    bounded(module, MOST_ANSWER=2 << 20, MOST_LINE=1000)
     long = Answer(b"[" + b"1," * (1 << 20) + b"1]")
     reader, _ = reading(long)
     with pytest.raises(Broken, match="an answer of more than 2 MiB"):
@@ -292,10 +292,8 @@ def test_a_kubeconfig_says_which_cluster(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(loads) == 1
 
 
-def test_a_server_that_hangs_is_found_out_before_anything_is_listed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_CONNECT", 0.2)
+def test_a_server_that_hangs_is_found_out_before_anything_is_listed(tmp_path: Path, bounded: Bounded) -> None:
+    bounded(module, CONNECT_SECONDS=0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
         clusters = [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.getsockname()[1]}"}}]
         contexts = [{"name": "c", "context": {"cluster": "c", "user": "u"}}]

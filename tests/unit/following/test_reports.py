@@ -18,6 +18,7 @@ from app.following.reading import Absent, Broken, Reader
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import ConfigurationUsed
 from tests.cluster import kueue
+from tests.support.bounds import Bounded
 
 TASK = Task("kueue", "prod", "snap", "conf", follower="me")
 OBJECTS = [
@@ -190,7 +191,9 @@ def test_all_errors_are_told_and_no_more_than_fits(monkeypatch: pytest.MonkeyPat
     assert error == ("no route; " + "x" * 3000)[:2000]
 
 
-def test_findings_of_a_refused_configuration_come_first_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_findings_of_a_refused_configuration_come_first_and_are_bounded(
+    monkeypatch: pytest.MonkeyPatch, bounded: Bounded
+) -> None:
     service = Service()
     service.refuse["PUT configurations/conf"] = ApiError(422, "invalid", "no such parent")
     standing = Standing(monkeypatch, service)
@@ -199,7 +202,7 @@ def test_findings_of_a_refused_configuration_come_first_and_are_bounded(monkeypa
     assert [one.rule for one in found[:1]] == ["refused"]
     assert len(found) == 2
     assert standing.follower.pulse().findings == {"error": 1, "warning": 1}
-    monkeypatch.setattr(module, "_FINDINGS", 1)
+    bounded(module, MOST_FINDINGS=1)
     assert [one.rule for one in standing.report().findings] == ["refused"]
 
 

@@ -19,6 +19,7 @@ from app.following.shadowing import Shadowing
 from app.solver.model import kueue as model
 from app.solver.model.configuration import Configuration, EngineName, Settings
 from tests.cluster import kueue, pods
+from tests.support.bounds import Bounded
 
 KEPT = UUID(int=7)
 AT = datetime(2026, 11, 22, 9, tzinfo=UTC)
@@ -186,10 +187,8 @@ BARE = preemption("", ("a", "b"))
         ((ApiUnavailable("no"),) * 9, ["the cluster does not say for whom"] * 5),
     ],
 )
-def test_a_report_is_tried_five_times(
-    answers: tuple[Exception | None, ...], told: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shadowing, "_RETRY_SECONDS", 0.0)
+def test_a_report_is_tried_five_times(answers: tuple[Exception | None, ...], told: list[str], bounded: Bounded) -> None:
+    bounded(shadowing, RETRY_SECONDS=0.0)
     service = Service(*answers)
     tell(shadow("kueue", Seen({}), service), BARE)
     assert [one.unjudged for one in service.taken] == told
@@ -220,8 +219,8 @@ def test_one_that_fails_like_none_before_is_left_out(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("writes", [True, False])
-def test_who_does_not_write_reports_nothing(writes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shadowing, "_LOOK_SECONDS", 0.0)
+def test_who_does_not_write_reports_nothing(writes: bool, bounded: Bounded) -> None:
+    bounded(shadowing, LOOK_SECONDS=0.0)
     service, mirror = Service(), Seen({}, BARE, BARE)
     one = shadow("kueue", mirror, service, writes=writes)
     assert one.daemon

@@ -12,6 +12,7 @@ from app.cli import run
 from app.simulations.schemas import Trace
 from app.solver.model.configuration import Configuration, EngineName, Quota
 from tests.cluster.recorded.made import SPACE
+from tests.support.bounds import Bounded
 from tests.support.recordings import (
     BEGIN,
     ENGINES,
@@ -68,7 +69,7 @@ def simulated(cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_how_many_are_translated_at_once_changes_nothing(engine: EngineName, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_many_are_translated_at_once_changes_nothing(engine: EngineName, bounded: Bounded) -> None:
     """Pods of one application of YuniKorn's that come apart too: the first of them is its originator."""
     cluster = course(engine)
     for number in range(3):
@@ -80,7 +81,7 @@ def test_how_many_are_translated_at_once_changes_nothing(engine: EngineName, mon
         cluster.pod(f"more-{number}-0", 1, "n1", phase="Succeeded")
         cluster.gone("Pod", f"more-{number}-0")
     made, _ = cluster.simulation()
-    monkeypatch.setattr("app.following.simulating._BATCH", 1)
+    bounded("app.following.simulating", BATCH=1)
     assert cluster.simulation()[0] == made
 
 

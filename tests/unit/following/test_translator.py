@@ -18,6 +18,7 @@ from app.formats.manifests import Within
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.problems import Finding
 from tests.cluster import pods
+from tests.support.bounds import Bounded
 from tests.support.changing import World
 
 ENGINES: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn", "kube-scheduler")
@@ -28,7 +29,7 @@ PARTS = ("nodes", "workloads", "asks", "local_queues", "priority_classes",
 @pytest.mark.parametrize("seed", [20261122, 0])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_any_sequence_of_changes_is_translated_as_if_all_were_read(
-    engine: EngineName, seed: int, monkeypatch: Any
+    engine: EngineName, seed: int, monkeypatch: Any, bounded: Bounded
 ) -> None:
     world, following = World(engine, seed), Translator(engine)
     read: Counter[bool] = Counter()
@@ -39,7 +40,7 @@ def test_any_sequence_of_changes_is_translated_as_if_all_were_read(
         read[some] += 1
         return translate(engine, view, *more)
 
-    monkeypatch.setattr(translator, "_OLD_SECONDS", -1.0)  # cut findings are whole again with the next translation
+    bounded(translator, OLD_SECONDS=-1.0)  # cut findings are whole again with the next translation
     for module in (translator, grouped):
         monkeypatch.setattr(module, "translate", counted)
     for step in range(240):

@@ -8,6 +8,7 @@ import pytest
 import app.formats as formats
 from app.formats import FORMATS, Unreadable, import_configuration
 from app.solver.model.configuration import Configuration, Queue
+from tests.support.bounds import Bounded
 
 Json = dict[str, Any]
 CLUSTER_QUEUE = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "q"}}
@@ -107,14 +108,14 @@ def test_a_pool_tree_is_a_mapping() -> None:
     ]
 
 
-def test_no_more_is_kept_than_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_is_kept_than_there_may_be(bounded: Bounded) -> None:
     kept = CLUSTER_QUEUE | {"spec": {"namespaceSelector": {"x": "y" * 1000}}}
     whole = imported(kept, "kueue")
     size = formats.size_of(whole.configuration)
     assert size > 1000
-    monkeypatch.setattr(formats, "MAX_BYTES", size)
+    bounded(formats, MAX_BYTES=size)
     assert imported(kept, "kueue") == whole
-    monkeypatch.setattr(formats, "MAX_BYTES", size - 1)
+    bounded(formats, MAX_BYTES=size - 1)
     found = imported(kept, "kueue")
     assert [queue.name for queue in found.configuration.queues] == ["q"]
     assert formats.size_of(found.configuration) < 100

@@ -17,6 +17,7 @@ from app.formats.work import pods as kai_work
 from app.formats.work.read import Beside, Cluster, read_work
 from app.formats.ytsaurus.orchid import _wanted, plan_operations
 from app.solver.model.configuration import Configuration
+from tests.support.bounds import Bounded
 from tests.support.kueue_names import made
 from tests.support.left_out import imported
 from tests.support.work import of, pod
@@ -130,9 +131,9 @@ def test_kai_counts_replicas_where_there_are_several(replicas: int, ids: list[st
     assert [ask.id for ask in found.asks] == ids
 
 
-def test_where_too_many_pods_come_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_too_many_pods_come_from(bounded: Bounded) -> None:
     """The field that counts them, where it is one."""
-    monkeypatch.setattr(pods, "MOST_PODS", 5)
+    bounded(pods, MOST_PODS=5)
     inner = {"replicas": 6, "name": "a", "template": {"spec": {"template": pod()}}}
     roles = {"Master": {"template": pod()}, "Worker": {"replicas": 6, "template": pod()}}
     for manifest, at in (
@@ -183,21 +184,20 @@ def test_how_many_jobs_more_an_operation_wants(more: Any, each: Any, count: int,
     assert _wanted(more, each) == (count, wanted)
 
 
-def test_what_a_document_of_yson_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_document_of_yson_may_have(monkeypatch: pytest.MonkeyPatch, bounded: Bounded) -> None:
     class Node(dict[bytes, Any]):
         attributes: Any = {b"id": 1}
 
     document = {b"a": [1, {b"b": Node({b"c": True})}]}
     expected = {"a": [1, {"b": {"$attributes": {"id": 1}, "$value": {"c": True}}}]}
-    monkeypatch.setattr(yson, "MAX_VALUES", 8)
-    monkeypatch.setattr(yson, "MAX_DEPTH", 6)
+    bounded(yson, MAX_VALUES=8, MAX_DEPTH=6)
     assert yson._plain(document) == expected
     for name, most, detail in (
         ("MAX_VALUES", 7, "more than 7 values"),
         ("MAX_DEPTH", 5, "nested deeper than 5 levels"),
     ):
         with monkeypatch.context() as patched:
-            patched.setattr(yson, name, most)
+            Bounded(patched)(yson, **{name: most})
             if name == "MAX_DEPTH":
                 assert yson._plain([[[[1]]]]) == [[[[1]]]]
                 with pytest.raises(Unreadable, match=detail):

@@ -12,6 +12,7 @@ from app.formats.pods import read_nodes, steps
 from app.formats.reader import Findings, Reader
 from app.solver.model.configuration import Quota
 from app.solver.model.problems import Finding
+from tests.support.bounds import Bounded
 
 
 def said(document: Any, system: str) -> list[str]:
@@ -58,13 +59,13 @@ def test_what_a_source_may_not_have(text: str, detail: str) -> None:
         read(text.encode())
 
 
-def test_how_much_a_source_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "MAX_BYTES", 8)
+def test_how_much_a_source_may_have(monkeypatch: pytest.MonkeyPatch, bounded: Bounded) -> None:
+    bounded(documents, MAX_BYTES=8)
     assert read(b"[1, 2]  ") == [((), [1, 2])]
     with pytest.raises(Unreadable, match="9 bytes: a manifest may have 8"):
         read(b"[1, 2]   ")
     monkeypatch.undo()
-    monkeypatch.setattr(documents, "MAX_VALUES", 7)
+    bounded(documents, MAX_VALUES=7)
     shared = b"a: &x [1, 2]\nb: *x"
     assert read(shared) == [((), {"a": [1, 2], "b": [1, 2]})]
     for more in (b"\nc: 1", b"\n---\n1"):

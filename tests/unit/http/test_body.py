@@ -16,6 +16,7 @@ from app.http import body as module
 from app.http.body import parts, read_body, read_files, read_form, read_manifest, require_lines
 from app.http.middleware import FREE, Budget, requested_timeout
 from app.http.routing import provide
+from tests.support.bounds import Bounded
 from tests.support.services import services
 
 Json = dict[str, Any]
@@ -105,7 +106,7 @@ def test_a_long_body_has_more_time() -> None:
             clocks.append(asyncio.get_running_loop().time() - began)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_SLOWEST", 65_536 * 20)  # a twentieth of a second for as much
+        Bounded(patch)(module, LEAST_BYTES_A_SECOND=65_536 * 20)  # a twentieth of a second for as much
         assert isinstance(sent.refused(timed), RequestTimeout)
     assert clocks[0] >= 0.06
 

@@ -8,6 +8,7 @@ import pytest
 from app.jobs import worker as chunks
 from app.jobs.repository import Chunk
 from app.jobs.worker import ChunkWriter, TooManyResults, lines_of
+from tests.support.bounds import Bounded
 
 
 def told(found: Sequence[Chunk]) -> list[tuple[str, int, int, int]]:
@@ -24,9 +25,8 @@ SIZE = len(chunks.zstandard.ZstdCompressor(level=3).compress(noise(100) + b"\n")
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "_CHUNK", 100)
-    monkeypatch.setattr(chunks, "_TOGETHER", 150)
+def small(bounded: Bounded) -> None:
+    bounded(chunks, CHUNK=100, TOGETHER=150)
 
 
 def test_a_chunk_is_full_at_its_size_with_the_ends_of_its_lines() -> None:
@@ -42,10 +42,8 @@ def test_a_chunk_is_full_at_its_size_with_the_ends_of_its_lines() -> None:
 
 
 @pytest.mark.parametrize(("more", "together"), [(0, 1), (1, 2)])
-def test_chunks_are_stored_together_once_there_is_enough_of_them(
-    more: int, together: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(chunks, "_TOGETHER", SIZE + more)
+def test_chunks_are_stored_together_once_there_is_enough_of_them(more: int, together: int, bounded: Bounded) -> None:
+    bounded(chunks, TOGETHER=SIZE + more)
     times: list[int] = []
     writer = ChunkWriter(lambda found: times.append(len(found)), 10_000)
     for _ in range(4):

@@ -16,6 +16,7 @@ from structlog.testing import capture_logs
 
 from app.jobs import service as companion
 from app.jobs.service import Companion
+from tests.support.bounds import Bounded
 
 GENEROUS = 60.0
 
@@ -37,10 +38,8 @@ def alive(process: int) -> bool:
 
 
 @pytest.mark.usefixtures("handlers")
-def test_one_that_dies_is_replaced_and_the_last_ends_with_whoever_started_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(companion, "_PAUSE", 0.05)
+def test_one_that_dies_is_replaced_and_the_last_ends_with_whoever_started_it(tmp_path: Path, bounded: Bounded) -> None:
+    bounded(companion, PAUSE_SECONDS=0.05)
     began = tmp_path / "began"
     began.touch()
 
@@ -130,10 +129,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
     return Started(monkeypatch)
 
 
-def test_a_worker_is_told_its_settings_and_asked_to_end_before_it_is_ended(
-    started: Started, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(companion, "_PAUSE", GENEROUS)
+def test_a_worker_is_told_its_settings_and_asked_to_end_before_it_is_ended(started: Started, bounded: Bounded) -> None:
+    bounded(companion, PAUSE_SECONDS=GENEROUS)
     for count, stubborn in ((1, False), (2, True)):
         started.next = {"stubborn": stubborn}
         made = Companion("some.module", '{"a":1}')
@@ -149,8 +146,8 @@ def test_a_worker_is_told_its_settings_and_asked_to_end_before_it_is_ended(
         assert lines == [], "it was to end"
 
 
-def test_one_that_ends_by_itself_is_said_to_and_replaced(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(companion, "_PAUSE", 0.01)
+def test_one_that_ends_by_itself_is_said_to_and_replaced(started: Started, bounded: Bounded) -> None:
+    bounded(companion, PAUSE_SECONDS=0.01)
     started.next = {"deaf": True}
     made = Companion("some.module", "{}")
     with capture_logs() as lines:
@@ -194,11 +191,8 @@ def test_a_worker_has_a_session_of_its_own_and_hears_of_us_by_its_input(monkeypa
     assert begun == [(command, {"stdin": companion.subprocess.PIPE, "start_new_session": True})]
 
 
-def test_one_whose_processes_end_at_once_is_failing_and_one_that_stays_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(companion, "_PAUSE", 0.05)
-    monkeypatch.setattr(companion, "_STEADY_SECONDS", 0.5)
+def test_one_whose_processes_end_at_once_is_failing_and_one_that_stays_is_not(tmp_path: Path, bounded: Bounded) -> None:
+    bounded(companion, PAUSE_SECONDS=0.05, STEADY_SECONDS=0.5)
     began = tmp_path / "began"
     began.touch()
     made = Companion("tests.unit.jobs.dying", json.dumps(str(began)), "background")

@@ -20,6 +20,7 @@ from app.jobs.service import Census, Jobs, JobsOfKind, New, outcome_of
 from app.jobs.worker import LimitPassed, Limits, TooManyResults, Unwanted, Work, Worker
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.question import safe_point
+from tests.support.bounds import Bounded
 
 ID = UUID(int=7)
 Doing = Callable[[Claimed, bytes, Work], bytes]
@@ -76,9 +77,8 @@ class Stored:
 
 
 @pytest.fixture
-def stored(monkeypatch: pytest.MonkeyPatch) -> Stored:
-    monkeypatch.setattr(worker, "BEAT_SECONDS", 0.001)
-    monkeypatch.setattr(worker, "_STUCK_SECONDS", 60)
+def stored(monkeypatch: pytest.MonkeyPatch, bounded: Bounded) -> Stored:
+    bounded(worker, BEAT_SECONDS=0.001, STUCK_SECONDS=60)
     return Stored(monkeypatch)
 
 
@@ -239,7 +239,7 @@ def beating(stored: Stored, patch: pytest.MonkeyPatch, *steps: tuple[float, bool
         """Stands for the event that ends it: each look at it is a beat."""
 
         def wait(self, seconds: float) -> bool:
-            if seconds == worker._STUCK_SECONDS:  # pyright: ignore[reportPrivateUsage]
+            if seconds == worker.STUCK_SECONDS:
                 said.append("gives up")
                 return True
             said.append(checked())
@@ -272,10 +272,8 @@ def test_a_database_that_is_away_takes_no_job_and_its_own_seconds_do(
 
 
 @pytest.mark.parametrize("why", ["unwanted", "stopped", "late"])
-def test_a_job_that_does_not_stop_ends_with_its_process(
-    stored: Stored, why: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worker, "_STUCK_SECONDS", 0.001)
+def test_a_job_that_does_not_stop_ends_with_its_process(stored: Stored, why: str, bounded: Bounded) -> None:
+    bounded(worker, STUCK_SECONDS=0.001)
 
     def stuck(job: Claimed, request: bytes, work: Work) -> bytes:
         if why == "stopped":
@@ -292,11 +290,8 @@ def test_a_job_that_does_not_stop_ends_with_its_process(
     assert all(one["status"] == "done" for one in stored.ended if one is not too_long and "error" not in one)
 
 
-def test_a_database_that_is_away_for_a_while_costs_a_job_nothing(
-    stored: Stored, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worker, "BEAT_SECONDS", 0.001)
-    monkeypatch.setattr(worker, "LOST_SECONDS", 0.0)
+def test_a_database_that_is_away_for_a_while_costs_a_job_nothing(stored: Stored, bounded: Bounded) -> None:
+    bounded(worker, BEAT_SECONDS=0.001, LOST_SECONDS=0.0)
 
     def back() -> None:
         stored.away = False

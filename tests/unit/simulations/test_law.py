@@ -1,10 +1,9 @@
 """Every round is a request that anybody could post, and gets the same answer, byte for byte."""
 
-import pytest
-
 from app.answering.answers import answer
 from app.answering.operations import nothing_stored
 from app.simulations.core import state as records
+from tests.support.bounds import Bounded
 from tests.support.kueue_run import two_queues
 from tests.support.law import LATER
 from tests.unit.simulations.running import job, request_for, rounds_of, told_again, watched
@@ -20,8 +19,8 @@ def test_every_round_can_be_posted_and_gets_the_recorded_answer() -> None:
         assert answered.facts.state_digest == line.state
 
 
-def test_a_round_is_told_again_from_the_last_whole_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "_LEAST", 2000)
+def test_a_round_is_told_again_from_the_last_whole_state(bounded: Bounded) -> None:
+    bounded(records, LEAST_BYTES=2000)
     jobs = [job(f"j{i}", "ab"[i % 2], 1 + i % 4, i, 7 + i % 3, priority=i % 3) for i in range(24)]
     changes = [{"at": 11, "queues": {"a": {"quota": {"cpu": {"guaranteed": 6}}}}}]
     request = request_for(two_queues(), jobs, changes, grace=2)

@@ -3,8 +3,6 @@
 import json
 from typing import Any
 
-import pytest
-
 from app.base.decoding import convert
 from app.simulations.core import state as records
 from app.simulations.core.state import Recorder, base_of, request_of
@@ -12,6 +10,7 @@ from app.solver import solve
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import Ask, Delta, State
 from app.solver.question import Question
+from tests.support.bounds import Bounded
 from tests.support.placed_runs import NODES, configuration
 
 CONFIGURED = solve.configure(convert(configuration("yunikorn"), Configuration))
@@ -51,12 +50,12 @@ def test_an_ask_is_told_once_until_it_changes_or_the_state_is_told_whole() -> No
 
 
 def test_the_state_is_told_whole_once_changes_are_longer_than_it_and_than_the_least(
-    monkeypatch: pytest.MonkeyPatch,
+    bounded: Bounded,
 ) -> None:
     """Lines of rounds 2 to 9 without changes are as long as one another."""
 
     def bases(least: int) -> list[int]:
-        monkeypatch.setattr(records, "_LEAST", least)
+        bounded(records, LEAST_BYTES=least)
         of = Recorder()
         return [base_of(line(of, n)) for n in range(1, 10)]
 

@@ -17,6 +17,7 @@ from app.simulations.accepting import Terms
 from app.simulations.plots import Drawing, Evictions, Usage, Waits
 from app.simulations.results import About, Simulation, TraceUsed
 from app.simulations.service import Simulations
+from tests.support.bounds import Bounded
 from tests.support.storing import TWICE, Bench, Stored
 
 ID = UUID(int=5)
@@ -180,8 +181,8 @@ def test_a_rounds_request_is_told_again_with_the_configuration_of_its_time(*, st
     assert (asked.get(ID).trace is not None) is stored
 
 
-def test_progress_is_an_event_whenever_it_has_moved_and_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(router, "_LOOK_SECONDS", 0)
+def test_progress_is_an_event_whenever_it_has_moved_and_an_end(bounded: Bounded) -> None:
+    bounded(router, LOOK_SECONDS=0)
     moments = [
         Simulation(id=ID, status=status, created_at=datetime(2026, 1, 2, tzinfo=UTC), attempt=attempt)
         for status, attempt in (

@@ -7,6 +7,7 @@ from app.simulations import service
 from app.simulations.core.sink import FIRST
 from app.simulations.service import STREAMS
 from app.solver.model.problems import InvalidInput
+from tests.support.bounds import Bounded
 from tests.support.storing import JOBS, TWICE, Bench, Stored
 from tests.unit.simulations.running import job
 
@@ -63,10 +64,10 @@ def test_past_so_many_days_of_virtual_time_from_its_first_event_it_fails_and_nam
         Bench().do(trace=Stored([job("a", "a", 1, 0, 86_400.000001)]), days=1)
 
 
-def test_a_stored_trace_is_read_once_for_all_variants_where_it_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stored_trace_is_read_once_for_all_variants_where_it_is_small(bounded: Bounded) -> None:
     inline = Bench().do(variants=TWICE)
     for most, read in ((3, 1), (2, 2)):
-        monkeypatch.setattr(service, "_SHARED", most)
+        bounded(service, MOST_SHARED=most)
         trace = Stored()
         assert Bench().do(trace=trace, variants=TWICE) == inline
         assert (trace.read, trace.checked) == (read, 2)

@@ -8,6 +8,7 @@ import pytest
 from app.solver import check
 from app.solver import check as native
 from app.solver.model.configuration import Configuration
+from tests.support.bounds import Bounded
 
 
 def nested(levels: int, *, lists: bool = False) -> Any:
@@ -34,16 +35,16 @@ def test_nesting(part: str, where: str, lists: bool) -> None:
     assert [p.pointer for p in found] == [f"/configuration{where}/native/kueue"]
 
 
-def test_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_size(bounded: Bounded) -> None:
     """All fields together; what is too deep to be looked at is not counted."""
     of = configuration({"a": 1}, {"b": 2}, {"c": 3})
     size = native.size_of(of)
     assert size == 3 * len(b'{"kueue":{"a":1}}')
-    monkeypatch.setattr(native, "MAX_BYTES", size)
+    bounded(native, MAX_BYTES=size)
     assert list(native.native_problems(of)) == []
     deep = configuration({"a": nested(native.MAX_DEPTH)}, {"b": 2}, {"c": 3})
     assert len(list(native.native_problems(deep))) == 1
-    monkeypatch.setattr(native, "MAX_BYTES", size - 1)
+    bounded(native, MAX_BYTES=size - 1)
     assert [p.pointer for p in native.native_problems(of)] == ["/configuration"]
     bare = native.without_native(of)
     assert bare == configuration()

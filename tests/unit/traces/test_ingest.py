@@ -36,6 +36,7 @@ from app.traces.preparing import (
     source_of,
 )
 from app.traces.repository import StoredTrace
+from tests.support.bounds import Bounded
 from tests.support.formats import POD, line, rows
 from tests.support.ingest import Json, change, job, lines, queue
 
@@ -82,15 +83,15 @@ def test_what_is_known_of_a_trace_of_lines() -> None:
     assert (dated.start, dated.span) == (datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC), 2.0)
 
 
-def test_lines_are_packed_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_are_packed_in_chunks(bounded: Bounded) -> None:
     one = len(text_of(read(job("0"))))
-    monkeypatch.setattr(ingesting, "_CHUNK", 2 * one)
+    bounded(ingesting, CHUNK=2 * one)
     found = read(*(job(str(i)) for i in range(5)))
     assert [(chunk.first, chunk.jobs, unpacked(chunk.data).count(b"\n")) for chunk in found.chunks] == [
         (0, 2, 2), (2, 2, 2), (4, 1, 1),
     ]  # fmt: skip
     assert text_of(found) == b"".join(jobs_and_changes(found))
-    monkeypatch.setattr(ingesting, "_CHUNK", 2 * one + 1)
+    bounded(ingesting, CHUNK=2 * one + 1)
     assert [chunk.jobs for chunk in read(*(job(str(i)) for i in range(5))).chunks] == [3, 2]
 
 
@@ -146,7 +147,7 @@ def test_jobs_that_follow_others() -> None:
     assert [tuple(note) for note in found.notes.found] == [(3, "job 9, which precedes it, is not in the trace")]
 
 
-def test_queues_are_told_apart_with_their_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queues_are_told_apart_with_their_groups(bounded: Bounded) -> None:
     cluster = {"each": {"queue": {"name": "*"}, "groups": "group-{group}"}}
     text = b"\n".join((line(), line(job=2, user=8, group=2), line(job=3)))
     found = swf(text, cluster=cluster)
@@ -154,7 +155,7 @@ def test_queues_are_told_apart_with_their_groups(monkeypatch: pytest.MonkeyPatch
         "user-7": ("group-1", 2), "user-8": ("group-2", 1),
     }  # fmt: skip
     assert found.queues["user-7"].steps == {"cpu": 2 * 4 * 1000 * 100_000_000}
-    monkeypatch.setattr(ingesting, "_MOST_QUEUES", 2)
+    bounded(ingesting, MOST_QUEUES=2)
     assert swf(text, cluster=cluster).jobs == 3
     more = text + b"\n" + line(job=4, user=9) + b"\n" + line(job=5, user=10)
     assert said(lambda: swf(more)) == ["line 4: more than 2 queues"]
@@ -324,8 +325,8 @@ def test_which_file_is_which() -> None:
         assert [one.detail for one in refused.value.problems] == [f"file {missing!r} is missing"]
 
 
-def test_a_trace_as_the_body_of_a_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ingesting, "_CHUNK", 1)
+def test_a_trace_as_the_body_of_a_simulation(bounded: Bounded) -> None:
+    bounded(ingesting, CHUNK=1)
     text = b"; UnixStartTime: 60\n" + JOBS
     found = swf(text, nodes={"capacity": {"cpu": 1}}, cluster={"each": EACH})
     document = json.loads(b"".join(body(found)))
@@ -347,8 +348,8 @@ def stored(found: Ingested, pieces: list[bytes] | None = None) -> StoredTrace:
     return StoredTrace(summary, lambda: iter(pieces or list(jobs_and_changes(found))))
 
 
-def test_a_stored_trace_is_read_as_it_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ingesting, "_CHUNK", 1)
+def test_a_stored_trace_is_read_as_it_was_sent(bounded: Bounded) -> None:
+    bounded(ingesting, CHUNK=1)
     trace = stored(read(change(3), job("a", 3), job("b", 4), change(6), job("c", 6)))
     assert (trace.start, trace.total, [one.at for one in trace.changes()]) == (None, 3, [3, 6])
     assert [(number, one.ask.id) for number, one in trace.numbered()] == [(2, "a"), (3, "b"), (5, "c")]

@@ -21,6 +21,7 @@ from app.traces.ingest import Limits, Source, ingest
 from app.traces.jobs import ALIBABA, SWF, Mapping
 from app.traces.preparing import lines_within, prepare
 from app.traces.router import Traces, etag
+from tests.support.bounds import Bounded
 from tests.support.ingest import change, job, lines
 
 NONE = Preconditions(None, None)
@@ -124,8 +125,8 @@ def test_a_trace_that_a_job_is_about_stays_without_its_name(traces: Traces, data
     assert rows(database, repository.chunks) == 0
 
 
-def test_chunks_are_read_in_their_order(traces: Traces, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.traces.ingest._CHUNK", 1)
+def test_chunks_are_read_in_their_order(traces: Traces, bounded: Bounded) -> None:
+    bounded("app.traces.ingest", CHUNK=1)
     traces.put("t", "ndjson", {"trace": lines(*(job(f"j{i}", i) for i in range(12)))}, NONE)
     identifier, _ = traces.get("t")
     pieces = list(traces.lines(identifier))
@@ -153,9 +154,9 @@ def test_even_a_small_one_is_read_in_a_process_that_may_die(
      (b"a\n" * 50, 2, 3), (b"\n\n\n", 5, 3)],
 )  # fmt: skip
 def test_lines_are_counted_up_to_one_too_many(
-    text: bytes, jobs_most: int, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: bytes, jobs_most: int, count: int, tmp_path: Path, bounded: Bounded
 ) -> None:
-    monkeypatch.setattr(module, "_PIECE", 3)
+    bounded(module, PIECE=3)
     path = tmp_path / "t"
     path.write_bytes(text)
     assert lines_within(str(path), Limits(jobs_most, 1000)) == count

@@ -10,6 +10,7 @@ import pytest
 
 from app.workers import messages as frames
 from app.workers.messages import Closed, receive, send
+from tests.support.bounds import Bounded
 
 
 class Header(msgspec.Struct):
@@ -71,9 +72,9 @@ def sent(header: Header, body: bytes) -> bytes:
 
 @pytest.mark.parametrize("patience", [None, 60.0])
 def test_a_large_body_is_read_at_one_go_where_nobody_looks_at_the_clock(
-    patience: float | None, monkeypatch: pytest.MonkeyPatch
+    patience: float | None, bounded: Bounded
 ) -> None:
-    monkeypatch.setattr(frames, "_PIECE", 40)
+    bounded(frames, PIECE=40)
     body = bytes(range(60))
     frame = sent(Header("a"), body)
     found: Any = Pieces(frame, 1 << 20, patience)

@@ -10,6 +10,7 @@ from app.base import ticket
 from app.base.errors import DeadlinePassed, TooManyRequests
 from app.base.ticket import CLASSES, Class, Ticket, TooSlow, held, may_wait
 from app.workers.dispatcher import Offload, Room, collector_paused
+from tests.support.bounds import Bounded
 
 
 def test_the_collector_is_off_inside_and_on_outside() -> None:
@@ -46,8 +47,8 @@ def test_it_stays_off_until_the_last_thread_leaves() -> None:
     assert gc.isenabled()
 
 
-def test_unbroken_load_does_not_keep_it_from_collecting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.workers.dispatcher._LONGEST_PAUSE", -1.0)
+def test_unbroken_load_does_not_keep_it_from_collecting(monkeypatch: pytest.MonkeyPatch, bounded: Bounded) -> None:
+    bounded("app.workers.dispatcher", LONGEST_PAUSE=-1.0)
     collected: list[int] = []
     monkeypatch.setattr(gc, "collect", collected.append)
     with collector_paused():

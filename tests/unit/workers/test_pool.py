@@ -22,6 +22,7 @@ from app.base.ticket import Ticket
 from app.solver.model.problems import InvalidInput
 from app.workers.dispatcher import named_in
 from app.workers.pool import Limits, Pool
+from tests.support.bounds import Bounded
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 CONFIGURATION: dict[str, Any] = {
@@ -175,8 +176,8 @@ def test_a_change_that_is_past_its_deadline_has_changed_nothing_and_the_count_is
     assert msgspec.json.decode(call(pool, Operation.SNAPSHOT_GET, b"", snapshot="s").body)["generation"] == 1
 
 
-def test_solving_stops_at_the_deadline_and_the_worker_goes_on(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.workers.pool._GRACE_SECONDS", SECONDS)
+def test_solving_stops_at_the_deadline_and_the_worker_goes_on(pool: Pool, bounded: Bounded) -> None:
+    bounded("app.workers.pool", GRACE_SECONDS=SECONDS)
     before = pool._workers[0].process.pid
     big = msgspec.json.encode(
         {
@@ -193,8 +194,8 @@ def test_solving_stops_at_the_deadline_and_the_worker_goes_on(pool: Pool, monkey
 
 
 @pytest.mark.slow
-def test_a_worker_that_hangs_is_replaced_and_who_asked_is_told(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.workers.pool._GRACE_SECONDS", 0.2)
+def test_a_worker_that_hangs_is_replaced_and_who_asked_is_told(pool: Pool, bounded: Bounded) -> None:
+    bounded("app.workers.pool", GRACE_SECONDS=0.2)
     put = msgspec.json.encode({"configuration": CONFIGURATION, "state": STATE})
     call(pool, Operation.SNAPSHOT_PUT, put, snapshot="s")
     owner = pool.owner("s")
@@ -270,13 +271,10 @@ def test_workers_that_end_are_failing_until_one_answers(pool: Pool, monkeypatch:
 
 
 @pytest.mark.slow
-def test_a_worker_that_hangs_while_nobody_asks_it_is_found_and_replaced(
-    pool: Pool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_hangs_while_nobody_asks_it_is_found_and_replaced(pool: Pool, bounded: Bounded) -> None:
     for worker in range(2):  # both have started
         call(pool, Operation.DECISION, body(), worker=worker)
-    for name, seconds in (("_QUIET", 0.0), ("_LATE", 2.0), ("_TRIAL", 1.0), ("_GRACE", 2.5)):
-        monkeypatch.setattr(f"app.workers.pool.{name}_SECONDS", seconds)
+    bounded("app.workers.pool", QUIET_SECONDS=0.0, LATE_SECONDS=2.0, TRIAL_SECONDS=1.0, GRACE_SECONDS=2.5)
     hanging, healthy = (worker.process.pid for worker in pool._workers)
     os.kill(hanging, signal.SIGSTOP)
     end, seen = time.monotonic() + SECONDS, set[int]()

@@ -38,6 +38,7 @@ from app.workers.messages import (
     send,
 )
 from app.workers.pool import Limits, Pool
+from tests.support.bounds import Bounded
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 FACTS = Facts(
@@ -284,8 +285,8 @@ def test_a_name_that_two_are_putting_stays_until_both_are_done(workers: Made) ->
     assert not pool._owners  # pyright: ignore[reportPrivateUsage]
 
 
-def test_of_many_names_the_one_put_longest_ago_is_forgotten(workers: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pooling, "_MOST_NAMES", 2)
+def test_of_many_names_the_one_put_longest_ago_is_forgotten(workers: Made, bounded: Bounded) -> None:
+    bounded(pooling, MOST_NAMES=2)
     one = workers(2)
     for name in ("a", "b", "a", "c"):
         one.call(Operation.SNAPSHOT_PUT, name)

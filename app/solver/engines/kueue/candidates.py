@@ -139,10 +139,10 @@ SILENT = Recorder()
 
 
 Indices = NDArray[np.int64]
-_FEW = 64
+FEW = 64
 """So many are faster in plain Python than in NumPy, which takes microseconds a call whatever the size."""
-_FEW_QUEUES = 48
-_FEW_OF = 32
+FEW_QUEUES = 48
+FEW_OF = 32
 _BLOCK = 128
 
 
@@ -155,7 +155,7 @@ def ascending(overlay: Overlay, candidates: Indices, level: Mapping[int, int]) -
     if overlay.favour is not None:
         yield from _by_usage(overlay, candidates.tolist(), level)
         return
-    if len(candidates) <= _FEW:
+    if len(candidates) <= FEW:
         yield from _few_ascending(overlay, candidates, level)
         return
     state, places = overlay.state, overlay.state.places
@@ -205,7 +205,7 @@ def _few_ascending(overlay: Overlay, candidates: Indices, level: Mapping[int, in
 
 def _by_place(places: Places, candidates: Indices) -> Indices:
     """``candidates`` in an order known beforehand."""
-    if len(candidates) * _FEW_OF < len(places.order):
+    if len(candidates) * FEW_OF < len(places.order):
         return candidates[np.argsort(places.rank[candidates], kind="stable")]
     chosen = np.zeros(len(places.order), dtype=bool)
     chosen[candidates] = True
@@ -286,7 +286,7 @@ def using(overlay: Overlay, queues: Sequence[int], contested: frozenset[int]) ->
         return np.zeros(0, dtype=np.int64)
     if len(queues) == 1:
         found = state.by_queue(queues[0])
-    elif len(queues) <= _FEW_QUEUES:
+    elif len(queues) <= FEW_QUEUES:
         found = np.concatenate([state.by_queue(q) for q in queues])
     else:
         chosen = np.zeros(len(state.configuration.tree), dtype=bool)

@@ -144,7 +144,7 @@ Knob = Literal[
 KNOBS: tuple[Knob, ...] = get_args(Knob)
 NONE: frozenset[Knob] = frozenset()
 Ranks = NDArray[np.int64]
-_MANY = 16
+MANY = 16
 
 
 def knobs_set(state: CompiledState, asks: Sequence[Ask]) -> frozenset[Knob]:
@@ -252,7 +252,7 @@ class Run:
         sorting = self.block(ask).workload_sorting if "workload_sorting" in self.enabled else None
         costs = "disruption_cost_milestones" in self.enabled
         # Sorting all workloads once pays off when many asks would each sort those within their reach.
-        many = self.asks >= _MANY
+        many = self.asks >= MANY
         if sorting or costs or (many and overlay.rank is None):
             overlay.rank = self._rank(tuple(sorting or DEFAULT_SORTING))
 

@@ -103,7 +103,7 @@ def _key(workload: Workload, priority: int) -> Key:
 
 _SAFE = 2**62
 _NO_PRIORITY = 2**62
-_FEW = 64
+FEW = 64
 """So many are faster in plain Python than in NumPy, which takes microseconds a call whatever the size."""
 _SMALL_TREE = 2**15
 _EXACT = 2**53
@@ -172,7 +172,7 @@ class CompiledState:
         return None if found == _NO_PRIORITY else found
 
     def _lowest_by_node(self) -> list[int]:
-        if len(self.workloads) > _FEW:
+        if len(self.workloads) > FEW:
             by_node = np.full(len(self.configuration.tree), _NO_PRIORITY, dtype=np.int64)
             np.minimum.at(by_node, self.queue, self.priority)
             return by_node.tolist()
@@ -322,7 +322,7 @@ def instant(at: datetime | None) -> int:
 def refuse_cohorts(configuration: CompiledConfiguration, queues: NDArray[np.int64], indices: Iterable[int]) -> None:
     """Raises InvalidInput where a queue is a cohort; ``indices``: of the workloads in the state."""
     cohorts = configuration.is_cohort
-    if len(queues) <= _FEW:
+    if len(queues) <= FEW:
         wrong = any(map(cohorts.__getitem__, queues.tolist()))
     else:
         wrong = np.array(cohorts, dtype=bool)[queues].any()
@@ -351,7 +351,7 @@ def sums(
     queue: NDArray[np.int64], shape: NDArray[np.int64], shapes: list[Amounts], frs: int
 ) -> dict[tuple[int, int], int]:
     """Usage by (queue, flavor-resource). Exact: Python integers where a sum could pass int64."""
-    if len(queue) <= _FEW:
+    if len(queue) <= FEW:
         return _few_sums(queue.tolist(), shape.tolist(), shapes)
     amounts = [amount for of in shapes for _, amount in of]
     if not amounts:

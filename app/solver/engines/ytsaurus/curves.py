@@ -29,7 +29,7 @@ from app.solver.engines.ytsaurus.operations import (
 TOLERANCE = 1e-12
 """Positions that are nearer to each other are one."""
 _STEEP = 1e4
-_MOST_PAIRS = 4_000_000
+MOST_PAIRS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def _increments(begin: Ints, end: Ints, rise: Floats, fit: Floats, bounds: Ints)
     long = np.flatnonzero(spans > 1)
     slope = rise[long] / width[long][:, None]
     steep = most(slope) > _STEEP
-    if int(spans[long[steep]].sum()) > _MOST_PAIRS:
+    if int(spans[long[steep]].sum()) > MOST_PAIRS:
         steep[:] = False
     gentle, sharp = long[~steep], long[steep]
     length = np.zeros(count)

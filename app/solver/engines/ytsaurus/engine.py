@@ -194,9 +194,9 @@ def _outcomes(overlay: Overlay, asks: int) -> list[tuple[list[Started], list[Sto
     return out
 
 
-_MOST_WORK = 100_000_000
+MOST_WORK = 100_000_000
 """Asks times elements of a state that mode independent takes on: some two minutes."""
-_MOST_NODES_COMPARED = 500
+MOST_NODES_COMPARED = 500
 """With more heartbeats than this an explanation doesn't say which rule difference decided: it takes deciding again."""
 
 
@@ -225,7 +225,7 @@ def plan(cluster: CompiledState, question: Question) -> Result:
 def _refuse_endless_work(cluster: CompiledState, asks: int) -> None:
     """Fair shares anew for every ask: on a large tree that is for a few hundred of them, not for all that wait."""
     size = len(cluster.operations) + len(cluster.config.tree) + len(cluster.allocations) + len(cluster.node_index)
-    if asks > 1 and asks * size > _MOST_WORK:
+    if asks > 1 and asks * size > MOST_WORK:
         detail = f"{asks} asks are too many to decide one by one on {size} elements: use mode cycle, or fewer at once"
         raise InvalidInput([Problem(pointer="/asks", detail=detail)])
 
@@ -238,7 +238,7 @@ def _run(cluster: CompiledState, asks: Sequence[Ask], nodes: Sequence[int], ques
     tried = tried_preemption(overlay, nodes, question.now)
     heard = heartbeats(overlay, nodes, question.now)
     found: list[list[Difference]] | None = None
-    if overlay.log is not None and len(nodes) <= _MOST_NODES_COMPARED:
+    if overlay.log is not None and len(nodes) <= MOST_NODES_COMPARED:
         found = differences(cluster, asks, nodes, question, overlay)
     waiting = Waiting(overlay, asks, heard, tried)
     return answer(overlay, asks, waiting, found, question)

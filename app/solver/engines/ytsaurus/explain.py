@@ -211,9 +211,9 @@ def _protected(overlay: Overlay, record: StageRecord, place: int, taker: int) ->
 _PRIORITIES = ("none", "normal", "aggressive")
 _MOST_RECORDS = 48
 """Stages that one ask's explanation shows; of more the last ones, and how many came before."""
-_MOST_CANDIDATE_STAGES = 8
+MOST_CANDIDATE_STAGES = 8
 """Stages whose allocations are listed one by one for one ask."""
-_MOST_LISTED_WAITING = 200
+MOST_LISTED_WAITING = 200
 """With more asks than this those that wait get no list of allocations: it would be the same for each."""
 
 
@@ -249,7 +249,7 @@ class Explainer:
             rule, (detail, values) = self._log[number].stage, self._step(number)
             mine = sum(want in own for want in self._log[number].started)
             why.step(rule, detail + (f", {mine} of this ask" if mine else ""), **values)
-        if reason is None or len(self._asks) <= _MOST_LISTED_WAITING:
+        if reason is None or len(self._asks) <= MOST_LISTED_WAITING:
             self._list(why, numbers, own)
         self._rules(why, differences)
         identity = self._asks[ask].id
@@ -321,7 +321,7 @@ class Explainer:
         operation = int(self._overlay.prepared.situation.wants.operation[own[0]])
         seen = {number: view(self._overlay, self._log[number], operation, own) for number in preemptive}
         taking_part = [number for number in preemptive if seen[number].takes_part]
-        listed = (taking_part or preemptive)[-_MOST_CANDIDATE_STAGES:]
+        listed = (taking_part or preemptive)[-MOST_CANDIDATE_STAGES:]
         for number in preemptive:
             if number in listed or seen[number].started:
                 for candidate in self._candidates(number, seen[number]):

@@ -97,7 +97,7 @@ def resolve(overlay: Overlay, node: int, now: int) -> None:
     overlay.overcommit_since[node] = NEVER
 
 
-_MOST_SHAPES = 32
+MOST_SHAPES = 32
 
 
 def quiet_nodes(overlay: Overlay, now: int) -> Flags:
@@ -160,7 +160,7 @@ def _fits(overlay: Overlay, wants: Ints, free: Ints) -> Flags:
     shapes = overlay.prepared.shapes
     if len(shapes) > 1:
         shapes = shapes[np.unique(overlay.prepared.shape_of[wants])]
-    if len(shapes) > _MOST_SHAPES:
+    if len(shapes) > MOST_SHAPES:
         shapes = shapes.min(axis=0, keepdims=True)
     for shape in shapes:
         out |= all_of(shape <= free)

@@ -13,6 +13,7 @@ from app.simulations.schemas import Spread, Summary, Totals
 from app.studies import sweeps as module
 from app.studies.sweep_executors import Point, Ran, rows
 from app.studies.sweeps import Folder
+from tests.support.bounds import Bounded
 
 WAIT = Spread(mean=1.5, p50=1, p90=2, p99=3, max=4)
 SUMMARY = Summary(
@@ -79,10 +80,8 @@ def test_the_manifest_follows_but_takes_little_of_the_time(tmp_path: Path, monke
     assert dict(of.errors) == {"c": "no room"}
 
 
-def test_what_is_there_is_done_and_what_failed_may_be_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_PATIENCE", 0)
+def test_what_is_there_is_done_and_what_failed_may_be_tried_again(tmp_path: Path, bounded: Bounded) -> None:
+    bounded(module, PATIENCE=0)
     given = [point("a"), point("b"), point("a", again=1)]
     of = Folder(tmp_path, given)
     assert [one.key for one in of.left()] == ["a", "b"]

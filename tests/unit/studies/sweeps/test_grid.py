@@ -14,6 +14,7 @@ from app.solver.model.problems import InvalidInput
 from app.studies import sweep_executors as module
 from app.studies.sweep_executors import Grid, Point, points, size
 from app.studies.sweeps import engines, read
+from tests.support.bounds import Bounded
 
 CONFIGURATION = convert(SIMULATION["configuration"], Configuration)
 FAIR = "/configuration/settings/kueue/fair_sharing"
@@ -104,8 +105,8 @@ def test_a_value_that_does_not_fit_is_named_with_its_configuration_and_trace() -
     assert problem.detail.startswith("c, t: ")
 
 
-def test_so_many_points_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST_POINTS", 2)
+def test_so_many_points_and_no_more(bounded: Bounded) -> None:
+    bounded(module, MOST_POINTS=2)
     assert len(of(grid(seeds=[1, 2]))) == 2
     for seeds, count in (([1, 2, 3], 3), ([], 0)):
         with pytest.raises(BadInput) as refused:

@@ -18,6 +18,7 @@ from app.solver.engines.kueue.state import CompiledState, compile_state, sums
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import Delta, State, Workload
+from tests.support.bounds import Bounded
 from tests.unit.solver.engines.kueue.cluster import configuration, flavors, queue
 
 
@@ -296,11 +297,11 @@ def test_a_cell_without_a_quota_has_what_its_cohort_may_give_it() -> None:
     assert Usage(more, [*of.used, 0]).available(leaf, cpu) == 6000
 
 
-def test_a_tree_with_too_many_pairs_of_queue_and_flavor_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tree_with_too_many_pairs_of_queue_and_flavor_is_refused(bounded: Bounded) -> None:
     """Two queues and their cohort have a cell each."""
     tree = configuration(queue("root"), queue("q", 1, "root"), queue("r", 2, "root"))
     for most, refused in ((3, False), (2, True)):
-        monkeypatch.setattr(quota, "MAX_CELLS", most)
+        bounded(quota, MAX_CELLS=most)
         if not refused:
             assert loaded(tree)
             continue

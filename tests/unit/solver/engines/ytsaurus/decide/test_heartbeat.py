@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.bounds import Bounded
 from tests.unit.solver.engines.ytsaurus.cluster import (
     alloc,
     ask,
@@ -392,11 +393,11 @@ def test_independent_asks_do_not_see_one_another() -> None:
 
 
 @pytest.mark.parametrize(("asks", "most", "refuses"), [(2, 32, False), (2, 31, True), (1, 0, False)])
-def test_independent_asks_have_a_bound(asks: int, most: int, refuses: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_independent_asks_have_a_bound(asks: int, most: int, refuses: bool, bounded: Bounded) -> None:
     """Two operations, two pools, eleven allocations and a node: 16 elements for each ask."""
     from app.solver.engines.ytsaurus import engine as module
 
-    monkeypatch.setattr(module, "_MOST_WORK", most)
+    bounded(module, MOST_WORK=most)
     body = crowded()
     body["state"]["workloads"][1]["tasks"].append(alloc("more", 99, cpu=0))
     body["asks"] = [ask("x", "a", 1), ask("y", "b", 1)][:asks]

@@ -7,6 +7,7 @@ import pytest
 
 from app.solver.engines.ytsaurus import engine, heartbeat
 from app.solver.engines.ytsaurus.preparation import Overlay
+from tests.support.bounds import Bounded
 from tests.unit.solver.engines.ytsaurus.cluster import (
     NOW,
     alloc,
@@ -162,20 +163,19 @@ def test_nodes_are_heard_until_nothing_waits_any_more(count: int, heard: str) ->
     assert sorted(decide(asked, None)["notes"]["nodes"]) == list(heard[:2])
 
 
-def test_starts_have_a_bound_for_each_heartbeat_and_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_starts_have_a_bound_for_each_heartbeat_and_for_all(bounded: Bounded) -> None:
     asked = request([pool("b")], [node(name) for name in NODES], [operation("y", "b")], [ask("y", "b", 40)])
     for one, every, expected in ((4, 99, "llllmmmmnnnn"), (4, 7, "llllmmm"), (99, 7, "lllllll")):
-        monkeypatch.setattr(heartbeat, "MOST_STARTS", one)
-        monkeypatch.setattr(heartbeat, "MOST_STARTS_IN_ALL", every)
+        bounded(heartbeat, MOST_STARTS=one, MOST_STARTS_IN_ALL=every)
         assert "".join(at for _, at, _ in started(decide(asked, None))) == expected
 
 
 @pytest.mark.parametrize(("most", "processed"), [(2, []), (1, ["l", "m", "n"])])
 def test_the_least_of_very_many_shapes_stands_for_all(
-    most: int, processed: list[str], monkeypatch: pytest.MonkeyPatch
+    most: int, processed: list[str], monkeypatch: pytest.MonkeyPatch, bounded: Bounded
 ) -> None:
     """Neither of two fits any node, but the slots of one and the cpus of the other would."""
     asked = body(tasks=0)
     asked["asks"][0]["tasks"].append({"name": "wide", "count": 1, "requests": {"user_slots": 101, "cpu": 1}})
-    monkeypatch.setattr(heartbeat, "_MOST_SHAPES", most)
+    bounded(heartbeat, MOST_SHAPES=most)
     assert answered(asked, monkeypatch)[1] == processed

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from app.solver.engines.ytsaurus import engine, explain
+from tests.support.bounds import Bounded
 from tests.unit.solver.engines.ytsaurus.cluster import alloc, ask, decide, node, operation, pool, request
 
 Json = dict[str, Any]
@@ -239,9 +240,9 @@ def twice() -> Json:
 
 @pytest.mark.parametrize(("stages", "listed"), [(2, 10), (1, 3)])
 def test_of_stages_before_the_last_ones_only_the_own_victims_are_listed(
-    stages: int, listed: int, monkeypatch: pytest.MonkeyPatch
+    stages: int, listed: int, bounded: Bounded
 ) -> None:
-    monkeypatch.setattr(explain, "_MOST_CANDIDATE_STAGES", stages)
+    bounded(explain, MOST_CANDIDATE_STAGES=stages)
     found = explanation(twice(), on=None)["candidates"]
     first, last = ([one for one in found if one["node"] == name] for name in "nm")
     assert (len(first), len(last)) == (listed, 10)
@@ -250,19 +251,15 @@ def test_of_stages_before_the_last_ones_only_the_own_victims_are_listed(
 
 
 @pytest.mark.parametrize(("most", "listed"), [(2, True), (1, False)])
-def test_with_very_many_asks_those_that_wait_get_no_list(
-    most: int, listed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(explain, "_MOST_LISTED_WAITING", most)
+def test_with_very_many_asks_those_that_wait_get_no_list(most: int, listed: bool, bounded: Bounded) -> None:
+    bounded(explain, MOST_LISTED_WAITING=most)
     assert len(explanation(crowded())["candidates"]) == 10
     assert bool(explanation(crowded(), 1).get("candidates")) is listed
 
 
 @pytest.mark.parametrize(("most", "tried"), [(2, True), (1, False)])
-def test_on_very_many_nodes_the_other_rules_are_not_tried(
-    most: int, tried: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(engine, "_MOST_NODES_COMPARED", most)
+def test_on_very_many_nodes_the_other_rules_are_not_tried(most: int, tried: bool, bounded: Bounded) -> None:
+    bounded(engine, MOST_NODES_COMPARED=most)
     found = explanation(twice(), on=None)
     said: list[Any] = [] if tried else [("documented rules were not tried on so many nodes", {})]
     assert steps(found, "differences-not-tried") == said

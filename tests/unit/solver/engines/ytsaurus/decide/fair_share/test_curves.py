@@ -18,6 +18,7 @@ from app.solver.engines.ytsaurus.curves import (
     within,
 )
 from app.solver.engines.ytsaurus.pool_curves import Demands, operation_curves, operation_values
+from tests.support.bounds import Bounded
 
 LITTLE = 0.5 * EDGE
 MORE = 2 * EDGE
@@ -105,11 +106,9 @@ def test_very_many_pools_stay_in_their_order() -> None:
 
 @pytest.mark.parametrize("pairs", [4_000_000, 1, 0])
 @pytest.mark.parametrize("width", [2**-20, 2**-10, 0.5])
-def test_a_segment_over_several_intervals_is_spread_over_them(
-    width: float, pairs: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_segment_over_several_intervals_is_spread_over_them(width: float, pairs: int, bounded: Bounded) -> None:
     """Steep ones interval by interval, unless those are too many; the others by their slope."""
-    monkeypatch.setattr(curve_sums, "_MOST_PAIRS", pairs)
+    bounded(curve_sums, MOST_PAIRS=pairs)
     inner = [0.25 + part * width for part in (0.0, 0.25, 0.75, 1.0)]
     steep = [(0, 0, 1), (0.25, 0, 1), (0.25 + width, 1, 3)]
     of = added(steep, *([(0, 0, 0), (place, 0, 0)] for place in inner))

@@ -8,6 +8,7 @@ import pytest
 from app.solver import solve
 from app.solver.engines.ytsaurus import fair_shares
 from app.solver.model.configuration import Configuration
+from tests.support.bounds import Bounded
 from tests.unit.solver.engines.ytsaurus.cluster import ask, effective, node, operation, pool, request, shares
 
 Json = dict[str, Any]
@@ -95,10 +96,10 @@ def test_promised_shares_are_what_guarantees_alone_give() -> None:
 
 
 def test_promised_shares_of_a_pool_that_is_not_the_first_in_a_tree_that_is_too_large_to_look_twice(
-    monkeypatch: pytest.MonkeyPatch,
+    bounded: Bounded,
 ) -> None:
     """A suggestion of nothing lets a pool take all of its guarantee, where its curve has several vertices at 0."""
-    monkeypatch.setattr(fair_shares, "MOST_EXACT", -1)
+    bounded(fair_shares, MOST_EXACT=-1)
     body = promising()
     pools = body["configuration"]["queues"]
     body["configuration"]["queues"] = [pools[-1], *pools[:-1]]

@@ -10,6 +10,7 @@ from app.solver.engines.ytsaurus.exact import Exact
 from app.solver.engines.ytsaurus.fair_shares import FairShares, fair_shares
 from app.solver.engines.ytsaurus.pool_curves import Demands, LevelCurves, children_of
 from app.solver.engines.ytsaurus.situation import Situation
+from tests.support.bounds import Bounded
 from tests.unit.solver.engines.ytsaurus.cluster import ask, node, operation, pool, request, situated
 
 Json = dict[str, Any]
@@ -47,13 +48,13 @@ class Computed:
         return self.seen
 
 
-def test_pool_by_pool_where_the_last_bits_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pool_by_pool_where_the_last_bits_decide(monkeypatch: pytest.MonkeyPatch, bounded: Bounded) -> None:
     computed = Computed(monkeypatch)
     assert computed.of(tree(*SURE)) == ["LevelCurves"]
     assert computed.of(tree(*AT_A_LIMIT)) == ["LevelCurves", "Exact"]
-    monkeypatch.setattr(fair_share, "MOST_EXACT", 3)
+    bounded(fair_share, MOST_EXACT=3)
     assert computed.of(tree(*AT_A_LIMIT)) == ["LevelCurves", "Exact"], "a pool and two operations"
-    monkeypatch.setattr(fair_share, "MOST_EXACT", 2)
+    bounded(fair_share, MOST_EXACT=2)
     assert computed.of(tree(*AT_A_LIMIT)) == ["LevelCurves"]
 
 
