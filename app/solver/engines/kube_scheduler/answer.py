@@ -6,8 +6,9 @@ from itertools import chain, islice
 from typing import Any
 
 from app.solver.engines.kube_scheduler.attempt import Outcome
-from app.solver.engines.kube_scheduler.pods import Budget, CompiledConfiguration, CompiledState, Pod
+from app.solver.engines.kube_scheduler.pods import Pod
 from app.solver.engines.kube_scheduler.victims import Candidate, DryRun
+from app.solver.engines.kube_scheduler.world import Budget, CompiledConfiguration, CompiledState
 from app.solver.model.base import at, units
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Condition, Decision, Placement, Plan, Refusal, Verdict, Victim, plan_of

@@ -26,7 +26,7 @@ from app.solver.engines.kube_scheduler.filters import (
     room_on_all,
     statuses_of,
 )
-from app.solver.engines.kube_scheduler.pods import Budget, Ints, Pod, Site, Unit, by_namespace
+from app.solver.engines.kube_scheduler.pods import Ints, Pod, Site, Unit
 from app.solver.engines.kube_scheduler.victims import (
     Candidate,
     DryRun,
@@ -36,7 +36,7 @@ from app.solver.engines.kube_scheduler.victims import (
     dry_run,
     units_of,
 )
-from app.solver.engines.kube_scheduler.world import World, kept
+from app.solver.engines.kube_scheduler.world import Budget, World, by_namespace, kept
 from app.solver.kubernetes import PODS
 from app.solver.model.base import units
 from app.solver.model.decision import Change
@@ -97,7 +97,7 @@ def _loads(site: Site) -> tuple[int, ...]:
         *(machine.capacity.get(resource, 0) for resource in _UNSET),
         *(site.used.get(resource, 0) for resource in _UNSET),
         *(
-            others.get(resource, 0) + sum([pod.requests.get(resource, unset) for pod in site.pods])
+            others.get(resource, 0) + sum([requests.get(resource, unset) for requests in site.requested()])
             for resource, unset in _UNSET.items()
         ),
     )

@@ -24,16 +24,16 @@ from app.solver.engines.kube_scheduler.answer import (
     shares,
 )
 from app.solver.engines.kube_scheduler.attempt import Chance, Outcome, attempt, changes
-from app.solver.engines.kube_scheduler.pods import (
+from app.solver.engines.kube_scheduler.pods import Pod
+from app.solver.engines.kube_scheduler.victims import ranks
+from app.solver.engines.kube_scheduler.world import (
     CompiledConfiguration,
     CompiledState,
-    Pod,
+    World,
     compile_configuration,
     compile_state,
     update,
 )
-from app.solver.engines.kube_scheduler.victims import ranks
-from app.solver.engines.kube_scheduler.world import World
 from app.solver.model import kube_scheduler as wire
 from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration

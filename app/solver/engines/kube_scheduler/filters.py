@@ -13,9 +13,9 @@ from typing import TypeVar
 import numpy as np
 
 from app.solver import kubernetes
-from app.solver.engines.kube_scheduler.pods import CompiledState, Ints, Machine, Pod, Site
+from app.solver.engines.kube_scheduler.pods import Ints, Machine, Pod, Site
 from app.solver.engines.kube_scheduler.selectors import Labels, Spread, spreads_of
-from app.solver.engines.kube_scheduler.world import World, kept, of_state
+from app.solver.engines.kube_scheduler.world import CompiledState, World, kept, of_state
 from app.solver.kubernetes import PODS
 from app.solver.model.configuration import Taint
 from app.solver.model.state import Toleration

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.solver.engines.kube_scheduler.filters import places_on_all, room_on_all
-from app.solver.engines.kube_scheduler.pods import STABLE, Budget, CompiledState, Ints, Machine, Pod
-from app.solver.engines.kube_scheduler.world import World
+from app.solver.engines.kube_scheduler.pods import STABLE, Ints, Machine, Pod
+from app.solver.engines.kube_scheduler.world import Budget, CompiledState, World
 
 T = TypeVar("T")
 _NINTHER = 50

@@ -5,10 +5,11 @@ workloads first, then tasks, for the released code decides ties by the order of 
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
+from itertools import compress
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -16,14 +17,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from app.solver.delta import Changes
-from app.solver.engines.kube_scheduler.selectors import Labels, Selector, Term, selector_of, terms_of
+from app.solver.engines.kube_scheduler.selectors import Labels, Term, terms_of
 from app.solver.kubernetes import PODS
 from app.solver.model import kube_scheduler as wire
 from app.solver.model.base import Quantity, micros, parse_quantity, scale_of
-from app.solver.model.configuration import Configuration
-from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.state import OVER, Ask, Node, State, Task, Workload
+from app.solver.model.state import Node, Task, Workload
 
 STABLE = 12
 """So many at most are left in their order by Go's sort where they are equal."""
@@ -33,6 +31,7 @@ Port = tuple[str, str, int]
 """Address, protocol, number."""
 Ints = NDArray[np.int64]
 NO_LABELS: dict[str, str] = {}
+_requests, _task = attrgetter("requests"), attrgetter("task")
 
 
 class Pod(msgspec.Struct, eq=False):
@@ -117,7 +116,8 @@ class Group:
 
 class Machine(msgspec.Struct, eq=False):
     """A node as the state has it. ``capacity``: steps; ``most``: how many pods, None: no limit;
-    ``used``: by pods and ``others``, who are not in the state."""
+    ``used``: by pods and ``others``, who are not in the state; ``_unmade``: until somebody looks at its pods, among
+    whom and where they are."""
 
     at: int
     node: Node
@@ -126,9 +126,31 @@ class Machine(msgspec.Struct, eq=False):
     most: int | None
     used: dict[str, int]
     others: dict[str, int]
-    pods: tuple[Pod, ...]
     ports: frozenset[Port]
-    _ranked: "tuple[list[Unit], list[int], bool] | None" = None
+    _pods: tuple[Pod, ...] | None
+    _unmade: "tuple[Running, list[int]] | None" = None
+    _ranked: tuple[list[Unit], list[int], bool] | None = None
+
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        if self._unmade is not None:
+            running, places = self._unmade
+            self._pods, self._unmade = tuple(map(running.__getitem__, places)), None
+        return self._pods or ()
+
+    @property
+    def count(self) -> int:
+        """How many pods, those that are not in the state too."""
+        here = self._pods if self._unmade is None else self._unmade[1]
+        return len(here or ()) + self.others.get(PODS, 0)
+
+    def requested(self) -> Iterable[dict[str, int]]:
+        """What each of its pods requests."""
+        if self._unmade is None:
+            return map(_requests, self._pods or ())
+        running, places = self._unmade
+        shapes, numbers = running.shapes, running.numbers
+        return [shapes[numbers[place]] for place in places]
 
     def less_important(self, priority: int) -> list[Unit] | None:
         """Its pods of a lower priority, the most important first; None: that hangs on the moment, on pods elsewhere, or
@@ -148,284 +170,138 @@ class Site:
     node; whoever supposes something else takes a copy. What it holds is replaced, never changed in place, so that
     copies share it."""
 
-    __slots__ = ("machine", "pods", "ports", "used")
+    __slots__ = ("_pods", "machine", "ports", "used")
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.used = machine.used
-        self.pods = machine.pods
         self.ports = machine.ports
+        self._pods: tuple[Pod, ...] | None = None
+
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        return self.machine.pods if self._pods is None else self._pods
 
     @property
     def count(self) -> int:
         """How many pods, those that are not in the state too."""
-        return len(self.pods) + self.machine.others.get(PODS, 0)
+        return self.machine.count if self._pods is None else len(self._pods) + self.machine.others.get(PODS, 0)
+
+    def requested(self) -> Iterable[dict[str, int]]:
+        """What each of its pods requests."""
+        return self.machine.requested() if self._pods is None else map(_requests, self._pods)
 
     def copy(self) -> "Site":
         twin = Site.__new__(Site)
-        twin.machine, twin.used, twin.pods, twin.ports = self.machine, self.used, self.pods, self.ports
+        twin.machine, twin.used, twin._pods, twin.ports = self.machine, self.used, self._pods, self.ports
         return twin
 
     def add(self, pod: Pod) -> None:
         used = self.used
         self.used = used | {resource: used.get(resource, 0) + amount for resource, amount in pod.requests.items()}
-        self.pods = (*self.pods, pod)
+        self._pods = (*self.pods, pod)
         self.ports |= frozenset(pod.ports)
 
     def remove(self, pod: Pod) -> None:
         """Ports are a set in the origin: one of two pods with the same port frees it."""
-        used, at = self.used, self.pods.index(pod)
+        used, pods = self.used, self.pods
+        at = pods.index(pod)
         self.used = used | {resource: used[resource] - amount for resource, amount in pod.requests.items()}
-        self.pods = self.pods[:at] + self.pods[at + 1 :]
+        self._pods = pods[:at] + pods[at + 1 :]
         self.ports -= frozenset(pod.ports)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Budget:
-    given: wire.DisruptionBudget
-    name: str
-    namespace: str
-    selector: Selector
-    allowed: int
-    disrupted: frozenset[str]
+class Running:
+    """Pods that run, in the order of the request. Each is made when somebody looks at it: of a state that is read anew
+    one decision looks at few. ``shapes``: what is requested, in steps; ``numbers``: of each pod, which of these."""
 
-    def selects(self, pod: Pod) -> bool:
-        """Whether it is one of the pod's. kube-scheduler: never of a pod without labels, nor with an empty selector."""
-        if pod.namespace != self.namespace or not pod.labels or self.selector.everything:
-            return False
-        return self.selector.matches(pod.labels)
+    __slots__ = ("_by_workload", "_first", "_groups", "_made", "_owners", "_tasks", "nodes", "numbers", "shapes")
 
-    def charged_by(self, pod: Pod) -> bool:
-        """Whether the pod's eviction takes one from it."""
-        return self.selects(pod) and pod.name not in self.disrupted
+    def __init__(
+        self,
+        owners: list[Workload],
+        tasks: list[Task],
+        nodes: list[int],
+        numbers: list[int],
+        shapes: list[dict[str, int]],
+        groups: dict[str, Group],
+        first: int,
+    ) -> None:
+        """By pod: whose it is, what is read of it, the place of its node. ``first``: the number of the first one."""
+        self.nodes, self.numbers, self.shapes = nodes, numbers, shapes
+        self._owners, self._tasks, self._groups, self._first = owners, tasks, groups, first
+        self._made: list[Pod | None] = [None] * len(tasks)
+        self._by_workload: dict[str, tuple[Workload, list[Pod]]] | None = None
+        if groups:
+            for place, owner in enumerate(owners):
+                if (group := groups.get(owner.id)) is not None:
+                    group.pods.append(self[place])
 
+    @classmethod
+    def of(cls, by_workload: dict[str, tuple[Workload, list[Pod]]]) -> "Running":
+        """Pods that are made already."""
+        pods = [pod for _, of in by_workload.values() for pod in of]
+        found = cls([], list(map(_task, pods)), [], [], [], {}, 0)
+        found._made[:], found._by_workload = pods, by_workload
+        return found
 
-@dataclass(frozen=True, slots=True)
-class CompiledConfiguration:
-    settings: wire.Settings
-    namespaces: tuple[str, ...]
+    def __len__(self) -> int:
+        return len(self._made)
 
+    def __iter__(self) -> Iterator[Pod]:
+        return map(self.__getitem__, range(len(self._made)))
 
-class DryRuns:
-    """What nodes would lose, by what asks and then by node, each with the node then: in states that follow one another.
-    Of so many nodes at most, or all is forgotten. ``columns``: see ``Columns``; ``singles``: how many nodes that these
-    do not tell of were looked at since they were made."""
+    def __getitem__(self, place: int) -> Pod:
+        return self._made[place] or self._make(place)
 
-    _MOST = 1 << 16
+    @property
+    def by_workload(self) -> dict[str, tuple[Workload, list[Pod]]]:
+        """By id; those that have none are not in it."""
+        if self._by_workload is None:
+            self._by_workload = {}
+            for owner, pod in zip(self._owners, self, strict=True):
+                self._by_workload.setdefault(owner.id, (owner, []))[1].append(pod)
+        return self._by_workload
 
-    def __init__(self) -> None:
-        self.columns: object = None
-        self.singles = 0
-        self._found: dict[object, dict[int, tuple[Machine, Any]]] = {}
-        self._count = 0
+    def having(self, field: Callable[[Task], object]) -> list[Pod]:
+        """Those whose task has it."""
+        return [self[place] for place in compress(range(len(self._tasks)), map(field, self._tasks))]
 
-    def of(self, key: object) -> dict[int, tuple[Machine, Any]]:
-        """By place of a node."""
-        return self._found.get(key) or {}
+    def first_of(self, workload: str) -> Pod | None:
+        """The first pod of a workload; None: it has none."""
+        if self._by_workload is not None:
+            return self._by_workload[workload][1][0] if workload in self._by_workload else None
+        return next((self[place] for place, owner in enumerate(self._owners) if owner.id == workload), None)
 
-    def keep(self, key: object, known: dict[int, tuple[Machine, Any]], machine: Machine, found: object) -> None:
-        """``known``: what ``of`` gave."""
-        self._found.setdefault(key, known)
-        self._count += machine.at not in known
-        known[machine.at] = machine, found
-        if self._count > self._MOST:
-            self._count = 0
-            self._found.clear()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CompiledState:
-    """``nominated``: by node, pods that an earlier cycle nominated to it, each with the ask that it is of. ``anti``:
-    running pods with required anti-affinity; ``friends``: those with required affinity."""
-
-    configuration: CompiledConfiguration
-    machines: list[Machine]
-    sites: list[Site]
-    place: dict[str, int]
-    pods: list[Pod]
-    nominated: dict[int, list[tuple[str, Pod]]]
-    budgets: list[Budget]
-    budgets_in: dict[str, list[tuple[int, Budget]]]
-    """By namespace, each with its place in ``budgets``."""
-    anti: list[Pod]
-    friends: list[Pod]
-    by_workload: dict[str, tuple[Workload, list[Pod]]]
-    numbered: int
-    """How many pods have had a number, in this state and those that it came from."""
-    recent: dict[object, tuple[list[Machine], Any, Any]]
-    """What is kept of all nodes, see ``kept``: in states that follow one another."""
-    dry_runs: "DryRuns"
-
-    def name(self, node: int) -> str:
-        """Of a node by its place."""
-        return self.machines[node].node.name
-
-    def pods_of(self, ask: Ask, *at: str | int) -> list[Pod]:
-        """The pods that ``ask``, which stands at ``at`` in the request, wants. Raises InvalidInput, QuantityError."""
-        priority = ask.priority if ask.priority is not None else self._priority_of(ask)
-        if not ask.tasks:
-            raise InvalidInput([Problem(pointer=pointer(*at, "tasks"), detail="there is no pod in it")])
-        _one_each(ask.tasks, at)
-        return [
-            _pod(ask.id, ask.queue, task, priority if task.priority is None else task.priority, ask.required_node)
-            for task in ask.tasks
-        ]
-
-    def _priority_of(self, ask: Ask) -> int:
-        name = ask.workload or ask.id
-        return next((pod.priority for pod in self.pods if pod.workload == name), 0)
-
-
-def compile_configuration(configuration: Configuration) -> CompiledConfiguration:
-    """Raises InvalidInput: namespaces are flat."""
-    problems = [
-        Problem(pointer=pointer("configuration", "queues", i, "parent"), detail="a namespace has no parent")
-        for i, queue in enumerate(configuration.queues)
-        if queue.parent is not None
-    ]
-    if problems:
-        raise InvalidInput(problems)
-    settings = configuration.settings.kube_scheduler or wire.Settings()
-    return CompiledConfiguration(settings, tuple(queue.name for queue in configuration.queues))
-
-
-def compile_state(
-    configuration: CompiledConfiguration, state: State, before: CompiledState | None = None
-) -> CompiledState:
-    """``before``: a state with the same configuration and names of nodes, of which whatever stayed as it was is taken.
-
-    Raises InvalidInput, QuantityError, KeyError for a node or namespace that is not there, ValueError for tasks of one
-    workload that share a name; the caller diagnoses."""
-    place = {node.name: i for i, node in enumerate(state.nodes)} if before is None else before.place
-    on: list[list[Pod]] = [[] for _ in state.nodes]
-    by_workload: dict[str, tuple[Workload, list[Pod]]] = {}
-    compiled = {} if before is None else before.by_workload
-    numbered = 0 if before is None else before.numbered
-    known = frozenset(configuration.namespaces)
-    for at, workload in enumerate(state.workloads):
-        if workload.queue not in known:
-            raise KeyError(workload.queue)
-        entry = compiled.get(workload.id)
-        if entry is None or entry[0] is not workload:
-            entry = (workload, _running_pods(configuration, workload, at, place, numbered))
-            numbered += len(entry[1])
-        by_workload[workload.id] = entry
-        for pod in entry[1]:
-            on[pod.node].append(pod)
-    pods = [pod for _, of in by_workload.values() for pod in of]
-    nominated: dict[int, list[tuple[str, Pod]]] = {}
-    for at, held in enumerate(state.reservations):
-        _one_each(held.ask.tasks, ("state", "reservations", at, "ask"))
-        for task in held.ask.tasks:
-            priority = held.ask.priority or 0 if task.priority is None else task.priority
-            pod = _pod(held.ask.id, held.ask.queue, task, priority, held.ask.required_node)
-            nominated.setdefault(place[held.node], []).append((held.ask.id, pod))
-    machines = _machines(state.nodes, on, None if before is None else before.machines)
-    budgets = _budgets(state.disruption_budgets, () if before is None else before.budgets)
-    return CompiledState(
-        configuration=configuration,
-        machines=machines,
-        sites=[Site(machine) for machine in machines] if before is None else _sites(machines, before.sites),
-        place=place,
-        pods=pods,
-        nominated=nominated,
-        budgets=budgets,
-        budgets_in=by_namespace(budgets),
-        anti=[pod for pod in pods if pod.anti],
-        friends=[pod for pod in pods if pod.affinity],
-        by_workload=by_workload,
-        numbered=numbered,
-        recent={} if before is None else before.recent,
-        dry_runs=DryRuns() if before is None else before.dry_runs,
-    )
-
-
-def update(old: CompiledState, configuration: CompiledConfiguration, state: State, changes: Changes) -> CompiledState:
-    """The state after a delta: pods of workloads that stayed, and nodes that stayed with all their pods, are kept."""
-    stay = old.configuration is configuration and (not changes.nodes or changes.replaced is not None)
-    return compile_state(configuration, state, old if stay else None)
-
-
-def _one_each(tasks: Sequence[Task], at: tuple[str | int, ...]) -> None:
-    problems = [
-        Problem(pointer=pointer(*at, "tasks", i, "count"), detail="a task is one pod here: its count is 1")
-        for i, task in enumerate(tasks)
-        if task.count != 1
-    ]
-    if problems:
-        raise InvalidInput(problems)
-
-
-def by_namespace(budgets: Sequence[Budget]) -> dict[str, list[tuple[int, Budget]]]:
-    """Each with its place."""
-    found: dict[str, list[tuple[int, Budget]]] = {}
-    for i, budget in enumerate(budgets):
-        found.setdefault(budget.namespace, []).append((i, budget))
-    return found
-
-
-def _budgets(given: Sequence[wire.DisruptionBudget], before: Sequence[Budget]) -> list[Budget]:
-    """Those that stay in their place are kept."""
-    return [before[i] if i < len(before) and before[i].given == one else _budget(one) for i, one in enumerate(given)]
-
-
-def _budget(of: wire.DisruptionBudget) -> Budget:
-    return Budget(of, of.name, of.queue, selector_of(of.selector), of.disruptions_allowed, frozenset(of.disrupted))
-
-
-def _group_of(workload: Workload) -> Group | None:
-    if workload.disruption_mode is None and workload.min_available is None:
-        return None
-    return Group(workload.id, workload.priority, workload.disruption_mode == "all")
-
-
-def _running_pods(
-    configuration: CompiledConfiguration, workload: Workload, at: int, place: Mapping[str, int], numbered: int
-) -> list[Pod]:
-    tasks = workload.tasks
-    if len(tasks) > 1 and len({task.name for task in tasks}) < len(tasks):
-        raise ValueError("two tasks of one workload share a name")
-    group = _group_of(workload) if configuration.settings.workload_aware else None
-    name, namespace, priority, started = workload.id, workload.queue, workload.priority, workload.started_at
-    found: list[Pod] = []
-    for task in tasks:
-        node, state = task.node, task.state
-        if task.count != 1:
-            _one_each(tasks, ("state", "workloads", at))
-        if node is None:
-            continue
-        on = place[node]
-        if state in OVER:
-            continue
-        pod = Pod(
-            name,
+    def _make(self, place: int) -> Pod:
+        owner, task = self._owners[place], self._tasks[place]
+        namespace, state = owner.queue, task.state
+        pod = self._made[place] = Pod(
+            owner.id,
             task.name,
             namespace,
-            priority if task.priority is None else task.priority,
+            owner.priority if task.priority is None else task.priority,
             task,
-            _steps(task.requests),
+            self.shapes[self.numbers[place]],
             task.labels or NO_LABELS,
             _ports(task.host_ports) if task.host_ports else (),
             terms_of(task.pod_affinity, namespace) if task.pod_affinity else (),
             terms_of(task.pod_anti_affinity, namespace) if task.pod_anti_affinity else (),
-            task.started_at or started,
+            task.started_at or owner.started_at,
             state != "running" and state in ("preempted", "releasing", "stuck_in_releasing"),
             state == "preempted",
-            on,
+            self.nodes[place],
             task.required_node,
-            group,
-            numbered + len(found),
+            self._groups.get(owner.id),
+            self._first + place,
         )
-        if group is not None:
-            group.pods.append(pod)
-        found.append(pod)
-    return found
+        return pod
 
 
-def _pod(workload: str, namespace: str, task: Task, priority: int, required: str | None) -> Pod:
+def pod_of(workload: str, namespace: str, task: Task, priority: int, required: str | None) -> Pod:
     return Pod(
         workload=workload, name=task.name, namespace=namespace, priority=priority, task=task,
-        requests=_steps(task.requests), labels=task.labels or NO_LABELS,
+        requests=steps_of(task.requests), labels=task.labels or NO_LABELS,
         ports=_ports(task.host_ports) if task.host_ports else (),
         affinity=terms_of(task.pod_affinity, namespace) if task.pod_affinity else (),
         anti=terms_of(task.pod_anti_affinity, namespace) if task.pod_anti_affinity else (),
@@ -437,43 +313,20 @@ def _ports(given: Sequence[wire.HostPort]) -> tuple[Port, ...]:
     return tuple((one.ip or _ANY_ADDRESS, one.protocol, one.port) for one in given if one.port > 0)
 
 
-def _machines(nodes: Sequence[Node], on: Sequence[Sequence[Pod]], before: Sequence[Machine] | None) -> list[Machine]:
-    if before is None:
-        return [_machine(i, node, tuple(on[i])) for i, node in enumerate(nodes)]
-    return [
-        had if had.node is node and had.pods == tuple(of) else _machine(had.at, node, tuple(of))
-        for had, node, of in zip(before, nodes, on, strict=True)
-    ]
+class Shapes(dict[tuple[Any, ...], int]):
+    """A number for whatever is requested alike, by names and then quantities; ``parsed``: in steps, by number."""
+
+    def __init__(self) -> None:
+        self.parsed: list[dict[str, int]] = []
+
+    def __missing__(self, key: tuple[Any, ...]) -> int:
+        half = len(key) // 2
+        self.parsed.append(steps_of(dict(zip(key[:half], key[half:], strict=True))))
+        found = self[key] = len(self.parsed) - 1
+        return found
 
 
-def _sites(machines: list[Machine], before: list[Site]) -> list[Site]:
-    return [had if had.machine is machine else Site(machine) for machine, had in zip(machines, before, strict=True)]
-
-
-def _machine(at: int, node: Node, pods: tuple[Pod, ...]) -> Machine:
-    capacity = _steps(node.capacity)
-    others = _steps(node.occupied) if node.occupied else {}
-    used = dict(others)
-    ports: set[Port] = set()
-    for pod in pods:
-        for resource, amount in pod.requests.items():
-            used[resource] = used.get(resource, 0) + amount
-        if pod.ports:
-            ports.update(pod.ports)
-    return Machine(
-        at,
-        node,
-        node.labels,
-        capacity,
-        capacity.get(PODS),
-        used,
-        others,
-        pods,
-        frozenset(ports),
-    )
-
-
-def _steps(given: Mapping[str, Quantity]) -> dict[str, int]:
+def steps_of(given: Mapping[str, Quantity]) -> dict[str, int]:
     """By name, so that the order that a request names resources in never shows. Pods with the same share one: it is
     never changed."""
     return _parsed(tuple(given.items())) if given else {}

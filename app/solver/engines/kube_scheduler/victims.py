@@ -12,8 +12,8 @@ import numpy as np
 from app.solver.engine import Loss
 from app.solver.engines.kube_scheduler.filters import Cycle, fits, nominated
 from app.solver.engines.kube_scheduler.importance import ALONE, NOBODY, go_sorted, search_of
-from app.solver.engines.kube_scheduler.pods import Budget, CompiledState, Ints, Pod, Site, Unit
-from app.solver.engines.kube_scheduler.world import World
+from app.solver.engines.kube_scheduler.pods import Ints, Pod, Site, Unit
+from app.solver.engines.kube_scheduler.world import Budget, CompiledState, World
 from app.solver.question import safe_point
 
 _OFFSET = 2**31

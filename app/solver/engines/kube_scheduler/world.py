@@ -1,14 +1,335 @@
-"""All nodes as one attempt after the other leaves them, and numbers that are kept of each from state to state."""
+"""All nodes: as a state has them, and as one attempt after the other leaves them; and numbers that are kept of each
+from state to state."""
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, compress, pairwise, repeat
+from operator import attrgetter
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from app.solver.engines.kube_scheduler.pods import CompiledState, Ints, Machine, Pod, Site
+from app.solver.delta import Changes
+from app.solver.engines.kube_scheduler.pods import (
+    Group,
+    Ints,
+    Machine,
+    Pod,
+    Port,
+    Running,
+    Shapes,
+    Site,
+    pod_of,
+    steps_of,
+)
+from app.solver.engines.kube_scheduler.selectors import Selector, selector_of
+from app.solver.kubernetes import PODS
+from app.solver.model import kube_scheduler as wire
+from app.solver.model.configuration import Configuration
+from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.state import OVER, Ask, Node, State, Task, Workload
 
+_AT_ONCE, _LARGEST = 16, 2**62
+"""Of so many resources at most, and so much, are requests added up on all nodes at once."""
+_name, _queue, _tasks, _node = map(attrgetter, ("name", "queue", "tasks", "node"))
+_count, _state, _requests, _task = map(attrgetter, ("count", "state", "requests", "task"))
+_host_ports, _pod_affinity, _pod_anti_affinity = map(attrgetter, ("host_ports", "pod_affinity", "pod_anti_affinity"))
 _SHAPES = 256
 """So much at most is kept of nodes: what is free of a resource, whom they suit."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Budget:
+    given: wire.DisruptionBudget
+    name: str
+    namespace: str
+    selector: Selector
+    allowed: int
+    disrupted: frozenset[str]
+
+    def selects(self, pod: Pod) -> bool:
+        """Whether it is one of the pod's. kube-scheduler: never of a pod without labels, nor with an empty selector."""
+        if pod.namespace != self.namespace or not pod.labels or self.selector.everything:
+            return False
+        return self.selector.matches(pod.labels)
+
+    def charged_by(self, pod: Pod) -> bool:
+        """Whether the pod's eviction takes one from it."""
+        return self.selects(pod) and pod.name not in self.disrupted
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledConfiguration:
+    settings: wire.Settings
+    namespaces: tuple[str, ...]
+
+
+class DryRuns:
+    """What nodes would lose, by what asks and then by node, each with the node then: in states that follow one another.
+    Of so many nodes at most, or all is forgotten. ``columns``: see ``Columns``; ``singles``: how many nodes that these
+    do not tell of were looked at since they were made."""
+
+    _MOST = 1 << 16
+
+    def __init__(self) -> None:
+        self.columns: object = None
+        self.singles = 0
+        self._found: dict[object, dict[int, tuple[Machine, Any]]] = {}
+        self._count = 0
+
+    def of(self, key: object) -> dict[int, tuple[Machine, Any]]:
+        """By place of a node."""
+        return self._found.get(key) or {}
+
+    def keep(self, key: object, known: dict[int, tuple[Machine, Any]], machine: Machine, found: object) -> None:
+        """``known``: what ``of`` gave."""
+        self._found.setdefault(key, known)
+        self._count += machine.at not in known
+        known[machine.at] = machine, found
+        if self._count > self._MOST:
+            self._count = 0
+            self._found.clear()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledState:
+    """``nominated``: by node, pods that an earlier cycle nominated to it, each with the ask that it is of. ``anti``:
+    running pods with required anti-affinity; ``friends``: those with required affinity."""
+
+    configuration: CompiledConfiguration
+    machines: list[Machine]
+    sites: list[Site]
+    place: dict[str, int]
+    pods: Running
+    nominated: dict[int, list[tuple[str, Pod]]]
+    budgets: list[Budget]
+    budgets_in: dict[str, list[tuple[int, Budget]]]
+    """By namespace, each with its place in ``budgets``."""
+    anti: list[Pod]
+    friends: list[Pod]
+    numbered: int
+    """How many pods have had a number, in this state and those that it came from."""
+    recent: dict[object, tuple[list[Machine], Any, Any]]
+    """What is kept of all nodes, see ``kept``: in states that follow one another."""
+    dry_runs: "DryRuns"
+
+    def name(self, node: int) -> str:
+        """Of a node by its place."""
+        return self.machines[node].node.name
+
+    def pods_of(self, ask: Ask, *at: str | int) -> list[Pod]:
+        """The pods that ``ask``, which stands at ``at`` in the request, wants. Raises InvalidInput, QuantityError."""
+        priority = ask.priority if ask.priority is not None else self._priority_of(ask)
+        if not ask.tasks:
+            raise InvalidInput([Problem(pointer=pointer(*at, "tasks"), detail="there is no pod in it")])
+        _one_each(ask.tasks, at)
+        return [
+            pod_of(ask.id, ask.queue, task, priority if task.priority is None else task.priority, ask.required_node)
+            for task in ask.tasks
+        ]
+
+    def _priority_of(self, ask: Ask) -> int:
+        first = self.pods.first_of(ask.workload or ask.id)
+        return 0 if first is None else first.priority
+
+
+def compile_configuration(configuration: Configuration) -> CompiledConfiguration:
+    """Raises InvalidInput: namespaces are flat."""
+    problems = [
+        Problem(pointer=pointer("configuration", "queues", i, "parent"), detail="a namespace has no parent")
+        for i, queue in enumerate(configuration.queues)
+        if queue.parent is not None
+    ]
+    if problems:
+        raise InvalidInput(problems)
+    settings = configuration.settings.kube_scheduler or wire.Settings()
+    return CompiledConfiguration(settings, tuple(queue.name for queue in configuration.queues))
+
+
+def compile_state(
+    configuration: CompiledConfiguration, state: State, before: CompiledState | None = None
+) -> CompiledState:
+    """``before``: a state with the same configuration and names of nodes, of which whatever stayed as it was is taken.
+
+    Raises InvalidInput, QuantityError, KeyError for a node or namespace that is not there, ValueError for tasks of one
+    workload that share a name; the caller diagnoses."""
+    if before is None:
+        place, numbered = {node.name: i for i, node in enumerate(state.nodes)}, 0
+        running = fresh = _running(configuration, state, state.workloads, place, 0)
+        machines = _machines(state.nodes, running)
+    else:
+        place, numbered, known = before.place, before.numbered, before.pods.by_workload
+        new = [one for one in state.workloads if one.id not in known or known[one.id][0] is not one]
+        fresh = _running(configuration, state, new, place, numbered)
+        known = known | fresh.by_workload
+        entries = ((one, known.get(one.id)) for one in state.workloads)
+        running = Running.of({one.id: had for one, had in entries if had is not None and had[0] is one})
+        machines = _machines_after(state.nodes, running, before.machines)
+    nominated: dict[int, list[tuple[str, Pod]]] = {}
+    for at, held in enumerate(state.reservations):
+        _one_each(held.ask.tasks, ("state", "reservations", at, "ask"))
+        for task in held.ask.tasks:
+            priority = held.ask.priority or 0 if task.priority is None else task.priority
+            pod = pod_of(held.ask.id, held.ask.queue, task, priority, held.ask.required_node)
+            nominated.setdefault(place[held.node], []).append((held.ask.id, pod))
+    budgets = _budgets(state.disruption_budgets, () if before is None else before.budgets)
+    return CompiledState(
+        configuration=configuration,
+        machines=machines,
+        sites=[Site(machine) for machine in machines] if before is None else _sites(machines, before.sites),
+        place=place,
+        pods=running,
+        nominated=nominated,
+        budgets=budgets,
+        budgets_in=by_namespace(budgets),
+        anti=running.having(_pod_anti_affinity),
+        friends=running.having(_pod_affinity),
+        numbered=numbered + len(fresh),
+        recent={} if before is None else before.recent,
+        dry_runs=DryRuns() if before is None else before.dry_runs,
+    )
+
+
+def update(old: CompiledState, configuration: CompiledConfiguration, state: State, changes: Changes) -> CompiledState:
+    """The state after a delta: pods of workloads that stayed, and nodes that stayed with all their pods, are kept."""
+    stay = old.configuration is configuration and (not changes.nodes or changes.replaced is not None)
+    return compile_state(configuration, state, old if stay else None)
+
+
+def _one_each(tasks: Sequence[Task], at: tuple[str | int, ...]) -> None:
+    problems = [
+        Problem(pointer=pointer(*at, "tasks", i, "count"), detail="a task is one pod here: its count is 1")
+        for i, task in enumerate(tasks)
+        if task.count != 1
+    ]
+    if problems:
+        raise InvalidInput(problems)
+
+
+def by_namespace(budgets: Sequence[Budget]) -> dict[str, list[tuple[int, Budget]]]:
+    """Each with its place."""
+    found: dict[str, list[tuple[int, Budget]]] = {}
+    for i, budget in enumerate(budgets):
+        found.setdefault(budget.namespace, []).append((i, budget))
+    return found
+
+
+def _budgets(given: Sequence[wire.DisruptionBudget], before: Sequence[Budget]) -> list[Budget]:
+    """Those that stay in their place are kept."""
+    return [before[i] if i < len(before) and before[i].given == one else _budget(one) for i, one in enumerate(given)]
+
+
+def _budget(of: wire.DisruptionBudget) -> Budget:
+    return Budget(of, of.name, of.queue, selector_of(of.selector), of.disruptions_allowed, frozenset(of.disrupted))
+
+
+def _group_of(workload: Workload) -> Group | None:
+    if workload.disruption_mode is None and workload.min_available is None:
+        return None
+    return Group(workload.id, workload.priority, workload.disruption_mode == "all")
+
+
+def _running(
+    configuration: CompiledConfiguration,
+    state: State,
+    workloads: Sequence[Workload],
+    place: Mapping[str, int],
+    first: int,
+) -> Running:
+    """Pods of some workloads of the state, one field of all tasks at a time: pod by pod it takes twice as long."""
+    if unknown := set(map(_queue, workloads)).difference(configuration.namespaces):
+        raise KeyError(min(unknown))
+    lists = list(map(_tasks, workloads))
+    tasks = list(chain.from_iterable(lists))
+    if len(set(map(_name, tasks))) < len(tasks) and any(len(set(map(_name, of))) < len(of) for of in lists):
+        raise ValueError("two tasks of one workload share a name")
+    if not set(map(_count, tasks)) <= {1}:
+        for at, workload in enumerate(state.workloads):
+            _one_each(workload.tasks, ("state", "workloads", at))
+    owners = list(chain.from_iterable(map(repeat, workloads, map(len, lists))))
+    nodes = list(map({None: -1, **place}.__getitem__, map(_node, tasks)))
+    states = list(map(_state, tasks))
+    if -1 in nodes or not OVER.isdisjoint(states):
+        holds = [node >= 0 and of not in OVER for node, of in zip(nodes, states, strict=True)]
+        tasks, owners, nodes = list(compress(tasks, holds)), list(compress(owners, holds)), list(compress(nodes, holds))
+    shapes = Shapes()
+    numbers = list(map(shapes.__getitem__, [(*of, *of.values()) for of in map(_requests, tasks)]))
+    groups: dict[str, Group] = {}
+    if configuration.settings.workload_aware:
+        groups = {one.id: group for one in workloads if (group := _group_of(one)) is not None}
+    return Running(owners, tasks, nodes, numbers, shapes.parsed, groups, first)
+
+
+def _machines(nodes: Sequence[Node], running: Running) -> list[Machine]:
+    on = np.array(running.nodes, np.int64)
+    order, ends = on.argsort(kind="stable"), np.bincount(on, minlength=len(nodes)).cumsum()
+    places: list[int] = order.tolist()
+    parts = [places[start:end] for start, end in pairwise([0, *ends.tolist()])]
+    holders: dict[int, list[Pod]] = {}
+    for pod in running.having(_host_ports):
+        holders.setdefault(pod.node, []).append(pod)
+    return [
+        _machine(i, node, used, _taken(holders.get(i, ())), None, (running, here))
+        for i, (node, used, here) in enumerate(zip(nodes, _used(running, order, ends), parts, strict=True))
+    ]
+
+
+def _used(running: Running, order: Ints, ends: Ints) -> Iterable[dict[str, int]]:
+    """What pods of each node request together. ``order``: pods, node by node, and where those of each end."""
+    shapes, numbers = running.shapes, np.array(running.numbers, np.int64)[order]
+    starts = np.concatenate(([0], ends[:-1]))
+    names = sorted(set[str]().union(*shapes))
+    most = max((amount for of in shapes for amount in of.values()), default=0)
+    if len(names) > _AT_ONCE or most * len(numbers) > _LARGEST:
+        by_node: list[int] = numbers.tolist()
+        return (_sum(shapes[i] for i in by_node[a:b]) for a, b in pairwise([0, *ends.tolist()]))
+    sums = np.zeros((len(names), len(numbers) + 1), np.int64)
+    amounts = np.array([[of.get(name, 0) for of in shapes] for name in names], np.int64)
+    if names:
+        amounts[:, numbers].cumsum(axis=1, out=sums[:, 1:])
+    return (dict(zip(names, row, strict=True)) for row in (sums[:, ends] - sums[:, starts]).T.tolist())
+
+
+def _sum(requests: Iterable[dict[str, int]]) -> dict[str, int]:
+    used: dict[str, int] = {}
+    for one in requests:
+        for resource, amount in one.items():
+            used[resource] = used.get(resource, 0) + amount
+    return used
+
+
+def _machines_after(nodes: Sequence[Node], running: Running, before: Sequence[Machine]) -> list[Machine]:
+    """Those that stay as they are, with all their pods, are kept."""
+    on: list[list[Pod]] = [[] for _ in nodes]
+    for pod in running:
+        on[pod.node].append(pod)
+    return [
+        had if had.node is node and had.pods == of else _machine(had.at, node, _sum(map(_requests, of)), _taken(of), of)
+        for had, node, of in zip(before, nodes, map(tuple, on), strict=True)
+    ]
+
+
+def _taken(pods: Iterable[Pod]) -> frozenset[Port]:
+    return frozenset(port for pod in pods for port in pod.ports)
+
+
+def _sites(machines: list[Machine], before: list[Site]) -> list[Site]:
+    return [had if had.machine is machine else Site(machine) for machine, had in zip(machines, before, strict=True)]
+
+
+def _machine(
+    at: int,
+    node: Node,
+    used: dict[str, int],
+    ports: frozenset[Port],
+    pods: tuple[Pod, ...] | None,
+    unmade: tuple[Running, list[int]] | None = None,
+) -> Machine:
+    """``used``: by pods."""
+    capacity = steps_of(node.capacity)
+    others = steps_of(node.occupied) if node.occupied else {}
+    used = _sum((others, used)) if others else used
+    return Machine(at, node, node.labels, capacity, capacity.get(PODS), used, others, ports, pods, unmade)
 
 
 class World:

@@ -381,3 +381,27 @@ def test_sizes_never_asked_for_see_what_changed_since_another_was_asked_for() ->
     found = answers(after, sizes)
     assert found == answers(None, sizes)
     assert [one["outcome"] for (one,) in found] == ["admit", "preempt", "preempt", "preempt", "wait"]
+
+
+def test_a_pod_that_ended_is_gone_though_its_workload_is_still_there() -> None:
+    ended = pod("a", "n1", 4, 50, state="succeeded")
+    before = loaded_of(request([node("n1")], [pod("a", "n1", 4, 50)], []))
+    delta = msgspec.convert({"generation": 1, "workloads": {"change": [ended]}}, Delta)
+    after = solve.update(before, *apply_delta(before.state, before.index, delta), generation=None)
+    body = request([node("n1")], [ended], [ask(cpu=4)])
+    assert told(decided(body, before)) == ("wait", None, [])
+    assert told(decided(body, after)) == told(decided(body)) == ("admit", "n1", [])
+
+
+@pytest.mark.parametrize("kinds", [1, 40])
+@pytest.mark.parametrize("size", [4, 2**53])
+def test_requests_add_up_however_large_and_of_however_many_kinds(size: int, kinds: int) -> None:
+    """Also beyond the machine's integers."""
+    named = [f"example.com/{i}" for i in range(kinds)]
+    nodes = [{"name": name, "capacity": dict.fromkeys(named, size)} for name in ("n1", "n2", "n3")]
+    halves = dict.fromkeys(named, size // 2)
+    there = [pod(f"{i}-{name}", name, priority=5, requests=halves) for name in ("n1", "n3") for i in range(2)]
+    fits, preempts = ask("fits", requests=halves), ask("preempts", requests=halves, required_node="n3")
+    found = decided(request(nodes, [*there, pod("others", "n3", priority=50, requests={})], [fits, preempts]))
+    assert told(found) == ("admit", "n2", [])
+    assert told(found, 1) == ("preempt", "n3", ["1-n3"])
