@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from app.following.objects import WITNESSES, Kind, followed
-from app.following.reading import Recorder, lines
+from app.following.replaying import Recorder, lines
 from app.following.simulating import Recorded
 from app.solver.model.configuration import EngineName
 from tests.cluster import kueue

@@ -14,8 +14,7 @@ import msgspec
 
 from app.following.keeping import delta
 from app.following.mirror import Mirror
-from app.following.objects import FOLLOWED
-from app.following.reading import Event, Listed, trimmed
+from app.following.objects import FOLLOWED, Event, Listed, trimmed
 from app.following.translator import Translator
 from tests.cluster import kueue, pods
 

@@ -4,7 +4,7 @@ releases the rules that decided.
 Pure like ``answers``.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Annotated, Any
@@ -346,3 +346,20 @@ def _moves(answer: Answer) -> list[str]:
 def _labels(evicted: Iterable[Victim | PlannedEviction]) -> list[str]:
     """``workload`` or ``workload/task``, in the order of the answer."""
     return [one.workload if one.task is None else f"{one.workload}/{one.task}" for one in evicted]
+
+
+class Again:
+    """A request asked again. ``answers``: of each variant, with what it was asked. Pure."""
+
+    def __init__(self, logged: DecisionRequest, variants: Sequence[Variant], sources: Sources) -> None:
+        """``logged``: resolved. Raises InvalidInput where it is no good any more, NotFound, Unavailable."""
+        assert logged.now is not None
+        fields: dict[str, Any] = {**msgspec.structs.asdict(logged), "explain": "none"}
+        self._compared = ComparisonRequest(**fields, variants=list(variants))
+        self._at, self._sources = micros(logged.now), sources
+        self.answers = list(made_of(self._compared, self._at, sources, Stopwatch()))
+
+    def logged(self, asked: Asked | None) -> list[Asked | None]:
+        """What was asked when it was logged, beside what a variant of it is asked."""
+        ruled = asked is not None and asked[0].configured.engine.changed is not None
+        return [unvaried(self._compared, self._at, self._sources), asked] if ruled else []

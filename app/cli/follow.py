@@ -11,13 +11,25 @@ from cyclopts.validators import Number
 
 from app.cli.configuration import DEFAULT_URL, Token, Url
 from app.cli.offline import Json
-from app.cli.output import BAD_INPUT, DIFFERENT, NOTHING, UNREACHABLE, Fields, complain, fields_of, say, tried
+from app.cli.output import (
+    BAD_INPUT,
+    DIFFERENT,
+    NOTHING,
+    UNREACHABLE,
+    Fields,
+    as_json,
+    complain,
+    fields_of,
+    say,
+    tried,
+)
 from app.following.objects import FOLLOWED, WORK, manifests
 from app.solver.model.configuration import EngineName
 
 if TYPE_CHECKING:
     from app.following.follower import Follower
     from app.following.judging import Judgement
+    from app.solver.model.configuration import Settings
 
 
 @Parameter(name="*")
@@ -79,6 +91,13 @@ class Recorded:
         Path | None,
         Parameter(help="Write the recording as a simulation to this file, for `arbiter simulate`."),
     ] = None
+    backtest: Annotated[
+        Path | None,
+        Parameter(
+            help="Decide each preemption of the recording again, under the variants of this file: the body of "
+            "POST /v1/backtests, JSON or YAML."
+        ),
+    ] = None
     fields: Fields = None
     json: Json = False
 
@@ -102,11 +121,14 @@ def follow(
     """Follow a cluster: its queues become revisions of a configuration, what runs and what waits a snapshot.
 
     Only reads there, with the rights that `arbiter rights ENGINE` prints. Runs until it is stopped. With --replay each
-    preemption of a recording is compared with Arbiter's: exit code 0, or 1 where some differ.
+    preemption of a recording is compared with Arbiter's, or with --backtest what Arbiter says under other
+    configurations: exit code 0, or 1 where some differ.
     """
     if recorded.replay is not None:
         if recorded.simulation is not None:
             return _simulation(engine, recorded.replay, recorded.simulation)
+        if recorded.backtest is not None:
+            return _backtest(engine, recorded.replay, recorded.backtest, recorded)
         return _replay(engine, recorded.replay, recorded)
     snapshot, configuration = kept.snapshot, kept.configuration
     if snapshot is None or configuration is None:
@@ -115,7 +137,9 @@ def follow(
     try:
         from app.following.follower import Follower, Task, Tidy
         from app.following.keeping import Arbiter
-        from app.following.reading import Broken, Reader, Recorder, connect
+        from app.following.objects import Broken
+        from app.following.reading import Reader, connect
+        from app.following.replaying import Recorder
     except ModuleNotFoundError as missing:
         complain(f"following a cluster needs the extra arbiter-preemption[kubernetes]: no module {missing.name}")
         return BAD_INPUT
@@ -165,17 +189,11 @@ def _run(follower: "Follower", cluster: str, way: Way) -> int:
 
 def _replay(engine: Engine, path: Path, recorded: Recorded) -> int:
     """Judge all of it."""
-    from app.answering.overrides import with_fields
-    from app.following.reading import lines
-    from app.following.replaying import Replay
-    from app.solver.model.configuration import Configuration
+    from app.following.replaying import Replay, lines
 
     def act() -> int:
         replay, outcomes = Replay(engine), Counter[str]()
-        given = None
-        if recorded.fields:
-            given = with_fields(Configuration(engine=engine), fields_of(recorded.fields)).settings
-        for judged in replay.judge(lambda: lines(path), given):
+        for judged in replay.judge(lambda: lines(path), _settings(engine, recorded)):
             outcomes[judged.outcome] += 1
             _tell(judged, json=recorded.json)
         agreed = outcomes["agreed"] + outcomes["agreed_earlier"]
@@ -187,6 +205,56 @@ def _replay(engine: Engine, path: Path, recorded: Recorded) -> int:
             complain(f"{skipped} objects of other kinds are not read: {kinds}")
         complain(summary) if recorded.json else say(summary)
         return DIFFERENT if outcomes["differs"] else NOTHING
+
+    return tried(str(path), act)
+
+
+def _settings(engine: Engine, recorded: Recorded) -> "Settings | None":
+    """With which the recorded cluster ran, as far as somebody says. Raises InvalidInput."""
+    from app.answering.overrides import with_fields
+    from app.solver.model.configuration import Configuration
+
+    given = fields_of(recorded.fields) if recorded.fields else None
+    return None if given is None else with_fields(Configuration(engine=engine), given).settings
+
+
+def _backtest(engine: Engine, path: Path, body: Path, recorded: Recorded) -> int:
+    """Decide its preemptions again."""
+    import msgspec
+
+    from app.answering.comparison import refuse_duplicates
+    from app.answering.operations import Compiled, Sources
+    from app.base.decoding import decode
+    from app.following.replaying import judgements
+    from app.studies.backtesting import BacktestRequest, Course, DecisionDiffers, decide_again
+
+    def act() -> int:
+        asked = decode(as_json(body.read_bytes()), BacktestRequest)
+        refuse_duplicates(asked.variants)
+
+        def told(number: int, line: DecisionDiffers) -> None:
+            name = asked.variants[number].name
+            if recorded.json:
+                say(msgspec.json.encode({"variant": name, **msgspec.to_builtins(line)}).decode())
+                return
+            how = [f"{one.ask or 'the plan'}, {one.field}: {one.values}" for one in line.differences]
+            how += [f"refused: {one.pointer}: {one.detail}" for one in line.problems]
+            say(f"{line.created_at.isoformat()} {line.ask} under {name}: {'; '.join(how[:5])}")
+
+        cycles = judgements(path, engine, _settings(engine, recorded) or asked.settings)
+        course = Course(asked, told)
+        decide_again(asked, cycles, course, Sources(Compiled(None)))
+        found = course.outcome()
+        if recorded.json:
+            say(msgspec.json.encode(found).decode())
+        for one in () if recorded.json else found.variants:
+            say(
+                f"{one.name}: {one.same} as they were, {one.differ} otherwise, {one.refused} refused;"
+                f" {one.logged.evictions} evictions were made, {one.here.evictions} would be"
+            )
+        if found.skipped:
+            complain(f"{found.skipped} of {found.decisions} are skipped, the first: {found.first_skipped[0].reason}")
+        return DIFFERENT if any(one.differ or one.refused for one in found.variants) else NOTHING
 
     return tried(str(path), act)
 

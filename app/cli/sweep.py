@@ -65,7 +65,7 @@ def trace(
 
 def _recorded(file: str) -> "EngineName | None":
     from app.following.objects import FOLLOWED
-    from app.following.reading import engine_of
+    from app.following.replaying import engine_of
 
     engine = engine_of(Path(file))
     return next((name for name in FOLLOWED if name == engine), None)

@@ -1,5 +1,6 @@
 """Forecasts, backtests, sweeps and the traces that they are about: what was asked, how far each is, what came of it."""
 
+from base64 import b64encode
 from secrets import token_hex
 from typing import Annotated
 from uuid import UUID
@@ -57,7 +58,9 @@ async def backtest(visit: Visiting) -> Response:
     """Begin, and go where its progress is."""
     fields = {name: text.strip() for name, text in (await visit.form()).items()}
     body: Json = {name: moment_of(fields[name]) for name in ("since", "until") if fields.get(name)}
-    body |= {name: fields[name] for name in ("queue", "configuration") if fields.get(name)}
+    body |= {name: fields[name] for name in ("queue", "configuration", "recording") if fields.get(name)}
+    if body.get("recording", "").startswith("{"):  # its lines, pasted as they are
+        body["recording"] = b64encode(body["recording"].encode()).decode()
     other = fields.get("other", "")
     body["variants"] = [{"name": other, "configuration": other}]
     try:

@@ -7,7 +7,8 @@ import msgspec
 
 from app.following.follower import Follower, Task, Tidy, end_soon, end_with_signals
 from app.following.keeping import Arbiter
-from app.following.reading import Broken, Reader, connect
+from app.following.objects import Broken
+from app.following.reading import Reader, connect
 from app.solver.model.configuration import EngineName
 
 MODULE = "app.following.beside"

@@ -6,15 +6,34 @@ import random
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Condition, Thread
+from typing import Protocol
 
 import structlog
 
 from app.following.history import Eviction, History, Preemption, Rewind
-from app.following.objects import Event, Item, Key, Kind, Listed, key_of, part
-from app.following.reading import Absent, Broken, Denied, Gone, Reader
+from app.following.objects import Absent, Broken, Denied, Event, Gone, Item, Key, Kind, Listed, key_of, part
+
+
+class Notes(Protocol):
+    """Who writes down what was read."""
+
+    def listed(self, kind: Kind, api_version: str, count: int, version: str, reason: str) -> None: ...
+    def absent(self, kind: Kind) -> None: ...
+    def broken(self, kind: Kind, error: str) -> None: ...
+
+
+class Reader(Protocol):
+    """Who reads a server: ``app.following.reading``, which alone needs a client of Kubernetes."""
+
+    @property
+    def recorder(self) -> Notes | None: ...
+    def version(self, kind: Kind) -> str: ...
+    def list(self, kind: Kind, version: str, stopped: Callable[[], bool] = bool) -> Listed: ...
+    def watch(self, kind: Kind, version: str, since: str) -> Iterator[Event]: ...
 
 
 @dataclass(slots=True)

@@ -335,3 +335,19 @@ def _only(value: Any, fields: tuple[str, ...]) -> Any:
         return value
     of = cast(dict[str, Any], value)
     return {field: of[field] for field in fields if field in of}
+
+
+class Broken(Exception):
+    """The API server can't be asked now, or refuses; the text says why."""
+
+
+class Gone(Exception):
+    """The history that was asked for is no more: everything must be listed again."""
+
+
+class Absent(Broken):
+    """The API server knows no such kind."""
+
+
+class Denied(Broken):
+    """The account may not do it: a matter of rights."""

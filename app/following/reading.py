@@ -1,24 +1,17 @@
-"""Objects of an API server: lists in chunks, and watches from where a list ended; and recordings of what it sent.
+"""Objects of an API server: lists in chunks, and watches from where a list ended.
 
 The official client says who we are and how the server is reached (kubeconfig, a pod's account, exec plugins, proxies);
 answers are decoded here, as plain values: an object of ours has no model there.
 """
 
-import gzip
 import os
 import random
-import threading
-import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
-from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 import msgspec
-import zstandard
 from kubernetes import config
 from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
@@ -28,161 +21,9 @@ from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION
 from urllib3.exceptions import HTTPError
 
 from app.base.documents import Unreadable, read_one
-from app.base.errors import BadRequest
-from app.following.objects import Event, Item, Key, Kind, Listed, key_of, part, trimmed
-from app.solver.model.configuration import EngineName
+from app.following.objects import Absent, Broken, Denied, Event, Gone, Item, Kind, Listed, part, trimmed
+from app.following.replaying import Recorder
 from app.solver.model.problems import InvalidInput
-
-VERSION = 1
-_FLUSH_SECONDS = 1.0
-_LEVEL, _WINDOW_LOG = 6, 24
-_MOST_OF_RECORDING = 64 << 20
-_UNTOLD = ("managedFields", "selfLink")
-
-
-class Recorder:
-    """Writes down what several threads hear. Appends to a file that is there: it begins with a `RECORDING` again."""
-
-    def __init__(
-        self, path: Path, engine: EngineName, cluster: str, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
-    ) -> None:  # fmt: skip
-        """Raises OSError."""
-        self._clock = clock
-        self._known: dict[tuple[str, Key], int] = {}
-        self._file: IO[bytes] = path.open("ab")
-        self._out = _compressed(path, self._file)
-        self._lock = threading.Lock()
-        self._flushed = time.monotonic()
-        self._failed: str | None = None
-        self._write("", "RECORDING", version=VERSION, engine=engine, cluster=cluster)
-
-    def item(self, kind: Kind, item: Item) -> None:
-        """An object of a list."""
-        self._is_news(kind, item)
-        self._write(kind.name, "ITEM", object=_told(item))
-
-    def listed(self, kind: Kind, api_version: str, count: int, version: str, reason: str) -> None:
-        """The list of which all items have been told is whole."""
-        self._write(
-            kind.name, "LISTED", count=count, resource_version=version, api_version=api_version, reason=reason
-        )  # fmt: skip
-
-    def event(self, kind: Kind, said: dict[str, Any]) -> None:
-        """What a watch says."""
-        given, word = part(said, "object"), said.get("type")
-        if word == "DELETED":
-            self._known.pop((kind.name, key_of(given)), None)
-        elif word in ("ADDED", "MODIFIED") and not self._is_news(kind, given):
-            return
-        self._write(kind.name, str(said.get("type")), object=_told(given))
-
-    def absent(self, kind: Kind) -> None:
-        """The server has no such kind."""
-        self._write(kind.name, "ABSENT")
-
-    def broken(self, kind: Kind, error: str) -> None:
-        """A list or a watch could not go on."""
-        self._write(kind.name, "BROKEN", error=error)
-
-    def close(self) -> None:
-        """Nothing more comes."""
-        with self._lock:
-            if not self._file.closed:
-                if self._out is not self._file:
-                    self._out.close()
-                self._file.close()
-
-    @property
-    def failed(self) -> str | None:
-        """Why nothing more is written; None: all is well."""
-        return self._failed
-
-    def _is_news(self, kind: Kind, item: Item) -> bool:
-        """Whether something that is read is another than it was."""
-        read = trimmed(kind.name, msgspec.json.decode(msgspec.json.encode(item)))
-        key, seen = (kind.name, key_of(item)), hash(msgspec.json.encode(read, order="deterministic"))
-        known, self._known[key] = self._known.get(key), seen
-        return known != seen
-
-    def _write(self, kind: str, said: str, **more: Any) -> None:
-        at = self._clock()
-        line = msgspec.json.encode(
-            {"at": at, "kind": kind, "type": said, **more} if kind else {"at": at, "type": said, **more}
-        )
-        with self._lock:
-            if self._failed is not None or self._file.closed:
-                return
-            try:
-                self._out.write(line + b"\n")
-                if (now := time.monotonic()) - self._flushed >= _FLUSH_SECONDS:
-                    self._flushed = now
-                    self._out.flush()
-                    self._file.flush()
-            except OSError as error:  # a full disk ends the recording, and not the following
-                self._failed = str(error)
-
-
-def _compressed(path: Path, file: IO[bytes]) -> IO[bytes]:
-    if path.suffix == ".gz":
-        return cast(IO[bytes], gzip.GzipFile(fileobj=file, mode="ab"))
-    if path.suffix == ".zst":
-        untyped: Any = zstandard.ZstdCompressionParameters
-        parameters = untyped.from_level(_LEVEL, window_log=_WINDOW_LOG)
-        writer = zstandard.ZstdCompressor(compression_params=parameters).stream_writer(file, closefd=False)
-        return cast(IO[bytes], writer)
-    return file
-
-
-def _told(item: Item) -> Item:
-    metadata = part(item, "metadata")
-    if not any(field in metadata for field in _UNTOLD):
-        return item
-    return {**item, "metadata": {name: value for name, value in metadata.items() if name not in _UNTOLD}}
-
-
-@contextmanager
-def _opened(path: Path) -> Generator[IO[bytes]]:
-    with path.open("rb") as file:
-        if path.suffix == ".gz":
-            yield cast(IO[bytes], gzip.GzipFile(fileobj=file))
-        elif path.suffix == ".zst":
-            raw = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(file, read_across_frames=True)
-            yield cast(IO[bytes], BufferedReader(cast(Any, raw)))
-        else:
-            yield file
-
-
-def engine_of(path: Path) -> str | None:
-    """Whose cluster was recorded, as the first line says it; None: that is no recording's. Raises OSError."""
-    try:
-        first = next(lines(path), dict[str, Any]())
-    except BadRequest:
-        return None
-    return str(first.get("engine") or "") or None if first.get("type") == "RECORDING" else None
-
-
-def lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Each line of a recording; one that was cut off at the end is left out. Raises BadRequest, OSError."""
-    number = 0
-    try:
-        with _opened(path) as file:
-            while line := file.readline(_MOST_OF_RECORDING):
-                number += 1
-                if line.isspace():
-                    continue
-                if not line.endswith(b"\n") and len(line) == _MOST_OF_RECORDING:
-                    raise BadRequest(f"{path}: line {number} is longer than {_MOST_OF_RECORDING >> 20} MiB")
-                try:
-                    said = msgspec.json.decode(line, type=dict[str, Any])
-                except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                    if not line.endswith(b"\n"):
-                        return
-                    raise BadRequest(f"{path}: line {number} is no JSON object: {error}") from None
-                yield said
-    except (EOFError, zstandard.ZstdError, gzip.BadGzipFile) as error:
-        if not number:
-            raise BadRequest(f"{path}: {error}") from None
-
 
 CHUNK = 500
 """Objects of one answer to a list."""
@@ -198,22 +39,6 @@ CONNECT_SECONDS = 10.0
 _ANSWER = 60.0
 _WATCH = (30, 45)
 """Seconds that a watch lasts: it is asked for anew from where it ended, and a peer that died is found out."""
-
-
-class Broken(Exception):
-    """The API server can't be asked now, or refuses; the text says why."""
-
-
-class Gone(Exception):
-    """The history that was asked for is no more: everything must be listed again."""
-
-
-class Absent(Broken):
-    """The API server knows no such kind."""
-
-
-class Denied(Broken):
-    """The account may not do it: a matter of rights."""
 
 
 def connect(context: str | None = None, kubeconfig: str | None = None) -> ApiClient:

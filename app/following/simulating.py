@@ -23,8 +23,7 @@ from app.following.evidence import evidence
 from app.following.grouped import Translated, translate
 from app.following.mirror import View
 from app.following.objects import FOLLOWED, WORK, Item, Key, condition, id_of, instant, key_of, part
-from app.following.reading import lines
-from app.following.replaying import Replay, ordered
+from app.following.replaying import Replay, lines, ordered
 from app.formats.kai.pods import POD_GROUP
 from app.formats.kai.pods import SCHEDULER as KAI
 from app.formats.yunikorn.pods import SCHEDULER as YUNIKORN

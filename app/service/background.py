@@ -25,6 +25,7 @@ from app.base.settings import Settings
 from app.configurations.service import Configurations
 from app.db.database import Database, is_newer
 from app.decisions.kept import Resolver
+from app.following.replaying import judgements
 from app.jobs import repository
 from app.jobs.worker import Limits, Worker
 from app.simulations import service
@@ -76,7 +77,7 @@ def worker_of(database: Database, settings: Settings, abandon: Callable[[], None
         KIND: service.Simulating(configurations, traces.opened, service.Limits(settings.simulation_days)),
         forecasts.KIND: Forecasting(configurations, settings.simulation_days),
         exposures.KIND: Exposing(configurations),
-        backtesting.KIND: Backtesting(database, configurations, Resolver(database, stored)),
+        backtesting.KIND: Backtesting(database, configurations, Resolver(database, stored), judgements),
         sweep_jobs.KIND: sweep_jobs.Sweeping(traces, settings.simulation_days),
     }
     return Worker(database, kinds, Limits(settings.simulation_seconds, settings.simulation_bytes), abandon)

@@ -1,10 +1,11 @@
-"""``/v1/backtests``: logged requests decided again under other configurations, as a job.
+"""``/v1/backtests``: what was decided, decided again under other configurations, as a job.
 
-The log is read entry by entry, each is decided again, and what differs is stored as it comes.
+The log is read entry by entry, or a recording of a cluster preemption by preemption; each is decided again, and what
+differs is stored as it comes.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, Protocol
@@ -15,22 +16,20 @@ from fastapi import Depends, Path, Request, Response
 from sqlalchemy import RowMapping
 from starlette.responses import StreamingResponse
 
-from app.answering.answers import Stopwatch
 from app.answering.comparison import (
+    Again,
     Asked,
-    ComparisonRequest,
     Difference,
     VariantAnswer,
     differences_of,
-    made_of,
     refuse_duplicates,
     ruled,
     too_many,
-    unvaried,
 )
 from app.answering.operations import Configurations, Documents, Sources
 from app.base.decoding import decode
 from app.base.errors import BadInput, Conflict, NotFound
+from app.clusters.schemas import ShadowOutcome, ShadowReport
 from app.db.database import Database
 from app.decisions import repository
 from app.decisions.kept import unsqueezed
@@ -51,34 +50,40 @@ from app.jobs.service import (
     outcome_of,
     router_of,
     state_of,
-)
+)  # fmt: skip
 from app.jobs.worker import Work
 from app.simulations.accepting import Pinning
 from app.simulations.service import stream_of
-from app.solver.model.base import Time, Wire, at, micros
-from app.solver.model.configuration import EngineName
+from app.solver.model.base import Time, Wire, at
+from app.solver.model.configuration import EngineName, Settings
 from app.solver.model.decision import Answer, planned
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.request import DecisionRequest, Variant
 
 
 class BacktestRequest(Wire, frozen=True, kw_only=True):
-    """``POST /v1/backtests``. What is given must all hold for a logged decision to be decided again."""
+    """``POST /v1/backtests``. What is given must all hold for a decision to be decided again."""
 
     since: Time | None = None
-    """Decisions logged at this time or later. Absent: from the first."""
+    """Decisions logged, or preemptions seen, at this time or later. Absent: from the first."""
     until: Time | None = None
-    """Decisions logged before this time. Absent: up to when the backtest is asked for."""
+    """Those before this time. Absent: up to when the backtest is asked for; of a recording to its end."""
     engine: EngineName | None = None
-    """Those that this engine decided. Absent: any."""
+    """Those that this engine decided. Absent: any. Of a recording: whose cluster it is; absent: as it says."""
     configuration: str | None = None
-    """Those on the stored configuration of this name, in any revision. Absent: on any, stored or not."""
+    """Those on the stored configuration of this name, in any revision. Absent: on any, stored or not. Not of a
+    recording."""
     queue: str | None = None
-    """Those with an ask or an eviction in this queue. Absent: any."""
+    """Those with an ask or an eviction in this queue; of a recording, with an ask. Absent: any."""
     actor: str | None = None
-    """Those that this one asked for. Absent: anybody."""
+    """Those that this one asked for. Absent: anybody. Not of a recording."""
+    recording: bytes | None = None
+    """A recording of a cluster (`arbiter follow --record`), as it stands, compressed or not, in base64: its preemptions
+    are decided again, not the log."""
+    settings: Settings | None = None
+    """With which the recorded cluster ran. Absent: as it says, or as its preemptions tell. Only of a recording."""
     variants: Annotated[list[Variant], msgspec.Meta(min_length=1)]
-    """What each changes in the logged requests, as in a comparison; names are unique."""
+    """What each changes in the requests, as in a comparison; names are unique."""
 
 
 class Decided(Wire, frozen=True, kw_only=True):
@@ -108,12 +113,16 @@ class BacktestVariant(Wire, frozen=True, kw_only=True):
 
 
 class Skipped(Wire, frozen=True, kw_only=True):
-    """A logged decision that can't be made again."""
+    """A decision that can't be made again."""
 
-    decision: UUID
-    """Its id."""
+    decision: UUID | None = None
+    """Its id in the log. Absent: it is of a recording."""
+    ask: str | None = None
+    """Of a recording: for whom somebody was evicted."""
+    now: Time | None = None
+    """Of a recording: when that was."""
     reason: str
-    """Why, such as a state that the log has not kept."""
+    """Why, such as a state that the log has not kept, or a preemption in which Arbiter does not agree."""
 
 
 class BacktestProgress(Wire, frozen=True, kw_only=True):
@@ -121,8 +130,8 @@ class BacktestProgress(Wire, frozen=True, kw_only=True):
 
     decisions: int
     """Decisions that are done."""
-    total: int
-    """All of the range."""
+    total: int | None = None
+    """All of the range. Absent: it is not known, of a recording."""
 
 
 class BacktestOutcome(Wire, frozen=True, kw_only=True):
@@ -139,14 +148,16 @@ class Backtest(JobState, frozen=True, kw_only=True):
 
     since: Time | None = None
     """From when. Absent: from the first entry."""
-    until: Time
-    """Up to when."""
+    until: Time | None = None
+    """Up to when. Absent: to the end of the recording."""
+    recording: bool = False
+    """Whether a recording is decided again, and not the log."""
     names: list[str]
     """The names of its variants."""
     progress: BacktestProgress | None = None
     """How far it is, or came. Absent: it has not begun, or only just."""
     decisions: int | None = None
-    """Logged decisions in the range. Absent: it is not done."""
+    """Decisions in the range. Absent: it is not done."""
     skipped: int = 0
     """Of these, those that can't be made again."""
     first_skipped: list[Skipped] = []
@@ -167,17 +178,19 @@ class BacktestPage(Wire, frozen=True, kw_only=True):
 
 
 class DecisionDiffers(Wire, frozen=True, kw_only=True):
-    """A logged decision that a variant makes otherwise, or refuses."""
+    """A decision that a variant makes otherwise, or refuses."""
 
-    decision: UUID
-    """Its id in the log."""
+    decision: UUID | None = None
+    """Its id in the log. Absent: it is of a recording."""
+    ask: str | None = None
+    """Of a recording: for whom somebody was evicted."""
     created_at: Time
-    """When it was logged."""
+    """When it was logged, or seen."""
     now: Time
     """The time it was made for."""
     differences: list[Difference] = []
-    """Where they differ; `values` are by `logged` and `variant`, and `rules` those of the variant's release that make
-    the difference, where it is another release and nothing else."""
+    """Where they differ; `values` are by `logged` and `variant` (of a recording `logged` is what was done), and `rules`
+    those of the variant's release that make the difference, where it is another release and nothing else."""
     problems: list[Problem] = []
     """Why the engine refuses it under the variant."""
 
@@ -228,23 +241,37 @@ class Tally:
         )
 
 
-class Again:
-    """A logged request asked again. ``answers``: of each variant, with what it was asked. Pure."""
+class Course:
+    """What the variants have come to so far. ``told`` takes what one makes otherwise, with its number."""
 
-    def __init__(self, request: bytes, variants: Sequence[Variant], sources: Sources) -> None:
-        """``request``: resolved. Raises InvalidInput where the request itself is no good any more, NotFound,
-        Unavailable."""
-        logged = decode(request, DecisionRequest)
-        assert logged.now is not None
-        fields: dict[str, Any] = {**msgspec.structs.asdict(logged), "explain": "none"}
-        self._compared = ComparisonRequest(**fields, variants=list(variants))
-        self._at, self._sources = micros(logged.now), sources
-        self.answers = list(made_of(self._compared, self._at, sources, Stopwatch()))
+    def __init__(self, asked: BacktestRequest, told: Callable[[int, DecisionDiffers], None]) -> None:
+        self._tallies = [Tally(variant.name) for variant in asked.variants]
+        self._told = told
+        self._skipped: list[Skipped] = []
+        self._left_out = 0
+        self.decisions = 0
 
-    def logged(self, asked: Asked | None) -> list[Asked | None]:
-        """What was asked when it was logged, beside what a variant of it is asked."""
-        ruled = asked is not None and asked[0].configured.engine.changed is not None
-        return [unvaried(self._compared, self._at, self._sources), asked] if ruled else []
+    def skip(self, one: Skipped) -> None:
+        """One can't be made again."""
+        self.decisions, self._left_out = self.decisions + 1, self._left_out + 1
+        if len(self._skipped) < _SHOWN:
+            self._skipped.append(one)
+
+    def add(self, one: DecisionDiffers, logged: Answer, again: Again) -> None:
+        """The answers of the variants to one, which are the last ``again`` has. ``one``: what is told of it."""
+        self.decisions += 1
+        answers = again.answers[-len(self._tallies) :]
+        for number, (tally, (made, of)) in enumerate(zip(self._tallies, answers, strict=True)):
+            differences, problems = tally.add(logged, made, partial(again.logged, of))
+            if differences or problems:
+                self._told(number, msgspec.structs.replace(one, differences=differences, problems=problems))
+
+    def outcome(self) -> BacktestOutcome:
+        """As the wire has it."""
+        return BacktestOutcome(
+            decisions=self.decisions, skipped=self._left_out, first_skipped=self._skipped,
+            variants=[tally.told() for tally in self._tallies],
+        )  # fmt: skip
 
 
 DIFFERENCES = "differences"
@@ -259,58 +286,65 @@ class Resolver(Protocol):
     def resolved(self, row: RowMapping) -> bytes: ...
 
 
-class Backtesting:
-    """Does jobs of the kind ``backtest`` on the log in ``database``."""
+class Cycle(Protocol):
+    """A preemption that a recording tells of, and whether Arbiter agrees in it."""
 
-    def __init__(self, database: Database, configurations: Configurations, resolver: Resolver) -> None:
+    @property
+    def outcome(self) -> ShadowOutcome: ...
+    @property
+    def detail(self) -> str: ...
+    @property
+    def report(self) -> ShadowReport: ...
+
+
+Cycles = Callable[[bytes, EngineName | None, Settings | None], Iterator[Cycle]]
+"""Those of a recording, of whose cluster, with which settings, as far as that is given. Raises BadRequest."""
+
+
+class Backtesting:
+    """Does jobs of the kind ``backtest`` on the log in ``database``, or on recordings."""
+
+    def __init__(self, database: Database, configurations: Configurations, resolver: Resolver, cycles: Cycles) -> None:
         self._database = database
         self._configurations = configurations
         self._resolver = resolver
+        self._cycles = cycles
 
     def do(self, job: Claimed, request: bytes, work: Work) -> bytes:
         """See ``app.jobs.worker.Doing``."""
         del job
         asked = decode(request, BacktestRequest)
-        filters = filters_of(asked)
+        told = Course(asked, lambda number, line: work.write(stream_of(number, DIFFERENCES), _encode(line)))
+        sources = Sources(self._configurations)
+        if asked.recording is None:
+            self._decide_the_log(asked, told, sources, work)
+        else:
+            decide_again(asked, self._cycles(asked.recording, asked.engine, asked.settings), told, sources, work)
+        return _encode(told.outcome())
+
+    def _decide_the_log(self, asked: BacktestRequest, told: Course, sources: Sources, work: Work) -> None:
+        filters = Filters(
+            engine=asked.engine, configuration=asked.configuration, queue=asked.queue, actor=asked.actor,
+            since=asked.since, until=asked.until,
+        )  # fmt: skip
         with self._database.session() as session:
             total = repository.count(session, filters)
-        tallies = [Tally(variant.name) for variant in asked.variants]
-        skipped: list[Skipped] = []
-        done = left_out = 0
         for row in self._rows(filters):
             work.check()
-            work.progress = {"decisions": done, "total": max(total, done)}
-            done += 1
-            reason = self._one(row, asked, tallies, work)
-            if reason is not None:
-                left_out += 1
-                if len(skipped) < _SHOWN:
-                    skipped.append(Skipped(decision=row["id"], reason=reason))
-        outcome = BacktestOutcome(
-            decisions=done, skipped=left_out, first_skipped=skipped, variants=[tally.told() for tally in tallies]
-        )
-        return _encode(outcome)
-
-    def _one(self, row: RowMapping, asked: BacktestRequest, tallies: list[Tally], work: Work) -> str | None:
-        """Decide it again; why not, where that can't be."""
-        try:
-            again = Again(self._resolver.resolved(row), asked.variants, Sources(self._configurations))
-            logged = msgspec.json.decode(unsqueezed(row["answer"]), type=Answer)
-        except (Conflict, NotFound) as gone:
-            return gone.detail
-        except InvalidInput as invalid:
-            return "; ".join(f"{problem.pointer}: {problem.detail}" for problem in invalid.problems[:3])
-        except msgspec.ValidationError as other:
-            return f"its answer is of another version: {other}"
-        for number, (tally, (made, of)) in enumerate(zip(tallies, again.answers, strict=True)):
-            differences, problems = tally.add(logged, made, partial(again.logged, of))
-            if differences or problems:
-                told = DecisionDiffers(
-                    decision=row["id"], created_at=row["created_at"], now=at(row["now"]), differences=differences,
-                    problems=problems,
-                )  # fmt: skip
-                work.write(stream_of(number, DIFFERENCES), _encode(told))
-        return None
+            work.progress = {"decisions": told.decisions, "total": max(total, told.decisions)}
+            try:
+                again = Again(decode(self._resolver.resolved(row), DecisionRequest), asked.variants, sources)
+                logged = msgspec.json.decode(unsqueezed(row["answer"]), type=Answer)
+            except (Conflict, NotFound) as gone:
+                told.skip(Skipped(decision=row["id"], reason=gone.detail))
+            except InvalidInput as invalid:
+                why = "; ".join(f"{problem.pointer}: {problem.detail}" for problem in invalid.problems[:3])
+                told.skip(Skipped(decision=row["id"], reason=why))
+            except msgspec.ValidationError as other:
+                told.skip(Skipped(decision=row["id"], reason=f"its answer is of another version: {other}"))
+            else:
+                one = DecisionDiffers(decision=row["id"], created_at=row["created_at"], now=at(row["now"]))
+                told.add(one, logged, again)
 
     def _rows(self, filters: Filters) -> Iterator[Any]:
         last: UUID | None = None
@@ -323,12 +357,34 @@ class Backtesting:
             last = rows[-1]["id"]
 
 
-def filters_of(request: BacktestRequest) -> Filters:
-    """Which entries of the log are decided again."""
-    return Filters(
-        engine=request.engine, configuration=request.configuration, queue=request.queue, actor=request.actor,
-        since=request.since, until=request.until,
-    )  # fmt: skip
+def decide_again(
+    asked: BacktestRequest, cycles: Iterable[Cycle], told: Course, sources: Sources, work: Work | None = None
+) -> None:
+    """The preemptions of a recording. Those in which Arbiter agrees are decided again; of the others what was done is
+    not the answer to a question that it has, and they are skipped. Raises what ``cycles`` raises."""
+    for cycle in cycles:
+        if work is not None:
+            work.check()
+            work.progress = {"decisions": told.decisions}
+        report = cycle.report
+        request = report.requests[0] if report.requests else None
+        if not _is_wanted(asked, report, request):
+            continue
+        if request is None or cycle.outcome not in ("agreed", "agreed_earlier"):
+            told.skip(Skipped(ask=report.ask, now=report.seen_at, reason=cycle.detail))
+            continue
+        again = Again(request, [Variant(name=""), *asked.variants], sources)
+        done = again.answers[0][0].answer
+        assert done is not None
+        told.add(DecisionDiffers(ask=report.ask, created_at=report.seen_at, now=report.seen_at), done, again)
+
+
+def _is_wanted(asked: BacktestRequest, report: ShadowReport, request: DecisionRequest | None) -> bool:
+    """Whether it is in the range. Of what waits in no question the queue is not known."""
+    if report.seen_at < (asked.since or report.seen_at) or (asked.until and report.seen_at >= asked.until):
+        return False
+    asks = request.asks if request is not None and isinstance(request.asks, list) else []
+    return asked.queue is None or any(ask.queue == asked.queue for ask in asks if ask.id == report.ask)
 
 
 KIND = "backtest"
@@ -339,7 +395,12 @@ class About(msgspec.Struct, frozen=True):
 
     variants: list[str]
     since: Time | None
-    until: Time
+    until: Time | None
+    recording: bool = False
+
+
+_ONLY_LOGGED = dict.fromkeys(("configuration", "actor"), "of the log: a recording has none")
+_ONLY_RECORDED = {"settings": "of a recording: what is logged has its own"}
 
 
 class Backtests(JobsOfKind[Backtest, BacktestPage]):
@@ -356,17 +417,21 @@ class Backtests(JobsOfKind[Backtest, BacktestPage]):
         """Accept a backtest. Raises InvalidInput, BadInput, NotFound, TooManyRequests, Unavailable."""
         request = decode(body, BacktestRequest)
         refuse_duplicates(request.variants)
-        until = request.until or datetime.now(UTC)
+        recording = request.recording is not None
+        until = request.until or (None if recording else datetime.now(UTC))
         problems = too_many(request.variants, self._variants)
-        if request.since is not None and request.since >= until:
+        if request.since is not None and until is not None and request.since >= until:
             problems.append(Problem(pointer="/since", detail="not before `until`: the range is empty"))
+        for name, why in (_ONLY_LOGGED if recording else _ONLY_RECORDED).items():
+            if getattr(request, name) is not None:
+                problems.append(Problem(pointer=f"/{name}", detail=why))
         if problems:
             raise BadInput(problems)
         pins = Pinning(self._documents)
         pinned = msgspec.structs.replace(
             request, until=until, variants=[pins.part(variant) for variant in request.variants]
         )
-        about = About([variant.name for variant in request.variants], request.since, until)
+        about = About([variant.name for variant in request.variants], request.since, until, recording)
         new = New(msgspec.json.encode(about), msgspec.json.encode(pinned))
         self._settle()
         return self._accept(lambda _: new)
@@ -382,7 +447,7 @@ def _shown(row: RowMapping) -> Backtest:
     outcome: BacktestOutcome | None = outcome_of(row, BacktestOutcome) if "outcome" in row else None
     told = {} if outcome is None else msgspec.structs.asdict(outcome)
     return Backtest(
-        **state_of(row), since=about.since, until=about.until, names=about.variants,
+        **state_of(row), since=about.since, until=about.until, recording=about.recording, names=about.variants,
         progress=None if row["progress"] is None else BacktestProgress(**row["progress"]), error=row["error"], **told,
     )  # fmt: skip
 
@@ -392,9 +457,11 @@ DOCUMENTED = (BacktestRequest, Backtest, BacktestPage, DecisionDiffers)
 router = router_of(
     Backtests, KIND, request=BacktestRequest, shown=Backtest, page=BacktestPage, example=BACKTEST,
     errors=(404, 429, 503, 504),
-    begin=Said("backtest", "Decide the log again, under other configurations", """
+    begin=Said("backtest", "Decide the log, or a recording, again under other configurations", """
     Accepted at once, made by a worker: every logged request of the range is decided again under each variant, on the
-    state and for the time that it was decided on. `Location` is where to look."""),
+    state and for the time that it was decided on. With `recording` that is every preemption of a cluster that was
+    recorded, on what its scheduler knew when it decided; where Arbiter does not agree with it, it is skipped.
+    `Location` is where to look."""),
     listed=Said("list_backtests", "Backtests, newest first", "Without counts."),
     got=Said(
         "get_backtest", "Status, progress and, once done, counts by variant",

@@ -1,12 +1,16 @@
 """Forecasts and backtests: begun, read when they are done, forgotten; at both widths, dark and light."""
 
 import re
+from pathlib import Path
 
+import msgspec
 import pytest
+import zstandard
 
 from app.studies.forecasting import FORECAST
 from tests.console.browser.conftest import LOOKS, Site, Visiting
 from tests.support.pages import findings, fits
+from tests.support.recordings import course
 
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
@@ -37,6 +41,26 @@ def test_the_log_is_decided_again_under_another_configuration(
         page.get_by_role("link", name="Forget it…").click()
         page.get_by_role("button", name="Stop or forget it").click()
         page.wait_for_url("**/backtests")
+
+
+def test_a_recording_is_uploaded_and_decided_again(visit: Visiting, site: Site, tmp_path: Path) -> None:
+    lines = b"".join(msgspec.json.encode(line) + b"\n" for line in course("kai").lines)
+    file = tmp_path / "recording.zst"
+    began = b'{"type":"RECORDING","version":1,"engine":"kai","cluster":"c"}\n'
+    file.write_bytes(zstandard.ZstdCompressor().compress(began + lines))
+    with visit("admin") as somebody:
+        page = somebody.go("/backtests")
+        page.get_by_label("Under the stored configuration").fill("empty-handed")
+        page.get_by_label("A recording, in place of the log").set_input_files(file)
+        page.wait_for_function("document.getElementById('recording').value !== ''")
+        page.get_by_role("button", name="Decide again").click()
+        page.get_by_role("heading", name="A recording, decided again").wait_for()
+        while site.worker.once():
+            pass
+        page.reload()
+        assert "empty-handed" in page.get_by_role("region", name="Variants").inner_text()
+        assert "default/one" in page.get_by_role("region", name="Decided otherwise").inner_text()
+        assert findings(page) == []
 
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.base.documents import read_one
-from app.following.reading import Broken, connect
+from app.following.objects import Broken
+from app.following.reading import connect
 from app.solver.model.problems import InvalidInput
 from app.studies.sweeps import read as read_grid
 from app.traces.preparing import mapping_of

@@ -22,8 +22,7 @@ from app.base.settings import Settings
 from app.cli import run, serve
 from app.cli.output import ReaderGone
 from app.following.follower import Task
-from app.following.objects import manifests
-from app.following.reading import Broken
+from app.following.objects import Broken, manifests
 
 Captured = pytest.CaptureFixture[str]
 Json = dict[str, Any]

@@ -11,7 +11,7 @@ import pytest
 from app.following import beside, follower
 from app.following.beside import Beside, run
 from app.following.follower import Task
-from app.following.reading import Broken
+from app.following.objects import Broken
 
 WANTED = Beside(engine="kai", cluster="prod", url="http://127.0.0.1:1", token="t", context="own")
 

@@ -12,8 +12,7 @@ from app.base.errors import BadRequest
 from app.cli import run
 from app.following.judging import Judgement
 from app.following.objects import followed
-from app.following.reading import Recorder, lines
-from app.following.replaying import Replay
+from app.following.replaying import Recorder, Replay, lines
 from app.simulations.schemas import SimulationRequest
 from app.solver.model import kueue as model
 from app.solver.model.configuration import Settings

@@ -1,6 +1,8 @@
 """Recordings of KAI, YuniKorn and kube-scheduler as simulations: jobs, nodes and quotas as they were, then others."""
 
 import json
+import subprocess
+import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -172,3 +174,13 @@ def test_arbiter_trace_takes_a_recording(tmp_path: Path, capsysbinary: pytest.Ca
     file.write_bytes(msgspec.json.encode(begin) + b"\n")
     assert run(["trace", str(file)]) == 3
     assert b"no Pod is in the recording" in capsysbinary.readouterr().err
+
+
+def test_a_recording_needs_no_client_of_kubernetes(tmp_path: Path) -> None:
+    file, out = tmp_path / "recording", tmp_path / "simulation.json"
+    file.write_text("".join(json.dumps(line) + "\n" for line in course("kai").lines))
+    words = ["follow", "kai", "--replay", str(file)]
+    program = "import sys; sys.modules['kubernetes'] = None; from app.cli import run"
+    program += f"; sys.exit(run({words!r}) + run({[*words, '--simulation', str(out)]!r}))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, "1 of 1 agree" in done.stdout) == (0, True), done.stderr

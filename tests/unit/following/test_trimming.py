@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.following.objects import followed, trimmed
-from app.following.reading import Recorder, lines
+from app.following.replaying import Recorder, lines
 from tests.cluster import kueue
 
 KEPT = {"name": "x", "namespace": "n", "labels": {"a": "b"}, "uid": "u"}

@@ -8,8 +8,8 @@ import pytest
 
 from app.following import mirror
 from app.following.mirror import Followed, Mirror, Watcher
-from app.following.objects import Event, Kind, Listed
-from app.following.reading import Absent, Broken, Gone, Reader
+from app.following.objects import Absent, Broken, Event, Gone, Kind, Listed
+from app.following.reading import Reader
 
 POD = Kind("Pod", "", "pods", ("v1",))
 COHORT = Kind("Cohort", "g", "cohorts", ("v1",), needed=False)

@@ -26,10 +26,18 @@ document.addEventListener("click", (event) => {
   }
 });
 
+const base64 = (file) => new Promise((resolve, reject) => {
+  const reader = Object.assign(new FileReader(), { onerror: () => reject(reader.error) });
+  reader.onload = () => resolve(reader.result.slice(reader.result.indexOf(",") + 1));
+  reader.readAsDataURL(file);
+});
+
 // A file that is chosen goes where it could have been pasted; a slider says its value as it moves.
 document.addEventListener("change", async (event) => {
   const into = event.target.dataset.into;
-  if (into && event.target.files.length) document.getElementById(into).value = await event.target.files[0].text();
+  if (!into || !event.target.files.length) return;
+  const [file] = event.target.files;
+  document.getElementById(into).value = "base64" in event.target.dataset ? await base64(file) : await file.text();
 });
 // Sizes are in the unit of the page, where it has one; else in that of the largest that is drawn with them.
 const SIZES = [["PiB", 2 ** 50], ["TiB", 2 ** 40], ["GiB", 2 ** 30], ["MiB", 2 ** 20]];

@@ -89,7 +89,7 @@ class Log:
 
     def made(self, *variants: dict[str, Any], **request: Any) -> BacktestOutcome:
         body = msgspec.json.encode({"variants": variants, **request})
-        doing = Backtesting(cast(Database, self), Compiled(None), cast(Any, self))
+        doing = Backtesting(cast(Database, self), Compiled(None), cast(Any, self), cast(Any, None))
         found = doing.do(cast(Claimed, None), body, self.work)
         self._writer.flush()
         return msgspec.json.decode(found, type=BacktestOutcome)
