@@ -130,12 +130,15 @@ class Drawing:
     def ask(self, at: int, nodes: int, name: str = "ask") -> Json:
         random = self.random
         gang = self.aware and random.random() < 0.4
-        several = not self.aware and random.random() < 0.1
+        several = not self.aware and random.random() < 0.3
         made: Json = {
             "id": f"{name}{at}", "queue": random.choice(NAMESPACES),
             "priority": random.choice((6, 101, 2000, 2000) if self.full else (0, 5, 50, 1000, 2000)),
             "tasks": [self.pod(f"{name}{at}-{i}", 2) for i in range(random.randint(1, 4) if gang or several else 1)],
         }  # fmt: skip
+        for task in made["tasks"]:
+            if random.random() < (0.05 if gang else 0.3):
+                task["priority"] = random.choice((6, 101, 2000) if self.full else (0, 50, 2000))
         if random.random() < 0.5:
             made["created_at"] = f"2026-05-01T00:00:0{random.randrange(3)}Z"
         if gang and random.random() < 0.5:

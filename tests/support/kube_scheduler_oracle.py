@@ -59,16 +59,17 @@ def _difference(body: Json, decisions: list[Json], answer: Answer) -> str | None
     whole = {one["id"] for one in body["state"]["workloads"] if one.get("disruption_mode") == "all"}
     ours = {one.ask: one for one in answer.decisions}
     pods = {one["id"]: len(one["tasks"]) for one in body["asks"]}
-    for released in decisions:
+    cycle = body["mode"] == "cycle"
+    chance = min((one["tied_in"] for one in decisions if one.get("ties")), default=float("inf"))
+    for released in sorted(decisions, key=lambda one: one["turn"]):
+        if cycle and released["turn"] > chance:
+            return None  # what comes after hangs on a choice by chance
         found = ours[released["ask"]]
-        tied = bool(released.get("ties"))
-        if not (tied and pods[released["ask"]] > 1):
+        if not (released.get("ties") and pods[released["ask"]] > 1):
             for what, theirs, own in _compared(released, found, whole):
                 if theirs != own:
                     return f"{found.ask}: {what} is {own}, released: {theirs} ({released.get('message')})"
-        if tied and body["mode"] == "cycle":
-            return None  # what comes after hangs on a choice by chance
-        if released["outcome"] == "preempt" and found.outcome != "preempt" and body["mode"] == "cycle":
+        if released["outcome"] == "preempt" and found.outcome != "preempt" and cycle:
             return None  # a gang that found room at last is nominated there, and bound here
     return None
 

@@ -49,6 +49,15 @@ type answer struct {
 	DryRun     map[string]any    `json:"dry_run,omitempty"`
 	LookedAt   int               `json:"looked_at,omitempty"`
 	Seconds    float64           `json:"seconds,omitempty"`
+	// Turn is that of its last pod among all that were tried, TiedIn the first whose node was taken by chance.
+	Turn   int  `json:"turn"`
+	TiedIn *int `json:"tied_in,omitempty"`
+}
+
+// turn is what is tried at once: a pod of an ask, or a gang.
+type turn struct {
+	of   *ask
+	pods []*v1.Pod
 }
 
 func main() {
@@ -92,36 +101,98 @@ func decide(wanted *request) ([]answer, error) {
 		return nil, err
 	}
 	cycle := wanted.Mode == "cycle"
-	asks := wanted.Asks
-	if cycle {
-		asks = slices.Clone(asks)
-		sort.SliceStable(asks, func(i, j int) bool {
-			a, b := asks[i], asks[j]
-			if a.Priority != b.Priority {
-				return a.Priority > b.Priority
+	var turns []turn
+	for i := range wanted.Asks {
+		of := &wanted.Asks[i]
+		first := len(turns)
+		for j := range of.Tasks {
+			pod, err := of.asking(&of.Tasks[j])
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", of.ID, err)
 			}
-			return created(a).Before(created(b))
-		})
+			if aware && j > 0 {
+				turns[first].pods = append(turns[first].pods, pod)
+			} else {
+				turns = append(turns, turn{of, []*v1.Pod{pod}})
+			}
+		}
+		sortTurns(turns[first:])
 	}
-	var answers []answer
+	if cycle {
+		sortTurns(turns)
+	}
+	answers := []answer{}
+	places := map[*ask]int{}
 	var found *world
-	for i := range asks {
-		if found == nil || !cycle {
+	for i, one := range turns {
+		at, met := places[one.of]
+		if found == nil || (!cycle && !met) {
 			var err error
 			if found, err = build(wanted); err != nil {
 				return nil, err
 			}
 		}
-		made, err := found.attempt(&asks[i])
+		made, err := found.attempt(one.of, one.pods)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", asks[i].ID, err)
+			return nil, fmt.Errorf("%s: %w", one.of.ID, err)
+		}
+		made.Turn = i
+		if len(made.Ties) > 0 {
+			made.TiedIn = &made.Turn
+		}
+		if met {
+			answers[at].join(one.pods[0], made)
+			continue
+		}
+		places[one.of] = len(answers)
+		if len(one.of.Tasks) > len(one.pods) {
+			made.placed(one.pods[0], made.Node)
 		}
 		answers = append(answers, made)
 	}
 	return answers, nil
 }
 
-func created(of ask) time.Time {
+// sortTurns puts them as the scheduling queue does: by the priority of each pod, then by age.
+func sortTurns(turns []turn) {
+	sort.SliceStable(turns, func(i, j int) bool {
+		a, b := turns[i], turns[j]
+		if mine, other := *a.pods[0].Spec.Priority, *b.pods[0].Spec.Priority; mine != other {
+			return mine > other
+		}
+		return created(a.of).Before(created(b.of))
+	})
+}
+
+func (a *answer) placed(pod *v1.Pod, node string) {
+	if a.Placements == nil {
+		a.Placements = map[string]string{}
+	}
+	if node != "" {
+		a.Placements[pod.Name] = node
+	}
+}
+
+// join adds what became of another pod of the ask. Violations are those of the first.
+func (a *answer) join(pod *v1.Pod, next answer) {
+	a.placed(pod, next.Node)
+	for _, one := range next.Victims {
+		if !slices.Contains(a.Victims, one) {
+			a.Victims = append(a.Victims, one)
+		}
+	}
+	a.Ties = append(a.Ties, next.Ties...)
+	a.Cleared = append(a.Cleared, next.Cleared...)
+	if a.Outcome == "wait" || next.Outcome == "preempt" {
+		a.Outcome = next.Outcome
+	}
+	a.Turn = next.Turn
+	if a.TiedIn == nil {
+		a.TiedIn = next.TiedIn
+	}
+}
+
+func created(of *ask) time.Time {
 	if of.CreatedAt == nil {
 		return time.Time{}
 	}
@@ -321,60 +392,14 @@ func (s *scheduler) best(ctx context.Context, pod *v1.Pod, found *filtered) (str
 	return framework.NewSortedScoredNodes(scores).Pop().Name, nil
 }
 
-func (w *world) attempt(of *ask) (answer, error) {
+func (w *world) attempt(of *ask, pods []*v1.Pod) (answer, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	var pods []*v1.Pod
-	for i := range of.Tasks {
-		pod, err := of.asking(&of.Tasks[i])
-		if err != nil {
-			return answer{}, err
-		}
-		pods = append(pods, pod)
-	}
 	aware := w.request.Configuration.Settings.KubeScheduler.WorkloadAware
 	if aware && (len(pods) > 1 || of.MinAvailable != nil) {
 		return w.gang(ctx, of, pods)
 	}
-	return w.inTurn(ctx, of, pods)
-}
-
-// inTurn is what becomes of the pods of an ask, each for itself and one after the other. Violations are those of the
-// first.
-func (w *world) inTurn(ctx context.Context, of *ask, pods []*v1.Pod) (answer, error) {
-	made, err := w.single(ctx, of, pods[0])
-	if err != nil || len(pods) == 1 {
-		return made, err
-	}
-	seen := map[identity]bool{}
-	for _, one := range made.Victims {
-		seen[one] = true
-	}
-	made.Placements = map[string]string{}
-	if made.Node != "" {
-		made.Placements[pods[0].Name] = made.Node
-	}
-	for _, pod := range pods[1:] {
-		next, err := w.single(ctx, of, pod)
-		if err != nil {
-			return made, err
-		}
-		if next.Node != "" {
-			made.Placements[pod.Name] = next.Node
-		}
-		for _, one := range next.Victims {
-			if !seen[one] {
-				made.Victims = append(made.Victims, one)
-				seen[one] = true
-			}
-		}
-		made.Ties = append(made.Ties, next.Ties...)
-		made.Cleared = append(made.Cleared, next.Cleared...)
-		if made.Outcome == "wait" || next.Outcome == "preempt" {
-			made.Outcome = next.Outcome
-		}
-	}
-	return made, nil
+	return w.single(ctx, of, pods[0])
 }
 
 func (w *world) single(ctx context.Context, of *ask, pod *v1.Pod) (answer, error) {
