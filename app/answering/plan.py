@@ -25,7 +25,7 @@ from app.base.documents import Path
 from app.formats.manifests import system_of
 from app.formats.reader import Findings
 from app.formats.work.read import Cluster, Planned, resource_names
-from app.formats.yson import read_any
+from app.formats.ytsaurus.documents import read_any
 from app.solver import solve
 from app.solver.model import base
 from app.solver.model.base import UNLIMITED, Quantity, Time, micros, parse_quantity, scale_of, units

@@ -16,7 +16,7 @@ from app.formats.manifests import kept_objects
 from app.formats.objects import PriorityClass
 from app.formats.reader import Findings
 from app.formats.work.read import Beside, read_beside
-from app.formats.yson import is_yson
+from app.formats.ytsaurus.documents import is_yson
 from app.solver import solve
 from app.solver.engine import facts_of
 from app.solver.model.base import Duration, Name, Priority, Quantity, Time, Wire

@@ -17,7 +17,7 @@ from app.base.decoding import refuse_keys_twice
 from app.base.documents import Path, Unreadable
 from app.base.documents import read as parsed
 from app.base.errors import ArbiterError
-from app.formats.yson import read_any
+from app.formats.ytsaurus.documents import read_any
 from app.solver.model.decision import Answer, Decision, Explanation, Placement, Plan, PlannedEviction, planned
 from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.problems import pointer as to_pointer

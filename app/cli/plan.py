@@ -46,7 +46,7 @@ from app.cli.output import (
 )
 from app.cli.remote import Reply, Service, Unreachable, refused
 from app.formats import is_native
-from app.formats.yson import is_yson, read_yson
+from app.formats.ytsaurus.documents import is_yson, read_yson
 from app.solver.model.base import Quantity
 from app.solver.model.decision import Answer, Decision
 from app.solver.model.problems import InvalidInput, Problem

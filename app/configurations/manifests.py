@@ -14,7 +14,7 @@ from app.configurations.router import Name, Number, Service
 from app.configurations.service import etag
 from app.formats import ExportedManifest, ImportedManifest, export
 from app.formats.exported import EXPORTS, YAML, ExportFormat, Format
-from app.formats.yson import MEDIA_TYPE as YSON
+from app.formats.ytsaurus.documents import MEDIA_TYPE as YSON
 from app.http.body import MANIFESTS, Manifest
 from app.http.openapi import Conditions, Preconditions, operation, reference
 from app.http.responses import json_response

@@ -15,7 +15,7 @@ from app.console.api import Json, Refused, Reply, segment
 from app.console.visit import Cursor, PageRoute, Text, Visit, Visiting
 from app.console.words import placed, pretty
 from app.formats.exported import YAML, Format
-from app.formats.yson import MEDIA_TYPE as YSON
+from app.formats.ytsaurus.documents import MEDIA_TYPE as YSON
 from app.http.assets import HEADERS
 from app.http.openapi import page
 

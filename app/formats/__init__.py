@@ -15,7 +15,7 @@ from app.base.documents import Path, Unreadable, read
 from app.formats.exported import EXPORTS, FORMATS, Exported, ExportFormat, Format
 from app.formats.manifests import System, is_object, on_kubernetes, read_manifests, system_of, systems
 from app.formats.reader import Findings, Imported
-from app.formats.yson import is_yson, read_yson
+from app.formats.ytsaurus.documents import is_yson, read_yson
 from app.solver.check import MAX_BYTES, size_of, without_native
 from app.solver.model.base import Wire
 from app.solver.model.configuration import Configuration

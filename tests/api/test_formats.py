@@ -11,7 +11,7 @@ import yaml
 from starlette.testclient import TestClient
 
 from app.configurations.manifests import EXAMPLE
-from app.formats.yson import read_yson
+from app.formats.ytsaurus.documents import read_yson
 from tests.support.roundtrip import plain_tree
 
 MANIFESTS = Path(__file__).parents[1] / "manifests"

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from app.cli import run
-from app.formats.yson import read_yson
+from app.formats.ytsaurus.documents import read_yson
 from tests.support.live import ROOT, serving
 from tests.support.native_state import ORCHID
 

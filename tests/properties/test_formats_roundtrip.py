@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.formats import export, import_configuration
 from app.formats.kai.configuration import BY_DEFAULT
-from app.formats.yson import read_yson, write_yson
+from app.formats.ytsaurus.documents import read_yson, write_yson
 from app.solver.delta import digest
 from app.solver.model.base import parse_quantity, scale_of
 from app.solver.model.configuration import Configuration

@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import Any, cast
 
 from app.formats import export, import_configuration
-from app.formats.yson import read_any
+from app.formats.ytsaurus.documents import read_any
 from app.solver.model.base import QuantityError, parse_quantity
 from app.solver.model.problems import Finding
 

@@ -15,8 +15,14 @@ from app.base.documents import MAX_DEPTH, Path
 from app.formats.exported import Exported, Lost, flat_quota, number, parents_first, renamed
 from app.formats.fields import FIELDS, effect_of
 from app.formats.reader import Findings, Reader
-from app.formats.yson import MEDIA_TYPE, write_yson
-from app.formats.ytsaurus.resolving import PRESETS, is_scheduler_configuration, one_tree, with_preset
+from app.formats.ytsaurus.documents import (
+    MEDIA_TYPE,
+    PRESETS,
+    is_scheduler_configuration,
+    one_tree,
+    with_preset,
+    write_yson,
+)
 from app.solver.model import base, ytsaurus
 from app.solver.model.base import Duration, Native, NativeDocuments, parse_quantity, scale_of, units
 from app.solver.model.configuration import UNWEIGHTED, Configuration, EngineName, Queue, Quota, Settings

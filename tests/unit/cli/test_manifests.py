@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from app.cli import run
-from app.formats.yson import read_yson
+from app.formats.ytsaurus.documents import read_yson
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"

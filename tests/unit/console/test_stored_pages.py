@@ -10,7 +10,7 @@ from app.console import configurations
 from app.console import configurations as editing
 from app.console import configurations as importing
 from app.console.api import Refused, Reply
-from app.formats.yson import MEDIA_TYPE as YSON
+from app.formats.ytsaurus.documents import MEDIA_TYPE as YSON
 from tests.unit.console.visiting import Json, Page, Shown, refused, run
 
 AT = "/v1/configurations/c"

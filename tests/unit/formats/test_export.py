@@ -9,7 +9,7 @@ import yaml
 
 from app.formats import EXPORTS, Unreadable, export, export_configuration, import_configuration
 from app.formats.exported import go_duration, weight_text
-from app.formats.yson import read_yson
+from app.formats.ytsaurus.documents import read_yson
 from app.solver.model.configuration import Configuration
 from tests.support.roundtrip import plain_tree
 

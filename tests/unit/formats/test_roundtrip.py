@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from app.formats import export, import_configuration
-from app.formats.yson import read_any
+from app.formats.ytsaurus.documents import read_any
 from app.solver.model.configuration import Configuration
 from tests.support.roundtrip import differences, plain_tree
 
