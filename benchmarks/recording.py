@@ -17,9 +17,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from app.following.objects import WITNESSES, Kind, followed
+from app.following.objects import WITNESSES, followed
 from app.following.replaying import Recorder, lines
 from app.following.simulating import Recorded
+from app.formats.objects import Kind
 from app.solver.model.configuration import EngineName
 from tests.cluster import kueue
 from tests.cluster.recorded.made import node

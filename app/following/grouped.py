@@ -16,9 +16,10 @@ import msgspec
 
 from app.base.documents import Path
 from app.following.mirror import View
-from app.following.objects import FOLLOWED, WORK, Item, Key, id_of, part
+from app.following.objects import FOLLOWED, WORK
 from app.following.pods import Pods, Touched
 from app.formats.manifests import OF_STATE, Within, read_manifests
+from app.formats.objects import Item, Key, id_of, part
 from app.formats.reader import Findings, worst
 from app.formats.yunikorn.pods import DYNAMIC, Placement, Rejected, dynamic_queues, queue_path, said_of_dynamic
 from app.solver.model.configuration import Configuration, EngineName

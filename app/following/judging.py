@@ -22,8 +22,9 @@ from app.following.grouped import Translated, key_of, says_settings
 from app.following.history import Eviction, Preemption, Rewind
 from app.following.memory import TOGETHER_SECONDS, Guess, Memory, Mode, ask_id
 from app.following.mirror import View
-from app.following.objects import WORK, id_of
+from app.following.objects import WORK
 from app.following.translator import Translator
+from app.formats.objects import id_of
 from app.solver.engine import facts_of
 from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration, EngineName, Settings
@@ -237,7 +238,8 @@ class _Cycles:
         if not rewind.to(first.at):
             yield _TOO_LONG_AGO, "too_long_ago"
             return
-        memory = Memory(self._ask, self._one.by, first, rewind) if facts_of(self._judge.engine).remembers else None
+        engine = self._judge.engine
+        memory = Memory(engine, self._ask, self._one.by, first, rewind) if facts_of(engine).remembers else None
         if not rare or memory is not None:
             yield from self._moments(start, rewind, memory, rare=rare)
 

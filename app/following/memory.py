@@ -24,7 +24,8 @@ from app.clusters.schemas import Assumed
 from app.following.evidence import admissions, nominated, reserves
 from app.following.grouped import Translated
 from app.following.history import Change, Eviction, Position, Rewind
-from app.following.objects import WORK, Item, Key, condition, id_of, instant, key_of, part
+from app.following.objects import WORK
+from app.formats.objects import Item, Key, condition, id_of, instant, key_of, part
 from app.solver.model.configuration import Configuration, EngineName, Queue
 from app.solver.model.decision import Decision
 from app.solver.model.kueue import Ask as KueueAsk
@@ -62,7 +63,7 @@ class Admitted:
 class Memory:
     """Of the cycle in which ``ask`` evicted ``first``. ``by``: its UID; ``rewind`` stands just before."""
 
-    def __init__(self, ask: str, by: str, first: Eviction, rewind: Rewind) -> None:
+    def __init__(self, engine: EngineName, ask: str, by: str, first: Eviction, rewind: Rewind) -> None:
         self._ask, self._rewind = ask, rewind
         late = admissions((change.old, change.new) for change in rewind.undone(TOGETHER_SECONDS))
         later = admissions((change.old, change.new) for change in rewind.undone(_LATE_SECONDS))
@@ -72,9 +73,9 @@ class Memory:
         for item in later:
             if _until(item, first, timed=key_of(item) not in close):
                 self._admitted(item)
-        self._near = {*_others(by, first, rewind), *(id_of(key_of(item)) for item in late)}
+        self._near = {*_others(engine, by, first, rewind), *(id_of(key_of(item)) for item in late)}
         self._got = {id_of(key_of(item)) for item in later}
-        self._evicted = _evicted(first, rewind)
+        self._evicted = _evicted(engine, first, rewind)
         self._told = list(_told(rewind))
         self._sticky = rewind.preemptors(first.at)
 
@@ -185,24 +186,24 @@ def ask_id(engine: EngineName, by: str, rewind: Rewind) -> str | None:
     return next((id_of(key) for key, uid in rewind.uids(kind) if uid == by), None)
 
 
-def _others(by: str, first: Eviction, rewind: Rewind) -> Iterator[str]:
+def _others(engine: EngineName, by: str, first: Eviction, rewind: Rewind) -> Iterator[str]:
     """Asks that others were evicted for in what may be the same cycle."""
     uids = dict.fromkeys(
         one.seen.by for one in rewind.evictions
         if one.seen.by not in ("", by) and abs(one.heard - first.heard) <= TOGETHER_SECONDS
     )  # fmt: skip
-    found = (ask_id("kueue", uid, rewind) for uid in uids)
+    found = (ask_id(engine, uid, rewind) for uid in uids)
     yield from (one for one in found if one is not None)
 
 
-def _evicted(first: Eviction, rewind: Rewind) -> dict[str, set[str]]:
+def _evicted(engine: EngineName, first: Eviction, rewind: Rewind) -> dict[str, set[str]]:
     """Who was evicted in what may be the same cycle, or written down late, by the ask that it was for."""
     found: dict[str, set[str]] = {}
     names: dict[str, str | None] = {}
     for one in rewind.evictions:
         if one.seen.by and abs(one.heard - first.heard) <= _LATE_SECONDS:
             if one.seen.by not in names:
-                names[one.seen.by] = ask_id("kueue", one.seen.by, rewind)
+                names[one.seen.by] = ask_id(engine, one.seen.by, rewind)
             found.setdefault(names[one.seen.by] or "", set()).add(id_of(one.seen.victim))
     return found
 

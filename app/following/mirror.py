@@ -15,7 +15,8 @@ from typing import Protocol
 import structlog
 
 from app.following.history import Eviction, History, Preemption, Rewind
-from app.following.objects import Absent, Broken, Denied, Event, Gone, Item, Key, Kind, Listed, key_of, part
+from app.following.objects import Absent, Broken, Denied, Event, Gone, Listed
+from app.formats.objects import Item, Key, Kind, key_of, part
 
 
 class Notes(Protocol):

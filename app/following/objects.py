@@ -1,117 +1,31 @@
-"""What is followed for each engine: the one table behind what is asked for and behind the rights that this needs.
+"""What is followed for each engine, as their systems have it: what is asked for, and the rights that this needs.
 
 With what is read of an object: it is kept without what is never read.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-import msgspec
-
 from app.formats.kube_scheduler.pods import LOOKED_AT
+from app.formats.manifests import on_kubernetes
+from app.formats.objects import Followed, Item, Kind, part
 from app.formats.pods import NOT_SCHEDULING
 from app.formats.yunikorn.pods import SCHEDULER as YUNIKORN
 from app.solver.model.configuration import EngineName
 
-KUEUE = "kueue.x-k8s.io"
 VERBS = ("list", "watch")
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of object. ``versions``: those that are read, the best first; ``needed``: whether there is nothing to
-    follow without it; ``within``: the namespace in which alone its objects are read; ``selector``: which of them;
-    ``state``: whether they say how the cluster is, and not only what happened; ``placed``: whether they are read only
-    while a flavor of Kueue has a topology; ``layers``: names of objects that are read as one, a key of a later one
-    replacing an earlier one's; no others are."""
-
-    name: str
-    group: str
-    plural: str
-    versions: tuple[str, ...]
-    needed: bool = True
-    within: str | None = None
-    selector: str | None = None
-    state: bool = True
-    placed: bool = False
-    layers: tuple[str, ...] = ()
-
-    def path(self, version: str) -> str:
-        """Where all objects of the kind are that are read."""
-        space = f"namespaces/{self.within}/" if self.within else ""
-        return f"{self.base(version)}/{space}{self.plural}"
-
-    def base(self, version: str) -> str:
-        """Where the server says which kinds it has."""
-        return f"/apis/{self.group}/{version}" if self.group else f"/api/{version}"
-
-    def api_version(self, version: str) -> str:
-        """As objects of the kind say it."""
-        return f"{self.group}/{version}" if self.group else version
+_FOLLOWED = {system.facts.name: system.followed for system in on_kubernetes() if system.followed is not None}
+FOLLOWED = {name: of.kinds for name, of in _FOLLOWED.items()}
+WORK = {name: of.work for name, of in _FOLLOWED.items()}
+WITNESSES = {name: of.witnesses for name, of in _FOLLOWED.items()}
 
 
-def _kueue(name: str, plural: str, *, needed: bool = True) -> Kind:
-    return Kind(name, KUEUE, plural, ("v1beta2", "v1beta1"), needed)
-
-
-_POD = Kind("Pod", "", "pods", ("v1",))
-_NODE = Kind("Node", "", "nodes", ("v1",))
-_CLASS = Kind("PriorityClass", "scheduling.k8s.io", "priorityclasses", ("v1",))
-
-
-FOLLOWED: dict[EngineName, tuple[Kind, ...]] = {
-    "kueue": (
-        _kueue("ClusterQueue", "clusterqueues"),
-        _kueue("Cohort", "cohorts", needed=False),
-        _kueue("LocalQueue", "localqueues"),
-        _kueue("ResourceFlavor", "resourceflavors"),
-        _kueue("Workload", "workloads"),
-        _kueue("WorkloadPriorityClass", "workloadpriorityclasses", needed=False),
-        _kueue("AdmissionCheck", "admissionchecks", needed=False),
-        replace(_CLASS, needed=False),
-        Kind("Namespace", "", "namespaces", ("v1",), needed=False),
-        Kind("LimitRange", "", "limitranges", ("v1",), needed=False),
-        Kind("RuntimeClass", "node.k8s.io", "runtimeclasses", ("v1",), needed=False),
-        replace(_kueue("Topology", "topologies", needed=False), placed=True),
-        replace(_NODE, needed=False, placed=True),
-        replace(_POD, needed=False, placed=True),
-        Kind("ConfigMap", "", "configmaps", ("v1",), needed=False, within="kueue-system",
-             selector="metadata.name=kueue-manager-config"),
-    ),
-    "kai": (
-        Kind("Queue", "scheduling.run.ai", "queues", ("v2",)),
-        Kind("PodGroup", "scheduling.run.ai", "podgroups", ("v2alpha2",)),
-        _POD, _NODE, _CLASS,
-    ),
-    "yunikorn": (
-        Kind("ConfigMap", "", "configmaps", ("v1",), within="yunikorn",
-             layers=("yunikorn-defaults", "yunikorn-configs")),
-        _POD, _NODE, _CLASS,
-    ),
-    "kube-scheduler": (
-        _POD, _NODE, replace(_CLASS, needed=False),
-        Kind("PodDisruptionBudget", "policy", "poddisruptionbudgets", ("v1",), needed=False),
-        Kind("Namespace", "", "namespaces", ("v1",), needed=False),
-    ),
-}  # fmt: skip
-"""Of Kueue's namespace it reads the manager's configuration. What is not needed, and may not be read, is reported and
-done without."""
-
-WORK: dict[EngineName, tuple[str, ...]] = {
-    "kueue": ("Workload",), "kai": ("PodGroup", "Pod"), "yunikorn": ("Pod",), "kube-scheduler": ("Pod",),
-}  # fmt: skip
-"""Kinds that work is made of; the first is what an eviction is for."""
-
-_EVENT = Kind("Event", "", "events", ("v1",), needed=False, state=False)
-WITNESSES: dict[EngineName, tuple[Kind, ...]] = {
-    "kueue": (),
-    "kai": (replace(_EVENT, selector="reason=Evict"),),
-    "yunikorn": (replace(_EVENT, selector="involvedObject.kind=Pod,reason=Informational"),),
-    "kube-scheduler": (replace(_EVENT, selector="involvedObject.kind=Pod,reason=Preempted"),),
-}
-"""What is read beside that to see preemptions: Kueue's Workloads say it themselves."""
+def followed_of(engine: EngineName) -> Followed:
+    """How that system is followed. Raises KeyError for one that is not."""
+    return _FOLLOWED[engine]
 
 
 def followed(engine: EngineName, *, shadow: bool = False, namespace: str | None = None) -> tuple[Kind, ...]:
@@ -169,11 +83,6 @@ def _role(
     ]  # fmt: skip
 
 
-Item = dict[str, Any]
-Key = tuple[str, str]
-"""Namespace and name."""
-
-
 def owner_of(item: Item) -> tuple[str, str] | None:
     """Kind and name of the controller that made it, else of its first owner; None: nobody owns it."""
     listed = part(item, "metadata").get("ownerReferences")
@@ -223,45 +132,6 @@ _TOLD_OF = {
     _DISRUPTED: (*_OF_A_CONDITION, "reason"),
     _SCHEDULED: (*_OF_A_CONDITION, "reason", "message", "lastTransitionTime"),
 }
-
-
-def part(of: dict[str, Any], key: str) -> dict[str, Any]:
-    """The mapping under ``key``; an empty one where there is none."""
-    found = of.get(key)
-    return cast(dict[str, Any], found) if isinstance(found, dict) else {}
-
-
-def id_of(key: Key) -> str:
-    """As workloads and asks are called."""
-    space, name = key
-    return f"{space}/{name}" if space else name
-
-
-def key_of(item: Item) -> Key:
-    """Where an object is."""
-    metadata = part(item, "metadata")
-    return metadata.get("namespace") or "", metadata.get("name") or ""
-
-
-def condition(item: Item, kind: str, status: str | None = "True") -> dict[str, Any] | None:
-    """The condition of that type, where it has that status; None: whatever it has."""
-    found = part(item, "status").get("conditions")
-    for one in cast(list[Any], found) if isinstance(found, list) else ():
-        if not isinstance(one, dict):
-            continue
-        said = cast(dict[str, Any], one)
-        if said.get("type") == kind and status in (None, said.get("status")):
-            return said
-    return None
-
-
-def instant(value: object) -> datetime | None:
-    """A time as objects tell it, in UTC where it says no offset; None: it is none."""
-    try:
-        found = msgspec.convert(value, datetime)
-    except msgspec.ValidationError:
-        return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def trimmed(kind: str, item: Item) -> Item:

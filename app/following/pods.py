@@ -5,7 +5,7 @@ takes room on its node, and counts with the others there.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from heapq import heappop, heappush
@@ -13,12 +13,10 @@ from heapq import heappop, heappush
 import msgspec
 
 from app.base.lru import Lru
-from app.following.objects import Item, Key
-from app.formats.kai import pods as kai
-from app.formats.objects import objects
+from app.formats.manifests import system_of
+from app.formats.objects import Item, Key, objects
 from app.formats.pods import PodSpec, SinglePod, read_pod, read_pod_spec
 from app.formats.reader import Findings, Reader
-from app.formats.yunikorn import pods as yunikorn
 from app.formats.yunikorn.pods import age
 from app.solver.model.configuration import EngineName
 
@@ -103,29 +101,14 @@ class Touched:
             self.nodes.add(known.node)
 
 
-@dataclass(frozen=True, slots=True)
-class Grouping:
-    """How a scheduler knows its pods. ``belongs``: whether one is its own; ``group``: with which others it is
-    translated; ``named``: whether it names that itself; ``turns``: when it counts as something else, unchanged as it
-    is."""
-
-    belongs: Callable[[SinglePod], bool]
-    group: Callable[[SinglePod], str]
-    named: Callable[[SinglePod], bool] = lambda _: True
-    turns: Callable[[SinglePod], datetime | None] = lambda _: None
-
-
-GROUPINGS: dict[EngineName, Grouping] = {
-    "kai": Grouping(kai.belongs, kai.group, kai.names_group, kai.stuck_from),
-    "yunikorn": Grouping(yunikorn.belongs, yunikorn.application),
-}
-
-
 class Pods:
     """All pods of a cluster."""
 
     def __init__(self, engine: EngineName) -> None:
-        self._by = GROUPINGS[engine]
+        system = system_of(engine)
+        if system is None or system.belongs is None or system.group is None:
+            raise KeyError(engine)
+        self._belongs, self._group, self._system = system.belongs, system.group, system
         self._known: dict[Key, Known] = {}
         self._specs = Specs()
         self._groups: dict[str, Members] = {}
@@ -158,7 +141,7 @@ class Pods:
         touched.add(key, known)
         if known.group is not None and known.pod is not None:
             self._groups.setdefault(known.group, Members()).add(key, known.pod, loose=known.loose)
-            if (at := self._by.turns(known.pod)) is not None and at >= self._now:
+            if (at := self._system.turns(known.pod)) is not None and at >= self._now:
                 heappush(self._turns, (at, key))
         if known.node is not None:
             self._on.setdefault(known.node, set()).add(key)
@@ -238,6 +221,6 @@ class Pods:
         if pod is None:
             return Known(item, None, findings, None, loose=False, node=None)
         noticed = findings if findings.all() else None
-        group = self._by.group(pod) if self._by.belongs(pod) else None
-        loose = not self._by.named(pod)
+        group = self._group(pod) if self._belongs(pod) else None
+        loose = not self._system.names_group(pod)
         return Known(item, replace(pod, tasks={}), noticed, group, loose=loose, node=pod.spec.node_name)

@@ -21,8 +21,9 @@ from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION
 from urllib3.exceptions import HTTPError
 
 from app.base.documents import Unreadable, read_one
-from app.following.objects import Absent, Broken, Denied, Event, Gone, Item, Kind, Listed, part, trimmed
+from app.following.objects import Absent, Broken, Denied, Event, Gone, Listed, trimmed
 from app.following.replaying import Recorder
+from app.formats.objects import Item, Kind, part
 from app.solver.model.problems import InvalidInput
 
 CHUNK = 500

@@ -27,21 +27,8 @@ from app.base.errors import BadRequest
 from app.following.history import History, Preemption
 from app.following.judging import SETTLED_SECONDS, Judge, Judgement, is_settled
 from app.following.mirror import Mirror
-from app.following.objects import (
-    FOLLOWED,
-    Event,
-    Item,
-    Key,
-    Kind,
-    Listed,
-    condition,
-    followed,
-    instant,
-    key_of,
-    part,
-    trimmed,
-)
-from app.solver.model import kueue
+from app.following.objects import FOLLOWED, Event, Listed, followed, followed_of, trimmed
+from app.formats.objects import Item, Key, Kind, condition, instant, key_of, part
 from app.solver.model.configuration import EngineName, Settings
 from app.solver.question import safe_point
 
@@ -207,8 +194,6 @@ def lines(source: Source) -> Iterator[dict[str, Any]]:
 _END_SECONDS = 3600.0
 _APART = timedelta(seconds=5)
 _FAIR, _BORROWING = "InCohortFairSharing", "InCohortReclaimWhileBorrowing"
-_SHARING: dict[EngineName, Settings] = {"kueue": Settings(kueue=kueue.Settings(fair_sharing=True))}
-"""The other mode of those that have one: what it did may tell which, where no object does."""
 _TIMES = ("lastTransitionTime", "lastTimestamp", "eventTime", "firstTimestamp", "creationTimestamp", "time")
 
 
@@ -242,7 +227,7 @@ class Replay:
         seen = _Seen()
         for line in said():
             seen.add(line)
-        sharing = _SHARING.get(self._engine)
+        sharing = followed_of(self._engine).other_mode
         if settings is not None or sharing is None or seen.configured or seen.borrows:
             yield from self._judge(said, seen, settings)
         elif seen.shares:

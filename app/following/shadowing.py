@@ -17,7 +17,8 @@ from app.following.judging import SETTLED_SECONDS, Judge, Judgement, is_settled
 from app.following.keeping import ApiError, ApiUnavailable, Arbiter
 from app.following.memory import ask_id
 from app.following.mirror import Mirror
-from app.following.objects import WORK, owner_of, part
+from app.following.objects import WORK, owner_of
+from app.formats.objects import part
 from app.solver.model.configuration import Configuration, EngineName
 
 LOOK_SECONDS = 0.25

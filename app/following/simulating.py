@@ -7,7 +7,7 @@ pods tell: one that is evicted is asked for again by whoever owns it, and both a
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -22,19 +22,16 @@ from app.base.errors import BadRequest
 from app.following.evidence import evidence
 from app.following.grouped import Translated, translate
 from app.following.mirror import View
-from app.following.objects import FOLLOWED, WORK, Item, Key, condition, id_of, instant, key_of, part
+from app.following.objects import FOLLOWED, WORK, followed_of
 from app.following.replaying import Replay, lines, ordered
 from app.formats.kai.pods import POD_GROUP
-from app.formats.kai.pods import SCHEDULER as KAI
-from app.formats.yunikorn.pods import SCHEDULER as YUNIKORN
-from app.formats.yunikorn.pods import application_of
+from app.formats.objects import Item, Key, condition, id_of, instant, key_of, part
 from app.solver.model.configuration import Configuration, EngineName, Queue
 from app.solver.model.kube_scheduler import DisruptionBudget
 from app.solver.model.state import Node, NodeChanges
 
 _CHANGES = ("ADDED", "MODIFIED", "DELETED")
 _LEAST_SECONDS = 1.0
-_SCHEDULERS: dict[EngineName, str] = {"kai": KAI, "yunikorn": YUNIKORN}
 _DONE = ("Succeeded", "Failed")
 _DISRUPTED = "DisruptionTarget"
 _RAN_ON = "ran on, or were deleted while they ran: as long as they were seen"
@@ -78,15 +75,6 @@ class _Life:
     began: datetime | None = None
     ran: float | None = None
     ended: datetime | None = None
-
-
-def _application(life: _Life) -> str:
-    metadata = part(_unpacked(next(iter(life.asked.values()))), "metadata")
-    return application_of(part(metadata, "labels"), part(metadata, "annotations"), metadata.get("namespace"))
-
-
-_TOGETHER: dict[EngineName, Callable[[_Life], Hashable]] = {"yunikorn": _application}
-"""With which others a life is translated: what YuniKorn says of a pod hangs on its application. Others: by itself."""
 
 
 class _Lives(Protocol):
@@ -247,7 +235,6 @@ class Recorded:
         self._engine: EngineName = engine
         self._replay = Replay(engine)
         self._work = WORK[engine]
-        self._together = _TOGETHER.get(engine, id)
         # Kueue places pods by topology: none of its jobs hangs on those that there were.
         self._kinds = tuple(kind.name for kind in FOLLOWED[engine] if kind.name != "Pod" or "Pod" in self._work)
         self._lives: _Lives = _Workloads() if "Workload" in self._work else _Pods(engine)
@@ -298,9 +285,14 @@ class Recorded:
     def _is_whole(self) -> bool:
         return all(of.whole for of in self._replay.mirror.kinds() if of.kind.state and of.kind.needed)
 
+    def _with(self, life: _Life) -> Hashable:
+        """Lives that are translated together have the same of this."""
+        together = followed_of(self._engine).together
+        return id(life) if together is None else together(_unpacked(next(iter(life.asked.values()))))
+
     def _takes_room(self, kind: str, item: Item) -> bool:
         """Whether it is a pod of another scheduler's on a node."""
-        scheduler = _SCHEDULERS.get(self._engine)
+        scheduler = followed_of(self._engine).scheduler
         spec = part(item, "spec")
         return kind == "Pod" and scheduler is not None and spec.get("schedulerName") != scheduler and "nodeName" in spec
 
@@ -379,7 +371,7 @@ class Recorded:
             while any((kind, _numbered(key, number)) in taken for kind, key in life.asked):
                 number += 1
             taken.update((kind, _numbered(key, number)) for kind, key in life.asked)
-            found.setdefault(self._together(life), []).append(_Ready(life, number, ran))
+            found.setdefault(self._with(life), []).append(_Ready(life, number, ran))
         return list(found.values())
 
     def _take(self, one: "_Ready", taken: dict[str, dict[Key, Item]]) -> Iterator[str]:

@@ -8,7 +8,7 @@ which is then not longer ago than a minute.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
@@ -17,9 +17,10 @@ import msgspec
 
 from app.following.grouped import LISTED, Grouped, Translated, merged, only, translate, without
 from app.following.mirror import View
-from app.following.objects import Item, Key, id_of, part
+from app.following.objects import WORK
 from app.formats.kueue.considered import LocalQueue, read_consumed, read_local_queue
-from app.formats.manifests import Within
+from app.formats.manifests import Within, system_of
+from app.formats.objects import Item, Key, id_of, part
 from app.formats.reader import Findings, Reader
 from app.solver.model.configuration import Configuration, EngineName, Queue
 from app.solver.model.state import QueueState
@@ -38,8 +39,10 @@ class Translator:
     """Translates views of one cluster, each in the light of the last."""
 
     def __init__(self, engine: EngineName) -> None:
-        ways: dict[str, Callable[[], _Way]] = {"kueue": _Workloads, "kube-scheduler": _PodsAlone}
-        self._way: _Way = ways[engine]() if engine in ways else Grouped(engine)
+        system = system_of(engine)
+        grouped = system is not None and system.group is not None
+        alone = _Workloads if _WORKLOAD in WORK[engine] else _PodsAlone
+        self._way: _Way = Grouped(engine) if grouped else alone(engine)
         self._last: Translated | None = None
         self._whole_at, self._stale = 0.0, False
 
@@ -86,14 +89,15 @@ class _Workloads(_Way):
     """Kueue's. Where flavors have topologies, nodes are put together again that changed themselves, or of which a pod
     did. ``_on``: pods by their node."""
 
-    def __init__(self) -> None:
+    def __init__(self, engine: EngineName) -> None:
+        self._engine: EngineName = engine
         self._configured = Configuration()
         self._local: dict[str, LocalQueue] = {}
         self._on: dict[str, set[Key]] = {}
         self._at: dict[Key, str] = {}
 
     def whole(self, view: View) -> Translated:
-        found = translate("kueue", view)
+        found = translate(self._engine, view)
         native = found.configuration.native
         own = None if native is None else msgspec.structs.replace(native, objects=[])  # LocalQueues are among them
         self._configured = msgspec.structs.replace(found.configuration, native=own)
@@ -121,7 +125,7 @@ class _Workloads(_Way):
             {_WORKLOAD: keys, _NODE: [("", name) for name in nodes], _POD: pods, **dict.fromkeys(_CONFIGURED, ())},
         )
         within = Within([], {name for _, name in view.items.get(_NODE, ())}, self._local)
-        part = translate("kueue", some, None, within, self._configured)
+        part = translate(self._engine, some, None, within, self._configured)
         gone = {f"{space}/{name}" for space, name in keys}
         about = {*((_WORKLOAD, key) for key in keys), *((_NODE, ("", name)) for name in nodes)}
         about |= {(_POD, key) for key in pods | of[_POD]}
@@ -175,7 +179,8 @@ class _Workloads(_Way):
 class _PodsAlone(_Way):
     """kube-scheduler's: a pod is read by itself, and a node. ``_on``: pods by the node that they name."""
 
-    def __init__(self) -> None:
+    def __init__(self, engine: EngineName) -> None:
+        self._engine: EngineName = engine
         self._on: dict[str, set[Key]] = {}
         self._at: dict[Key, str] = {}
 
@@ -183,7 +188,7 @@ class _PodsAlone(_Way):
         self._on, self._at = {}, {}
         for key, item in view.items[_POD].items():
             self._place(key, item)
-        return translate("kube-scheduler", view)
+        return translate(self._engine, view)
 
     def some(self, last: Translated, view: View, changed: set[tuple[str, Key]]) -> Translated | None:
         if any(kind not in (_POD, _NODE, _BUDGET) for kind, _ in changed):
@@ -207,7 +212,7 @@ class _PodsAlone(_Way):
         spaces = {name for _, name in view.items.get(_NAMESPACE, ())}
         queues = [queue for queue in last.configuration.queues if queue.name in spaces]
         known = msgspec.structs.replace(last.configuration, queues=queues)
-        part = translate("kube-scheduler", replace(some, items={**some.items, _NAMESPACE: {}}), None, within, known)
+        part = translate(self._engine, replace(some, items={**some.items, _NAMESPACE: {}}), None, within, known)
         ids, names = {id_of(key) for key in pods}, {name for _, name in nodes}
         about = {(kind, key) for kind, of in ((_POD, pods), (_NODE, nodes)) for key in of}
         about |= {(_BUDGET, key) for key in view.items.get(_BUDGET, ())} if budgets else set()

@@ -16,7 +16,17 @@ from app.formats.admission import KINDS as OF_ADMISSION
 from app.formats.exported import Exported
 from app.formats.extender import Around, Recogniser
 from app.formats.kueue.considered import LocalQueue
-from app.formats.objects import SYSTEM_CLASSES, Classes, Object, objects, read_classes, unique, unknown_kind, whole
+from app.formats.objects import (
+    SYSTEM_CLASSES,
+    Classes,
+    Followed,
+    Object,
+    objects,
+    read_classes,
+    unique,
+    unknown_kind,
+    whole,
+)
 from app.formats.pods import Pod, PodSpec, SinglePod, read_cluster_nodes, read_pod, read_pod_spec, read_pods
 from app.formats.reader import Findings, Imported, Reader, as_of
 from app.formats.work.read import Cluster, Planned
@@ -70,8 +80,16 @@ class System:
     """Documents with those that hold objects replaced by them."""
     belongs: Belongs | None = None
     """Whether it schedules a pod. None: it is not told pods by themselves."""
+    group: Callable[[SinglePod], str] | None = None
+    """With which others a pod of its own is read. None: each by itself, or not at all."""
+    names_group: Belongs = lambda _: True
+    """Whether a pod names that itself."""
+    turns: Callable[[SinglePod], datetime | None] = lambda _: None
+    """When a pod counts as something else, unchanged as it is."""
     read_spec: Callable[[Reader], PodSpec] = read_pod_spec
     """Reads the spec of a pod."""
+    followed: Followed | None = None
+    """How it is followed in a cluster. None: it is not."""
     recogniser: Callable[[Around], Recogniser] | None = None
     """Tells whose pods another scheduler would evict. None: it has no pods."""
     plan: Callable[[Documents, Cluster, str], list[Planned]] | None = None

@@ -1,13 +1,17 @@
-"""Kubernetes objects of a source: lists flattened, ConfigMaps opened, metadata and priority classes read."""
+"""Kubernetes objects of a source: lists flattened, ConfigMaps opened, metadata and priority classes read;
+and what is followed of them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast
+
+import msgspec
 
 from app.base.documents import Path, Unreadable, read
 from app.formats.exported import unkeepable
 from app.formats.reader import Findings, Reader, Severity
+from app.solver.model.configuration import Settings
 
 YUNIKORN_QUEUES = "YuniKorn queues"
 KAI_SCHEDULER = "KAI scheduler configuration"
@@ -304,3 +308,135 @@ def read_classes(found: Iterable[Object]) -> Classes:
         root.ignore("description")
         root.close()
     return classes
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of object. ``versions``: those that are read, the best first; ``needed``: whether there is nothing to
+    follow without it; ``within``: the namespace in which alone its objects are read; ``selector``: which of them;
+    ``state``: whether they say how the cluster is, and not only what happened; ``placed``: whether they are read only
+    while a flavor of Kueue has a topology; ``layers``: names of objects that are read as one, a key of a later one
+    replacing an earlier one's; no others are."""
+
+    name: str
+    group: str
+    plural: str
+    versions: tuple[str, ...]
+    needed: bool = True
+    within: str | None = None
+    selector: str | None = None
+    state: bool = True
+    placed: bool = False
+    layers: tuple[str, ...] = ()
+
+    def path(self, version: str) -> str:
+        """Where all objects of the kind are that are read."""
+        space = f"namespaces/{self.within}/" if self.within else ""
+        return f"{self.base(version)}/{space}{self.plural}"
+
+    def base(self, version: str) -> str:
+        """Where the server says which kinds it has."""
+        return f"/apis/{self.group}/{version}" if self.group else f"/api/{version}"
+
+    def api_version(self, version: str) -> str:
+        """As objects of the kind say it."""
+        return f"{self.group}/{version}" if self.group else version
+
+
+POD = Kind("Pod", "", "pods", ("v1",))
+NODE = Kind("Node", "", "nodes", ("v1",))
+PRIORITY_CLASS = Kind("PriorityClass", "scheduling.k8s.io", "priorityclasses", ("v1",))
+EVENT = Kind("Event", "", "events", ("v1",), needed=False, state=False)
+
+
+Item = dict[str, Any]
+Key = tuple[str, str]
+"""Namespace and name."""
+
+
+def part(of: dict[str, Any], key: str) -> dict[str, Any]:
+    """The mapping under ``key``; an empty one where there is none."""
+    found = of.get(key)
+    return cast(dict[str, Any], found) if isinstance(found, dict) else {}
+
+
+def id_of(key: Key) -> str:
+    """As workloads and asks are called."""
+    space, name = key
+    return f"{space}/{name}" if space else name
+
+
+def key_of(item: Item) -> Key:
+    """Where an object is."""
+    metadata = part(item, "metadata")
+    return metadata.get("namespace") or "", metadata.get("name") or ""
+
+
+def condition(item: Item, kind: str, status: str | None = "True") -> dict[str, Any] | None:
+    """The condition of that type, where it has that status; None: whatever it has."""
+    found = part(item, "status").get("conditions")
+    for one in cast(list[Any], found) if isinstance(found, list) else ():
+        if not isinstance(one, dict):
+            continue
+        said = cast(dict[str, Any], one)
+        if said.get("type") == kind and status in (None, said.get("status")):
+            return said
+    return None
+
+
+def instant(value: object) -> datetime | None:
+    """A time as objects tell it, in UTC where it says no offset; None: it is none."""
+    try:
+        found = msgspec.convert(value, datetime)
+    except msgspec.ValidationError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One eviction. ``victim``: namespace and name of its Workload or Pod; ``by``: the UID of whom it was for, or
+    `namespace/name`; empty where nobody is named; ``at``: when, as the cluster says it; ``message``: in its words;
+    ``preempted``: whether the scheduler did it to let others run."""
+
+    victim: Key
+    by: str
+    reason: str | None
+    at: datetime | None
+    message: str = ""
+    preempted: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """How a system is followed in a cluster. ``kinds``: what is read; what is not needed, and may not be read, is
+    reported and done without. ``witnesses``: what is read beside that to see preemptions. ``work``: kinds that work is
+    made of; the first is what an eviction is for. ``evidence``: by kind, what an object says of an eviction, given it
+    as it was, that it did not say then. ``scheduler``: what its pods name; None: it is not told pods by that.
+    ``together``: what a recording's pod is translated with; None: with none. ``other_mode``: the settings of the mode
+    that it may be in where no object says so; None: there is but one."""
+
+    kinds: tuple[Kind, ...]
+    work: tuple[str, ...]
+    witnesses: tuple[Kind, ...] = ()
+    evidence: Mapping[str, Callable[[Item | None, Item], Evidence | None]]
+    scheduler: str | None = None
+    together: Callable[[Item], Hashable] | None = None
+    other_mode: Settings | None = None
+
+
+def new_message(old: Item | None, new: Item) -> str | None:
+    """What an Event says; None where it is only counted on."""
+    message = text_of(new.get("message"))
+    return message if old is None or old.get("message") != message else None
+
+
+def event_time(event: Item) -> datetime | None:
+    """When an Event says that it happened."""
+    times = (instant(event.get(name)) for name in ("eventTime", "lastTimestamp", "firstTimestamp"))
+    return next((at for at in times if at is not None), None)
+
+
+def text_of(value: object) -> str:
+    """A text; an empty one for anything else."""
+    return value if isinstance(value, str) else ""

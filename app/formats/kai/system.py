@@ -1,6 +1,7 @@
 """KAI Scheduler's documents and pods: a configuration as a SchedulingShard and Queues, what reads objects together,
 whose pods they are."""
 
+import re
 from dataclasses import replace as with_
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -33,9 +34,34 @@ from app.formats.kai.configuration import (
     unpacked,
     written_actions,
 )
-from app.formats.kai.pods import asked_of, belongs, group, names_group, read_groups, with_gpu_memory
+from app.formats.kai.pods import (
+    SCHEDULER,
+    asked_of,
+    belongs,
+    group,
+    names_group,
+    read_groups,
+    stuck_from,
+    with_gpu_memory,
+)
 from app.formats.manifests import Reading, Role, System, duplicates, imported, parted, with_classes
-from app.formats.objects import KAI_SCHEDULER, Classes, Object
+from app.formats.objects import (
+    EVENT,
+    KAI_SCHEDULER,
+    NODE,
+    POD,
+    PRIORITY_CLASS,
+    Classes,
+    Evidence,
+    Followed,
+    Item,
+    Kind,
+    Object,
+    event_time,
+    new_message,
+    part,
+    text_of,
+)
 from app.formats.pods import Pod, quantities, read_cluster_nodes
 from app.formats.reader import Findings, Imported, Reader
 from app.formats.work import planner
@@ -266,8 +292,41 @@ class _Recogniser:
         return replace(asks[0], id=pod.made.id, tasks=[task])
 
 
+_KAI = re.compile(r"Pod ([^/\s]+)/(\S+) was preempted by (higher priority )?workload ([^/\s]+)/(\S+)")
+_KAI_MOVED = re.compile(r"Pod ([^/\s]+)/(\S+) was preempted and rescheduled")
+
+
+def _evicted(old: Item | None, new: Item) -> Evidence | None:
+    message = new_message(old, new)
+    if new.get("reason") != "Evict" or message is None:
+        return None
+    if (found := _KAI.match(message)) is not None:
+        space, pod, higher, by_space, by = found.groups()
+        reason = "preempt" if higher else "reclaim"
+        return Evidence((space, pod), f"{by_space}/{by.removesuffix('.')}", reason, event_time(new), message)
+    if (moved := _KAI_MOVED.match(message)) is not None:
+        return Evidence((moved[1], moved[2]), "", None, event_time(new), message)
+    about = part(new, "involvedObject")
+    if about.get("kind") != "Pod":
+        return None
+    victim = text_of(about.get("namespace")), text_of(about.get("name"))
+    return Evidence(victim, "", None, event_time(new), message, preempted=False)
+
+
+_FOLLOWED = Followed(
+    kinds=(
+        Kind("Queue", QUEUE_GROUP, "queues", ("v2",)),
+        Kind("PodGroup", QUEUE_GROUP, "podgroups", ("v2alpha2",)),
+        POD, NODE, PRIORITY_CLASS,
+    ),
+    work=("PodGroup", "Pod"), witnesses=(with_(EVENT, selector="reason=Evict"),), evidence={"Event": _evicted},
+    scheduler=SCHEDULER,
+)  # fmt: skip
+
 SYSTEM: Final = System(
-    facts=FACTS, export=export, precedence=1, read=_read, place=_place, groups=(QUEUE_GROUP, SHARD_GROUP),
-    files=("tiers", "actions", "rawObjects"), belongs=belongs, unpacked=unpacked, taken_apart=objects_of,
+    facts=FACTS, followed=_FOLLOWED,
+    export=export, precedence=1, read=_read, place=_place, groups=(QUEUE_GROUP, SHARD_GROUP),
+    files=("tiers", "actions", "rawObjects"), belongs=belongs, group=group, names_group=names_group, turns=stuck_from,
+    unpacked=unpacked, taken_apart=objects_of,
     recogniser=_Recogniser, plan=planner(plan_kai),
 )  # fmt: skip

@@ -5,6 +5,7 @@ for an export: a plugin that filters and is off, or one that is added, makes dec
 fewer nodes, may make another node of several be taken.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace as with_
 from typing import Any, Final, cast
@@ -17,7 +18,24 @@ from app.formats.exported import Exported, Lost, dump
 from app.formats.extender import Around, VictimPod
 from app.formats.kube_scheduler.pods import SCHEDULER, ask_of, read_budgets, read_spec, read_workloads
 from app.formats.manifests import Reading, Role, System, with_classes
-from app.formats.objects import Classes, Object, instead, whole
+from app.formats.objects import (
+    EVENT,
+    NODE,
+    POD,
+    PRIORITY_CLASS,
+    Classes,
+    Evidence,
+    Followed,
+    Item,
+    Kind,
+    Object,
+    event_time,
+    instead,
+    new_message,
+    part,
+    text_of,
+    whole,
+)
 from app.formats.pods import Pod, read_cluster_nodes
 from app.formats.reader import Findings, Imported, Reader
 from app.formats.work import planner
@@ -258,7 +276,30 @@ class _Recogniser:
         return made if self._around.has_queue(made.queue) else None
 
 
+_KUBE_SCHEDULER = re.compile(r"Preempted by (?:an? )?\S+ (\S+) on node ")
+
+
+def _evicted(old: Item | None, new: Item) -> Evidence | None:
+    message, about = new_message(old, new), part(new, "involvedObject")
+    found = None if message is None or new.get("reason") != "Preempted" else _KUBE_SCHEDULER.match(message)
+    if found is None or message is None or about.get("kind") != "Pod":
+        return None
+    victim = text_of(about.get("namespace")), text_of(about.get("name"))
+    return Evidence(victim, found[1], "PreemptionByScheduler", event_time(new), message)
+
+
+_FOLLOWED = Followed(
+    kinds=(
+        POD, NODE, with_(PRIORITY_CLASS, needed=False),
+        Kind("PodDisruptionBudget", "policy", "poddisruptionbudgets", ("v1",), needed=False),
+        Kind("Namespace", "", "namespaces", ("v1",), needed=False),
+    ),
+    work=("Pod",), witnesses=(with_(EVENT, selector="involvedObject.kind=Pod,reason=Preempted"),),
+    evidence={"Event": _evicted},
+)  # fmt: skip
+
 SYSTEM: Final = System(
-    facts=FACTS, export=export, precedence=3, everywhere=True, read=_read, place=_place, groups=(GROUP,),
+    facts=FACTS, followed=_FOLLOWED,
+    export=export, precedence=3, everywhere=True, read=_read, place=_place, groups=(GROUP,),
     read_spec=read_spec, recogniser=_Recogniser, plan=planner(plan_kube_scheduler, read_spec),
 )  # fmt: skip

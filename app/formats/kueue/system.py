@@ -3,6 +3,7 @@ they are."""
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from hashlib import sha1
 from typing import Any, Final, cast
 
@@ -17,7 +18,20 @@ from app.formats.kueue.considered import Around, placed_by_kueue, usage_based
 from app.formats.kueue.importing import CONFIGURATION_GROUP, GROUP, PRESENT_VERSION
 from app.formats.kueue.workloads import read_workloads
 from app.formats.manifests import Reading, Role, System, duplicates, imported, with_classes
-from app.formats.objects import Object
+from app.formats.objects import (
+    NODE,
+    POD,
+    PRIORITY_CLASS,
+    Evidence,
+    Followed,
+    Item,
+    Kind,
+    Object,
+    condition,
+    instant,
+    key_of,
+    text_of,
+)
 from app.formats.pods import Pod, read_cluster_nodes
 from app.formats.reader import Findings, Imported
 from app.formats.work import planner
@@ -26,7 +40,7 @@ from app.solver.engines.kueue import FACTS
 from app.solver.model import kueue
 from app.solver.model.base import NativeDocuments, micros
 from app.solver.model.base import at as instant_at
-from app.solver.model.configuration import Configuration, EngineName, Flavor, Queue, Quota, ResourceGroup
+from app.solver.model.configuration import Configuration, EngineName, Flavor, Queue, Quota, ResourceGroup, Settings
 from app.solver.model.request import Eviction
 from app.solver.model.state import Ask, QueueState, Workload
 
@@ -407,8 +421,60 @@ def _named_after(kind: str, group: str, name: str, uid: str) -> list[str]:
     return list(dict.fromkeys(f"{whole[: most - 1 - _HASH]}-{digits}" for most in _LONGEST_NAMES))
 
 
+_KUEUE = re.compile(r"\(UID: ([^,)\s]+)")
+_UNKNOWN = "UNKNOWN"
+"""What Kueue writes where it does not know."""
+
+
+def _evicted(old: Item | None, new: Item) -> Evidence | None:
+    evicted = condition(new, "Evicted")
+    if old is None or evicted is None or (was := condition(old, "Evicted")) == evicted:
+        return None
+    if was is not None and was.get("lastTransitionTime") == evicted.get("lastTransitionTime"):
+        return None
+    at, said, why = (
+        instant(evicted.get("lastTransitionTime")),
+        text_of(evicted.get("message")),
+        text_of(evicted.get("reason")),
+    )
+    if why != "Preempted":
+        return Evidence(key_of(new), "", why, at, said, preempted=False) if why else None
+    preempted = condition(new, "Preempted") or {}
+    message = text_of(preempted.get("message")) or said
+    found = _KUEUE.search(message)
+    by = found[1] if found is not None and found[1] != _UNKNOWN else ""
+    return Evidence(key_of(new), by, text_of(preempted.get("reason")) or None, at, message)
+
+
+def _kind(name: str, plural: str, *, needed: bool = True) -> Kind:
+    return Kind(name, importing.GROUP, plural, ("v1beta2", "v1beta1"), needed)
+
+
+_FOLLOWED = Followed(
+    kinds=(
+        _kind("ClusterQueue", "clusterqueues"),
+        _kind("Cohort", "cohorts", needed=False),
+        _kind("LocalQueue", "localqueues"),
+        _kind("ResourceFlavor", "resourceflavors"),
+        _kind("Workload", "workloads"),
+        _kind("WorkloadPriorityClass", "workloadpriorityclasses", needed=False),
+        _kind("AdmissionCheck", "admissionchecks", needed=False),
+        replace(PRIORITY_CLASS, needed=False),
+        Kind("Namespace", "", "namespaces", ("v1",), needed=False),
+        Kind("LimitRange", "", "limitranges", ("v1",), needed=False),
+        Kind("RuntimeClass", "node.k8s.io", "runtimeclasses", ("v1",), needed=False),
+        replace(_kind("Topology", "topologies", needed=False), placed=True),
+        replace(NODE, needed=False, placed=True),
+        replace(POD, needed=False, placed=True),
+        Kind("ConfigMap", "", "configmaps", ("v1",), needed=False, within="kueue-system",
+             selector="metadata.name=kueue-manager-config"),
+    ),
+    work=("Workload",), evidence={"Workload": _evicted}, other_mode=Settings(kueue=kueue.Settings(fair_sharing=True)),
+)  # fmt: skip
+"""Workloads say themselves that they are evicted."""
+
 SYSTEM: Final = System(
-    facts=FACTS, export=export, precedence=0, read=_read, place=_place,
+    facts=FACTS, followed=_FOLLOWED, export=export, precedence=0, read=_read, place=_place,
     groups=(importing.GROUP, importing.CONFIGURATION_GROUP),
     recogniser=_Recogniser, plan=planner(plan_work, by_kueue=True),
 )  # fmt: skip

@@ -5,7 +5,9 @@ and what reads objects together, and whose pods they are.
 and ``…/nodes``. Amounts of vcore are thousandths, times are nanoseconds since 1970.
 """
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace as with_
 from datetime import datetime
 from typing import Any, Final, cast
 
@@ -14,13 +16,39 @@ from msgspec.structs import replace
 from app.base.documents import Path
 from app.formats.extender import Around, Tasks, VictimPod, light_pod
 from app.formats.manifests import Reading, Role, System, imported, parted
-from app.formats.objects import YUNIKORN_QUEUES, Classes, Object, objects
+from app.formats.objects import (
+    EVENT,
+    NODE,
+    POD,
+    PRIORITY_CLASS,
+    YUNIKORN_QUEUES,
+    Classes,
+    Evidence,
+    Followed,
+    Item,
+    Kind,
+    Object,
+    event_time,
+    new_message,
+    objects,
+    part,
+    text_of,
+)
 from app.formats.pods import Pod, read_cluster_nodes
 from app.formats.reader import Findings, Imported, Reader
 from app.formats.work import planner
 from app.formats.work.pods import plan_yunikorn
 from app.formats.yunikorn.configuration import AS_RELEASED, export, read_configuration
-from app.formats.yunikorn.pods import DEFAULT_USER, RENAME, Placement, application, belongs, read_applications
+from app.formats.yunikorn.pods import (
+    DEFAULT_USER,
+    RENAME,
+    SCHEDULER,
+    Placement,
+    application,
+    application_of,
+    belongs,
+    read_applications,
+)
 from app.solver.engines.yunikorn import FACTS
 from app.solver.model.base import Quantity
 from app.solver.model.base import at as instant
@@ -402,8 +430,41 @@ class _Recogniser:
         return asks[0] if self._around.has_queue(asks[0].queue) else None
 
 
+_YUNIKORN = re.compile(r"Preempted by (\S+) from application (\S+) in (\S+)")
+_YUNIKORN_QUOTA = re.compile(r"Preempted by [Qq]uota change")
+
+
+def _evicted(old: Item | None, new: Item) -> Evidence | None:
+    message, about = new_message(old, new), part(new, "involvedObject")
+    if message is None or about.get("kind") != "Pod":
+        return None
+    victim = text_of(about.get("namespace")), text_of(about.get("name"))
+    if (found := _YUNIKORN.match(message)) is not None:
+        return Evidence(victim, found[1], None, event_time(new), message)
+    if _YUNIKORN_QUOTA.match(message):
+        return Evidence(victim, "", None, event_time(new), message)
+    return None
+
+
+def _application(item: Item) -> str:
+    metadata = part(item, "metadata")
+    return application_of(part(metadata, "labels"), part(metadata, "annotations"), metadata.get("namespace"))
+
+
+_FOLLOWED = Followed(
+    kinds=(
+        Kind("ConfigMap", "", "configmaps", ("v1",), within="yunikorn",
+             layers=("yunikorn-defaults", "yunikorn-configs")),
+        POD, NODE, PRIORITY_CLASS,
+    ),
+    work=("Pod",), witnesses=(with_(EVENT, selector="involvedObject.kind=Pod,reason=Informational"),),
+    evidence={"Event": _evicted}, scheduler=SCHEDULER, together=_application,
+)  # fmt: skip
+
 SYSTEM: Final = System(
-    facts=FACTS, export=export, precedence=2, read=_read, place=_place, files=("partitions",), belongs=belongs,
+    facts=FACTS, followed=_FOLLOWED, export=export, precedence=2, read=_read, place=_place,
+    files=("partitions",), belongs=belongs, group=application,
+
     keys=("queuename", "applications", "applicationID", "nodeID", "clusterInfo"),
     owns=is_dump, is_own=lambda document: is_dump([((), document)]), read_own=read_dump,
     recogniser=_Recogniser, plan=planner(plan_yunikorn),

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.following.evidence import Evidence, ends, evidence
+from app.following.evidence import ends, evidence
+from app.formats.objects import Evidence
 from app.solver.model.configuration import EngineName
 
 AT = "2026-11-22T09:00:00Z"

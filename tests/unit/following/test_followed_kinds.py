@@ -1,6 +1,7 @@
 """What is followed of each system, where it is read, and the rights that this needs."""
 
-from app.following.objects import FOLLOWED, Kind, followed, manifests
+from app.following.objects import FOLLOWED, followed, manifests
+from app.formats.objects import Kind
 
 WORKLOAD = Kind("Workload", "kueue.x-k8s.io", "workloads", ("v1beta2", "v1beta1"))
 RBAC = "rbac.authorization.k8s.io"

@@ -12,8 +12,9 @@ from app.answering.snapshots import Counts, SnapshotStatus
 from app.clusters.schemas import ClusterLease
 from app.following.follower import Follower, Task
 from app.following.keeping import ApiError, Arbiter, Reply
-from app.following.objects import Event, Kind, Listed
+from app.following.objects import Event, Listed
 from app.following.reading import Reader
+from app.formats.objects import Kind
 from app.solver.model.decision import ConfigurationUsed
 from tests.cluster import pods
 

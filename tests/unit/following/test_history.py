@@ -7,7 +7,7 @@ import pytest
 
 from app.following import history as module
 from app.following.history import History, Items, Rewind
-from app.following.objects import Item, Key
+from app.formats.objects import Item, Key
 from app.solver.model.configuration import EngineName
 from tests.support.bounds import Bounded
 

@@ -7,8 +7,8 @@ import pytest
 
 from app.following import pods as specs
 from app.following.grouped import spliced, untouched
-from app.following.objects import Key
 from app.following.pods import Members, Pods, Specs, Touched
+from app.formats.objects import Key
 from app.formats.reader import Findings, Reader
 from app.solver.model.state import Task, Workload
 from tests.cluster import pods

@@ -9,7 +9,8 @@ import pytest
 from app.following import mirror as module
 from app.following.history import History
 from app.following.mirror import Followed, Mirror, View
-from app.following.objects import Event, Kind, Listed
+from app.following.objects import Event, Listed
+from app.formats.objects import Kind
 
 NODE, POD = Kind("Node", "", "nodes", ("v1",)), Kind("Pod", "", "pods", ("v1",))
 EVENT = Kind("Event", "", "events", ("v1",), state=False)

@@ -13,8 +13,9 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import ProtocolError
 
 from app.following import reading as module
-from app.following.objects import FOLLOWED, Absent, Broken, Denied, Event, Gone, Kind
+from app.following.objects import FOLLOWED, Absent, Broken, Denied, Event, Gone
 from app.following.reading import CHUNK, Reader, connect
+from app.formats.objects import Kind
 from tests.support.bounds import Bounded
 
 QUEUE = FOLLOWED["kai"][0]

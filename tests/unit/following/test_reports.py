@@ -13,8 +13,9 @@ from app.clusters.schemas import ClusterLease, ClusterReport
 from app.following import follower as module
 from app.following.follower import Follower, Task
 from app.following.keeping import ApiError, ApiUnavailable, Arbiter, Reply
-from app.following.objects import FOLLOWED, Absent, Broken, Event, Kind, Listed
+from app.following.objects import FOLLOWED, Absent, Broken, Event, Listed
 from app.following.reading import Reader
+from app.formats.objects import Kind
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import ConfigurationUsed
 from tests.cluster import kueue

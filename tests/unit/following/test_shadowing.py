@@ -10,12 +10,12 @@ import pytest
 
 from app.clusters.schemas import SeenEviction, ShadowReport
 from app.following import shadowing
-from app.following.evidence import Evidence
 from app.following.history import Change, Eviction, Items, Preemption, Rewind
 from app.following.judging import Judgement, is_settled
 from app.following.keeping import ApiError, ApiUnavailable, Arbiter, Reply
 from app.following.mirror import Mirror
 from app.following.shadowing import Shadowing
+from app.formats.objects import Evidence
 from app.solver.model import kueue as model
 from app.solver.model.configuration import Configuration, EngineName, Settings
 from tests.cluster import kueue, pods

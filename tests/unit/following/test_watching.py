@@ -8,8 +8,9 @@ import pytest
 
 from app.following import mirror
 from app.following.mirror import Followed, Mirror, Watcher
-from app.following.objects import Absent, Broken, Event, Gone, Kind, Listed
+from app.following.objects import Absent, Broken, Event, Gone, Listed
 from app.following.reading import Reader
+from app.formats.objects import Kind
 
 POD = Kind("Pod", "", "pods", ("v1",))
 COHORT = Kind("Cohort", "g", "cohorts", ("v1",), needed=False)
