@@ -18,6 +18,7 @@ from app.formats.exported import YAML, Format
 from app.formats.ytsaurus.documents import MEDIA_TYPE as YSON
 from app.http.assets import HEADERS
 from app.http.openapi import page
+from app.solver.engines import FIRST
 
 _PAGE = 50
 _NAMED = "A name has letters, digits, dots, underscores and hyphens, and begins with a letter or digit."
@@ -191,7 +192,7 @@ async def edit_queue(visit: Visiting, name: str, queue: Text) -> Response:
 
 async def _begin(visit: Visit, name: str, queue: str) -> Response:
     current, etag = await _current(visit, Edited(name, queue, "", "", ""))
-    empty: Json = {"quota": {"cpu": {"guaranteed": 0}}} if queue else {"engine": "kueue", "queues": []}
+    empty: Json = {"quota": {"cpu": {"guaranteed": 0}}} if queue else {"engine": FIRST, "queues": []}
     text = pretty(current if current is not None else empty)
     return visit.show("edit.html", edited=Edited(name, queue, text, etag, ""), checked=None, diff=None, step="edit")
 

@@ -13,6 +13,7 @@ from app.console.situation import ordered, paged
 from app.console.visit import PageRoute, Text, Visiting
 from app.http.openapi import page
 from app.solver.engine import Entitlement, facts_of
+from app.solver.engines import FIRST
 
 
 class Use(NamedTuple):
@@ -219,7 +220,7 @@ async def queue(
         except Refused as refused:
             problem = refused.detail
     documents = {one["name"]: one for one in stored["configuration"].get("queues", ())}
-    engine = stored["configuration"].get("engine", "kueue")
+    engine = stored["configuration"].get("engine", FIRST)
     way = situation.above(tree, queue)
     here = frozenset(one.name for one in _below(tree, queue))
     work = await _work(visit.api, snapshot, here)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from app.console.api import Json
 from app.solver.engine import facts_of
+from app.solver.engines import FIRST
 from app.solver.kubernetes import PODS
 from app.solver.model import base
 from app.solver.model.configuration import DEFAULT_FLAVOR
@@ -268,7 +269,7 @@ def queues_of(configuration: Json, engine: str | None = None) -> Tree:
     documents: list[Json] = configuration.get("queues", [])
     names = {f.get("name") for one in documents for g in one.get("resource_groups", ()) for f in g.get("flavors", ())}
     tree = Tree()
-    borrows = facts_of(engine or configuration.get("engine") or "kueue").borrows
+    borrows = facts_of(engine or configuration.get("engine") or FIRST).borrows
     tree.flavored = borrows and bool(names - {DEFAULT_FLAVOR, None})
     for said in documents:
         one = Queue(said["name"], said.get("parent"))

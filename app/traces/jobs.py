@@ -12,6 +12,7 @@ import msgspec
 
 from app.base.decoding import decode
 from app.simulations.schemas import Change, Checkpoint, Job
+from app.solver.engines import FIRST
 from app.solver.model import base
 from app.solver.model.base import (
     Count,
@@ -97,7 +98,7 @@ class Each(Wire, frozen=True, kw_only=True):
 class Cluster(Wire, frozen=True, kw_only=True):
     """The configuration that a trace is played on, with one queue for each that its jobs name."""
 
-    engine: EngineName = "kueue"
+    engine: EngineName = FIRST
     """Whose rules decide."""
     settings: Settings = Settings()
     """Settings of the engines."""

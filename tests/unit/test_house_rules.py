@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
+
+from app.solver.engine import all_facts
+from app.solver.model.configuration import Settings
 
 ROOT = Path(__file__).parents[2]
 APP = ROOT / "app"
@@ -58,6 +61,47 @@ def test_every_engine_reads_decides_and_says() -> None:
             assert contract["exhaustive"] is True
             staged += contract["containers"]
     assert sorted(staged) == sorted(f"app.solver.engines.{name}" for name in modules(APP / "solver" / "engines"))
+
+
+_EXAMPLE = "an example of the document"
+NAMING_AN_ENGINE = {
+    "clusters/router.py": _EXAMPLE, "clusters/shadow.py": _EXAMPLE, "configurations/manifests.py": _EXAMPLE,
+    "configurations/router.py": _EXAMPLE, "decisions/router.py": _EXAMPLE, "decisions/schemas.py": _EXAMPLE,
+    "simulations/router.py": _EXAMPLE, "studies/backtesting.py": _EXAMPLE, "studies/exposure_schemas.py": _EXAMPLE,
+    "studies/forecasting.py": _EXAMPLE,
+    "formats/fields.py": "the table that docs/formats.md shows",
+    "solver/check.py": "the place of a block of the wire in a pointer",
+    "solver/engines/__init__.py": "the list of engines",
+}  # fmt: skip
+
+
+def test_no_module_outside_of_an_engines_folders_names_it() -> None:
+    """What holds for one engine stands in a record there, which all others ask."""
+    facts = all_facts()
+    called, folders = {one.name for one in facts}, {one.block for one in facts}
+    naming = {
+        path.relative_to(APP).as_posix()
+        for path in APP.rglob("*.py")
+        if not folders & {*path.parts, path.stem}
+        and any(isinstance(node, ast.Constant) and node.value in called for node in ast.walk(tree(path)))
+    }
+    assert naming == set(NAMING_AN_ENGINE)
+
+
+def test_no_module_compares_the_name_of_a_rule_set_or_a_release() -> None:
+    """A table has what each of them does, and is asked by the rule."""
+    settings = [get_type_hints(get_args(of)[0]) for of in get_type_hints(Settings).values()]
+    called = {name for of in settings for field in ("rules", "release") if field in of for name in get_args(of[field])}
+    assert {"shipped", "0.17"} <= called
+    comparing = {
+        f"{path.relative_to(APP)}:{node.lineno}"
+        for path in APP.rglob("*.py")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Compare)
+        and any(isinstance(of, ast.Constant) and of.value in called for one in (node.left, *node.comparators)
+                for of in ast.walk(one))
+    }  # fmt: skip
+    assert comparing == set()
 
 
 def test_no_modules_import_one_another_in_a_circle() -> None:

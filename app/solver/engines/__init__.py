@@ -10,3 +10,5 @@ ENGINES: Final[dict[str, str]] = {
     "kube-scheduler": "app.solver.engines.kube_scheduler",
 }
 """By name, the module that has its ``FACTS`` and, itself or as ``engine`` below it, its ``ENGINE``."""
+FIRST: Final = next(iter(ENGINES))
+"""The one that documents begin with where nobody names one."""
