@@ -195,11 +195,14 @@ def _replay(engine: Engine, path: Path, recorded: Recorded) -> int:
         replay, outcomes = Replay(engine), Counter[str]()
         for judged in replay.judge(lambda: lines(path), _settings(engine, recorded)):
             outcomes[judged.outcome] += 1
+            outcomes["tied"] += judged.tied
             _tell(judged, json=recorded.json)
         agreed = outcomes["agreed"] + outcomes["agreed_earlier"]
         compared = agreed + outcomes["differs"]
         summary = f"{agreed} of {compared} agree" + (f" ({100 * agreed / compared:.2f} %)" if compared else "")
         summary += f", {outcomes['agreed_earlier']} of them a moment earlier; {outcomes['unjudged']} not judged"
+        if outcomes["tied"]:
+            summary += f"; {outcomes['tied']} differ where the scheduler chooses by chance"
         if skipped := sum(replay.told.skipped.values()):
             kinds = ", ".join(sorted(replay.told.skipped)[:10])
             complain(f"{skipped} objects of other kinds are not read: {kinds}")
@@ -292,13 +295,13 @@ def _tell(judged: "Judgement", *, json: bool) -> None:
 
     report = judged.report
     if json:
-        fields = {"outcome": judged.outcome, "detail": judged.detail, "report": report}
+        fields = {"outcome": judged.outcome, "detail": judged.detail, "tied": judged.tied, "report": report}
         say(msgspec.json.encode(fields).decode())
         return
     victims = ", ".join(v.workload if v.task is None else f"{v.workload}/{v.task}" for v in report.victims[:10])
     more = f" and {len(report.victims) - 10} more" if len(report.victims) > 10 else ""
     words = {"agreed": "agreed", "agreed_earlier": f"agreed {report.seconds:g} s earlier", "differs": "DIFFERS"}
-    said = words.get(judged.outcome, "not judged")
+    said = words.get(judged.outcome, "not judged") + (", a tie" if judged.tied else "")
     assumed = f" [{', '.join(report.assumed)}]" if report.assumed else ""
     detail = f": {judged.detail}" if judged.detail else ""
     say(f"{report.seen_at.isoformat()} {report.ask} evicts {victims}{more}: {said}{assumed}{detail}")

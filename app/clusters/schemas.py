@@ -15,7 +15,7 @@ from app.solver.model.request import DecisionRequest
 ShadowOutcome = Literal["agreed", "agreed_earlier", "differs", "unjudged"]
 Assumed = Literal["admissions", "flavor_scan"]
 Why = Literal["not_named", "not_known", "not_waiting", "too_long_ago", "refused", "unknown"]
-Cause = Literal["same", "earlier", Assumed, "nobody", "victims", "reasons", Why]
+Cause = Literal["same", "earlier", Assumed, "nobody", "tie", "victims", "reasons", Why]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=10**9)]
 Text = Annotated[str, msgspec.Meta(max_length=2000)]
 MOMENTS = 4
@@ -87,7 +87,8 @@ class ShadowRecord(Wire, frozen=True, kw_only=True):
     """What the scheduler knew in its memory alone: admissions not written down yet; where a scan of flavors went on."""
     cause: Cause = "unknown"
     """The outcome in one more word, as the metric counts it: `same`, `earlier`, or what was assumed; `nobody`, other
-    `victims`, other `reasons`; or why it is not judged."""
+    `victims`, other `reasons`, or a `tie`: both stand where the scheduler chooses by chance (`explanation.ties`); or
+    why it is not judged."""
     detail: str
     """How it differs, or why it can't be told, in one sentence; empty where it agrees."""
     observed: list[ShadowVictim]

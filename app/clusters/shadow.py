@@ -38,7 +38,7 @@ from app.http.openapi import Cursor, Limit, Moment, decode_id, encode_cursor, op
 from app.http.responses import json_response
 from app.http.routing import service
 from app.search.service import Kind, Names
-from app.solver.model.configuration import EngineName
+from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.request import DecisionRequest
 from app.workers.dispatcher import Dispatcher, Offload
@@ -62,10 +62,15 @@ class _Victim(msgspec.Struct, frozen=True):
     task: str | None = None
 
 
+class _Explanation(msgspec.Struct, frozen=True):
+    ties: list[str] | None = None
+
+
 class _Decision(msgspec.Struct, frozen=True):
     ask: str
     outcome: str
     victims: list[_Victim]
+    explanation: _Explanation | None = None
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -134,6 +139,30 @@ def same(observed: ShadowVictim | None, expected: ShadowVictim | None) -> bool:
     return observed.reason is None or observed.reason == expected.reason
 
 
+def lies_in_tie(ties: Collection[str], request: DecisionRequest, differing: Compared) -> bool:
+    """Whether who was evicted, and who would have been, stand where the scheduler chooses by chance. ``ties``: nodes,
+    or cohorts, as an explanation names them; ``request``: whole by itself."""
+    if not ties or not differing.not_expected or not differing.not_observed:
+        return False
+    configuration = request.configuration
+    assert isinstance(configuration, Configuration)
+    parents = {queue.name: queue.parent for queue in configuration.queues}
+    workloads = {workload.id: workload for workload in request.state.workloads}
+
+    def places(victim: ShadowVictim) -> set[str]:
+        workload = workloads.get(victim.workload)
+        if workload is None:
+            return set()
+        found = {one.node for one in workload.tasks if one.node and victim.task in (None, one.name)}
+        queue: str | None = workload.queue
+        while queue is not None and queue not in found:
+            found.add(queue)
+            queue = parents.get(queue)
+        return found
+
+    return all(not places(one).isdisjoint(ties) for one in (*differing.not_expected, *differing.not_observed))
+
+
 def _told(outcome: str, not_expected: list[ShadowVictim], not_observed: list[ShadowVictim]) -> str:
     said = [f"Arbiter says {outcome}"]
     if not_expected:
@@ -184,7 +213,8 @@ class Shadow:
         _check(said)
         at = datetime.now(UTC)
         outcome, compared = self._judged(said, at)
-        cause = _cause(said, outcome, compared)
+        tied = outcome == "differs" and self._is_tied(said, compared, at)
+        cause = "tie" if tied else _cause(said, outcome, compared)
         request = said.requests[0] if outcome == "differs" else None
         record = ShadowRecord(
             id=self._identifiers.new(at), created_at=at, cluster=said.cluster, engine=said.engine, ask=said.ask,
@@ -251,6 +281,14 @@ class Shadow:
             first = first or compared
         assert first is not None
         return "differs", first
+
+    def _is_tied(self, said: ShadowReport, differing: Compared, at: datetime) -> bool:
+        """Whether the explanation of the first question names chance, and both lie in it."""
+        request = msgspec.structs.replace(said.requests[0], explain="summary")
+        answer = self._dispatcher.run(Inquiry(Operation.DECISION, at), msgspec.json.encode(request)).body
+        decided = {one.ask: one for one in msgspec.json.decode(answer, type=_Answer).decisions}[said.ask]
+        explanation = decided.explanation
+        return explanation is not None and lies_in_tie(explanation.ties or (), request, differing)
 
     def _keep(self, record: ShadowRecord, request: DecisionRequest | None) -> None:
         packed = None

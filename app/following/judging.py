@@ -16,7 +16,7 @@ from datetime import datetime
 from msgspec import structs
 
 from app.clusters.schemas import Assumed, ShadowOutcome, ShadowReport, ShadowVictim, Why
-from app.clusters.shadow import Compared, compared, expected_of
+from app.clusters.shadow import Compared, compared, expected_of, lies_in_tie
 from app.following.evidence import NOT_NAMED
 from app.following.grouped import Translated, key_of, says_settings
 from app.following.history import Eviction, Preemption, Rewind
@@ -50,6 +50,8 @@ class Judgement:
     detail: str
     report: ShadowReport
     evictions: Sequence[Eviction]
+    tied: bool = False
+    """Whether it differs where the scheduler chooses by chance."""
 
 
 @dataclass(slots=True)
@@ -157,12 +159,22 @@ def cycles_of(judge: Judge, one: Preemption, ask: str, seen: list[Eviction], rew
         first = _MISSED, "too_long_ago"
     if isinstance(first, _Attempt):
         report = judge.bare(one, seen, first.names, ask, "", None)
-        detail = first.compared.detail
-        return Judgement(
-            "differs", detail, structs.replace(report, requests=[first.request], unjudged=None, cause=None), seen
-        )
+        report = structs.replace(report, requests=[first.request], unjudged=None, cause=None)
+        return Judgement("differs", first.compared.detail, report, seen, _is_tied(ask, first))
     detail, cause = first or (f"{ask} did not wait at that moment", "not_waiting")
     return Judgement("unjudged", detail, judge.bare(one, seen, {}, ask, detail, cause), seen)
+
+
+def _is_tied(ask: str, first: _Attempt) -> bool:
+    """Whether the explanation names chance, and what differs lies in it."""
+    request = first.request
+    assert isinstance(request.configuration, Configuration)
+    assert isinstance(request.asks, list)
+    loaded = load(configure(request.configuration), request.state)
+    assert request.now is not None
+    question = Question(micros(request.now), request.asks, request.mode, _NO_OPTIONS, explain="summary")
+    explained = (one.explanation for one in planned(loaded, question).decisions if one.ask == ask)
+    return any(lies_in_tie(one.ties or (), request, first.compared) for one in explained if one is not None)
 
 
 _Failure = tuple[str, Why]

@@ -13,6 +13,7 @@ from app.cli import run
 from app.clusters.router import EVICTION
 from app.clusters.shadow import EXAMPLE
 from app.service.main import create_app
+from tests.unit.solver.engines.kueue.cluster import asks, configuration, queue, runs
 
 TRUE = [{"workload": "sweep-17", "reason": "InCohortReclamation"}]
 
@@ -44,6 +45,29 @@ def test_what_agrees_and_what_differs_and_how(service: TestClient) -> None:
         assert f'arbiter_shadow_total{{cause="{cause}",engine="kueue",outcome="{outcome}"}} {count}.0' in counted
     for outcome, count in (("agreed", 2), ("differs", 2), ("unjudged", 1)):
         assert len(service.get("/v1/shadow", params={"outcome": outcome}).json()["items"]) == count
+
+
+@pytest.mark.parametrize(("weight", "cause"), [(1, "tie"), (2, "victims")])
+def test_what_the_scheduler_chooses_by_chance_is_a_tie(
+    service: TestClient, tmp_path: Path, capsys: pytest.CaptureFixture[str], weight: int, cause: str
+) -> None:
+    """Cohorts of equal share: Kueue goes into either, Arbiter into the first by name."""
+    of = configuration(
+        queue("root", role="cohort"), queue("left", parent="root"),
+        queue("right", parent="root", weight=weight), queue("l", 0, "left"), queue("r", 0, "right"),
+        queue("own", 4, "root", preemption={"reclaim_within_cohort": "Any"}), fair=True,
+    )  # fmt: skip
+    workloads = [runs("in-l", "l", 2), runs("in-r", "r", 2)]
+    request = {
+        "configuration": of,
+        "state": {"workloads": workloads},
+        "asks": [asks("a", "own", 2)],
+        "now": "2026-11-22T12:00:00Z",
+    }
+    found = report(service, ask="a", requests=[request], victims=[{"workload": "in-r"}])
+    assert (found["outcome"], found["cause"]) == ("differs", cause), found
+    gone = report(service, ask="a", requests=[request], victims=[{"workload": "in-l"}, {"workload": "in-r"}])
+    assert gone["cause"] == "victims", "who is evicted beside the one is no matter of chance"
 
 
 def test_it_agrees_if_one_of_the_moments_does(service: TestClient) -> None:

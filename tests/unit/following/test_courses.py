@@ -11,8 +11,11 @@ import msgspec
 import pytest
 
 from app.following.replaying import Replay
-from app.solver.model.configuration import Configuration
+from app.solver.model import kueue as model
+from app.solver.model.configuration import Configuration, Settings
+from tests.cluster import kueue
 from tests.support.courses import Course
+from tests.support.streams import Stream
 
 BOTH = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 COURSES = gzip.decompress(Path(__file__).with_name("courses.jsonl.gz").read_bytes()).splitlines()
@@ -53,3 +56,32 @@ def test_without_settings_the_mode_is_that_of_which_fewer_cycles_differ() -> Non
             told[fair, of.settings.kueue is not None and of.settings.kueue.fair_sharing] += 1
     assert told[False, False]
     assert told[True, True]
+
+
+def _queue(name: str, cpu: int, cohort: str, **preemption: str) -> dict[str, Any]:
+    made = kueue.cluster_queue(name, cpu, cohort, **preemption)
+    made["spec"]["namespaceSelector"] = {}
+    return made
+
+
+@pytest.mark.parametrize(("weight", "tied"), [("1", True), ("2", False)])
+def test_cohorts_of_equal_share_are_a_tie(weight: str, tied: bool) -> None:
+    stream = Stream()
+    stream.put(kueue.flavor())
+    for name, of, share in (("l", "left", "1"), ("r", "right", weight)):
+        spec = {"parentName": "root", "fairSharing": {"weight": share}}
+        stream.put({"apiVersion": kueue.GROUP, "kind": "Cohort", "metadata": {"name": of}, "spec": spec})
+        for one in (
+            _queue(name, 0, of),
+            kueue.local_queue(f"l-{name}", name),
+            kueue.workload(f"in-{name}", f"l-{name}", 2),
+        ):
+            stream.put(one)
+        stream.admit_alone(f"in-{name}", name, {"cpu": "2"})
+    for one in (_queue("own", 4, "root", reclaimWithinCohort="Any"), kueue.local_queue("l-own", "own")):
+        stream.put(one)
+    stream.put(kueue.workload("p", "l-own", 2))
+    stream.wait(2)
+    stream.evict("in-r", "p", "InCohortReclamation")
+    (one,) = Replay("kueue").judge(lambda: iter(stream.lines), Settings(kueue=model.Settings(fair_sharing=True)))
+    assert (one.outcome, one.tied) == ("differs", tied), one.detail
