@@ -52,6 +52,17 @@ evictions = sa.Table(
     sa.Index("ix_cluster_evictions_shadow", "shadow"),
 )
 
+use = sa.Table(
+    "cluster_use",
+    metadata,
+    sa.Column("id", sa.Uuid, primary_key=True),
+    sa.Column("cluster", sa.Text(collation="C"), nullable=False),
+    sa.Column("interval", sa.BigInteger, nullable=False),
+    sa.Column("bytes", sa.Integer, nullable=False),
+    sa.Column("record", sa.LargeBinary, nullable=False),
+    sa.UniqueConstraint("cluster", "interval", name="uq_cluster_use"),
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evicted:
@@ -133,6 +144,29 @@ def evicted(session: Session, cluster: str, of: Evicted, before: UUID | None, li
     if of.until is not None:
         query = query.where(evictions.c["at"] < of.until)
     return session.execute(query.order_by(evictions.c.id.desc()).limit(limit)).mappings().all()
+
+
+def save_use(session: Session, row: Mapping[str, Any]) -> None:
+    """Keep what queues use; of an interval the last word."""
+    said = upsert(use).values(**row)
+    last = {"bytes": said.excluded.bytes, "record": said.excluded.record}
+    session.execute(said.on_conflict_do_update(constraint="uq_cluster_use", set_=last))
+
+
+def prune_use(session: Session, *, before: UUID | None, keep_bytes: int | None) -> None:
+    """Delete what is past these bounds; None: no such bound."""
+    past = past_retention(use.c.id, use.c.bytes, before=before, keep=None, keep_bytes=keep_bytes)
+    if past is not None:
+        session.execute(sa.delete(use).where(past))
+
+
+def used(session: Session, cluster: str, first: int, end: int, points: int) -> Sequence[bytes]:
+    """What was kept of the intervals from ``first`` on, up to ``end``: of each of ``points`` equal parts the last."""
+    part = (use.c.interval - first) * points // (end - first)
+    within = (use.c.cluster == cluster, use.c.interval >= first, use.c.interval < end)
+    last = sa.select(sa.func.max(use.c.interval)).where(*within).group_by(part)
+    query = sa.select(use.c.record).where(use.c.cluster == cluster, use.c.interval.in_(last))
+    return session.scalars(query.order_by(use.c.interval)).all()
 
 
 shadow = sa.Table(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import groupby, islice
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -19,6 +19,7 @@ from app.base.identifiers import NAME, Identifiers, earliest
 from app.clusters import repository
 from app.clusters.repository import Evicted
 from app.clusters.schemas import (
+    USE_SECONDS,
     ClusterFollower,
     ClusterLease,
     ClusterReport,
@@ -27,6 +28,10 @@ from app.clusters.schemas import (
     EvictionReport,
     FollowedCluster,
     FollowedClusterList,
+    QueueUse,
+    UseLine,
+    UseReport,
+    UseSeries,
 )
 from app.clusters.shadow import Retention
 from app.db.database import Database
@@ -38,9 +43,20 @@ from app.http.responses import json_response
 from app.http.routing import service
 from app.search.service import Hit, Kind, Names
 from app.solver.model.problems import Problem
+from app.workers.dispatcher import Offload
 
 LEASE_SECONDS = 15.0
 _FORGET_AFTER = timedelta(hours=1)
+
+
+class UseOf(NamedTuple):
+    """Of which use; None of ``queue`` and ``resource``: all, of ``since``: the day before ``until``, of that: now."""
+
+    queue: str | None
+    resource: str | None
+    since: datetime | None
+    until: datetime | None
+    points: int
 
 
 class Clusters:
@@ -129,6 +145,38 @@ class Clusters:
         ]
         return EvictionPage(items=items, next_cursor=more)
 
+    def use(self, name: str, said: UseReport) -> None:
+        """Keep what queues use. Raises Unavailable."""
+        body = zstandard.ZstdCompressor().compress(encode(said))
+        row = {
+            "id": Identifiers().new(said.at), "cluster": name, "interval": _interval(said.at), "bytes": len(body),
+            "record": body,
+        }  # fmt: skip
+        newest, kept = min(said.at, datetime.now(UTC)), self._retention
+        with self._database.session() as session:
+            repository.save_use(session, row)
+            self._reports.record(session, "cluster.use", name)
+            repository.prune_use(session, before=_earlier(newest, kept.days), keep_bytes=kept.bytes or None)
+
+    def used(self, name: str, of: UseOf) -> UseSeries:
+        """What a queue used between two moments. Raises Unavailable."""
+        until = of.until or datetime.now(UTC)
+        since = of.since or until - _USED
+        first, end = _interval(since), max(_interval(since), _interval(until)) + 1
+        with self._database.session() as session:
+            records = repository.used(session, name, first, end, of.points)
+        kept = [one for record in records if since <= (one := _read(record, of.queue))[0] < until]
+        return UseSeries(
+            queue=of.queue, since=since, until=until, at=[moment for moment, _ in kept],
+            usage=_lines([
+                {(flavor, resource): v for flavor, held in one.usage.items() for resource, v in held.items()}
+                for _, one in kept
+            ], of.resource),
+            waiting=_lines([
+                {("", resource): v for resource, v in one.waiting.items()} for _, one in kept
+            ], of.resource),
+        )  # fmt: skip
+
     def forget(self, name: str) -> None:
         """Forget its reports, not its evictions; a follower that still runs brings it back. Raises NotFound,
         Unavailable."""
@@ -137,6 +185,39 @@ class Clusters:
                 raise _unknown(name)
             audit.record(session, "cluster.forget", name)
         self._ages.forget(name)
+
+
+class _Kept(msgspec.Struct, gc=False):
+    """A ``UseReport``, of which one queue is read."""
+
+    at: datetime
+    total: msgspec.Raw
+    queues: dict[str, msgspec.Raw] = {}
+
+
+_USED = timedelta(days=1)
+_NOTHING = msgspec.Raw(b"{}")
+_kept = msgspec.json.Decoder(_Kept).decode
+_use = msgspec.json.Decoder(QueueUse).decode
+
+
+def _read(record: bytes, queue: str | None) -> tuple[datetime, QueueUse]:
+    """When it was, and what was used of a queue then."""
+    kept = _kept(zstandard.ZstdDecompressor().decompress(record))
+    return kept.at, _use(kept.total if queue is None else kept.queues.get(queue, _NOTHING))
+
+
+def _interval(moment: datetime) -> int:
+    return int(moment.timestamp() // USE_SECONDS)
+
+
+def _lines(each: list[dict[tuple[str, str], float]], wanted: str | None) -> list[UseLine]:
+    """By flavor and resource; what was not told at a moment was nothing then."""
+    of = sorted({key for one in each for key in one if wanted in (None, key[1])})
+    return [
+        UseLine(resource=resource, flavor=flavor or None, values=[one.get((flavor, resource), 0) for one in each])
+        for flavor, resource in of
+    ]
 
 
 def _named(said: EvictionReport) -> Iterator[tuple[Kind, str]]:
@@ -190,7 +271,10 @@ def _age(follower: ClusterFollower) -> float | None:
     return follower.age_seconds + max(0.0, (follower.reported_at - follower.synced_at).total_seconds())
 
 
-DOCUMENTED = (FollowedCluster, ClusterLease, FollowedClusterList, ClusterReport, EvictionReport, EvictionPage)
+DOCUMENTED = (
+    FollowedCluster, ClusterLease, FollowedClusterList, ClusterReport, EvictionReport, EvictionPage, UseReport,
+    UseSeries,
+)  # fmt: skip
 EXAMPLE = {
     "follower": "arbiter-0",
     "engine": "kueue",
@@ -205,6 +289,11 @@ EXAMPLE = {
 EVICTION = {
     "at": "2026-11-22T12:00:00Z", "workload": "ml/job-train-3f2a1", "job": "ml/train", "job_kind": "Job",
     "queue": "research", "by": "ml/job-serve-77ab0", "reason": "InCohortReclamation",
+}  # fmt: skip
+USE = {
+    "at": "2026-11-22T12:00:00Z",
+    "total": {"usage": {"a100": {"nvidia.com/gpu": 12}}, "waiting": {"nvidia.com/gpu": 4}},
+    "queues": {"research": {"usage": {"a100": {"nvidia.com/gpu": 12}}}, "serving": {"waiting": {"nvidia.com/gpu": 4}}},
 }  # fmt: skip
 
 router = APIRouter(prefix="/v1/clusters", tags=["clusters"])
@@ -319,3 +408,39 @@ def list_evictions(
     """Every eviction that a follower saw: of whom, for whom, when, by which rule, and whether Arbiter would have done
     the same. Kept as long as what shadow compares (`ARBITER_SHADOW_RETENTION_*`)."""
     return json_response(encode(clusters.evictions(name, of, cursor, limit)))
+
+
+@router.post(
+    "/{name}/use",
+    operation_id="report_use",
+    summary="What queues use now",
+    **operation(
+        needs="decide", followers=True, request=UseReport, responses={204: None}, errors=(503,), example=USE
+    ),
+)  # fmt: skip
+def report_use(name: Name, body: Body, clusters: Service) -> Response:
+    """Sent by `arbiter follow`. Of each five minutes, which begin with 1970, the last word is kept."""
+    clusters.use(name, decode(body, UseReport))
+    return Response(status_code=204)
+
+
+def _use_of(
+    queue: Annotated[str | None, Query(max_length=512, description="A queue. Absent: all together.")] = None,
+    resource: Annotated[str | None, Query(max_length=512, description="One resource. Absent: each.")] = None,
+    since: Annotated[Moment | None, Query(description="Then or later. Absent: a day before `until`.")] = None,
+    until: Annotated[Moment | None, Query(description="Before; RFC 3339 with offset. Absent: now.")] = None,
+    points: Annotated[int, Query(ge=1, le=300, description="How many moments at most.")] = 200,
+) -> UseOf:
+    return UseOf(queue, resource, since, until, points)
+
+
+@router.get(
+    "/{name}/use",
+    operation_id="get_cluster_use",
+    summary="What a queue used over time",
+    **operation(needs="read", responses={200: UseSeries}, errors=(429, 503, 504)),
+)
+async def get_use(name: Name, request: Request, clusters: Service, of: Annotated[UseOf, Depends(_use_of)]) -> Response:
+    """What ran in it and below it held, and what waited there, as a follower saw it every five minutes. Kept as long as
+    what shadow compares (`ARBITER_SHADOW_RETENTION_DAYS` and `_BYTES`)."""
+    return json_response(encode(await service(request, Offload).run("large", clusters.used, name, of)))

@@ -274,6 +274,59 @@ class EvictionRecord(SeenEviction, frozen=True, kw_only=True):
     """Which scheduler is followed there."""
 
 
+USE_SECONDS = 300.0
+"""How often what queues use is kept: once in each interval of this length, which begin with 1970."""
+Amounts = Annotated[dict[Name, Annotated[float, msgspec.Meta(ge=0, le=2**63)]], msgspec.Meta(max_length=1000)]
+
+
+class QueueUse(Wire, frozen=True, kw_only=True):
+    """What a queue uses with all below it, in whole units."""
+
+    usage: Annotated[dict[str, Amounts], msgspec.Meta(max_length=1000)] = {}
+    """What runs there holds: by flavor, then by resource. Empty: where the system has no flavors, or none is known."""
+    waiting: Amounts = {}
+    """What waits there asks for, by resource."""
+
+
+class UseReport(Wire, frozen=True, kw_only=True):
+    """``POST /v1/clusters/{name}/use``: what queues used at a moment."""
+
+    at: Time
+    """When."""
+    total: QueueUse
+    """All queues together."""
+    queues: Annotated[dict[Name, QueueUse], msgspec.Meta(max_length=100_000)] = {}
+    """By queue; those that hold nothing and want nothing are left out."""
+
+
+class UseLine(Wire, frozen=True, kw_only=True):
+    """One resource over time."""
+
+    resource: str
+    """The resource."""
+    flavor: str | None = None
+    """Of which flavor. Absent: the system has none, or it is not known."""
+    values: list[float]
+    """In whole units, one for each moment."""
+
+
+class UseSeries(Wire, frozen=True, kw_only=True):
+    """``GET /v1/clusters/{name}/use``."""
+
+    queue: str | None = None
+    """The queue, with all below it. Absent: all queues together."""
+    since: Time
+    """Included."""
+    until: Time
+    """Not included."""
+    at: list[Time]
+    """The moments at which it was looked: of each of so many equal parts of the time the last."""
+    usage: list[UseLine]
+    """What was held, by flavor and resource."""
+    waiting: list[UseLine]
+    """What waited, by resource."""
+
+
 class EvictionPage(Wire, frozen=True, kw_only=True):
     items: list[EvictionRecord]
     """Newest first."""

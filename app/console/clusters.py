@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
 
 import msgspec
 from anyio import to_thread
@@ -14,6 +15,7 @@ from starlette.responses import Response
 from app.console.api import Json, next_page, places_of, segment
 from app.console.situation import ordered, paged, steps, units
 from app.console.visit import Cursor, Number, PageRoute, Text, Visiting
+from app.http.assets import HEADERS
 from app.http.openapi import page
 from app.solver.kubernetes import HOSTNAME, PODS
 from app.solver.model.state import OVER, TaskState
@@ -48,6 +50,7 @@ async def cluster(
         f"/v1/clusters/{segment(name)}/evictions",
         {**{field: text or None for field, text in whose.items()}, "cursor": older or None, "limit": _ROWS},
     )
+    used: Json = await visit.api.get(f"/v1/clusters/{segment(name)}/use", {"points": 1})
     findings = {
         (one["rule"], one["pointer"], one["detail"]): one
         for follower in found["followers"]
@@ -57,10 +60,36 @@ async def cluster(
     here = {field: text for field, text in chosen.items() if text}
     return visit.show(
         "cluster.html", cluster=found, name=name, outcome=outcome, here=here, agreement=agreement(counts),
+        uses=uses_of(name, used),
         findings=paged(list(findings.values()), finding, _ROWS), compared=compared["items"], evicted=evicted["items"],
         following=next_page(compared, "", here, part="#real"),
         earlier=next_page(evicted, "", here, name="older", part="#evicted"),
     )  # fmt: skip
+
+
+def uses_of(cluster: str, used: Json, queue: str = "") -> list[tuple[str, str]]:
+    """Charts of a cluster's use, or of a queue's: the resource of each, and where its numbers are. ``used``: the last
+    that is known."""
+    of = {"queue": queue} if queue else {}
+    resources = sorted({one["resource"] for one in (*used["usage"], *used["waiting"])})
+    at = f"/clusters/{segment(cluster)}/use.json"
+    return [(name, f"{at}?{urlencode({**of, 'resource': name})}") for name in resources[:_RESOURCES]]
+
+
+@cluster_pages.get("/clusters/{name}/use.json", **page(needs="read"))
+async def use(visit: Visiting, name: str, resource: Text, queue: Text = "") -> Response:
+    """What was used of a resource, for the browser to draw: a line for each flavor, and what waited, dashed."""
+    found: Json = await visit.api.get(
+        f"/v1/clusters/{segment(name)}/use", {"queue": queue or None, "resource": resource}
+    )
+    series: list[Json] = [
+        {"label": f"in {one['flavor']}" if "flavor" in one else "used", "values": one["values"], "step": True}
+        for one in found["usage"]
+    ]
+    series += [{"label": "waits", "values": one["values"], "dash": True, "step": True} for one in found["waiting"]]
+    x = [datetime.fromisoformat(moment).timestamp() for moment in found["at"]]
+    document = {"x": x, "series": series, "unit": resource, "of": "time"}
+    return Response(msgspec.json.encode(document), headers=HEADERS, media_type="application/json")
 
 
 def agreement(counts: Json) -> Json:

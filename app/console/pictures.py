@@ -4,6 +4,7 @@ table of who was evicted for whom; and the same as files.
 What a run came to never changes: numbers are worked out once, and a browser that has them needs no others.
 """
 
+from datetime import datetime
 from hashlib import sha256
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urlencode
@@ -27,6 +28,8 @@ _KEPT = 500
 _KEPT_BYTES = 32 << 20
 _MOST_VARIANTS = 8
 _MOST_QUEUES = 12
+_MOST_RESOURCES = 6
+_POINTS = 240
 _SHARES = 100
 Curves = Literal["usage", "waits", "fragmentation"]
 Text = Annotated[str | None, Query(max_length=512)]
@@ -52,8 +55,9 @@ class Picture(NamedTuple):
     part: bool = False
 
 
-def pictures_of(found: Json, variant: str | None, queues: list[str]) -> list[Picture]:
-    """Those of a run; none of one that is not done. ``variant``: whose evictions, and whose files."""
+def pictures_of(found: Json, variant: str | None, queue: str | None) -> list[Picture]:
+    """Those of a run; none of one that is not done. ``variant``: whose evictions, and whose files; ``queue``: of which
+    everything is drawn, else of those that used most how much."""
     if found["status"] != "done":
         return []
     names: list[str] = found.get("names", [])
@@ -63,8 +67,9 @@ def pictures_of(found: Json, variant: str | None, queues: list[str]) -> list[Pic
     every = " by each variant" if len(names) > 1 else ""
     draws = _can_draw()
 
-    def curves(kind: str, title: str, says: str, name: str = "", file: str = of) -> Picture:
-        query = f"?{urlencode({'name': name})}" if name else ""
+    def curves(kind: str, title: str, says: str, name: str = "", file: str = of, resource: str = "") -> Picture:
+        asked = {field: text for field, text in (("name", name), ("resource", resource)) if text}
+        query = f"?{urlencode(asked)}" if asked else ""
         return Picture(title, f"{at}/{kind}.json{query}", says, f"{at}/{kind}.svg{file}" if draws else "")
 
     used = f"What was used over time{every}, beside what is guaranteed"
@@ -72,9 +77,18 @@ def pictures_of(found: Json, variant: str | None, queues: list[str]) -> list[Pic
         curves("usage", "Usage over time, all queues together", used),
         curves("waits", "Waits for the first start", f"How long jobs{every} waited, shortest first", file=""),
     ]
+    if queue is not None:
+        return [
+            Picture(
+                f"{queue}: {resource} over time",
+                f"{at}/queue.json?{urlencode({'name': queue, 'resource': resource})}",
+                f"What {queue} used of {resource} over time{every}, what is guaranteed to it, and what it wanted",
+            )
+            for resource in resources_of(found["variants"], queue)
+        ]
     pictures += [
-        curves("usage", f"Usage over time of {queue}", f"What {queue} used over time{every}", queue)
-        for queue in queues[: _MOST_QUEUES if len(queues) > 1 else 0]
+        curves("usage", f"Usage over time of {name}", f"What {name} used over time{every}", name)
+        for name in _largest(found["variants"][0]["summary"])
     ]
     for flavor, level in _levels(found):
         title = f"Free over time, {flavor}: {level}"
@@ -85,6 +99,25 @@ def pictures_of(found: Json, variant: str | None, queues: list[str]) -> list[Pic
     file = f"{at}/evictions.svg{of}" if draws else ""
     pictures.append(Picture(f"Evictions{whose}", f"{at}/evictions{of}", told, file, part=True))
     return pictures
+
+
+def _largest(summary: Json) -> list[str]:
+    """The queues of which there are panels: that used most of what was used most, by name; none where one is all."""
+    shares: dict[str, float] = summary["total"].get("utilisation", {})
+    most = min(shares, key=lambda name: (-shares[name], name), default="")
+    used = {name: one.get("used", {}).get(most, 0) for name, one in summary.get("queues", {}).items()}
+    whole = summary["total"].get("used", {}).get(most, 0)
+    named = sorted((name for name, amount in used.items() if 0 < amount < whole), key=lambda name: (-used[name], name))
+    return sorted(named[:_MOST_QUEUES])
+
+
+def resources_of(variants: list[Json], queue: str) -> list[str]:
+    """The resources that a queue used in any variant, or missed."""
+    totals = [one["summary"].get("queues", {}).get(queue, {}) for one in variants]
+    every = (
+        name for total in totals for of in ("used", "shortfall") for name, amount in total.get(of, {}).items() if amount
+    )
+    return list(dict.fromkeys(every))[:_MOST_RESOURCES]
 
 
 def _levels(found: Json) -> list[tuple[str, str]]:
@@ -124,6 +157,20 @@ async def curves(visit: Visiting, id: UUID, kind: Curves, name: Text = None) -> 
     return Response(msgspec.json.encode(document), headers=_headers(mark), media_type=_JSON)
 
 
+@pictures_pages.get("/simulations/{id}/plots/queue.json", **page(needs="read"))
+async def queue_curves(visit: Visiting, id: UUID, name: Text, resource: Text) -> Response:  # noqa: A002
+    """Of one queue and resource what was used, guaranteed and wanted: a line for each variant."""
+    told: Json = await visit.api.get(f"/v1/simulations/{id}")
+    mark = f"{id} queue {name} {resource}"
+    if (known := _unchanged(visit, mark)) is not None:
+        return known
+    names: list[str | None] = [*told.get("names", [])[:_MOST_VARIANTS]] or [None]
+    asked = {"queue": name, "resource": resource, "points": _POINTS}
+    found = {variant or "the run": await _numbers(visit, id, variant, "series", **asked) for variant in names}
+    document = queue_drawn(found, resource or "")
+    return Response(msgspec.json.encode(document), headers=_headers(mark), media_type=_JSON)
+
+
 @pictures_pages.get("/simulations/{id}/plots/evictions", **page(needs="read"))
 async def evictions(visit: Visiting, id: UUID, variant: Text = None) -> Response:  # noqa: A002
     """Who was evicted for whom: a row for each queue whose work was, a column for each that it was for."""
@@ -137,13 +184,15 @@ async def evictions(visit: Visiting, id: UUID, variant: Text = None) -> Response
     )  # fmt: skip
 
 
-async def _numbers(visit: Visit, identity: UUID, variant: str | None, kind: str) -> Json:
+async def _numbers(visit: Visit, identity: UUID, variant: str | None, kind: str, **asked: Any) -> Json:
+    """Those of a picture; with what is ``asked`` of a queue, its series."""
     kept = service(visit.request, Drawn)
-    body = kept.get((identity, variant, kind))
+    key = identity, variant, f"{kind} {sorted(asked.items())}"
+    body = kept.get(key)
     if body is None:
-        at = f"/v1/simulations/{identity}/plots/{kind}.json"
-        body = (await visit.api.call("GET", at, {"variant": variant})).body
-        kept.put((identity, variant, kind), body, len(body))
+        at = f"/v1/simulations/{identity}/{'series' if asked else f'plots/{kind}.json'}"
+        body = (await visit.api.call("GET", at, {"variant": variant, **asked})).body
+        kept.put(key, body, len(body))
     return msgspec.json.decode(body)
 
 
@@ -179,6 +228,33 @@ def levels_drawn(found: dict[str, Json], name: str, kind: str) -> Json:
             series.append({"label": f"{of}{beside}", "values": dashed, "dash": True, "variant": variant})
     resource = next(iter(found.values()))["resource"]
     return {"x": x, "series": [{**one, "step": True} for one in series], "unit": resource, "of": "time"}
+
+
+def queue_drawn(found: dict[str, Json], resource: str) -> Json:
+    """What was used, wanted and guaranteed of a resource: means of intervals by variant, as ``levels_drawn`` lays them
+    over each other."""
+    panels: dict[str, Json] = {}
+    wanted: dict[str, Json] = {}
+    for variant, one in found.items():
+        at = [datetime.fromisoformat(moment).timestamp() for moment in one["at"]]
+        areas: Json = one["resources"].get(resource) or {}
+
+        def means(of: str, at: list[float] = at, areas: Json = areas) -> list[float]:
+            pairs = zip(areas.get(of) or [0.0] * (len(at) - 1), at, at[1:], strict=False)
+            return [area / (after - before) for area, before, after in pairs]
+
+        beside = {"at": at, "resource": resource}
+        panels[variant] = {**beside, "panels": [{"name": "", "usage": means("usage"), "guarantee": means("guarantee")}]}
+        wanted[variant] = {
+            **beside,
+            "panels": [{"name": "", "usage": means("demand"), "guarantee": means("guarantee")}],
+        }
+    drawn = levels_drawn(panels, "", "usage")
+    of = levels_drawn(wanted, "", "usage")["series"]
+    drawn["series"] += [
+        {**one, "label": f"{one['label'].removesuffix('used')}wanted"} for one in of if not one.get("dash")
+    ]
+    return drawn
 
 
 def _onto(x: list[float], at: list[float], values: list[float]) -> list[float | None]:

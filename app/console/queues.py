@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from app.console import situation
 from app.console.api import Api, Json, Refused, segment
+from app.console.clusters import uses_of
 from app.console.situation import ordered, paged
 from app.console.visit import PageRoute, Text, Visiting
 from app.http.openapi import page
@@ -113,6 +114,7 @@ def lines(queue: situation.Queue, used: list[Use]) -> list[Line]:
 _SHOWN = 200
 _LENT = 200
 _LATELY = 10
+_CLUSTERS = 3
 Name = Annotated[str, Query(max_length=256)]
 Number = Annotated[int, Query(ge=1, le=10**6)]
 Queues = Mapping[str, situation.Queue]
@@ -227,7 +229,8 @@ async def queue(
     running, waiting = (ordered(rows, listed.sort, _orders(tree[queue])) for rows in work)
     told, untold = await _shares(visit.api, configuration, snapshot)
     return visit.show(
-        "queue.html", name=configuration, queue=queue, stored=stored, document=found["queue"], problem=problem,
+        "queue.html", clusters=await _clusters(visit.api, configuration, queue),
+        name=configuration, queue=queue, stored=stored, document=found["queue"], problem=problem,
         settings=[(key, value, _origin(key, way, documents, engine)) for key, value in effective.items()],
         way=way[::-1], one=tree[queue], lines=lines, units=situation.units, snapshot=snapshot, listed=listed,
         snapshots=(await visit.api.get("/v1/snapshots"))["items"], running=paged(running, listed.runs, _SHOWN),
@@ -236,6 +239,16 @@ async def queue(
         used=uses(told["engine"], told["queues"].get(queue, {})) if told else [],
         lately=(await visit.api.get("/v1/decisions", {"queue": queue, "limit": _LATELY}))["items"],
     )  # fmt: skip
+
+
+async def _clusters(api: Api, configuration: str, queue: str) -> list[tuple[str, list[tuple[str, str]]]]:
+    """The charts of the queue's use in each followed cluster whose configuration that is."""
+    followed = [
+        one["name"] for one in (await api.get("/v1/clusters"))["items"] if one["configuration"] == configuration
+    ]
+    last = {"queue": queue, "points": 1}
+    found = [(name, await api.get(f"/v1/clusters/{segment(name)}/use", last)) for name in followed[:_CLUSTERS]]
+    return [(name, uses_of(name, used, queue)) for name, used in found]
 
 
 async def _work(api: Api, snapshot: str, queues: frozenset[str]) -> tuple[list[Json], list[Json]]:

@@ -178,15 +178,18 @@ async def simulations(visit: Visiting, cursor: Cursor = "") -> Response:
 
 
 @simulations_pages.get("/simulations/{id}", **page(needs="read"))
-async def simulation(visit: Visiting, id: UUID, page: Number = 1, drawn: Variant = None) -> Response:  # noqa: A002
-    """How far it is; once done, what each variant came to, side by side."""
+async def simulation(
+    visit: Visiting, id: UUID, page: Number = 1, drawn: Variant = None, queue: Variant = None,  # noqa: A002
+) -> Response:  # fmt: skip
+    """How far it is; once done, what each variant came to, side by side. ``queue``: whose use is drawn."""
     found: Json = await visit.api.get(f"/v1/simulations/{id}")
     variants: list[Json] = found.get("variants", [])
     queues = list(dict.fromkeys(name for one in variants for name in one["summary"].get("queues", {})))
     return visit.show(
         "simulation.html", id=str(id), found=found, variants=variants, active=found["status"] in _ACTIVE,
         measures=MEASURES, queues=paged(queues, page, _QUEUES), turns=_turns(variants),
-        pictures=pictures_of(found, drawn, queues), drawn=drawn, shown_loops=_LOOPS,
+        pictures=pictures_of(found, drawn, queue if queue in queues else None), drawn=drawn, queue=queue,
+        shown_loops=_LOOPS,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import FrameType
@@ -20,10 +21,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from app.base.decoding import prepare_types
-from app.clusters.schemas import ClusterLease, ClusterReport, FollowedKind, Stage
+from app.clusters.schemas import USE_SECONDS, ClusterLease, ClusterReport, FollowedKind, Stage
 from app.following.grouped import Translated
 from app.following.history import KEPT_SECONDS, QUIET_SECONDS, History
-from app.following.keeping import ApiError, ApiUnavailable, Arbiter, Keeper, NotYet
+from app.following.keeping import ApiError, ApiUnavailable, Arbiter, Keeper, NotYet, use_of
 from app.following.mirror import Followed, Mirror, View, Watcher
 from app.following.objects import followed
 from app.following.reading import Reader
@@ -197,6 +198,7 @@ class Follower:
         self._synced_at: datetime | None = None
         self._lag = 0.0
         self._reported = 0.0
+        self._used: float | None = None
         self._wrong_since: float | None = None
         self._stopping = threading.Event()
 
@@ -226,6 +228,7 @@ class Follower:
                 self._report()
                 self._mirror.wait(REPORT_SECONDS / 2)
                 self._step()
+                self._use()
                 if self._tidy is not None:
                     self._tidy()
                 if once and self._synced_at is not None:
@@ -300,6 +303,17 @@ class Follower:
         self._error = None
         self._synced_at = known
         self._lag = 0.0 if view.since is None else time.monotonic() - view.since
+
+    def _use(self) -> None:
+        """Say what queues use, once in each interval. A service that can't hear it hears of the next."""
+        interval = time.time() // USE_SECONDS
+        if not self._writer or self._found is None or self._synced_at is None or interval == self._used:
+            return
+        self._used = interval
+        with suppress(ApiUnavailable, ApiError):
+            self._arbiter.ask(
+                "POST", "clusters", self._task.cluster, "use", body=use_of(self._found, datetime.now(UTC))
+            )
 
     def _report(self, *, now: bool = False) -> None:
         """Say how it is, and hear whether to write. Looks too whether the snapshot is still there."""

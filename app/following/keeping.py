@@ -5,8 +5,9 @@ With Arbiter's interface, and what changed between two translations: as a delta,
 
 import random
 import time
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
@@ -17,11 +18,14 @@ from msgspec.structs import replace
 from urllib3.exceptions import HTTPError
 
 from app.answering.snapshots import SnapshotRequest, SnapshotStatus
+from app.clusters.schemas import QueueUse, UseReport
 from app.following.grouped import Translated, says_settings
+from app.solver.model import base
 from app.solver.model.configuration import Configuration, Settings
 from app.solver.model.kueue import QueueState as LocalQueueState
 from app.solver.model.problems import MOST_CARRIED, Finding
 from app.solver.model.state import (
+    OVER,
     AskChanges,
     Delta,
     NodeChanges,
@@ -29,6 +33,7 @@ from app.solver.model.state import (
     Reservation,
     ReservationChanges,
     ReservationName,
+    Task,
     TaskChanges,
     TaskName,
     TaskOf,
@@ -102,6 +107,8 @@ def _problem(body: bytes) -> dict[str, Any]:
 
 
 T = TypeVar("T")
+Cell = tuple[str, str]
+"""A flavor, empty where there is none, and a resource. Amounts of it are in steps."""
 _NOTHING_CONSUMED = QueueState(kueue=LocalQueueState())
 _NAMED = 5
 
@@ -168,6 +175,48 @@ def _tasks(old: Mapping[str, Workload], changed: list[Workload]) -> tuple[TaskCh
         else:
             whole.append(new)
     return TaskChanges(add=add, change=change, remove=remove), whole
+
+
+def use_of(found: Translated, at: datetime) -> UseReport:
+    """What each queue uses with all below it. Work whose eviction has begun counts as gone, as it does for engines."""
+    held, waiting = defaultdict[str, Counter[Cell]](Counter), defaultdict[str, Counter[Cell]](Counter)
+    for workload in found.workloads.values():
+        if not workload.evicted:
+            _add(held[workload.queue], workload.tasks)
+    for ask in found.asks.values():
+        _add(waiting[ask.queue], ask.tasks)
+    parents = {queue.name: queue.parent for queue in found.configuration.queues}
+    total = _use(sum(held.values(), Counter[Cell]()), sum(waiting.values(), Counter[Cell]()))
+    for of in (held, waiting):
+        for name, amounts in [(name, Counter(direct)) for name, direct in of.items()]:
+            above = parents.get(name)
+            while above is not None:
+                of[above].update(amounts)
+                above = parents.get(above)
+    each = {name: _use(held[name], waiting[name]) for name in sorted({*held, *waiting})}
+    return UseReport(at=at, total=total, queues={name: one for name, one in each.items() if one.usage or one.waiting})
+
+
+def _add(into: Counter[Cell], tasks: Iterable[Task]) -> None:
+    for task in tasks:
+        if task.state not in OVER:
+            flavors = task.flavors or {}
+            for resource, amount in task.requests.items():
+                steps = base.parse_quantity(amount, base.scale_of(resource))
+                into[flavors.get(resource, ""), resource] += steps * task.count
+
+
+def _use(held: Counter[Cell], waiting: Counter[Cell]) -> QueueUse:
+    usage = defaultdict[str, dict[str, float]](dict)
+    for (flavor, resource), steps in sorted(held.items()):
+        if steps:
+            usage[flavor][resource] = base.units(steps, resource)
+    wanted = Counter[str]()
+    for (_, resource), steps in waiting.items():
+        wanted[resource] += steps
+    return QueueUse(
+        usage=dict(usage), waiting={of: base.units(steps, of) for of, steps in sorted(wanted.items()) if steps}
+    )
 
 
 def told(old: Configuration | None, new: Configuration) -> str:

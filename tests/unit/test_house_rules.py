@@ -194,3 +194,11 @@ def test_every_file_that_the_docs_name_is_there() -> None:
         if not any(file.endswith(f"/{name}") for file in there)
     }
     assert missing == set()
+
+
+def test_the_changelog_is_whole() -> None:
+    """A merge that takes a conflict for its end cuts it off there."""
+    lines = (ROOT / "CHANGELOG.md").read_text().splitlines()
+    assert lines[0] == "# Changelog"
+    assert lines[-1] == "- Decisions of large states are logged as fast as they come."
+    assert not [line for line in lines if line.startswith(("<<<<<<<", "=======", ">>>>>>>"))]

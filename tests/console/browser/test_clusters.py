@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from app.clusters.router import EXAMPLE as REPORT
+from app.clusters.router import USE
 from app.clusters.shadow import EXAMPLE as PREEMPTION
 from tests.console.browser.conftest import LOOKS, Site, Visiting
 from tests.support.pages import findings, fits
@@ -22,7 +23,11 @@ def test_one_cluster_with_agreement_over_time(visit: Visiting, site: Site, width
         somebody.look(width=width, dark=dark)
         page.get_by_role("heading", name=name).get_by_role("link").click()
         page.get_by_text("66.7 % of 3 preemptions").wait_for()
-        page.locator(".chart canvas").wait_for()
+        page.locator(".chart[data-series] canvas").wait_for()
+        used = page.get_by_role("img", name="What all queues together used of nvidia.com/gpu")
+        used.scroll_into_view_if_needed()
+        used.locator("canvas").wait_for()
+        assert "in a100" in used.locator(".u-legend").inner_text()
         assert findings(page) == []
         fits(page, width)
         somebody.picture(f"cluster-{width}-{'dark' if dark else 'light'}")
@@ -45,6 +50,9 @@ def reported(site: Site, name: str) -> None:
     ]
     where = f"/v1/clusters/{name}"
     site.call("PUT", where, {**REPORT, "findings": found, "lag_seconds": 2.5})
+    for minutes in (0, 20, 60):
+        now = f"{datetime.now(UTC) - timedelta(minutes=minutes):%Y-%m-%dT%H:%M:%SZ}"
+        site.call("POST", f"{where}/use", {**USE, "at": now})
     gone = {"at": "2026-11-22T12:00:00Z", "workload": "ml/gone", "by": "ml/serve", "reason": "Preempted"}
     site.call("POST", f"{where}/evictions", {"engine": "kueue", "evictions": [gone]})
     kinds: list[dict[str, Any]] = [
@@ -63,3 +71,20 @@ def test_a_cluster_that_is_not_followed_is_said(visit: Visiting) -> None:
         somebody.expected = ("404",)
         page = somebody.go("/clusters/nowhere")
         assert "nowhere" in page.locator("main").inner_text()
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_use_of_a_queue_over_time(visit: Visiting, site: Site, width: int, *, dark: bool) -> None:
+    site.call("PUT", "/v1/clusters/used", {**REPORT, "configuration": "example"})
+    site.call("POST", "/v1/clusters/used/use", {**USE, "at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"})
+    with visit("read") as somebody:
+        page = somebody.go("/queues/of?configuration=example&queue=research&snapshot=now")
+        somebody.look(width=width, dark=dark)
+        used = page.get_by_role("img", name="What research used of nvidia.com/gpu")
+        used.locator("canvas").wait_for()
+        assert "in a100" in used.locator(".u-legend").inner_text()
+        assert findings(page) == []
+        fits(page, width)
+        page.get_by_role("heading", name="What it used in used").get_by_role("link").click()
+        page.get_by_role("heading", name="What it used, the last day").wait_for()
+    site.call("DELETE", "/v1/clusters/used")

@@ -7,7 +7,7 @@ import pytest
 
 from app.simulations.router import SIMULATION
 from tests.console.browser.conftest import LOOKS, WIDE, Site, Visiting
-from tests.support.pages import findings, until
+from tests.support.pages import findings, fits, until
 
 
 def test_one_is_started_followed_and_stopped(visit: Visiting, site: Site) -> None:
@@ -77,6 +77,26 @@ def test_its_pictures_lay_variants_over_each_other(visit: Visiting, site: Site, 
         assert findings(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         somebody.picture(f"pictures-{width}-{'dark' if dark else 'light'}")
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_a_queue_alone_is_drawn_with_what_it_wanted(visit: Visiting, site: Site, width: int, *, dark: bool) -> None:
+    said = site.call("GET", f"/v1/simulations/{site.decisions['simulation']}")
+    with visit("read") as somebody:
+        somebody.look(width=width, dark=dark)
+        page = somebody.go(f"/simulations/{site.decisions['simulation']}")
+        page.get_by_role("region", name="By queue, as a table").get_by_role("link", name="team-b").click()
+        chart = page.get_by_role("img", name="What team-b used of cpu")
+        chart.locator("canvas").wait_for()
+        legend = chart.locator(".u-legend").inner_text()
+        for variant in said["names"]:
+            assert f"{variant}: used" in legend
+            assert f"{variant}: wanted" in legend
+        assert page.locator("#drawn .chart").count() == 1
+        assert findings(page) == []
+        fits(page, width)
+        page.get_by_role("link", name="All queues").click()
+        page.get_by_role("img", name="What was used over time by each variant").first.wait_for()
 
 
 def test_a_picture_is_looked_at_closely_in_either_theme_and_leads_to_the_round(visit: Visiting, site: Site) -> None:

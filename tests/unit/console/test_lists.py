@@ -4,12 +4,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
 
 from app.base.errors import NotInstalled
 from app.console import clusters, decisions, exposures, overview, simulations
 from app.console.api import Refused
-from app.console.pictures import levels_drawn, pictures_of, plot, waits_drawn
+from app.console.pictures import levels_drawn, pictures_of, plot, queue_drawn, waits_drawn
 from tests.unit.console.visiting import Json, Page, refused, run
 
 ID = UUID(int=7)
@@ -110,6 +111,23 @@ def test_clusters_and_what_was_really_stopped() -> None:
     answer = run(decisions.preemption_request(Page({f"GET /v1/shadow/{ID}/request": b"{}"}).visit, ID))
     assert (answer.body, answer.media_type) == (b"{}", "application/json")
     assert answer.headers["content-disposition"] == 'attachment; filename="request.json"'
+
+
+def test_what_a_cluster_used_is_drawn_by_flavor() -> None:
+    used: Json = {
+        "at": ["1970-01-01T00:05:00Z", "1970-01-01T00:10:00Z"],
+        "usage": [{"resource": "cpu", "values": [1, 2]}, {"resource": "cpu", "flavor": "spot", "values": [3, 4]}],
+        "waiting": [{"resource": "cpu", "values": [0, 5]}],
+    }
+    page = Page({"GET /v1/clusters/c/use": used})
+    drawn = msgspec.json.decode(run(clusters.use(page.visit, "c", "cpu", "q")).body)
+    assert page.queries("/v1/clusters/c/use") == [{"queue": "q", "resource": "cpu"}]
+    assert (drawn["x"], drawn["unit"]) == ([300, 600], "cpu")
+    assert [(one["label"], one["values"], one.get("dash", False)) for one in drawn["series"]] == [
+        ("used", [1, 2], False), ("in spot", [3, 4], False), ("waits", [0, 5], True),
+    ]  # fmt: skip
+    assert clusters.uses_of("c", used, "a b") == [("cpu", "/clusters/c/use.json?queue=a+b&resource=cpu")]
+    assert clusters.uses_of("c", {"usage": [], "waiting": []}) == []
 
 
 def test_what_is_used_of_nodes() -> None:
@@ -253,9 +271,15 @@ def test_a_run_is_begun_with_what_the_form_says() -> None:
 def test_pictures_lay_variants_over_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.console.pictures.require", lambda: None)
     level = {"flavor": "f", "level": "rack"}
-    summaries = [{"name": "a b", "summary": {}}, {"name": "c", "summary": {"fragmentation": [level]}}]
+    used = {"q": 3, "r s": 5, "idle": 0, "above": 8}
+    total: Json = {"utilisation": {"gpu": 0.1, "cpu": 0.5}, "used": {"cpu": 8}}
+    queues = {name: {"used": {"cpu": amount, "gpu": 0}} for name, amount in used.items()}
+    summaries: list[Json] = [
+        {"name": "a b", "summary": {"total": total, "queues": queues}},
+        {"name": "c", "summary": {"total": {}, "queues": {"q": {"shortfall": {"gpu": 1}}}, "fragmentation": [level]}},
+    ]
     done: Json = {"id": "i", "status": "done", "names": ["a b", "c"], "variants": summaries}
-    found = pictures_of(done, None, ["q", "r s"])
+    found = pictures_of(done, None, None)
     assert [(one.title, one.address, one.part) for one in found] == [
         ("Usage over time, all queues together", "/simulations/i/plots/usage.json", False),
         ("Waits for the first start", "/simulations/i/plots/waits.json", False),
@@ -268,9 +292,13 @@ def test_pictures_lay_variants_over_each_other(monkeypatch: pytest.MonkeyPatch) 
         "/simulations/i/plots/usage.svg?variant=a+b",
         "/simulations/i/plots/waits.svg",
     ]
-    assert pictures_of(done, "c", [])[-1].file == "/simulations/i/plots/evictions.svg?variant=c"
-    assert pictures_of({**done, "status": "running"}, None, []) == []
-    alone = pictures_of({"id": "i", "status": "done", "variants": [{"summary": {}}]}, None, ["q"])
+    assert pictures_of(done, "c", None)[-1].file == "/simulations/i/plots/evictions.svg?variant=c"
+    assert [(one.title, one.address, one.file) for one in pictures_of(done, None, "q")] == [
+        ("q: cpu over time", "/simulations/i/plots/queue.json?name=q&resource=cpu", ""),
+        ("q: gpu over time", "/simulations/i/plots/queue.json?name=q&resource=gpu", ""),
+    ]
+    assert pictures_of({**done, "status": "running"}, None, None) == []
+    alone = pictures_of({"id": "i", "status": "done", "variants": [{"summary": {"total": {}}}]}, None, None)
     assert [one.address for one in alone] == [
         "/simulations/i/plots/usage.json", "/simulations/i/plots/waits.json", "/simulations/i/plots/evictions",
     ]  # fmt: skip
@@ -279,7 +307,7 @@ def test_pictures_lay_variants_over_each_other(monkeypatch: pytest.MonkeyPatch) 
         raise NotInstalled("no extra")
 
     monkeypatch.setattr("app.console.pictures.require", missing)
-    assert [one.file for one in pictures_of(done, None, [])] == [""] * 4
+    assert [one.file for one in pictures_of(done, None, None)] == [""] * 6
 
 
 def test_curves_of_variants_stand_on_one_clock() -> None:
@@ -300,6 +328,21 @@ def test_curves_of_variants_stand_on_one_clock() -> None:
     alone = levels_drawn({"the run": found["a"]}, "q", "usage")
     assert [one["label"] for one in alone["series"]] == ["used", "guaranteed"]
     assert levels_drawn(found, "nobody", "usage")["series"] == []
+
+
+def test_what_a_queue_used_and_wanted_is_drawn_by_variant() -> None:
+    def told(usage: list[float], demand: list[float]) -> Json:
+        at = ["2026-03-01T00:00:00Z", "2026-03-01T00:00:10Z", "2026-03-01T00:00:30Z"]
+        return {"at": at, "resources": {"cpu": {"usage": usage, "demand": demand, "guarantee": [20, 40]}}}
+
+    drawn = queue_drawn({"a": told([10, 20], [10, 60]), "unused": told([0, 40], [10, 40])}, "cpu")
+    assert [one - drawn["x"][0] for one in drawn["x"]] == [0, 10]
+    assert [(one["label"], one["values"], one.get("dash", False)) for one in drawn["series"]] == [
+        ("a: used", [1, 1], False), ("a: guaranteed", [2, 2], True), ("unused: used", [0, 2], False),
+        ("a: wanted", [1, 3], False), ("unused: wanted", [1, 2], False),
+    ]  # fmt: skip
+    nothing = queue_drawn({"the run": told([1, 2], [1, 2])}, "gpu")["series"]
+    assert [one["values"] for one in nothing] == [[0, 0]] * 3
 
 
 def test_waits_are_drawn_by_the_share_of_jobs() -> None:

@@ -124,6 +124,10 @@ QUEUE: Json = {
     ]},
     "GET /v1/snapshots/s%2F1/asks": {"items": [{"id": "a", "queue": "deeper"}, {"id": "b", "queue": "root"}]},
     "GET /v1/decisions": {"items": ["d"]},
+    "GET /v1/clusters": {"items": [{"name": "here", "configuration": "c"}, {"name": "there", "configuration": "d"}]},
+    "GET /v1/clusters/here/use": {
+        "usage": [{"resource": "cpu"}], "waiting": [{"resource": "gpu"}, {"resource": "cpu"}],
+    },
 }  # fmt: skip
 
 
@@ -146,6 +150,9 @@ def test_one_queue_has_its_settings_and_what_runs_and_waits_below_it() -> None:
     )
     assert (found["lately"], found["snapshots"], found["snapshot"]) == (["d"], ["s"], "s/1")
     assert page.queries("/v1/decisions") == [{"queue": "b", "limit": 10}]
+    assert page.queries("/v1/clusters/here/use") == [{"queue": "b", "points": 1}]
+    charts = [(name, f"/clusters/here/use.json?queue=b&resource={name}") for name in ("cpu", "gpu")]
+    assert found["clusters"] == [("here", charts)], "of the other the configuration is another"
     assert next(one.body for one in page.asked if one.path.endswith("settings")) == {"configuration": "c"}
     found = run(queues.queue(Page(QUEUE).visit, "c", "deeper")).values
     assert found["settings"] == [("weight", 2, "b")], "it is stated two queues up"

@@ -4,12 +4,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from queue import Empty, Queue
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import pytest
 
 from app.answering.snapshots import Counts, SnapshotStatus
-from app.clusters.schemas import ClusterLease
+from app.clusters.schemas import ClusterLease, QueueUse, UseReport
 from app.following.follower import Follower, Task
 from app.following.keeping import ApiError, Arbiter, Reply
 from app.following.objects import Event, Listed
@@ -47,9 +49,13 @@ class Service(Arbiter):
 
     def __init__(self) -> None:
         self.taken: list[str] = []
+        self.used: list[UseReport] = []
 
     def ask(self, method: str, *path: str, body: Any = None, headers: dict[str, str] | None = None) -> Reply:
         del headers
+        if path[-1] == "use":
+            self.used.append(body)
+            raise ApiError(404, "not_found", "an older service")
         if path[0] == "clusters":
             return Reply(msgspec.json.encode(ClusterLease(writer=True, seconds=10)), None)
         if method == "GET" and path[0] == "configurations":
@@ -80,6 +86,27 @@ def test_what_waits_for_nothing_is_not_behind() -> None:
         cluster.changes.put(Event(False, pods.yunikorn_pod("p", "app", "root.prod", 1, "node-0"), "2"))
         eventually(lambda: service.taken[2:] == ["POST snapshots/s/deltas"])
         eventually(lambda: follower.pulse().lag == 0)
+    finally:
+        follower.stop()
+        thread.join(60)
+
+
+def test_what_queues_use_is_told_once_in_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1_000_000.0]
+    monkeypatch.setattr("app.following.follower.time", SimpleNamespace(time=lambda: now[0], monotonic=time.monotonic))
+    cluster, service = Cluster(pods.node("node-0"), pods.yunikorn_queues(8)), Service()
+    follower = Follower(Task("yunikorn", "c", "s", "c"), cluster, service)
+    thread = threading.Thread(target=follower.run, daemon=True)
+    thread.start()
+    try:
+        eventually(lambda: len(service.used) == 1)
+        cluster.changes.put(Event(False, pods.yunikorn_pod("p", "app", "root.prod", 1, "node-0"), "2"))
+        eventually(lambda: service.taken[2:] == ["POST snapshots/s/deltas"])
+        eventually(lambda: follower.pulse().lag == 0)
+        assert len(service.used) == 1
+        now[0] += 300
+        eventually(lambda: len(service.used) == 2)
+        assert service.used[1].queues["root.prod"] == service.used[1].queues["root"] != QueueUse()
     finally:
         follower.stop()
         thread.join(60)

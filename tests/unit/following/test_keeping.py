@@ -1,6 +1,7 @@
 """What a follower keeps at the service: one snapshot, also where others write it, and the last good configuration."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -8,14 +9,15 @@ import msgspec
 import pytest
 
 from app.answering.snapshots import Counts, SnapshotStatus
+from app.clusters.schemas import QueueUse, UseReport
 from app.following import keeping
 from app.following.grouped import Translated
-from app.following.keeping import ApiError, Arbiter, Keeper, NotYet, Reply
+from app.following.keeping import ApiError, Arbiter, Keeper, NotYet, Reply, use_of
 from app.solver.model import kueue as model
 from app.solver.model.configuration import Configuration, Queue, Settings
 from app.solver.model.decision import ConfigurationUsed
 from app.solver.model.problems import Finding
-from app.solver.model.state import Ask, Node, Workload
+from app.solver.model.state import Ask, Node, Task, Workload
 
 EVERY = 2.0
 WANTED = Configuration(engine="kueue")
@@ -398,3 +400,28 @@ def test_who_loses_it_again_leaves_it_for_ever_longer_and_calm_begins_anew(monke
     store.refuse[DELTA] = ApiError(409, "busy", "x")
     clock[0] += 1000.0
     made.keep(cluster(OLD), {}, writer=False)
+
+
+def test_what_queues_use_is_counted_with_what_is_below_by_flavor() -> None:
+    def work(name: str, queue: str, *tasks: Task, evicted: bool = False) -> Workload:
+        return Workload(id=name, queue=queue, tasks=list(tasks), evicted=evicted)
+
+    gpu = Task(name="g", count=2, requests={"gpu": 1, "cpu": "1500m"}, flavors={"gpu": "a100"})
+    over = Task(name="o", requests={"cpu": 8}, state="succeeded")
+    leaving = Task(name="l", requests={"cpu": 1}, state="preempted")
+    queues = [Queue(name="leaf", parent="mid"), Queue(name="mid", parent="top"), Queue(name="top"), Queue(name="other")]
+    workloads = [
+        work("a", "leaf", gpu, over), work("b", "mid", leaving), work("c", "other", gpu, evicted=True),
+    ]  # fmt: skip
+    asks = [Ask(id="x", queue="leaf", tasks=[gpu]), Ask(id="y", queue="other", tasks=[leaving])]
+    found = Translated(
+        Configuration(engine="kueue", queues=queues), {}, {one.id: one for one in workloads},
+        {one.id: one for one in asks}, [], {}, {},
+    )  # fmt: skip
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    leaf = QueueUse(usage={"": {"cpu": 3}, "a100": {"gpu": 2}}, waiting={"cpu": 3, "gpu": 2})
+    above = QueueUse(usage={"": {"cpu": 4}, "a100": {"gpu": 2}}, waiting={"cpu": 3, "gpu": 2})
+    assert use_of(found, at) == UseReport(
+        at=at, total=QueueUse(usage=above.usage, waiting={"cpu": 4, "gpu": 2}),
+        queues={"leaf": leaf, "mid": above, "top": above, "other": QueueUse(waiting={"cpu": 1})},
+    )  # fmt: skip
