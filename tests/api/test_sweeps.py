@@ -1,6 +1,7 @@
 """Sweeps over HTTP: a grid over a stored trace, each point what a simulation of it comes to."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -8,14 +9,16 @@ from starlette.testclient import TestClient
 
 from app.base.settings import Settings
 from app.simulations.router import SIMULATION
+from app.solver.engine import ENGINES
 from app.traces.router import TRACE
+from tests.support.placed_runs import NODES, configuration, mixed
 from tests.support.working import working
 
 FAIR = "/configuration/settings/kueue/fair_sharing"
 
 
-def stored(service: TestClient, name: str = "january") -> None:
-    lines = "\n".join(map(json.dumps, TRACE))
+def stored(service: TestClient, name: str = "january", jobs: Sequence[dict[str, Any]] = TRACE) -> None:
+    lines = "\n".join(map(json.dumps, jobs))
     headers = {"Content-Type": "application/x-ndjson", "If-None-Match": "*"}
     assert service.put(f"/v1/traces/{name}", content=lines, headers=headers).is_success
 
@@ -63,6 +66,23 @@ def test_every_combination_is_what_a_simulation_of_it_comes_to(service: TestClie
     assert service.delete(where).status_code == 204
     assert service.get(where).status_code == 404
     assert service.get(f"{where}/points").status_code == 404
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_is_swept_as_it_is_simulated(service: TestClient, settings: Settings, engine: str) -> None:
+    jobs = mixed(engine)
+    stored(service, jobs=jobs)
+    request = {"state": NODES, "grace": "3s"}
+    grid = {"configurations": {"own": configuration(engine)}, "settings": {"/round_every": [1, 7]}}
+    where, told = made(service, settings, **grid, request=request)
+    assert (told["status"], told["points"], told["failed"]) == ("done", 2, 0), points(service, where)
+    alike = {**request, "configuration": configuration(engine), "trace": "january"}
+    runs = [service.post("/v1/simulations", json={**alike, "round_every": every}) for every in (1, 7)]
+    with working(settings) as worker:
+        assert all(worker.once() for _ in runs)
+    found = [service.get(run.headers["location"]).json()["variants"][0]["summary"] for run in runs]
+    assert [one["summary"]["total"] for one in points(service, where)] == [one["total"] for one in found]
+    assert [one["total"]["finished"] for one in found] == [len(jobs)] * 2
 
 
 def test_a_point_that_fails_says_why_and_the_others_go_on(service: TestClient, settings: Settings) -> None:
