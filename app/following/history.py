@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from app.following.evidence import ends, evidence, preempts, reserves
-from app.following.objects import WORK
+from app.following.objects import WORK, ends, evidence, preempts, reserves
 from app.formats.objects import Evidence, Item, Key, id_of, part
 from app.solver.model.configuration import EngineName
 

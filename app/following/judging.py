@@ -17,12 +17,11 @@ from msgspec import structs
 
 from app.clusters.schemas import Assumed, ShadowOutcome, ShadowReport, ShadowVictim, Why
 from app.clusters.shadow import Compared, compared, expected_of, lies_in_tie
-from app.following.evidence import NOT_NAMED
 from app.following.grouped import Translated, key_of, says_settings
 from app.following.history import Eviction, Preemption, Rewind
 from app.following.memory import TOGETHER_SECONDS, Guess, Memory, Mode, ask_id
 from app.following.mirror import View
-from app.following.objects import WORK
+from app.following.objects import NOT_NAMED, WORK
 from app.following.translator import Translator
 from app.formats.objects import id_of
 from app.solver.engine import facts_of

@@ -21,10 +21,9 @@ from typing import Literal
 from msgspec import structs
 
 from app.clusters.schemas import Assumed
-from app.following.evidence import admissions, nominated, reserves
 from app.following.grouped import Translated
 from app.following.history import Change, Eviction, Position, Rewind
-from app.following.objects import WORK
+from app.following.objects import WORK, admissions, nominated, reserves
 from app.formats.objects import Item, Key, condition, id_of, instant, key_of, part
 from app.solver.model.configuration import Configuration, EngineName, Queue
 from app.solver.model.decision import Decision

@@ -19,10 +19,9 @@ import msgspec
 from msgspec import structs
 
 from app.base.errors import BadRequest
-from app.following.evidence import evidence
 from app.following.grouped import Translated, translate
 from app.following.mirror import View
-from app.following.objects import FOLLOWED, WORK, followed_of
+from app.following.objects import FOLLOWED, WORK, evidence, followed_of
 from app.following.replaying import Replay, lines, ordered
 from app.formats.kai.pods import POD_GROUP
 from app.formats.objects import Item, Key, condition, id_of, instant, key_of, part

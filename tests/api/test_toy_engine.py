@@ -24,7 +24,9 @@ from app.base.settings import Settings
 from app.service.main import create_app
 
 request = json.loads(sys.argv[2])
-settings = Settings(database_url=sys.argv[1], allowed_hosts="testserver", log_level="error", decision_log="sync")
+settings = Settings(
+    database_url=sys.argv[1], allowed_hosts="testserver", log_level="error", decision_log="sync", workers=0
+)
 logs.configure(settings)
 with TestClient(create_app(settings)) as client:
     told = {}
@@ -38,6 +40,14 @@ with TestClient(create_app(settings)) as client:
     told["log"] = client.get("/v1/decisions", params={"engine": "toy"}).json()
     told["metrics"] = client.get("/metrics").text
     told["page"] = client.get("/ask").text
+    text = "lines: [q, r]\\n"
+    sent = {"content": text, "headers": {"content-type": "application/yaml"}}
+    for name in ("toy", "kubernetes"):
+        read = client.post("/v1/configurations:import", params={"format": name}, **sent)
+        told[f"{name} documents"] = (read.status_code, read.json())
+    client.put("/v1/configurations/toys", json=told["toy documents"][1]["configuration"])
+    told["written"] = client.get("/v1/configurations/toys:export").text
+    told["formats"] = client.get("/openapi.json").json()["paths"]["/v1/configurations:import"]["post"]["parameters"]
     told["enum"] = client.get("/openapi.json").json()["components"]["schemas"]["EngineName"]["enum"]
 print(json.dumps(told))
 """
@@ -67,6 +77,12 @@ def test_a_service_decides_by_it_logs_it_counts_it_shows_it_and_documents_it(dat
         status, problem = told[question]
         assert (status, problem["errors"][0]["pointer"]) == (422, "/engine")
     assert told["effective-settings"][0] == 200
+    for name in ("toy", "kubernetes"):
+        status, found = told[f"{name} documents"]
+        assert (status, found["findings"]) == (200, [])
+        assert [queue["name"] for queue in found["configuration"]["queues"]] == ["q", "r"]
+    assert told["written"].split() == ["---", "lines:", "-", "q", "-", "r"]
+    assert any("toy" in json.dumps(one) for one in told["formats"]), "documents of it are a format"
 
 
 def test_the_command_line_decides_by_it() -> None:

@@ -1,13 +1,18 @@
-"""An engine of one file: the newest work of lower priority goes until there are few enough tasks.
+"""An engine of one file: the newest work of lower priority goes until there are few enough tasks. Its documents list
+queues, one a line.
 
 What "to add an engine" in docs/architecture.md asks for, and nothing else.
 """
 
-from typing import Final
+from typing import Any, Final
 
+from app.base.documents import Path
+from app.formats.exported import Exported, Lost, dump
+from app.formats.manifests import System
+from app.formats.reader import Findings, Imported
 from app.solver.engine import Engine, Facts
 from app.solver.model.base import at
-from app.solver.model.configuration import Configuration
+from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.decision import Condition, Decision, Plan, PlannedEviction, Result, Victim
 from app.solver.model.problems import Rule
 from app.solver.model.state import Ask, State
@@ -15,7 +20,9 @@ from app.solver.question import Question
 
 MOST = 2
 """As many workloads run at once."""
-FACTS: Final = Facts(name="toy", title="Toy Scheduler", short="Toy", schema="Toy", releases={}, quotas=False)
+FACTS: Final = Facts(
+    name="toy", title="Toy Scheduler", short="Toy", schema="Toy", releases={}, quotas=False, formats="tests.support.toy"
+)
 
 
 def _configure(configuration: Configuration) -> Configuration:
@@ -58,3 +65,23 @@ ENGINE: Engine[Configuration, State] = Engine(
     load=_load,
     plan=_plan,
 )
+
+
+def _export(configuration: Configuration) -> Exported:
+    return dump([{"lines": [queue.name for queue in configuration.queues]}], Lost())
+
+
+def _is_own(document: Any) -> bool:
+    return isinstance(document, dict) and "lines" in document
+
+
+def _read(documents: list[tuple[Path, Any]], findings: Findings, known: Configuration | None) -> Imported:
+    names = [name for _, document in documents for name in document["lines"]]
+    own = Configuration(engine="toy", queues=[Queue(name=name) for name in names])
+    return Imported(own if known is None else known, State(), [], findings.all())
+
+
+SYSTEM: Final = System(
+    facts=FACTS, export=_export, keys=("lines",), is_own=_is_own, read_own=_read,
+    owns=lambda documents: all(_is_own(document) for _, document in documents),
+)  # fmt: skip

@@ -297,6 +297,8 @@ _KAI_MOVED = re.compile(r"Pod ([^/\s]+)/(\S+) was preempted and rescheduled")
 
 
 def _evicted(old: Item | None, new: Item) -> Evidence | None:
+    """An Event with reason `Evict`, whose message names the pod and the PodGroup that it was for (pkg/scheduler/api). A
+    gang that is not whole names nobody."""
     message = new_message(old, new)
     if new.get("reason") != "Evict" or message is None:
         return None

@@ -280,6 +280,8 @@ _KUBE_SCHEDULER = re.compile(r"Preempted by (?:an? )?\S+ (\S+) on node ")
 
 
 def _evicted(old: Item | None, new: Item) -> Evidence | None:
+    """An Event on the pod with reason `Preempted`, whose message has the UID of the pod or the pod group that it was
+    for (framework/preemption/executor.go)."""
     message, about = new_message(old, new), part(new, "involvedObject")
     found = None if message is None or new.get("reason") != "Preempted" else _KUBE_SCHEDULER.match(message)
     if found is None or message is None or about.get("kind") != "Pod":

@@ -427,6 +427,8 @@ _UNKNOWN = "UNKNOWN"
 
 
 def _evicted(old: Item | None, new: Item) -> Evidence | None:
+    """The conditions `Evicted` (reason `Preempted`) and `Preempted` of a Workload; their message names the UID of the
+    Workload that it was for (pkg/scheduler/preemption). Evictions for other reasons name nobody."""
     evicted = condition(new, "Evicted")
     if old is None or evicted is None or (was := condition(old, "Evicted")) == evicted:
         return None

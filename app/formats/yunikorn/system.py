@@ -435,6 +435,8 @@ _YUNIKORN_QUOTA = re.compile(r"Preempted by [Qq]uota change")
 
 
 def _evicted(old: Item | None, new: Item) -> Evidence | None:
+    """An Event on the pod, whose message names the allocation that it was for, which is the UID of a pod
+    (pkg/scheduler/objects/events)."""
     message, about = new_message(old, new), part(new, "involvedObject")
     if message is None or about.get("kind") != "Pod":
         return None

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.following.evidence import ends, evidence
+from app.following.objects import ends, evidence
 from app.formats.objects import Evidence
 from app.solver.model.configuration import EngineName
 
