@@ -13,6 +13,7 @@ from typing import Any
 
 SPEED = Path(__file__).resolve().parents[2] / "shared" / "vectors" / "speed"
 _JSON_RUNS = 5
+_LATER = "-0.17"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +60,16 @@ def _dumped(document: Any) -> bytes:
 
 
 def recorded(name: str) -> Input | None:
-    """The recorded input, or None where the recordings are not at hand."""
-    file = SPEED / f"{name}.json.gz"
+    """The recorded input, or None where the recordings are not at hand; with ``0.17`` in its name under that release,
+    whose answer is not recorded."""
+    file = SPEED / f"{name.replace(_LATER, '')}.json.gz"
     if not file.exists():
         return None
     vector = json.loads(gzip.decompress(file.read_bytes()))
+    if _LATER in name:
+        request = vector["request"]
+        request["configuration"]["settings"]["kai"]["release"] = "0.17"
+        return of(name, request)
     return of(name, vector["request"], vector.get("expect") or vector.get("expect_any"))
 
 

@@ -1,5 +1,6 @@
 """The search of 0.17 with every rule as it was in 0.13 is the search of 0.13, which spares most of its work."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 
 from app.solver.engines.kai.jobs import NOWHERE
 from app.solver.engines.kai.rule_sets import CHANGES, KAI_0_13, KAI_0_17, ReleaseRules
-from app.solver.engines.kai.scenario import Scenario
+from app.solver.engines.kai.scenario import Headroom, Scenario
+from app.solver.engines.kai.search import Prefix, Search, Tape
 from tests.support.kai_world import ALL_ACTIONS, Json, Shape, cluster, crowded, decide
 from tests.support.profiles import examples
 
@@ -47,6 +49,46 @@ def test_with_every_rule_undone_it_decides_as_0_13(
         before = _decided(decide(body))
         patch.setattr(ReleaseRules, "one_prefix", property(_one_prefix))
         assert before == _decided(decide(body))
+
+
+@FAST
+@given(
+    seed=st.integers(0, 2**32), rules=st.sampled_from(["shipped", "documented"]), gangs=st.booleans(),
+    shares=st.booleans(),
+)  # fmt: skip
+def test_what_the_search_of_0_17_spares_changes_no_answer(seed: int, rules: str, gangs: bool, shares: bool) -> None:
+    """Each part walks the order from its beginning, and whatever it offers is simulated: the same is decided."""
+    shape = Shape(queues=4 + seed % 6, nodes=1 + seed % 5, workloads=6 + seed % 12, rules=rules, gangs=(1, 2, 4, 6),
+                  constraints=seed % 3 == 0, shares_of_gpus=shares)  # fmt: skip
+    body = crowded(seed) if gangs else cluster(seed, shape)
+    body["configuration"]["settings"]["kai"]["release"] = "0.17"
+    spared = decide(body)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Prefix, "go_on", lambda *_: False)
+        patch.setattr(Tape, "serves", lambda *_: False)
+        patch.setattr(Search, "_headroom", lambda *_: None)
+        whole = decide(body)
+    assert {key: spared[key] for key in ("plan", "decisions")} == {key: whole[key] for key in ("plan", "decisions")}
+
+
+def test_a_part_goes_on_where_the_last_one_stopped() -> None:
+    """Otherwise the test above looks at nothing."""
+    seen: Counter[str] = Counter()
+    went, served, could = Prefix.go_on, Tape.serves, Headroom.enough
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Prefix, "go_on", lambda *of: _counted(seen, "on", went(*of)))
+        patch.setattr(Tape, "serves", lambda *of: _counted(seen, "served", served(*of)))
+        patch.setattr(Headroom, "enough", lambda *of: _counted(seen, "could", could(*of)))
+        for seed in range(1, 200):
+            body = crowded(seed)
+            body["configuration"]["settings"]["kai"]["release"] = "0.17"
+            decide(body)
+    assert min(seen["on"], seen["served"], seen["no could"]) > 10, seen
+
+
+def _counted(seen: Counter[str], what: str, said: bool) -> bool:
+    seen[what if said else f"no {what}"] += 1
+    return said
 
 
 def test_undoing_every_rule_gives_the_row_of_0_13() -> None:

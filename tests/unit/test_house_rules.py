@@ -82,7 +82,7 @@ def test_no_module_outside_of_an_engines_folders_names_it() -> None:
     naming = {
         path.relative_to(APP).as_posix()
         for path in APP.rglob("*.py")
-        if not folders & {*path.parts, path.stem}
+        if not folders & {*path.relative_to(APP).parts, path.stem}
         and any(isinstance(node, ast.Constant) and node.value in called for node in ast.walk(tree(path)))
     }
     assert naming == set(NAMING_AN_ENGINE)

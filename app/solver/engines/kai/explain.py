@@ -208,6 +208,8 @@ def _bound(cycle: Cycle, reason: str, q: int, r: int, need: int, bound: int) -> 
 class Recorder(Trail):
     """A trail that keeps everything, for explanations."""
 
+    counts = True
+
     def __init__(self) -> None:
         super().__init__()
         self._found: dict[int, dict[tuple[str, int, str, str], Tried]] = {}

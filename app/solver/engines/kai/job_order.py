@@ -310,6 +310,11 @@ class Chance:
         self._random = None if seed is None else Random(seed)
         self.matters = False
 
+    @property
+    def drawn(self) -> bool:
+        """Whether the orders are drawn."""
+        return self._random is not None
+
     def order(self, entries: Iterable[T]) -> list[T]:
         """The entries as a map yields them that was filled in the given order."""
         found = list(entries)

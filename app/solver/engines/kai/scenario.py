@@ -115,6 +115,15 @@ class Group:
         self.tasks = tasks
 
 
+def first_to_go(overlay: Overlay, victim: Victim) -> list[int]:
+    """The next chunk of a victim: one pod of a job above its gang, else all its pods."""
+    jobs, tasks = overlay.jobs, victim.tasks
+    gang = jobs.gang[victim.job]
+    if gang is not None:
+        return gang.first_to_go(jobs.by_pod_set(tasks))
+    return tasks[:1] if len(tasks) > jobs.min_available[victim.job] else tasks
+
+
 class Scenario:
     """What may be taken so far for ``part``, the first pods of the pending gang.
 
@@ -204,7 +213,7 @@ class Scenario:
         if victim is None:
             return None
         tasks = victim.tasks
-        chunk = self._first_to_go(victim)
+        chunk = first_to_go(self.overlay, victim)
         group = Group(victim.job, chunk)
         if victim.others:
             self._with_others.add(victim.job)
@@ -219,13 +228,6 @@ class Scenario:
             return False
         self._take_up(group)
         return True
-
-    def _first_to_go(self, victim: Victim) -> list[int]:
-        jobs, tasks = self.overlay.jobs, victim.tasks
-        gang = jobs.gang[victim.job]
-        if gang is not None:
-            return gang.first_to_go(jobs.by_pod_set(tasks))
-        return tasks[:1] if len(tasks) > jobs.min_available[victim.job] else tasks
 
     def _take_up(self, group: Group) -> None:
         self.latest = group.job

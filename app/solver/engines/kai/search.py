@@ -7,13 +7,14 @@ KAI-Scheduler ``actions/common/solvers/job_solver.go``, ``plugins/nodelocalgreed
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-from app.solver.engines.kai.job_order import Chance, Contenders, Turns, VictimOrder, sort_victims
-from app.solver.engines.kai.jobs import GPU, NOWHERE
+from app.solver.engines.kai.job_order import Chance, Contenders, Turns, VictimOrder, sort_victims, what_is_left
+from app.solver.engines.kai.jobs import GPU, NOWHERE, Jobs
 from app.solver.engines.kai.overlay import Mark, Overlay, rank, total
 from app.solver.engines.kai.queue_order import Standing
 from app.solver.engines.kai.rule_sets import Generator
-from app.solver.engines.kai.scenario import Group, Scenario
+from app.solver.engines.kai.scenario import Group, Headroom, Scenario, first_to_go
 from app.solver.engines.kai.solver import Found, Tools, disturbed, open_nodes
 from app.solver.engines.kai.state import Key, Victim
 from app.solver.engines.kai.validators import ScenarioValidator, refused_scenario
@@ -21,7 +22,7 @@ from app.solver.engines.kai.validators import ScenarioValidator, refused_scenari
 _Sizes = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Trial:
     """One scenario: recorded victims, and ``extra`` pods of a prefix. ``listed``, ``elastic`` and ``taking`` are what
     validators read; a pod of both is listed twice, as released KAI has it."""
@@ -32,8 +33,16 @@ class Trial:
     groups: dict[int, list[Group]]
     extra: list[int]
     listed: dict[int, list[int]]
-    elastic: list[int]
+    jobs: Jobs
     pods: int
+    _elastic: list[int] | None = None
+
+    @property
+    def elastic(self) -> list[int]:
+        """The jobs of those listed that need fewer pods than they have."""
+        if self._elastic is None:
+            self._elastic = [j for j in self.listed if self.jobs.elastic(j)]
+        return self._elastic
 
     @property
     def taking(self) -> dict[int, list[int]]:
@@ -58,12 +67,15 @@ class Search:
         self._before = Standing(tools.order.frozen())
         tools.trail.search(victims)
         self._victims = sort_victims(self._overlay, map(tools.victims.of, victims))
+        self._known = set(victims)
         self._open = frozenset(open_nodes(tools, job))
         self._free = self._overlay.nodes.gpu_free().copy()
         self._start: Mark = self._overlay.checkpoint()
         self._failed: set[tuple[int, _Sizes]] = set()
         self._tasks: list[int] = []
-        self._contenders: Contenders | None = None
+        self._tape = Tape(self._overlay, VictimOrder(self._overlay, self._before, self._victims))
+        self._prefix: Prefix | None = None
+        self._brief = not tools.trail.counts and not tools.chance.drawn
 
     def solve(self) -> bool:
         """Whether the job found its place. True leaves the winning statement open; False leaves nothing behind."""
@@ -130,12 +142,22 @@ class Search:
         if not part:  # a set that needs one member less takes one without pods for satisfied
             return None
         contenders = Contenders(self._overlay, self._job, rank)
+        headroom = self._headroom(part)
         nodes = set(self._open | found.left)
-        for trial, prefix in self._trials(generator, part, found.groups, nodes):
+        for extra, prefix in self._offers(generator, part, found.groups, nodes):
+            hopeless = headroom is not None and not headroom(prefix, extra)
+            if hopeless and self._brief:
+                trail.no_room(prefix, None)
+                continue
             if not budget.spend():
                 return None
+            trial = self._trial(part, found.groups, extra)
             key = size, self._signature(trial)
             if key in self._failed:
+                continue
+            if hopeless:
+                trail.no_room(trial, None)
+                self._failed.add(key)
                 continue
             solved, refused = self._simulate(trial, prefix, contenders, nodes)
             if solved is not None:
@@ -144,6 +166,20 @@ class Search:
             if refused and not self._rules.own_scenario:
                 prefix.ended = True
         return None
+
+    def _headroom(self, part: list[int]) -> Callable[["Prefix", list[Group]], bool] | None:
+        """Whether a scenario could make room at all; only what could is simulated. None where a try that fails says
+        more than that, or leaves traces: queues near their bounds, books of shared GPUs, pods that are taken twice."""
+        overlay, tools = self._overlay, self._tools
+        if overlay.gpus.any or tools.order.over_bounds(self._job, total(overlay.bounded, part)) is not None:
+            return None
+        headroom = Headroom(overlay, part, tools.placer.allowed)
+
+        def enough(prefix: Prefix, extra: list[Group]) -> bool:
+            taken = [t for group in (*prefix.recorded, *extra) for t in group.tasks]
+            return len(set(taken)) < len(taken) or headroom.enough(taken)
+
+        return enough
 
     def _part(self, size: int) -> tuple[list[int], int]:
         """The first ``size`` pods in the order in which a gang of them would be placed; and how it competes: below
@@ -162,24 +198,36 @@ class Search:
         recorded = (t for group in trial.recorded for t in group.tasks)
         return tuple(sorted(recorded)), tuple(sorted(trial.extra))
 
-    def _trials(
+    def _offers(
         self, generator: Generator, part: list[int], recorded: list[Group], nodes: set[int]
-    ) -> Iterator[tuple[Trial, "Prefix"]]:
-        """The scenarios of a part, from prefix to prefix."""
-        overlay, trail = self._overlay, self._tools.trail
-        prefix = Prefix(overlay, self._job, part, recorded)
-        order = VictimOrder(overlay, self._before, self._drawn())
+    ) -> Iterator[tuple[list[Group], "Prefix"]]:
+        """What the scenarios of a part take beside what is recorded, from prefix to prefix."""
+        trail = self._tools.trail
+        prefix = self._walked(part, recorded)
         grew: bool | None = True
         while grew is not None and self._tools.budget.spend():
             if grew and prefix.enough():
                 prefix.ended = False
                 for extra in self._choices(generator, prefix, nodes):
-                    yield self._trial(part, recorded, extra), prefix
+                    yield extra, prefix
                     if prefix.ended:
                         break
             elif grew:
                 trail.too_short(prefix)
-            grew = prefix.grow(order)
+                if self._brief:
+                    grew = prefix.far()
+                    continue
+            grew = prefix.go()
+
+    def _walked(self, part: list[int], recorded: list[Group]) -> "Prefix":
+        """Where the walk for a part begins: as far on as the last one's had come, where nothing before can do."""
+        victims, last = self._drawn(), self._prefix
+        if victims is not self._victims or not self._tape.serves(recorded):
+            self._prefix = None
+            return Prefix(self._overlay, self._job, part, recorded, VictimOrder(self._overlay, self._before, victims))
+        if last is None or not self._rules.own_scenario or not last.go_on(part, recorded):
+            last = self._prefix = Prefix(self._overlay, self._job, part, recorded, self._tape)
+        return last
 
     def _drawn(self) -> dict[int, list[tuple[Key, Victim]]]:
         """The victims of one part, by leaf: all of them, or as many as the cap admits, as a map of all jobs yields
@@ -188,9 +236,8 @@ class Search:
         if self._cap is None or number <= self._cap:
             return self._victims
         self._chance.matters = True
-        known = {victim.job for items in self._victims.values() for _, victim in items}
         jobs = self._chance.order(range(len(self._overlay.jobs.id)))
-        drawn = set([j for j in jobs if j in known][: self._cap])
+        drawn = set(islice((job for job in jobs if job in self._known), self._cap))
         found = {q: [item for item in items if item[1].job in drawn] for q, items in self._victims.items()}
         return {q: items for q, items in found.items() if items}
 
@@ -206,9 +253,8 @@ class Search:
         for group in extra:
             listed[group.job] = [*listed.get(group.job, ()), *group.tasks]
         tasks = [t for group in extra for t in group.tasks]
-        elastic = [j for j in listed if self._overlay.jobs.elastic(j)]
         pods = sum(map(len, listed.values()))
-        return Trial(self._job, part, recorded, groups, tasks, listed, elastic, pods)
+        return Trial(self._job, part, recorded, groups, tasks, listed, self._overlay.jobs, pods)
 
     def _choices(self, generator: Generator, prefix: "Prefix", nodes: set[int]) -> Iterator[list[Group]]:
         if prefix.latest is None:
@@ -226,24 +272,26 @@ class Search:
         request, node = overlay.request, overlay.node
         free = overlay.nodes.gpu_free() if overlay.gpus.any else self._free  # tries may leave traces in books of shares
         needs = [request[t][GPU] for t in prefix.part]
-        holds: dict[int, int] = {}
-        first: dict[int, int] = {}
-        recorded = [t for group in prefix.recorded for t in group.tasks]
-        listed = [t for group in prefix.chunks for t in group.tasks]
-        for place, t in enumerate(listed):
+        holds: dict[int, int] = {}  # in the order in which nodes are met
+        there: dict[int, list[int]] = {}
+        chunks = prefix.chunks
+        for i, group in enumerate(chunks):
+            for t in group.tasks:
+                n = node[t]
+                if n in holds:
+                    holds[n] += request[t][GPU]
+                    there[n].append(i)
+                elif n != NOWHERE:
+                    holds[n], there[n] = request[t][GPU], [i]
+        outside = sum(free[n] for n in nodes if n not in holds)
+        for t in (t for group in prefix.recorded for t in group.tasks):
             n = node[t]
-            if n != NOWHERE:
-                first.setdefault(n, place)
-                holds[n] = holds.get(n, 0) + request[t][GPU]
-        outside = sum(free[n] for n in nodes if n not in first)
-        for t in recorded:
-            n = node[t]
-            if n in first:
+            if n in holds:
                 holds[n] += request[t][GPU]
             elif n in nodes:
                 outside += request[t][GPU]
-        capacity = {n: held + free[n] for n, held in holds.items()}
-        ranked = sorted((n for n in first if capacity[n] >= min(needs)), key=lambda n: (capacity[n], first[n]))
+        capacity, least = {n: held + free[n] for n, held in holds.items()}, min(needs)
+        ranked = sorted((n for n, most in capacity.items() if most >= least), key=capacity.__getitem__)
         lacking, count = sum(needs) - outside, 0
         while lacking > 0:
             if count == len(ranked):
@@ -252,8 +300,7 @@ class Search:
             count += 1
         step = 1
         while True:
-            chosen = set(ranked[:count])
-            yield self._chance.order(group for group in prefix.chunks if any(node[t] in chosen for t in group.tasks))
+            yield self._chance.order(chunks[i] for i in sorted({i for n in ranked[:count] for i in there[n]}))
             if count >= len(ranked):
                 return
             count, step = min(count + step, len(ranked)), step * 2
@@ -316,15 +363,94 @@ class Search:
         return Found([group for of in self._chance.order(chosen) for group in chosen[of]], left)
 
 
+class Tape:
+    """The chunks of a victim order as it runs where nothing is recorded, for all who walk it."""
+
+    def __init__(self, overlay: Overlay, order: VictimOrder) -> None:
+        self._overlay = overlay
+        self._order = order
+        self._steps: list[Group] = []
+        self._chunk: dict[int, Group] = {}
+        self.with_others: set[int] = set()
+
+    def step(self, at: int) -> Group | None:
+        """The chunk at that place, empty where a victim adds nothing; None past the end."""
+        if at == len(self._steps):
+            victim = self._order.pop()
+            if victim is None:
+                return None
+            chunk = first_to_go(self._overlay, victim)
+            if victim.others:
+                self.with_others.add(victim.job)
+            rest = [t for t in victim.tasks if t not in chunk] if len(chunk) < len(victim.tasks) else []
+            if rest or (victim.others and len(chunk) < len(victim.tasks)):
+                self._order.push(what_is_left(self._overlay, victim, rest))
+            group = Group(victim.job, chunk)
+            self._steps.append(group)
+            self._chunk |= dict.fromkeys(chunk, group)
+        return self._steps[at]
+
+    def serves(self, recorded: Sequence[Group]) -> bool:
+        """Whether the order runs the same with these recorded: each a chunk of its own, of a job of which nothing else
+        is recorded and all pods can be taken."""
+        jobs = {group.job for group in recorded}
+        return (
+            len(jobs) == len(recorded)
+            and self.with_others.isdisjoint(jobs)
+            and all(
+                (known := self._chunk.get(group.tasks[0])) is not None and set(known.tasks) == set(group.tasks)
+                for group in recorded
+            )
+        )
+
+
 class Prefix(Scenario):
     """A growing prefix of the victim order for one part. ``chunks``: in that order, recorded ones left out. ``ended``:
     whether a refusal ends what it still offers."""
 
-    def __init__(self, overlay: Overlay, job: int, part: list[int], recorded: list[Group]) -> None:
+    def __init__(
+        self, overlay: Overlay, job: int, part: list[int], recorded: list[Group], order: VictimOrder | Tape
+    ) -> None:
         super().__init__(overlay, job)
         self.start(part, recorded)
         self.ended = False
+        self._order = order
+        self._at = 0
         self._twice = sum(len(group.tasks) for group in recorded) > len(self.is_recorded)
+
+    def go(self) -> bool | None:
+        """``grow`` by the order."""
+        if not isinstance(self._order, Tape):
+            return self.grow(self._order)
+        group = self._order.step(self._at)
+        if group is None:
+            return None
+        self._at += 1
+        tasks = group.tasks
+        if tasks:
+            self.walked.append(group)
+        if not tasks or not self.is_recorded.isdisjoint(tasks):
+            return False
+        self._take_up(group)
+        return True
+
+    def far(self) -> bool | None:
+        """``go`` until enough is listed; None where that is never."""
+        while (grew := self.go()) is not None:
+            if grew and self.enough():
+                return True
+        return None
+
+    def go_on(self, part: Sequence[int], recorded: Sequence[Group]) -> bool:
+        """As any scenario, on a tape that serves; but pods of several sizes are walked again: more room may take places
+        from them."""
+        request = self.overlay.request
+        if len({request[t][GPU] for t in part}) > 1 or not super().go_on(part, recorded):
+            return False
+        for group in recorded:
+            self.groups[group.job][0] = group
+        self.ended = False
+        return True
 
     @property
     def chunks(self) -> list[Group]:

@@ -76,7 +76,9 @@ class Search:
 
 class Trail:
     """Hears the moments of a search, one job at a time, and keeps what every job's main failure was: nothing that an
-    answer without explanations can do without. ``Recorder`` keeps the rest."""
+    answer without explanations can do without. ``Recorder`` keeps the rest, and ``counts`` how often."""
+
+    counts = False
 
     def __init__(self) -> None:
         self._main: dict[int, tuple[int, str, str, str]] = {}
