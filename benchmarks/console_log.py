@@ -95,7 +95,7 @@ def main() -> None:
         url = server.start()
         migrate(url)
         app = create_app(Settings(database_url=url, data_dir=folder, workers=0))
-        with TestClient(app) as client:
+        with TestClient(app, base_url="http://localhost") as client:
             headers = {"Content-Type": "application/json"}
             client.post("/v1/decisions", content=_EXAMPLE.read_bytes(), headers=headers).raise_for_status()
             app.state.services.of(DecisionLog).settle(10.0)

@@ -83,11 +83,13 @@ async def recorded(visit: Visit, identity: UUID) -> Recorded:
 async def _read(api: Api, identity: UUID, body: bytes) -> tuple[Recorded, int]:
     """The same, and how long the documents are in bytes."""
     at, before = f"/v1/decisions/{identity}", len(api.calls)
-    record: Document = msgspec.json.decode(body)
+    parts = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    logged = bytes(parts.pop("answer"))  # read where nothing else is to be had: of many candidates that takes a while
+    record: Document = {name: msgspec.json.decode(part) for name, part in parts.items()}
     sent = (await api.call("GET", f"{at}/request")).body
     request: Document = msgspec.json.decode(sent)
     resolved, unknown = await _resolved(api, at, request)
-    answer, identical, unexplained, size = record["answer"], True, None, len(body) + len(sent)
+    answer, identical, unexplained, size = None, True, None, len(body) + len(sent)
     try:
         reply = await api.call("GET", f"{at}/explanation", {"level": "full"})
         explained, size = reply.json(), size + len(reply.body)
@@ -97,18 +99,15 @@ async def _read(api: Api, identity: UUID, body: bytes) -> tuple[Recorded, int]:
     except Refused as refused:
         unexplained = refused.detail
     found = Recorded(
-        record=record, request=request, resolved=resolved, unknown=unknown, answer=answer,
+        record=record, request=request, resolved=resolved, unknown=unknown,
+        answer=msgspec.json.decode(logged) if answer is None else answer,
         rules=rules_of(await api.get("/v1/rules", {"engine": record["engine"]})),
         configuration=await _configuration(api, record, request), identical=identical, unexplained=unexplained,
-        raw_request=sent if len(sent) <= _MOST_SHOWN else None, raw_answer=_short(record["answer"]),
+        raw_request=sent if len(sent) <= _MOST_SHOWN else None,
+        raw_answer=logged if len(logged) <= _MOST_SHOWN else None,
         calls=tuple(api.calls[before:]),
     )  # fmt: skip
     return found, size
-
-
-def _short(document: Document) -> bytes | None:
-    encoded = msgspec.json.encode(document)
-    return encoded if len(encoded) <= _MOST_SHOWN else None
 
 
 async def _resolved(api: Api, at: str, request: Document) -> tuple[Document, str | None]:

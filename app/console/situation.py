@@ -331,11 +331,15 @@ def requested(tasks: Iterable[Json]) -> Amounts:
 def held(tasks: Iterable[Json], *, flavored: bool) -> dict[Cell, int]:
     """The same as a queue counts it. What has no flavor yet stands by its resource alone."""
     total: Use = defaultdict(int)
+    _hold(total, tasks, flavored=flavored)
+    return dict(total)
+
+
+def _hold(total: Use, tasks: Iterable[Json], *, flavored: bool) -> None:
     for task in tasks:
         flavors: Json = (task.get("flavors") or {}) if flavored else {}
-        for resource, amount in requested([task]).items():
+        for resource, amount in requested((task,)).items():
             total[Cell(resource, flavors.get(resource, ""))] += amount
-    return dict(total)
 
 
 def freed(victim: Json, running: Mapping[str, Json], *, flavored: bool) -> dict[Cell, int]:
@@ -380,12 +384,14 @@ def above(queues: Mapping[str, Queue], name: str | None) -> list[Queue]:
 
 def load(queues: Tree, state: Json) -> None:
     """Charge what runs, before the decision and after it alike; count it where it runs."""
+    direct: dict[str, Use] = {}
     for workload in state.get("workloads", ()):
-        if not workload.get("evicted"):
-            amounts = held(workload.get("tasks", ()), flavored=queues.flavored)
-            charge(queues, workload.get("queue"), amounts, before=True, after=True)
-            if workload.get("queue") in queues:
-                queues[workload["queue"]].running += 1
+        name = workload.get("queue")
+        if name in queues and not workload.get("evicted"):
+            queues[name].running += 1
+            _hold(direct.setdefault(name, defaultdict(int)), workload.get("tasks", ()), flavored=queues.flavored)
+    for name, amounts in direct.items():
+        charge(queues, name, amounts, before=True, after=True)
 
 
 def decide(queues: Tree, decision: Json, ask: Json | None, running: Mapping[str, Json]) -> None:
