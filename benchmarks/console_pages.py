@@ -1,8 +1,9 @@
 """How much of the service's processor the first paint of every page takes, against ``budgets.PAGE_SECONDS``.
 
 ``python -m benchmarks.console_pages``: a kept snapshot of 10,000 workloads in 100 queues, one of 5,000 nodes with
-50,000 pods in 10,000 workloads, a followed cluster with a day of use, and a decision. ``first`` is the first visit, after which
-``again`` is the least of three. The document alone is asked for, as a browser's first paint does. Linux only.
+50,000 pods in 10,000 workloads, a followed cluster with a day of use, and a decision. ``first`` is the first visit,
+after which ``again`` is the least of three. The document alone is asked for, as a browser's first paint does.
+Linux only.
 """
 
 import json
@@ -57,7 +58,8 @@ def seed(client: Client) -> list[tuple[str, str, float]]:
         ("compare", "/compare", page), ("simulations", "/simulations", page), ("simulate", "/simulate", page),
         ("configurations", "/configurations", page), ("a configuration", "/configurations/many", page),
         ("clusters", "/clusters", page), ("a cluster", "/clusters/many", page),
-        ("its use over a day", "/clusters/many/use.json?resource=cpu&queue=q7", page), ("nodes", "/nodes?snapshot=nodes", page),
+        ("its use over a day", "/clusters/many/use.json?resource=cpu&queue=q7", page),
+        ("nodes", "/nodes?snapshot=nodes", page),
         ("nodes by a label", "/nodes?snapshot=nodes&label=zone", page),
         ("a node", "/nodes?snapshot=nodes&node=n7", page),
         ("forecasts", "/forecasts", page), ("backtests", "/backtests", page),

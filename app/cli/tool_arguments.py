@@ -34,6 +34,11 @@ class Why(Wire, frozen=True, kw_only=True):
     """The followed cluster that it is in. Absent: the only one that is followed, else what the log knows."""
 
 
+class SweepOf(Wire, frozen=True, kw_only=True):
+    sweep: UUID
+    """The id of a sweep."""
+
+
 class WhatIf(Situation, frozen=True, kw_only=True):
     queue: Name | None = None
     """Of a job that nobody has submitted: the queue it would go to. Not with `decision`."""

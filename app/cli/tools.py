@@ -24,6 +24,7 @@ from app.cli.tool_arguments import (
     Place,
     Plan,
     Situation,
+    SweepOf,
     Variant,
     WhatIf,
     Why,
@@ -311,6 +312,23 @@ def _compared(asking: Asking, body: dict[str, Any], variants: list[dict[str, Any
     yield from _more(len(differences))
 
 
+def _sweep(asking: Asking, wanted: SweepOf) -> Iterator[str]:
+    at = f"/v1/sweeps/{wanted.sweep}"
+    found = got(asking.service, at)
+    points = [json.loads(line) for line in asking.service.get(f"{at}/points").body.splitlines()]
+    yield f"trace {found['trace']['name']}: {found['status']}, {len(points)} of {found['points']} points played"
+    for one in points[:_SHOWN]:
+        settings = (f"{name} {json.dumps(value)}" for name, value in one.get("settings", {}).items())
+        tried = [one["configuration"], f"seed {one['seed']}", *settings]
+        yield f"{', '.join(tried)}: {_came_to(one['summary']['total']) if 'summary' in one else one['error']}"
+    yield from _more(len(points))
+    yield asking.link(f"/sweeps/{wanted.sweep}")
+
+
+def _came_to(total: dict[str, Any]) -> str:
+    return f"{total.get('finished', 0)} of {total['jobs']} jobs finished, {total.get('evictions', 0)} evictions"
+
+
 def _value(value: Any) -> str:
     if not isinstance(value, list):
         return str(value)
@@ -462,6 +480,11 @@ TOOLS = (
         "compare", "Compare rule books",
         "The same situation under other engines, configurations or settings: outcomes, and where they differ.",
         Compare, _compare,
+    ),
+    Tool(
+        "sweep", "What did a sweep come to?",
+        "How far a sweep is, and what each of its points (a configuration, a seed, settings) came to.",
+        SweepOf, _sweep,
     ),
     Tool(
         "change_configuration", "Change a configuration",

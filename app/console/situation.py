@@ -337,9 +337,12 @@ def held(tasks: Iterable[Json], *, flavored: bool) -> dict[Cell, int]:
 
 def _hold(total: Use, tasks: Iterable[Json], *, flavored: bool) -> None:
     for task in tasks:
+        if task.get("state") in OVER:
+            continue
         flavors: Json = (task.get("flavors") or {}) if flavored else {}
-        for resource, amount in requested((task,)).items():
-            total[Cell(resource, flavors.get(resource, ""))] += amount
+        count = int(task.get("count", 1))
+        for resource, value in task.get("requests", {}).items():
+            total[Cell(resource, flavors.get(resource, ""))] += steps(value, resource) * count
 
 
 def freed(victim: Json, running: Mapping[str, Json], *, flavored: bool) -> dict[Cell, int]:
@@ -429,7 +432,7 @@ def nodes_of(state: Json) -> dict[str, Node]:
         capacity = {r: steps(v, r) for r, v in said.get("capacity", {}).items()}
         taken = {r: steps(v, r) for r, v in said.get("occupied", {}).items()}
         found[said["name"]] = Node(said["name"], capacity, defaultdict(int, taken), defaultdict(int, taken))
-    for workload in state.get("workloads", ()):
+    for workload in state.get("workloads", ()) if found else ():
         for task in workload.get("tasks", ()):
             if (node := found.get(task.get("node", ""))) is not None:
                 amounts = _with_pods(node, task)

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import util
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
+from uuid import UUID
 
 import anyio
 import pytest
@@ -21,13 +23,15 @@ from mcp.types import CallToolResult, TextContent, Tool
 
 from app.cli import run
 from app.studies.exposure_schemas import EXPOSURE
+from app.studies.sweep_jobs import SWEEP
+from app.traces.router import TRACE
 from tests.support.live import ROOT, environment_of, serving
 from tests.support.mortal import mortal
 
 pytestmark = pytest.mark.slow
 
 ARBITER = Path(sys.executable).with_name("arbiter")
-READING = {"find", "why", "what_if", "who_is_next", "plan", "compare"}
+READING = {"find", "why", "what_if", "who_is_next", "plan", "compare", "sweep"}
 WRITING = {"change_configuration", "carry_out"}
 GUARANTEED = "queues.research.quota.gpu.guaranteed"
 JOB = """
@@ -224,6 +228,28 @@ def test_rule_books_are_compared(http: str) -> None:
     assert lines[0] == "as it is: 1 preempt; 1 evictions"
     assert lines[1] == "fits: 1 admit; 0 evictions"
     assert any(line.startswith("chat, outcome: as it is: preempt; fits: admit") for line in lines)
+
+
+def test_a_sweep_says_what_each_point_came_to(http: str, address: str) -> None:
+    lines = "\n".join(map(json.dumps, TRACE)).encode()
+    headers = {"Content-Type": "application/x-ndjson"}
+    with urlopen(Request(f"{address}/v1/traces/january", lines, headers, method="PUT")):
+        pass
+    begun = sent("POST", f"{address}/v1/sweeps", SWEEP)["id"]
+    until = time.monotonic() + 300
+    while "2 of 2 points played" not in (said := told(http, "sweep", sweep=begun)):
+        assert time.monotonic() < until, said
+        time.sleep(0.2)
+    lines_told = said.splitlines()
+    assert lines_told[0].startswith("trace january: ")
+    assert all(
+        re.match(r"two teams, seed \d+, /configuration/settings/kueue/fair_sharing (false|true): \d+ of \d+ jobs", line)
+        for line in lines_told[1:3]
+    )
+    assert lines_told[-1] == f"https://console.example/sweeps/{begun}"
+    assert f"sweep {begun}" in told(http, "find", text=begun[:18])
+    nobody = str(UUID(int=0))
+    assert refused(http, "sweep", sweep=nobody).startswith("404")
 
 
 @pytest.mark.parametrize(
