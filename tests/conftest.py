@@ -23,9 +23,18 @@ from app.db.database import Database, migrate
 from app.db.embedded import EmbeddedPostgres
 from app.service.main import create_app
 from tests.support.bounds import bounded
+from tests.support.instead import clock, instead, machine
 from tests.support.strict import pytest_runtest_makereport, pytest_runtest_setup, pytest_runtest_teardown
 
-__all__ = ["bounded", "pytest_runtest_makereport", "pytest_runtest_setup", "pytest_runtest_teardown"]
+__all__ = [
+    "bounded",
+    "clock",
+    "instead",
+    "machine",
+    "pytest_runtest_makereport",
+    "pytest_runtest_setup",
+    "pytest_runtest_teardown",
+]
 
 FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 

@@ -1,8 +1,6 @@
 """The commands that talk to a service, against one that runs."""
 
-import io
 import json
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from app.base.settings import Settings
 from app.cli import run
 from app.cli.remote import Service
 from app.db.database import Database
+from tests.support.instead import Machine
 from tests.support.live import ROOT, serving
 
 DOCUMENT: dict[str, Any] = {
@@ -42,12 +41,12 @@ def arbiter(address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     return call
 
 
-def test_yaml_and_standard_input_are_applied_too(arbiter: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_yaml_and_standard_input_are_applied_too(arbiter: Any, tmp_path: Path, machine: Machine) -> None:
     text = yaml.safe_dump(DOCUMENT)
     assert arbiter("apply", write(tmp_path, text, "written.yaml")) == (0, "written: revision 1\n", "")
     assert arbiter("diff", "written", write(tmp_path, text, "again.yml")) == (0, "", "")
     for said, expected in ((text, 0), (json.dumps(DOCUMENT), 0)):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(said.encode())))
+        machine.reads(said.encode())
         assert arbiter("apply", "-", "piped")[0] == expected
     code, _, complaints = arbiter("apply", "-")
     assert code == 3

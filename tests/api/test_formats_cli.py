@@ -1,10 +1,8 @@
 """``arbiter import --store`` and ``arbiter export --stored`` against a service that runs."""
 
-import io
 import json
 import re
 import shlex
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import yaml
 
 from app.cli import run
 from app.formats.ytsaurus.documents import read_yson
+from tests.support.instead import Machine
 from tests.support.live import ROOT, serving
 from tests.support.native_state import ORCHID
 
@@ -59,7 +58,7 @@ PRINTED = {
 
 
 def test_the_commands_of_the_page_do_what_they_say(
-    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     yson = pytest.importorskip("yt.yson", reason="the extra arbiter-preemption[yson] is not installed")
     cluster = yaml.safe_load((MANIFESTS / "yunikorn-cluster.yaml").read_text())
@@ -84,7 +83,7 @@ def test_the_commands_of_the_page_do_what_they_say(
         *before, command = line.partition("#")[0].split("|")
         if before or not command.startswith("arbiter"):
             printed = next(name for start, name in PRINTED.items() if line.startswith(start))
-            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((tmp_path / printed).read_bytes())))
+            machine.reads((tmp_path / printed).read_bytes())
         if command.strip().startswith("arbiter"):
             assert run(shlex.split(command)[1:]) in (0, 1, 2), (line, capsys.readouterr().err)
             assert capsys.readouterr().out != "", line

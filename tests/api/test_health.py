@@ -16,6 +16,7 @@ from app.service.main import create_app
 from app.workers import pool
 from tests.api.requests import decision
 from tests.support.bounds import Bounded
+from tests.support.instead import Instead
 
 
 def test_lives_and_is_ready(service: TestClient) -> None:
@@ -92,8 +93,8 @@ def test_what_runs_beside_it_and_ends_is_named(settings: Settings, bounded: Boun
             ending.close()
 
 
-def test_without_solver_processes_it_is_not_ready(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "python", lambda: [sys.executable, "-c", "raise SystemExit(1)"])
+def test_without_solver_processes_it_is_not_ready(settings: Settings, instead: Instead) -> None:
+    instead(pool, python=lambda: [sys.executable, "-c", "raise SystemExit(1)"])
     with TestClient(create_app(settings.model_copy(update={"workers": 1}))) as client:
         end = time.monotonic() + 60
         while (ready := client.get("/readyz")).status_code == 200 and time.monotonic() < end:

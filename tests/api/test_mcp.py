@@ -25,6 +25,7 @@ from app.cli import run
 from app.studies.exposure_schemas import EXPOSURE
 from app.studies.sweep_jobs import SWEEP
 from app.traces.router import TRACE
+from tests.support.instead import Instead
 from tests.support.live import ROOT, environment_of, serving
 from tests.support.mortal import mortal
 
@@ -324,9 +325,9 @@ def test_a_service_that_is_away_is_said() -> None:
     assert said.startswith("http://127.0.0.1:1: ")
 
 
-def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_the_extra_it_is_named(instead: Instead, capsys: pytest.CaptureFixture[str]) -> None:
     known = util.find_spec
-    monkeypatch.setattr("app.cli.mcp.find_spec", lambda name: None if name == "mcp" else known(name))
+    instead("app.cli.mcp", find_spec=lambda name: None if name == "mcp" else known(name))
     assert run(["mcp"]) == 3
     assert "arbiter-preemption[mcp]" in capsys.readouterr().err
 

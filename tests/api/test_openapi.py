@@ -15,6 +15,7 @@ from app.http.responses import MEDIA_TYPE
 from app.solver.engine import all_facts
 from openapi import refresh
 from tests.support.document import FILE, document
+from tests.support.instead import Instead
 
 DOCUMENT = document()
 METHODS = {"get", "put", "post", "delete", "patch"}
@@ -41,9 +42,9 @@ def test_the_file_is_the_document() -> None:
     assert FILE.read_text() == refresh.text(), "run `make openapi`"
 
 
-def test_the_check_tells_a_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_tells_a_difference(tmp_path: Path, instead: Instead) -> None:
     copy = tmp_path / "openapi.json"
-    monkeypatch.setattr(refresh, "DOCUMENT", copy)
+    instead(refresh, DOCUMENT=copy)
     for content, differs in ((None, True), (refresh.text(), False), (refresh.text().replace("Arbiter", "U", 1), True)):
         if content is not None:
             copy.write_text(content)

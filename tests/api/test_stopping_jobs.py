@@ -23,6 +23,7 @@ from app.solver.question import safe_point
 from app.studies import backtesting
 from app.traces import repository as traces
 from tests.support.bounds import Bounded
+from tests.support.instead import Instead
 from tests.support.live import ROOT
 from tests.support.working import working
 
@@ -91,7 +92,7 @@ def reading(patch: pytest.MonkeyPatch, phase: Phase) -> None:
         phase.told()
         return text
 
-    patch.setattr(traces, "chunk", chunk)
+    Instead(patch)(traces, chunk=chunk)
 
 
 def rounds(patch: pytest.MonkeyPatch, phase: Phase) -> None:
@@ -102,7 +103,7 @@ def rounds(patch: pytest.MonkeyPatch, phase: Phase) -> None:
         phase.told()
         return original(*args)
 
-    patch.setattr(solve, "planned", planned)
+    Instead(patch)(solve, planned=planned)
 
 
 def one_round(patch: pytest.MonkeyPatch, phase: Phase) -> None:
@@ -113,7 +114,7 @@ def one_round(patch: pytest.MonkeyPatch, phase: Phase) -> None:
         while True:
             safe_point()
 
-    patch.setattr(solve, "planned", planned)
+    Instead(patch)(solve, planned=planned)
 
 
 def writing(patch: pytest.MonkeyPatch, phase: Phase) -> None:
@@ -125,7 +126,7 @@ def writing(patch: pytest.MonkeyPatch, phase: Phase) -> None:
         return original(*args)
 
     Bounded(patch)(chunks, CHUNK=1, TOGETHER=1)
-    patch.setattr(repository, "put", put)
+    Instead(patch)(repository, put=put)
 
 
 def a_long_log(patch: pytest.MonkeyPatch, phase: Phase) -> None:
@@ -137,7 +138,7 @@ def a_long_log(patch: pytest.MonkeyPatch, phase: Phase) -> None:
         phase.told()
         return original(session, filters, None, limit)
 
-    patch.setattr(decisions, "oldest", oldest)
+    Instead(patch)(decisions, oldest=oldest)
 
 
 def differences_of_a_long_log(patch: pytest.MonkeyPatch, phase: Phase) -> None:
@@ -153,7 +154,7 @@ def one_decision(patch: pytest.MonkeyPatch, phase: Phase) -> None:
         while True:
             safe_point()
 
-    patch.setattr(backtesting, "again", again)
+    Instead(patch)(backtesting, again=again)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from app.db.database import Database, migrate
 from app.service.main import create_app
 from tests.api.requests import decision
 from tests.faults.outage import Outage
+from tests.support.instead import Instead
 
 QUIET = """
 create or replace function configuration_changed() returns trigger language plpgsql as $$
@@ -85,15 +86,13 @@ def test_being_told_does_not_wait_for_its_next_look(url: str, tmp_path: Path) ->
             until(lambda written=written: decides_with(reader) == written)
 
 
-def test_without_a_connection_of_its_own_it_looks_through_the_pool(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_connection_of_its_own_it_looks_through_the_pool(url: str, tmp_path: Path, instead: Instead) -> None:
     @contextmanager
     def refused(self: Database, channel: str) -> Iterator[None]:
         raise Unavailable("too many connections")
         yield
 
-    monkeypatch.setattr(Database, "watching", refused)
+    instead(Database, watching=refused)
     with service(url, tmp_path) as writer, service(url, tmp_path) as reader:
         assert decides_with(reader, f"prod@{put(writer, 1)}") == 1
         until(lambda: decides_with(reader) == 1)

@@ -12,6 +12,7 @@ from app.solver.engines.kai.jobs import NOWHERE
 from app.solver.engines.kai.rule_sets import CHANGES, KAI_0_13, KAI_0_17, ReleaseRules
 from app.solver.engines.kai.scenario import Headroom, Scenario
 from app.solver.engines.kai.search import Prefix, Search, Tape
+from tests.support.instead import Instead
 from tests.support.kai_world import ALL_ACTIONS, Json, Shape, cluster, crowded, decide
 from tests.support.profiles import examples
 
@@ -45,9 +46,9 @@ def test_with_every_rule_undone_it_decides_as_0_13(
     )  # fmt: skip
     body["configuration"]["settings"]["kai"]["release"] = "0.13"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Scenario, "nodes_of_latest", _by_name)
+        Instead(patch)(Scenario, nodes_of_latest=_by_name)
         before = _decided(decide(body))
-        patch.setattr(ReleaseRules, "one_prefix", property(_one_prefix))
+        Instead(patch)(ReleaseRules, one_prefix=property(_one_prefix))
         assert before == _decided(decide(body))
 
 

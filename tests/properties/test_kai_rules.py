@@ -15,6 +15,7 @@ from app.solver.engines.kai.placing import Placer
 from app.solver.engines.kai.queue_order import QueueOrder
 from app.solver.engines.kai.scenario import Scenario
 from app.solver.engines.kai.validators import Fairness
+from tests.support.instead import Instead
 from tests.support.kai_oracle import best_node, queue_first, reclaim_refusal
 from tests.support.kai_world import ALL_ACTIONS, Json, Shape, cluster, crowded, decide
 from tests.support.profiles import examples
@@ -54,7 +55,7 @@ def test_queues_come_in_the_order_of_the_rules(seed: int) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(QueueOrder, "__init__", watched_begin)
-        patch.setattr(QueueOrder, "first", watched)
+        Instead(patch)(QueueOrder, first=watched)
         decide(body)
 
 
@@ -105,7 +106,7 @@ def watch_placing(patch: pytest.MonkeyPatch) -> Counter[str]:
         seen["placed"] += 1
         return put(placer, t, n, bind=bind)
 
-    patch.setattr(Placer, "place_job", watched_place)
+    Instead(patch)(Placer, place_job=watched_place)
     patch.setattr(Placer, "_put", watched_put)
     return seen
 

@@ -17,6 +17,7 @@ from app.solver.engines.ytsaurus.pool_curves import LevelCurves
 from app.solver.engines.ytsaurus.situation import Situation
 from tests.properties.ytsaurus_round_trees import round_tree
 from tests.support.bounds import Bounded
+from tests.support.instead import Instead
 from tests.support.profiles import examples
 from tests.support.ytsaurus_shares import MINUTE, situation
 from tests.unit.solver.engines.ytsaurus.cluster import shares
@@ -51,9 +52,9 @@ def test_level_by_level_is_pool_by_pool_unless_it_says_that_bits_decide(seed: in
 
     with pytest.MonkeyPatch.context() as patched:
         Bounded(patched)(fair_share, MOST_EXACT=-1)
-        patched.setattr(fair_share, "LevelCurves", Kept)
+        Instead(patched)(fair_share, LevelCurves=Kept)
         one = fair_shares(of, MINUTE)
-        patched.setattr(fair_share, "LevelCurves", lambda situation, *rest: Exact(situation, *rest, one.pool_weight))
+        Instead(patched)(fair_share, LevelCurves=lambda situation, *rest: Exact(situation, *rest, one.pool_weight))
         patched.setattr(Exact, "sensitive", False, raising=False)
         other = fair_shares(of, MINUTE)
     if not made[0].sensitive:
@@ -191,7 +192,7 @@ def test_what_decisions_read_is_what_is_published(seed: int, room: int) -> None:
             assert np.allclose(read, getattr(published, name), rtol=0, atol=1e-12), name
 
 
-def test_where_all_demand_fits_no_curve_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_all_demand_fits_no_curve_is_drawn(instead: Instead) -> None:
     body = {
         "configuration": {"engine": "ytsaurus", "queues": [{"name": "p", "quota": {"cpu": {"limit": 6}}}]},
         "state": {"nodes": [{"name": "n", "capacity": {"cpu": 10}}], "workloads": []},
@@ -201,5 +202,5 @@ def test_where_all_demand_fits_no_curve_is_drawn(monkeypatch: pytest.MonkeyPatch
     larger["asks"][0]["tasks"][0]["count"] = 7
     limited, free = situation(larger), situation(body)
     assert due_shares(limited).fair.tolist() == [[pytest.approx(0.6)]]
-    monkeypatch.setattr(fair_share, "LevelCurves", None)
+    instead(fair_share, LevelCurves=None)
     assert due_shares(free).fair.tolist() == [[0.5]]

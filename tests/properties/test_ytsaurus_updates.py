@@ -26,6 +26,7 @@ from app.solver.question import ProtectionQuestion, Question
 from app.solver.solve import Loaded
 from tests.properties.ytsaurus_trees import tree
 from tests.support.bounds import Bounded
+from tests.support.instead import Instead
 from tests.support.profiles import examples
 from tests.unit.solver.engines.ytsaurus.cluster import alloc, ask, at, node, operation, pool
 
@@ -49,7 +50,7 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[None]:
         made.append(None)
         return whole(config, state)
 
-    monkeypatch.setattr(update, "compile_state", counted)
+    Instead(monkeypatch)(update, compile_state=counted)
     return made
 
 

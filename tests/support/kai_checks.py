@@ -14,6 +14,7 @@ from app.solver.engines.kai.overlay import EVICT, Overlay
 from app.solver.engines.kai.scenario import Group, Scenario
 from app.solver.engines.kai.search import Prefix
 from app.solver.engines.kai.solver import Solver
+from tests.support.instead import Instead
 
 ACTIVE = (RUNNING, ALLOCATED, PIPELINED)
 HOLDING = (*ACTIVE, RELEASING)
@@ -171,9 +172,8 @@ def watched() -> Iterator[Counter[str]]:
         assert listing(scenario) == listing(fresh), "going on is walking again"
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Overlay, "commit", watched_commit)
-        patch.setattr(Overlay, "rollback", watched_rollback)
-        patch.setattr(VictimOrder, "pop", watched_pop)
-        patch.setattr(Scenario, "grow", watched_grow)
+        Instead(patch)(Overlay, commit=watched_commit, rollback=watched_rollback)
+        Instead(patch)(VictimOrder, pop=watched_pop)
+        Instead(patch)(Scenario, grow=watched_grow)
         patch.setattr(Solver, "_take_up", watched_take_up)
         yield seen

@@ -14,6 +14,7 @@ from tests.clients import programs as running
 from tests.clients.__main__ import OPENAPI, main
 from tests.clients.programs import Failed, Skipped, fetch, needs, run
 from tests.support.bounds import Bounded
+from tests.support.instead import Instead
 
 
 @pytest.fixture
@@ -27,14 +28,14 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bounded: Bounded) 
 
 
 @pytest.fixture
-def unserved(monkeypatch: pytest.MonkeyPatch) -> None:
+def unserved(instead: Instead) -> None:
     """Steps get along without a service."""
 
     @contextmanager
     def nowhere(_: Path) -> Generator[dict[str, str]]:
         yield {}
 
-    monkeypatch.setattr(clients, "service", nowhere)
+    instead(clients, service=nowhere)
 
 
 def program(folder: Path, name: str, script: str) -> Path:

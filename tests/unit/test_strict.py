@@ -1,4 +1,4 @@
-"""Tests that never end, and tests that are skipped."""
+"""Tests that never end, tests that are skipped, stand-ins that have drifted from what they stand for."""
 
 import os
 import subprocess
@@ -6,6 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.bounds import Bounded
+from tests.support.instead import Instead
 
 ROOT = Path(__file__).parents[2]
 HANGS = "import time\ndef test_hangs():\n    time.sleep(60)\n"
@@ -54,3 +57,35 @@ def test_a_skip_fails_in_ci_only(tmp_path: Path) -> None:
     done = run(tmp_path, SKIPPED, "-n", "0", CI="true")
     assert done.returncode == 1
     assert "no tool" in done.stdout
+
+
+class Bench:
+    MOST = 3
+    NAME = "bench"
+    _HIDDEN = 3
+
+    @staticmethod
+    def play(trace: bytes, *, seed: int, rounds: int = 9) -> int:
+        return len(trace) + seed + rounds
+
+
+def test_a_stand_in_is_of_what_is_there_and_may_be_called_alike(instead: Instead) -> None:
+    for fake in (lambda *_, **__: 0, lambda trace, seed: 0, lambda one, /, *, seed, rounds: 0):
+        instead(Bench(), play=fake)
+    for fake in (lambda: 0, lambda trace: 0, lambda trace, *, seed, more: 0):
+        with pytest.raises(AssertionError, match=r"^play\("):
+            instead(Bench(), play=fake)
+    with pytest.raises(AttributeError):
+        instead(Bench, plays=len)
+    with pytest.raises(AssertionError):
+        instead(Bench, _HIDDEN=4)
+
+
+def test_a_bound_is_a_public_number_that_is_there(bounded: Bounded) -> None:
+    bounded(Bench, MOST=2)
+    assert Bench.MOST == 2
+    for wrong in ("NAME", "_HIDDEN", "play"):
+        with pytest.raises(AssertionError, match=wrong):
+            bounded(Bench, **{wrong: 2})
+    with pytest.raises(AttributeError):
+        bounded(Bench, MOSTLY=2)

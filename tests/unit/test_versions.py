@@ -9,6 +9,7 @@ import pytest
 
 from openapi import refresh
 from openapi.refresh import earlier, fingerprint, objections, written
+from tests.support.instead import Instead
 
 DOCUMENT = json.dumps({"info": {"title": "Arbiter", "version": "1.0.0"}, "paths": {}})
 FOUND = {"document": "sha256:a", "recipes": "sha256:b"}
@@ -17,7 +18,7 @@ NOBODY = {f"GIT_{who}_{what}": "nobody@example" for who in ("AUTHOR", "COMMITTER
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, instead: Instead) -> Path:
     """What the module takes for its own: a document that is quickly made, as of version 1.0.0."""
     for recipe in refresh.RECIPES:
         (tmp_path / "clients" / recipe).parent.mkdir(parents=True, exist_ok=True)
@@ -30,9 +31,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     }
     for name, place in places.items():
         monkeypatch.setattr(refresh, name, tmp_path / place)
-    monkeypatch.setattr(refresh, "VERSION", "1.0.0")
-    monkeypatch.setattr(refresh, "text", lambda: DOCUMENT)
-    monkeypatch.setattr(refresh.chart, "files", dict)
+    instead(refresh, VERSION="1.0.0", text=lambda: DOCUMENT)
+    instead(refresh.chart, files=dict)
 
     assert refresh.refresh() == []
     assert refresh.check() == []
@@ -60,8 +60,7 @@ def commit(folder: Path) -> None:
 def change(monkeypatch: pytest.MonkeyPatch, path: str, version: str = "1.0.0") -> None:
     """The interface is another one: it has ``path``."""
     changed: dict[str, object] = {"info": {"title": "Arbiter", "version": version}, "paths": {path: {}}}
-    monkeypatch.setattr(refresh, "VERSION", version)
-    monkeypatch.setattr(refresh, "text", lambda: json.dumps(changed))
+    Instead(monkeypatch)(refresh, VERSION=version, text=lambda: json.dumps(changed))
 
 
 def test_a_version_means_one_thing() -> None:

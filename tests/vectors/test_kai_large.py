@@ -19,6 +19,7 @@ from app.solver.engines.kai.queue_order import Standing
 from app.solver.engines.kai.scenario import Scenario
 from app.solver.engines.kai.state import Key, Victim
 from app.solver.engines.kai.validators import Foregone, ScenarioValidator
+from tests.support.instead import Instead
 from tests.support.replay import answer
 from tests.vectors.compare import disagreements
 from tests.vectors.files import SHARED
@@ -56,7 +57,7 @@ MOVABLE = {
 
 
 @pytest.mark.parametrize("name", MOVABLE)
-def test_agrees_with_other_jobs_below_the_cap_on_moved_ones(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agrees_with_other_jobs_below_the_cap_on_moved_ones(name: str, instead: Instead) -> None:
     vector = _vector(name)
     assert vector["request"]["configuration"]["settings"]["kai"]["max_consolidation_preemptees"] == 16
     ids = [one["id"] for one in vector["request"]["state"]["workloads"]]
@@ -65,7 +66,7 @@ def test_agrees_with_other_jobs_below_the_cap_on_moved_ones(name: str, monkeypat
     def taken(number: int, found: list[int], key: Callable[[int], str]) -> list[int]:
         return sorted(found, key=lambda job: place.get(key(job), len(place)))[:number]
 
-    monkeypatch.setattr(actions, "nsmallest", taken)
+    instead(actions, nsmallest=taken)
     assert not _differences(vector)
 
 
@@ -77,9 +78,9 @@ def _nodes_of_latest(scenario: Scenario) -> list[int]:
     return list(dict.fromkeys(overlay.node[t] for t in overlay.jobs.tasks[scenario.latest]))
 
 
-def test_agrees_with_the_nodes_of_a_victim_in_another_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agrees_with_the_nodes_of_a_victim_in_another_order(instead: Instead) -> None:
     vector = _vector("preempt-n1000-p10")
-    monkeypatch.setattr(Scenario, "nodes_of_latest", _nodes_of_latest)
+    instead(Scenario, nodes_of_latest=_nodes_of_latest)
     assert not _differences(vector)
 
 
@@ -89,7 +90,7 @@ SEEDS = {
 }  # fmt: skip
 
 
-def test_agrees_with_the_jobs_of_the_victim_queue_in_another_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agrees_with_the_jobs_of_the_victim_queue_in_another_order(instead: Instead) -> None:
     vector = _vector("reclaim-n1000-p10")
     walk: list[Random | None] = [None]
     chunk_first: Callable[[Scenario], list[int]] = Scenario.nodes_of_latest
@@ -123,7 +124,7 @@ def test_agrees_with_the_jobs_of_the_victim_queue_in_another_order(monkeypatch: 
         random.shuffle(nodes)
         return nodes
 
-    monkeypatch.setattr("app.solver.engines.kai.actions.Solver", Solver)
-    monkeypatch.setattr(solver, "VictimOrder", Order)
-    monkeypatch.setattr(Scenario, "nodes_of_latest", nodes_of_latest)
+    instead("app.solver.engines.kai.actions", Solver=Solver)
+    instead(solver, VictimOrder=Order)
+    instead(Scenario, nodes_of_latest=nodes_of_latest)
     assert not _differences(vector)

@@ -16,6 +16,7 @@ from app.solver.model.decision import Answer
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import Variant
 from app.solver.model.state import Ask
+from tests.support.instead import Clock
 
 Json = dict[str, Any]
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -84,9 +85,9 @@ def test_everything_that_the_log_keeps_of_an_answer() -> None:
     assert (alone.spared, alone.evictions, alone.queues, alone.pending) == ([], [], [], b"")
 
 
-def test_a_stage_that_runs_twice_adds_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    moments = iter([1.0, 3.0, 10.0, 10.5, 20.0, 24.0])
-    monkeypatch.setattr(answers, "perf_counter", lambda: next(moments))
+def test_a_stage_that_runs_twice_adds_up(clock: Clock) -> None:
+    clock.drives(answers)
+    clock.shows([1.0, 3.0, 10.0, 10.5, 20.0, 24.0])
     watch = Stopwatch()
     for name in ("decode", "solve", "decode"):
         with watch.stage(name):

@@ -12,6 +12,7 @@ from app.base.decoding import decode
 from app.solver.delta import StateDigest
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import DecisionRequest
+from tests.support.instead import Instead
 
 WORKLOADS = 3000
 SHAPES = 7
@@ -86,11 +87,11 @@ def test_torn_bytes_are_refused_alike(torn: bytes):
         assert problems[0] == problems[1]
 
 
-def test_tasks_that_differ_are_not_compared(monkeypatch: pytest.MonkeyPatch):
+def test_tasks_that_differ_are_not_compared(instead: Instead):
     request = _request()
     for i, workload in enumerate(request["state"]["workloads"]):
         workload["tasks"] = [{"name": f"main-{i}"}]
     body = _body(request)
     assert not tasks_repeat(body)
-    monkeypatch.setattr(answers, "decode_at_once", None)
+    instead(answers, decode_at_once=None)
     assert msgspec.to_builtins(decode_request(body)) == msgspec.to_builtins(_strict(body))

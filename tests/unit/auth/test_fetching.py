@@ -10,6 +10,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from app.auth import oidc as keys
+from tests.support.instead import Instead
 
 MOST = 1 << 20
 
@@ -23,7 +24,7 @@ class Site(io.BytesIO):
         self.pieces: list[int | None] = []
         self._now, self._pace = 1000.0, pace
         monkeypatch.setattr(keys.time, "monotonic", lambda: self._now)
-        monkeypatch.setattr(keys.urllib.request, "urlopen", self._open)
+        Instead(monkeypatch)(keys.urllib.request, urlopen=self._open)
 
     def _open(self, request: Any, *, timeout: float) -> Any:
         self.asked.append((request.full_url, request.data, request.get_header("Accept"), timeout))
@@ -77,14 +78,14 @@ def test_it_has_ten_seconds_however_it_trickles(monkeypatch: pytest.MonkeyPatch,
     assert site.closed
 
 
-def test_a_refusal_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_is_closed(instead: Instead) -> None:
     body = io.BytesIO(b"no")
     refused = HTTPError("https://x", 404, "no", Message(), body)
 
     def fails(request: Any, *, timeout: float) -> Any:
         raise refused
 
-    monkeypatch.setattr(keys.urllib.request, "urlopen", fails)
+    instead(keys.urllib.request, urlopen=fails)
     with pytest.raises(HTTPError):
         keys.fetch("https://x")
     assert body.closed

@@ -23,6 +23,7 @@ from app.auth.tokens import PREFIX, Tokens, digest_of
 from app.base.errors import BadInput, NotFound, Unavailable
 from app.db.database import Database
 from tests.support.bounds import Bounded
+from tests.support.instead import Instead
 from tests.support.oidc import AUDIENCE, ISSUER, OURS, Clock, Issuer, published, token
 
 Json = dict[str, Any]
@@ -39,10 +40,13 @@ class Stored:
         self.asked: list[float | None] = []
         self.rows: dict[bytes, tuple[bytes, TokenRow]] = {}
         self.lines: list[tuple[str, str, str, Json | None]] = []
-        patch.setattr(repository, "by_hash", lambda _, digest: self.rows.get(digest))
-        patch.setattr(repository, "record", lambda _, *line: self.lines.append(line))
-        patch.setattr(repository, "add", self._add)
-        patch.setattr(repository, "revoke", self._revoke)
+        Instead(patch)(
+            repository,
+            by_hash=lambda _, digest: self.rows.get(digest),
+            record=lambda _, *line: self.lines.append(line),
+            add=self._add,
+            revoke=self._revoke,
+        )
 
     @contextmanager
     def session(self, seconds: float | None = None) -> Generator[None]:
@@ -361,7 +365,7 @@ class Fetched:
         return {"keys": [published(OURS, "k1")]}
 
 
-def test_when_keys_are_fetched_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_keys_are_fetched_again() -> None:
     clock, fetched = Clock(), Fetched()
     published_keys = Keys(fetched, clock)
 

@@ -18,6 +18,7 @@ from app.auth.tokens import Tokens, digest_of
 from app.base.errors import BadRequest, NotFound, Unavailable
 from app.base.settings import Settings
 from app.db.database import Database
+from tests.support.instead import Instead
 
 Json = dict[str, Any]
 
@@ -176,7 +177,7 @@ def test_a_session_ends_with_its_token_and_its_time(database: Database) -> None:
         assert session.execute(sa.text("select count(*) from sessions")).scalar_one() == 3, "what is past is forgotten"
 
 
-def test_with_the_database_away_who_is_known_stays(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_the_database_away_who_is_known_stays(database: Database, instead: Instead) -> None:
     clock = [0.0]
     here = opened(database, clock)
     cookie, unknown = here.with_caller(BOB), here.with_caller(BOB)
@@ -185,7 +186,7 @@ def test_with_the_database_away_who_is_known_stays(database: Database, monkeypat
     def away(*_: Any) -> Any:
         raise Unavailable("away")
 
-    monkeypatch.setattr(database, "session", away)
+    instead(database, session=away)
     clock[0] = 599.0
     assert here.find(cookie) is not None
     with pytest.raises(Unavailable):

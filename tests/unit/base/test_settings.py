@@ -6,6 +6,7 @@ from pydantic import ValidationError
 
 from app.base.settings import Settings, misspelt, own_address, traces_wanted
 from app.cli import run
+from tests.support.instead import Machine
 
 SHORT = ("HOST", "PORT", "DATA_DIR", "DATABASE_URL")
 
@@ -58,12 +59,12 @@ def test_a_relative_folder_is_made_absolute(monkeypatch: pytest.MonkeyPatch, tmp
     assert Settings().data_dir == tmp_path / "here"
 
 
-def test_the_folder_is_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
-    monkeypatch.setattr("sys.platform", "linux")
+def test_the_folder_is_the_users_own(monkeypatch: pytest.MonkeyPatch, machine: Machine, tmp_path: Path) -> None:
+    machine.is_used_by(1000)
+    machine.runs("linux")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert Settings().data_dir == tmp_path / "arbiter"
-    monkeypatch.setattr("os.geteuid", lambda: 0)
+    machine.is_used_by(0)
     assert Settings().data_dir == Path("/var/lib/arbiter")
 
 
@@ -157,16 +158,16 @@ def test_settings_stay_as_they_are_and_may_be_given_by_name() -> None:
 
 
 def test_the_folder_of_a_user_follows_the_customs_of_the_system(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, machine: Machine, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    machine.is_used_by(1000)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
-    monkeypatch.setattr("sys.platform", "linux")
+    machine.runs("linux")
     assert Settings().data_dir == tmp_path / ".local" / "share" / "arbiter"
     monkeypatch.setenv("XDG_DATA_HOME", "")
     assert Settings().data_dir == tmp_path / ".local" / "share" / "arbiter"
-    monkeypatch.setattr("sys.platform", "darwin")
+    machine.runs("darwin")
     assert Settings().data_dir == tmp_path / "Library" / "Application Support" / "arbiter"
     monkeypatch.delattr("os.geteuid")
     assert Settings().data_dir == tmp_path / "Library" / "Application Support" / "arbiter"

@@ -1,8 +1,6 @@
 """Commands that read or keep something at a service beside what they work out here."""
 
-import io
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import pytest
 from app.base.documents import Unreadable
 from app.cli import plan as plans
 from tests.cluster import kueue
+from tests.support.instead import Machine
 from tests.support.remote import JSON_BODY, MAIN, Captured, Fake, said
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -48,7 +47,7 @@ def test_an_import_is_stored_over_what_was_read(service: Fake, capsys: Captured)
     assert said(capsys, "import", str(KUEUE), "--store", "other")[::2] == (3, ["other: 404 nothing there"])
 
 
-def test_an_import_says_that_nobody_answers(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+def test_an_import_says_that_nobody_answers(capsys: Captured) -> None:
     code, lines, complaints = said(capsys, "import", str(KUEUE), "--store", "x", "--url", "ftp://h")
     assert (code, lines, complaints[-1]) == (4, [], "ftp://h: not an http address")
     code, lines, complaints = said(capsys, "export", "x", "--stored", "--url", "ftp://h")
@@ -240,15 +239,13 @@ def test_several_files_must_all_be_manifests(tmp_path: Path, capsys: Captured) -
         assert complaints[-2:] == [f"{file}: 1 problem", "  (document): several files must all be manifests"]
 
 
-def test_a_request_of_several_asks_is_a_cycle(
-    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_of_several_asks_is_a_cycle(tmp_path: Path, capsys: Captured, machine: Machine) -> None:
     queue = kueue.local_queue("l", "q")
     around = [kueue.cluster_queue("q", 4), queue, kueue.flavor()]
     for count, mode in ((0, None), (1, None), (2, "cycle")):
         objects = [*around, *(kueue.workload(f"w{i}", "l", 1) for i in range(count))]
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        machine.reads(text.encode())
         code, lines, _ = said(capsys, "import", "-f", "-", "--request")
         found = json.loads("\n".join(lines))
         assert (code, len(found["asks"]), found.get("mode")) == (0, count, mode)

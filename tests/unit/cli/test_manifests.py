@@ -2,7 +2,6 @@
 
 import io
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import yaml
 
 from app.cli import run
 from app.formats.ytsaurus.documents import read_yson
+from tests.support.instead import Machine
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -72,8 +72,8 @@ def test_what_is_no_manifest(tmp_path: Path, capsys: pytest.CaptureFixture[str],
     assert run(["import", str(file), "--format", "slurm"]) == 3
 
 
-def test_kubectl_pipes_into_decide(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "stdin", Fed(Path(WORKLOADS).read_bytes()))
+def test_kubectl_pipes_into_decide(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    machine.reads(Fed(Path(WORKLOADS).read_bytes()))
     assert run(["decide", "-"]) == 3
     said = capsys.readouterr()
     assert "ns/waiting: wait" in said.out

@@ -14,6 +14,7 @@ from app.answering.answers import answer
 from app.answering.operations import nothing_stored
 from app.cli import run
 from app.solver.model.base import at
+from tests.support.instead import Instead, Machine
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "kueue-classic.json"
 
@@ -53,9 +54,9 @@ def test_a_reader_that_leaves_early_is_no_trouble(arguments: tuple[str, ...]) ->
     ["decide", "explain", "compare", "import", "export", "starvation", "plan", "simulate", "trace", "sweep --out out"],
 )
 def test_without_a_file_standard_input_is_read(
-    command: str, named: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str, named: list[str], machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"{")))
+    machine.reads(b"{")
     run([*command.split(), *named])
     said = "".join(capsys.readouterr())
     assert "requires an argument" not in said
@@ -63,20 +64,20 @@ def test_without_a_file_standard_input_is_read(
     assert sys.stdin.buffer.read() == b""
 
 
-def test_kubectl_pipes_into_decide(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_kubectl_pipes_into_decide(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = EXAMPLE.parents[1] / "tests" / "manifests" / "kueue-workloads.json"
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(manifest.read_bytes())))
+    machine.reads(manifest.read_bytes())
     assert run(["decide"]) == 3
     assert capsys.readouterr().out.startswith("ns/waiting: wait")
 
 
 @pytest.mark.parametrize(("command", "code"), [("decide", 1), ("explain", 1), ("simulate", 3), ("compare", 3)])
 def test_a_terminal_is_told_what_is_waited_for(
-    command: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str, code: int, machine: Machine, instead: Instead, capsys: pytest.CaptureFixture[str]
 ) -> None:
     typed = io.TextIOWrapper(io.BytesIO(EXAMPLE.read_bytes()))
-    monkeypatch.setattr(typed, "isatty", lambda: True)
-    monkeypatch.setattr(sys, "stdin", typed)
+    instead(typed, isatty=lambda: True)
+    machine.reads(typed)
     assert run([command]) == code
     assert "reading standard input" in capsys.readouterr().err
 
@@ -119,8 +120,8 @@ def test_json_is_what_the_service_answers(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out.encode() == answer(EXAMPLE.read_bytes(), at(0), nothing_stored()).body + b"\n"
 
 
-def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(EXAMPLE.read_bytes())))
+def test_standard_input(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    machine.reads(EXAMPLE.read_bytes())
     assert run(["decide", "-"]) == 1
     assert "sweep-17" in capsys.readouterr().out
 

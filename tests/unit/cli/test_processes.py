@@ -23,6 +23,7 @@ from app.cli import run, serve
 from app.cli.output import ReaderGone
 from app.following.follower import Task
 from app.following.objects import Broken, manifests
+from tests.support.instead import Instead
 
 Captured = pytest.CaptureFixture[str]
 Json = dict[str, Any]
@@ -57,7 +58,7 @@ class Follower:
 
 
 @pytest.fixture
-def following(monkeypatch: pytest.MonkeyPatch) -> Json:
+def following(monkeypatch: pytest.MonkeyPatch, instead: Instead) -> Json:
     found: Json = {"signals": {}, "served": [], "broken": None}
 
     def connect(*of: Any) -> Any:
@@ -72,13 +73,11 @@ def following(monkeypatch: pytest.MonkeyPatch) -> Json:
         return port
 
     Follower.made, Follower.runs, Follower.stops = [], [], 0
-    monkeypatch.setattr(app.following.reading, "connect", connect)
-    monkeypatch.setattr(app.following.reading, "Reader", lambda client, recorder: client)
-    monkeypatch.setattr(app.following.follower, "Follower", Follower)
-    monkeypatch.setattr(app.following.keeping, "Arbiter", lambda *of: of)
-    monkeypatch.setattr(app.following.follower, "Tidy", lambda: "tidy")
-    monkeypatch.setattr(app.following.follower, "serve", serving)
-    monkeypatch.setattr(app.following.follower.signal, "signal", found["signals"].__setitem__)
+    instead(app.following.reading, connect=connect, Reader=lambda client, recorder: client)
+    instead(app.following.follower, Follower=Follower)
+    instead(app.following.keeping, Arbiter=lambda *of: of)
+    instead(app.following.follower, Tidy=lambda: "tidy", serve=serving)
+    instead(app.following.follower.signal, signal=found["signals"].__setitem__)
     monkeypatch.setattr(app.following.follower.os, "_exit", found.get)  # the timer may still run after the test
     return found
 
@@ -107,10 +106,8 @@ def test_following_takes_its_cluster_and_its_service(following: Json, capsys: Ca
     assert Follower.stops == 2
 
 
-def test_following_once_ends_with_what_is_wrong(
-    following: Json, capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Follower, "run", lambda self, once: "workloads: 403 forbidden" if once else None)
+def test_following_once_ends_with_what_is_wrong(following: Json, capsys: Captured, instead: Instead) -> None:
+    instead(Follower, run=lambda self, once: "workloads: 403 forbidden" if once else None)
     assert said(capsys, *COMMAND, "--once") == (4, [], ["workloads: 403 forbidden"])
     assert said(capsys, *COMMAND)[0] == 0
 
@@ -140,14 +137,14 @@ def test_rights_are_a_manifest(capsys: Captured) -> None:
 
 
 @pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def served(instead: Instead) -> list[Any]:
     found: list[Any] = []
 
     def start(*of: Any) -> int:
         found.append(of)
         return 7
 
-    monkeypatch.setattr(app.service.serve, "run", start)
+    instead(app.service.serve, run=start)
     return found
 
 
@@ -183,7 +180,7 @@ def test_a_service_follows_clusters_beside_it(served: list[Any], capsys: Capture
 
 
 def test_a_service_that_wants_a_token_is_followed_with_one(
-    served: list[Any], capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    served: list[Any], capsys: Captured, monkeypatch: pytest.MonkeyPatch, instead: Instead
 ) -> None:
     monkeypatch.setenv("ARBITER_AUTHENTICATION", "required")
     assert Settings().authentication == "required"
@@ -192,7 +189,7 @@ def test_a_service_that_wants_a_token_is_followed_with_one(
     )  # fmt: skip
     assert said(capsys, "serve", "--follow", "kueue:a", "--token", "t")[0] == 7
     assert said(capsys, "serve")[0] == 7
-    monkeypatch.setattr(serve, "find_spec", lambda name: None if name == "kubernetes" else 1)
+    instead(serve, find_spec=lambda name: None if name == "kubernetes" else 1)
     assert said(capsys, "serve", "--follow", "kueue:a", "--token", "t")[::2] == (
         3, ["--follow: following a cluster needs the extra arbiter-preemption[kubernetes]"],
     )  # fmt: skip
@@ -234,14 +231,17 @@ class Database:
 
 
 @pytest.fixture
-def database(monkeypatch: pytest.MonkeyPatch) -> Any:
+def database(monkeypatch: pytest.MonkeyPatch, instead: Instead) -> Any:
     Own.ran, Own.fails, Database.before = [], None, None
     monkeypatch.delenv("DATABASE_URL", raising=False)
-    monkeypatch.setattr("app.db.embedded.EmbeddedPostgres", Own)
-    monkeypatch.setattr("app.db.database.Database", Database)
-    monkeypatch.setattr("app.db.database.migrate", lambda url: Own.ran.append(f"migrated {url}"))
-    monkeypatch.setattr("app.db.database.head_revision", lambda: "0009")
-    monkeypatch.setattr("app.db.database.is_newer", lambda before: before == "0010")
+    instead("app.db.embedded", EmbeddedPostgres=Own)
+    instead(
+        "app.db.database",
+        Database=Database,
+        migrate=lambda url: Own.ran.append(f"migrated {url}"),
+        head_revision=lambda: "0009",
+        is_newer=lambda before: before == "0010",
+    )
     return Own
 
 
@@ -308,9 +308,9 @@ class Tokens:
 
 
 @pytest.fixture
-def tokens(database: Any, monkeypatch: pytest.MonkeyPatch) -> type[Tokens]:
+def tokens(database: Any, instead: Instead) -> type[Tokens]:
     Tokens.done, Tokens.fails = [], None
-    monkeypatch.setattr("app.auth.tokens.Tokens", Tokens)
+    instead("app.auth.tokens", Tokens=Tokens)
     return Tokens
 
 
@@ -335,7 +335,7 @@ def test_tokens_are_made_listed_and_revoked(tokens: type[Tokens], capsys: Captur
         assert Own.ran[-2:] == ["closed", "stopped"]
 
 
-def test_a_worker_needs_a_database(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_needs_a_database(capsys: Captured, monkeypatch: pytest.MonkeyPatch, instead: Instead) -> None:
     ran: list[Any] = []
 
     class Companion:
@@ -345,8 +345,8 @@ def test_a_worker_needs_a_database(capsys: Captured, monkeypatch: pytest.MonkeyP
         def run(self) -> None:
             ran.append("ran")
 
-    monkeypatch.setattr("app.jobs.service.Companion", Companion)
-    monkeypatch.setattr("app.base.logs.configure", lambda settings: ran.append("logs"))
+    instead("app.jobs.service", Companion=Companion)
+    instead("app.base.logs", configure=lambda settings: ran.append("logs"))
     monkeypatch.delenv("DATABASE_URL", raising=False)
     assert said(capsys, "worker") == (3, [], ["DATABASE_URL must name the database of the service"])
     assert ran == []
@@ -359,24 +359,24 @@ def test_a_worker_needs_a_database(capsys: Captured, monkeypatch: pytest.MonkeyP
     assert said(capsys, "worker")[0] == 3
 
 
-def test_the_console_script_ends_with_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "run", lambda: 2)
+def test_the_console_script_ends_with_the_code(monkeypatch: pytest.MonkeyPatch, instead: Instead) -> None:
+    instead(cli, run=lambda: 2)
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 2
     moved: list[tuple[int, int]] = []
-    monkeypatch.setattr(cli.os, "dup2", lambda *of: moved.append(of))
+    instead(cli.os, dup2=lambda *of: moved.append(of))
     for gone in (ReaderGone(), BrokenPipeError()):
 
         def read(gone: Exception = gone) -> int:
             raise gone
 
-        monkeypatch.setattr(cli, "run", read)
+        instead(cli, run=read)
         monkeypatch.setattr(sys, "stdout", SimpleNamespace(fileno=lambda: 99, flush=lambda: None))
         with pytest.raises(SystemExit) as ended:
             cli.main()
         monkeypatch.undo()
-        monkeypatch.setattr(cli.os, "dup2", lambda *of: moved.append(of))
+        instead(cli.os, dup2=lambda *of: moved.append(of))
         assert ended.value.code == 141
     assert [to for _, to in moved] == [99, 99]
     for opened, _ in moved:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from app.cli.remote import Reply, Service, Unreachable, commented
+from tests.support.instead import Instead
 from tests.support.remote import JSON_BODY, MAIN, Captured, Fake, Json, said
 
 DOCUMENT: Json = {"engine": "kueue", "queues": [{"name": "q"}]}
@@ -261,7 +262,7 @@ class Answer:
         return b'{"a":1}'
 
 
-def test_requests_as_they_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_as_they_are_sent(instead: Instead) -> None:
     sent: list[urllib.request.Request] = []
 
     def opened(request: urllib.request.Request, timeout: float) -> Answer:
@@ -269,7 +270,7 @@ def test_requests_as_they_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
         sent.append(request)
         return Answer()
 
-    monkeypatch.setattr(urllib.request, "urlopen", opened)
+    instead(urllib.request, urlopen=opened)
     reply = Service("https://host/base/", "secret").put("/x", b"{}", {"If-Match": "*"})
     assert (reply, reply.ok, reply.json()) == (Reply(201, b'{"a":1}', '"e"'), True, {"a": 1})
     Service("http://host").get("/y")
@@ -284,7 +285,7 @@ def test_requests_as_they_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sent[1].headers == {"Accept": "application/json"}
 
 
-def test_what_does_not_answer(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+def test_what_does_not_answer(instead: Instead, capsys: Captured) -> None:
     def opened(request: urllib.request.Request, timeout: float) -> Answer:
         if request.full_url.endswith("/refused"):
             headers = Message()
@@ -292,7 +293,7 @@ def test_what_does_not_answer(monkeypatch: pytest.MonkeyPatch, capsys: Captured)
             raise urllib.error.HTTPError("u", 412, "no", headers, io.BytesIO(b"no json"))
         raise urllib.error.URLError("no route") if request.full_url.endswith("/away") else TimeoutError("late")
 
-    monkeypatch.setattr(urllib.request, "urlopen", opened)
+    instead(urllib.request, urlopen=opened)
     reply = Service("http://h").get("/refused")
     assert (reply, reply.ok, reply.json()) == (Reply(412, b"no json", '"v"'), False, {})
     for path, detail in (("/away", "http://h: no route"), ("/late", "http://h: late")):

@@ -1,7 +1,6 @@
 """Answers, comparisons and plans as people read them: whole pages, by hand; and the columns they stand in."""
 
-import sys
-from io import BytesIO, StringIO, TextIOWrapper
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from app.cli import plan as plan_report
 from app.cli.output import BAD_INPUT, Source, as_json, fields_of, gathered, joined, table, tried
 from app.solver.model.decision import Answer
 from app.solver.model.problems import InvalidInput, Problem
+from tests.support.instead import Machine
 
 Json = dict[str, Any]
 Captured = pytest.CaptureFixture[str]
@@ -248,18 +248,18 @@ class Terminal(StringIO):
         return True
 
 
-def test_somebody_at_a_terminal_is_told_what_is_waited_for(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", Terminal())
+def test_somebody_at_a_terminal_is_told_what_is_waited_for(capsys: Captured, machine: Machine) -> None:
+    machine.reads(Terminal())
     output.hint("a file")
     assert capsys.readouterr().err == ""
     output.hint("-")
     assert capsys.readouterr().err == "reading standard input; end it with Ctrl-D, or name a file\n"
-    monkeypatch.setattr(sys, "stdin", StringIO())
+    machine.reads(StringIO())
     output.hint("-")
     assert capsys.readouterr().err == ""
 
 
-def test_files_folders_and_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_folders_and_standard_input(tmp_path: Path, machine: Machine) -> None:
     for name in ("b.yaml", "a.json", "c.yml", "d.txt"):
         (tmp_path / name).write_text(f"name: {name}")
     empty = tmp_path / "empty"
@@ -267,7 +267,7 @@ def test_files_folders_and_standard_input(tmp_path: Path, monkeypatch: pytest.Mo
     one, folder = str(tmp_path / "d.txt"), str(tmp_path)
     assert [Path(source.name).name for source in gathered(folder, [one])] == ["a.json", "b.yaml", "c.yml", "d.txt"]
     assert gathered("-", [one]) == [Source(one, b"name: d.txt")], "nobody asked for standard input"
-    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"name: d.txt")))
+    machine.reads(b"name: d.txt")
     assert gathered("-", None) == [Source("-", b"name: d.txt")]
     with pytest.raises(FileNotFoundError, match="file in this folder"):
         gathered(str(empty), None)

@@ -18,6 +18,7 @@ from app.simulations.schemas import Parted, Summary
 from app.solver.model.base import micros
 from app.solver.model.problems import InvalidInput, Problem
 from app.studies.sweep_executors import Point, Ran
+from tests.support.instead import Clock, Instead
 from tests.support.remote import Captured, said
 
 Json = dict[str, Any]
@@ -84,15 +85,15 @@ class Terminal(StringIO):
         return self._shows
 
 
-def test_progress_is_shown_to_a_terminal_once_in_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [10.0]
-    monkeypatch.setattr(simulate, "monotonic", lambda: clock[0])
+def test_progress_is_shown_to_a_terminal_once_in_a_second(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    clock.drives(simulate)
+    clock.now = 10.0
     now = micros(START)
     for shows in (True, False):
         monkeypatch.setattr(sys, "stderr", terminal := Terminal(shows=shows))
         files: Any = simulate._Files("", {}, None)  # pyright: ignore
         for seconds, total in ((0.9375, 8), (0.0625, 8), (0.5, None), (0.5, None), (1.0, 0)):
-            clock[0] += seconds
+            clock.now += seconds
             files.progress(now, 2, total, 5)
         files.close()
         said = "run: 2000-01-01 00:00:00, 2 jobs ended"
@@ -100,7 +101,7 @@ def test_progress_is_shown_to_a_terminal_once_in_a_second(monkeypatch: pytest.Mo
         assert terminal.getvalue() == (expected + "\r\x1b[K" if shows else "")
     monkeypatch.setattr(sys, "stderr", terminal := Terminal(shows=True))
     files = simulate._Files("v", {}, None)  # pyright: ignore
-    clock[0] += 1.0
+    clock.now += 1.0
     files.progress(now, 2, None, 5)
     assert "v: 2000" in terminal.getvalue()
 
@@ -192,8 +193,8 @@ def test_what_is_wrong_with_a_sweep_is_said(
     assert said(capsys, "sweep", "f", "--out", "o") == (3, [], complaints)
 
 
-def test_a_sweep_needs_its_extras(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, "find_spec", lambda name: None if name == "pyarrow" else 1)
+def test_a_sweep_needs_its_extras(capsys: Captured, instead: Instead) -> None:
+    instead(sweep, find_spec=lambda name: None if name == "pyarrow" else 1)
     for words, extra in (((), "sweep"), (("--ray", "auto"), "ray")):
         assert said(capsys, "sweep", "f", "--out", "o", *words) == (
             3, [], [f"pyarrow is not installed: uv tool install 'arbiter-preemption[{extra}]'"],
@@ -212,7 +213,7 @@ def test_each_run_is_told_when_it_is_over(capsys: Captured) -> None:
     [(3, 8, 2, 2), (3, 8, 5, 3), (None, 8, 5, 5), (None, None, 5, 1), (0, 2, 5, 2)],
 )
 def test_a_sweep_has_no_more_processes_than_it_is_given_or_has_use_for(
-    workers: int | None, cores: int | None, points: int, most: int, monkeypatch: pytest.MonkeyPatch
+    workers: int | None, cores: int | None, points: int, most: int, instead: Instead
 ) -> None:
     made: list[Any] = []
 
@@ -226,14 +227,20 @@ def test_a_sweep_has_no_more_processes_than_it_is_given_or_has_use_for(
         def __exit__(self, *_: object) -> None:
             made.append("over")
 
-    monkeypatch.setattr(sweep, "read", lambda file: b"grid")
-    monkeypatch.setattr(sweep.os, "cpu_count", lambda: cores)
-    monkeypatch.setattr("app.studies.sweeps.read", lambda body: body)
-    monkeypatch.setattr("app.studies.sweeps.engines", lambda grid, folder: [str(folder)])
-    monkeypatch.setattr("app.studies.sweeps.sweep", lambda *of: of)
-    monkeypatch.setattr("app.studies.sweep_executors.size", lambda grid: points)
-    monkeypatch.setattr("app.studies.sweep_executors.Local", Local)
-    monkeypatch.setattr("app.studies.sweep_executors.on_ray", lambda address: f"ray at {address}")
+    instead(sweep, read=lambda file: b"grid")
+    instead(sweep.os, cpu_count=lambda: cores)
+    instead(
+        "app.studies.sweeps",
+        read=lambda body: body,
+        engines=lambda grid, folder: [str(folder)],
+        sweep=lambda *of: of,
+    )
+    instead(
+        "app.studies.sweep_executors",
+        size=lambda grid: points,
+        Local=Local,
+        on_ray=lambda address: f"ray at {address}",
+    )
     found = sweep._swept("at/grid.yaml", Path("out"), workers, None)  # pyright: ignore
     assert made == [(most, ["at"]), "over"]
     assert found == (b"grid", Path("at"), Path("out"), "runner", sweep._tell)  # pyright: ignore

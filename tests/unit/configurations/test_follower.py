@@ -18,6 +18,7 @@ from app.configurations.heads import Follower, Heads
 from app.configurations.repository import HeadRow, Revision
 from app.db.database import Database
 from tests.support.bounds import Bounded
+from tests.support.instead import Instead
 
 Step = Callable[[], None]
 
@@ -46,9 +47,8 @@ class Stored:
         self.follower = Follower(cast(Database, self), self.heads, self.documents, 3.5)
         self._stop: threading.Event = vars(self.follower)["_stop"]
         Bounded(patch)(module, AGAIN_SECONDS=0)
-        patch.setattr(repository, "changed", self._changed)
-        patch.setattr(repository, "horizon", lambda _: self.horizon)
-        patch.setattr(configurations, "at", self._at)
+        Instead(patch)(repository, changed=self._changed, horizon=lambda _: self.horizon)
+        Instead(patch)(configurations, at=self._at)
 
     def _changed(self, _: Any, after: int) -> list[HeadRow]:
         self.read.append(after)
@@ -131,7 +131,9 @@ def test_a_database_that_was_set_back_is_read_anew(monkeypatch: pytest.MonkeyPat
     assert of.read == [-1, 9, -1, 4, 4], "and as it is, only what has changed"
 
 
-def test_what_is_written_here_while_everything_is_read_again_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_written_here_while_everything_is_read_again_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch, instead: Instead
+) -> None:
     of = Stored(monkeypatch, row("a", 1, 3))
     of.heads.expect()
 
@@ -139,7 +141,7 @@ def test_what_is_written_here_while_everything_is_read_again_is_not_lost(monkeyp
         del session, name, revision
         of.heads.learn([row("a", 2, 4)])
 
-    monkeypatch.setattr(configurations, "at", written_meanwhile)
+    instead(configurations, at=written_meanwhile)
     of.run()
     assert (of.heads.find("a"), of.heads.seen) == (2, 3), "the follower itself has not read it yet"
 

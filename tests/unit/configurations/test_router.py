@@ -17,6 +17,7 @@ from app.formats import export
 from app.http.openapi import Preconditions
 from app.solver.model.configuration import Configuration
 from app.workers.dispatcher import Dispatcher, Offload
+from tests.support.instead import Instead
 
 DOCUMENT = b'{"engine":"kueue","queues":[{"name":"a","priority":3}]}'
 ANYBODYS = b'{"queues":[]}'
@@ -51,9 +52,9 @@ class Wired:
 
 
 @pytest.fixture
-def wired(monkeypatch: pytest.MonkeyPatch) -> Wired:
+def wired(instead: Instead) -> Wired:
     made = Wired()
-    monkeypatch.setattr(manifests, "service", made)
+    instead(manifests, service=made)
     return made
 
 

@@ -22,6 +22,7 @@ from app.http.openapi import Preconditions
 from app.solver.delta import digest
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.problems import Finding, InvalidInput, Problem
+from tests.support.instead import Instead
 
 Result = TypeVar("Result")
 FREE = Preconditions(None, None)
@@ -44,7 +45,7 @@ class Bench:
         self.labels = Labels(database, self.stored)
         self.queues = Queues(self.stored, self.editor)
         self.told: list[tuple[str, str, dict[str, Any]]] = []
-        patch.setattr(audit, "record", lambda _, action, subject, detail: self.told.append((action, subject, detail)))
+        Instead(patch)(audit, record=lambda _, action, subject, detail: self.told.append((action, subject, detail)))
 
     def within(self, act: Callable[[Session], Result]) -> Result:
         with self.database.session() as session:
@@ -110,10 +111,8 @@ def test_each_write_that_changes_something_is_a_revision_and_is_known_here_at_on
     ]
 
 
-def test_a_name_that_somebody_else_took_meanwhile_is_not_written_over(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writing.repository, "claim", lambda session, name: False)  # pyright: ignore
+def test_a_name_that_somebody_else_took_meanwhile_is_not_written_over(bench: Bench, instead: Instead) -> None:
+    instead(writing.repository, claim=lambda session, name: False)  # pyright: ignore
     assert refused(PreconditionFailed, lambda: bench.put(document("a"))) == "somebody else has just created it"
     assert (bench.stored.page(None, 9), bench.told) == ([], [])
 
@@ -338,12 +337,12 @@ def test_all_that_changes_configurations_is_put_together_on_one_database(bench: 
 
 @pytest.mark.parametrize("unreadable", [False, True])
 def test_every_finding_is_told_errors_refuse_and_warnings_stay_with_the_draft(
-    monkeypatch: pytest.MonkeyPatch, *, unreadable: bool
+    instead: Instead, *, unreadable: bool
 ) -> None:
     warning = Finding(severity="warning", rule="w", pointer="/queues/0", detail="odd")
     error = Finding(severity="error", rule="e", pointer="/queues/1", detail="wrong")
     given, found = convert(document("a"), Configuration), [warning]
-    monkeypatch.setattr(writing.solve, "findings", lambda configuration, engine: list(found))  # pyright: ignore
+    instead(writing.solve, findings=lambda configuration, engine: list(found))  # pyright: ignore
     draft = drafted(given, None)
     assert (draft.findings, draft.digest) == ([warning], digest(given))
     if unreadable:
@@ -351,7 +350,7 @@ def test_every_finding_is_told_errors_refuse_and_warnings_stay_with_the_draft(
         def fails(_: Configuration) -> str:
             raise InvalidInput([Problem(pointer="/queues/1", detail="wrong")])
 
-        monkeypatch.setattr(writing, "digest_of", fails)
+        instead(writing, digest_of=fails)
     else:
         found.append(error)
     with pytest.raises(BadInput) as refused:

@@ -10,6 +10,7 @@ import pytest
 from app.console import decisions
 from app.console.decisions import Looked, Recorded, Recordings, recorded
 from app.console.situation import Cell
+from tests.support.instead import Instead
 from tests.unit.console.visiting import Json, Page, refused, run
 
 ID = UUID(int=7)
@@ -64,7 +65,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, found: Recorded, **look: Any) -> Json
         assert identity == ID
         return found
 
-    monkeypatch.setattr(decisions, "recorded", read)
+    Instead(monkeypatch)(decisions, recorded=read)
     answer = run(decisions.decision(Page().visit, ID, looked(**look)))
     assert (answer.template, answer.status) == ("decision.html", 200)
     return answer.values
@@ -177,7 +178,7 @@ LOGGED: Json = {
 
 def reading(monkeypatch: pytest.MonkeyPatch, answers: Json, store: Recordings | None = None) -> tuple[Recorded, Page]:
     recordings = Recordings() if store is None else store
-    monkeypatch.setattr("app.console.decisions.service", lambda request, kind: recordings)
+    Instead(monkeypatch)("app.console.decisions", service=lambda request, kind: recordings)
     page = Page(answers)
     return run(recorded(page.visit, ID)), page
 

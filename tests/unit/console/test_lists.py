@@ -11,6 +11,7 @@ from app.base.errors import NotInstalled
 from app.console import clusters, decisions, exposures, overview, simulations
 from app.console.api import Refused
 from app.console.pictures import levels_drawn, pictures_of, plot, queue_drawn, waits_drawn
+from tests.support.instead import Instead
 from tests.unit.console.visiting import Json, Page, refused, run
 
 ID = UUID(int=7)
@@ -268,8 +269,8 @@ def test_a_run_is_begun_with_what_the_form_says() -> None:
         assert (shown.values["names"], shown.values["traces"]) == ([], []), "who may not read is shown no names"
 
 
-def test_pictures_lay_variants_over_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.console.pictures.require", lambda: None)
+def test_pictures_lay_variants_over_each_other(instead: Instead) -> None:
+    instead("app.console.pictures", require=lambda: None)
     level = {"flavor": "f", "level": "rack"}
     used = {"q": 3, "r s": 5, "idle": 0, "above": 8}
     total: Json = {"utilisation": {"gpu": 0.1, "cpu": 0.5}, "used": {"cpu": 8}}
@@ -306,7 +307,7 @@ def test_pictures_lay_variants_over_each_other(monkeypatch: pytest.MonkeyPatch) 
     def missing() -> None:
         raise NotInstalled("no extra")
 
-    monkeypatch.setattr("app.console.pictures.require", missing)
+    instead("app.console.pictures", require=missing)
     assert [one.file for one in pictures_of(done, None, None)] == [""] * 6
 
 

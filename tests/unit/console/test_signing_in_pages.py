@@ -19,6 +19,7 @@ from app.console.access import PageVisitors
 from app.console.api import Api, Refused, Reply
 from app.console.overview import EVERY_SECONDS, Listeners
 from app.console.visit import Visit
+from tests.support.instead import Instead
 from tests.unit.console.requests import READER, Json, Operations, operation, request
 
 
@@ -30,8 +31,8 @@ def found(_: Sessions, cookie: str) -> Session | None:
     return Session("i", READER) if cookie == "arbs_reader" else None
 
 
-def test_a_session_says_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Sessions, "find", found)
+def test_a_session_says_who_asks(instead: Instead) -> None:
+    instead(Sessions, find=found)
     one = request()
     signed = request(headers={"cookie": "arbiter_session=arbs_reader"})
     assert visitors(signed).caller(signed.scope) == READER
@@ -98,7 +99,7 @@ def test_nobody_is_sent_elsewhere_after_signing_in(wanted: str, found: str) -> N
     assert access.safe(Visit(request(PAGES)), wanted) == found
 
 
-def test_the_form_to_sign_in_is_shown_to_whom_it_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_form_to_sign_in_is_shown_to_whom_it_helps(instead: Instead) -> None:
     def shown(**more: Any) -> Response:
         return access.sign_in(Visit(request(PAGES, **more)), "/queues")
 
@@ -107,18 +108,18 @@ def test_the_form_to_sign_in_is_shown_to_whom_it_helps(monkeypatch: pytest.Monke
     assert "/sign-in/provider" not in bytes(shown().body).decode()
     assert "/sign-in/provider" in bytes(shown(settings={"oidc_client_id": "c"}).body).decode()
     assert shown(settings={"authentication": "open"}).headers["location"] == "/queues"
-    monkeypatch.setattr(Sessions, "find", found)
+    instead(Sessions, find=found)
     assert shown(headers={"cookie": "arbiter_session=arbs_reader"}).headers["location"] == "/queues"
 
 
-def test_a_token_begins_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_begins_a_session(instead: Instead) -> None:
     tried: list[str] = []
 
     def with_token(self: Sessions, secret: str, address: str) -> str | None:
         tried.append(secret)
         return "cookie" if secret == "secret" else None
 
-    monkeypatch.setattr(Sessions, "with_token", with_token)
+    instead(Sessions, with_token=with_token)
 
     def done(body: bytes) -> Response:
         of = request(PAGES, method="POST", body=body, settings={"console_session_seconds": 77},
@@ -140,9 +141,9 @@ def test_a_token_begins_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tried == ["secret", "secret", "wrong"]
 
 
-def test_who_signs_out_is_out_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_signs_out_is_out_everywhere(instead: Instead) -> None:
     ended: list[str] = []
-    monkeypatch.setattr(Sessions, "end", lambda _, cookie: ended.append(cookie))
+    instead(Sessions, end=lambda _, cookie: ended.append(cookie))
     for settings, where in (({}, "/sign-in"), ({"authentication": "open"}, "/")):
         of = request(headers={"cookie": "arbiter_session=c"}, settings=settings)
         answer = asyncio.run(access.sign_out(Visit(of)))
@@ -167,8 +168,8 @@ class Flow:
         return READER if code == "code" else None
 
 
-def test_signing_in_at_a_provider_goes_there_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Sessions, "with_caller", lambda _, caller, address: f"session-of-{caller.name}")
+def test_signing_in_at_a_provider_goes_there_and_back(instead: Instead) -> None:
+    instead(Sessions, with_caller=lambda _, caller, address: f"session-of-{caller.name}")
     kept: dict[str, Json] = {}
 
     def remember(_: Sessions, said: Json, seconds: int) -> str:
@@ -180,8 +181,7 @@ def test_signing_in_at_a_provider_goes_there_and_back(monkeypatch: pytest.Monkey
         said = kept.get(identifier)
         return said if said is not None and said["state"] == state else None
 
-    monkeypatch.setattr(Sessions, "remember", remember)
-    monkeypatch.setattr(Sessions, "recall", recall)
+    instead(Sessions, remember=remember, recall=recall)
     flow = Flow()
     there = Visit(request(PAGES, flow=cast(CodeFlow, flow)))
     answer = asyncio.run(provider.there(there, "/queues"))
@@ -291,13 +291,13 @@ def test_as_many_listen_as_may() -> None:
     assert listeners.open == 2
 
 
-def test_what_happens_is_told_until_the_stream_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_happens_is_told_until_the_stream_is_old(monkeypatch: pytest.MonkeyPatch, instead: Instead) -> None:
     marks = {"decisions": ["a", "a", "b", "b"], "simulations": ["x"] * 9}
 
     async def mark(self: Listeners, topic: str, api: Any) -> str:
         return marks[topic].pop(0) if len(marks[topic]) > 1 else marks[topic][0]
 
-    monkeypatch.setattr(Listeners, "mark", mark)
+    instead(Listeners, mark=mark)
 
     async def all_of_it() -> tuple[list[bytes], int, int]:
         clock = [0.0]
@@ -322,7 +322,7 @@ def test_what_happens_is_told_until_the_stream_is_old(monkeypatch: pytest.Monkey
     assert (still, lasted) == (0, 600)
 
 
-def test_who_only_looks_for_headers_or_can_not_be_told_does_not_listen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_only_looks_for_headers_or_can_not_be_told_does_not_listen(instead: Instead) -> None:
     of = request(method="HEAD", caller=READER)
     answer = asyncio.run(overview.events(Visit(of)))
     assert (answer.media_type, of.app.state.services.of(Listeners).open) == ("text/event-stream", 0)
@@ -330,7 +330,7 @@ def test_who_only_looks_for_headers_or_can_not_be_told_does_not_listen(monkeypat
     async def mark(self: Listeners, topic: str, api: Any) -> str:
         raise Forbidden("no")
 
-    monkeypatch.setattr(Listeners, "mark", mark)
+    instead(Listeners, mark=mark)
     of = request(caller=READER)
     with pytest.raises(Forbidden):
         asyncio.run(overview.events(Visit(of)))

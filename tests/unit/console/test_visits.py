@@ -15,6 +15,7 @@ from app.base.errors import BadRequest, Forbidden, NotFound
 from app.console import visit, words
 from app.console.api import Api, Refused, Reply, segment
 from app.console.visit import Visit
+from tests.support.instead import Instead
 from tests.unit.console.requests import READER, Operations, operation, request
 
 
@@ -203,11 +204,11 @@ def handled(endpoint: Any, of: Request) -> Response:
         (RequestValidationError([{"loc": ("query", "page"), "msg": "too much"}]), 422, "too much"),
     ],
 )
-def test_what_goes_wrong_is_a_page(monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, said: str) -> None:
+def test_what_goes_wrong_is_a_page(instead: Instead, error: Exception, status: int, said: str) -> None:
     async def endpoint(request: Request) -> Response:
         raise error
 
-    monkeypatch.setattr(visit.APIRoute, "get_route_handler", lambda _: endpoint)
+    instead(visit.APIRoute, get_route_handler=lambda _: endpoint)
     operations = Operations(**{"": operation(page=True)})
     answer = handled(endpoint, request(operations, caller=READER))
     assert answer.status_code == status
@@ -215,14 +216,14 @@ def test_what_goes_wrong_is_a_page(monkeypatch: pytest.MonkeyPatch, error: Excep
     assert "<html" in bytes(answer.body).decode()
 
 
-def test_forms_without_a_stamp_and_unknown_parameters_reach_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forms_without_a_stamp_and_unknown_parameters_reach_no_page(instead: Instead) -> None:
     reached: list[str] = []
 
     async def endpoint(request: Request) -> Response:
         reached.append(request.method)
         return Response()
 
-    monkeypatch.setattr(visit.APIRoute, "get_route_handler", lambda _: endpoint)
+    instead(visit.APIRoute, get_route_handler=lambda _: endpoint)
     operations = Operations(**{"": operation(page=True)})
     for method in ("GET", "HEAD"):
         assert handled(endpoint, request(operations, method=method)).status_code == 200

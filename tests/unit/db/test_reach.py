@@ -13,25 +13,26 @@ from app.base.settings import Settings
 from app.db import connecting
 from app.db import connecting as reach
 from app.db.connecting import Breaker, Late, PatientConnection, left, within
+from tests.support.instead import Clock, Instead
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The only number is what time it is."""
-    now = [100.0]
-    monkeypatch.setattr(reach, "monotonic", lambda: now[0])
-    return now
+def clock(clock: Clock) -> Clock:
+    """That of connections."""
+    clock.drives(reach)
+    clock.now = 100.0
+    return clock
 
 
-def test_what_is_left_counts_down_to_nothing(clock: list[float]) -> None:
+def test_what_is_left_counts_down_to_nothing(clock: Clock) -> None:
     assert left() == float("inf")
     with within(3.0):
         assert left() == 3.0
-        clock[0] += 1.0
+        clock.now += 1.0
         with within(0.5):
             assert left() == 0.5
         assert left() == 2.0
-        clock[0] += 5.0
+        clock.now += 5.0
         assert left() == 0.0
     assert left() == float("inf")
 
@@ -39,25 +40,25 @@ def test_what_is_left_counts_down_to_nothing(clock: list[float]) -> None:
 class Waits:
     """psycopg's own waiting: remembers for how long, and ends as it is told."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
         self.asked: list[Any] = []
         self.takes = 0.0
         self.error: Exception | None = None
 
         def wait(connection: Any, gen: Any, interval: float = 0.1, timeout: float | None = None) -> str:
             self.asked.append((interval, timeout))
-            clock[0] += self.takes
+            clock.now += self.takes
             if self.error is not None:
                 raise self.error
             return "done"
 
-        monkeypatch.setattr(psycopg.Connection, "wait", wait)
-        monkeypatch.setattr(PatientConnection, "close", lambda connection: self.asked.append("closed"))
+        Instead(monkeypatch)(psycopg.Connection, wait=wait)
+        Instead(monkeypatch)(PatientConnection, close=lambda connection: self.asked.append("closed"))
         self.connection: Any = object.__new__(PatientConnection)
         monkeypatch.setattr(PatientConnection, "__del__", lambda connection: None, raising=False)
 
 
-def test_waiting_ends_with_the_time_of_the_work(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
+def test_waiting_ends_with_the_time_of_the_work(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     waits = Waits(monkeypatch, clock)
     assert waits.connection.wait(None) == "done"
     with within(2.0):
@@ -65,14 +66,12 @@ def test_waiting_ends_with_the_time_of_the_work(monkeypatch: pytest.MonkeyPatch,
         waits.connection.wait(None, 0.3, 1.0)
         waits.connection.wait(None, 0.3, 2.0)
         waits.connection.wait(None, 0.3, 5.0)
-        clock[0] += 1.9
+        clock.now += 1.9
         waits.connection.wait(None)
     assert waits.asked == [(0.1, None), (0.1, 2.0), (0.3, 1.0), (0.3, 2.0), (0.3, 2.0), (0.1, 0.5)]
 
 
-def test_what_comes_too_late_is_late_and_its_connection_gone(
-    monkeypatch: pytest.MonkeyPatch, clock: list[float]
-) -> None:
+def test_what_comes_too_late_is_late_and_its_connection_gone(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     waits = Waits(monkeypatch, clock)
     waits.error = psycopg.OperationalError("no")
     for takes, error in ((1.9, psycopg.OperationalError), (2.0, Late)):
@@ -83,7 +82,7 @@ def test_what_comes_too_late_is_late_and_its_connection_gone(
     assert waits.asked == [(0.1, 2.0), (0.1, 2.0), "closed"]
 
 
-def test_connecting_ends_with_the_time_of_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connecting_ends_with_the_time_of_the_work(instead: Instead) -> None:
     go, closed = threading.Event(), threading.Event()
     made: Any = SimpleNamespace(close=closed.set)
 
@@ -93,7 +92,7 @@ def test_connecting_ends_with_the_time_of_the_work(monkeypatch: pytest.MonkeyPat
         go.wait(60)
         return made
 
-    monkeypatch.setattr(PatientConnection, "connect", slow)
+    instead(PatientConnection, connect=slow)
     with within(0.01), pytest.raises(Late, match="no connection to the database in time"):
         PatientConnection.within_time(("a",), {"b": 1})
     assert not closed.is_set()
@@ -104,7 +103,7 @@ def test_connecting_ends_with_the_time_of_the_work(monkeypatch: pytest.MonkeyPat
     def refused(*arguments: Any, **named: Any) -> Any:
         raise psycopg.OperationalError("refused")
 
-    monkeypatch.setattr(PatientConnection, "connect", refused)
+    instead(PatientConnection, connect=refused)
     with pytest.raises(psycopg.OperationalError, match="refused"):
         PatientConnection.within_time((), {})
 
@@ -112,7 +111,7 @@ def test_connecting_ends_with_the_time_of_the_work(monkeypatch: pytest.MonkeyPat
 class Probed:
     """A breaker whose probes run where they are begun, and whose pauses only tell."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, clock: list[float], *answers: Exception | None) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, clock: Clock, *answers: Exception | None) -> None:
         self.told: list[Any] = []
         self._answers = list(answers)
         self._clock = clock
@@ -123,7 +122,7 @@ class Probed:
                 self.start = target
 
         fake = SimpleNamespace(Thread=Thread, Lock=threading.Lock, Event=lambda: self)
-        monkeypatch.setattr(reach, "threading", fake)
+        Instead(monkeypatch)(reach, threading=fake)
         self.closing = False
         self.breaker = Breaker(self._asked, lambda: self.told.append("opened"))
 
@@ -135,7 +134,7 @@ class Probed:
 
     def wait(self, seconds: float) -> None:
         self.told.append(seconds)
-        self._clock[0] += seconds
+        self._clock.now += seconds
 
     def _asked(self) -> None:
         assert self.breaker.is_open
@@ -145,7 +144,7 @@ class Probed:
             raise answer
 
 
-def test_a_silent_database_is_asked_until_it_answers(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
+def test_a_silent_database_is_asked_until_it_answers(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     probed = Probed(monkeypatch, clock, Late("x" * 300), Late("y"), None)
     with capture_logs() as lines:
         probed.breaker.trip()
@@ -158,7 +157,7 @@ def test_a_silent_database_is_asked_until_it_answers(monkeypatch: pytest.MonkeyP
     assert (lines[0]["why"], lines[1]["seconds"]) == ("x" * 200, 1.0)
 
 
-def test_one_that_answers_at_once_is_not_worth_a_line(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
+def test_one_that_answers_at_once_is_not_worth_a_line(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     probed = Probed(monkeypatch, clock, None, None)
     with capture_logs() as lines:
         probed.breaker.trip()
@@ -166,7 +165,7 @@ def test_one_that_answers_at_once_is_not_worth_a_line(monkeypatch: pytest.Monkey
     assert (probed.told, lines) == (["opened", ("asked", 2.0)] * 2, [])
 
 
-def test_who_closes_asks_no_more(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
+def test_who_closes_asks_no_more(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     probed = Probed(monkeypatch, clock, Late("x"))
     probed.breaker.trip()
     assert (probed.closing, probed.told) == (True, ["opened", ("asked", 2.0), 0.5, ("asked", 2.0)])
@@ -178,11 +177,11 @@ def test_who_closes_asks_no_more(monkeypatch: pytest.MonkeyPatch, clock: list[fl
     assert again.told == [], "it is open already"
 
 
-def test_the_server_gives_up_before_us(clock: list[float]) -> None:
+def test_the_server_gives_up_before_us(clock: Clock) -> None:
     day = {"idle": "60000"}
     with within(3.0):
         assert connecting._bounds() == {"statement": "2750"} | day
-        clock[0] += 2.7
+        clock.now += 2.7
         assert connecting._bounds() == {"statement": "100"} | day
     with within(0.3505):
         assert connecting._bounds() == {"statement": "100"} | day
@@ -190,9 +189,7 @@ def test_the_server_gives_up_before_us(clock: list[float]) -> None:
         assert connecting._bounds() == {"statement": "102"} | day
 
 
-def test_a_connection_out_of_the_pool_is_tried_for_half_of_the_time(
-    monkeypatch: pytest.MonkeyPatch, clock: list[float]
-) -> None:
+def test_a_connection_out_of_the_pool_is_tried_for_half_of_the_time(clock: Clock) -> None:
     told: list[Any] = []
 
     class Connection:

@@ -16,6 +16,7 @@ from app.base.settings import Settings
 from app.db import connecting as module
 from app.db.connecting import Late, Statement, with_driver, within
 from app.db.database import Database, after_commit, head_revision
+from tests.support.instead import Instead
 from tests.unit.db.nobody import Nobody
 
 LONG = 300.0
@@ -117,7 +118,7 @@ def test_one_that_is_refused_leaves_nothing_behind(database: Database, statement
 
 
 def test_statements_that_meet_a_dead_connection_are_sent_once_more(
-    database: Database, url: str, monkeypatch: pytest.MonkeyPatch
+    database: Database, url: str, monkeypatch: pytest.MonkeyPatch, instead: Instead
 ) -> None:
     tried: list[bool] = []
     sent = module._sent
@@ -133,7 +134,7 @@ def test_statements_that_meet_a_dead_connection_are_sent_once_more(
         pings.append(seconds)
         return within(seconds)
 
-    monkeypatch.setattr(module, "within", pinging)
+    instead(module, within=pinging)
     pid = backend(database)
     pings.clear()
     cut(url, pid)
@@ -202,7 +203,7 @@ def test_what_is_to_follow_a_commit_follows_it_once(database: Database) -> None:
     assert done == [1, 3]
 
 
-def test_where_a_database_is(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_a_database_is(database: Database, instead: Instead) -> None:
     asked_for: list[float | None] = []
     session = database.session
 
@@ -210,13 +211,13 @@ def test_where_a_database_is(database: Database, monkeypatch: pytest.MonkeyPatch
         asked_for.append(seconds)
         return session(seconds)
 
-    monkeypatch.setattr(database, "session", recorded)
+    instead(database, session=recorded)
     assert database.migration_state() == (None, head_revision())
     database.migration_state(9.0)
     assert asked_for == [None, 9.0]
 
 
-def test_one_that_can_be_connected_to_must_answer_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_can_be_connected_to_must_answer_as_well() -> None:
     """A pooler between accepts connections to a database that is away."""
     said: list[str] = []
 

@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from app.base.errors import Unavailable
 from app.base.settings import Settings
 from app.db.database import Database, Watch
+from tests.support.instead import Instead
 from tests.unit.db.nobody import Nobody
 
 LONG = 600.0
@@ -54,7 +55,7 @@ def test_it_sees_what_is_committed_and_wakes_when_it_is_told(
         assert driver.closed
 
 
-def test_it_is_closed_where_listening_fails(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_closed_where_listening_fails(database_url: str, instead: Instead) -> None:
     with closing(Database(database_url, Settings())) as database:
         kept: list[Any] = []
         connect = database._single.connect  # pyright: ignore
@@ -63,7 +64,7 @@ def test_it_is_closed_where_listening_fails(database_url: str, monkeypatch: pyte
             kept.append(connect())
             return kept[-1]
 
-        monkeypatch.setattr(database._single, "connect", connected)
+        instead(database._single, connect=connected)
         with pytest.raises(ZeroDivisionError), database.watching("news"):
             raise ZeroDivisionError
         assert kept[0].closed

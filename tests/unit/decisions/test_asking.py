@@ -12,6 +12,7 @@ from app.decisions import router
 from app.decisions.repository import Filters
 from app.decisions.service import Decider
 from app.workers.dispatcher import Offload
+from tests.support.instead import Instead
 
 ID = UUID(int=7)
 NOBODY = cast("Any", None)
@@ -40,19 +41,19 @@ class Wired:
 
 
 @pytest.fixture
-def wired(monkeypatch: pytest.MonkeyPatch) -> Wired:
+def wired(instead: Instead) -> Wired:
     made = Wired()
-    monkeypatch.setattr(router, "service", made)
+    instead(router, service=made)
     return made
 
 
-def test_small_bodies_are_brief_and_decisions_wait_for_the_log(wired: Wired, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_bodies_are_brief_and_decisions_wait_for_the_log(wired: Wired, instead: Instead) -> None:
     small, large = b"x" * 8192, b"x" * 8193
 
     async def body(request: Any) -> bytes:
         return small
 
-    monkeypatch.setattr(router, "read_body", body)
+    instead(router, read_body=body)
     assert asyncio.run(router.decide(NOBODY)).body == b"decided and logged"
     assert asyncio.run(wired(NOBODY, Decider).answer(large, "what-if")) == b"decided and logged"
     assert wired.asked == [

@@ -15,6 +15,7 @@ from app.decisions.batch import _Line, decide_batch  # pyright: ignore[reportPri
 from app.decisions.service import Decider
 from app.http.middleware import FREE, Budget
 from app.http.routing import provide
+from tests.support.instead import Instead
 from tests.support.services import services
 
 Json = dict[str, Any]
@@ -63,7 +64,7 @@ class Batch:
 
 
 def answer_by(monkeypatch: pytest.MonkeyPatch, answering: Answering) -> None:
-    monkeypatch.setattr(Decider, "answer", answering)
+    Instead(monkeypatch)(Decider, answer=answering)
 
 
 async def length(_: Request, body: bytes) -> bytes:

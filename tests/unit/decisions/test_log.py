@@ -19,6 +19,7 @@ from app.decisions.log import DecisionLog, Entry, Row
 from app.metrics import Metrics
 from app.solver.model.decision import ConfigurationUsed
 from tests.support.bounds import Bounded
+from tests.support.instead import Instead
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 IDENTIFIERS = Identifiers()
@@ -191,11 +192,11 @@ def test_retention_runs_beside_the_writing(bench: Bench) -> None:
     assert bench.store.prunings == 1
 
 
-def test_retention_that_fails_does_not_stop_the_writing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retention_that_fails_does_not_stop_the_writing(bench: Bench, instead: Instead) -> None:
     def broken() -> None:
         raise ValueError("no such table")
 
-    monkeypatch.setattr(bench.store, "prune", broken)
+    instead(bench.store, prune=broken)
     for _ in range(2):
         bench.log.offer(entry())
         assert bench.log.settle(60)

@@ -18,6 +18,7 @@ from app.decisions.kept import Resolver
 from app.solver.delta import StateDigest
 from app.solver.model.decision import ConfigurationUsed, StateUsed
 from app.solver.model.state import State
+from tests.support.instead import Instead
 
 Json = dict[str, Any]
 STATE = msgspec.json.encode(State())
@@ -44,8 +45,8 @@ class Sessions:
 
 
 @pytest.fixture
-def resolver(monkeypatch: pytest.MonkeyPatch) -> Resolver:
-    monkeypatch.setattr(repository, "chain", lambda _, identity: list(map(squeezed, KEPT[identity])))
+def resolver(instead: Instead) -> Resolver:
+    instead(repository, chain=lambda _, identity: list(map(squeezed, KEPT[identity])))
     return Resolver(cast("Database", Sessions()), cast("Documents", Stored()))
 
 

@@ -13,6 +13,7 @@ from app.decisions.service import Decider
 from app.metrics import Metrics
 from app.solver.model.problems import InvalidInput
 from app.workers.dispatcher import Offload
+from tests.support.instead import Instead
 
 
 class Wired:
@@ -54,9 +55,9 @@ def ask(wired: Wired, snapshot: str | None = None, *, gone: bool = False) -> Any
     return asyncio.run(guard.guard_preemption("prod", request, b"body", snapshot))
 
 
-def test_the_snapshot_is_that_of_the_same_name_unless_another_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_snapshot_is_that_of_the_same_name_unless_another_is_named(instead: Instead) -> None:
     wired = Wired()
-    monkeypatch.setattr(guard, "service", wired)
+    instead(guard, service=wired)
     answer = ask(wired)
     assert (answer.status_code, answer.body) == (200, b'{"NodeNameToMetaVictims":{}}')
     ask(wired, "other")
@@ -76,10 +77,10 @@ def test_the_snapshot_is_that_of_the_same_name_unless_another_is_named(monkeypat
 )  # fmt: skip
 @pytest.mark.parametrize("in_log", [False, True])
 def test_what_is_not_answered_is_counted_once_by_why(
-    error: Exception, outcome: str, in_log: bool, monkeypatch: pytest.MonkeyPatch
+    error: Exception, outcome: str, in_log: bool, instead: Instead
 ) -> None:
     wired = Wired(error, in_log=in_log)
-    monkeypatch.setattr(guard, "service", wired)
+    instead(guard, service=wired)
     with pytest.raises(type(error)):
         ask(wired)
     assert wired.counted == {outcome: 1}

@@ -26,6 +26,7 @@ from app.decisions.service import Decided, Decider
 from app.metrics import Metrics
 from app.solver.model.decision import ConfigurationUsed, StateUsed
 from app.workers.dispatcher import Dispatcher, Named
+from tests.support.instead import Instead
 
 Json = dict[str, Any]
 ID = UUID(int=7)
@@ -245,8 +246,11 @@ def row(answer: Json, **more: Any) -> Json:
 
 def reading(bench: Bench, monkeypatch: pytest.MonkeyPatch, *rows: Json) -> None:
     """Let ``bench`` find ``rows``, newest first."""
-    monkeypatch.setattr(repository, "find", lambda _, identity: next((r for r in rows if r["id"] == identity), None))
-    monkeypatch.setattr(repository, "page", lambda _, filters, before, limit: rows[:limit])
+    Instead(monkeypatch)(
+        repository,
+        find=lambda _, identity: next((r for r in rows if r["id"] == identity), None),
+        page=lambda _, filters, before, limit: rows[:limit],
+    )
 
 
 def test_a_record_says_what_the_log_has(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,7 +270,7 @@ def test_a_record_says_what_the_log_has(monkeypatch: pytest.MonkeyPatch) -> None
     assert bench.log.settled == [1.0] * 3, "what was answered by now is looked for, a second long"
 
 
-def test_a_page_says_where_the_next_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_says_where_the_next_begins(monkeypatch: pytest.MonkeyPatch, instead: Instead) -> None:
     bench = Bench()
     rows = [row(ANSWER, id=UUID(int=i)) for i in (3, 2, 1)]
     reading(bench, monkeypatch, *rows)
@@ -276,7 +280,7 @@ def test_a_page_says_where_the_next_begins(monkeypatch: pytest.MonkeyPatch) -> N
     assert cursor is not None
     assert bench.decider.listing(repository.Filters(), None, 3).next_cursor is None
     asked: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(repository, "page", lambda *given: asked.append(given) or [])
+    instead(repository, page=lambda *given: asked.append(given) or [])
     assert bench.decider.listing(repository.Filters(engine="kai"), cursor, 2).items == []
     assert asked == [("a session", repository.Filters(engine="kai"), UUID(int=2), 3)]
     assert bench.log.settled == [1.0] * 3

@@ -23,6 +23,7 @@ from app.decisions import repository
 from app.decisions import repository as kept
 from app.decisions.log import DatabaseStore, DecisionLog, Entry, Row
 from app.metrics import Metrics
+from tests.support.instead import Clock, Instead
 from tests.support.stored import facts
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -200,12 +201,12 @@ def test_a_refused_entry_is_named_with_a_part_of_what_was_said() -> None:
     ]  # fmt: skip
 
 
-def test_retention_is_looked_after_every_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, pruned = [1000.0], list[float]()
-    monkeypatch.setattr(module, "monotonic", lambda: clock[0])
-    log = log_of(Store(prune=lambda: pruned.append(clock[0])))
+def test_retention_is_looked_after_every_ten_minutes(clock: Clock) -> None:
+    pruned = list[float]()
+    clock.drives(module)
+    log = log_of(Store(prune=lambda: pruned.append(clock.now)))
     for moment in (1000.0, 1599.9, 1600.0, 2199.0, 2200.0):
-        clock[0] = moment
+        clock.now = moment
         log._prune_if_due()  # pyright: ignore[reportPrivateUsage]
     assert pruned == [1000.0, 1600.0, 2200.0]
 
@@ -242,7 +243,7 @@ class Sessions:
         self.sent.append(statements)
 
 
-def test_documents_and_the_entries_that_need_them_are_one_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_and_the_entries_that_need_them_are_one_transaction(instead: Instead) -> None:
     done: list[tuple[str, int, list[bytes]]] = []
 
     def save(session: Any, documents: Sequence[kept.New]) -> None:
@@ -252,8 +253,7 @@ def test_documents_and_the_entries_that_need_them_are_one_transaction(monkeypatc
         done.append(("missing", session.number, list(digests)))
         return {b"\x0b"}
 
-    monkeypatch.setattr(kept, "save", save)
-    monkeypatch.setattr(kept, "missing", missing)
+    instead(kept, save=save, missing=missing)
     database, lost = Sessions(), list[set[str]]()
     store = DatabaseStore(cast("Database", database), Settings(), lost.append)
     body = b"0123456789" * 20
@@ -271,7 +271,7 @@ def test_documents_and_the_entries_that_need_them_are_one_transaction(monkeypatc
     assert (database.sessions, len(database.sent), lost) == (1, 1, [{"0b"}])
 
 
-def test_retention_goes_on_until_nothing_is_past_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retention_goes_on_until_nothing_is_past_it(instead: Instead) -> None:
     asked: list[dict[str, Any]] = []
     unneeded: list[tuple[datetime, Any]] = []
     left = {"entries": [1000, 3, 0], "documents": [10, 0]}
@@ -284,8 +284,8 @@ def test_retention_goes_on_until_nothing_is_past_it(monkeypatch: pytest.MonkeyPa
         unneeded.append((before, decisions))
         return left["documents"].pop(0)
 
-    monkeypatch.setattr(repository, "prune", prune)
-    monkeypatch.setattr(kept, "prune_documents", prune_kept)
+    instead(repository, prune=prune)
+    instead(kept, prune_documents=prune_kept)
     database = Sessions()
     settings = Settings(
         decision_log_retention_days=3, decision_log_retention_entries=5, decision_log_retention_bytes=7 << 20
@@ -308,7 +308,7 @@ def test_retention_goes_on_until_nothing_is_past_it(monkeypatch: pytest.MonkeyPa
     assert asked[-1] == {"before": None, "keep": None, "keep_bytes": None}
 
 
-def test_what_is_a_reason_to_write_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_a_reason_to_write_at_once() -> None:
     def pressing(*entries: Entry, settled: bool = False) -> bool:
         log = log_of(most_bytes=1 << 30)
         for one in entries:
@@ -412,8 +412,9 @@ def test_what_waits_is_written_or_lost_is_counted() -> None:
     assert counted()[1:] == (1, 1, 1, 1)
 
 
-def test_retention_is_looked_after_at_once_on_a_machine_that_has_just_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retention_is_looked_after_at_once_on_a_machine_that_has_just_started(clock: Clock) -> None:
     pruned: list[int] = []
-    monkeypatch.setattr(module, "monotonic", lambda: 0.5)
+    clock.drives(module)
+    clock.now = 0.5
     log_of(Store(prune=lambda: pruned.append(1)))._prune_if_due()  # pyright: ignore[reportPrivateUsage]
     assert pruned == [1]

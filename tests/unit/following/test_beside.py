@@ -12,11 +12,14 @@ from app.following import beside, follower
 from app.following.beside import Beside, run
 from app.following.follower import Task
 from app.following.objects import Broken
+from tests.support.instead import Instead
 
 WANTED = Beside(engine="kai", cluster="prod", url="http://127.0.0.1:1", token="t", context="own")
 
 
-def test_it_follows_what_it_is_told_and_ends_with_signals_and_with_its_input(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_follows_what_it_is_told_and_ends_with_signals_and_with_its_input(
+    monkeypatch: pytest.MonkeyPatch, instead: Instead
+) -> None:
     made: list[Any] = []
     signals: dict[int, Any] = {}
     timers: list[Any] = []
@@ -43,16 +46,19 @@ def test_it_follows_what_it_is_told_and_ends_with_signals_and_with_its_input(mon
         def start(self) -> None:
             threads.append("started")
 
-    monkeypatch.setattr(beside, "connect", lambda context: ("client of", context))
-    monkeypatch.setattr(beside, "Reader", lambda client: client)
-    monkeypatch.setattr(beside, "Arbiter", lambda *of: of)
-    monkeypatch.setattr(beside, "Tidy", lambda: "tidy")
-    monkeypatch.setattr(beside, "Follower", Follower)
-    monkeypatch.setattr(follower.signal, "signal", signals.__setitem__)
-    monkeypatch.setattr(
-        follower.threading, "Timer", lambda *of: timers.append(of) or SimpleNamespace(daemon=False, start=lambda: None)
+    instead(
+        beside,
+        connect=lambda context: ("client of", context),
+        Reader=lambda client: client,
+        Arbiter=lambda *of: of,
+        Tidy=lambda: "tidy",
+        Follower=Follower,
     )
-    monkeypatch.setattr(beside.threading, "Thread", Thread)
+    instead(follower.signal, signal=signals.__setitem__)
+    instead(
+        follower.threading, Timer=lambda *of: timers.append(of) or SimpleNamespace(daemon=False, start=lambda: None)
+    )
+    instead(beside.threading, Thread=Thread)
     assert run(WANTED) == 0
     ((task, reader, arbiter, tidy),) = made
     assert (task, reader) == (Task("kai", "prod", "prod", "prod"), ("client of", "own"))
@@ -67,10 +73,10 @@ def test_it_follows_what_it_is_told_and_ends_with_signals_and_with_its_input(mon
     assert timers == [(1.0, os._exit, (0,))] * 3, "whatever it waits for, the process ends soon"
 
 
-def test_without_a_cluster_it_says_why(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_cluster_it_says_why(instead: Instead, capsys: pytest.CaptureFixture[str]) -> None:
     def connect(context: str | None) -> None:
         raise Broken("no cluster to follow: none")
 
-    monkeypatch.setattr(beside, "connect", connect)
+    instead(beside, connect=connect)
     assert run(WANTED) == 1
     assert capsys.readouterr().err == "prod: no cluster to follow: none\n"

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
@@ -18,6 +17,7 @@ from app.solver.model.configuration import Configuration, Queue, Settings
 from app.solver.model.decision import ConfigurationUsed
 from app.solver.model.problems import Finding
 from app.solver.model.state import Ask, Node, Task, Workload
+from tests.support.instead import Clock, Instead
 
 EVERY = 2.0
 WANTED = Configuration(engine="kueue")
@@ -62,15 +62,15 @@ def turn(keeper: Keeper) -> str | None:
     return None
 
 
-def test_two_that_write_one_snapshot_do_not_fight_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = 1000.0
-    monkeypatch.setattr(keeping, "time", SimpleNamespace(monotonic=lambda: clock))
+def test_two_that_write_one_snapshot_do_not_fight_for_ever(clock: Clock) -> None:
+    clock.drives(keeping)
+    clock.now = 1000.0
     service = Service()
     two = [Keeper(cast(Arbiter, service), "c", "s") for _ in range(2)]
     said: list[str | None] = []
     both = 0
     for _ in range(1800):
-        clock += EVERY
+        clock.sleep(EVERY)
         told = [turn(keeper) for keeper in two]
         said += told
         both += told == [None, None]
@@ -81,7 +81,7 @@ def test_two_that_write_one_snapshot_do_not_fight_for_ever(monkeypatch: pytest.M
     assert "is written by somebody else too" in str(next(one for one in said if one))
     left = two[0] if two[0].left() is None else two[1]
     for _ in range(400):
-        clock += EVERY
+        clock.sleep(EVERY)
         turn(left)
     assert turn(left) is None, "who is alone keeps it"
     assert left.status is not None
@@ -371,10 +371,10 @@ def test_whether_the_snapshot_is_there_is_asked_once_it_was_put() -> None:
     assert made.puts["stale_generation"] == 1
 
 
-def test_who_loses_it_again_leaves_it_for_ever_longer_and_calm_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [50_000.0]
-    monkeypatch.setattr(keeping, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr(keeping.random, "uniform", lambda low, high: high if 2 * low == high else -1.0)
+def test_who_loses_it_again_leaves_it_for_ever_longer_and_calm_begins_anew(clock: Clock, instead: Instead) -> None:
+    clock.drives(keeping)
+    clock.now = 50_000.0
+    instead(keeping.random, uniform=lambda low, high: high if 2 * low == high else -1.0)
     store = Store(OLD)
     made = keeper(store)
     made.keep(cluster(OLD), {}, writer=False)
@@ -383,22 +383,22 @@ def test_who_loses_it_again_leaves_it_for_ever_longer_and_calm_begins_anew(monke
         """For how long it is left after it was lost once more."""
         store.generation += 1
         assert not made.check()
-        begun = clock[0]
+        begun = clock.now
         while made.left() is not None:
-            clock[0] += 5.0
+            clock.now += 5.0
         made.keep(cluster(OLD), {}, writer=False)
-        return clock[0] - begun
+        return clock.now - begun
 
     assert [lost() for _ in range(9)] == [0.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0, 300.0]
-    clock[0] += 600.0  # 900 since it was lost
+    clock.now += 600.0  # 900 since it was lost
     assert lost() == 300.0
-    clock[0] += 601.0
+    clock.now += 601.0
     assert [lost(), lost()] == [0.0, 10.0]
     store.refuse[DELTA] = ApiError(409, "stale_generation", "x")
     with pytest.raises(NotYet, match="snapshot 's' is written by somebody else too"):
         made.keep(cluster(OLD), {}, writer=False)
     store.refuse[DELTA] = ApiError(409, "busy", "x")
-    clock[0] += 1000.0
+    clock.now += 1000.0
     made.keep(cluster(OLD), {}, writer=False)
 
 

@@ -13,6 +13,7 @@ from app.formats.reader import Findings, Reader
 from app.solver.model.state import Task, Workload
 from tests.cluster import pods
 from tests.support.bounds import Bounded
+from tests.support.instead import Instead
 
 SPACE = "default"
 
@@ -183,10 +184,10 @@ def test_pods_are_read_by_name_with_what_was_found() -> None:
     assert all(pod.made.root.findings is findings for pod in found)
 
 
-def test_specs_are_kept_within_their_bytes(monkeypatch: pytest.MonkeyPatch, bounded: Bounded) -> None:
+def test_specs_are_kept_within_their_bytes(instead: Instead, bounded: Bounded) -> None:
     read: list[Any] = []
     real = specs.read_pod_spec
-    monkeypatch.setattr(specs, "read_pod_spec", lambda spec: read.append(spec) or real(spec))
+    instead(specs, read_pod_spec=lambda spec: read.append(spec) or real(spec))
     bounded(specs, MOST_BYTES=2 * 4 * len(b'{"priority":1}'))
     known = Specs()
 

@@ -1,7 +1,6 @@
 """What a mirror knows of a cluster, from lists, watches and what goes wrong with them."""
 
 import threading
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from app.following.history import History
 from app.following.mirror import Followed, Mirror, View
 from app.following.objects import Event, Listed
 from app.formats.objects import Kind
+from tests.support.instead import Clock
 
 NODE, POD = Kind("Node", "", "nodes", ("v1",)), Kind("Pod", "", "pods", ("v1",))
 EVENT = Kind("Event", "", "events", ("v1",), state=False)
@@ -35,29 +35,29 @@ def seen(mirror: Mirror) -> View:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    now = [100.0]
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    return now
+def clock(clock: Clock) -> Clock:
+    clock.drives(module)
+    clock.now = 100.0
+    return clock
 
 
 @pytest.fixture
-def mirror(clock: list[float]) -> Mirror:
+def mirror(clock: Clock) -> Mirror:
     """Of two kinds, both listed and looked at."""
     made = Mirror((NODE, POD, EVENT))
     listed(made, NODE, item("n"))
     listed(made, POD, item("b", "s"), item("a", "s"))
     made.view()
-    clock[0] = 110.0
+    clock.now = 110.0
     return made
 
 
-def test_there_is_no_view_before_every_kind_that_tells_of_the_state_was_listed(clock: list[float]) -> None:
+def test_there_is_no_view_before_every_kind_that_tells_of_the_state_was_listed(clock: Clock) -> None:
     mirror = Mirror((NODE, POD, EVENT))
     assert mirror.view() is None
     listed(mirror, NODE, item("n"), version="3")
     assert mirror.view() is None
-    clock[0] = 102.0
+    clock.now = 102.0
     listed(mirror, POD, item("a", "s"), reason="gone")
     assert seen(mirror) == View(
         {"Node": {("", "n"): item("n")}, "Pod": {("s", "a"): item("a", "s")}}, {"Node": "3", "Pod": "5"}, None, 100.0
@@ -70,12 +70,12 @@ def test_there_is_no_view_before_every_kind_that_tells_of_the_state_was_listed(c
     assert one.heard_at is not None
 
 
-def test_changes_are_told_by_name_and_those_that_change_nothing_are_not(mirror: Mirror, clock: list[float]) -> None:
+def test_changes_are_told_by_name_and_those_that_change_nothing_are_not(mirror: Mirror, clock: Clock) -> None:
     mirror.apply(POD, Event(False, item("a", "s"), "6"))
     assert (of(mirror, POD).version, of(mirror, POD).changes) == ("6", 1)
     assert seen(mirror).since is None, "it is what it was"
     mirror.apply(POD, Event(False, item("a", "s", 2), "7"))
-    clock[0] = 111.0
+    clock.now = 111.0
     mirror.apply(POD, Event(True, item("b", "s"), "8"))
     mirror.apply(POD, Event(False, None, "9"))
     mirror.apply(POD, Event(False, None, ""))
@@ -87,9 +87,9 @@ def test_changes_are_told_by_name_and_those_that_change_nothing_are_not(mirror: 
     assert seen(mirror).items == view.items
 
 
-def test_a_list_or_what_did_not_arrive_makes_everything_new(mirror: Mirror, clock: list[float]) -> None:
+def test_a_list_or_what_did_not_arrive_makes_everything_new(mirror: Mirror, clock: Clock) -> None:
     mirror.apply(NODE, Event(False, item("n", value=1), "6"))
-    clock[0] = 120.0
+    clock.now = 120.0
     listed(mirror, POD, item("c", "s"), reason="gone")
     view = seen(mirror)
     assert (view.changed, view.since, list(view.items["Pod"])) == (None, 110.0, [("s", "c")])
@@ -154,7 +154,7 @@ def test_who_waits_is_woken_by_news_and_does_not_wait_where_there_are_some(mirro
     woken(None)  # nobody has looked at what was forgotten
 
 
-def test_the_past_is_of_the_state_and_goes_on_over_a_list(clock: list[float]) -> None:
+def test_the_past_is_of_the_state_and_goes_on_over_a_list(clock: Clock) -> None:
     mirror = Mirror((POD, EVENT), History("kai"))
     listed(mirror, POD, item("a", "s"), item("c", "s"))
     listed(mirror, EVENT)
@@ -173,7 +173,7 @@ def test_the_past_is_of_the_state_and_goes_on_over_a_list(clock: list[float]) ->
     assert not mirror.rewind().to((8, 0)), "the server was restored"
 
 
-def test_without_a_history_there_is_nothing_to_go_back_to(clock: list[float]) -> None:
+def test_without_a_history_there_is_nothing_to_go_back_to(clock: Clock) -> None:
     without = Mirror((POD,))
     assert (without.preemptions(), without.evictions()) == ([], [])
     with pytest.raises(LookupError):

@@ -10,17 +10,18 @@ from app.following.pods import Pods, Touched
 from app.formats.pods import PodSpec, read_pod_spec
 from app.formats.reader import Findings, Reader
 from tests.cluster import pods
+from tests.support.instead import Instead
 
 
 @pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> list[Reader]:
+def read(instead: Instead) -> list[Reader]:
     found: list[Reader] = []
 
     def counted(spec: Reader, real: Callable[[Reader], PodSpec] = read_pod_spec) -> PodSpec:
         found.append(spec)
         return real(spec)
 
-    monkeypatch.setattr(specs, "read_pod_spec", counted)
+    instead(specs, read_pod_spec=counted)
     return found
 
 

@@ -17,6 +17,7 @@ from app.following.objects import FOLLOWED, Absent, Broken, Denied, Event, Gone
 from app.following.reading import CHUNK, Reader, connect
 from app.formats.objects import Kind
 from tests.support.bounds import Bounded
+from tests.support.instead import Instead
 
 QUEUE = FOLLOWED["kai"][0]
 
@@ -202,8 +203,8 @@ def test_objects_of_a_list_are_told_what_they_are_and_trimmed() -> None:
     assert reader.list(kind, "v2") == ([], "")
 
 
-def test_a_watch_lasts_for_a_while_and_its_connection_a_little_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module.random, "randint", lambda low, high: (low, high) == (30, 45) and 75)
+def test_a_watch_lasts_for_a_while_and_its_connection_a_little_longer(instead: Instead) -> None:
+    instead(module.random, randint=lambda low, high: (low, high) == (30, 45) and 75)
     answer = Answer({"type": "MODIFIED", "object": {"metadata": {"name": "a"}}})
     reader, client = reading(answer)
     kind = Kind("Event", "", "events", ("v1",), selector="x=y")
@@ -266,7 +267,7 @@ def _kubeconfig(folder: Path) -> str:
     return str(folder / "config")
 
 
-def test_a_kubeconfig_says_which_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kubeconfig_says_which_cluster(tmp_path: Path, instead: Instead) -> None:
     file = _kubeconfig(tmp_path)
     client: Any = connect("own", file)
     assert client.configuration.host == "https://cluster.test:6443"
@@ -283,8 +284,7 @@ def test_a_kubeconfig_says_which_cluster(tmp_path: Path, monkeypatch: pytest.Mon
     def no_config(**_: Any) -> None:
         raise module.ConfigException("no kubeconfig")
 
-    monkeypatch.setattr(module.config, "load_incluster_config", within)
-    monkeypatch.setattr(module.config, "load_kube_config", no_config)
+    instead(module.config, load_incluster_config=within, load_kube_config=no_config)
     client = connect()
     assert client.configuration.host == "https://own.test", "a pod without a kubeconfig follows its own cluster"
     for context, kubeconfig in (("own", None), (None, file)):

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -20,6 +19,7 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.decision import ConfigurationUsed
 from tests.cluster import kueue
 from tests.support.bounds import Bounded
+from tests.support.instead import Clock, Instead
 
 TASK = Task("kueue", "prod", "snap", "conf", follower="me")
 OBJECTS = [
@@ -49,18 +49,22 @@ class Cluster(Reader):
 
 
 class Service(Arbiter):
-    """Takes everything, but what ``refuse`` says of paths. ``reports``: those that came; ``taken``: what else."""
+    """Takes everything, but what ``refuse`` says of paths. ``reports``: those that came; ``uses``: what queues use;
+    ``taken``: what else."""
 
     def __init__(self, *, writer: bool = True, generation: int = 1) -> None:
         self.writer = writer
         self.generation = generation
         self.refuse: dict[str, ApiUnavailable | ApiError] = {}
         self.reports: list[ClusterReport] = []
+        self.uses: list[Any] = []
         self.taken: list[str] = []
 
     def ask(self, method: str, *path: str, body: Any = None, headers: dict[str, str] | None = None) -> Reply:
         told = f"{method} {'/'.join(path)}"
-        if path[0] == "clusters":
+        if told == "POST clusters/prod/use":
+            self.uses.append(body)
+        elif path[0] == "clusters":
             assert told == "PUT clusters/prod"
             self.reports.append(body)
         else:
@@ -105,12 +109,11 @@ class Standing:
     """A follower whose watchers have listed once and stand still; the clock moves where the test says so."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, service: Service, task: Task = TASK, **cluster: Any) -> None:
-        self.clock = [1000.0]
+        self.clock = Clock(monkeypatch)
+        self.clock.drives(module, "app.following.mirror")
+        self.clock.now = 1000.0
         self.paused = Paused()
-        clock = SimpleNamespace(monotonic=lambda: self.clock[0])
-        monkeypatch.setattr(module, "time", clock)
-        monkeypatch.setattr("app.following.mirror.time", clock)
-        monkeypatch.setattr(module.threading, "Event", lambda: self.paused)
+        Instead(monkeypatch)(module.threading, Event=lambda: self.paused)
         self.service = service
         self.follower: Any = Follower(task, Cluster(**cluster), service)
         self.mirror = self.follower._mirror
@@ -139,7 +142,7 @@ def test_a_report_tells_what_is_followed_and_what_is_kept(monkeypatch: pytest.Mo
     first = standing.report()
     assert (first.stage, first.counts, first.generation, first.synced_at, first.error) == ("listing",) + (None,) * 4
     assert (first.findings, first.local_queues, first.priority_classes) == ([], {}, {})
-    standing.clock[0] += 0.5
+    standing.clock.now += 0.5
     standing.follower._step()
     said = standing.report()
     assert (said.follower, said.engine, said.snapshot, said.configuration) == ("me", "kueue", "snap", "conf")
@@ -212,7 +215,7 @@ def test_it_reports_every_two_seconds_and_writes_as_it_is_told(monkeypatch: pyte
     standing = Standing(monkeypatch, service)
     report = standing.follower._report
     for step, count in ((0.0, 1), (1.9375, 1), (0.0625, 2), (1.0, 2), (1.0, 3)):
-        standing.clock[0] += step
+        standing.clock.now += step
         report()
         assert len(service.reports) == count
     assert not standing.follower.pulse().writer
@@ -252,7 +255,7 @@ def test_what_did_not_arrive_is_tried_again_whole(monkeypatch: pytest.MonkeyPatc
     assert (standing.paused.waits[1:], standing.report().stage) == ([1.0], "broken")
     service.refuse.clear()
     service.taken.clear()
-    standing.clock[0] += 3.0
+    standing.clock.now += 3.0
     standing.follower._step()
     assert service.taken == ["POST snapshots/snap/deltas"]
     assert (standing.report().stage, standing.follower.pulse().lag) == ("following", 3.0)
@@ -288,9 +291,9 @@ def test_a_snapshot_that_is_gone_is_put_again(monkeypatch: pytest.MonkeyPatch) -
     assert standing.report().lists == {"start": 14, "configuration": 1, "snapshot_lost": 1}
 
 
-def test_a_snapshot_of_somebody_else_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_of_somebody_else_is_left_alone(monkeypatch: pytest.MonkeyPatch, instead: Instead) -> None:
     standing = Standing(monkeypatch, Service())
-    monkeypatch.setattr(standing.follower._keeper, "left", lambda: "it is somebody else's")
+    instead(standing.follower._keeper, left=lambda: "it is somebody else's")
     standing.follower._step()
     assert (standing.service.taken, standing.paused.waits) == ([], [1.0])
     assert standing.report().error == "it is somebody else's"
@@ -302,7 +305,7 @@ def test_batches_are_a_fifth_of_a_second_apart(monkeypatch: pytest.MonkeyPatch) 
     asked = service.ask
 
     def slowly(method: str, *path: str, **more: Any) -> Reply:
-        standing.clock[0] += 0.0625
+        standing.clock.now += 0.0625
         return asked(method, *path, **more)
 
     service.ask = slowly
@@ -314,7 +317,7 @@ def test_batches_are_a_fifth_of_a_second_apart(monkeypatch: pytest.MonkeyPatch) 
     standing.follower._step()  # one
     assert standing.paused.waits[1:] == [pytest.approx(0.1375)]
     standing.heard("last")
-    standing.clock[0] += 0.25
+    standing.clock.now += 0.25
     standing.follower._step()
     assert standing.follower.pulse().lag == pytest.approx(0.3125)
 
@@ -329,7 +332,7 @@ def test_a_pulse_has_an_age_once_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> 
     assert (after.writer, after.findings, after.lists) == (True, {"warning": 1}, {"start": 14, "configuration": 1})
 
 
-def test_once_follows_until_everything_is_written_and_stops_its_watchers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_once_follows_until_everything_is_written_and_stops_its_watchers(instead: Instead) -> None:
     started: list[Any] = []
     real = module.Watcher
 
@@ -337,12 +340,13 @@ def test_once_follows_until_everything_is_written_and_stops_its_watchers(monkeyp
         started.append(real(*of))
         return started[-1]
 
-    monkeypatch.setattr(module, "Watcher", watcher)
+    instead(module, Watcher=watcher)
     service, tidied = Service(), list[int]()
     follower = Follower(TASK, Cluster(), service, lambda: tidied.append(1))
     follower.run(once=True)
     assert service.taken[:3] == ["GET configurations/conf", "PUT configurations/conf", "PUT snapshots/snap"]
     assert (service.reports[-1].stage, service.reports[-1].generation) == ("following", 1)
+    assert len(service.uses) == 1
     assert tidied
     assert len(started) == len(FOLLOWED["kueue"])
     for one in started:
@@ -351,7 +355,7 @@ def test_once_follows_until_everything_is_written_and_stops_its_watchers(monkeyp
 
 
 @pytest.mark.parametrize("shadow", [False, True])
-def test_evictions_are_told_and_compared_where_that_is_wanted(monkeypatch: pytest.MonkeyPatch, shadow: bool) -> None:
+def test_evictions_are_told_and_compared_where_that_is_wanted(instead: Instead, shadow: bool) -> None:
     begun: list[Any] = []
 
     class Shadowing:
@@ -364,7 +368,7 @@ def test_evictions_are_told_and_compared_where_that_is_wanted(monkeypatch: pytes
         def stop(self) -> None:
             begun.append("stopped")
 
-    monkeypatch.setattr(module, "Shadowing", Shadowing)
+    instead(module, Shadowing=Shadowing)
     task = msgspec.convert(msgspec.to_builtins(TASK) | {"shadow": shadow}, Task)
     follower: Any = Follower(task, Cluster(), Service(), lambda: follower.stop() if follower._synced_at else None)
     follower.run()
@@ -376,7 +380,7 @@ def test_evictions_are_told_and_compared_where_that_is_wanted(monkeypatch: pytes
     assert begun == [], "what is listed once has no history"
 
 
-def test_a_stop_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_ends_it_at_once() -> None:
     service = Service()
     follower = Follower(TASK, Cluster(broken="no route"), service)
     follower.stop()
@@ -394,9 +398,9 @@ def test_once_ends_with_what_is_wrong_for_long(monkeypatch: pytest.MonkeyPatch) 
     standing = Standing(monkeypatch, Service(), broken="forbidden")
     follower = standing.follower
     assert follower._hopeless() is None
-    standing.clock[0] += 19.9375
+    standing.clock.now += 19.9375
     assert follower._hopeless() is None
-    standing.clock[0] += 0.0625
+    standing.clock.now += 0.0625
     assert follower._hopeless() == "forbidden"
     for kind in follower._kinds:
         standing.mirror.listed(kind, "v1", Listed([], "5"), "again")

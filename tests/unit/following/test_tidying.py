@@ -9,6 +9,7 @@ import pytest
 
 from app.following import follower
 from app.following.follower import Tidy
+from tests.support.instead import Clock
 
 
 @pytest.fixture(autouse=True)
@@ -24,9 +25,9 @@ class _Ring:
         self.own = self
 
 
-def test_old_garbage_is_found_when_it_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr(follower.time, "monotonic", lambda: now[0])
+def test_old_garbage_is_found_when_it_is_time(clock: Clock) -> None:
+    clock.drives(follower)
+    clock.now = 100.0
     tidy, ring = Tidy(), _Ring()
     gc.collect()  # it is old now
     gone = weakref.ref(ring)
@@ -34,7 +35,7 @@ def test_old_garbage_is_found_when_it_is_time(monkeypatch: pytest.MonkeyPatch) -
     held = [[number] for number in range(500_000)]
     tidy()
     assert gone() is not None, "everything was looked through because much was new"
-    now[0] += 3600.0
+    clock.now += 3600.0
     tidy()
     assert gone() is None
     assert len(held) == 500_000

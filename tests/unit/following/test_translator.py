@@ -3,7 +3,6 @@
 import dataclasses
 from collections import Counter
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from app.solver.model.problems import Finding
 from tests.cluster import pods
 from tests.support.bounds import Bounded
 from tests.support.changing import World
+from tests.support.instead import Clock, Instead
 
 ENGINES: tuple[EngineName, ...] = ("kueue", "kai", "yunikorn", "kube-scheduler")
 PARTS = ("nodes", "workloads", "asks", "local_queues", "priority_classes",
@@ -29,7 +29,7 @@ PARTS = ("nodes", "workloads", "asks", "local_queues", "priority_classes",
 @pytest.mark.parametrize("seed", [20261122, 0])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_any_sequence_of_changes_is_translated_as_if_all_were_read(
-    engine: EngineName, seed: int, monkeypatch: Any, bounded: Bounded
+    engine: EngineName, seed: int, instead: Instead, bounded: Bounded
 ) -> None:
     world, following = World(engine, seed), Translator(engine)
     read: Counter[bool] = Counter()
@@ -42,7 +42,7 @@ def test_any_sequence_of_changes_is_translated_as_if_all_were_read(
 
     bounded(translator, OLD_SECONDS=-1.0)  # cut findings are whole again with the next translation
     for module in (translator, grouped):
-        monkeypatch.setattr(module, "translate", counted)
+        instead(module, translate=counted)
     for step in range(240):
         world.change()
         if step % 50 == 49:
@@ -65,7 +65,7 @@ def test_any_sequence_of_changes_is_translated_as_if_all_were_read(
 
 
 @pytest.mark.parametrize("engine", ["kai", "yunikorn"])
-def test_of_a_large_group_only_what_changed_is_translated_again(engine: EngineName, monkeypatch: Any) -> None:
+def test_of_a_large_group_only_what_changed_is_translated_again(engine: EngineName, instead: Instead) -> None:
     mirror, kinds = Mirror(FOLLOWED[engine]), {kind.name: kind for kind in FOLLOWED[engine]}
     items = {
         "Node": [pods.node("node-0")], "Queue": [pods.kai_queue("leaf", 4)], "PodGroup": [pods.pod_group("g", "leaf")],
@@ -80,7 +80,7 @@ def test_of_a_large_group_only_what_changed_is_translated_again(engine: EngineNa
         read.append(len(within.pods))
         return translate(engine, view, findings, within, *more)
 
-    monkeypatch.setattr(grouped, "translate", counted)
+    instead(grouped, translate=counted)
     changes = [_pod(engine, 30, done=True), _pod(engine, 32, "node-0"), _pod(engine, 12)]
     for gone, item in [(False, changes[0]), (False, changes[1]), (True, changes[2]), (False, _pod(engine, 60))]:
         mirror.apply(kinds["Pod"], Event(gone, item, "2"))
@@ -177,9 +177,9 @@ class Way:
         return None if changed == {("Queue", ("", "q"))} else self._found("some")
 
 
-def test_findings_that_were_cut_are_read_whole_within_a_minute(monkeypatch: Any) -> None:
-    clock = [1000.0]
-    monkeypatch.setattr(translator, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+def test_findings_that_were_cut_are_read_whole_within_a_minute(clock: Clock) -> None:
+    clock.drives(translator)
+    clock.now = 1000.0
     following, way = Translator("kai"), Way()
     following._way = way  # pyright: ignore
     some, other = {("Pod", ("", "p"))}, {("Queue", ("", "q"))}
@@ -190,13 +190,13 @@ def test_findings_that_were_cut_are_read_whole_within_a_minute(monkeypatch: Any)
 
     assert rules(LISTED) == {"whole"}
     assert rules(1) == {"whole"}, "before there may have been more than were listed"
-    clock[0] += 60.0
+    clock.now += 60.0
     assert rules(5) == {"whole"}, "those of the last time that all was read"
-    clock[0] += 0.0625
+    clock.now += 0.0625
     assert rules(5) == {"whole"}
     assert way.read == ["whole", "some", "some", "whole"]
     assert rules(LISTED - 1) == {"some"}, "none was cut"
-    clock[0] += 100.0
+    clock.now += 100.0
     assert rules(LISTED) == {"some"}, "those of the time before, which were all"
     assert rules(LISTED) == {"whole"}, "the last time that all was read is too long ago"
     assert rules(3, other) == {"whole"}

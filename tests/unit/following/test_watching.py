@@ -11,6 +11,7 @@ from app.following.mirror import Followed, Mirror, Watcher
 from app.following.objects import Absent, Broken, Event, Gone, Listed
 from app.following.reading import Reader
 from app.formats.objects import Kind
+from tests.support.instead import Clock, Instead
 
 POD = Kind("Pod", "", "pods", ("v1",))
 COHORT = Kind("Cohort", "g", "cohorts", ("v1",), needed=False)
@@ -54,7 +55,7 @@ class Script(Reader):
 
 
 @pytest.fixture
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def pauses(instead: Instead) -> list[float]:
     """How long was waited, without waiting; what is drawn of a range is its upper bound, or 1."""
     found: list[float] = []
 
@@ -63,8 +64,8 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
             found.append(timeout or 0.0)
             return self.is_set()
 
-    monkeypatch.setattr(mirror.threading, "Event", NoWait)
-    monkeypatch.setattr(mirror.random, "uniform", lambda low, high: 1.0 if (low, high) == (0.8, 1.2) else high)
+    instead(mirror.threading, Event=NoWait)
+    instead(mirror.random, uniform=lambda low, high: 1.0 if (low, high) == (0.8, 1.2) else high)
     return found
 
 
@@ -173,12 +174,11 @@ def test_what_comes_after_it_was_stopped_is_not_taken(pauses: list[float]) -> No
     assert pauses == []
 
 
-def test_a_watch_that_lasted_is_asked_for_again_at_once(pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [10.0]
-    monkeypatch.setattr(mirror.time, "monotonic", lambda: now[0])
+def test_a_watch_that_lasted_is_asked_for_again_at_once(pauses: list[float], clock: Clock) -> None:
+    clock.drives(mirror)
 
     def lasting(seconds: float) -> Iterator[Event]:
-        now[0] += seconds
+        clock.sleep(seconds)
         yield Event(False, None, "6")
 
     watched(listed(), ("watch", lasting(1.0)), ("watch", lasting(0.9375)))

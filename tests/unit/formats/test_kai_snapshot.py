@@ -11,6 +11,7 @@ import pytest
 from app.base.documents import MAX_BYTES, Unreadable
 from app.cli import run
 from app.formats import import_configuration
+from tests.support.instead import Instead
 
 Json = dict[str, Any]
 PARAMETERS = {
@@ -91,8 +92,8 @@ def test_a_zip_that_is_none_of_kais_is_refused(body: bytes, why: str) -> None:
         import_configuration(body, "kubernetes")
 
 
-def test_what_a_zip_unpacks_to_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.formats.kai.configuration.MAX_BYTES", 1000)
+def test_what_a_zip_unpacks_to_is_bounded(instead: Instead) -> None:
+    instead("app.formats.kai.configuration", MAX_BYTES=1000)
     assert MAX_BYTES > 1000
     with pytest.raises(Unreadable, match="more than the 1000 bytes"):
         import_configuration(zipped({"rawObjects": {}, "x": "a" * 2000}), "kai")

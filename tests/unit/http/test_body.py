@@ -17,6 +17,7 @@ from app.http.body import parts, read_body, read_files, read_form, read_manifest
 from app.http.middleware import FREE, Budget, requested_timeout
 from app.http.routing import provide
 from tests.support.bounds import Bounded
+from tests.support.instead import Clock, Instead
 from tests.support.services import services
 
 Json = dict[str, Any]
@@ -186,9 +187,9 @@ def test_what_is_compressed_is_held_as_it_is_inflated() -> None:
     )  # fmt: skip
 
 
-def test_inflating_is_a_part_of_what_the_request_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    moments = iter([100.0, 100.25])
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(moments)))
+def test_inflating_is_a_part_of_what_the_request_may_take(clock: Clock, instead: Instead) -> None:
+    clock.drives(module)
+    clock.shows([100.0, 100.25])
     found: list[float | None] = []
     bounds: list[Any] = []
 
@@ -196,7 +197,7 @@ def test_inflating_is_a_part_of_what_the_request_may_take(monkeypatch: pytest.Mo
         bounds.append(given)
         return b"{}"
 
-    monkeypatch.setattr(module, "inflate", inflated)
+    instead(module, inflate=inflated)
 
     async def reading(request: Request) -> None:
         await read_body(request)
@@ -218,14 +219,14 @@ def test_inflating_that_does_not_begin_in_time_is_late() -> None:
     assert told(refused) == (DeadlinePassed, "no answer within 0.01 s; nothing was changed", {})
 
 
-def test_nobody_waits_for_inflating_past_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_waits_for_inflating_past_the_deadline(instead: Instead) -> None:
     told, waited = threading.Event(), list[bool]()
 
     def endless(body: bytes, coding: str, given: Any) -> bytes:
         waited.append(told.wait(20))
         return b""
 
-    monkeypatch.setattr(module, "inflate", endless)
+    instead(module, inflate=endless)
     sent = Sent(gzip.compress(b"{}"), content_encoding="gzip", seconds=0.01)
 
     async def reading(request: Request) -> None:

@@ -4,7 +4,6 @@ import gzip
 import json
 import threading
 import time
-from types import SimpleNamespace
 
 import pytest
 import zstandard
@@ -15,6 +14,7 @@ from app.http import body as module
 from app.http.body import Bounds, inflate
 from app.http.middleware import FREE, Budget, Hold
 from tests.api.requests import decision
+from tests.support.instead import Clock, Instead
 
 WHOLE = b"x" * (8 << 20)
 CODED = {"gzip": gzip.compress(WHOLE), "zstd": zstandard.compress(WHOLE)}
@@ -55,16 +55,14 @@ def test_ten_thousand_empty_members_take_no_time_worth_mentioning(coding: str) -
 
 
 @pytest.mark.parametrize("coding", CODED)
-def test_the_event_loop_inflates_nothing_however_small(
-    homeless: TestClient, coding: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_event_loop_inflates_nothing_however_small(homeless: TestClient, coding: str, instead: Instead) -> None:
     inside = list[str]()
 
     def watched(coded: bytes, coding: str, bounds: Bounds) -> bytes:
         inside.append(threading.current_thread().name)
         return inflate(coded, coding, bounds)
 
-    monkeypatch.setattr(module, "inflate", watched)
+    instead(module, inflate=watched)
     plain = json.dumps(decision()).encode()
     coded = gzip.compress(plain) if coding == "gzip" else zstandard.compress(plain)
     headers = {"Content-Type": "application/json", "Content-Encoding": coding}
@@ -74,8 +72,9 @@ def test_the_event_loop_inflates_nothing_however_small(
 
 
 @pytest.mark.parametrize("coding", CODED)
-def test_the_last_byte_and_the_last_moment_are_allowed(coding: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: 7.0))
+def test_the_last_byte_and_the_last_moment_are_allowed(coding: str, clock: Clock) -> None:
+    clock.drives(module)
+    clock.now = 7.0
     assert inflate(CODED[coding], coding, Bounds(len(WHOLE), 7.0, 2.0, lambda _: None)) == WHOLE
     with pytest.raises(TooLarge):
         inflate(CODED[coding], coding, Bounds(len(WHOLE) - 1, 7.0, 2.0, lambda _: None))

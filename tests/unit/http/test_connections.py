@@ -8,6 +8,7 @@ import pytest
 
 from app.http import protocol as module
 from app.http.protocol import Connections, Limits, Phase, within_files
+from tests.support.instead import Instead
 
 
 @dataclass(eq=False)
@@ -190,9 +191,9 @@ class Loop:
         call()
 
 
-def test_a_look_every_second_as_long_as_anybody_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_every_second_as_long_as_anybody_is_there(instead: Instead) -> None:
     loop = Loop()
-    monkeypatch.setattr(module.asyncio, "get_running_loop", lambda: loop)
+    instead(module.asyncio, get_running_loop=lambda: loop)
     connections, a, b = Connections(LIMITS), Peer("a"), Peer("b")
     assert connections.joined(a)
     assert connections.joined(b)
@@ -220,9 +221,7 @@ def _open_files(soft: int) -> Callable[[int], tuple[int, int]]:
     [(1024, 1000, 768), (1024, 700, 700), (4096, 1000, 1000), (256, 1000, 16), (272, 1000, 16), (273, 1000, 17),
      (100, 5, 16), (resource.RLIM_INFINITY, 10**6, 10**6)],
 )  # fmt: skip
-def test_as_many_as_the_files_that_may_be_open(
-    files: int, asked: int, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_as_many_as_the_files_that_may_be_open(files: int, asked: int, most: int, instead: Instead) -> None:
     """256 are for other things than connections; 16 there are in any case."""
-    monkeypatch.setattr(module.resource, "getrlimit", _open_files(files))
+    instead(module.resource, getrlimit=_open_files(files))
     assert within_files(asked) == most

@@ -33,6 +33,7 @@ from app.http.middleware import (
 )
 from app.http.routing import provide
 from app.solver.model.problems import InvalidInput, Problem
+from tests.support.instead import Clock
 from tests.support.services import services
 
 Json = dict[str, Any]
@@ -244,9 +245,10 @@ def test_a_request_has_an_id(given: str, kept: bool) -> None:
     assert around.answered == [("other", "other", 200)]
 
 
-def test_how_long_an_answer_took_is_told_and_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    moments, told = iter([1.0, 1.0123456]), list[float]()
-    monkeypatch.setattr(requests, "time", SimpleNamespace(perf_counter=lambda: next(moments)))
+def test_how_long_an_answer_took_is_told_and_written(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    told = list[float]()
+    clock.drives(requests)
+    clock.shows([1.0, 1.0123456])
     monkeypatch.setattr(Around, "_told", lambda self, *what: told.append(what[3]))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     around = Around()
     around.call(says(b"{}"))

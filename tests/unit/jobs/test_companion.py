@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 from app.jobs import service as companion
 from app.jobs.service import Companion
 from tests.support.bounds import Bounded
+from tests.support.instead import Instead
 
 GENEROUS = 60.0
 
@@ -178,14 +179,14 @@ def test_what_never_began_is_closed_at_once(started: Started) -> None:
     assert started.processes == []
 
 
-def test_a_worker_has_a_session_of_its_own_and_hears_of_us_by_its_input(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_has_a_session_of_its_own_and_hears_of_us_by_its_input(instead: Instead) -> None:
     begun: list[Any] = []
 
     class Begun:
         def __init__(self, command: list[str], **how: Any) -> None:
             begun.append((command, how))
 
-    monkeypatch.setattr(companion.subprocess, "Popen", Begun)
+    instead(companion.subprocess, Popen=Begun)
     Companion("some.module", "{}")._started()  # pyright: ignore[reportPrivateUsage]
     command = [sys.executable, "-P", "-m", "some.module"]
     assert begun == [(command, {"stdin": companion.subprocess.PIPE, "start_new_session": True})]

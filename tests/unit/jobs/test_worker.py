@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID
 
@@ -21,6 +20,7 @@ from app.jobs.worker import LimitPassed, Limits, TooManyResults, Unwanted, Work,
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.question import safe_point
 from tests.support.bounds import Bounded
+from tests.support.instead import Clock, Instead
 
 ID = UUID(int=7)
 Doing = Callable[[Claimed, bytes, Work], bytes]
@@ -48,11 +48,14 @@ class Stored:
         self.chunks: list[Chunk] = []
         self.beats: list[Any] = []
         self.beaten = threading.Event()
-        patch.setattr(repository, "claim", self._claim)
-        patch.setattr(repository, "beat", self._beat)
-        patch.setattr(repository, "put", self._put)
-        patch.setattr(repository, "end", lambda _, job, attempt, values: self.ended.append(values))
-        patch.setattr(repository, "release", lambda _, job, attempt: self.released.append((job, attempt)))
+        Instead(patch)(
+            repository,
+            claim=self._claim,
+            beat=self._beat,
+            put=self._put,
+            end=lambda _, job, attempt, values: self.ended.append(values),
+            release=lambda _, job, attempt: self.released.append((job, attempt)),
+        )
 
     @contextmanager
     def session(self, seconds: float | None = None) -> Generator[None]:
@@ -129,10 +132,9 @@ def test_a_job_is_done(stored: Stored) -> None:
 
 
 def test_how_long_a_job_took_is_logged_and_its_heart_ends_with_it(
-    stored: Stored, monkeypatch: pytest.MonkeyPatch
+    stored: Stored, clock: Clock, instead: Instead
 ) -> None:
-    now = [100.0]
-    monkeypatch.setattr(worker, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    clock.drives(worker)
     daemons: list[bool] = []
 
     def slowly(*_: Any) -> bool:
@@ -143,10 +145,10 @@ def test_how_long_a_job_took_is_logged_and_its_heart_ends_with_it(
     def doing(job: Claimed, request: bytes, work: Work) -> bytes:
         assert stored.beaten.wait(60)
         daemons.extend(one.daemon for one in threading.enumerate() if one.name == "heart")
-        now[0] += 1.5678
+        clock.sleep(1.5678)
         return b""
 
-    monkeypatch.setattr(repository, "beat", slowly)
+    instead(repository, beat=slowly)
     bench = Bench(stored, doing)
     with capture_logs() as lines:
         bench.worker.once()
@@ -226,8 +228,8 @@ def test_a_job_has_so_many_seconds(stored: Stored) -> None:
 def beating(stored: Stored, patch: pytest.MonkeyPatch, *steps: tuple[float, bool]) -> list[str]:
     """A heart that beats at each of these instants, the database being away or not, of a job with 100 s from instant
     0 on; what its check says before and after each, and at last whether it gave up."""
-    now, said = [0.0], list[str]()
-    patch.setattr(worker, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    clock, said = Clock(patch), list[str]()
+    clock.drives(worker)
     abandoned = threading.Event()
     stopping = threading.Event()
     heart: Any = worker._Heart(  # pyright: ignore[reportPrivateUsage]
@@ -245,7 +247,7 @@ def beating(stored: Stored, patch: pytest.MonkeyPatch, *steps: tuple[float, bool
             said.append(checked())
             if not rest:
                 return True
-            now[0], stored.away = rest.pop(0)
+            clock.now, stored.away = rest.pop(0)
             return False
 
     def checked() -> str:
@@ -306,7 +308,7 @@ def test_a_database_that_is_away_for_a_while_costs_a_job_nothing(stored: Stored,
     assert [one["status"] for one in stored.ended] == ["done"]
 
 
-def test_a_job_whose_end_can_not_be_said_begins_again(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_whose_end_can_not_be_said_begins_again(stored: Stored, instead: Instead) -> None:
     def doing(*_: Any) -> bytes:
         stored.away = True
         raise Unavailable("away")
@@ -316,7 +318,7 @@ def test_a_job_whose_end_can_not_be_said_begins_again(stored: Stored, monkeypatc
         bench.worker.once()
     stored.away = False
     asked: list[float] = []
-    monkeypatch.setattr(repository, "claim", lambda _, kinds, patience: asked.append(patience))
+    instead(repository, claim=lambda _, kinds, patience: asked.append(patience))
     assert not bench.worker.once()
     assert stored.released == [(ID, 2)], "it is given back, and no worker counts as lost"
     assert asked == [1e9], "and nobody else's counts as lost before they could be heard"
@@ -353,22 +355,22 @@ class Listed:
         self.asked: list[Any] = []
         self.cancelled = self.deleted = False
         self.chunks: list[Chunk] = []
-        patch.setattr(repository, "alive", lambda _: self.alive)
-        patch.setattr(repository, "add", lambda _, row: self.added.append(row))
-        patch.setattr(repository, "find", lambda _, job, kind: self.rows[0] if (job, kind) == (ID, "play") else None)
-        patch.setattr(
+        Instead(patch)(
             repository,
-            "request",
-            lambda _, job, kind: (squeezed(b"asked"), ID) if (job, kind) == (ID, "play") else None,
+            alive=lambda _: self.alive,
+            add=lambda _, row: self.added.append(row),
+            find=lambda _, job, kind: self.rows[0] if (job, kind) == (ID, "play") else None,
+            request=lambda _, job, kind: (squeezed(b"asked"), ID) if (job, kind) == (ID, "play") else None,
+            page=self._page,
+            cancel=lambda _, job, kind: self.cancelled,
+            delete=lambda _, job, kind: self.deleted,
+            chunk_after=self._chunk,
+            census=lambda _: [
+                Counted("play", "queued", 2, None, 7.5),
+                Counted("play", "done", 3, 60.0, 100.0),
+                Counted("play", "running", 1, None, 9.0),
+            ],
         )
-        patch.setattr(repository, "page", self._page)
-        patch.setattr(repository, "cancel", lambda _, job, kind: self.cancelled)
-        patch.setattr(repository, "delete", lambda _, job, kind: self.deleted)
-        patch.setattr(repository, "chunk_after", self._chunk)
-        patch.setattr(repository, "census", lambda _: [
-            Counted("play", "queued", 2, None, 7.5), Counted("play", "done", 3, 60.0, 100.0),
-            Counted("play", "running", 1, None, 9.0),
-        ])  # fmt: skip
         self.away = False
 
     @contextmanager
@@ -387,8 +389,8 @@ class Listed:
 
 
 @pytest.fixture
-def listed(monkeypatch: pytest.MonkeyPatch) -> Listed:
-    monkeypatch.setattr("app.auth.audit.record", lambda *_: None)
+def listed(monkeypatch: pytest.MonkeyPatch, instead: Instead) -> Listed:
+    instead("app.auth.audit", record=lambda *_: None)
     return Listed(monkeypatch)
 
 

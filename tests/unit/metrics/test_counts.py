@@ -12,6 +12,7 @@ from app.base.ticket import CLASSES
 from app.decisions.guard import _outcome  # pyright: ignore[reportPrivateUsage]
 from app.metrics import Metrics
 from app.service.health import Outages, _found, _heads  # pyright: ignore[reportPrivateUsage]
+from tests.support.instead import Instead
 
 
 def shown(metrics: Metrics) -> dict[tuple[str, tuple[str, ...]], float]:
@@ -121,7 +122,7 @@ def test_readiness_says_how_well_names_are_known() -> None:
     assert _heads(asking(Heads(stale=True))) == ("stale", None)
 
 
-def test_readiness_is_of_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readiness_is_of_the_database(instead: Instead) -> None:
     seconds: list[float] = []
     states: list[Any] = [("1", "1"), ("9", "1"), ("0", "1"), (None, "1"), Unavailable("away")]
 
@@ -132,7 +133,7 @@ def test_readiness_is_of_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
             raise state
         return state
 
-    monkeypatch.setattr("app.service.health.is_newer", lambda migration: migration == "9")
+    instead("app.service.health", is_newer=lambda migration: migration == "9")
     database: Any = SimpleNamespace(migration_state=migration_state)
     outages = Outages()
     found = [_found(database, outages, "stale", None) for _ in range(5)]

@@ -16,6 +16,7 @@ from app.base.errors import Unavailable
 from app.base.settings import Settings
 from app.jobs.worker import Limits
 from app.service import background
+from tests.support.instead import Clock, Instead
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -28,12 +29,12 @@ class Tables:
         self.pruned: list[Any] = []
         self.swept = 0
         self.gone = 0
-        self.now = 0.0
+        self.clock = Clock(monkeypatch)
+        self.clock.drives(background)
         self.closed = 0
-        monkeypatch.setattr(background, "monotonic", lambda: self.now)
-        monkeypatch.setattr(background, "datetime", SimpleNamespace(now=NOW.astimezone))
-        monkeypatch.setattr(background.repository, "prune", self._prune)
-        monkeypatch.setattr(background.traces_repository, "sweep", self._sweep)
+        Instead(monkeypatch)(background, datetime=SimpleNamespace(now=NOW.astimezone))
+        Instead(monkeypatch)(background.repository, prune=self._prune)
+        Instead(monkeypatch)(background.traces_repository, sweep=self._sweep)
 
     def migration_state(self) -> tuple[str, str]:
         return self.current, self.needed
@@ -60,25 +61,25 @@ SETTINGS = Settings(simulation_retention_days=2, simulation_retention_entries=7)
 
 def test_once_a_minute_what_is_past_its_time_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     tables: Any = Tables(monkeypatch)
-    tables.now = 100.0
+    tables.clock.now = 100.0
     prune = background._Pruning(tables, SETTINGS)
     prune()
     assert tables.pruned == [(NOW - timedelta(days=2), 7)]
-    tables.now = 159.9
+    tables.clock.now = 159.9
     prune()
     assert len(tables.pruned) == 1
-    tables.now = 160.0
+    tables.clock.now = 160.0
     prune()
     assert (len(tables.pruned), tables.swept) == (2, 0), "traces are swept where jobs are gone"
-    tables.now, tables.gone = 220.0, 1
+    tables.clock.now, tables.gone = 220.0, 1
     prune()
     assert (len(tables.pruned), tables.swept) == (3, 1)
 
 
-def test_nothing_is_done_before_the_tables_are_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_done_before_the_tables_are_ours(monkeypatch: pytest.MonkeyPatch, instead: Instead) -> None:
     tables: Any = Tables(monkeypatch)
     tables.current = "0001"
-    monkeypatch.setattr(background, "is_newer", lambda one: one == "9999")
+    instead(background, is_newer=lambda one: one == "9999")
     prune = background._Pruning(tables, SETTINGS)
     for _ in range(2):
         with pytest.raises(Unavailable, match="the database is not migrated yet"):
@@ -86,7 +87,7 @@ def test_nothing_is_done_before_the_tables_are_ours(monkeypatch: pytest.MonkeyPa
     tables.current = "9999"
     prune()
     tables.current = "0001"
-    tables.now = 60.0
+    tables.clock.now = 60.0
     prune()
     assert len(tables.pruned) == 2, "once they were there they stay"
 
@@ -105,7 +106,7 @@ def test_it_ends_with_whoever_started_it() -> None:
     assert gone.wait(60), "a stream that can't be read has nobody at its end either"
 
 
-def test_it_works_until_it_is_told_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_works_until_it_is_told_to_stop(monkeypatch: pytest.MonkeyPatch, instead: Instead) -> None:
     tables, told = Tables(monkeypatch), list[Any]()
     handlers: dict[int, Any] = {}
 
@@ -128,13 +129,16 @@ def test_it_works_until_it_is_told_to_stop(monkeypatch: pytest.MonkeyPatch) -> N
 
     fake = SimpleNamespace(nice=nice, kill=lambda *what: told.append(what), getpid=lambda: 7, _exit=told.append)
     ends: list[Any] = []
-    monkeypatch.setattr(background, "os", fake)
-    monkeypatch.setattr(background.signal, "signal", handlers.__setitem__)
-    monkeypatch.setattr(background.logs, "configure", told.append)
-    monkeypatch.setattr(background, "Database", lambda url, settings: tables)
-    monkeypatch.setattr(background, "end_with", lambda stream, stop: ends.append((stream, stop)))
+    instead(background, os=fake)
+    instead(background.signal, signal=handlers.__setitem__)
+    instead(background.logs, configure=told.append)
+    instead(
+        background,
+        Database=lambda url, settings: tables,
+        end_with=lambda stream, stop: ends.append((stream, stop)),
+    )
     made: list[Any] = []
-    monkeypatch.setattr(background, "worker_of", lambda *given: made.append(given) or Worker())
+    instead(background, worker_of=lambda *given: made.append(given) or Worker())
 
     def ending() -> None:
         ((stream, stop),) = ends
@@ -150,26 +154,26 @@ def test_it_works_until_it_is_told_to_stop(monkeypatch: pytest.MonkeyPatch) -> N
         background.run(SETTINGS, 3)
     assert told == [SETTINGS, 10, "stopped", "stopped", "stopped", (7, signal.SIGTERM), 75]
     assert tables.closed == 1
-    monkeypatch.setattr(Worker, "run", lambda self, pruning: None)
+    instead(Worker, run=lambda self, pruning: None)
     assert background.run(SETTINGS, 3) == 0
 
 
-def test_its_settings_come_on_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_settings_come_on_standard_input(monkeypatch: pytest.MonkeyPatch, instead: Instead) -> None:
     ran: list[Any] = []
     line = SETTINGS.model_dump_json().encode() + b"\n"
     stdin = SimpleNamespace(buffer=SimpleNamespace(readline=lambda: line), fileno=lambda: 5)
     monkeypatch.setattr(background.sys, "stdin", stdin)
-    monkeypatch.setattr(background, "run", lambda *given: ran.append(given) or 4)
+    instead(background, run=lambda *given: ran.append(given) or 4)
     with pytest.raises(SystemExit) as ended:
         background.main()
     assert (ended.value.code, ran) == (4, [(Settings(**msgspec.json.decode(line)), 5)])
     assert ran[0][0].simulation_retention_days == 2
 
 
-def test_a_worker_does_every_kind_of_job_within_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_does_every_kind_of_job_within_the_settings(instead: Instead) -> None:
     made: list[Any] = []
     database: Any = object()
-    monkeypatch.setattr(background, "Worker", lambda *given: made.append(given))
+    instead(background, Worker=lambda *given: made.append(given))
     settings = Settings(simulation_seconds=5, simulation_bytes=6, simulation_days=3)
     background.worker_of(database, settings, print)
     ((given, kinds, limits, abandon),) = made

@@ -21,6 +21,7 @@ from app.http.tracing import Tracing, TracingMiddleware
 from app.metrics import Metrics
 from app.service import main
 from app.workers.dispatcher import Dispatcher, Room
+from tests.support.instead import Instead, Machine
 
 ALONE = Settings(database_url=None, workers=0)
 
@@ -58,11 +59,11 @@ def test_a_provider_is_asked_for_what_it_was_made_for() -> None:
 @pytest.mark.parametrize(
     ("settings", "guarded"), [({}, False), ({"authentication": "required"}, True)],
 )  # fmt: skip
-def test_what_a_request_passes_through(settings: Any, guarded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_request_passes_through(settings: Any, guarded: bool, instead: Instead) -> None:
     inner = [AuthenticationMiddleware] if guarded else []
     around = [RequestMiddleware, CompressionMiddleware, SitesMiddleware, *inner, TimeoutMiddleware]
     assert [one.cls for one in made(**settings).user_middleware] == around
-    monkeypatch.setattr(main, "traces_configured", lambda: Tracing(lambda: None))
+    instead(main, traces_configured=lambda: Tracing(lambda: None))
     assert [one.cls for one in made(**settings).user_middleware] == [TracingMiddleware, *around]
 
 
@@ -124,16 +125,19 @@ class Parts:
         return Part()
 
 
-def test_what_begins_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_begins_ends(instead: Instead) -> None:
     parts = Parts()
     memory: list[Any] = []
     fake = SimpleNamespace(
         collect=lambda: memory.append("collect"), freeze=lambda: memory.append("freeze"),
         set_threshold=lambda *of: memory.append(of),
     )  # fmt: skip
-    monkeypatch.setattr(main, "gc", fake)
-    monkeypatch.setattr(main, "keep_freed_blocks", lambda: memory.append("kept"))
-    monkeypatch.setattr(main, "Reserve", lambda size: SimpleNamespace(grow=lambda by: memory.append((size, by))))
+    instead(
+        main,
+        gc=fake,
+        keep_freed_blocks=lambda: memory.append("kept"),
+        Reserve=lambda size: SimpleNamespace(grow=lambda by: memory.append((size, by))),
+    )
     app: Any = SimpleNamespace(state=SimpleNamespace(services=parts))
 
     async def lives() -> None:
@@ -167,18 +171,18 @@ def test_parameters_are_those_of_the_document() -> None:
     assert count > 100
 
 
-def test_the_document_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_document_is_made_once(instead: Instead) -> None:
     app, count = made(), list[int]()
-    monkeypatch.setattr(main, "described", lambda *_: count.append(1) or {"made": len(count)})
+    instead(main, described=lambda *_: count.append(1) or {"made": len(count)})
     assert app.openapi() == app.openapi() == {"made": 1}
     assert (app.router.redirect_slashes, app.openapi_url) == (False, None)
 
 
-def test_the_fast_search_is_that_of_linux(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoding.sys, "platform", "darwin")
+def test_the_fast_search_is_that_of_linux(monkeypatch: pytest.MonkeyPatch, machine: Machine, instead: Instead) -> None:
+    machine.runs("darwin")
     assert decoding._of_libc() is None
-    monkeypatch.setattr(decoding.sys, "platform", "linux")
-    monkeypatch.setattr(decoding.ctypes, "PyDLL", lambda name: SimpleNamespace())
+    machine.runs("linux")
+    instead(decoding.ctypes, PyDLL=lambda name: SimpleNamespace())
     assert decoding._of_libc() is None
     asked: list[int] = []
     monkeypatch.setattr(decoding, "_memmem", lambda body, size, needle, length: asked.append(size))

@@ -14,6 +14,7 @@ from app.configurations.service import Configurations
 from app.db.database import Database
 from app.service import health
 from app.workers.dispatcher import Dispatcher
+from tests.support.instead import Instead
 
 AS_OF = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
@@ -49,11 +50,11 @@ class Wired:
 
 
 @pytest.fixture(autouse=True)
-def newer(monkeypatch: pytest.MonkeyPatch) -> None:
+def newer(instead: Instead) -> None:
     def known_by_newer_code(migration: str) -> bool:
         return migration > "0002"
 
-    monkeypatch.setattr(health, "is_newer", known_by_newer_code)
+    instead(health, is_newer=known_by_newer_code)
 
 
 @pytest.mark.parametrize("names", ["current", "stale", "unknown"])
@@ -65,10 +66,10 @@ def newer(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )  # fmt: skip
 def test_everything_needs_the_database_and_decisions_need_names(
-    names: str, migration: str | None, database: str, migrated: bool, detail: str, monkeypatch: pytest.MonkeyPatch
+    names: str, migration: str | None, database: str, migrated: bool, detail: str, instead: Instead
 ) -> None:
     wired = Wired(migration, names)
-    monkeypatch.setattr(health, "service", wired)
+    instead(health, service=wired)
     for purpose, ready in (("everything", migrated), ("decisions", migrated or names != "unknown")):
         answer = asyncio.run(health.readiness(cast("Any", None), cast("Any", purpose)))
         assert (answer.status_code, answer.headers.get("Retry-After")) == ((200, None) if ready else (503, "5"))
@@ -85,12 +86,10 @@ def test_everything_needs_the_database_and_decisions_need_names(
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
-def test_solver_processes_that_fail_are_named_and_decisions_need_one(
-    failing: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_solver_processes_that_fail_are_named_and_decisions_need_one(failing: int, instead: Instead) -> None:
     wired = Wired("0002", "current")
     wired.failing = dict.fromkeys(range(failing), AS_OF)
-    monkeypatch.setattr(health, "service", wired)
+    instead(health, service=wired)
     detail = f"{failing} of 2 solver processes ended or hang, and have answered nothing since"
     for purpose, ready in (("everything", failing == 0), ("decisions", failing < 2)):
         answer = asyncio.run(health.readiness(cast("Any", None), cast("Any", purpose)))
@@ -101,9 +100,9 @@ def test_solver_processes_that_fail_are_named_and_decisions_need_one(
 
 
 def test_it_is_asked_for_everything_unless_told_otherwise_and_four_look_at_once(
-    monkeypatch: pytest.MonkeyPatch,
+    instead: Instead,
 ) -> None:
-    monkeypatch.setattr(health, "service", Wired(None, "current"))
+    instead(health, service=Wired(None, "current"))
     assert asyncio.run(health.readiness(cast("Any", None))).status_code == 503
     assert health._LOOKS.total_tokens == 4  # pyright: ignore[reportPrivateUsage]
     alive = asyncio.run(health.health())

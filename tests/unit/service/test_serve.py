@@ -22,13 +22,14 @@ from app.base.settings import Settings
 from app.http.protocol import Limits
 from app.http.routing import provide
 from app.service import serve
+from tests.support.instead import Instead
 from tests.support.services import services
 
 
 @pytest.fixture(autouse=True)
-def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def process(instead: Instead) -> Iterator[None]:
     """What serving changes of the process is afterwards what it was before."""
-    monkeypatch.setattr(serve.logs, "configure", lambda _: None)
+    instead(serve.logs, configure=lambda _: None)
     told = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
     before, interval = [signal.getsignal(one) for one in told], sys.getswitchinterval()
     yield
@@ -81,13 +82,13 @@ def test_an_open_service_that_others_can_reach_does_not_begin() -> None:
     assert said == ["0.0.0.0 can be reached from elsewhere: set ARBITER_AUTHENTICATION=required, or HOST=127.0.0.1"]
 
 
-def test_limits_of_connections_are_those_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_of_connections_are_those_of_the_settings(instead: Instead) -> None:
     settings = Settings(max_connections=20, head_timeout=1, body_timeout=2, idle_timeout=3)
     limits = serve._limits
     with capture_logs() as lines:
         assert limits(settings) == Limits(connections=20, head=1, body=2, idle=3)
     assert lines == []
-    monkeypatch.setattr(serve, "within_files", lambda wanted: wanted - 1)
+    instead(serve, within_files=lambda wanted: wanted - 1)
     with capture_logs() as lines:
         assert limits(settings).connections == 19
     assert [(line["connections"], line["wanted"]) for line in lines] == [(19, 20)]
@@ -104,8 +105,8 @@ class Staged:
         for name in ("EmbeddedPostgres", "Companion", "Server"):
             monkeypatch.setattr(serve, name, getattr(self, f"_{name.lower()}"))
         monkeypatch.setattr(serve, "_prepare", self._prepare)
-        monkeypatch.setattr(serve, "create_app", lambda settings, beside: (settings.database_url, len(beside)))
-        monkeypatch.setattr(serve.logs, "configure", lambda _: None)
+        Instead(monkeypatch)(serve, create_app=lambda settings, beside: (settings.database_url, len(beside)))
+        Instead(monkeypatch)(serve.logs, configure=lambda _: None)
 
     def _embeddedpostgres(self, folder: Path, *, say: Any) -> Any:
         def start() -> str:
@@ -184,17 +185,17 @@ def test_whatever_ends_it_all_is_ended(error: type[BaseException], code: int, mo
     assert ("why" in said) is (code == 1)
 
 
-def test_being_told_to_stop_is_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_being_told_to_stop_is_an_interruption(monkeypatch: pytest.MonkeyPatch, instead: Instead) -> None:
     configured: list[Any] = []
     staged = Staged(monkeypatch)
-    monkeypatch.setattr(serve.logs, "configure", configured.append)
+    instead(serve.logs, configure=configured.append)
     staged.run()
     assert ([one.port for one in configured], sys.getswitchinterval()) == ([0], pytest.approx(0.0002))
     for told in (signal.SIGTERM, signal.SIGHUP):
         assert signal.getsignal(told) is signal.default_int_handler
 
 
-def test_a_database_that_is_away_is_said_and_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_is_away_is_said_and_waited_for(monkeypatch: pytest.MonkeyPatch, instead: Instead) -> None:
     answers: list[Any] = [Unavailable("the database is away"), Unavailable("still"), True]
     pauses: list[float] = []
     later: list[Any] = []
@@ -214,7 +215,7 @@ def test_a_database_that_is_away_is_said_and_waited_for(monkeypatch: pytest.Monk
             later.append(self._work)
 
     monkeypatch.setattr(serve, "_migrate", migrated)
-    monkeypatch.setattr(serve, "threading", SimpleNamespace(Thread=Thread))
+    instead(serve, threading=SimpleNamespace(Thread=Thread))
     monkeypatch.setattr(serve, "time", SimpleNamespace(sleep=pauses.append))
     said: list[str] = []
     prepare = serve._prepare
@@ -252,17 +253,17 @@ class Answers:
         self.closed += 1
 
 
-def test_examples_are_sent_as_anybody_could(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_are_sent_as_anybody_could(instead: Instead) -> None:
     def fill(send: Any) -> None:
         send("PUT", "/a", b"x", "text/plain")
         send("POST", "/b", b"y", "text/css")
 
-    monkeypatch.setattr(serve, "fill", fill)
+    instead(serve, fill=fill)
     for answers, complete in (
         (Answers(), True), (Answers(399), True), (Answers(400), False), (Answers(error=OSError("gone")), False),
         (Answers(error=serve.HTTPException("what?")), False),
     ):  # fmt: skip
-        monkeypatch.setattr(serve, "HTTPConnection", answers)
+        instead(serve, HTTPConnection=answers)
         serve._filled(("h", 7))
         first = [("h", 7), ("PUT", "/a", b"x", {"Content-Type": "text/plain"})]
         second = [("h", 7), ("POST", "/b", b"y", {"Content-Type": "text/css"})]
@@ -270,12 +271,12 @@ def test_examples_are_sent_as_anybody_could(monkeypatch: pytest.MonkeyPatch) -> 
         assert answers.closed == (2 if complete else 1)
 
 
-def test_the_server_ends_in_the_time_that_is_promised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_server_ends_in_the_time_that_is_promised(monkeypatch: pytest.MonkeyPatch, instead: Instead) -> None:
     """Requests have four seconds of the ten; then solving is given up; half a second before the end it is ended."""
     app, given_up, dumps = FastAPI(), Queue[bool](), list[Any]()
     dispatcher = object.__new__(serve.Dispatcher)
-    monkeypatch.setattr(serve.Dispatcher, "close", lambda _: given_up.put(threading.current_thread().daemon))
-    monkeypatch.setattr(serve.faulthandler, "dump_traceback_later", lambda *a, **k: dumps.append((a, k)))
+    instead(serve.Dispatcher, close=lambda _: given_up.put(threading.current_thread().daemon))
+    instead(serve.faulthandler, dump_traceback_later=lambda *a, **k: dumps.append((a, k)))
     provide(app.state, services(Settings(idle_timeout=7.4, max_connections=3), dispatcher))
     server = serve.Server(app)
     config = server.config
@@ -297,11 +298,11 @@ def test_the_server_ends_in_the_time_that_is_promised(monkeypatch: pytest.Monkey
         begin()
         raise ZeroDivisionError
 
-    monkeypatch.setattr(serve.uvicorn.Server, "shutdown", shutdown)
+    instead(serve.uvicorn.Server, shutdown=shutdown)
 
     async def ended() -> None:
         loop = asyncio.get_running_loop()
-        monkeypatch.setattr(loop, "call_later", lambda seconds, call: later.append((seconds, call)) or Timer())
+        Instead(monkeypatch)(loop, call_later=lambda seconds, call: later.append((seconds, call)) or Timer())
         with pytest.raises(ZeroDivisionError):
             await server.shutdown()
         monkeypatch.undo()
@@ -311,7 +312,7 @@ def test_the_server_ends_in_the_time_that_is_promised(monkeypatch: pytest.Monkey
     assert given_up.get(timeout=60), "what solves on holds nobody up"
 
 
-def test_more_may_wait_than_are_accepted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_may_wait_than_are_accepted_at_once(instead: Instead) -> None:
     app, filled, listening = FastAPI(), list[Any](), list[int]()
     provide(app.state, services(Settings()))
 
@@ -333,8 +334,8 @@ def test_more_may_wait_than_are_accepted_at_once(monkeypatch: pytest.MonkeyPatch
     async def startup(self: Any, sockets: Any = None) -> None:
         return
 
-    monkeypatch.setattr(serve.uvicorn.Server, "startup", startup)
-    monkeypatch.setattr(serve, "threading", SimpleNamespace(Thread=Thread))
+    instead(serve.uvicorn.Server, startup=startup)
+    instead(serve, threading=SimpleNamespace(Thread=Thread))
     sockets: Any = [Socket(), Socket()]
     asyncio.run(serve.Server(app).startup(sockets))
     assert (listening, filled) == ([2048, 2048], [])

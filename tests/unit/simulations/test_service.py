@@ -18,6 +18,7 @@ from app.simulations.plots import Drawing, Evictions, Usage, Waits
 from app.simulations.results import About, Simulation, TraceUsed
 from app.simulations.service import Simulations
 from tests.support.bounds import Bounded
+from tests.support.instead import Instead
 from tests.support.storing import TWICE, Bench, Stored
 
 ID = UUID(int=5)
@@ -131,11 +132,10 @@ def test_series_are_of_a_queue_that_somebody_named_and_only_after_the_end(twice:
 
 
 def test_each_picture_is_of_its_variant_and_waits_are_of_all_where_none_is_named(
-    plain: Kept, twice: Kept, monkeypatch: pytest.MonkeyPatch
+    plain: Kept, twice: Kept, instead: Instead
 ) -> None:
     made: list[Drawing] = []
-    monkeypatch.setattr(service, "require", lambda: None)
-    monkeypatch.setattr(service, "drawn", lambda drawing: made.append(drawing) or b"")
+    instead(service, require=lambda: None, drawn=lambda drawing: made.append(drawing) or b"")
 
     def drawing(kept: Kept, variant: str | None, kind: Any, resource: str | None = None) -> tuple[str, Any]:
         of(kept).plot(ID, variant, kind, resource)

@@ -3,7 +3,6 @@
 import gzip
 import io
 import json
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -19,14 +18,13 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput
 from app.solver.question import stoppable
 from app.traces import ingest as ingesting
-from app.traces import preparing as module
+from app.traces import preparing
 from app.traces.ingest import Ingested, Limits, Source, ingest, unpacked
 from app.traces.jobs import Mapping, TraceSummary
 from app.traces.preparing import (
     Prepared,
     Upload,
     body,
-    bounded,
     configuration,
     jobs_and_changes,
     limits,
@@ -39,6 +37,7 @@ from app.traces.repository import StoredTrace
 from tests.support.bounds import Bounded
 from tests.support.formats import POD, line, rows
 from tests.support.ingest import Json, change, job, lines, queue
+from tests.support.instead import Machine
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 NODE = {"sn": "n", "cpu_milli": 4000, "memory_mib": 1, "gpu": 1, "model": "A"}
@@ -369,13 +368,11 @@ def _nobody() -> Iterator[bytes]:
 SMALL = lines(job("a"))
 
 
-def test_files_are_what_they_begin_as_and_never_larger_than_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_what_they_begin_as_and_never_larger_than_allowed(tmp_path: Path, machine: Machine) -> None:
     def of(name: str, content: bytes, most: int = len(SMALL)) -> bytes:
         path = tmp_path / name
         path.write_bytes(content)
-        return bounded(str(path), most)
+        return preparing.bounded(str(path), most)
 
     twice = zstandard.compress(SMALL[:9]) + zstandard.compress(SMALL[9:])
     for content in (SMALL, gzip.compress(SMALL), zstandard.compress(SMALL), twice):
@@ -388,8 +385,8 @@ def test_files_are_what_they_begin_as_and_never_larger_than_allowed(
         with pytest.raises(BadRequest, match=rf"^{tmp_path}/t: "):
             of("t", content)
     stdin = type("Stdin", (), {"buffer": io.BytesIO(SMALL)})
-    monkeypatch.setattr(sys, "stdin", stdin)
-    assert bounded("-", len(SMALL)) == SMALL
+    machine.reads(stdin)
+    assert preparing.bounded("-", len(SMALL)) == SMALL
 
 
 def test_a_format_is_told_by_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -408,4 +405,4 @@ def test_a_format_is_told_by_the_name(tmp_path: Path, monkeypatch: pytest.Monkey
     assert limits() == Limits(3, 5000)
     monkeypatch.setenv("ARBITER_TRACE_JOBS", "none")
     with pytest.raises(BadRequest):
-        module.limits()
+        preparing.limits()

@@ -23,17 +23,18 @@ from app.traces.preparing import lines_within, prepare
 from app.traces.router import Traces, etag
 from tests.support.bounds import Bounded
 from tests.support.ingest import change, job, lines
+from tests.support.instead import Instead
 
 NONE = Preconditions(None, None)
 SECOND = lines(change(0), job("a"), job("b", 5))
 
 
 @pytest.fixture
-def traces(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Traces]:
+def traces(database: Database, instead: Instead) -> Iterator[Traces]:
     made = Traces(database, Limits())
 
     # In this process, which a test can reach into.
-    monkeypatch.setattr(made._readers, "prepared", prepare)  # pyright: ignore[reportPrivateUsage]
+    instead(made._readers, prepared=prepare)  # pyright: ignore[reportPrivateUsage]
     yield made
     made.close()
 
@@ -134,15 +135,13 @@ def test_chunks_are_read_in_their_order(traces: Traces, bounded: Bounded) -> Non
     assert [one.ask.id for one in traces.opened(identifier).jobs()] == [f"j{i}" for i in range(12)]
 
 
-def test_even_a_small_one_is_read_in_a_process_that_may_die(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_even_a_small_one_is_read_in_a_process_that_may_die(database: Database, instead: Instead) -> None:
     traces = Traces(database, Limits())
 
     def here(*_: Any) -> Any:
         raise AssertionError("read in the service")
 
-    monkeypatch.setattr("app.traces.preparing.ingest", here)
+    instead("app.traces.preparing", ingest=here)
     traces.put("t", "ndjson", {"trace": lines(job("a"))}, NONE)
     assert [one.name for one in traces.page(None, 9)] == ["t"]
     traces.close()

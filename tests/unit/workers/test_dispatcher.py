@@ -10,6 +10,7 @@ from app.base.ticket import Ticket, holding
 from app.solver.engine import ENGINES
 from app.solver.question import safe_point
 from app.workers.dispatcher import Dispatcher
+from tests.support.instead import Instead
 from tests.support.threads import threads
 
 
@@ -19,11 +20,9 @@ def dispatcher() -> Dispatcher:
     return Dispatcher(answerer, None, threads(), small=1, seconds=1)
 
 
-def test_every_engine_is_imported_before_the_first_request(
-    dispatcher: Dispatcher, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_engine_is_imported_before_the_first_request(dispatcher: Dispatcher, instead: Instead) -> None:
     imported: list[str] = []
-    monkeypatch.setattr("app.workers.dispatcher.engine_of", imported.append)
+    instead("app.workers.dispatcher", engine_of=imported.append)
     dispatcher.start()
     assert imported == list(ENGINES)
 

@@ -13,6 +13,7 @@ from app.base.ticket import Class, Ticket, TooSlow, held, holding
 from app.solver.question import safe_point
 from app.workers.dispatcher import Dispatcher, Offload
 from app.workers.worker import Reserve
+from tests.support.instead import Instead
 from tests.support.threads import threads
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -106,8 +107,8 @@ def test_everywhere_is_every_worker() -> None:
     assert pool.asked[-1] == "closed"
 
 
-def test_what_is_told_of_workers_is_the_pools(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.workers.dispatcher.ENGINES", ())
+def test_what_is_told_of_workers_is_the_pools(instead: Instead) -> None:
+    instead("app.workers.dispatcher", ENGINES=())
     pool = Calls()
     made, here = dispatcher(pool)
     made.start()
@@ -137,8 +138,8 @@ class Times:
 @pytest.fixture
 def times(monkeypatch: pytest.MonkeyPatch) -> Times:
     made = Times()
-    monkeypatch.setattr("app.workers.dispatcher.time", made)
-    monkeypatch.setattr("app.base.ticket.time", made)
+    for module in ("app.workers.dispatcher", "app.base.ticket"):
+        Instead(monkeypatch)(module, time=made)
     return made
 
 

@@ -2,7 +2,6 @@ import asyncio
 import gc
 import threading
 from functools import partial
-from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +10,7 @@ from app.base.errors import DeadlinePassed, TooManyRequests
 from app.base.ticket import CLASSES, Class, Ticket, TooSlow, held, may_wait
 from app.workers.dispatcher import Offload, Room, collector_paused
 from tests.support.bounds import Bounded
+from tests.support.instead import Clock, Instead
 
 
 def test_the_collector_is_off_inside_and_on_outside() -> None:
@@ -47,10 +47,10 @@ def test_it_stays_off_until_the_last_thread_leaves() -> None:
     assert gc.isenabled()
 
 
-def test_unbroken_load_does_not_keep_it_from_collecting(monkeypatch: pytest.MonkeyPatch, bounded: Bounded) -> None:
+def test_unbroken_load_does_not_keep_it_from_collecting(instead: Instead, bounded: Bounded) -> None:
     bounded("app.workers.dispatcher", LONGEST_PAUSE=-1.0)
     collected: list[int] = []
-    monkeypatch.setattr(gc, "collect", collected.append)
+    instead(gc, collect=collected.append)
     with collector_paused():
         with collector_paused():
             pass
@@ -205,9 +205,9 @@ def test_a_refusal_says_how_many_there_are() -> None:
 
 @pytest.mark.parametrize(("asked", "allowed"), [(None, 20.0), (3.0, 3.0), (30.0, 20.0)])
 def test_a_request_may_ask_for_less_time_and_not_for_more(
-    asked: float | None, allowed: float, monkeypatch: pytest.MonkeyPatch
+    asked: float | None, allowed: float, instead: Instead
 ) -> None:
-    monkeypatch.setattr("app.workers.dispatcher.requested_timeout", lambda: asked)
+    instead("app.workers.dispatcher", requested_timeout=lambda: asked)
     places = offload(seconds=20.0)
     asks: list[tuple[Class, bool]] = [("small", False), ("small", True), ("slow", False)]
     for of, brief in asks:
@@ -285,20 +285,20 @@ def test_the_wait_for_a_thread_is_told_to_whoever_listens() -> None:
     places.close()
 
 
-def test_a_pause_counts_from_when_the_collector_was_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, collected = [100.0], list[int]()
-    monkeypatch.setattr("app.workers.dispatcher.time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(gc, "collect", collected.append)
+def test_a_pause_counts_from_when_the_collector_was_turned_off(clock: Clock, instead: Instead) -> None:
+    collected = list[int]()
+    clock.drives("app.workers.dispatcher")
+    instead(gc, collect=collected.append)
     with collector_paused():
-        now[0] += 4
+        clock.now += 4
         with collector_paused():
-            now[0] += 1
+            clock.now += 1
         assert collected == [], "five seconds are not too long"
         with collector_paused():
-            now[0] += 1
+            clock.now += 1
         assert collected == [1]
-        now[0] += 5
+        clock.now += 5
     assert collected == [1], "it had its turn"
     with collector_paused():
-        now[0] += 5
+        clock.now += 5
     assert collected == [1]

@@ -12,9 +12,12 @@ from app.workers import worker as memory
 from app.workers import worker as working
 from app.workers.messages import Closed
 from app.workers.pool import Limits, Pool
+from tests.support.instead import Instead
 
 
-def test_a_workers_process_is_told_its_share_of_the_memory_and_hashes_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workers_process_is_told_its_share_of_the_memory_and_hashes_alike(
+    monkeypatch: pytest.MonkeyPatch, instead: Instead
+) -> None:
     begun: list[Any] = []
 
     class Begun:
@@ -24,7 +27,7 @@ def test_a_workers_process_is_told_its_share_of_the_memory_and_hashes_alike(monk
         def __class_getitem__(cls, _: Any) -> type:
             return cls
 
-    monkeypatch.setattr(pooling.subprocess, "Popen", Begun)
+    instead(pooling.subprocess, Popen=Begun)
     monkeypatch.setenv("KEPT", "as it is")
     _, ours = Pool._spawn(Limits(100, 7.5), 3)()  # pyright: ignore[reportPrivateUsage]
     ((command, how),) = begun
@@ -37,7 +40,7 @@ def test_a_workers_process_is_told_its_share_of_the_memory_and_hashes_alike(monk
 
 @pytest.mark.parametrize("gone", [False, True])
 def test_the_entry_of_a_worker_reads_its_arguments_and_ends_with_its_connection(
-    gone: bool, monkeypatch: pytest.MonkeyPatch
+    gone: bool, monkeypatch: pytest.MonkeyPatch, instead: Instead
 ) -> None:
     ours, theirs = socket.socketpair()
     told: list[Any] = []
@@ -48,8 +51,8 @@ def test_the_entry_of_a_worker_reads_its_arguments_and_ends_with_its_connection(
         if gone:
             raise Closed
 
-    monkeypatch.setattr(working, "serve", serve)
-    monkeypatch.setattr(working.signal, "signal", lambda what, how: told.append((what, how)))  # pyright: ignore
+    instead(working, serve=serve)
+    instead(working.signal, signal=lambda what, how: told.append((what, how)))  # pyright: ignore
     monkeypatch.setattr(working.sys, "argv", ["worker", str(theirs.detach()), "100", "7.5"])
     working.main()
     assert told == [(signal.SIGINT, signal.SIG_IGN), (100, 7.5)]
@@ -57,20 +60,23 @@ def test_the_entry_of_a_worker_reads_its_arguments_and_ends_with_its_connection(
         assert ours.recv(9) + ours.recv(9) == b"here"
 
 
-def test_freed_blocks_are_kept_where_the_library_can(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_freed_blocks_are_kept_where_the_library_can(instead: Instead) -> None:
     told: list[tuple[int, int]] = []
 
     def mallopt(of: int, value: int) -> None:
         told.append((of, value))
 
     library = SimpleNamespace(mallopt=mallopt)
-    monkeypatch.setattr(memory, "ctypes", SimpleNamespace(CDLL=lambda _: library))  # pyright: ignore
-    monkeypatch.setattr(memory, "sys", SimpleNamespace(platform="linux"))
+    instead(
+        memory,
+        ctypes=SimpleNamespace(CDLL=lambda _: library),  # pyright: ignore
+        sys=SimpleNamespace(platform="linux"),
+    )
     memory.keep_freed_blocks()
     assert told == [(-3, 32 << 20), (-1, 128 << 20)], "M_MMAP_THRESHOLD and M_TRIM_THRESHOLD of glibc's malloc.h"
-    monkeypatch.setattr(memory, "sys", SimpleNamespace(platform="darwin"))
+    instead(memory, sys=SimpleNamespace(platform="darwin"))
     memory.keep_freed_blocks()
-    monkeypatch.setattr(memory, "sys", SimpleNamespace(platform="linux"))
+    instead(memory, sys=SimpleNamespace(platform="linux"))
     del library.mallopt
     memory.keep_freed_blocks()
     assert len(told) == 2

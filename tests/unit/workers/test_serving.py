@@ -34,6 +34,7 @@ from app.workers.messages import (
     send,
     supply,
 )
+from tests.support.instead import Instead
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 FACTS = Facts(
@@ -62,11 +63,14 @@ class Collector:
 def served(monkeypatch: pytest.MonkeyPatch, answerer: Any) -> Iterator[tuple[socket.socket, Collector, list[Any]]]:
     """A worker in a thread, with ``answerer`` in place of its own; what it told the collector and its reserve."""
     collector, reserved, imported = Collector(), list[Any](), list[str]()
-    monkeypatch.setattr(working, "gc", collector)
-    monkeypatch.setattr(working, "engine_of", imported.append)
-    monkeypatch.setattr(working, "keep_freed_blocks", lambda: reserved.append("blocks"))
-    monkeypatch.setattr(working, "Reserve", lambda most: reserved.append(most) or SimpleNamespace(grow=reserved.append))
-    monkeypatch.setattr(working, "Answerer", answerer)
+    Instead(monkeypatch)(
+        working,
+        gc=collector,
+        engine_of=imported.append,
+        keep_freed_blocks=lambda: reserved.append("blocks"),
+        Reserve=lambda most: reserved.append(most) or SimpleNamespace(grow=reserved.append),
+        Answerer=answerer,
+    )
     ours, theirs = socket.socketpair()
 
     def run() -> None:

@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from app.base.errors import DeadlinePassed, Unavailable
 from app.base.ticket import Ticket, holding
 from app.workers import messages
 from app.workers.messages import Closed, Processes, serve_once
+from tests.support.instead import Clock, Instead
 
 ECHO = [
     "-S",
@@ -25,7 +25,7 @@ SILENT = ["-S", "-c", "import socket, sys\nsocket.socket(fileno=int(sys.argv[1])
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+def started(instead: Instead) -> Iterator[list[Any]]:
     """Every process that was started; none outlives the test."""
     found: list[Any] = []
     start = subprocess.Popen
@@ -34,7 +34,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
         found.append(start(*args, **how))
         return found[-1]
 
-    monkeypatch.setattr(messages.subprocess, "Popen", kept)
+    instead(messages.subprocess, Popen=kept)
     yield found
     for process in found:
         process.kill()
@@ -60,16 +60,15 @@ def lost(of: Processes, act: Callable[[socket.socket], object] = lambda _: None)
         raise Closed
 
 
-def test_who_waits_is_told_that_it_stopped_or_that_time_is_up(
-    started: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_waits_is_told_that_it_stopped_or_that_time_is_up(started: list[Any], clock: Clock) -> None:
     of, waits = Processes("read it"), list[float | None]()
     with pytest.raises(Unavailable, match=r"^the process that read it stopped, for want of memory most likely$"):
         lost(of)
     with holding(Ticket("large", 0.0, 7.5)), pytest.raises(DeadlinePassed, match=r"7\.5 s"):
         lost(of, lambda connection: waits.append(connection.gettimeout()))
     assert waits == [0.001]
-    monkeypatch.setattr(messages, "time", SimpleNamespace(monotonic=lambda: 7.0))
+    clock.drives(messages)
+    clock.now = 7.0
     with holding(Ticket("large", 7.0, 7.5)), pytest.raises(DeadlinePassed):
         lost(of)
     with holding(Ticket.now("large", 50)), of.started(SILENT) as connection:
@@ -91,9 +90,11 @@ def test_closing_ends_those_that_run_and_those_that_come_later(started: list[Any
     assert (len(started), heard) == (2, [b"", b""])
 
 
-def test_the_entry_answers_once_at_low_priority_and_an_end_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_entry_answers_once_at_low_priority_and_an_end_is_no_error(
+    monkeypatch: pytest.MonkeyPatch, instead: Instead
+) -> None:
     lowered: list[int] = []
-    monkeypatch.setattr(os, "nice", lowered.append)
+    instead(os, nice=lowered.append)
 
     def answered(error: Exception | None) -> bytes:
         ours, theirs = socket.socketpair()
@@ -113,7 +114,7 @@ def test_the_entry_answers_once_at_low_priority_and_an_end_is_no_error(monkeypat
         assert [answered(None), answered(Closed())] == [b"here", b"here"]
         with pytest.raises(ValueError, match="wrong"):
             answered(ValueError("wrong"))
-        monkeypatch.setattr(os, "nice", lambda _: (_ for _ in ()).throw(PermissionError))
+        instead(os, nice=lambda _: (_ for _ in ()).throw(PermissionError))
         assert answered(None) == b"here"
     finally:
         gc.enable()

@@ -5,7 +5,6 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -39,6 +38,7 @@ from app.workers.messages import (
 )
 from app.workers.pool import Limits, Pool
 from tests.support.bounds import Bounded
+from tests.support.instead import Clock
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 FACTS = Facts(
@@ -233,8 +233,9 @@ def test_a_worker_that_is_lost_is_replaced(workers: Made) -> None:
     ] * 4
 
 
-def test_a_deadline_has_passed_at_its_very_instant(workers: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pooling, "time", SimpleNamespace(monotonic=lambda: 50.0))
+def test_a_deadline_has_passed_at_its_very_instant(workers: Made, clock: Clock) -> None:
+    clock.drives(pooling)
+    clock.now = 50.0
     one = workers(1, lost)
     for end, error in ((50.0, DeadlinePassed), (50.1, Unavailable)):
         with pytest.raises(error):

@@ -14,6 +14,7 @@ from app.base.ticket import Stage, TooSlow, stage, told
 from app.http import tracing as spans
 from app.http.tracing import Tracing, configured
 from tests.support.bounds import Bounded
+from tests.support.instead import Instead
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra arbiter-preemption[otel] is not installed")
 
@@ -150,7 +151,7 @@ def test_the_service_has_its_own_name_unless_it_is_given_one(
     provider.shutdown()
 
 
-def test_closing_waits_for_spans_for_a_short_while(monkeypatch: pytest.MonkeyPatch, bounded: Bounded) -> None:
+def test_closing_waits_for_spans_for_a_short_while(instead: Instead, bounded: Bounded) -> None:
     exported, done, gate = Exported(), list[str](), threading.Event()
 
     def slowly() -> None:
@@ -158,7 +159,7 @@ def test_closing_waits_for_spans_for_a_short_while(monkeypatch: pytest.MonkeyPat
         done.append("sent")
         assert gate.wait(60)
 
-    monkeypatch.setattr(exported.provider, "shutdown", slowly)
+    instead(exported.provider, shutdown=slowly)
     bounded(spans, FLUSH_SECONDS=1.0)
     exported.traces.close()
     (ending,) = [thread for thread in threading.enumerate() if thread.name == "traces"]

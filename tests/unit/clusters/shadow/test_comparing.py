@@ -20,6 +20,7 @@ from app.clusters.shadow import EXAMPLE, Retention, Shadow, compare
 from app.db.database import Database
 from app.solver.model.problems import InvalidInput, Problem
 from app.workers.dispatcher import Dispatcher
+from tests.support.instead import Instead
 
 Json = dict[str, Any]
 (REQUEST,) = EXAMPLE["requests"]
@@ -238,7 +239,7 @@ def test_names_that_no_database_can_hold_are_refused(kept: Kept) -> None:
     assert {one.pointer for one in refused.value.problems} == {"/cluster", "/ask"}
 
 
-def test_operations_on_comparisons(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operations_on_comparisons(kept: Kept, instead: Instead) -> None:
     classes: list[str] = []
 
     class Services:
@@ -249,7 +250,7 @@ def test_operations_on_comparisons(kept: Kept, monkeypatch: pytest.MonkeyPatch) 
             classes.append(of)
             return act(body)
 
-    monkeypatch.setattr(router, "service", lambda request, kind: Services())
+    instead(router, service=lambda request, kind: Services())
     body = msgspec.json.encode(EXAMPLE)
     answer = asyncio.run(router.report_preemption(cast(Any, None), body, kept.shadow(OTHER)))
     assert (classes, answer.status_code) == ([f"class of {len(body)}"], 200)

@@ -20,6 +20,7 @@ from app.decisions.service import Decider
 from app.decisions.snapshots import Snapshots
 from app.solver.model.problems import InvalidInput
 from app.workers.dispatcher import Dispatcher
+from tests.support.instead import Instead
 
 ID = UUID(int=7)
 Json = dict[str, Any]
@@ -164,9 +165,9 @@ class Offload:
         return act(*given)
 
 
-def test_every_operation_on_snapshots_has_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_operation_on_snapshots_has_their_places(instead: Instead) -> None:
     offload = Offload()
-    monkeypatch.setattr(router, "service", lambda request, kind: offload)
+    instead(router, service=lambda request, kind: offload)
     made, request = snapshots(Solver(b"3\n{}")), cast(Any, None)
     calls = [
         router.put_snapshot("s", request, b"{}", made), router.get_snapshot("s", request, made),
@@ -184,7 +185,7 @@ def test_every_operation_on_snapshots_has_their_places(monkeypatch: pytest.Monke
     assert (listing.status_code, listing.body) == (200, b'{"items":[]}')
 
 
-def test_plans_and_comparisons_are_asked_for_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plans_and_comparisons_are_asked_for_as_such(instead: Instead) -> None:
     asked: list[Any] = []
 
     class Deciding:
@@ -192,7 +193,7 @@ def test_plans_and_comparisons_are_asked_for_as_such(monkeypatch: pytest.MonkeyP
             asked.append((operation.value, body))
             return b"{}"
 
-    monkeypatch.setattr(questions, "service", lambda request, kind: Deciding())
+    instead(questions, service=lambda request, kind: Deciding())
     for act in (questions.plan, questions.compare):
         answer = asyncio.run(act(cast(Any, None), b"x"))
         assert (answer.status_code, answer.body, answer.media_type) == (200, b"{}", "application/json")

@@ -7,19 +7,20 @@ from matplotlib.figure import Figure
 
 from app.simulations import drawing
 from app.simulations.plots import Drawing, Picture
+from tests.support.instead import Instead
 
 
 @pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> Any:
+def drawn(monkeypatch: pytest.MonkeyPatch, instead: Instead) -> Any:
     """Draws pictures one below the other; the figure."""
     made: list[Any] = []
 
     def keep(**how: Any) -> Any:
         made.append(Figure(**how))
-        monkeypatch.setattr(made[-1], "savefig", lambda *_, **__: None)  # what would be written nobody reads here
+        Instead(monkeypatch)(made[-1], savefig=lambda *_, **__: None)  # what would be written nobody reads here
         return made[-1]
 
-    monkeypatch.setattr(drawing, "Figure", keep)
+    instead(drawing, Figure=keep)
 
     def draw(*pictures: Picture) -> Any:
         drawing.svg(Drawing("title", list(pictures)))

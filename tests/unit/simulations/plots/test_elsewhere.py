@@ -14,6 +14,7 @@ from app.base.ticket import Ticket, holding
 from app.simulations import drawing as main
 from app.simulations import plots as elsewhere
 from app.simulations.plots import Drawing, Waits
+from tests.support.instead import Instead
 
 ASKED = Drawing("title", [Waits({"all": [1.0]})])
 
@@ -34,9 +35,9 @@ class Process:
         return self._done
 
 
-def test_it_has_what_is_left_of_the_request_else_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_has_what_is_left_of_the_request_else_a_minute(instead: Instead) -> None:
     process = Process()
-    monkeypatch.setattr(subprocess, "run", process)
+    instead(subprocess, run=process)
     with holding(Ticket.now("small", 1000.0)):
         assert elsewhere.drawn(ASKED) == b"<svg/>"
     assert elsewhere.drawn(ASKED) == b"<svg/>"
@@ -48,39 +49,39 @@ def test_it_has_what_is_left_of_the_request_else_a_minute(monkeypatch: pytest.Mo
     assert 50 < alone <= 60
 
 
-def test_one_that_takes_too_long_is_told_with_the_time_it_had(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subprocess, "run", Process(late=True))
+def test_one_that_takes_too_long_is_told_with_the_time_it_had(instead: Instead) -> None:
+    instead(subprocess, run=Process(late=True))
     with holding(Ticket.now("small", 7.0)), pytest.raises(DeadlinePassed) as late:
         elsewhere.drawn(ASKED)
     assert str(late.value) == str(DeadlinePassed(7.0))
 
 
-def test_one_that_fails_is_told_with_the_end_of_what_it_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subprocess, "run", Process(1, b"a" * 10 + b"\xff" + b"b" * 1999))
+def test_one_that_fails_is_told_with_the_end_of_what_it_said(instead: Instead) -> None:
+    instead(subprocess, run=Process(1, b"a" * 10 + b"\xff" + b"b" * 1999))
     with pytest.raises(RuntimeError) as failed:
         elsewhere.drawn(ASKED)
     assert str(failed.value) == "drawing failed: �" + "b" * 1999
 
 
 @pytest.mark.parametrize("error", [None, ValueError("sys.modules has None")])
-def test_without_the_library_nothing_is_begun(error: Exception | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_nothing_is_begun(error: Exception | None, instead: Instead) -> None:
     def find(name: str) -> None:
         assert name == "matplotlib"
         if error is not None:
             raise error
 
     process = Process()
-    monkeypatch.setattr(subprocess, "run", process)
-    monkeypatch.setattr(elsewhere, "find_spec", find)
+    instead(subprocess, run=process)
+    instead(elsewhere, find_spec=find)
     with pytest.raises(NotInstalled, match=r"uv tool install 'arbiter-preemption\[plot\]'"):
         elsewhere.drawn(ASKED)
     assert process.given == []
-    monkeypatch.setattr(elsewhere, "find_spec", find_spec)
+    instead(elsewhere, find_spec=find_spec)
     elsewhere.require()
 
 
 @pytest.mark.parametrize("refused", [False, True])
-def test_the_process_steps_back_where_it_may(refused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_process_steps_back_where_it_may(refused: bool, instead: Instead) -> None:
     steps: list[int] = []
 
     def nice(by: int) -> None:
@@ -89,12 +90,12 @@ def test_the_process_steps_back_where_it_may(refused: bool, monkeypatch: pytest.
             raise PermissionError
 
     written: list[bytes] = []
-    monkeypatch.setattr(main, "os", SimpleNamespace(nice=nice))
+    instead(main, os=SimpleNamespace(nice=nice))
     streams = SimpleNamespace(
         stdin=SimpleNamespace(buffer=SimpleNamespace(read=lambda: msgspec.json.encode(ASKED))),
         stdout=SimpleNamespace(buffer=SimpleNamespace(write=written.append)),
     )
-    monkeypatch.setattr(main, "sys", streams)
-    monkeypatch.setattr("app.simulations.drawing.svg", lambda drawing: repr(drawing).encode())
+    instead(main, sys=streams)
+    instead("app.simulations.drawing", svg=lambda drawing: repr(drawing).encode())
     main.main()
     assert (steps, written) == ([10], [repr(ASKED).encode()])

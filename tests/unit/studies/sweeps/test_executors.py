@@ -16,6 +16,7 @@ import pytest
 from app.solver.model.problems import InvalidInput, Problem
 from app.studies import sweep_executors as module
 from app.studies.sweep_executors import ATTEMPTS, CONTEXT, Local, Played, Point, Ran, on_ray, outlive_nobody
+from tests.support.instead import Instead
 
 TRACES = {"t": Played([b"lines"], b"{}", 0.5), "s": Played([b"others"], b"{}", None)}
 Fault = BaseException | None
@@ -71,11 +72,10 @@ class Pool:
 
 
 @pytest.fixture
-def pools(monkeypatch: pytest.MonkeyPatch) -> list[Pool]:
+def pools(monkeypatch: pytest.MonkeyPatch, instead: Instead) -> list[Pool]:
     monkeypatch.setattr(Pool, "made", list[Pool](), raising=False)
     monkeypatch.setattr(Pool, "faults", {}, raising=False)
-    monkeypatch.setattr(module, "ProcessPoolExecutor", Pool)
-    monkeypatch.setattr(module, "play", summary)
+    instead(module, ProcessPoolExecutor=Pool, play=summary)
     monkeypatch.setattr(module, "_traces", {})
     return Pool.made
 
@@ -94,11 +94,9 @@ def test_each_point_is_played_on_its_trace_and_what_fails_is_told(pools: list[Po
     assert [(pool.said, pool.open, len(pool.met)) for pool in pools] == [(said, False, 4)] * 2
 
 
-def test_processes_are_warmed_with_their_engines_before_the_run(
-    pools: list[Pool], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processes_are_warmed_with_their_engines_before_the_run(pools: list[Pool], instead: Instead) -> None:
     read = list[str]()
-    monkeypatch.setattr(module, "engine_of", read.append)
+    instead(module, engine_of=read.append)
     with Local(2, ["yunikorn", "kai"]) as run:
         (pool,) = pools
         assert sorted(read) == ["kai", "kai", "yunikorn", "yunikorn"], "each engine by each process"
@@ -136,8 +134,8 @@ def test_what_goes_wrong_with_a_process_but_not_by_its_death_is_not_tried_again(
     assert [pool.met for pool in pools] == [[b"a", b"b"]]
 
 
-def test_a_process_reads_a_trace_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "play", summary)
+def test_a_process_reads_a_trace_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, instead: Instead) -> None:
+    instead(module, play=summary)
     monkeypatch.setattr(module, "_traces", {})
     play: Callable[[bytes, str], tuple[bytes | None, str]] = module._play  # pyright: ignore[reportPrivateUsage]
     file = tmp_path / "0"
@@ -207,8 +205,10 @@ def on_a_cluster(cluster: Cluster, traces: Mapping[str, Played], *keys: str) -> 
     return came(on_ray("ray://here:1")([point(key, "s" if key == "b" else "t") for key in keys], traces))
 
 
-def test_a_cluster_gets_each_trace_once_and_a_task_for_each_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "play", summary)
+def test_a_cluster_gets_each_trace_once_and_a_task_for_each_point(
+    monkeypatch: pytest.MonkeyPatch, instead: Instead
+) -> None:
+    instead(module, play=summary)
     for initialized in (False, True):
         cluster = Cluster(initialized=initialized)
         monkeypatch.setitem(sys.modules, "ray", cluster)  # pyright: ignore[reportArgumentType]

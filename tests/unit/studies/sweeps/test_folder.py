@@ -14,6 +14,7 @@ from app.studies import sweeps as module
 from app.studies.sweep_executors import Point, Ran, rows
 from app.studies.sweeps import Folder
 from tests.support.bounds import Bounded
+from tests.support.instead import Clock
 
 WAIT = Spread(mean=1.5, p50=1, p90=2, p99=3, max=4)
 SUMMARY = Summary(
@@ -46,20 +47,14 @@ def test_a_run_is_a_row_for_all_and_one_for_each_queue_by_name() -> None:
     }  # fmt: skip
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def manifest(path: Path) -> list[dict[str, Any]]:
     return json.loads((path / "manifest.json").read_text())["runs"]
 
 
-def test_the_manifest_follows_but_takes_little_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
-    monkeypatch.setattr(module.time, "monotonic", clock)
+def test_the_manifest_follows_but_takes_little_of_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    clock.drives(module)
     given = [point(name) for name in "abcd"]
     of = Folder(tmp_path, given)
     told = of._tell  # pyright: ignore[reportPrivateUsage]

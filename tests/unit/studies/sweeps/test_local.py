@@ -18,6 +18,7 @@ from app.studies import sweep_executors as processes
 from app.studies.sweep_executors import Grid, Local, Played, Point, Ran, context_at, play, size
 from app.studies.sweeps import Folder, engines
 from app.traces.ingest import Limits, Source, ingest
+from tests.support.instead import Instead
 
 JOBS = SIMULATION["trace"]["jobs"]
 
@@ -68,13 +69,10 @@ def test_processes_start_where_paths_are_too_long_for_sockets(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("method", ["forkserver", "spawn"])
-def test_the_process_that_others_are_forked_from_starts_before_they_are_needed(
-    method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_process_that_others_are_forked_from_starts_before_they_are_needed(method: str, instead: Instead) -> None:
     said = list[object]()
     context = SimpleNamespace(get_start_method=lambda: method, set_forkserver_preload=said.append)
-    monkeypatch.setattr(processes, "CONTEXT", context)
-    monkeypatch.setattr(processes, "ensure_running", lambda: said.append("runs"))
+    instead(processes, CONTEXT=context, ensure_running=lambda: said.append("runs"))
     processes.begin(["app.cli"])
     assert said == ([["app.cli", "app.studies.sweep_executors"], "runs"] if method == "forkserver" else [])
 
@@ -121,7 +119,7 @@ def test_a_grid_tells_its_size_and_engines_before_a_trace_is_read(tmp_path: Path
 
 
 def test_a_manifest_follows_and_its_cost_does_not_grow_with_the_square_of_the_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, instead: Instead
 ) -> None:
     summary = play(point().request, trace_of(*JOBS))
     points = [point(f"{i}") for i in range(40)]
@@ -132,7 +130,7 @@ def test_a_manifest_follows_and_its_cost_does_not_grow_with_the_square_of_the_ru
         reads.append(path.name)
         return whole(path)
 
-    monkeypatch.setattr(Path, "read_bytes", read)
+    instead(Path, read_bytes=read)
     for one in points:
         folder.keep(Ran(one, summary))
     assert len(reads) <= len(points)

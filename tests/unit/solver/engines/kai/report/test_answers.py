@@ -14,6 +14,7 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import State
 from app.solver.question import ProtectionQuestion, Question
+from tests.support.instead import Instead
 from tests.support.kai_answers import ANSWERS
 from tests.support.kai_world import Json
 from tests.unit.solver.engines.kai.report.clusters import CLUSTERS
@@ -42,8 +43,8 @@ def answered(body: Json, patch: pytest.MonkeyPatch) -> Json:
     now = micros(request.now)
     configured = solve.configure(request.configuration, "kai")
     loaded = solve.load(configured, request.state)
-    patch.setattr(Counting, "made", [])
-    patch.setattr("app.solver.engines.kai.engine.Budget", Counting)
+    Instead(patch)(Counting, made=[])
+    Instead(patch)("app.solver.engines.kai.engine", Budget=Counting)
     answer = solve.decide(loaded, Question(now, request.asks, request.mode, request.options, "full"))
     steps = sum(one.steps for one in Counting.made)
     protection = {

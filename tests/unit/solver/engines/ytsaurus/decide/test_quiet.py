@@ -8,6 +8,7 @@ import pytest
 from app.solver.engines.ytsaurus import engine, heartbeat
 from app.solver.engines.ytsaurus.preparation import Overlay
 from tests.support.bounds import Bounded
+from tests.support.instead import Instead
 from tests.unit.solver.engines.ytsaurus.cluster import (
     NOW,
     alloc,
@@ -45,7 +46,7 @@ def answered(asked: Json, monkeypatch: pytest.MonkeyPatch) -> tuple[Json, list[s
         process(overlay, at, now)
 
     with monkeypatch.context() as patched:
-        patched.setattr(engine.heartbeat, "process", watched)
+        Instead(patched)(engine.heartbeat, process=watched)
         found = decide(asked, None)
     full = decide(asked, None, explain="full")
     assert (found["plan"], found["notes"], found["order"]) == (full["plan"], full["notes"], full["order"])
