@@ -9,12 +9,13 @@ import pytest
 import yaml
 
 from app.base.documents import Unreadable
-from app.formats import export, yson
+from app.formats import export
 from app.formats.admission import Admission
 from app.formats.reader import Findings
 from app.formats.work import SPECIAL, pods
 from app.formats.work import pods as kai_work
 from app.formats.work.read import Beside, Cluster, read_work
+from app.formats.ytsaurus import documents
 from app.formats.ytsaurus.orchid import _wanted, plan_operations
 from app.solver.model.configuration import Configuration
 from tests.support.bounds import Bounded
@@ -190,29 +191,29 @@ def test_what_a_document_of_yson_may_have(monkeypatch: pytest.MonkeyPatch, bound
 
     document = {b"a": [1, {b"b": Node({b"c": True})}]}
     expected = {"a": [1, {"b": {"$attributes": {"id": 1}, "$value": {"c": True}}}]}
-    bounded(yson, MAX_VALUES=8, MAX_DEPTH=6)
-    assert yson._plain(document) == expected
+    bounded(documents, MAX_VALUES=8, MAX_DEPTH=6)
+    assert documents._plain(document) == expected
     for name, most, detail in (
         ("MAX_VALUES", 7, "more than 7 values"),
         ("MAX_DEPTH", 5, "nested deeper than 5 levels"),
     ):
         with monkeypatch.context() as patched:
-            Bounded(patched)(yson, **{name: most})
+            Bounded(patched)(documents, **{name: most})
             if name == "MAX_DEPTH":
-                assert yson._plain([[[[1]]]]) == [[[[1]]]]
+                assert documents._plain([[[[1]]]]) == [[[[1]]]]
                 with pytest.raises(Unreadable, match=detail):
-                    yson._plain({b"a": {b"b": {b"c": {b"d": {b"e": 1}}}}})
+                    documents._plain({b"a": {b"b": {b"c": {b"d": {b"e": 1}}}}})
                 continue
             with pytest.raises(Unreadable, match=detail):
-                yson._plain(document)
+                documents._plain(document)
 
 
 def test_brackets_of_yson_are_counted_as_they_open_and_close() -> None:
-    yson._refuse_depth(b"{" + b'a=[<x="[[">{}];' * 500 + b"}")
-    yson._refuse_depth(b"[" * 400 + b"]" * 400)
-    yson._refuse_depth(b"\x01" + b"[" * 401)
+    documents._refuse_depth(b"{" + b'a=[<x="[[">{}];' * 500 + b"}")
+    documents._refuse_depth(b"[" * 400 + b"]" * 400)
+    documents._refuse_depth(b"\x01" + b"[" * 401)
     with pytest.raises(Unreadable, match="nested deeper than 200 levels"):
-        yson._refuse_depth(b"[]" + b"[" * 401)
+        documents._refuse_depth(b"[]" + b"[" * 401)
 
 
 def test_a_quota_of_kueue_is_none_unless_it_is_said() -> None:
