@@ -1,7 +1,9 @@
 """The page of followed clusters: what followers reported, and real preemptions with how they differ."""
 
+import html
 import re
 
+import psycopg
 from starlette.testclient import TestClient
 
 from app.clusters.router import EVICTION
@@ -54,3 +56,22 @@ def test_evictions_are_found_by_their_queue_and_job(service: TestClient) -> None
         assert (page.status_code, sorted(found)) == (200, shown), asked
     assert "an eviction of these" in service.get("/clusters/prod?queue=others&job=ml/train").text
     assert 'name="outcome" value="agreed"' in page.text
+
+
+def test_who_was_not_heard_of_for_a_minute_follows_nothing(service: TestClient, database_url: str) -> None:
+    service.put("/v1/clusters/prod", json=REPORT).raise_for_status()
+    assert "✓ following" in service.get("/clusters/prod").text
+    with psycopg.connect(database_url.replace("+psycopg", "", 1), autocommit=True) as connection:
+        connection.execute("update cluster_followers set reported_at = now() - interval '2 minutes'")
+    for page in ("/clusters", "/clusters/prod"):
+        shown = service.get(page).text
+        assert "◷ silent for 2 min" in shown
+        assert "✓ following" not in shown
+
+
+def test_the_log_has_spans_that_people_look_at(service: TestClient) -> None:
+    shown = service.get("/decisions?engine=kueue").text
+    spans = re.findall(r'href="(/decisions[^"]*since=[^"]*)"', shown)
+    assert [html.unescape(one) for one in spans] == [f"/decisions?engine=kueue&since={of}" for of in ("1h", "1d", "7d")]
+    assert all(service.get(html.unescape(one)).status_code == 200 for one in spans)
+    assert service.get("/decisions?since=2026-03-02+09:30:00&until=2026-03-02T09:30:00Z").status_code == 200

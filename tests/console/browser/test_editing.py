@@ -223,3 +223,19 @@ def test_landmarks_have_names_of_their_own(visit: Visiting, site: Site) -> None:
             found = [tuple(one) for one in somebody.go(path).evaluate(named)]
             assert [one for one in found if not one[1]] == [], path
             assert len(set(found)) == len(found), path
+
+
+def test_leaving_with_something_unsaved_asks(visit: Visiting, site: Site) -> None:
+    site.call("PUT", "/v1/configurations/unsaved", {"engine": "kueue", "queues": [QUEUE]})
+    with visit("admin") as somebody:
+        page = somebody.go("/configurations/unsaved/edit")
+        asked: list[str] = []
+        page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+        box = page.get_by_label("Document")
+        box.press("End")
+        page.goto(f"{site.address}/queues")
+        assert asked == [], "nothing was typed"
+        page.goto(f"{site.address}/configurations/unsaved/edit")
+        box.press("x")
+        page.goto(f"{site.address}/queues")
+        assert asked == ["beforeunload"]

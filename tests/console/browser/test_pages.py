@@ -107,8 +107,8 @@ def test_every_page_in_both_themes_narrow_and_wide(visit: Visiting, site: Site, 
 NO_PAGES = {
     "/sign-in", "/sign-in/provider", "/sign-in/done", "/events", "/decisions/{id}/request.json",
     "/decisions/{id}/answer.json", "/clusters/preemptions/{id}/request.json", "/configurations/{name}/export",
-    "/simulations/{id}/plots/{kind}.svg", "/simulations/{id}/plots/{kind}.json", "/access/tokens/{id}/revoke",
-    "/access/sessions/{id}/end",
+    "/simulations/{id}/plots/{kind}.svg", "/simulations/{id}/plots/{kind}.json", "/simulations/{id}/plots/queue.json",
+    "/clusters/{name}/use.json", "/access/tokens/{id}/revoke", "/access/sessions/{id}/end",
 }  # fmt: skip
 """What is no page, or is one only for somebody who is signed out, or for a token or session of a test's own."""
 
