@@ -15,7 +15,7 @@ import numpy as np
 from app.solver import kubernetes
 from app.solver.engines.kube_scheduler.pods import Ints, Machine, Pod, Site
 from app.solver.engines.kube_scheduler.selectors import Labels, Spread, spreads_of
-from app.solver.engines.kube_scheduler.world import CompiledState, World, kept, of_state
+from app.solver.engines.kube_scheduler.world import CompiledState, World, kept, numbers_of, of_state
 from app.solver.kubernetes import PODS
 from app.solver.model.configuration import Taint
 from app.solver.model.state import Toleration
@@ -258,7 +258,7 @@ def statuses_of(cycle: Cycle, world: World) -> Statuses:
 
 def room_on_all(world: World, resource: str) -> tuple[Ints, Ints]:
     """What is free of it by node, and what there is in all, in steps."""
-    (free, most), _ = kept(world, (_room, resource), 2, partial(_room, resource))
+    (free, most), _ = kept(world, (_room, resource), 2, partial(_room, resource), partial(_rooms, resource))
     return free, most
 
 
@@ -283,6 +283,18 @@ class _Unsuited:
         status = _unsuited(self._pod, site)
         return (0 if status is None else self.told.setdefault(status, -len(self.told) - 1),)
 
+    def on_all(self, state: CompiledState) -> Ints:
+        """Of every node. A pod that wants nothing of nodes is kept away by cordons and taints alone."""
+        pod, task = self._pod, self._pod.task
+        if pod.ports or pod.required_node is not None or task.node_selector or task.node_affinity is not None:
+            suspects = state.sites
+        else:
+            suspects = [site for site in state.sites if site.machine.node.taints or not site.machine.node.schedulable]
+        found = np.zeros((1, len(state.sites)), np.int64)
+        for site in suspects:
+            (found[0, site.machine.at],) = self(site)
+        return found
+
 
 class _Alone:
     """What filters say that look at one node, as a code of ``Statuses``. ``unsuited``: shared by pods that differ in
@@ -301,11 +313,11 @@ class _Alone:
     def on_all(self, state: CompiledState) -> Ints:
         """Of every node, a resource at a time."""
         pod = self._pod
-        (unsuited,), _ = of_state(state, (_Unsuited, pod.suiting), 1, self.unsuited)
+        (unsuited,), _ = of_state(state, (_Unsuited, pod.suiting), 1, self.unsuited, self.unsuited.on_all)
         (places,), _ = of_state(state, _places, 1, _places)
 
         def room(name: str) -> tuple[Ints, Ints]:
-            (free, most), _ = of_state(state, (_room, name), 2, partial(_room, name))
+            (free, most), _ = of_state(state, (_room, name), 2, partial(_room, name), partial(_rooms, name))
             return free, most
 
         codes, _ = _shortage(pod, places, room)
@@ -346,6 +358,12 @@ def _places(site: Site) -> tuple[int]:
 def _room(resource: str, site: Site) -> tuple[int, int]:
     most = site.machine.capacity.get(resource, 0)
     return most - site.used.get(resource, 0), most
+
+
+def _rooms(resource: str, state: CompiledState) -> Ints:
+    most = [machine.capacity.get(resource, 0) for machine in state.machines]
+    used = [machine.used.get(resource, 0) for machine in state.machines]
+    return numbers_of([[of - by for of, by in zip(most, used, strict=True)], most])
 
 
 def fits(cycle: Cycle, site: Site, world: World) -> Status | None:

@@ -34,6 +34,7 @@ _AT_ONCE, _LARGEST = 16, 2**62
 _name, _queue, _tasks, _node = map(attrgetter, ("name", "queue", "tasks", "node"))
 _count, _state, _requests, _task = map(attrgetter, ("count", "state", "requests", "task"))
 _host_ports, _pod_affinity, _pod_anti_affinity = map(attrgetter, ("host_ports", "pod_affinity", "pod_anti_affinity"))
+_NO_PORTS: frozenset[Port] = frozenset()
 _SHAPES = 256
 """So much at most is kept of nodes: what is free of a resource, whom they suit."""
 
@@ -253,7 +254,7 @@ def _running(
         holds = [node >= 0 and of not in OVER for node, of in zip(nodes, states, strict=True)]
         tasks, owners, nodes = list(compress(tasks, holds)), list(compress(owners, holds)), list(compress(nodes, holds))
     shapes = Shapes()
-    numbers = list(map(shapes.__getitem__, [(*of, *of.values()) for of in map(_requests, tasks)]))
+    numbers = shapes.numbers(map(_requests, tasks))
     groups: dict[str, Group] = {}
     if configuration.settings.workload_aware:
         groups = {one.id: group for one in workloads if (group := _group_of(one)) is not None}
@@ -269,7 +270,7 @@ def _machines(nodes: Sequence[Node], running: Running) -> list[Machine]:
     for pod in running.having(_host_ports):
         holders.setdefault(pod.node, []).append(pod)
     return [
-        _machine(i, node, used, _taken(holders.get(i, ())), None, (running, here))
+        _machine(i, node, used, _taken(holders[i]) if i in holders else _NO_PORTS, None, (running, here))
         for i, (node, used, here) in enumerate(zip(nodes, _used(running, order, ends), parts, strict=True))
     ]
 
@@ -449,12 +450,15 @@ def _with(of: Ints, changed: list[int], work: Callable[[Site], tuple[int, ...]],
 
 
 def _numbers(rows: list[tuple[int, ...]], width: int) -> Ints:
+    return np.ascontiguousarray(numbers_of(rows).reshape(len(rows), width).T)
+
+
+def numbers_of(rows: Sequence[Sequence[int]]) -> Ints:
     """What is too large for the machine's integers stays as it is, and is compared one by one."""
     try:
-        of = np.array(rows, np.int64)
+        return np.array(rows, np.int64)
     except OverflowError:
-        of = np.array(rows, object)
-    return np.ascontiguousarray(of.reshape(len(rows), width).T)
+        return np.array(rows, object)
 
 
 def _changed(state: CompiledState, before: list[Machine]) -> list[int]:
