@@ -48,21 +48,21 @@ class Service:
 
     def get(self, path: str) -> Reply:
         """GET ``path``. Raises Unreachable."""
-        return self._send("GET", path, None, {})
+        return self.send("GET", path, None, {})
 
     def put(self, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
         """PUT a JSON ``body``. Raises Unreachable."""
-        return self._send("PUT", path, body, {"Content-Type": "application/json", **headers})
+        return self.send("PUT", path, body, {"Content-Type": "application/json", **headers})
 
     def post(self, path: str, headers: Mapping[str, str], body: bytes = b"") -> Reply:
         """POST a JSON ``body``, if any. Raises Unreachable."""
-        return self._send("POST", path, body, {"Content-Type": "application/json", **headers} if body else headers)
+        return self.send("POST", path, body, {"Content-Type": "application/json", **headers} if body else headers)
 
     def delete(self, path: str, headers: Mapping[str, str]) -> Reply:
         """DELETE ``path``. Raises Unreachable."""
-        return self._send("DELETE", path, None, headers)
+        return self.send("DELETE", path, None, headers)
 
-    def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
+    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
         address = self.url or _own_address()
         if not address.startswith(("http://", "https://")):
             raise Unreachable(f"{address}: not an http address")

@@ -105,7 +105,7 @@ def sweep(
     try:
         if find_spec("pyarrow") is None:
             raise ImportError(name="pyarrow")
-        done, failed = _swept(file, out, workers, ray)
+        done, failed = swept_in(file, out, workers, ray)
     except ImportError as error:
         complain(
             f"{error.name} is not installed: uv tool install 'arbiter-preemption[{'sweep' if ray is None else 'ray'}]'"
@@ -123,7 +123,7 @@ def sweep(
     return BAD_INPUT
 
 
-def _swept(
+def swept_in(
     file: str, out: Path, workers: int | None, ray: str | None
 ) -> "tuple[list[tuple[Point, Summary]], dict[str, str]]":
     """See ``app.studies.sweeps.sweep``. Raises ImportError where an extra is not installed."""

@@ -344,11 +344,11 @@ def _worthwhile(headers: Headers, body: bytes) -> bool:
 
 async def _compressed(coding: str, body: bytes) -> bytes:
     if len(body) <= _INLINE:
-        return _compress(coding, body)
-    return await to_thread.run_sync(_compress, coding, body)
+        return compress(coding, body)
+    return await to_thread.run_sync(compress, coding, body)
 
 
-def _compress(coding: str, body: bytes) -> bytes:
+def compress(coding: str, body: bytes) -> bytes:
     if coding == "zstd":
         return zstandard.ZstdCompressor(level=1).compress(body)
     return gzip.compress(body, compresslevel=1, mtime=0)

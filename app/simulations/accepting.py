@@ -112,7 +112,7 @@ def variant_names(request: SimulationRequest, most: int) -> list[str]:
     return names
 
 
-_ENTRY = ["-m", "app.simulations.accepting"]
+ENTRY = ["-m", "app.simulations.accepting"]
 
 
 class Acceptors:
@@ -128,7 +128,7 @@ class Acceptors:
 
     def accepted(self, body: bytes, terms: Terms) -> Accepted:
         """See ``accept``. Raises what it does, DeadlinePassed, Unavailable."""
-        with self._processes.started(_ENTRY) as connection:
+        with self._processes.started(ENTRY) as connection:
             send(connection, terms, body)
             while True:
                 told, request = receive(connection, WantHead | WantDocument | Accepted | Failed)

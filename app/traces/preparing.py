@@ -301,7 +301,7 @@ def _json(document: TraceSummary | Configuration) -> bytes:
     return msgspec.json.encode(document, order="deterministic")
 
 
-_ENTRY = ["-m", "app.traces.preparing"]
+ENTRY = ["-m", "app.traces.preparing"]
 
 
 class _Files(msgspec.Struct, frozen=True, tag=True):
@@ -341,7 +341,7 @@ class Readers:
 
     def prepared(self, upload: Upload, files: dict[str, bytes]) -> Prepared:
         """See ``prepare``. Raises what it does, DeadlinePassed, Unavailable."""
-        with self._processes.started(_ENTRY) as connection:
+        with self._processes.started(ENTRY) as connection:
             send(connection, _Files(upload, list(files)))
             for content in files.values():
                 send(connection, _File(), content)

@@ -18,6 +18,7 @@ from app.jobs.worker import Worker
 from app.service.main import create_app
 from app.simulations import accepting as elsewhere
 from app.simulations.router import SIMULATION
+from tests.support.instead import Instead
 from tests.support.working import working
 
 
@@ -320,7 +321,7 @@ def test_one_that_is_large_is_read_in_a_process_of_its_own_and_accepted_or_refus
             answers = [one.post("/v1/simulations", json=body) for body in bodies]
             found.append([(a.status_code, a.json().get("errors"), a.json().get("names")) for a in answers])
             if small == 0:
-                monkeypatch.setattr(elsewhere, "_ENTRY", ["-c", "pass"])
+                Instead(monkeypatch)(elsewhere, ENTRY=["-c", "pass"])
                 assert one.post("/v1/simulations", json=SIMULATION).status_code == 503
     assert [status for status, _, _ in found[0]] == [202, 404, 422], found[0]
     assert found[0] == found[1]

@@ -12,6 +12,7 @@ from app.base.settings import Settings
 from app.service.main import create_app
 from app.traces import preparing as elsewhere
 from tests.support.hostile import HOSTILE
+from tests.support.instead import Instead
 
 SWF = b"""; Version: 2.2
 ; UnixStartTime: 749458803
@@ -156,7 +157,7 @@ def test_reading_that_is_cut_short_or_dies_changes_nothing(settings: Settings, m
     with TestClient(create_app(settings.model_copy(update={"small_body_bytes": 0}))) as service:
         late = service.put("/v1/traces/t", content=body, headers={**LINES, "Request-Timeout": "0.05"})
         assert late.status_code == 504
-        monkeypatch.setattr(elsewhere, "_ENTRY", ["-c", "pass"])
+        Instead(monkeypatch)(elsewhere, ENTRY=["-c", "pass"])
         assert put(service, "t", body).status_code == 503
         assert service.get("/v1/traces").json()["items"] == []
 

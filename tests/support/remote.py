@@ -7,6 +7,7 @@ import pytest
 
 from app.cli import run
 from app.cli.remote import Reply, Service
+from tests.support.instead import Instead
 
 Json = dict[str, Any]
 
@@ -21,12 +22,12 @@ class Fake:
         self.answers: dict[str, Any] = {}
         self.asked: list[str] = []
         self.sent: list[tuple[str, bytes | None, Json]] = []
-        patch.setattr(Service, "_send", lambda service, *given: self._send(*given))
+        Instead(patch)(Service, send=lambda service, *given: self.send(*given))
 
     def says(self, what: str, body: Any, status: int = 200, etag: str | None = None) -> None:
         self.answers[what] = Reply(status, b"" if body is None else json.dumps(body).encode(), etag)
 
-    def _send(self, method: str, path: str, body: bytes | None, headers: Json) -> Reply:
+    def send(self, method: str, path: str, body: bytes | None, headers: Json) -> Reply:
         what = f"{method} {path}"
         self.asked.append(what)
         if method != "GET":

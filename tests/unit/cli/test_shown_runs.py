@@ -158,7 +158,7 @@ def test_a_sweep_is_a_table_of_its_runs(capsys: Captured, monkeypatch: pytest.Mo
         asked.append(of)
         return [(point("k1", a=1, b="x"), summary()), (point("k2"), summary(total={"jobs": 1}))], {}
 
-    monkeypatch.setattr(sweep, "_swept", swept)
+    Instead(monkeypatch)(sweep, swept_in=swept)
     code, lines, _ = said(capsys, "sweep", "grid.yaml", "--out", "results", "--workers", "3", "--ray", "auto")
     assert asked == [("grid.yaml", Path("results"), 3, "auto")]
     assert [" ".join(line.split()) for line in lines] == [
@@ -166,7 +166,7 @@ def test_a_sweep_is_a_table_of_its_runs(capsys: Captured, monkeypatch: pytest.Mo
         "k1 conf tr 3 a=1 b=x 6 119 s 7,200 s 5", "k2 conf tr 3 0 - - 0", "", "2 runs in results/results.parquet",
     ]  # fmt: skip
     assert code == 0
-    monkeypatch.setattr(sweep, "_swept", lambda *_: ([], {"k": "why"}))
+    Instead(monkeypatch)(sweep, swept_in=lambda *_: ([], {"k": "why"}))
     code, lines, _ = said(capsys, "sweep", "--out", "results")
     assert (code, lines[-1]) == (1, "0 runs in results/results.parquet")
 
@@ -189,7 +189,7 @@ def test_what_is_wrong_with_a_sweep_is_said(
     def swept(*_: Any) -> Any:
         raise error
 
-    monkeypatch.setattr(sweep, "_swept", swept)
+    Instead(monkeypatch)(sweep, swept_in=swept)
     assert said(capsys, "sweep", "f", "--out", "o") == (3, [], complaints)
 
 
@@ -241,8 +241,8 @@ def test_a_sweep_has_no_more_processes_than_it_is_given_or_has_use_for(
         Local=Local,
         on_ray=lambda address: f"ray at {address}",
     )
-    found = sweep._swept("at/grid.yaml", Path("out"), workers, None)  # pyright: ignore
+    found = sweep.swept_in("at/grid.yaml", Path("out"), workers, None)  # pyright: ignore
     assert made == [(most, ["at"]), "over"]
     assert found == (b"grid", Path("at"), Path("out"), "runner", sweep._tell)  # pyright: ignore
-    found = sweep._swept("at/grid.yaml", Path("out"), workers, "auto")  # pyright: ignore
+    found = sweep.swept_in("at/grid.yaml", Path("out"), workers, "auto")  # pyright: ignore
     assert (found[3], len(made)) == ("ray at auto", 2)

@@ -7,6 +7,7 @@ import zstandard
 
 from app.http import middleware as compression
 from app.http.middleware import preferred
+from tests.support.instead import Instead
 
 
 @pytest.mark.parametrize(
@@ -30,13 +31,13 @@ def test_the_best_coding_that_is_allowed(accepted: str, coding: str | None) -> N
 def test_a_large_body_is_compressed_elsewhere_with_little_work(coding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the lowest level: on its way an answer waits for the processor, not for the network."""
     inside: list[str] = []
-    plainly = compression._compress  # pyright: ignore[reportPrivateUsage]
+    plainly = compression.compress  # pyright: ignore[reportPrivateUsage]
 
     def watched(coding: str, body: bytes) -> bytes:
         inside.append(threading.current_thread().name)
         return plainly(coding, body)
 
-    monkeypatch.setattr(compression, "_compress", watched)
+    Instead(monkeypatch)(compression, compress=watched)
     body = b"".join(b'{"n": %d, "square": %d},' % (n, n * n) for n in range(4000))
     for size in (1 << 16, (1 << 16) + 1):
         made = asyncio.run(compression._compressed(coding, body[:size]))  # pyright: ignore[reportPrivateUsage]

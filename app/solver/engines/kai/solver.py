@@ -22,8 +22,8 @@ MOST_STEPS = 1_000_000
 class Budget:
     """Counts down; ``spent`` once nothing is left."""
 
-    def __init__(self, steps: int = MOST_STEPS) -> None:
-        self._left = steps
+    def __init__(self, steps: int | None = None) -> None:
+        self._left = MOST_STEPS if steps is None else steps
 
     @property
     def spent(self) -> bool:

@@ -2,7 +2,9 @@
 
 import pytest
 
+from app.solver.engines.kai import solver
 from app.solver.engines.kai.solver import Budget
+from tests.support.bounds import Bounded
 from tests.support.kai_answers import ANSWERS
 from tests.support.kai_world import Json, decide
 from tests.unit.solver.engines.kai.report.clusters import CLUSTERS
@@ -26,7 +28,7 @@ def test_an_answer_with_too_few_steps_says_so_and_one_with_enough_is_whole(
     needed = ANSWERS[name]["steps"]
     whole = decide(CLUSTERS[name])
     for steps in range(1, needed + 3):
-        monkeypatch.setattr(Budget.__init__, "__defaults__", (steps,))
+        Bounded(monkeypatch)(solver, MOST_STEPS=steps)
         answer = decide(CLUSTERS[name])
         assert ("search-cut-short" in steps_of(answer)) == (steps <= needed), steps
         if steps > needed:
@@ -36,7 +38,7 @@ def test_an_answer_with_too_few_steps_says_so_and_one_with_enough_is_whole(
 
 
 def test_without_a_step_nothing_is_placed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Budget.__init__, "__defaults__", (1,))
+    Bounded(monkeypatch)(solver, MOST_STEPS=1)
     answer = decide(CLUSTERS["cycle"])
     assert answer["plan"] == {"evictions": [], "placements": []}
     waits = {d["ask"]: d["conditions"][0] for d in answer["decisions"] if d["outcome"] == "wait"}

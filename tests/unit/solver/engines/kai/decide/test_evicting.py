@@ -3,6 +3,7 @@
 import pytest
 
 from app.solver.engines.kai import solver
+from tests.support.bounds import Bounded
 from tests.support.kai_world import Json
 from tests.unit.solver.engines.kai.case import Case, ask, node, queue, workload
 
@@ -190,7 +191,7 @@ def test_evicted_asks_of_the_same_cycle_just_wait() -> None:
 
 
 def test_a_search_out_of_steps_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solver.Budget.__init__, "__defaults__", (6,))
+    Bounded(monkeypatch)(solver, MOST_STEPS=6)
     case = Case(TWO, [node("n")], FULL, ask("p", "b", 2), ask("q", "a", gpu=9))
     assert case.outcome("p") == "wait"
     assert case.reason("p") == "SearchCutShort"
