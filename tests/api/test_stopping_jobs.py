@@ -154,7 +154,7 @@ def one_decision(patch: pytest.MonkeyPatch, phase: Phase) -> None:
         while True:
             safe_point()
 
-    Instead(patch)(backtesting, again=again)
+    Instead(patch)(backtesting, Again=again)
 
 
 @pytest.fixture
