@@ -13,8 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from app.solver import kubernetes
-from app.solver.engines.kube_scheduler.pods import Ints, Machine, Pod, Site
-from app.solver.engines.kube_scheduler.selectors import Labels, Spread, spreads_of
+from app.solver.engines.kube_scheduler.pods import Ints, Labels, Machine, Pod, Site, Spread, spreads_of
 from app.solver.engines.kube_scheduler.world import CompiledState, World, kept, numbers_of, of_state
 from app.solver.kubernetes import PODS
 from app.solver.model.configuration import Taint

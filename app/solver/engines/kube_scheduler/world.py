@@ -17,12 +17,13 @@ from app.solver.engines.kube_scheduler.pods import (
     Pod,
     Port,
     Running,
+    Selector,
     Shapes,
     Site,
     pod_of,
+    selector_of,
     steps_of,
 )
-from app.solver.engines.kube_scheduler.selectors import Selector, selector_of
 from app.solver.kubernetes import PODS
 from app.solver.model import kube_scheduler as wire
 from app.solver.model.configuration import Configuration
