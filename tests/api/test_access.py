@@ -228,6 +228,6 @@ def test_a_follower_s_token_needs_its_own_right_alone() -> None:
         if {"bearer": ["follow"]} in operation["security"]
     }
     assert found == {
-        "report_cluster", "report_evictions", "report_preemption", "put_snapshot", "change_snapshot", "get_snapshot",
-        "get_configuration", "put_configuration",
+        "report_cluster", "report_evictions", "report_preemption", "report_use", "put_snapshot", "change_snapshot",
+        "get_snapshot", "get_configuration", "put_configuration",
     }  # fmt: skip
