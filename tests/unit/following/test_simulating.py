@@ -13,6 +13,7 @@ import pytest
 from app.cli import run
 from app.simulations.schemas import Trace
 from app.solver.model.configuration import Configuration, EngineName, Quota
+from tests.cluster.recorded import expressible
 from tests.cluster.recorded.made import SPACE
 from tests.support.bounds import Bounded
 from tests.support.recordings import (
@@ -159,6 +160,22 @@ def test_the_eviction_in_it_is_judged(tmp_path: Path, capsys: pytest.CaptureFixt
     file.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in course("kai").lines))
     assert run(["follow", "kai", "--replay", str(file)]) == 0
     assert "1 of 1 agree" in capsys.readouterr().out
+
+
+def test_a_recording_of_yunikorn_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A preemption of the released scheduler, and the same with another victim."""
+    one = next(one for one in expressible("yunikorn") if one.others)
+    begin: list[Any] = [{"at": one.at, "type": "RECORDING", "version": 1, "engine": "yunikorn", "cluster": "prod"}]
+    begin += [{"at": one.at, "kind": item["kind"], "type": "ITEM", "object": item} for item in one.objects]
+    kinds = dict.fromkeys(item["kind"] for item in one.objects)
+    begin += [{"at": one.at, "kind": kind, "type": "LISTED", "api_version": "v1"} for kind in kinds]
+    others = [*list(one.victims.values())[1:], next(iter(one.others.values()))]
+    file = tmp_path / "r.jsonl"
+    for events, code, said in ((list(one.victims.values()), 0, "1 of 1 agree"), (others, 1, "DIFFERS")):
+        told = [{"at": one.at, "kind": "Event", "type": "ADDED", "object": event} for event in events]
+        file.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in [*begin, *told]))
+        assert run(["follow", "yunikorn", "--replay", str(file), "--set", "settings.yunikorn.rules=shipped"]) == code
+        assert said in capsys.readouterr().out
 
 
 def test_arbiter_trace_takes_a_recording(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
