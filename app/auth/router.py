@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from uuid import UUID, uuid4
 
 import msgspec
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Response
 from itsdangerous import BadData, URLSafeTimedSerializer
 
 from app.auth import audit, repository
@@ -26,7 +26,7 @@ from app.db.database import Database
 from app.http.body import Body
 from app.http.openapi import Cursor, Limit, decode_cursor, encode_cursor, operation
 from app.http.responses import json_response
-from app.http.routing import service
+from app.http.routing import provided
 from app.solver.model.base import Time, Wire
 
 PREFIX = "arbs_"
@@ -267,23 +267,11 @@ _EXAMPLE = {"name": "scheduler", "scopes": ["decide"], "expires_at": "2027-01-01
 router = APIRouter(prefix="/v1", tags=["access"])
 
 
-def _tokens(request: Request) -> Tokens:
-    return service(request, Tokens)
+Service = Annotated[Tokens, provided(Tokens)]
+Configured = Annotated[Settings, provided(Settings)]
 
 
-async def _settings(request: Request) -> Settings:
-    return service(request, Settings)
-
-
-Service = Annotated[Tokens, Depends(_tokens)]
-Configured = Annotated[Settings, Depends(_settings)]
-
-
-def _sessions(request: Request) -> Sessions:
-    return service(request, Sessions)
-
-
-Signed = Annotated[Sessions, Depends(_sessions)]
+Signed = Annotated[Sessions, provided(Sessions)]
 SessionId = Annotated[UUID, Path(description="`id` of a session")]
 Id = Annotated[UUID, Path(description="`id` of a token")]
 

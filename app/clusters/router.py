@@ -40,7 +40,7 @@ from app.decisions.service import FollowedAges
 from app.http.body import Body
 from app.http.openapi import Cursor, Limit, Moment, decode_id, encode_cursor, operation
 from app.http.responses import json_response
-from app.http.routing import service
+from app.http.routing import provided, service
 from app.search.service import Hit, Kind, Names
 from app.solver.model.problems import Problem
 from app.workers.dispatcher import Offload
@@ -299,11 +299,7 @@ USE = {
 router = APIRouter(prefix="/v1/clusters", tags=["clusters"])
 
 
-async def _service(request: Request) -> Clusters:
-    return service(request, Clusters)
-
-
-Service = Annotated[Clusters, Depends(_service)]
+Service = Annotated[Clusters, provided(Clusters)]
 Name = Annotated[
     str,
     Path(

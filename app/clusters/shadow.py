@@ -36,7 +36,7 @@ from app.decisions.schemas import ASK, SITUATION
 from app.http.body import Body
 from app.http.openapi import Cursor, Limit, Moment, decode_id, encode_cursor, operation
 from app.http.responses import json_response
-from app.http.routing import service
+from app.http.routing import provided, service
 from app.search.service import Kind, Names
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.problems import InvalidInput, Problem
@@ -371,11 +371,7 @@ _READ = (404, 422, 503)
 router = APIRouter(prefix="/v1/shadow", tags=["shadow"])
 
 
-async def _service(request: Request) -> Shadow:
-    return service(request, Shadow)
-
-
-Service = Annotated[Shadow, Depends(_service)]
+Service = Annotated[Shadow, provided(Shadow)]
 Id = Annotated[UUID, Path(description="`id` of a comparison")]
 
 

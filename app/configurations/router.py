@@ -5,7 +5,7 @@ from typing import Annotated
 from urllib.parse import quote
 
 import msgspec
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
@@ -48,7 +48,7 @@ from app.http.openapi import (
     operation,
 )
 from app.http.responses import json_response
-from app.http.routing import service
+from app.http.routing import provided
 from app.solver.model.base import Wire
 from app.solver.model.configuration import Configuration, EngineName
 
@@ -66,16 +66,8 @@ class Administration:
         self.writes = Writes(database, idempotency)
 
 
-def _administration(request: Request) -> Administration:
-    return service(request, Administration)
-
-
-def _stored(request: Request) -> Configurations:
-    return service(request, Configurations)
-
-
-Admin = Annotated[Administration, Depends(_administration)]
-Service = Annotated[Configurations, Depends(_stored)]
+Admin = Annotated[Administration, provided(Administration)]
+Service = Annotated[Configurations, provided(Configurations)]
 Name = Annotated[str, Path(pattern=NAME, description="Letters, digits, `.`, `_` and `-`", examples=["production"])]
 Number = Annotated[int, Path(ge=1, le=10**9, description="Number of a revision", examples=[1])]
 LabelName = Annotated[

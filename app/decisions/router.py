@@ -31,7 +31,7 @@ from app.decisions.service import Decider, ExplainLevel
 from app.http.body import Body, read_body
 from app.http.openapi import Cursor, Limit, Moment, Part, operation
 from app.http.responses import json_response
-from app.http.routing import service
+from app.http.routing import provided, service
 from app.solver.engine import ENGINES, all_facts, engine_of
 from app.solver.model.base import Wire
 from app.solver.model.configuration import EngineName
@@ -65,11 +65,7 @@ _ASKED = (404, 409, 429, 503, 504)
 router = APIRouter(prefix="/v1")
 
 
-async def _decider(request: Request) -> Decider:  # async: a plain function would cost a thread each time
-    return service(request, Decider)
-
-
-Deciding = Annotated[Decider, Depends(_decider)]
+Deciding = Annotated[Decider, provided(Decider)]
 Id = Annotated[UUID, Path(description="`id` of an answer")]
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
-from fastapi import APIRouter, Depends, Path, Request, Response
+from fastapi import APIRouter, Path, Request, Response
 
 from app.answering.operations import Inquiry, Operation
 from app.answering.snapshots import (
@@ -32,7 +32,7 @@ from app.decisions.service import Decider
 from app.http.body import Body
 from app.http.openapi import operation
 from app.http.responses import json_response
-from app.http.routing import service
+from app.http.routing import provided, service
 from app.search.service import Hit
 from app.solver.model.decision import Decision, Plan, StateUsed
 from app.solver.model.problems import Problem
@@ -155,11 +155,7 @@ _BUSY = (404, 409, 429, 503, 504)
 router = APIRouter(prefix="/v1/snapshots", tags=["snapshots"])
 
 
-async def _service(request: Request) -> Snapshots:
-    return service(request, Snapshots)
-
-
-Service = Annotated[Snapshots, Depends(_service)]
+Service = Annotated[Snapshots, provided(Snapshots)]
 Name = Annotated[
     str,
     Path(

@@ -64,6 +64,15 @@ def service(request: HTTPConnection, kind: type[T]) -> T:
     return services.of(kind)
 
 
+def provided(kind: type[T]) -> Any:
+    """The same as a dependency of an operation, for its annotation."""
+
+    async def get(request: Request) -> T:  # async: a plain function would cost a thread each time
+        return service(request, kind)
+
+    return Depends(get)
+
+
 def of_scope(scope: Scope, kind: type[T]) -> T:
     """The same for middleware, which has no request yet."""
     services: Services = scope["app"].state.services

@@ -13,13 +13,13 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 import msgspec
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 
 from app.base.errors import Unavailable
 from app.db.database import Database
 from app.http.openapi import operation
 from app.http.responses import json_response
-from app.http.routing import service
+from app.http.routing import provided
 from app.search.repository import holding, prune, saving
 
 Job = Literal["simulation", "sweep", "forecast", "backtest", "exposure"]
@@ -186,10 +186,6 @@ DOCUMENTED = (Found, Hit)
 router = APIRouter(prefix="/v1/find", tags=["decision log"])
 
 
-async def _service(request: Request) -> Finder:
-    return service(request, Finder)
-
-
 @router.get(
     "",
     operation_id="find",
@@ -197,7 +193,7 @@ async def _service(request: Request) -> Finder:
     **operation(needs="read", responses={200: Found}, errors=(503, 504)),
 )
 def find(
-    finder: Annotated[Finder, Depends(_service)],
+    finder: Annotated[Finder, provided(Finder)],
     text: Annotated[
         str,
         Query(min_length=1, max_length=2048, description="Any part of a name or id, in any case.", examples=["chat"]),

@@ -15,7 +15,7 @@ from starlette.responses import StreamingResponse
 from app.answering.answers import encode
 from app.http.openapi import NDJSON, lines, operation, reference
 from app.http.responses import json_response
-from app.http.routing import service
+from app.http.routing import provided, service
 from app.jobs.service import READ, First, Most, Said, Which, router_of
 from app.simulations.plots import Evictions, Free, Kind, Usage, Waits
 from app.simulations.results import FragmentationSeries, Series, Simulation, SimulationPage
@@ -87,11 +87,7 @@ router = router_of(
 )  # fmt: skip
 
 
-async def _service(request: Request) -> Simulations:
-    return service(request, Simulations)
-
-
-Service = Annotated[Simulations, Depends(_service)]
+Service = Annotated[Simulations, provided(Simulations)]
 Id = Annotated[UUID, Path(description="`id` of a simulation")]
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Protocol
 from uuid import UUID
 
 import msgspec
-from fastapi import Depends, Path, Request, Response
+from fastapi import Path, Response
 from sqlalchemy import RowMapping
 from starlette.responses import StreamingResponse
 
@@ -35,7 +35,7 @@ from app.decisions import repository
 from app.decisions.kept import unsqueezed
 from app.decisions.repository import Filters
 from app.http.openapi import NDJSON, lines, operation
-from app.http.routing import service
+from app.http.routing import provided
 from app.jobs.repository import Claimed
 from app.jobs.service import (
     READ,
@@ -471,11 +471,7 @@ router = router_of(
 )  # fmt: skip
 
 
-async def _service(request: Request) -> Backtests:
-    return service(request, Backtests)
-
-
-Service = Annotated[Backtests, Depends(_service)]
+Service = Annotated[Backtests, provided(Backtests)]
 Id = Annotated[UUID, Path(description="`id` of a backtest")]
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
-from fastapi import Depends, Path, Request, Response
+from fastapi import Path, Response
 from sqlalchemy import RowMapping
 from sqlalchemy.orm import Session
 from starlette.responses import StreamingResponse
@@ -18,7 +18,7 @@ from app.answering.operations import Compiled, Documents
 from app.base.decoding import decode
 from app.base.errors import ArbiterError, BadInput
 from app.http.openapi import NDJSON, lines, operation
-from app.http.routing import service
+from app.http.routing import provided
 from app.jobs.repository import Claimed
 from app.jobs.service import READ, First, Jobs, JobsOfKind, JobState, Most, New, Said, outcome_of, router_of, state_of
 from app.jobs.worker import Work
@@ -283,11 +283,7 @@ router = router_of(
 )  # fmt: skip
 
 
-async def _service(request: Request) -> Sweeps:
-    return service(request, Sweeps)
-
-
-Service = Annotated[Sweeps, Depends(_service)]
+Service = Annotated[Sweeps, provided(Sweeps)]
 Id = Annotated[UUID, Path(description="`id` of a sweep")]
 
 

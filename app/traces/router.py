@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple, get_args
 from uuid import UUID
 
 import msgspec
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from sqlalchemy.orm import Session
 from starlette.responses import StreamingResponse
 
@@ -30,7 +30,7 @@ from app.http.openapi import (
     operation,
 )
 from app.http.responses import json_response
-from app.http.routing import service
+from app.http.routing import provided, service
 from app.simulations.schemas import Change, Job
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Problem
@@ -219,11 +219,7 @@ DOCUMENTED = (Job, Change, Mapping, TraceSummary, TracePage, TraceFormats)
 router = APIRouter(prefix="/v1", tags=["traces"])
 
 
-async def _service(request: Request) -> Traces:
-    return service(request, Traces)
-
-
-Service = Annotated[Traces, Depends(_service)]
+Service = Annotated[Traces, provided(Traces)]
 Name = Annotated[
     str,
     Path(
