@@ -141,8 +141,10 @@ class Jobs:
             every = repository.told(session, "simulation")
         hits = [Hit(kind=row["kind"], name=str(row["id"])) for row in by_id]
         for row in every:
+            if len(hits) >= 2 * limit:
+                break
             name = msgspec.json.decode(row["about"], type=_Called).name
-            if name is not None and part in fold(name) and len(hits) < 2 * limit:
+            if name is not None and part in fold(name):
                 hits.append(Hit(kind="simulation", name=name, id=row["id"]))
         return hits
 

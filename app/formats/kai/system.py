@@ -88,7 +88,7 @@ def export(configuration: Configuration) -> Exported:
     lost.flavors(configuration, "KAI Scheduler")
     documents: list[dict[str, Any]] = []
     native = configuration.native or NativeDocuments()
-    settings = configuration.settings.kai or (kai.Settings() if configuration.engine == "kai" else AS_INSTALLED)
+    settings = configuration.settings.kai or (kai.Settings() if configuration.engine == FACTS.name else AS_INSTALLED)
     if settings != AS_INSTALLED or native.kai:
         documents.append(_shard(settings, native, lost))
     for at, queue in placed(configuration.queues):

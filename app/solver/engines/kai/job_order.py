@@ -243,6 +243,7 @@ class VictimOrder:
     """``sorted_victims``: the victims of each leaf, the best first; ``order``: that of queues before the attempt."""
 
     def __init__(self, overlay: Overlay, order: Standing, sorted_victims: dict[int, list[tuple[Key, Victim]]]) -> None:
+        self._overlay = overlay
         self._queue = overlay.jobs.queue
         self._order = order
         self._tree: QueueTree[Victims] = QueueTree(overlay.parent_queue, self._queue_worse)
@@ -251,8 +252,13 @@ class VictimOrder:
         for _, queue in worst_first:
             self._tree.add(queue, Victims(sorted_victims[queue].copy(), NOTHING))
 
+    def put_back(self, victim: Victim, tasks: list[int]) -> None:
+        """Put back what is left of a victim: ``tasks``, or nothing to take where other pods keep it in the order."""
+        if tasks or victim.others:
+            self.push(what_is_left(self._overlay, victim, tasks))
+
     def push(self, victim: Victim) -> None:
-        """Add a victim, or put back what is left of one."""
+        """Add a victim."""
         queue = self._queue[victim.job]
         leaf = self._tree.leaf(queue)
         if leaf is not None:

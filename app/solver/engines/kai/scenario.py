@@ -4,7 +4,7 @@ that tell at a glance which victims are too few.
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from app.solver.engines.kai.job_order import VictimOrder, what_is_left
+from app.solver.engines.kai.job_order import VictimOrder
 from app.solver.engines.kai.jobs import GPU, NOWHERE
 from app.solver.engines.kai.overlay import Overlay
 from app.solver.engines.kai.state import Victim
@@ -220,10 +220,10 @@ class Scenario:
         if chunk:
             self.walked.append(group)
         if not self.is_recorded.isdisjoint(chunk):
-            self._push(order, victim, [t for t in tasks if t not in self.is_recorded])
+            order.put_back(victim, [t for t in tasks if t not in self.is_recorded])
             return False
         if len(chunk) < len(tasks):
-            self._push(order, victim, [t for t in tasks if t not in chunk])
+            order.put_back(victim, [t for t in tasks if t not in chunk])
         if not chunk:
             return False
         self._take_up(group)
@@ -233,10 +233,6 @@ class Scenario:
         self.latest = group.job
         self._list(group)
         self._put_on_nodes(group)
-
-    def _push(self, order: VictimOrder, victim: Victim, tasks: list[int]) -> None:
-        if tasks or victim.others:
-            order.push(what_is_left(self.overlay, victim, tasks))
 
     def _list(self, group: Group) -> None:
         job = group.job

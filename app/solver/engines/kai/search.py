@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from app.solver.engines.kai.job_order import Chance, Contenders, Turns, VictimOrder, sort_victims, what_is_left
+from app.solver.engines.kai.job_order import Chance, Contenders, Turns, VictimOrder, sort_victims
 from app.solver.engines.kai.jobs import GPU, NOWHERE, Jobs
 from app.solver.engines.kai.overlay import Mark, Overlay, rank, total
 from app.solver.engines.kai.queue_order import Standing
@@ -382,9 +382,8 @@ class Tape:
             chunk = first_to_go(self._overlay, victim)
             if victim.others:
                 self.with_others.add(victim.job)
-            rest = [t for t in victim.tasks if t not in chunk] if len(chunk) < len(victim.tasks) else []
-            if rest or (victim.others and len(chunk) < len(victim.tasks)):
-                self._order.push(what_is_left(self._overlay, victim, rest))
+            if len(chunk) < len(victim.tasks):
+                self._order.put_back(victim, [t for t in victim.tasks if t not in chunk])
             group = Group(victim.job, chunk)
             self._steps.append(group)
             self._chunk |= dict.fromkeys(chunk, group)
