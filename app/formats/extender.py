@@ -225,3 +225,16 @@ class Tasks:
         """Whether the pod is a task of ``work``."""
         known = None if work is None else self.named(work, name)
         return known is not None and known.uid in (None, uid)
+
+
+class ByTask:
+    """The base of recognisers where a pod is a task of a workload: it is one where the snapshot has its UID there."""
+
+    predicts = False
+
+    def __init__(self, around: Around) -> None:
+        self._around, self._tasks = around, Tasks()
+
+    def _place(self, pod: Pod, work: str, name: str) -> Eviction:
+        """Evicting ``pod``, which is task ``name`` of the workload ``work``."""
+        return self._tasks.place(self._around.running.get(work), work, name, pod.made.uid)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from app.base.documents import Path
 from app.formats.exported import Exported, Lost, dump, flat_quota, go_duration, number, placed, renamed
-from app.formats.extender import Around, Tasks, VictimPod, asking, light_pod
+from app.formats.extender import ByTask, VictimPod, asking, light_pod
 from app.formats.kai.configuration import (
     ACTIONS,
     AS_INSTALLED,
@@ -259,20 +259,10 @@ def _of_pool(
     return nodes, groups, own, pods
 
 
-class _Recogniser:
-    """A pod is a task of a workload where the snapshot has its UID there."""
-
-    predicts = False
-
-    def __init__(self, around: Around) -> None:
-        self._around, self._tasks = around, Tasks()
-
+class _Recogniser(ByTask):
     def place(self, pod: VictimPod) -> Eviction | None:
         light = light_pod(pod)
-        if not belongs(light):
-            return None
-        name = group(light)
-        return self._tasks.place(self._around.running.get(name), name, light.made.name, light.made.uid)
+        return self._place(light, group(light), light.made.name) if belongs(light) else None
 
     def ask(self, pod: Pod) -> Ask | None:
         if not belongs(pod):

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from app.base.documents import Path
-from app.formats.extender import Around, Tasks, VictimPod, light_pod
+from app.formats.extender import ByTask, VictimPod, light_pod
 from app.formats.manifests import Reading, Role, System, imported, parted
 from app.formats.objects import (
     EVENT,
@@ -399,20 +399,10 @@ def _read(reading: Reading) -> Imported:
     return imported(configuration, nodes, workloads, asks, findings)
 
 
-class _Recogniser:
-    """A pod is a task of a workload where the snapshot has its UID there."""
-
-    predicts = False
-
-    def __init__(self, around: Around) -> None:
-        self._around, self._tasks = around, Tasks()
-
+class _Recogniser(ByTask):
     def place(self, pod: VictimPod) -> Eviction | None:
         light = light_pod(pod)
-        if not belongs(light):
-            return None
-        name = application(light)
-        return self._tasks.place(self._around.running.get(name), name, light.made.id, light.made.uid)
+        return self._place(light, application(light), light.made.id) if belongs(light) else None
 
     def ask(self, pod: Pod) -> Ask | None:
         if not belongs(pod):
