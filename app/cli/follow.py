@@ -225,15 +225,14 @@ def _backtest(engine: Engine, path: Path, body: Path, recorded: Recorded) -> int
     """Decide its preemptions again."""
     import msgspec
 
-    from app.answering.comparison import refuse_duplicates
     from app.answering.operations import Compiled, Sources
     from app.base.decoding import decode
     from app.following.replaying import judgements
-    from app.studies.backtesting import BacktestRequest, Course, DecisionDiffers, decide_again
+    from app.studies.backtesting import BacktestRequest, Course, DecisionDiffers, decide_again, refuse
 
     def act() -> int:
         asked = decode(as_json(body.read_bytes()), BacktestRequest)
-        refuse_duplicates(asked.variants)
+        refuse(asked, recording=True)
 
         def told(number: int, line: DecisionDiffers) -> None:
             name = asked.variants[number].name

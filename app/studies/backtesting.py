@@ -403,6 +403,20 @@ _ONLY_LOGGED = dict.fromkeys(("configuration", "actor"), "of the log: a recordin
 _ONLY_RECORDED = {"settings": "of a recording: what is logged has its own"}
 
 
+def refuse(request: BacktestRequest, problems: Iterable[Problem] = (), *, recording: bool) -> None:
+    """Raises InvalidInput, BadInput, with ``problems`` too, where it can't be done; ``recording``: on one, not on the
+    log."""
+    refuse_duplicates(request.variants)
+    problems = list(problems)
+    if request.since is not None and request.until is not None and request.since >= request.until:
+        problems.append(Problem(pointer="/since", detail="not before `until`: the range is empty"))
+    for name, why in (_ONLY_LOGGED if recording else _ONLY_RECORDED).items():
+        if getattr(request, name) is not None:
+            problems.append(Problem(pointer=f"/{name}", detail=why))
+    if problems:
+        raise BadInput(problems)
+
+
 class Backtests(JobsOfKind[Backtest, BacktestPage]):
     """Backtests as those see them who ask for them: accepted, shown, read from, stopped. ``variants``: the most that
     one may have; ``settle``: waits until what was just answered is in the log."""
@@ -416,21 +430,12 @@ class Backtests(JobsOfKind[Backtest, BacktestPage]):
     def start(self, body: bytes) -> Backtest:
         """Accept a backtest. Raises InvalidInput, BadInput, NotFound, TooManyRequests, Unavailable."""
         request = decode(body, BacktestRequest)
-        refuse_duplicates(request.variants)
         recording = request.recording is not None
         until = request.until or (None if recording else datetime.now(UTC))
-        problems = too_many(request.variants, self._variants)
-        if request.since is not None and until is not None and request.since >= until:
-            problems.append(Problem(pointer="/since", detail="not before `until`: the range is empty"))
-        for name, why in (_ONLY_LOGGED if recording else _ONLY_RECORDED).items():
-            if getattr(request, name) is not None:
-                problems.append(Problem(pointer=f"/{name}", detail=why))
-        if problems:
-            raise BadInput(problems)
+        request = msgspec.structs.replace(request, until=until)
+        refuse(request, too_many(request.variants, self._variants), recording=recording)
         pins = Pinning(self._documents)
-        pinned = msgspec.structs.replace(
-            request, until=until, variants=[pins.part(variant) for variant in request.variants]
-        )
+        pinned = msgspec.structs.replace(request, variants=[pins.part(variant) for variant in request.variants])
         about = About([variant.name for variant in request.variants], request.since, until, recording)
         new = New(msgspec.json.encode(about), msgspec.json.encode(pinned))
         self._settle()

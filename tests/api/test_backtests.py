@@ -209,6 +209,9 @@ def test_a_recording_is_decided_again(
     assert (outcome["variants"], first) == (told["variants"], {"variant": "other", **line})
     assert run(words) == 1
     assert "other: 0 as they were, 1 otherwise, 0 refused; 1 evictions were made" in capsys.readouterr().out
+    asked.write_bytes(msgspec.json.encode({**body, "actor": "somebody"}))
+    assert run(words) == 3
+    assert "/actor: of the log: a recording has none" in capsys.readouterr().err
 
 
 def test_of_a_recording_what_is_wanted(service: TestClient, settings: Settings) -> None:
