@@ -20,7 +20,7 @@ from app.solver.model.configuration import EngineName
 from tests.cluster import kueue
 from tests.cluster.recorded import expressible
 from tests.support.recordings import about, began, course, evicted
-from tests.support.streams import Stream
+from tests.support.streams import crowded
 from tests.support.working import working
 
 NAMED = {"name": "named", "set": {"queues.serving.kueue.preemption.reclaim_within_cohort": "Never"}}
@@ -121,20 +121,7 @@ def test_bad_input_is_named(service: TestClient) -> None:
 
 def of_kueue() -> list[Any]:
     """`a` is evicted for `p`; then `b` for `p2`, where `a` should have been: that differs."""
-    made = Stream()
-    for one in (
-        kueue.flavor(),
-        kueue.cluster_queue("q", 4, withinClusterQueue="LowerPriority"),
-        kueue.local_queue("l", "q"),
-    ):
-        one["spec"].update({"namespaceSelector": {}} if one["kind"] == "ClusterQueue" else {})
-        made.put(one)
-    for name, priority in (("a", 1), ("b", 2)):
-        made.put(kueue.workload(name, "l", 2, priority))
-        made.admit_alone(name, "q", {"cpu": "2"})
-        made.wait(1)
-    made.put(kueue.workload("p", "l", 2, 9))
-    made.wait(1)
+    made = crowded()
     made.evict("a", "p")
     made.release("a")
     made.admit_alone("p", "q", {"cpu": "2"})

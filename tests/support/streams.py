@@ -128,3 +128,24 @@ class Stream:
         self.lines.append(
             {"at": self.now.isoformat(), "kind": made["kind"], "type": kind, "object": copy.deepcopy(made)}
         )
+
+
+def queue(name: str, cpu: int, cohort: str | None = None, **preemption: str) -> Json:
+    """A ClusterQueue that admits from all namespaces."""
+    made = kueue.cluster_queue(name, cpu, cohort, **preemption)
+    made["spec"]["namespaceSelector"] = {}
+    return made
+
+
+def crowded() -> Stream:
+    """A queue of 4 CPUs with two workloads of 2 in it, and one that waits and may preempt them."""
+    made = Stream()
+    for one in (kueue.flavor(), queue("q", 4, withinClusterQueue="LowerPriority"), kueue.local_queue("l", "q")):
+        made.put(one)
+    for name, priority in (("a", 1), ("b", 2)):
+        made.put(kueue.workload(name, "l", 2, priority))
+        made.admit_alone(name, "q", {"cpu": "2"})
+        made.wait(1)
+    made.put(kueue.workload("p", "l", 2, 9))
+    made.wait(1)
+    return made

@@ -17,7 +17,7 @@ from app.simulations.schemas import SimulationRequest
 from app.solver.model import kueue as model
 from app.solver.model.configuration import Settings
 from tests.cluster import kueue
-from tests.support.streams import Stream
+from tests.support.streams import Stream, crowded, queue
 
 Json = dict[str, Any]
 
@@ -30,26 +30,10 @@ def told(found: list[Judgement]) -> list[tuple[str, str, list[str]]]:
     return [(one.report.ask, one.outcome, [v.workload for v in one.report.victims]) for one in found]
 
 
-def queue(name: str, cpu: int, cohort: str | None = None, **preemption: str) -> Json:
-    """A ClusterQueue that admits from all namespaces."""
-    made = kueue.cluster_queue(name, cpu, cohort, **preemption)
-    made["spec"]["namespaceSelector"] = {}
-    return made
-
-
 @pytest.fixture
 def stream() -> Stream:
     """A queue of 4 CPUs with two workloads of 2 in it, and one that waits and may preempt them."""
-    made = Stream()
-    for one in (kueue.flavor(), queue("q", 4, withinClusterQueue="LowerPriority"), kueue.local_queue("l", "q")):
-        made.put(one)
-    for name, priority in (("a", 1), ("b", 2)):
-        made.put(kueue.workload(name, "l", 2, priority))
-        made.admit_alone(name, "q", {"cpu": "2"})
-        made.wait(1)
-    made.put(kueue.workload("p", "l", 2, 9))
-    made.wait(1)
-    return made
+    return crowded()
 
 
 def test_a_preemption_agrees_at_the_moment_before_it(stream: Stream) -> None:
