@@ -7,7 +7,7 @@ which the API server counts up over all kinds; an object that they say nothing o
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -90,6 +90,7 @@ class Rewind:
     _left: int
     _forgotten: Position
     _signs: list[Sign] = field(default_factory=list[Sign])
+    _known: Mapping[str, "Met"] = field(default_factory=dict[str, "Met"])
     since: float | None = None
 
     def to(self, at: Position) -> bool:
@@ -153,17 +154,24 @@ class Rewind:
         gone = (change.old for change in reversed(self._changes) if (change.kind, change.key) == (kind, key))
         return next((item for item in gone if item is not None), dict[str, Any]())
 
-    def uids(self, kind: str) -> Iterable[tuple[Key, str]]:
-        """Of objects of ``kind`` that changed of late, also of those that are gone."""
-        for change in self._changes:
-            for item in (change.old, change.new) if change.kind == kind else ():
-                if item is not None:
-                    yield change.key, str(part(item, "metadata").get("uid") or "")
+    def preemptor(self, name: str) -> Key | None:
+        """Whom evictions call so that were for it: what is there, or was of late."""
+        met = self._known.get(name)
+        return None if met is None else met.key
 
     def copy(self) -> "Rewind":
         """Another one that stands where this does."""
         items = {kind: dict(of) for kind, of in self.items.items()}
-        return Rewind(items, self.evictions, self._changes, self._left, self._forgotten, self._signs, self.since)
+        return Rewind(
+            items, self.evictions, self._changes, self._left, self._forgotten, self._signs, self._known, self.since
+        )
+
+
+class Met(NamedTuple):
+    """Who may preempt. ``number``: of the last change of it."""
+
+    key: Key
+    number: int
 
 
 class History:
@@ -176,7 +184,9 @@ class History:
     ) -> None:  # fmt: skip
         self._engine: EngineName = engine
         self._preemptors = WORK[engine][0]
-        self._known: dict[str, int] = {}
+        self._known: dict[str, Met] = {}
+        self._gone: deque[tuple[float, str, int]] = deque()
+        self._heard: dict[str, int] = {}
         self._quiet = quiet
         self._kept = kept
         self._clock = clock or time.monotonic
@@ -198,7 +208,7 @@ class History:
         """Something is no longer ``old``. ``version``: its resource version; ``state``: whether the kind says how the
         cluster is; ``listed``: a list says so, of that version."""
         now = self._clock()
-        at = self._position(version, state=state)
+        at = self._position(kind, version, state=state)
         if state and self._kept:
             self._changes.append(Change(at, now, kind, key, old, new))
             self._forget(now)
@@ -215,22 +225,25 @@ class History:
             self._see(Eviction(at, now, found, listed), found, now)
 
     def cleared(self) -> None:
-        """What was before is not known: the server began anew, or this is the first that is known of a kind."""
-        for change in self._changes:
-            self._let_go(change)
+        """What was before is not known: the server began anew, or this is the first that is known of a kind. Whom
+        evictions were for is known all the same."""
         self._changes.clear()
         self._ended.clear()
         self._forgotten = self._order, self._number
 
     def there(self, kind: str, items: dict[Key, Item]) -> None:
-        """A kind of which nothing was known: these are there."""
-        if kind == self._preemptors:
-            self._known = {self._name(key, item): self._number for key, item in items.items()}
+        """All of a kind, of which what happened to them before is not known."""
+        if kind != self._preemptors:
+            return
+        listed = {self._name(key, item): Met(key, self._number) for key, item in items.items()}
+        for name in [name for name in self._known if name not in listed]:
+            self._went(name, self._number)
+        self._known |= listed
 
-    def restored(self, version: str) -> bool:
-        """Whether a list of ``version`` is older than what was heard: the server was restored from an older state, and
-        counts from there."""
-        if not version.isdigit() or self._base + int(version) >= self._order:
+    def restored(self, kind: str, version: str) -> bool:
+        """Whether a list of ``version`` is older than what was heard of the kind itself: the server was restored from
+        an older state, and counts from there. Of other kinds more may have been heard while it was on its way."""
+        if not version.isdigit() or self._base + int(version) >= self._heard.get(kind, 0):
             return False
         self._base = self._order
         return True
@@ -258,17 +271,23 @@ class History:
         return id_of(key) if self._preemptors == "PodGroup" else str(part(item, "metadata").get("uid") or "")
 
     def _meet(self, key: Key, old: Item | None, new: Item | None, number: int) -> None:
-        """Who is gone stays known as long as that it went; where no changes are kept not at all."""
         if new is not None:
-            self._known[self._name(key, new)] = number
-        elif old is not None and not self._kept:
-            self._known.pop(self._name(key, old), None)
+            self._known[self._name(key, new)] = Met(key, number)
+        elif old is not None:
+            self._went(self._name(key, old), number)
 
-    def _let_go(self, change: Change) -> None:
-        """That an object went is forgotten, and so the object, unless one of that name has come since."""
-        if change.kind == self._preemptors and change.new is None and change.old is not None:
-            name = self._name(change.key, change.old)
-            if self._known.get(name, change.at[1] + 1) <= change.at[1]:
+    def _went(self, name: str, number: int) -> None:
+        """Who is gone stays known as long as changes are kept; where none are not at all."""
+        if not self._kept:
+            self._known.pop(name, None)
+        else:
+            self._gone.append((self._clock(), name, number))
+
+    def _let_go(self, now: float) -> None:
+        """Who went long ago is forgotten, unless one of that name has come since."""
+        while self._gone and (self._gone[0][0] < now - self._kept or len(self._gone) > MOST_CHANGES):
+            _, name, number = self._gone.popleft()
+            if name in self._known and self._known[name].number <= number:
                 del self._known[name]
 
     def others(self) -> list[Eviction]:
@@ -281,9 +300,9 @@ class History:
         changes = sorted(self._changes, key=_position)
         found = {kind: dict(of) for kind, of in items.items()}
         evictions = list(map(self._first_sign, self._evictions))
-        return Rewind(found, evictions, changes, len(changes), self._forgotten, list(self._signs))
+        return Rewind(found, evictions, changes, len(changes), self._forgotten, list(self._signs), self._known)
 
-    def _position(self, version: str, *, state: bool) -> Position:
+    def _position(self, kind: str, version: str, *, state: bool) -> Position:
         """Events may be kept in a store of their own, with versions of its own: they stand no earlier than all that was
         heard, and nothing stands by them."""
         self._number += 1
@@ -291,6 +310,7 @@ class History:
         if not state:
             return max(order, self._order), self._number
         self._order = max(self._order, order)
+        self._heard[kind] = max(self._heard.get(kind, 0), order)
         return order, self._number
 
     def _first_sign(self, one: Eviction) -> Eviction:
@@ -322,9 +342,9 @@ class History:
         one.last = now
 
     def _forget(self, now: float) -> None:
+        self._let_go(now)
         while len(self._changes) > MOST_CHANGES or self._changes[0].heard < now - self._kept:
             gone = self._changes.popleft()
-            self._let_go(gone)
             self._forgotten = max(self._forgotten, gone.at)
             ended = self._ended.get(gone.key)
             if ended is not None and ended.at == gone.at:

@@ -24,7 +24,7 @@ from app.clusters.schemas import Assumed
 from app.following.grouped import Translated
 from app.following.history import Change, Eviction, Position, Rewind
 from app.following.objects import WORK, admissions, nominated, reserves
-from app.formats.objects import Item, Key, condition, id_of, instant, key_of, part
+from app.formats.objects import Item, Key, condition, id_of, instant, key_of
 from app.solver.model.configuration import Configuration, EngineName, Queue
 from app.solver.model.decision import Decision
 from app.solver.model.kueue import Ask as KueueAsk
@@ -176,13 +176,10 @@ class Memory:
 
 def ask_id(engine: EngineName, by: str, rewind: Rewind) -> str | None:
     """What the ask is called that was evicted for, which may be gone since."""
-    kind = WORK[engine][0]
-    if kind == "PodGroup":  # the name, as it is
+    if WORK[engine][0] == "PodGroup":  # the name, as it is
         return by
-    for key, item in rewind.items.get(kind, {}).items():
-        if part(item, "metadata").get("uid") == by:
-            return id_of(key)
-    return next((id_of(key) for key, uid in rewind.uids(kind) if uid == by), None)
+    key = rewind.preemptor(by)
+    return None if key is None else id_of(key)
 
 
 def _others(engine: EngineName, by: str, first: Eviction, rewind: Rewind) -> Iterator[str]:

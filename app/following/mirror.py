@@ -89,10 +89,10 @@ class Mirror:
             of.heard_at = datetime.now(UTC)
             self.lists[reason] += 1
             if self._history is not None:
-                if self._history.restored(found.version) or not known:
+                if kind.state and (self._history.restored(kind.name, found.version) or not known):
                     self._history.cleared()
                     self._history.there(kind.name, of.items)
-                else:
+                elif known:
                     self._relisted(self._history, kind, before, of)
             if kind.state:
                 self._changed = None
@@ -195,6 +195,11 @@ class Mirror:
         """Of each kind how it is; the objects themselves may change meanwhile."""
         with self._news:
             return list(self._followed.values())
+
+    def complete(self) -> bool:
+        """Whether all that says how the cluster is was listed once."""
+        with self._news:
+            return all(of.whole or of.version for of in self._followed.values() if of.kind.state)
 
     def known_at(self) -> datetime | None:
         """Up to when all that says how the cluster is was heard: of each kind what came last, if only that nothing

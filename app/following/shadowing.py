@@ -24,6 +24,7 @@ from app.solver.model.configuration import Configuration, EngineName
 LOOK_SECONDS = 0.25
 _JUDGE_SECONDS = 15.0
 """How long moments are looked for at which the answer agrees."""
+_LISTS_SECONDS = 60.0
 _TRIES, RETRY_SECONDS = 5, 2.0
 _MOST_TOLD = 1000
 
@@ -56,18 +57,26 @@ class Shadowing(Thread):
         self._writes = writes
         self._shadow = shadow
         self._stopping = Event()
-        self._again: list[Preemption] = []
+        self._again: list[tuple[Preemption, list[Judgement]]] = []
 
     def stop(self) -> None:
         """End soon; what is not reported yet is not any more."""
         self._stopping.set()
 
     def run(self) -> None:
-        """Report until stopped."""
+        """Report until stopped. What is seen while the cluster is listed for the first time waits for the lists: with a
+        part of it nothing can be said."""
+        begun = time.monotonic()
         while not self._stopping.wait(LOOK_SECONDS):
-            due = [one for one in self._again if time.monotonic() - one.last >= SETTLED_SECONDS]
-            self._again = [one for one in self._again if one not in due]
-            seen, others = [*due, *self._mirror.preemptions()], self._mirror.evictions()
+            if not self._mirror.complete() and time.monotonic() - begun < _LISTS_SECONDS:
+                continue
+            again, self._again = self._again, []
+            for one, before in again:
+                if time.monotonic() - one.last < SETTLED_SECONDS:
+                    self._again.append((one, before))
+                elif self._writes():
+                    self._report(one.by, self._judged(one, before))
+            seen, others = self._mirror.preemptions(), self._mirror.evictions()
             if not self._writes():
                 continue
             for one in seen:
@@ -92,14 +101,17 @@ class Shadowing(Thread):
             if self._stopping.wait(RETRY_SECONDS):
                 return
 
-    def _judged(self, one: Preemption) -> Iterator[Callable[[], None]]:
-        """What is to be told of a preemption, cycle by cycle: the comparison, and its evictions with its outcome."""
+    def _judged(self, one: Preemption, before: list[Judgement] | None = None) -> Iterator[Callable[[], None]]:
+        """What is to be told of a preemption, cycle by cycle: the comparison, and its evictions with its outcome.
+        ``before``: what a first look said, which stays where a second one knows less of the past."""
         judged: list[Judgement] = []
         rewind = self._mirror.rewind()
         yield lambda: judged.extend(self.judge(one, rewind))
         if not is_settled(judged, one, time.monotonic()):
-            self._again.append(one)
+            self._again.append((one, judged))
             return
+        if before and _judgeable(before) and not _judgeable(judged):
+            judged = before
         for cycle in judged:
             kept: list[_Kept] = []
             yield lambda cycle=cycle, kept=kept: kept.append(self._compared(cycle.report))
@@ -142,6 +154,10 @@ class Shadowing(Thread):
         reply = self._arbiter.ask("GET", "configurations", self._configuration)
         settings = msgspec.json.decode(reply.body, type=_Stored).configuration.settings
         return Judge(self._engine, self._cluster, settings, seconds=_JUDGE_SECONDS).judge(one, rewind)
+
+
+def _judgeable(judged: list[Judgement]) -> bool:
+    return all(cycle.outcome != "unjudged" for cycle in judged)
 
 
 def _seen(engine: EngineName, one: Eviction, rewind: Rewind) -> SeenEviction:

@@ -90,6 +90,7 @@ def test_what_was_recorded_agrees_and_what_was_not_differs(
     token = account(kubernetes, engine, shadow=True)
     stage.configure(engine, groups[0][0].settings)
     with following(kubernetes, arbiter, engine, name, token, shadow=True) as follower:
+        eventually(lambda: follower.pulse().age is not None)
         for group in groups:
             stage.configure(engine, group[0].settings)
             for one in group:

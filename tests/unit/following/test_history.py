@@ -206,7 +206,9 @@ def test_who_keeps_no_past_sees_evictions_all_the_same(clock: Clock) -> None:
 def test_a_server_that_was_restored_is_noticed(clock: Clock) -> None:
     history = History("kai", clock=clock)
     pods(history, "x", None, 1, "100")
-    assert [history.restored(version) for version in ("99", "99", "101", "x", "")] == [True, *[False] * 4]
+    assert not history.restored("Node", "99"), "more was heard of pods while nodes were listed"
+    versions = ("99", "99", "101", "x", "")
+    assert [history.restored("Pod", version) for version in versions] == [True, *[False] * 4]
     pods(history, "x", 1, 2, "100")
     assert history.rewind({"Pod": {("a", "x"): {"v": 2}}}).to((200, 0))
 
@@ -229,7 +231,7 @@ def test_who_is_there_or_was_of_late_is_known(clock: Clock, engine: EngineName, 
         gone += [(clock.now, key, old)] if old is not None and kept else []
         if random.random() < 0.02:
             history.cleared()
-            gone.clear()
+            history.there(kind, items)
         late = [(name, one) for at, name, one in gone if at >= clock.now - kept]
         names = {"/".join(name) if engine == "kai" else one["metadata"]["uid"] for name, one in [*items.items(), *late]}
         every = {

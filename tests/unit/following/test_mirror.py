@@ -173,6 +173,22 @@ def test_the_past_is_of_the_state_and_goes_on_over_a_list(clock: Clock) -> None:
     assert not mirror.rewind().to((8, 0)), "the server was restored"
 
 
+def test_a_list_that_was_long_on_its_way_takes_no_past(clock: Clock) -> None:
+    """Kinds are listed one by one: a list may be older than what was heard of others meanwhile, and of itself not."""
+    mirror = Mirror((POD, NODE, EVENT), History("yunikorn"))
+    assert not mirror.complete()
+    listed(mirror, POD, item("a", "s"), version="5")
+    listed(mirror, NODE, item("n"), version="5")
+    assert mirror.complete(), "an event says nothing of how the cluster is"
+    mirror.apply(POD, Event(False, item("a", "s", 1), "9"))
+    listed(mirror, EVENT, version="3")
+    listed(mirror, NODE, item("n"), item("m"), version="7", reason="gone")
+    assert mirror.complete()
+    rewind = mirror.rewind()
+    assert rewind.to((6, 0))
+    assert (rewind.items["Pod"], rewind.items["Node"]) == ({("s", "a"): item("a", "s")}, {("", "n"): item("n")})
+
+
 def test_without_a_history_there_is_nothing_to_go_back_to(clock: Clock) -> None:
     without = Mirror((POD,))
     assert (without.preemptions(), without.evictions()) == ([], [])

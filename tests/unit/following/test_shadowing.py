@@ -1,5 +1,6 @@
 """What is reported of a preemption that was seen: the question before it, or why there is none."""
 
+import time
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
@@ -9,8 +10,8 @@ import msgspec
 import pytest
 
 from app.clusters.schemas import SeenEviction, ShadowReport
-from app.following import shadowing
-from app.following.history import Change, Eviction, Items, Preemption, Rewind
+from app.following import judging, shadowing
+from app.following.history import Change, Eviction, Items, Met, Preemption, Rewind
 from app.following.judging import Judgement, is_settled
 from app.following.keeping import ApiError, ApiUnavailable, Arbiter, Reply
 from app.following.mirror import Mirror
@@ -32,12 +33,21 @@ class Seen:
     def __init__(self, known: Items, *preemptions: Preemption, changes: tuple[Change, ...] = ()) -> None:
         self._known, self._changes = known, list(changes)
         self._preemptions = list(preemptions)
+        self._forgotten = 0, 0
 
     def rewind(self) -> Rewind:
         """As it is."""
-        return Rewind(
-            {kind: dict(of) for kind, of in self._known.items()}, [], self._changes, len(self._changes), (0, 0)
-        )
+        met = {str(made["metadata"].get("uid")): Met(key, 0) for of in self._known.values() for key, made in of.items()}
+        items = {kind: dict(of) for kind, of in self._known.items()}
+        return Rewind(items, [], self._changes, len(self._changes), self._forgotten, [], met)
+
+    def forget(self) -> None:
+        """The past is not known any more."""
+        self._forgotten = 9, 9
+
+    def complete(self) -> bool:
+        """All of it is known."""
+        return True
 
     def evictions(self) -> list[Eviction]:
         """None but those."""
@@ -255,6 +265,22 @@ def test_what_is_not_compared_is_told_all_the_same() -> None:
         "default/v", "PodsReadyTimeout", "too slow", "q", "default/ask", None,
     )  # fmt: skip
     assert service.taken == []
+
+
+def test_a_second_look_that_knows_less_takes_nothing_back(bounded: Bounded) -> None:
+    """What differs is looked at again: by then the cluster may have been listed anew."""
+    service, seen = Service(), Seen(KUEUE)
+    one, differs = shadow("kueue", seen, service), preemption("u-1", ("default", "runs"))
+    differs.last = time.monotonic()
+    tell(one, differs)
+    assert service.taken == [], "it may be explained late"
+    ((again, before),) = one._again  # pyright: ignore
+    assert [cycle.outcome for cycle in before] == ["differs"]
+    seen.forget()
+    bounded(judging, SETTLED_SECONDS=0.0)
+    one._report(again.by, one._judged(again, before))  # pyright: ignore
+    (report,) = service.taken
+    assert (report.unjudged, [asked.asks[0].id for asked in report.requests]) == (None, ["default/ask"])
 
 
 def test_what_differs_is_told_once_nothing_late_can_explain_it() -> None:
