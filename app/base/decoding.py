@@ -12,6 +12,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice
@@ -64,6 +65,8 @@ _MOST_COMPARED = 1 << 20
 """Bytes of a document whose keys are compared: it costs as much again as decoding one, and whoever writes a larger one
 is a program."""
 _NUL = b"\\u0000"
+_DIGITS = b"\\u003"
+"""Begins the escape of a colon."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _ESCAPED = re.compile(rb"\\u00(?:3[0-9]|2[bBdD])")
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
@@ -119,6 +122,11 @@ class _Twice(Exception):
 
 
 def _has_keys_twice(body: bytes) -> bool:
+    """Written again without what was lost, a document has a colon less for each key that was there twice, and no other
+    one moves: that is told in half the time that it takes to compare the keys of each object."""
+    if not occurs(_DIGITS, body):
+        with suppress(*REFUSALS):
+            return msgspec.json.encode(msgspec.json.decode(body)).count(b":") < body.count(b":")
     try:
         json.loads(body, object_pairs_hook=_compare, parse_int=str, parse_float=str)
     except _Twice:

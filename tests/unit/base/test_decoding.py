@@ -262,6 +262,8 @@ def test_what_no_walk_finds_is_said_all_the_same() -> None:
         (b'{"configuration": "a", "state": {"nodes": [{"name": "n", "capacity": {"cpu": 1, "cp\\u0075": 2}}]}}',
          ["/state/nodes/0/capacity/cpu"]),
         (b'{"asks": [], "asks": [], "configuration": "a", "state": {}, "state": {"nodes": []}}', ["/asks", "/state"]),
+        (b'{"configuration": "a\\u003ab", "asks": [], "state": {}, "state" : {}}', ["/state"]),
+        (b'{"configuration": "a:b", "asks": [], "state": {}, "configuration": "::\\u003A"}', ["/configuration"]),
     ],
 )  # fmt: skip
 def test_a_key_that_is_there_twice_is_named(body: bytes, pointers: list[str]) -> None:
