@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from heapq import heappop, heappush
 from multiprocessing import get_context
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
@@ -37,12 +38,15 @@ TREES = ("yunikorn", "kai")
 """Engines whose queues have a root of their own here."""
 PRIORITIES = {"LS": 100, "Guaranteed": 100, "Burstable": 50, "BE": 0}
 
-OVERLOAD = 3
-"""How many times as much is asked for as there is."""
-OVERLOAD_JOBS = 300
-OVERLOADED_NODES = 12
-PAUSE, LASTS = 300, 600
-"""Seconds."""
+OVERLOAD_JOBS = 8_000
+OVERLOADED_NODES, GPUS = 12, 8
+TRAINING, BURST = 16, 8
+"""Tasks."""
+CHAINS = {TRAINING: 8, 1: 16}
+"""By tasks: together one and a half times the cluster, for each of two tenants."""
+TRAININGS = 0.1
+PAUSE, BURST_LASTS, LASTS = 90, 120, 6000
+"""Seconds in the mean: between two bursts, of a burst, of all else."""
 
 Body = dict[str, Any]
 
@@ -114,24 +118,36 @@ def _measured(name: str) -> Measured | None:
 
 
 def _overload(engine: str) -> Body:
-    """Three tenants with a third each of a small cluster, and jobs worth three times what it can do: in turns one of
-    them pauses for a while, the others take its third, and it takes it back. Priorities are drawn."""
-    draw, jobs, at = random.Random(3), list[Body](), 0.0
-    tenants = [("root." if engine == "yunikorn" else "") + name for name in "abc"]
-    sizes, often = (1, 2, 4, 8), (4, 3, 2, 1)
-    mean = sum(size * weight for size, weight in zip(sizes, often, strict=True)) / sum(often)
-    rate = OVERLOAD * OVERLOADED_NODES * max(sizes) / (mean * LASTS)
+    """Three tenants with a third each of a small cluster that is asked for three times over until the end. Two of them
+    always have trainings of sixteen tasks and runs of one waiting: what ends is followed by the next of its chain, and
+    what is evicted goes on from its last minute. Bursts of eight tasks come meanwhile, two thirds of them of the third
+    tenant, and take their room by quota, priority or weight. Operations of YTsaurus keep one task whatever comes, so
+    that without wide ones nobody would go there. Every task takes one GPU; priorities are drawn."""
+    draw, jobs, now = random.Random(3), list[Body](), 0.0
+    prefix = "root." if engine == "yunikorn" else ""
+    chains: dict[tuple[str, int], list[tuple[int, int, str]]] = {}
     for i in range(OVERLOAD_JOBS):
-        at += draw.expovariate(rate)
-        tenant = tenants[(int(at // PAUSE) + draw.choice((1, 2))) % len(tenants)]
-        size = draw.choices(sizes, often)[0]
-        lasts = max(1, int(draw.expovariate(1 / LASTS)))
-        job = _job(f"job-{i}", tenant, int(at), lasts, {"cpu": size, "gpu": size})
-        job["ask"] |= {"priority": 10 * draw.randrange(10)}
+        burst, after = i % 3 > 0, ""
+        if burst:
+            now += draw.expovariate(1 / PAUSE)
+            tenant, count, priority, lasts = draw.choice("abcccc"), BURST, 90, _drawn(draw, BURST_LASTS)
+        else:
+            count, priority = (TRAINING, 20) if draw.random() < TRAININGS else (1, draw.randrange(10))
+            tenant, lasts = draw.choice("ab"), _drawn(draw, LASTS)
+            of = chains.setdefault((tenant, count), [(0, chain, "") for chain in range(CHAINS[count])])
+            work, chain, after = heappop(of)  # the one that ends first, were each alone
+            heappush(of, (work + lasts, chain, f"job-{i}"))
+        job = _job(f"job-{i}", prefix + tenant, int(now) if burst else 0, lasts, {"cpu": 1, "gpu": 1}, count)
+        job |= {"checkpoint": {"every": 60}, "after": [after] if after else []}
+        job["ask"] |= {"priority": priority}
+        if engine == "ytsaurus":
+            job["ask"] |= {"weight": 10 if burst else 1}
         if engine == "kai":
             job["ask"] |= {"preemptible": True}
         jobs.append(job)
-    whole = OVERLOADED_NODES * max(sizes)
+    jobs.sort(key=lambda job: job["submitted_at"])
+    tenants = [prefix + name for name in "abc"]
+    whole = OVERLOADED_NODES * GPUS
     third: Body | None = {resource: {"guaranteed": whole // 3} for resource in ("cpu", "gpu")}
     if engine == "kueue":
         queues = [_queue("all", None, None), *(_queue(name, "all", third, kueue=PREEMPTS) for name in tenants)]
@@ -143,8 +159,12 @@ def _overload(engine: str) -> Body:
         queues = [_queue("root", None, None), *(_queue(name, "root", third) for name in tenants)]
     else:
         queues = [_queue(name, None, None if engine == "kube-scheduler" else third) for name in tenants]
-    nodes = [{"name": f"n{i:02}", "capacity": {"cpu": max(sizes), "gpu": max(sizes)}} for i in range(OVERLOADED_NODES)]
+    nodes = [{"name": f"n{i:02}", "capacity": {"cpu": GPUS, "gpu": GPUS}} for i in range(OVERLOADED_NODES)]
     return {"configuration": {"engine": engine, "queues": queues}, "state": {"nodes": nodes}, "jobs": jobs}
+
+
+def _drawn(draw: random.Random, mean: float) -> int:
+    return max(1, int(draw.expovariate(1 / mean)))
 
 
 def _nasa() -> Body | None:
@@ -270,11 +290,11 @@ CASES = [
     *(
         Case(f"overload-{engine}", budget, partial(_overload, engine))
         for engine, budget in (
-            ("kueue", 6_700),
-            ("yunikorn", 7_600),
-            ("kai", 10_300),
-            ("ytsaurus", 18_700),
-            ("kube-scheduler", 2_500),
+            ("kueue", 2_400),
+            ("yunikorn", 13_700),
+            ("kai", 12_000),
+            ("ytsaurus", 16_000),
+            ("kube-scheduler", 5_700),
         )
     ),
 ]

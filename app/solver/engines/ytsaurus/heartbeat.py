@@ -114,15 +114,20 @@ def quiet_nodes(overlay: Overlay, now: int) -> Flags:
     free = cluster.node_limits - overlay.node_usage
     wants = np.flatnonzero((overlay.left > 0) & prepared.active[situation.wants.operation])
     starving = wants[prepared.priority[situation.wants.operation[wants]] > 0]
+    loud = any_of(free < 0) | _fits(overlay, wants, free)
+    if situation.operations.graceful.any():
+        loud |= _asked_gracefully(overlay)
+    over = _over_limits(overlay)
+    if not len(starving) and not over.any():  # nobody goes for anybody
+        return ~loud
     rows, nodes = _takeable(overlay)
     able = np.zeros(len(free), bool)
-    able[nodes[_over_limits(overlay)[cluster.allocations.operation[rows]]]] = True
+    able[nodes[over[cluster.allocations.operation[rows]]]] = True
     if len(starving):
         emptied = free.copy()
         np.add.at(emptied, nodes, cluster.allocations.usage[rows])
         able |= _fits(overlay, starving, emptied)
     ready = (overlay.last_preemptive == NEVER) | (now > overlay.last_preemptive + situation.config.settings.backoff)
-    loud = any_of(free < 0) | _asked_gracefully(overlay) | _fits(overlay, wants, free)
     return ~(loud | (ready & able))
 
 
@@ -264,6 +269,8 @@ def _allowed(overlay: Overlay, rows: Ints, *, preemptive: bool) -> Flags:
 
 def _least_satisfied(overlay: Overlay, rows: Ints) -> int:
     """Lowest satisfaction; equal ones: first in a depth-first walk; of one operation its first want."""
+    if len(rows) == 1:
+        return int(rows[0])
     operation = overlay.prepared.situation.wants.operation[rows]
     satisfaction = overlay.satisfaction[operation]
     near = np.flatnonzero(satisfaction <= satisfaction.min() + EPSILON)
@@ -326,6 +333,8 @@ def _ask_graceful(overlay: Overlay, node: int) -> None:
     """Tell plainly preemptible allocations of graceful operations to stop in their own time, in input order."""
     situation = overlay.prepared.situation
     cluster, operations = situation.cluster, situation.operations
+    if not operations.graceful.any():
+        return
     rows = cluster.allocations_on(node)
     operation = cluster.allocations.operation[rows]
     told = rows[operations.graceful[operation] & overlay.running[rows] & (overlay.group[rows] == PREEMPTIBLE)]
@@ -337,7 +346,7 @@ def _preemptive(overlay: Overlay, node: int, name: StageName, *, schedulable: bo
     """Run one preemptive stage; whether it started an allocation. Any but the normal one needs an operation."""
     normal = name == "preemptive_normal"
     who = participants(overlay, name)
-    if not normal and not who.any():
+    if not who.any() and not (normal and _must_go(overlay, node)):
         return False
     free, begun = overlay.free(node), len(overlay.stopped)
     running = overlay.running[overlay.prepared.situation.cluster.allocations_on(node)].copy()
@@ -358,6 +367,11 @@ def _preemptive(overlay: Overlay, node: int, name: StageName, *, schedulable: bo
             )
         )
     return bool(started)
+
+
+def _must_go(overlay: Overlay, node: int) -> bool:
+    """Whether somebody may have to go although nobody starts, or an explanation wants to be told that none did."""
+    return overlay.log is not None or overlay.is_overcommitted(node) or bool(_over_limits(overlay).any())
 
 
 def _record(overlay: Overlay, node: int, name: Stage, free: Ints, started: list[int]) -> StageRecord:

@@ -5,6 +5,7 @@ Every heartbeat reads it and none changes it; what heartbeats do change is an ``
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -148,67 +149,76 @@ class Feasible:
     on: dict[int, Ints]
 
 
-@dataclass(frozen=True, slots=True)
 class Prepared:
-    """``group``, ``level``: of allocations. ``priority``, ``gentle`` (aggressive preemption allowed), ``takeable``,
-    ``rank`` (in a depth-first walk): of operations; ``active``: which may start anything. ``shapes``: distinct needs,
-    ``shape_of`` each want. ``node_usage``: by node; ``spare``: what a node must have left for scheduling to go on."""
+    """``shares``: due ones; ``active``: which operations may start anything; ``shapes``: distinct needs, ``shape_of``
+    each want; ``node_usage``: by node; ``spare``: what a node must have left for scheduling to go on. What only a
+    decision with several takers or with victims reads is worked out when first asked for."""
 
-    situation: Situation
-    shares: Due
-    bounds: Bounds
-    is_blocked: Flags
-    satisfaction: Floats
-    group: Levels
-    level: Levels
-    priority: Levels
-    gentle: Flags
-    takeable: Flags
-    normally_takeable: Flags
-    active: Flags
-    rank: Ints
-    shapes: Ints
-    shape_of: Ints
-    feasible: Feasible
-    node_usage: Ints
-    spare: Ints
+    def __init__(self, situation: Situation, asks: Sequence[Ask]) -> None:
+        cluster, operations = situation.cluster, situation.operations
+        self.situation = situation
+        self.shares = due_shares(situation)
+        self.takeable = takeable(situation)
+        self.normally_takeable = normally_takeable(situation)
+        content = operations.graceful
+        if content.any():
+            content = content & ~operation_below(situation, self.shares)
+        self.active: Flags = ~operations.suspended & ~content
+        self.shapes, self.shape_of = _shapes(situation.wants.need)
+        self.feasible = _feasible(situation, asks)
+        self.node_usage = node_usage(cluster)
+        names = cluster.index.index
+        self.spare: Ints = np.zeros(len(names), np.int64)
+        for name, value in situation.config.settings.min_spare.items():
+            self.spare[names[name]] = value
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """Of the fair shares of operations."""
+        return bounds(self.situation, self.shares)
+
+    @property
+    def is_blocked(self) -> Flags:
+        """Resources of operations in which the fair share covers the demand."""
+        return self.bounds.is_blocked
+
+    @cached_property
+    def satisfaction(self) -> Floats:
+        """Of operations."""
+        return local_satisfaction(self.shares.usage, self.shares.fair, self.is_blocked)
+
+    @cached_property
+    def group(self) -> Levels:
+        """Of allocations."""
+        return groups(self.situation, self.bounds, np.arange(len(self.situation.cluster.allocations)))
+
+    @cached_property
+    def gentle(self) -> Flags:
+        """Operations whose aggressively preemptible allocations may be taken."""
+        return aggressive_allowed(self.situation)
+
+    @cached_property
+    def level(self) -> Levels:
+        """Of allocations."""
+        return levels(self.group, self.gentle[self.situation.cluster.allocations.operation])
+
+    @cached_property
+    def priority(self) -> Levels:
+        """Of operations."""
+        return priorities(self.situation)
+
+    @cached_property
+    def rank(self) -> Ints:
+        """Place of each operation in a depth-first walk: below a pool first its child pools, then its operations."""
+        operations = self.situation.operations
+        rank = np.empty(len(operations), np.int64)
+        rank[np.argsort(self.situation.config.columns.left[operations.pool], kind="stable")] = np.arange(len(rank))
+        return rank
 
 
 def prepare(cluster: CompiledState, asks: Sequence[Ask]) -> Prepared:
     """Prepare heartbeats on ``cluster`` with pending ``asks``. Raises InvalidInput."""
-    situation = situate(cluster, asks)
-    cluster = situation.cluster
-    shares = due_shares(situation)
-    limits = bounds(situation, shares)
-    group = groups(situation, limits, np.arange(len(cluster.allocations)))
-    operations = situation.operations
-    gentle = aggressive_allowed(situation)
-    content = operations.graceful & ~operation_below(situation, shares)
-    shapes, shape_of = _shapes(situation.wants.need)
-    names = cluster.index.index
-    spare = np.zeros(len(names), np.int64)
-    for name, value in situation.config.settings.min_spare.items():
-        spare[names[name]] = value
-    return Prepared(
-        situation=situation,
-        shares=shares,
-        bounds=limits,
-        is_blocked=limits.is_blocked,
-        satisfaction=local_satisfaction(shares.usage, shares.fair, blocked(shares.fair, shares.demand)),
-        group=group,
-        level=levels(group, gentle[cluster.allocations.operation]),
-        gentle=gentle,
-        priority=priorities(situation),
-        takeable=takeable(situation),
-        normally_takeable=normally_takeable(situation),
-        active=~operations.suspended & ~content,
-        rank=_ranks(situation),
-        shapes=shapes,
-        shape_of=shape_of,
-        feasible=_feasible(situation, asks),
-        node_usage=node_usage(cluster),
-        spare=spare,
-    )
+    return Prepared(situate(cluster, asks), asks)
 
 
 def _shapes(needs: Ints) -> tuple[Ints, Ints]:
@@ -216,14 +226,6 @@ def _shapes(needs: Ints) -> tuple[Ints, Ints]:
     if len(needs) == 1:
         return needs, np.zeros(1, np.int64)
     return np.unique(needs, axis=0, return_inverse=True)
-
-
-def _ranks(situation: Situation) -> Ints:
-    """Place of each operation in a depth-first walk: below a pool first its child pools, then its operations."""
-    rank = np.empty(len(situation.operations), np.int64)
-    order = situation.config.columns.left[situation.operations.pool]
-    rank[np.argsort(order, kind="stable")] = np.arange(len(rank))
-    return rank
 
 
 def _feasible(situation: Situation, asks: Sequence[Ask]) -> Feasible:
@@ -318,15 +320,15 @@ class Overlay:
     """Mutable copies of a ``Prepared``'s few tables, and the record of what was done."""
 
     __slots__ = (
+        "_group",
         "_headroom",
+        "_level",
         "_loose_headroom",
         "_satisfaction",
         "_stale",
         "_unsettled",
-        "group",
         "last_preemptive",
         "left",
-        "level",
         "log",
         "node_usage",
         "overcommit_since",
@@ -349,8 +351,6 @@ class Overlay:
         self.node_usage: Ints = prepared.node_usage.copy()
         self.left: Ints = situation.wants.count.copy()
         self.running: Flags = np.ones(len(cluster.allocations), bool)
-        self.group: Levels = prepared.group.copy()
-        self.level: Levels = prepared.level.copy()
         self.last_preemptive: Ints = cluster.last_preemptive.copy()
         self.overcommit_since: Ints = cluster.overcommit_since.copy()
         self.started: list[Started] = []
@@ -359,14 +359,32 @@ class Overlay:
         self.rooms: list[Room] = []
         self.log: list[StageRecord] | None = None
         self._stale: set[int] = set()
-        self._satisfaction: Floats = prepared.satisfaction.copy()
+        self._group: Levels | None = None
+        self._level: Levels | None = None
+        self._satisfaction: Floats | None = None
         self._unsettled: set[int] = set()
         self._headroom: Ints | None = None
         self._loose_headroom: Ints | None = None
 
     @property
+    def group(self) -> Levels:
+        """By allocation."""
+        if self._group is None:
+            self._group = self.prepared.group.copy()
+        return self._group
+
+    @property
+    def level(self) -> Levels:
+        """By allocation."""
+        if self._level is None:
+            self._level = self.prepared.level.copy()
+        return self._level
+
+    @property
     def satisfaction(self) -> Floats:
         """By operation, with what it uses now: worked out for those that were charged since somebody last asked."""
+        if self._satisfaction is None:
+            self._satisfaction = self.prepared.satisfaction.copy()
         if self._unsettled:
             situation, fair = self.prepared.situation, self.prepared.shares.fair
             rows = np.array(sorted(self._unsettled), np.int64)
