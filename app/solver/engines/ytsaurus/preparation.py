@@ -30,9 +30,8 @@ from app.solver.engines.ytsaurus.operations import (
     any_of,
     by_level,
 )
-from app.solver.engines.ytsaurus.reading import has_labels
 from app.solver.engines.ytsaurus.settings import StageName
-from app.solver.engines.ytsaurus.situation import Situation, admitting, situate
+from app.solver.engines.ytsaurus.situation import Situation, feasible, situate
 from app.solver.engines.ytsaurus.state import CompiledState, node_usage
 from app.solver.model.state import Ask
 
@@ -141,14 +140,6 @@ def normally_takeable(situation: Situation) -> Flags:
     return allowed[situation.operations.pool]
 
 
-@dataclass(frozen=True, slots=True)
-class Feasible:
-    """Where each want may run. ``anywhere``: no restriction; ``on``: restricted wants that a node serves."""
-
-    anywhere: Flags
-    on: dict[int, Ints]
-
-
 class Prepared:
     """``shares``: due ones; ``active``: which operations may start anything; ``shapes``: distinct needs, ``shape_of``
     each want; ``node_usage``: by node; ``spare``: what a node must have left for scheduling to go on. What only a
@@ -165,7 +156,7 @@ class Prepared:
             content = content & ~operation_below(situation, self.shares)
         self.active: Flags = ~operations.suspended & ~content
         self.shapes, self.shape_of = _shapes(situation.wants.need)
-        self.feasible = _feasible(situation, asks)
+        self.feasible = feasible(situation, asks)
         self.node_usage = node_usage(cluster)
         names = cluster.index.index
         self.spare: Ints = np.zeros(len(names), np.int64)
@@ -226,38 +217,6 @@ def _shapes(needs: Ints) -> tuple[Ints, Ints]:
     if len(needs) == 1:
         return needs, np.zeros(1, np.int64)
     return np.unique(needs, axis=0, return_inverse=True)
-
-
-def _feasible(situation: Situation, asks: Sequence[Ask]) -> Feasible:
-    """Nodes by ask: feasible_nodes, required_node, node_selector and the tag filters of the pools above together."""
-    cluster = situation.cluster
-    wants = situation.wants
-    anywhere = np.ones(len(wants), bool)
-    on: dict[int, list[int]] = {}
-    selected: dict[frozenset[tuple[str, str]], frozenset[str]] = {}
-    admitted = admitting(cluster)
-    for row in range(len(wants)):
-        ask = asks[int(wants.ask[row])]
-        task = ask.tasks[int(wants.task[row])]
-        required = task.required_node or ask.required_node
-        within = admitted[int(situation.operations.pool[wants.operation[row]])]
-        if ask.feasible_nodes is None and required is None and not task.node_selector and within is None:
-            continue
-        anywhere[row] = False
-        names: list[str] = list(cluster.node_index) if ask.feasible_nodes is None else ask.feasible_nodes
-        if task.node_selector:
-            key = frozenset(task.node_selector.items())
-            if key not in selected:
-                selected[key] = _matching(cluster, key)
-            names = [name for name in names if name in selected[key]]
-        for name in dict.fromkeys(names):
-            if (required is None or name == required) and (within is None or name in within):
-                on.setdefault(cluster.node_index[name], []).append(row)
-    return Feasible(anywhere, {node: np.array(rows, np.int64) for node, rows in on.items()})
-
-
-def _matching(cluster: CompiledState, selector: frozenset[tuple[str, str]]) -> frozenset[str]:
-    return frozenset(node.name for node in cluster.state.nodes if has_labels(node.labels, selector))
 
 
 Stage = Literal["regular", "preemptive_normal", "preemptive_aggressive"]

@@ -353,3 +353,38 @@ def _widened(cluster: CompiledState, names: set[str]) -> CompiledState:
         allocations=replace(cluster.allocations, usage=spread(cluster.allocations.usage)),
         usage=spread(cluster.usage),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Feasible:
+    """Where each want may run. ``anywhere``: no restriction; ``on``: restricted wants that a node serves."""
+
+    anywhere: Flags
+    on: dict[int, Ints]
+
+
+def feasible(situation: Situation, asks: Sequence[Ask]) -> Feasible:
+    """Nodes by ask: feasible_nodes, required_node, node_selector and the tag filters of the pools above together."""
+    cluster, wants = situation.cluster, situation.wants
+    anywhere = np.ones(len(wants), bool)
+    on: dict[int, list[int]] = {}
+    serving: dict[Selector, Flags] = {}
+    admitted = admitting(cluster)
+    for row in range(len(wants)):
+        ask = asks[int(wants.ask[row])]
+        task = ask.tasks[int(wants.task[row])]
+        within = admitted[int(situation.operations.pool[wants.operation[row]])]
+        required = task.required_node or ask.required_node
+        if ask.feasible_nodes is None and required is None and not task.node_selector and within is None:
+            continue
+        anywhere[row] = False
+        names: Sequence[str] = list(cluster.node_index) if ask.feasible_nodes is None else ask.feasible_nodes
+        if task.node_selector:
+            if (key := _key(task)) not in serving:
+                serving[key] = _matching(cluster, frozenset((key,)))
+            serves = serving[key]
+            names = [name for name in names if serves[cluster.node_index[name]]]
+        for name in dict.fromkeys(names):
+            if (required is None or name == required) and (within is None or name in within):
+                on.setdefault(cluster.node_index[name], []).append(row)
+    return Feasible(anywhere, {node: np.array(rows, np.int64) for node, rows in on.items()})
