@@ -1,6 +1,6 @@
 """A Configuration compiled for Kueue: cohort tree, quota tables, policies of queues with Kueue's defaults in place."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -80,7 +80,7 @@ class CompiledConfiguration:
     ``usage_based``: whether work of a ClusterQueue goes by what LocalQueues have consumed, which counts as
     ``admission_fair_sharing`` says.
     ``topologies``: the levels of every flavor that has a topology; ``only_topologies``: whether all flavors of a queue
-    do.
+    do. ``refusals``: remembers which flavors pod sets can't use, by what they select.
     """
 
     source: Configuration
@@ -110,6 +110,7 @@ class CompiledConfiguration:
     ignores_undeclared: bool
     admission_fair_sharing: model.AdmissionFairSharing | None
     usage_based: list[bool]
+    refusals: dict[bytes, dict[str, str | None]] = field(default_factory=dict[bytes, dict[str, str | None]])
 
     def queues_of(self, node: int) -> list[int]:
         """The ClusterQueues of the tree that ``node`` is in."""

@@ -165,7 +165,7 @@ def demands(overlay: Overlay, nomination: Nomination) -> list[dict[int, int]]:
 def _targeted(
     overlay: Overlay, ask: Ask, preemptor: Preemptor, assignment: Assignment, search: Search, record: Recorder
 ) -> Nomination:
-    asking = replace(preemptor, request=assignment.request(), pod_sets=assignment.pod_sets)
+    asking = preemptor._replace(request=assignment.request(), pod_sets=assignment.pod_sets)
     disputed = contested(overlay, preemptor.queue, assignment)
     seeker = _seeker(overlay, asking)
     targets: list[Target] = []
@@ -201,7 +201,7 @@ def _seeker(overlay: Overlay, preemptor: Preemptor) -> Preemptor:
     if PODS not in overlay.state.configuration.covering[preemptor.queue]:
         return preemptor
     frs = overlay.usage.quotas.frs
-    return replace(preemptor, request=tuple(pair for pair in preemptor.request if frs[pair[0]][1] != PODS))
+    return preemptor._replace(request=tuple(pair for pair in preemptor.request if frs[pair[0]][1] != PODS))
 
 
 def is_pinned(ask: Ask) -> bool:

@@ -2,7 +2,8 @@
 rules.
 """
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace as replaced_in
 from typing import Any
@@ -43,37 +44,38 @@ class _Rows:
     """Workloads by what the delta did to them. Old indices, ascending: ``gone``, and ``kept``, which are another now;
     new indices: ``fresh``, of those that are another or new. ``added``: how many are new."""
 
-    gone: Indices
-    kept: Indices
+    gone: list[int]
+    kept: list[int]
     added: int
     fresh: list[int]
 
     @staticmethod
     def of(before: int, after: int, changes: Changes) -> "_Rows":
         """``before``, ``after``: how many there were and are."""
-        gone = _ascending(at for at, _, new in changes.workloads if at >= 0 and new is None)
-        changed = _ascending(at for at, _, new in changes.workloads if at >= 0 and new is not None)
+        gone = sorted({at for at, _, new in changes.workloads if at >= 0 and new is None})
+        changed = sorted({at for at, _, new in changes.workloads if at >= 0 and new is not None})
         added = after - (before - len(gone))
-        moved = (changed - np.searchsorted(gone, changed)).tolist()
+        moved = [at - bisect_left(gone, at) for at in changed]
         return _Rows(gone, changed, added, [*moved, *range(after - added, after)])
 
     @property
-    def leaving(self) -> Indices:
+    def leaving(self) -> list[int]:
         """Old indices of all that are no longer what they were."""
-        return np.concatenate((self.gone, self.kept))
+        return self.gone + self.kept
 
-    def column(self, old: Indices) -> Indices:
-        """A column of the next version; what is fresh is still to be filled in."""
+    def column(self, old: Indices, fresh: Sequence[int]) -> Indices:
+        """A column of the next version; ``fresh``: its values of those that are another now or new."""
         stays, at = list[Indices](), 0
-        for gone in self.gone.tolist() if len(self.gone) <= _FEW else ():
+        for gone in self.gone if len(self.gone) <= _FEW else ():
             stays.append(old[at:gone])
             at = gone + 1
         stays.append(old[at:] if len(self.gone) <= _FEW else np.delete(old, self.gone))
-        return np.concatenate((*stays, np.zeros(self.added, dtype=np.int64)))
-
-
-def _ascending(indices: Iterable[int]) -> Indices:
-    return np.array(sorted(set(indices)), dtype=np.int64)
+        if self.added:
+            stays.append(np.array(fresh[len(self.kept) :], dtype=np.int64))
+        new = np.concatenate(stays)
+        if self.kept:
+            new[self.fresh[: len(self.kept)]] = fresh[: len(self.kept)]
+        return new
 
 
 def update(
@@ -90,11 +92,12 @@ def update(
     rows = _Rows.of(len(before.workloads), len(workloads), changes)
     out = _columns(before, workloads, rows)
     nodes = frozenset([None, *(node.name for node in state.nodes)]) if changes.nodes else before.shapes.nodes
-    fresh = rows.fresh
-    out.shapes, out.shape = before.shapes.copy(nodes), rows.column(before.shape)
+    fresh, leaving = rows.fresh, rows.leaving
+    out.shapes, shape = before.shapes.copy(nodes), list[int]()
     if fresh:
-        out.shape[fresh] = out.shapes.column([workloads[i] for i in fresh], out.queue[fresh], fresh)
-    wanted = {(int(out.queue[i]), fr) for i in fresh for fr, _ in out.amounts(i)}
+        shape = out.shapes.column([workloads[i] for i in fresh], out.queue[fresh], fresh).tolist()
+    out.shape = rows.column(before.shape, shape)
+    wanted = ((int(out.queue[i]), fr) for i in fresh for fr, _ in out.amounts(i))
     if len(out.shapes.frs) > len(configuration.quotas.frs) or configuration.quotas.missing(wanted):
         return compile_state(configuration, state)
     out.quotas = configuration.quotas
@@ -102,50 +105,44 @@ def update(
     if before.rooms is None or changes.nodes:
         out.rooms = rooms_of(configuration, state)
     else:
-        leaving: list[int] = rows.leaving.tolist()
         out.rooms = before.rooms.moved([before.workloads[i] for i in leaving], [workloads[i] for i in fresh])
     out.local_queues = local_queues_of(state) if changes.rest else before.local_queues
     if before.places is not None:
-        out.places = before.places.moved(rows.leaving, workloads, out.priority, fresh)
+        out.places = before.places.moved(leaving, workloads, out.priority, fresh)
     out.settled_as(before)
     out.costs_as(before, fresh)
+    out.lowest_as(before, leaving, fresh)
     return out
 
 
 def _columns(before: CompiledState, workloads: list[Workload], rows: _Rows) -> CompiledState:
     """The next version as far as it does not depend on what workloads use. Raises InvalidInput, KeyError."""
     configuration, fresh = before.configuration, rows.fresh
-    queue, priority = rows.column(before.queue), rows.column(before.priority)
-    if fresh:
-        queue[fresh] = [configuration.tree.index[workloads[i].queue] for i in fresh]
-        priority[fresh] = [workloads[i].priority for i in fresh]
-    refuse_cohorts(configuration, queue[fresh], fresh)
-    leaving = rows.leaving
+    index = configuration.tree.index
+    queues = [index[workloads[i].queue] for i in fresh]
+    refuse_cohorts(configuration, queues, fresh)
     return CompiledState(
-        configuration, workloads, queue, priority,
-        evicted=_marked_queues(before.evicted, leaving, rows.gone) | {i for i in fresh if leaves(workloads[i])},
-        protected=_marked_queues(before.protected, leaving, rows.gone)
-        | {i for i in fresh if not workloads[i].preemptible},
+        configuration, workloads,
+        rows.column(before.queue, queues), rows.column(before.priority, [workloads[i].priority for i in fresh]),
+        evicted=_those_that_stay(before.evicted, rows).union([i for i in fresh if leaves(workloads[i])]),
+        protected=_those_that_stay(before.protected, rows).union([i for i in fresh if not workloads[i].preemptible]),
     )  # fmt: skip
 
 
 def _used(before: CompiledState, after: CompiledState, rows: _Rows) -> list[int]:
     """Usage by cell: what left taken off, what is fresh added."""
     usage = Usage(after.quotas, before.used.copy())
-    for i in rows.leaving.tolist():
+    for i in rows.leaving:
         usage.remove(int(before.queue[i]), before.amounts(i))
     for i in rows.fresh:
         usage.add(int(after.queue[i]), after.amounts(i))
     return usage.used
 
 
-def _marked_queues(old: frozenset[int], leaving: np.ndarray, gone: np.ndarray) -> frozenset[int]:
+def _those_that_stay(old: frozenset[int], rows: _Rows) -> frozenset[int]:
     """Indices of marked workloads that stay, at their new places."""
-    stay = old.difference(leaving.tolist())
-    if not stay or not len(gone):
-        return stay
-    marked = np.fromiter(stay, dtype=np.int64, count=len(stay))
-    return frozenset((marked - np.searchsorted(gone, marked)).tolist())
+    stay = old.difference(rows.leaving) if old else old
+    return frozenset([i - bisect_left(rows.gone, i) for i in stay]) if stay and rows.gone else stay
 
 
 _PREEMPTION = "pkg/scheduler/preemption/preemption.go"

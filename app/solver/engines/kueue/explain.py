@@ -353,7 +353,9 @@ def drained(state: CompiledState) -> list[PlannedEviction]:
     if not configuration.drains and not state.evicted:
         return []
     found: list[PlannedEviction] = []
-    for workload, node in zip(state.workloads, state.queue.tolist(), strict=True):
+    nodes: list[int] = state.queue.tolist()
+    for i in range(len(nodes)) if configuration.drains else sorted(state.evicted):  # who is drained leaves, too
+        workload, node = state.workloads[i], nodes[i]
         stopped = "ClusterQueueStopped" if node in configuration.drains else None
         if stopped is None and workload.kueue is not None and workload.kueue.drained:
             stopped = "LocalQueueStopped"

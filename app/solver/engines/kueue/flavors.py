@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
+
 from app.solver import kubernetes
 from app.solver.compiled import ROOTLESS
 from app.solver.engines.kueue.candidates import SILENT, Recorder
@@ -47,6 +49,36 @@ def refusal(flavor: Flavor, task: Task) -> str | None:
     if terms and not kubernetes.matches_any(terms, labels):
         return f"flavor {flavor.name} doesn't match the required node affinity"
     return None
+
+
+_MOST_KEPT = 1024
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Refusals(dict[str, str | None]):
+    """Why pod sets that select alike can't use a flavor, or None where they can: by flavor, once somebody asks."""
+
+    def __init__(self, configuration: CompiledConfiguration, task: Task) -> None:
+        self._configuration = configuration
+        self._task = task
+
+    def __missing__(self, name: str) -> str | None:
+        flavor = flavor_called(self._configuration, name)
+        found = self[name] = f"flavor {name} not found" if flavor is None else refusal(flavor, self._task)
+        return found
+
+
+def refusals(configuration: CompiledConfiguration, task: Task) -> dict[str, str | None]:
+    """Those of a pod set; what a configuration was asked before is known."""
+    selects = task.tolerations, task.node_selector, task.node_affinity
+    key = _encode(selects) if any(selects) else b""
+    known = configuration.refusals
+    found = known.get(key)
+    if found is None:
+        if len(known) >= _MOST_KEPT:
+            known.clear()
+        found = known[key] = Refusals(configuration, task)
+    return found
 
 
 def _relevant_terms(terms: Sequence[Sequence[Expression]], labels: dict[str, str]) -> list[list[Expression]]:
@@ -96,7 +128,7 @@ Search = Callable[[Overlay, Preemptor, Collection[int], Recorder], list[Target]]
 """How victims are searched for: ``targets.get_targets``, or one that knows whom an ask must spare."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Assigner:
     """Assigns for one ask against one overlay. ``preemptor.request`` is not read. ``search`` answers the question
     whether a flavor could be had by preemption. ``scanned``: where scans stopped last time, as ``Assignment.scan``."""
@@ -186,17 +218,18 @@ class Assigner:
         best: dict[str, Choice] | None = None
         best_suit = WORST
         last = len(group.flavors) - 1
-        names = " and ".join(task.name for task in tasks)
+        names = " and ".join([task.name for task in tasks])
+        judged = [refusals(configuration, task) for task in tasks]
         for place in range(self._start(tasks[0], wanted), last + 1):
             name = group.flavors[place]
-            refused = self._refusal(configuration, tasks, name, group, wanted)
+            refused = self._refusal(tasks, judged, name, group, wanted)
             if refused is not None:
                 self.record.flavor_refused(names, name, refused)
                 continue
             worst, choices = BEST, dict[str, Choice]()
             for resource, amount in wanted.items():
                 suit = self._suit(name, resource, amount, out)
-                if preferred(worst, suit, rules):
+                if suit is not worst and preferred(worst, suit, rules):
                     worst = suit
                 if worst.fit is Fit.NO_FIT:
                     break
@@ -214,23 +247,26 @@ class Assigner:
         return self.scanned.get(task.name, {}).get(next(iter(wanted)), -1) + 1
 
     def _refusal(
-        self, configuration: CompiledConfiguration, tasks: Sequence[Task], name: str, group: Group,
+        self,
+        tasks: Sequence[Task],
+        judged: Sequence[Mapping[str, str | None]],
+        name: str,
+        group: Group,
         wanted: Mapping[str, int],
-    ) -> str | None:  # fmt: skip
+    ) -> str | None:
         if self.pins is not None:
             for task in tasks:
                 kept = self.pins.get(task.name, {})
                 if kept and not any(kept.get(resource) == name for resource in wanted):
                     return f"flavor {name} is not the one that was nominated"
-        flavor = flavor_called(configuration, name)
-        if flavor is None:
-            return f"flavor {name} not found"
-        found = (
-            refusal(flavor, task)
-            or topology_refusal(configuration, self.preemptor.queue, flavor, task, group.resources)
-            for task in tasks
-        )
-        return next(filter(None, found), None)
+        configuration = self.overlay.state.configuration
+        for task, of in zip(tasks, judged, strict=True):
+            reason = of[name]
+            if reason is None and (configuration.topologies or task.topology_request is not None):
+                reason = topology_refusal(configuration, self.preemptor.queue, name, task, group.resources)
+            if reason is not None:
+                return reason
+        return None
 
     def _suit(self, flavor: str, resource: str, amount: int, out: Assignment) -> Suit:
         """How one resource could be had from one flavor (Kueue: fitsResourceQuota)."""
@@ -242,8 +278,11 @@ class Assigner:
         cell = quotas.cells[queue][fr]
         if total > quotas.potential[cell]:
             return WORST
+        fits = total <= max(0, usage.available_cell(cell))
+        if fits and usage.used[cell] + total <= quotas.nominal[cell]:
+            return BEST  # of its own
         height, below_root = borrowing_level(overlay.state.configuration, usage, queue, fr, total)
-        if total <= usage.available(queue, fr):
+        if fits:
             return Suit(Fit.FIT, height)
         if total <= quotas.nominal[cell] or below_root or self._may_preempt_while_borrowing():
             return self._simulate(fr, total)
@@ -316,20 +355,20 @@ def place(overlay: Overlay, queue: int, tasks: Sequence[Task], out: Assignment, 
 
 
 def topology_refusal(
-    configuration: CompiledConfiguration, queue: int, flavor: Flavor, task: Task, resources: Collection[str]
+    configuration: CompiledConfiguration, queue: int, flavor: str, task: Task, resources: Collection[str]
 ) -> str | None:
     """Why ``task`` can't use ``flavor`` for these resources by what it asks of a topology, or None when it can (Kueue:
     checkPodSetAndFlavorMatchForTAS)."""
-    levels = configuration.topologies.get(flavor.name)
+    levels = configuration.topologies.get(flavor)
     request = task.topology_request
     if request is None or not asks(request):
         if levels is None or configuration.only_topologies[queue]:
             return None
-        return f"flavor {flavor.name} is for pods that ask for a topology"
+        return f"flavor {flavor} is for pods that ask for a topology"
     if levels is None:
-        return None if task.requests.keys().isdisjoint(resources) else f"flavor {flavor.name} has no topology"
+        return None if task.requests.keys().isdisjoint(resources) else f"flavor {flavor} has no topology"
     missing = [level for level in levels_of(request) if level not in levels]
-    return f"the topology of flavor {flavor.name} has no level {missing[0]}" if missing else None
+    return f"the topology of flavor {flavor} has no level {missing[0]}" if missing else None
 
 
 def simulate(overlay: Overlay, preemptor: Preemptor, fr: int, total: int, search: Search) -> Suit:

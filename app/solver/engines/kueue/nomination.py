@@ -4,7 +4,7 @@ Kueue's snapshot, as one decision sees and changes it.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Literal, NamedTuple, TypeVar
 
@@ -23,8 +23,7 @@ Target = tuple[int, Reason]
 """(workload index, reason)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Preemptor:
+class Preemptor(NamedTuple):
     """Pending work as the algorithms see it. ``request``: steps by flavor-resource, in ascending order, all above 0;
     ``created``: microseconds, the queue-order timestamp; ``pod_sets``: those to be placed, with their flavors."""
 
@@ -177,9 +176,10 @@ DEFAULT_FUNGIBILITY = FlavorFungibility()
 
 def mode_of(fit: Fit) -> Mode:
     """The outside view of one resource."""
-    if fit is Fit.NO_FIT:
-        return Mode.NO_FIT
-    return Mode.FIT if fit is Fit.FIT else Mode.PREEMPT
+    return _MODES[fit]
+
+
+_MODES = (Mode.NO_FIT, Mode.PREEMPT, Mode.PREEMPT, Mode.PREEMPT, Mode.FIT)
 
 
 def preferred(a: Suit, b: Suit, rules: FlavorFungibility) -> bool:
@@ -202,8 +202,7 @@ def stops_search(suit: Suit, rules: FlavorFungibility) -> bool:
     return suit.level == 0 or rules.when_can_borrow != "TryNextFlavor"
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """The flavor that one resource of one pod set takes."""
 
     flavor: str
@@ -238,7 +237,7 @@ class Assignment:
     def preempt(self, tasks: Iterable[str]) -> None:
         """These pod sets need preemption for everything that they are given."""
         for task in tasks:
-            self.choices[task] = {r: replace(c, mode=Mode.PREEMPT) for r, c in self.choices[task].items()}
+            self.choices[task] = {r: c._replace(mode=Mode.PREEMPT) for r, c in self.choices[task].items()}
         self.mode = Mode.PREEMPT
 
     @property
@@ -251,7 +250,7 @@ class Assignment:
         return {task: {r: c.flavor for r, c in of.items()} for task, of in self.choices.items()}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Nomination:
     """``preemptor.request`` is what the assignment asks for; ``seeker`` is the same ask as the search for victims sees
     it, without "pods". ``contested``: flavor-resources of the request that need preemption. ``targets``: who stops;

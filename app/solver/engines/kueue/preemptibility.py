@@ -3,7 +3,7 @@
 What another scheduler would evict is judged by the same rules.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from app.solver.compiled import ROOTLESS
@@ -296,7 +296,7 @@ def _preemptor(run: Run, overlay: Overlay, ask: Ask, index: dict[str, int]) -> P
     own = index.get(ask.workload or "")
     if own is not None:
         overlay.remove(own)
-        return replace(preemptor, request=tuple((fr, amount) for fr, amount in run.state.amounts(own) if amount > 0))
+        return preemptor._replace(request=tuple((fr, amount) for fr, amount in run.state.amounts(own) if amount > 0))
     nomination = nominate(overlay, ask, preemptor, search)
     return "ask-cannot-preempt" if nomination.assignment.mode is Mode.NO_FIT else nomination.preemptor
 

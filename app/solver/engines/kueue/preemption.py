@@ -37,7 +37,10 @@ def search(
     overlay: Overlay, preemptor: Preemptor, contested: frozenset[int], record: Recorder = SILENT
 ) -> list[Target]:
     """Victims, empty when no attempt makes room. See ``targets.get_targets``."""
-    search = _Search(overlay, preemptor, contested, record)
+    found = collect(overlay, preemptor, contested)
+    if record is SILENT and not (len(found.own) or len(found.hierarchical) or len(found.priority)):
+        return []
+    search = _Search(overlay, preemptor, contested, record, found)
     for borrow in search.attempts():
         record.attempt_begins(overlay, borrow=borrow)
         targets = search.attempt(borrow=borrow)
@@ -52,7 +55,8 @@ def collect(overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -
     policy, path = configuration.policy[queue], configuration.tree.path(queue)
     nobody: Indices = np.zeros(0, dtype=np.int64)
     own = hierarchical = priority = nobody
-    if policy.within_cluster_queue != "Never":
+    lowest = overlay.state.lowest_priority((queue,))
+    if lowest is not None and _admits(policy.within_cluster_queue, lowest, preemptor.priority):
         own = candidates.using(overlay, [queue], contested)
         own = candidates.allowed(overlay, preemptor, policy.within_cluster_queue, own)
     ancestor: dict[int, int] = {}
@@ -70,6 +74,8 @@ def collect(overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -
             candidates.allowed(
                 overlay, preemptor, policy.reclaim_within_cohort, candidates.using(overlay, queues, contested)
             )
+            if queues
+            else nobody
             for queues in (reclaiming, others)
         )
     return Found(own, hierarchical, priority, ancestor, _with_borrowing(overlay, preemptor, priority))
@@ -112,7 +118,7 @@ class Proposals:
     """Judges sets of candidates that somebody else would have go, by the attempts of one preemptor."""
 
     def __init__(self, overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -> None:
-        self._search = _Search(overlay, preemptor, contested, SILENT)
+        self._search = _Search(overlay, preemptor, contested, SILENT, collect(overlay, preemptor, contested))
         found = self._search.found
         self._classes = [frozenset(of.tolist()) for of in (found.own, found.hierarchical, found.priority)]
         self.candidates = frozenset[int]().union(*self._classes)
@@ -130,13 +136,15 @@ class Proposals:
 class _Search:
     """The candidates of one preemptor, and the attempts at them."""
 
-    def __init__(self, overlay: Overlay, preemptor: Preemptor, contested: frozenset[int], record: Recorder) -> None:
+    def __init__(
+        self, overlay: Overlay, preemptor: Preemptor, contested: frozenset[int], record: Recorder, found: Found
+    ) -> None:
         self._overlay = overlay
         self._preemptor = preemptor
         self._contested = contested
         self._record = record
-        self.found = collect(overlay, preemptor, contested)
-        self._candidates = _Once(_in_order(overlay, self.found))
+        self.found = found
+        self._candidates = _Once(_in_order(overlay, found))
 
     def attempts(self) -> tuple[bool, ...]:
         """Whether to allow borrowing, attempt by attempt."""
@@ -264,7 +272,7 @@ def _anybody_low_enough(overlay: Overlay, preemptor: Preemptor, record: Recorder
     KEP-83's shortcut: where nobody's priority is low enough, candidates need not be looked for."""
     configuration, state, queue = overlay.state.configuration, overlay.state, preemptor.queue
     policy = configuration.policy[queue]
-    own = state.lowest_priority([queue])
+    own = state.lowest_priority((queue,))
     others: int | None = None
     if configuration.tree.parent[queue] != ROOTLESS and policy.reclaim_within_cohort != "Never":
         others = state.lowest_priority([q for q in configuration.queues_of(queue) if q != queue])

@@ -52,9 +52,11 @@ class Replaced:
 def replaced(state: CompiledState) -> Replaced:
     """What becomes of running work with failed nodes."""
     rooms = state.rooms
-    hit = [of for of in state.workloads if of.kueue is not None and of.kueue.unhealthy_nodes and not of.evicted]
     found = Replaced(state, [], [], {})
-    if rooms is None or not hit:
+    if rooms is None:
+        return found
+    hit = [of for of in state.workloads if of.kueue is not None and of.kueue.unhealthy_nodes and not of.evicted]
+    if not hit:
         return found
     now: dict[str, Workload] = {}
     for workload in sorted(hit, key=lambda of: (-of.priority, instant(of.created_at), of.uid or "", of.id)):

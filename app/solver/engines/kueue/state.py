@@ -58,7 +58,7 @@ class Places:
         return self.latest is None or self.latest < now
 
     def moved(
-        self, gone: NDArray[np.int64], workloads: Sequence[Workload], priority: NDArray[np.int64], new: Sequence[int]
+        self, gone: Sequence[int], workloads: Sequence[Workload], priority: NDArray[np.int64], new: Sequence[int]
     ) -> "Places":
         """The places once the workloads at old indices ``gone`` are removed and those at new indices ``new`` are put
         in; what is at neither keeps its order. ``workloads``, ``priority``: after the change."""
@@ -215,6 +215,23 @@ class CompiledState:
         """This is the next version of ``before``, and as settled."""
         self._settled = before._settled
 
+    def lowest_as(self, before: "CompiledState", leaving: Sequence[int], fresh: Iterable[int]) -> None:
+        """This is the next version of ``before``; ``leaving``: indices there of workloads that are others here, or
+        none; ``fresh``: those here. What the lowest priorities were is looked up again only where the lowest left."""
+        if before._lowest is None or len(leaving) > FEW:
+            return
+        lowest, again = before._lowest.copy(), set[int]()
+        for i in leaving:
+            node = int(before.queue[i])
+            if before.priority[i] == lowest[node]:
+                again.add(node)
+        for i in fresh:
+            node = int(self.queue[i])
+            lowest[node] = min(lowest[node], int(self.priority[i]))
+        for node in again:
+            lowest[node] = int(self.priority[self.queue == node].min(initial=_NO_PRIORITY))
+        self._lowest = lowest
+
     def costs_as(self, before: "CompiledState", fresh: Iterable[int]) -> None:
         """This is the next version of ``before``; ``fresh``: indices of workloads that are others, or new. Where none
         brought costs, only these can."""
@@ -319,17 +336,16 @@ def instant(at: datetime | None) -> int:
     return OLDEST if at is None else micros(at)
 
 
-def refuse_cohorts(configuration: CompiledConfiguration, queues: NDArray[np.int64], indices: Iterable[int]) -> None:
+def refuse_cohorts(
+    configuration: CompiledConfiguration, queues: Sequence[int] | NDArray[np.int64], indices: Iterable[int]
+) -> None:
     """Raises InvalidInput where a queue is a cohort; ``indices``: of the workloads in the state."""
     cohorts = configuration.is_cohort
-    if len(queues) <= FEW:
-        wrong = any(map(cohorts.__getitem__, queues.tolist()))
-    else:
-        wrong = np.array(cohorts, dtype=bool)[queues].any()
+    wrong = any(map(cohorts.__getitem__, queues)) if len(queues) <= FEW else np.array(cohorts, dtype=bool)[queues].any()
     if wrong:
         raise InvalidInput(
             Problem(pointer=pointer("state", "workloads", i, "queue"), detail="a cohort holds no workloads")
-            for i, queue in zip(indices, queues.tolist(), strict=True)
+            for i, queue in zip(indices, queues, strict=True)
             if configuration.is_cohort[queue]
         )
 
