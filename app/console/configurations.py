@@ -15,6 +15,7 @@ from app.console.api import Json, Refused, Reply, segment
 from app.console.visit import Cursor, PageRoute, Text, Visit, Visiting
 from app.console.words import placed, pretty
 from app.formats.exported import YAML, Format
+from app.formats.manifests import systems
 from app.formats.ytsaurus.documents import MEDIA_TYPE as YSON
 from app.http.assets import HEADERS
 from app.http.openapi import page
@@ -36,7 +37,13 @@ def at(name: str) -> str:
 async def configurations(visit: Visiting, cursor: Cursor = "") -> Response:
     """By name."""
     found = await visit.api.get("/v1/configurations", {"cursor": cursor or None, "limit": _PAGE})
-    return visit.show("configurations.html", found=found["items"], following=found["next_cursor"], first=not cursor)
+    return visit.show(
+        "configurations.html",
+        found=found["items"],
+        following=found["next_cursor"],
+        first=not cursor,
+        titles=[system.facts.title for system in systems()],
+    )
 
 
 @configurations_pages.get("/configurations/{name}", **page(needs="read"))
@@ -64,6 +71,7 @@ async def shown(
     clusters = [one for one in (await visit.api.get("/v1/clusters"))["items"] if one["configuration"] == name]
     return visit.show(
         "configuration.html", 200 if problem is None else int(problem["status"]), name=name, stored=stored, diff=diff,
+        first_engine=FIRST,
         history=history["items"], following=history["next_cursor"], labels=labels, current=current.json()["revision"],
         etag=current.etag, problem=problem, clusters=clusters,
     )  # fmt: skip

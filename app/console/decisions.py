@@ -19,6 +19,7 @@ from app.console.api import Json as Document
 from app.console.exposures import Nearest, nearest_of
 from app.console.situation import VERDICTS, Rules, chosen, groups, named, ordered, paged, rules_of, sentence
 from app.console.visit import Cursor, Number, PageRoute, Text, Visit, Visiting
+from app.formats.manifests import on_kubernetes
 from app.http.assets import HEADERS
 from app.http.openapi import page
 from app.http.routing import service
@@ -308,6 +309,7 @@ async def clusters(
     return visit.show(
         "clusters.html", clusters=followed, found=found["items"], outcome=outcome,
         following=next_page(found, "/clusters", {"outcome": outcome}, part="#real"),
+        engines=[system.facts.name for system in on_kubernetes() if system.followed],
     )  # fmt: skip
 
 

@@ -37,12 +37,14 @@ jobs = sa.Table(
     sa.Column("lost", sa.Integer, nullable=False, server_default="0"),
     sa.Column("trace", sa.Uuid),
     sa.Column("about", sa.LargeBinary, nullable=False),
+    sa.Column("folded", sa.Text(collation="C")),
     sa.Column("request", sa.LargeBinary, nullable=False),
     sa.Column("progress", JSONB),
     sa.Column("outcome", sa.LargeBinary),
     sa.Column("error", sa.Text),
     sa.Index("ix_jobs_status_created_at", "status", "created_at"),
     sa.Index("ix_jobs_trace", "trace"),
+    sa.Index("ix_jobs_folded", "kind", "id", postgresql_where=sa.text("folded is not null")),
 )
 
 chunks = sa.Table(
@@ -57,7 +59,7 @@ chunks = sa.Table(
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
 
-_SHOWN = [column for column in jobs.c if column.name not in ("request", "outcome")]
+_SHOWN = [column for column in jobs.c if column.name not in ("folded", "request", "outcome")]
 
 
 class Claimed(NamedTuple):
@@ -208,10 +210,11 @@ def between(session: Session, kinds: Sequence[str], first: UUID, last: UUID, lim
     return session.execute(query.order_by(jobs.c.id.desc()).limit(limit)).mappings().all()
 
 
-def told(session: Session, kind: str) -> Sequence[sa.RowMapping]:
-    """What is shown of every job of a kind, by its id, newest first."""
-    query = sa.select(jobs.c.id, jobs.c.about).where(jobs.c.kind == kind).order_by(jobs.c.id.desc())
-    return session.execute(query).mappings().all()
+def holding(session: Session, kind: str, part: str, limit: int) -> Sequence[sa.RowMapping]:
+    """What is shown of the jobs of a kind whose folded names hold ``part``, by id, newest first."""
+    query = sa.select(jobs.c.id, jobs.c.about).where(jobs.c.kind == kind, sa.func.strpos(jobs.c.folded, part) > 0)
+    query = query.where(jobs.c.folded.is_not(None))  # or the index of those that have a name would not be used
+    return session.execute(query.order_by(jobs.c.id.desc()).limit(limit)).mappings().all()
 
 
 def cancel(session: Session, job: UUID, kind: str) -> bool:

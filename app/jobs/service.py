@@ -68,15 +68,17 @@ def state_of(row: RowMapping) -> dict[str, Any]:
 
 
 class New(NamedTuple):
-    """A job that is asked for. ``about``: what is shown of it, as JSON; ``trace``: the stored trace it needs."""
+    """A job that is asked for. ``about``: what is shown of it, as JSON; ``trace``: the stored trace it needs; ``name``:
+    by which it is found, also in ``about``."""
 
     about: bytes
     request: bytes
     trace: UUID | None = None
+    name: str | None = None
 
 
 class _Called(msgspec.Struct):
-    name: str | None = None
+    name: str
 
 
 class Jobs:
@@ -105,6 +107,7 @@ class Jobs:
                 "created_at": moment,
                 "trace": new.trace,
                 "about": new.about,
+                "folded": None if new.name is None else fold(new.name),
                 "request": zstandard.ZstdCompressor().compress(new.request),
             }
             repository.add(session, row)
@@ -138,14 +141,11 @@ class Jobs:
         span = ids_beginning(part)
         with self._database.session() as session:
             by_id = repository.between(session, JOBS, *span, limit) if span else ()
-            every = repository.told(session, "simulation")
+            by_name = repository.holding(session, "simulation", part, limit)
         hits = [Hit(kind=row["kind"], name=str(row["id"])) for row in by_id]
-        for row in every:
-            if len(hits) >= 2 * limit:
-                break
+        for row in by_name:
             name = msgspec.json.decode(row["about"], type=_Called).name
-            if name is not None and part in fold(name):
-                hits.append(Hit(kind="simulation", name=name, id=row["id"]))
+            hits.append(Hit(kind="simulation", name=name, id=row["id"]))
         return hits
 
     def stop(self, job: UUID, kind: str) -> None:

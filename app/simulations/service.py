@@ -329,7 +329,7 @@ class Simulations(JobsOfKind[Simulation, SimulationPage]):
                 trace = self._traces.pinned(session, asked.trace)
                 used = TraceUsed(name=asked.trace, digest=self._traces.digest(session, trace))
             about = About(variants=asked.names, trace=used, name=asked.name)
-            return New(msgspec.json.encode(about), asked.request, trace)
+            return New(msgspec.json.encode(about), asked.request, trace, asked.name)
 
         return self._accept(made)
 

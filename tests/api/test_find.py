@@ -81,6 +81,7 @@ def test_what_is_stored_kept_and_followed_is_found(service: TestClient) -> None:
     assert ("forecast", forecast) in kinds(service, forecast[:23])
     grass = [hit for hit in found(service, "EN GRASS")["items"] if hit["kind"] == "simulation"]
     assert [(hit["name"], hit["id"]) for hit in grass] == [("Green grass", again), ("Green grass", simulation)]
+    assert [hit["id"] for hit in found(service, "EN GRASS", limit=1)["items"]] == [again]
     hits = [hit for hit in found(service, queue)["items"] if hit["kind"] == "queue" and hit["name"] == queue]
     assert {hit.get("snapshot") for hit in hits} == {None, "green-now"}
     assert {hit["configuration"] for hit in hits} == {"green-house"}

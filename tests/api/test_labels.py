@@ -107,6 +107,14 @@ def test_what_is_not_there(service: TestClient) -> None:
     assert service.delete(f"{other}/stable").status_code == 404
     assert service.delete(STABLE).status_code == 404
     assert decide(service, "prod@nothing") == (404, "/configuration")
+    for known, words in ((), "it has none"), (("stable", "canary"), "it has 'canary', 'stable'"):
+        for label in known:
+            service.put(f"{URL}/labels/{label}", json={"revision": 1})
+        asked: dict[str, Any] = {"configuration": "prod@nothing", "state": {}, "asks": []}
+        told = service.post("/v1/decisions", json=asked).json()["errors"]
+        assert told == [
+            {"pointer": "/configuration", "detail": f"configuration 'prod' has no label 'nothing': {words}"}
+        ]
 
 
 def test_labels_go_with_their_configuration(service: TestClient) -> None:
@@ -122,7 +130,7 @@ def test_labels_go_with_their_configuration(service: TestClient) -> None:
 def test_a_decision_by_label_is_replayed_on_the_revision_it_used(service: TestClient) -> None:
     service.put(STABLE, json={"revision": 2})
     ask = {"id": "x", "queue": "a", "tasks": [{"name": "t", "requests": {"cpu": 2}}]}
-    body = {"configuration": "prod@stable", "state": {}, "asks": [ask]}
+    body: dict[str, Any] = {"configuration": "prod@stable", "state": {}, "asks": [ask]}
     identity = service.post("/v1/decisions", json=body).json()["id"]
     service.put(STABLE, json={"revision": 1}, headers={"If-Match": "*"})
     replay = service.post(f"/v1/decisions/{identity}/replay")

@@ -3,6 +3,7 @@
 import json
 import re
 
+import zstandard
 from starlette.testclient import TestClient
 
 from app.base.settings import Settings
@@ -38,6 +39,21 @@ def test_an_empty_service_says_what_to_do_next(service: TestClient) -> None:
         unknown = service.get(page, params={"unknown": 1})
         assert unknown.status_code == 422, page
         assert "text/html" in unknown.headers["content-type"]
+
+
+def test_its_scripts_are_sent_compressed(service: TestClient) -> None:
+    page = service.get("/").text
+    scripts = re.findall(r'<script[^>]* src="([^"]+)"', page)
+    assert scripts
+    for place in scripts:
+        plain = service.get(place, headers={"Accept-Encoding": "identity"})
+        assert "content-encoding" not in plain.headers
+        for coding in ("gzip", "zstd"):
+            sent = service.get(place, headers={"Accept-Encoding": coding})
+            assert (sent.headers["content-encoding"], sent.headers["vary"]) == (coding, "Accept-Encoding"), place
+            assert int(sent.headers["content-length"]) < len(plain.content) / 2
+            body = zstandard.ZstdDecompressor().stream_reader(sent.content).read() if coding == "zstd" else sent.content
+            assert body == plain.content
 
 
 def test_with_the_examples_every_page_shows_something(service: TestClient, settings: Settings) -> None:

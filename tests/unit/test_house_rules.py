@@ -86,6 +86,8 @@ def test_no_module_outside_of_an_engines_folders_names_it() -> None:
         and any(isinstance(node, ast.Constant) and node.value in called for node in ast.walk(tree(path)))
     }
     assert naming == set(NAMING_AN_ENGINE)
+    word = re.compile(f"[\"'>](?:{'|'.join(map(re.escape, called))})[\"'<]")
+    assert [path.name for path in APP.rglob("*.html") if word.search(path.read_text())] == []
 
 
 def test_no_module_compares_the_name_of_a_rule_set_or_a_release() -> None:

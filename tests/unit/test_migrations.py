@@ -1,7 +1,9 @@
+import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from uuid import UUID
 
 import pytest
 from alembic import command
@@ -17,7 +19,7 @@ from app.db.database import MIGRATIONS, Database, head_revision, migrate
 
 
 @contextmanager
-def connected(url: str) -> Iterator[Connection]:
+def connected(url: str) -> Generator[Connection]:
     with create_engine(url, poolclass=NullPool).begin() as connection:
         yield connection
 
@@ -90,6 +92,25 @@ def test_a_revision_once_stored_stays_as_it_is(database_url: str) -> None:
     for statement in ("update configuration_revisions set document = '[]'", "delete from configuration_revisions"):
         with pytest.raises(DBAPIError, match="immutable"), connected(database_url) as connection:
             connection.execute(text(statement))
+
+
+def test_simulations_that_had_a_name_before_are_found_by_it(new_database: Callable[[], str]) -> None:
+    url = new_database()
+    migrate(url, "0028")
+    row = "insert into jobs (id, kind, actor, created_at, about, request) values (:id, :kind, 'mo', now(), :about, '')"
+    told = {
+        1: ("simulation", {"name": "Gro\u00dfe \0 Runde"}),
+        2: ("simulation", {"variants": [""]}),
+        3: ("sweep", {"name": "of another kind"}),
+    }
+    with connected(url) as connection:
+        for number, (kind, about) in told.items():
+            said = {"id": UUID(int=number), "kind": kind, "about": json.dumps(about).encode()}
+            connection.execute(text(row), said)
+    migrate(url)
+    with connected(url) as connection:
+        folded = connection.execute(text("select folded from jobs order by id")).scalars().all()
+    assert folded == ["grosse \ufffd runde", None, None]
 
 
 @pytest.mark.slow

@@ -401,11 +401,18 @@ def jobs(listed: Listed) -> Jobs:
 def test_a_job_is_accepted_while_few_enough_are_alive(listed: Listed) -> None:
     service = jobs(listed)
     listed.alive = 1
-    made = service.add("play", lambda _: New(b"about", b"request", ID))
+    made = service.add("play", lambda _: New(b"about", b"request", ID, "Called \0 SO"))
     (row,) = listed.added
     assert plain(row.pop("request")) == b"request"
     assert made.int >> 80 == int(row.pop("created_at").timestamp() * 1000)
-    assert row == {"id": made, "kind": "play", "actor": "anonymous", "trace": ID, "about": b"about"}
+    assert row == {
+        "id": made,
+        "kind": "play",
+        "actor": "anonymous",
+        "trace": ID,
+        "about": b"about",
+        "folded": "called \ufffd so",
+    }
     listed.alive = 2
     with pytest.raises(TooManyRequests) as refused:
         service.add("play", lambda _: New(b"", b""))
