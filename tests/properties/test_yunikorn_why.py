@@ -18,7 +18,7 @@ TAKEN = {"victim", "moved"}
 
 @st.composite
 def questions(draw: Any) -> tuple[World, list[Json], Json]:
-    """A cluster, asks of one or several tasks, some bound to a node; and the rest of the request."""
+    """A cluster, asks of one or several tasks, some bound to a node, some alike; and the rest of the request."""
     of = draw(st.one_of(worlds(), tenants()))
     of.rules = draw(st.sampled_from(["documented", "shipped"]))
     asks = draw(asks_of(of, 3))
@@ -31,6 +31,9 @@ def questions(draw: Any) -> tuple[World, list[Json], Json]:
             one["required_node"] = draw(st.sampled_from(names))
         elif kind == "picky":
             one["feasible_nodes"] = draw(st.lists(st.sampled_from(names), unique=True))
+    if draw(st.booleans()):
+        asks = [one | {"tasks": asks[0]["tasks"]} for one in asks]
+    asks += [one | {"id": f"{one['id']}-again"} for one in asks if draw(st.booleans())]
     for workload in of.workloads:
         for one in workload["tasks"]:
             one["state"] = draw(st.sampled_from(["running"] * 8 + ["preempted"]))

@@ -1,6 +1,6 @@
 """The path of one allocation ask, in the order of the original: placing, preconditions, candidates, choice."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -204,14 +204,37 @@ def decide(overlay: Overlay, request: Request, context: Context, record: Silent)
     """What becomes of the ask, on the overlay as it is; ``apply`` carries it out."""
     if overlay.state.configuration.limits.some and (refused := _refusal(overlay, request)) is not None:
         return refused
-    headroom = has_headroom(overlay, request)
-    if headroom and (node := _place(overlay, request)) is not None:
-        return Outcome("admit", node, cancelled=_making_way(overlay, request))
+    vain = overlay.vain
+    alike = None if record.on or _holds(overlay, request) else _alike(request)
+    if alike in vain:
+        headroom: bool = vain[alike][1]
+    else:
+        headroom = has_headroom(overlay, request)
+        if headroom and (node := _place(overlay, request)) is not None:
+            return Outcome("admit", node, cancelled=_making_way(overlay, request))
+        if alike is not None:
+            vain[alike] = request, headroom
     if request.required is not None:
         return _on_required_node(overlay, request, request.required, record)
     if (unmet := _precondition(overlay, request, context)) is not None:
         return unmet
-    return replace(_preempt(overlay, request, context, record, headroom=headroom), attempted=True)
+    taker = None if alike is None else (*alike, request.priority, request.workload)
+    if taker in vain:
+        return vain[taker][1]
+    outcome = replace(_preempt(overlay, request, context, record, headroom=headroom), attempted=True)
+    if taker is not None and outcome.kind == "wait" and not outcome.cancelled:
+        vain[taker] = request, outcome
+    return outcome
+
+
+def _holds(overlay: Overlay, request: Request) -> bool:
+    return any(held.ask.id == request.ask.id for holders in overlay.held.values() for held in holders)
+
+
+def _alike(request: Request) -> tuple[Hashable, ...]:
+    """Equal for asks that hold no node and find room, or don't, together; with priority and application for those that
+    find the same victims."""
+    return request.queue, id(request.amounts), request.required, request.feasible
 
 
 def _refusal(overlay: Overlay, request: Request) -> Outcome | None:

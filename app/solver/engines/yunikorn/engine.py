@@ -303,13 +303,13 @@ def plan(state: CompiledState, question: Question) -> Result:
         notes[ask.id] = report.carried(outcomes[-1][0], outcomes[-1][1], question.now)
         cancelled += [one for _, outcome in outcomes for one in report.cancelled(overlay, outcome.cancelled)]
     told: dict[str, Any] = {"asks": notes, "cancelled_reservations": cancelled}
-    plans = [_plan([decisions[ask.id]], placements[ask.id]) for ask in asks]
     if not cycle:
+        plans = [_plan([decisions[ask.id]], placements[ask.id]) for ask in asks]
         return each_alone([(decisions[ask.id], own) for ask, own in zip(asks, plans, strict=True)], told)
     return Result(
         decisions=[decisions[ask.id] for ask in question.asks],
         order=[ask.id for ask in asks],
-        plan=_plan([decisions[ask.id] for ask in asks], [p for own in plans for p in own.placements]),
+        plan=_plan([decisions[ask.id] for ask in asks], [one for ask in asks for one in placements[ask.id]]),
         notes=told,
     )
 

@@ -1,8 +1,9 @@
 """Pending work as allocation asks, and what a decision changes: an overlay on top of a compiled cluster."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -25,16 +26,18 @@ MOST_UNITS = 256
 class Request:
     """One allocation ask.
 
-    ``amounts``: by index of ``resources`` (the cluster's, extended by what only the ask names); ``created`` and
-    ``checked`` in microseconds; ``required``: index of the only node it may run on; ``feasible``: indices of the
-    nodes that pass the predicates, None when all do; ``workload``: canonical index of its application; ``unit``: its
-    place among the ``units`` allocation asks that ``ask`` stands for; ``whose``: by what limits it is counted.
+    ``amounts``: by index of ``resources`` (the cluster's, extended by what only the ask names), the same object for
+    equal requests; ``needs``: those above 0, which it takes room for; ``created`` and ``checked`` in microseconds;
+    ``required``: index of the only node it may run on; ``feasible``: indices of the nodes that pass the predicates,
+    None when all do; ``workload``: canonical index of its application; ``unit``: its place among the ``units``
+    allocation asks that ``ask`` stands for; ``whose``: by what limits it is counted.
     """
 
     ask: Ask
     task: Task
     queue: int
     amounts: Amounts
+    needs: Amounts
     resources: ResourceIndex
     priority: int
     created: int
@@ -46,11 +49,6 @@ class Request:
     whose: Whose
     unit: int = 0
     units: int = 1
-
-    @property
-    def needs(self) -> Amounts:
-        """What it takes room for: the amounts above 0."""
-        return {r: amount for r, amount in self.amounts.items() if amount > 0}
 
 
 def requests_of(state: CompiledState, ask: Ask) -> list[Request]:
@@ -106,19 +104,21 @@ def _feasible(state: CompiledState, ask: Ask, task: Task) -> frozenset[int] | No
     return passing if named is None else passing & named
 
 
-def _amounts(state: CompiledState, task: Task) -> tuple[ResourceIndex, Amounts]:
-    """What the task requests, and the resources that it may name beyond the cluster's. Raises QuantityError."""
+def _amounts(state: CompiledState, task: Task) -> tuple[ResourceIndex, Amounts, Amounts]:
+    """Resources, with those that the task may name beyond the cluster's, what it requests, and of that what is above
+    0. Raises QuantityError."""
     known, key = state.lazy.wanted, tuple(task.requests.items())
     if (found := known.get(key)) is None:
         if len(known) >= _DEMANDS:
             known.clear()
         resources = ResourceIndex(state.resources.names)
-        found = known[key] = resources, resources.steps(task.requests)
+        amounts = resources.steps(task.requests)
+        found = known[key] = resources, amounts, {r: amount for r, amount in amounts.items() if amount > 0}
     return found
 
 
 def _request(state: CompiledState, ask: Ask, task: Task) -> Request:
-    resources, amounts = _amounts(state, task)
+    resources, amounts, needs = _amounts(state, task)
     workload = state.application(ask.workload or ask.id)
     priority = task.priority if task.priority is not None else ask.priority
     if priority is None:
@@ -129,7 +129,7 @@ def _request(state: CompiledState, ask: Ask, task: Task) -> Request:
     required = task.required_node or ask.required_node
     return Request(
         ask=ask, task=task, queue=state.configuration.tree.index[ask.queue],
-        amounts=amounts, resources=resources, priority=priority,
+        amounts=amounts, needs=needs, resources=resources, priority=priority,
         created=OLDEST if at is None else micros(at), checked=None if checked is None else micros(checked),
         triggered=carried is not None and carried.triggered_preemption,
         required=None if required is None else state.node_index[required],
@@ -162,10 +162,13 @@ class Overlay:
 
     ``held``: by node, who has it reserved; ``coming``: by queue, what asks that evicted somebody will take once
     their victims are gone (documented rules count it, so that nobody is evicted in vain); ``attempts``: preemption
-    attempts of each leaf in this cycle.
+    attempts of each leaf in this cycle; ``vain``: what became of asks since anything was changed, for others that
+    differ in nothing that counts, and the asks, so that nothing else gets their ``id``.
     """
 
-    __slots__ = ("_tracked", "allocated", "attempts", "coming", "free", "gone", "held", "preempting", "slack", "state")
+    __slots__ = (
+        "_tracked", "allocated", "attempts", "coming", "free", "gone", "held", "preempting", "slack", "state", "vain",
+    )  # fmt: skip
 
     def __init__(self, state: CompiledState) -> None:
         self.state = state
@@ -176,6 +179,7 @@ class Overlay:
         self.gone: Bools | None = None
         self.held: dict[int, list[Held]] = {}
         self.coming: dict[tuple[int, int], int] = {}
+        self.vain: dict[Hashable, tuple[Request, Any]] = {}
         self.attempts = Counter[int]()
         self._tracked: Tracked | None = None
         for reservation in state.reservations:
@@ -194,6 +198,7 @@ class Overlay:
         twin.gone = None if self.gone is None else self.gone.copy()
         twin.held = {node: list(holders) for node, holders in self.held.items()}
         twin.coming = dict(self.coming)
+        twin.vain = {}
         twin.attempts = self.attempts.copy()
         twin._tracked = None if self._tracked is None else self._tracked.copy()
         return twin
@@ -228,6 +233,7 @@ class Overlay:
 
     def place(self, node: int, request: Request) -> None:
         """The ask runs on ``node`` now."""
+        self.vain.clear()
         queues = self.state.configuration
         if queues.limits.some:
             amounts = {request.resources.names[r]: amount for r, amount in request.amounts.items()}
@@ -240,6 +246,7 @@ class Overlay:
 
     def evict(self, tasks: Iterable[int]) -> None:
         """The tasks are being preempted: they still use their node and their queue."""
+        self.vain.clear()
         state = self.state
         if self.gone is None:
             self.gone = np.zeros(state.task_count, dtype=bool)
@@ -255,6 +262,7 @@ class Overlay:
         self._hold(node, request, request.unit, triggered=True)
 
     def _hold(self, node: int, request: Request, unit: int | None, *, triggered: bool) -> None:
+        self.vain.clear()
         held = Held(
             ask=request.ask, unit=unit, queue=request.queue, amounts=request.amounts, priority=request.priority,
             created=request.created, required=request.required is not None, triggered=triggered,
@@ -265,6 +273,7 @@ class Overlay:
 
     def cancel(self, node: int, held: Held) -> None:
         """The reservation is dropped."""
+        self.vain.clear()
         self.held[node] = [other for other in self.held[node] if other is not held]
         if not self.held[node]:
             del self.held[node]

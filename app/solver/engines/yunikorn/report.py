@@ -38,6 +38,11 @@ EVICTED = "PreemptedByScheduler"
 def answer(overlay: Overlay, ask: Ask, outcomes: list[tuple[Request, Outcome]], now: int, record: Silent) -> Decision:
     """The decision of one ask from what became of its allocation asks."""
     at = base.at(now)
+    if len(outcomes) == 1 and outcomes[0][1].kind == "wait":
+        return Decision(
+            ask=ask.id, outcome="wait", victims=[], conditions=[_condition(overlay, *outcomes[0], at)],
+            explanation=record.explanation(overlay, outcomes),
+        )  # fmt: skip
     kinds = {outcome.kind for _, outcome in outcomes}
     kind = "wait" if "wait" in kinds else "preempt" if "preempt" in kinds else "admit"
     placed = {} if kind == "wait" else {r.task.name: _node(overlay, o) for r, o in outcomes if o.node is not None}

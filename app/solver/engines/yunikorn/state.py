@@ -50,8 +50,8 @@ class Lazy:
     created: Ints | None = None
     by_node: tuple[Ints, Ints] | None = None
     passing: dict[object, frozenset[int]] = field(default_factory=dict[object, frozenset[int]])
-    wanted: dict[object, tuple[ResourceIndex, Amounts]] = field(
-        default_factory=dict[object, tuple[ResourceIndex, Amounts]]
+    wanted: dict[object, tuple[ResourceIndex, Amounts, Amounts]] = field(
+        default_factory=dict[object, tuple[ResourceIndex, Amounts, Amounts]]
     )
     tracked: Tracked | None = None
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.yunikorn_world import Json, World, ask, node, queue
+from tests.support.yunikorn_world import Json, World, app, ask, node, queue, task
 
 ONE = {"vcore": 1}
 FENCE = {"priority_policy": "fence"}
@@ -41,3 +41,16 @@ def test_offsets_add_up_on_the_way_to_the_root_and_a_fence_hides_what_is_below(
 
 def test_of_equals_the_older_then_the_first_by_id() -> None:
     assert [first({}, {}, 0, 0, age) for age in (61, 60, 59)] == ["a", "a", "b"]
+
+
+def test_what_waited_in_vain_is_tried_again_once_another_has_started() -> None:
+    """Nobody may go for the first ask: root.b is within its guarantee, until the second ask runs there too."""
+    of = World(
+        queues=[queue("root"), queue("root.a", {"vcore": 4}), queue("root.b", {"vcore": 2})],
+        nodes=[node("n1", {"vcore": 2}), node("n2", {"vcore": 1})],
+        workloads=[app("b", "root.b", task("b1", "n1", {"vcore": 1}), task("b2", "n1", {"vcore": 1}))],
+    )
+    early, late = (ask(f"{age}", "root.a", {"vcore": 1}, age, feasible_nodes=["n1"]) for age in (90, 60))
+    between = ask("c", "root.b", {"vcore": 1}, 80, feasible_nodes=["n2"])
+    decisions = of.decide(early, between, late, mode="cycle")["decisions"]
+    assert [decision["outcome"] for decision in decisions] == ["wait", "admit", "preempt"]
