@@ -1,7 +1,6 @@
 """What a workload uses, resolved once for each distinct *shape*: its tasks' counts, requests and flavors."""
 
 from collections.abc import Sequence
-from copy import copy
 
 import msgspec
 import numpy as np
@@ -23,6 +22,7 @@ Indices = NDArray[np.int64]
 
 _MANY_SEEN = 10_000
 _MOST_KEPT = 64
+_encode = msgspec.msgpack.Encoder().encode
 _NONE_YET = np.zeros(0, dtype=bool)
 _BY_QUEUE = -1
 """Stands for a shape that depends on the queue: some flavor is not named."""
@@ -51,7 +51,8 @@ class Shapes:
     def copy(self, nodes: frozenset[str | None]) -> "Shapes":
         """Another that knows the same shapes, for the next version of a state."""
         self._shared = True
-        other = copy(self)
+        other = object.__new__(Shapes)
+        other.__dict__.update(self.__dict__)
         other.nodes = nodes
         return other
 
@@ -85,7 +86,7 @@ class Shapes:
         seen: dict[int, int] = {}
         first = [seen.setdefault(id(w.tasks), at) for at, w in enumerate(workloads)]
         firsts = list(seen.values())  # ascending; a list that many hold is looked at once
-        keys = list(map(msgspec.msgpack.Encoder().encode, [_undated(workloads[at].tasks) for at in firsts]))
+        keys = [_encode(_undated(workloads[at].tasks)) for at in firsts]
         if self._seen_in or not all(map(self._seen.__contains__, keys)):
             self._own()
         for at, key in zip(firsts, keys, strict=True):
@@ -110,9 +111,10 @@ class Shapes:
         tasks = workload.tasks
         if not sound_tasks(tasks, self.nodes):
             raise ValueError(f"tasks of {workload.id!r}")
-        amounts = self._simple(tasks[0]) if len(tasks) == 1 else None
+        amounts = self._simple(tasks[0]) if len(tasks) == 1 and not self._pods else None
         if amounts is not None:
-            self._seen[key] = self._shape(amounts)
+            shape = self._by_amounts.get(amounts)
+            self._seen[key] = self._shape(amounts) if shape is None else shape
             return
         shape, everywhere = self._resolve(i, tasks, queue)
         self._seen[key] = shape if everywhere else _BY_QUEUE
@@ -146,7 +148,7 @@ class Shapes:
     def _simple(self, task: Task) -> Amounts | None:
         """The commonest kind: one resource, with its flavor. None where it takes a closer look."""
         named, requests = task.flavors, task.requests
-        if named is None or len(named) != 1 or len(requests) != 1 or self._pods:
+        if named is None or len(named) != 1 or len(requests) != 1:
             return None
         ((resource, flavor),) = named.items()
         fr, asked = self._index.get((flavor, resource)), requests.get(resource)

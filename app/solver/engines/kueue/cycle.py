@@ -91,7 +91,8 @@ def nominate(
     Raises QuantityError."""
     safe_point()
     if is_pinned(ask):
-        return _targeted(overlay, ask, preemptor, _as_pinned(overlay, preemptor.queue, ask, record), search, record)
+        assignment = _as_pinned(overlay, preemptor.queue, ask, record)
+        return _targeted(overlay, ask, preemptor, assignment, search, record, pinned=True)
     search = _remembering(search, overlay)
     scanned = None if pins is not None else scan_of(ask)
     if scanned is not None:
@@ -163,8 +164,9 @@ def demands(overlay: Overlay, nomination: Nomination) -> list[dict[int, int]]:
 
 
 def _targeted(
-    overlay: Overlay, ask: Ask, preemptor: Preemptor, assignment: Assignment, search: Search, record: Recorder
-) -> Nomination:
+    overlay: Overlay, ask: Ask, preemptor: Preemptor, assignment: Assignment, search: Search, record: Recorder,
+    *, pinned: bool = False,
+) -> Nomination:  # fmt: skip
     asking = preemptor._replace(request=assignment.request(), pod_sets=assignment.pod_sets)
     disputed = contested(overlay, preemptor.queue, assignment)
     seeker = _seeker(overlay, asking)
@@ -181,7 +183,7 @@ def _targeted(
     def elsewhere(other: Overlay) -> Nomination:
         return nominate(other, ask, asking, search)
 
-    return Nomination(ask, asking, seeker, assignment, disputed, targets, places, is_pinned(ask), elsewhere)
+    return Nomination(ask, asking, seeker, assignment, disputed, targets, places, pinned, elsewhere)
 
 
 def _after(overlay: Overlay, targets: list[Target], assignment: Assignment, record: Recorder) -> dict[str, Place]:
@@ -206,8 +208,16 @@ def _seeker(overlay: Overlay, preemptor: Preemptor) -> Preemptor:
 
 def is_pinned(ask: Ask) -> bool:
     """Whether the ask names a flavor for everything it requests."""
-    tasks = [t for t in ask.tasks if t.requests or t.flavors]
-    return bool(tasks) and all(t.flavors is not None and t.requests.keys() <= t.flavors.keys() for t in tasks)
+    pinned = False
+    for task in ask.tasks:
+        if task.flavors is None:
+            if task.requests:
+                return False
+        elif task.requests.keys() <= task.flavors.keys():
+            pinned = pinned or bool(task.flavors)
+        else:
+            return False
+    return pinned
 
 
 def contested(overlay: Overlay, queue: int, assignment: Assignment) -> list[int]:

@@ -26,7 +26,7 @@ from app.solver.engines.kueue.nomination import Books, Nomination, Overlay
 from app.solver.engines.kueue.preemptibility import judge, preemptibility
 from app.solver.engines.kueue.quota import Usage
 from app.solver.engines.kueue.rounds import KueueRounds, replaced
-from app.solver.engines.kueue.state import CompiledState, compile_state, local_queues_of, refuse_cohorts, rooms_of
+from app.solver.engines.kueue.state import FEW, CompiledState, compile_state, local_queues_of, refuse_cohorts, rooms_of
 from app.solver.engines.kueue.state import leaving as leaves
 from app.solver.model.decision import Decision, Plan, Result, Step, each_alone, plan_of
 from app.solver.model.problems import PROPOSALS, Rule
@@ -86,7 +86,7 @@ def update(
     Where the delta touches a good part of the state, or usage that no quota covers, it is compiled anew."""
     if configuration is not before.configuration or before.quotas is not configuration.quotas:
         return compile_state(configuration, state)
-    if len(changes.workloads) * _LARGE > len(before.workloads):
+    if len(changes.workloads) * _LARGE > max(len(before.workloads), FEW):
         return compile_state(configuration, state)
     workloads = state.workloads
     rows = _Rows.of(len(before.workloads), len(workloads), changes)

@@ -35,7 +35,8 @@ class QueueManager:
     microseconds, who is aside stays there after something changed. ``_freed``: trees in which something finished or
     was released, until who is aside in them comes back at ``_returns``; ``_generation``: by queue, how often something
     came into it, left it, or its quota changed; ``_cycle``: how many there were; ``_own``: classes of asks that are
-    like no other, ``_came``: how many there were; ``_back``: asks that step back for a time after an eviction."""
+    like no other, ``_came``: how many there were; ``_back``: asks that step back for a time after an eviction;
+    ``_marked``: queues in which somebody may be aside or sticky."""
 
     def __init__(self, configured: CompiledConfiguration, period: int) -> None:
         self.heads: dict[str, Ask] = {}
@@ -55,6 +56,7 @@ class QueueManager:
         self._own: dict[str, bytes] = {}
         self._back: set[str] = set()
         self._came = 0
+        self._marked: set[str] = set()
 
     def arrive(self, ask: Ask) -> None:
         """``ask`` waits, with what an earlier cycle left behind for it, from now on or once its ``requeue_at`` is."""
@@ -66,6 +68,7 @@ class QueueManager:
             ask = replace(ask, kueue=_without_carried(block))
             if block.preemption_pending and not self.strict(of):
                 line.sticky = ask.id
+                self._marked.add(of)
             if (scan := block.flavor_scan) is not None:
                 cycle, generation = self._cycle + 1 - scan.cycles, self._generation[of] - scan.changed
                 self._scans[ask.id] = _Scanned(scan.flavors, cycle, generation)
@@ -179,6 +182,7 @@ class QueueManager:
             return moved
         if pending:
             self._lines[ask.queue].sticky = ask.id
+            self._marked.add(ask.queue)
         if inadmissible and scan is None:
             self._step_aside(ask)
             return True
@@ -187,7 +191,8 @@ class QueueManager:
     def carried(self) -> tuple[Hashable, Hashable]:
         """Who is aside, who is sticky, and where scans of flavors stopped; whether those are older than a cycle, and
         whether their queues have changed since."""
-        lines = [(name, line.mark, line.sticky) for name, line in self._lines.items() if line.mark or line.sticky]
+        self._marked = {name for name in self._marked if (line := self._lines[name]).mark or line.sticky}
+        lines = [(name, (line := self._lines[name]).mark, line.sticky) for name in self._marked]
         scans = sorted(self._scans.items())
         places = [
             (job, tuple((task, *sorted(of.items())) for task, of in sorted(scan.flavors.items())))
@@ -291,6 +296,7 @@ class QueueManager:
 
     def _step_aside(self, ask: Ask) -> None:
         self._lines[ask.queue].step_aside(ask.id)
+        self._marked.add(ask.queue)
         self._aside.setdefault(self._root(ask.queue), {})[ask.queue] = None
         self._find_head(ask.queue)
 
