@@ -93,9 +93,9 @@ def caller_of(scope: RequestScope, *, guarded: bool) -> Caller:
 
     ``guarded``: False on an open service, where everybody may do anything.
     """
-    found = scope.get(_KEY)
-    if isinstance(found, Caller):
-        return found
+    caller = scope.get(_KEY)
+    if isinstance(caller, Caller):
+        return caller
     return _NOBODY if guarded else _EVERYBODY
 
 
@@ -117,7 +117,7 @@ class _Account:
     """Of one caller: lines that may be written now, as of ``at``; and refusals since the last line."""
 
     lines: float
-    at: float
+    since: float
     unwritten: int = 0
 
 
@@ -139,8 +139,8 @@ class Refusals:
             self._accounts.move_to_end((who, kind))
             if len(self._accounts) > MOST_KEPT:
                 self._accounts.popitem(last=False)
-            account.lines = min(_AT_ONCE, account.lines + (now - account.at) / _EVERY_SECONDS)
-            account.at = now
+            account.lines = min(_AT_ONCE, account.lines + (now - account.since) / _EVERY_SECONDS)
+            account.since = now
             if account.lines < 1:
                 account.unwritten += 1
                 return None

@@ -71,8 +71,8 @@ class Keys:
             raise _away()
         return (await self._awaited(running)).get(identity)
 
-    def _age(self, at: float | None) -> float:
-        return float("inf") if at is None else self._clock() - at
+    def _age(self, fetched: float | None) -> float:
+        return float("inf") if fetched is None else self._clock() - fetched
 
     async def _awaited(self, running: Future[Published]) -> Published:
         """What is being fetched. Raises Unavailable where it takes too long, fails, or too many wait already."""
@@ -105,12 +105,12 @@ class Keys:
 
     def _run(self, future: Future[Published]) -> None:
         try:
-            found = read_keys(self._find())
+            published = read_keys(self._find())
         except Exception as error:  # whatever a stranger's document makes of it, no request may wait for ever
             future.set_exception(error)
             return
-        self._known, self._fetched = found, self._clock()
-        future.set_result(found)
+        self._known, self._fetched = published, self._clock()
+        future.set_result(published)
 
 
 def read_keys(document: Any) -> Published:
@@ -267,21 +267,21 @@ class CodeFlow:
 
     async def begin(self, back: str) -> tuple[str, dict[str, str]]:
         """Where to send the browser, and what to keep until it comes ``back``. Raises Unavailable."""
-        kept = {name: secrets.token_urlsafe(32) for name in ("state", "nonce", "verifier")}
-        challenge = base64.urlsafe_b64encode(sha256(kept["verifier"].encode()).digest()).decode().rstrip("=")
+        secret = {name: secrets.token_urlsafe(32) for name in ("state", "nonce", "verifier")}
+        challenge = base64.urlsafe_b64encode(sha256(secret["verifier"].encode()).digest()).decode().rstrip("=")
         query = {
             "response_type": "code", "client_id": self._client.id, "redirect_uri": back, "scope": self._client.scope,
-            "state": kept["state"], "nonce": kept["nonce"], "code_challenge": challenge,
+            "state": secret["state"], "nonce": secret["nonce"], "code_challenge": challenge,
             "code_challenge_method": "S256",
         }  # fmt: skip
         where = (await self._provider())["authorization_endpoint"]
-        return f"{where}{'&' if '?' in where else '?'}{urlencode(query)}", kept
+        return f"{where}{'&' if '?' in where else '?'}{urlencode(query)}", secret
 
-    async def finish(self, code: str, kept: dict[str, Any], back: str) -> Caller | None:
+    async def finish(self, code: str, secret: dict[str, Any], back: str) -> Caller | None:
         """Whom the provider names; None where it names nobody whom we can check. Raises Unavailable."""
         fields = {
             "grant_type": "authorization_code", "code": code, "redirect_uri": back, "client_id": self._client.id,
-            "code_verifier": str(kept["verifier"]),
+            "code_verifier": str(secret["verifier"]),
         }  # fmt: skip
         if self._client.secret is not None:
             fields["client_secret"] = self._client.secret
@@ -289,7 +289,7 @@ class CodeFlow:
         answer = await self._asked(where, fields)
         identity = str(answer.get("id_token", ""))
         claims = await self._own.claims(identity)
-        if claims is None or not secrets.compare_digest(str(claims.get("nonce", "")), str(kept["nonce"])):
+        if claims is None or not secrets.compare_digest(str(claims.get("nonce", "")), str(secret["nonce"])):
             return None
         caller = self._own.named(claims)
         access = await self._api.caller(str(answer.get("access_token", "")))

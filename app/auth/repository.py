@@ -131,8 +131,8 @@ def add(
 
 def by_hash(session: Session, digest: bytes) -> tuple[bytes, TokenRow] | None:
     """The token with that hash, and the hash as stored."""
-    found = session.execute(select(tokens.c.hash, *_TOKEN).where(tokens.c.hash == digest)).first()
-    return None if found is None else (bytes(found[0]), TokenRow(*found[1:]))
+    row = session.execute(select(tokens.c.hash, *_TOKEN).where(tokens.c.hash == digest)).first()
+    return None if row is None else (bytes(row[0]), TokenRow(*row[1:]))
 
 
 def every_token(session: Session) -> list[TokenRow]:
@@ -144,8 +144,8 @@ def revoke(session: Session, identity: UUID) -> TokenRow | None:
     """Revoke a token, once; None where there is none."""
     row = update(tokens).where(tokens.c.id == identity)
     row = row.values(revoked_at=func.coalesce(tokens.c.revoked_at, func.now()))
-    found = session.execute(row.returning(*_TOKEN)).first()
-    return None if found is None else TokenRow(*found)
+    revoked = session.execute(row.returning(*_TOKEN)).first()
+    return None if revoked is None else TokenRow(*revoked)
 
 
 def record(session: Session, actor: str, action: str, target: str, detail: dict[str, Any] | None) -> None:
@@ -176,8 +176,8 @@ def begin_session(session: Session, digest: bytes, token: bytes | None, row: Ses
 
 def session_by_hash(session: Session, digest: bytes) -> SessionRow | None:
     """The session with that hash, where it is not over and the token that it began with is good."""
-    found = session.execute(_alive().where(sessions.c.hash == digest)).first()
-    return None if found is None else SessionRow(*found)
+    row = session.execute(_alive().where(sessions.c.hash == digest)).first()
+    return None if row is None else SessionRow(*row)
 
 
 def every_session(session: Session) -> list[SessionRow]:
@@ -189,8 +189,8 @@ def end_session(session: Session, *, digest: bytes | None = None, identity: UUID
     """End the session with that hash or that id; None where there is none that is not over."""
     row = update(sessions).values(ended_at=func.now()).where(sessions.c.ended_at.is_(None))
     row = row.where(sessions.c.hash == digest if digest is not None else sessions.c.id == identity)
-    found = session.execute(row.returning(*_SESSION)).first()
-    return None if found is None else SessionRow(*found)
+    ended = session.execute(row.returning(*_SESSION)).first()
+    return None if ended is None else SessionRow(*ended)
 
 
 def keep_sign_in(session: Session, digest: bytes, said: dict[str, Any], until: datetime) -> None:
@@ -203,8 +203,8 @@ def take_sign_in(session: Session, digest: bytes, state: str) -> dict[str, Any] 
     """What was kept with that ``state``, which is gone with that; None where it is past, was taken or is another's."""
     row = delete(sign_ins).where(sign_ins.c.hash == digest, sign_ins.c.said["state"].astext == state)
     row = row.returning(sign_ins.c.said, sign_ins.c.until > func.now())
-    found = session.execute(row).first()
-    return found[0] if found is not None and found[1] else None
+    taken = session.execute(row).first()
+    return taken[0] if taken is not None and taken[1] else None
 
 
 def _alive() -> Select[Any, Any, Any, Any, Any, Any]:

@@ -81,24 +81,24 @@ class Sessions:
             return self._nobody(cookie)
         digest = digest_of(cookie)
         with self._lock:
-            found, at = self._known.get(digest, (None, -_STALE_SECONDS))
-        age = self._clock() - at
+            visitor, since = self._known.get(digest, (None, -_STALE_SECONDS))
+        age = self._clock() - since
         if age <= (_STALE_SECONDS if self._database.is_silent else _FRESH_SECONDS):
-            return found
+            return visitor
         try:
             with self._database.session() as session:
                 row = repository.session_by_hash(session, digest)
         except Unavailable:
             if age > _STALE_SECONDS:
                 raise
-            return found
-        found = None if row is None else Session(row.id.hex, Caller(row.name, frozenset(row.scopes)))
+            return visitor
+        visitor = None if row is None else Session(row.id.hex, Caller(row.name, frozenset(row.scopes)))
         with self._lock:
-            self._known[digest] = (found, self._clock())
+            self._known[digest] = (visitor, self._clock())
             self._known.move_to_end(digest)
             while len(self._known) > _KEPT:
                 self._known.popitem(last=False)
-        return found
+        return visitor
 
     def end(self, cookie: str) -> None:
         """From now on nobody gets in with it; other replicas notice within seconds. Raises Unavailable."""

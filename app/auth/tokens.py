@@ -32,7 +32,7 @@ from app.auth.repository import AuditRow, TokenRow
 from app.base.errors import ArbiterError, BadInput, Forbidden, NotFound, TooManyRequests, Unauthorized, Unavailable
 from app.db.database import Database
 from app.http.responses import answer_to
-from app.http.routing import Found, is_for_people
+from app.http.routing import Resolved, is_for_people
 from app.solver.model.problems import Problem
 
 PREFIX = "arb_"
@@ -47,7 +47,7 @@ MOST_KEPT = 1024
 class _Known:
     caller: Caller | None
     expires: datetime | None
-    at: float
+    since: float
 
 
 class Tokens:
@@ -110,7 +110,7 @@ class Tokens:
         return self._age(known) <= (_STALE_SECONDS if self._database.is_silent else FRESH_SECONDS)
 
     def _age(self, known: _Known) -> float:
-        return self._clock() - known.at
+        return self._clock() - known.since
 
     def audit_lines(self, before: int | None, limit: int, who: str | None, action: str | None) -> list[AuditRow]:
         """Newest first. Raises Unavailable."""
@@ -129,19 +129,19 @@ class Tokens:
 
     def _look_up(self, digest: bytes, seconds: float | None) -> _Known:
         with self._database.session(seconds) as session:
-            found = repository.by_hash(session, digest)
+            row = repository.by_hash(session, digest)
         caller, expires = None, None
-        if found is not None and hmac.compare_digest(found[0], digest) and found[1].revoked_at is None:
-            caller = Caller(f"token:{found[1].name}", frozenset(found[1].scopes))
-            expires = found[1].expires_at
+        if row is not None and hmac.compare_digest(row[0], digest) and row[1].revoked_at is None:
+            caller = Caller(f"token:{row[1].name}", frozenset(row[1].scopes))
+            expires = row[1].expires_at
         known = _Known(caller, expires, self._clock())
         with self._lock:
             self._known.pop(digest, None)
             self._nobody.pop(digest, None)
-            kept = self._nobody if caller is None else self._known
-            kept[digest] = known
-            while len(kept) > MOST_KEPT:
-                kept.popitem(last=False)
+            cache = self._nobody if caller is None else self._known
+            cache[digest] = known
+            while len(cache) > MOST_KEPT:
+                cache.popitem(last=False)
         return known
 
 
@@ -188,8 +188,8 @@ class Guesses:
                 self._left.popitem(last=False)
 
     def _now(self, address: str) -> float:
-        left, at = self._left.get(address, (_AT_ONCE, self._clock()))
-        return min(left + (self._clock() - at) / _SECONDS_EACH, _AT_ONCE)
+        left, since = self._left.get(address, (_AT_ONCE, self._clock()))
+        return min(left + (self._clock() - since) / _SECONDS_EACH, _AT_ONCE)
 
 
 def address_of(scope: Scope) -> str:
@@ -230,16 +230,16 @@ class AuthenticationMiddleware:
         self._writes = CapacityLimiter(_WRITES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        found = scope["app"].state.operations.found(scope) if scope["type"] == "http" else None
-        if found is None or _is_public(found):
+        match = scope["app"].state.operations.resolve(scope) if scope["type"] == "http" else None
+        if match is None or _is_public(match):
             await self.app(scope, receive, send)
             return
         who = ANONYMOUS
         try:
-            caller = await self._visitor(scope, found) or await self._caller(scope, found)
+            caller = await self._visitor(scope, match) or await self._caller(scope, match)
             who = caller.name
             welcome(scope, caller)
-            needed = () if found.operation is None else found.operation.needs
+            needed = () if match.operation is None else match.operation.needs
             if needed and not allows(caller.scopes, *needed):
                 raise Forbidden(
                     f"this needs scope {' or '.join(needed)}; {who} has {', '.join(sorted(caller.scopes)) or 'none'}"
@@ -250,15 +250,15 @@ class AuthenticationMiddleware:
         with acting(who):
             await self.app(scope, receive, send)
 
-    async def _visitor(self, scope: Scope, found: Found) -> Caller | None:
+    async def _visitor(self, scope: Scope, match: Resolved) -> Caller | None:
         """Whose session a page is asked for with. The API takes no cookies: no other site can make use of one."""
-        if self._visitors is None or not is_for_people(scope, found):
+        if self._visitors is None or not is_for_people(scope, match):
             return None
         return await to_thread.run_sync(self._visitors.caller, scope, limiter=self._lookups)
 
-    async def _caller(self, scope: Scope, found: Found) -> Caller:
+    async def _caller(self, scope: Scope, match: Resolved) -> Caller:
         """Whose token it is. Raises Unauthorized, TooManyRequests, Unavailable."""
-        basic = found.operation is not None and found.operation.basic
+        basic = match.operation is not None and match.operation.basic
         secret = _secret(Headers(scope=scope).get("authorization") or "", basic=basic)
         if not secret:
             raise Unauthorized("send Authorization: Bearer with a token")
@@ -279,8 +279,8 @@ class AuthenticationMiddleware:
         return caller
 
     async def _refuse(self, who: str, refusal: ArbiterError, scope: Scope, receive: Receive, send: Send) -> None:
-        found: Found = scope["app"].state.operations.found(scope)
-        page = self._visitors is not None and is_for_people(scope, found)
+        match: Resolved = scope["app"].state.operations.resolve(scope)
+        page = self._visitors is not None and is_for_people(scope, match)
         if page and isinstance(refusal, Unauthorized):
             assert self._visitors is not None
             await self._visitors.ask_in(scope)(scope, receive, send)
@@ -312,8 +312,8 @@ def _secret(header: str, *, basic: bool) -> str:
         return ""
 
 
-def _is_public(found: Found) -> bool:
+def _is_public(match: Resolved) -> bool:
     """Whether nobody has to say who they are; what is not there at all is for callers with a name."""
-    if found.operation is not None:
-        return not found.operation.needs
-    return found.place is not None and found.place.is_public
+    if match.operation is not None:
+        return not match.operation.needs
+    return match.place is not None and match.place.is_public

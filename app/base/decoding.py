@@ -85,10 +85,10 @@ def decode(body: bytes, shape: type[T]) -> T:
         decoded = decoder.decode(body)
     except REFUSALS as refusal:
         raise _diagnose(body, shape, refusal) from None
-    if _may_leave_the_calendar(body) and (found := _listed(json.loads(body), shape)):
-        raise InvalidInput(found)
-    if (found := _nul(body)) is not None:
-        raise found
+    if _may_leave_the_calendar(body) and (problems := _listed(json.loads(body), shape)):
+        raise InvalidInput(problems)
+    if (nul := _nul(body)) is not None:
+        raise nul
     if len(body) <= _MOST_COMPARED:
         refuse_keys_twice(body)
     return decoded
@@ -141,17 +141,17 @@ def _compare(pairs: list[tuple[str, Any]]) -> None:
         raise _Twice
 
 
-def _keys_twice(value: object, at: tuple[str | int, ...]) -> Iterator[Problem]:
+def _keys_twice(value: object, path: tuple[str | int, ...]) -> Iterator[Problem]:
     if isinstance(value, _Pairs):
         seen: set[str] = set()
         for key, inner in value:
             if key in seen:
-                yield Problem(pointer=pointer(*at, key), detail=f"key {key[:200]!r} occurs twice in one object")
+                yield Problem(pointer=pointer(*path, key), detail=f"key {key[:200]!r} occurs twice in one object")
             seen.add(key)
-            yield from _keys_twice(inner, (*at, key))
+            yield from _keys_twice(inner, (*path, key))
     elif isinstance(value, list):
         for i, inner in enumerate(cast(list[object], value)):
-            yield from _keys_twice(inner, (*at, i))
+            yield from _keys_twice(inner, (*path, i))
 
 
 def _nul(body: bytes) -> InvalidInput | None:
@@ -161,16 +161,16 @@ def _nul(body: bytes) -> InvalidInput | None:
     holders: list[Problem] = []
     pending: list[tuple[Any, tuple[str | int, ...]]] = [(json.loads(body), ())]
     while pending:
-        value, at = pending.pop()
+        value, path = pending.pop()
         if isinstance(value, dict):
             for key, inner in cast(dict[str, Any], value).items():
                 if "\0" in key:
-                    holders.append(Problem(pointer=pointer(*at), detail="a name in it holds a NUL"))
-                pending.append((inner, (*at, key)))
+                    holders.append(Problem(pointer=pointer(*path), detail="a name in it holds a NUL"))
+                pending.append((inner, (*path, key)))
         elif isinstance(value, list):
-            pending += [(inner, (*at, i)) for i, inner in enumerate(cast(list[Any], value))]
+            pending += [(inner, (*path, i)) for i, inner in enumerate(cast(list[Any], value))]
         elif isinstance(value, str) and "\0" in value:
-            holders.append(Problem(pointer=pointer(*at), detail="the text holds a NUL"))
+            holders.append(Problem(pointer=pointer(*path), detail="the text holds a NUL"))
     return InvalidInput(holders[:MAX_PROBLEMS]) if holders else None
 
 
@@ -179,8 +179,8 @@ def convert(document: object, shape: type[T]) -> T:
     try:
         return msgspec.convert(document, shape)
     except msgspec.ValidationError as refusal:
-        found = _listed(document, shape)
-        raise InvalidInput(found or [Problem(pointer="", detail=_WHERE.sub("", str(refusal)))]) from None
+        problems = _listed(document, shape)
+        raise InvalidInput(problems or [Problem(pointer="", detail=_WHERE.sub("", str(refusal)))]) from None
 
 
 _PREPARED = WeakSet[type[msgspec.Struct]]()
@@ -225,8 +225,8 @@ def _diagnose(body: bytes, shape: object, refusal: Exception) -> InvalidInput:
         return Malformed([Problem(pointer=deep, detail=f"nested deeper than {MAX_DEPTH} levels")])
     if _HALF.search(text) and not _is_text(document):
         return _malformed("not JSON: a string holds half of a surrogate pair")
-    found = _listed(document, shape)
-    return InvalidInput(found) if found else _malformed(str(refusal))
+    problems = _listed(document, shape)
+    return InvalidInput(problems) if problems else _malformed(str(refusal))
 
 
 def _may_leave_the_calendar(body: bytes) -> bool:
@@ -246,8 +246,8 @@ def _first(refusal: Exception) -> InvalidInput:
     if not isinstance(refusal, msgspec.ValidationError):
         return _malformed(str(refusal))
     steps = _STEP.finditer(where[1].partition("[...]")[0]) if where is not None else ()
-    at = pointer(*(step[1] or step[2] for step in steps))
-    return InvalidInput([Problem(pointer=at, detail=_WHERE.sub("", str(refusal)))])
+    place = pointer(*(step[1] or step[2] for step in steps))
+    return InvalidInput([Problem(pointer=place, detail=_WHERE.sub("", str(refusal)))])
 
 
 def _listed(document: object, shape: object) -> list[Problem]:
@@ -279,12 +279,12 @@ def _deepest(document: object) -> str | None:
     if isinstance(document, dict | list):
         stack.append((cast(object, document), ()))
     while stack:
-        value, at = stack.pop()
-        if len(at) >= MAX_DEPTH:
-            return pointer(*at)
+        value, path = stack.pop()
+        if len(path) >= MAX_DEPTH:
+            return pointer(*path)
         for key, child in _children(value):
             if isinstance(child, dict | list):
-                stack.append((cast(object, child), (*at, key)))
+                stack.append((cast(object, child), (*path, key)))
     return None
 
 
@@ -301,66 +301,66 @@ def _children(value: Any) -> Iterator[tuple[str | int, object]]:
     yield from value.items() if isinstance(value, dict) else enumerate(value)
 
 
-def _problems(value: object, shape: Any, at: tuple[str | int, ...]) -> Iterator[Problem]:
+def _problems(value: object, shape: Any, path: tuple[str | int, ...]) -> Iterator[Problem]:
     """Every way in which ``value`` isn't a ``shape``, in document order."""
     if isinstance(value, list) and get_origin(shape) is Annotated:
-        yield from _length_problems(len(cast(list[object], value)), get_args(shape)[1:], at)
+        yield from _length_problems(len(cast(list[object], value)), get_args(shape)[1:], path)
     shape = _member(cast(object, value), shape)
     origin = get_origin(shape)
     if isinstance(value, dict) and isinstance(shape, type) and issubclass(shape, msgspec.Struct):
-        yield from _struct_problems(cast(dict[str, object], value), shape, at)
+        yield from _struct_problems(cast(dict[str, object], value), shape, path)
     elif isinstance(value, dict) and origin is dict:
         for key, child in _children(value):
-            yield from _problems(child, get_args(shape)[1], (*at, key))
+            yield from _problems(child, get_args(shape)[1], (*path, key))
     elif isinstance(value, list) and origin is list:
         for i, child in _children(value):
-            yield from _problems(child, get_args(shape)[0], (*at, i))
+            yield from _problems(child, get_args(shape)[0], (*path, i))
     else:
-        yield from _leaf_problems(cast(object, value), shape, at)
+        yield from _leaf_problems(cast(object, value), shape, path)
 
 
-def _length_problems(length: int, constraints: Sequence[Any], at: tuple[str | int, ...]) -> Iterator[Problem]:
+def _length_problems(length: int, constraints: Sequence[Any], path: tuple[str | int, ...]) -> Iterator[Problem]:
     for meta in constraints:
         if isinstance(meta, msgspec.Meta) and meta.min_length is not None and length < meta.min_length:
-            yield Problem(pointer=pointer(*at), detail=f"{length} items, at least {meta.min_length} are needed")
+            yield Problem(pointer=pointer(*path), detail=f"{length} items, at least {meta.min_length} are needed")
         if isinstance(meta, msgspec.Meta) and meta.max_length is not None and length > meta.max_length:
-            yield Problem(pointer=pointer(*at), detail=f"{length} items, at most {meta.max_length} are allowed")
+            yield Problem(pointer=pointer(*path), detail=f"{length} items, at most {meta.max_length} are allowed")
 
 
 def _struct_problems(
-    value: dict[str, Any], shape: type[msgspec.Struct], at: tuple[str | int, ...]
+    value: dict[str, Any], shape: type[msgspec.Struct], path: tuple[str | int, ...]
 ) -> Iterator[Problem]:
     fields = {field.encode_name: field for field in msgspec.structs.fields(shape)}
     near = Nearest(fields)
     for key, child in value.items():
         if key in fields:
-            yield from _problems(child, fields[key].type, (*at, key))
+            yield from _problems(child, fields[key].type, (*path, key))
         elif shape.__struct_config__.forbid_unknown_fields:
-            yield Problem(pointer=pointer(*at, key), detail=f"unknown field{near.meant(key)}")
+            yield Problem(pointer=pointer(*path, key), detail=f"unknown field{near.meant(key)}")
     for name, field in fields.items():
         if field.required and name not in value:
-            yield Problem(pointer=pointer(*at, name), detail="missing field")
+            yield Problem(pointer=pointer(*path, name), detail="missing field")
 
 
-def _leaf_problems(value: object, shape: Any, at: tuple[str | int, ...]) -> Iterator[Problem]:
+def _leaf_problems(value: object, shape: Any, path: tuple[str | int, ...]) -> Iterator[Problem]:
     if isinstance(value, float) and not math.isfinite(value):
         detail = "NaN is not a JSON number" if math.isnan(value) else "number out of range"
-        yield Problem(pointer=pointer(*at), detail=detail)
+        yield Problem(pointer=pointer(*path), detail=detail)
         return
     try:
-        found: object = msgspec.convert(value, shape)
+        converted: object = msgspec.convert(value, shape)
     except (msgspec.ValidationError, OverflowError) as error:
         choices = _choices(shape) if isinstance(value, str) else []
         detail = f"{str(value)[:64]!r} is none of {', '.join(choices)}" if choices else _WHERE.sub("", str(error))
-        yield Problem(pointer=pointer(*at), detail=detail)
+        yield Problem(pointer=pointer(*path), detail=detail)
         return
-    if isinstance(found, datetime) and not _is_in_calendar(found):
-        yield Problem(pointer=pointer(*at), detail="its offset takes it out of the years 1 to 9999 in UTC")
+    if isinstance(converted, datetime) and not _is_in_calendar(converted):
+        yield Problem(pointer=pointer(*path), detail="its offset takes it out of the years 1 to 9999 in UTC")
 
 
-def _is_in_calendar(at: datetime) -> bool:
+def _is_in_calendar(time: datetime) -> bool:
     try:
-        at.astimezone(UTC)
+        time.astimezone(UTC)
     except OverflowError:
         return False
     return True
@@ -391,11 +391,11 @@ def _holds(member: Any, value: object) -> bool:
 
 def descriptions(shape: type[msgspec.Struct]) -> dict[str, str]:
     """Text by name of field, inherited ones included; one that a subclass declares again has the subclass's."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for base in reversed(shape.__mro__):
         if is_ours(base):
-            found |= _of_module(_module(base)).get(base.__qualname__, {})
-    return found
+            texts |= _of_module(_module(base)).get(base.__qualname__, {})
+    return texts
 
 
 def is_ours(shape: type) -> bool:

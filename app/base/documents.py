@@ -40,8 +40,8 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 class Unreadable(InvalidInput):
     """The source is no document of the kind that it should be; nothing of it was read."""
 
-    def __init__(self, detail: str, at: str = "") -> None:
-        super().__init__([Problem(pointer=at, detail=detail)])
+    def __init__(self, detail: str, where: str = "") -> None:
+        super().__init__([Problem(pointer=where, detail=detail)])
 
 
 def read(body: bytes) -> list[tuple[Path, Any]]:
@@ -58,8 +58,8 @@ def read(body: bytes) -> list[tuple[Path, Any]]:
             return [((), _json(text))]
         except json.JSONDecodeError:
             pass  # YAML's flow style starts with a brace too, and its error will say where
-    found = [document for document in _yaml(text) if document is not None]
-    return [((), found[0])] if len(found) == 1 else [((i,), document) for i, document in enumerate(found)]
+    documents = [document for document in _yaml(text) if document is not None]
+    return [((), documents[0])] if len(documents) == 1 else [((i,), document) for i, document in enumerate(documents)]
 
 
 def read_one(body: bytes, what: str, most: int = MAX_BYTES) -> Any:
@@ -68,12 +68,12 @@ def read_one(body: bytes, what: str, most: int = MAX_BYTES) -> Any:
     if len(body) > most:
         raise Unreadable(f"{what} has {len(body)} bytes; it may have {most}")
     try:
-        found = read(body)
+        documents = read(body)
     except Unreadable as error:
         raise Unreadable(f"{what}: {error.problems[0].detail}") from None
-    if len(found) != 1:
-        raise Unreadable(f"{what} is empty" if not found else f"{what} has {len(found)} documents, not one")
-    return found[0][1]
+    if len(documents) != 1:
+        raise Unreadable(f"{what} is empty" if not documents else f"{what} has {len(documents)} documents, not one")
+    return documents[0][1]
 
 
 def plain(text: str) -> Any:
@@ -91,12 +91,12 @@ def plain(text: str) -> Any:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     safe_point()
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))
         raise Unreadable(f"key {twice[:200]!r} occurs twice in one object")
-    return made
+    return mapping
 
 
 def _json(text: str) -> Any:

@@ -14,9 +14,9 @@ _VARIANT = 0x2 << 62
 _RANDOM_BITS = 62
 
 
-def _stamp(at: datetime) -> int:
+def _stamp(time: datetime) -> int:
     """60 bits: 48 of milliseconds since 1970, 12 of the fraction of a millisecond."""
-    milliseconds, fraction = divmod(max(micros(at), 0), 1000)
+    milliseconds, fraction = divmod(max(micros(time), 0), 1000)
     return milliseconds << 12 | fraction * 4096 // 1000
 
 
@@ -24,9 +24,9 @@ def _uuid(stamp: int, random: int) -> UUID:
     return UUID(int=stamp >> 12 << 80 | _VERSION | (stamp & 0xFFF) << 64 | _VARIANT | random)
 
 
-def earliest(at: datetime) -> UUID:
-    """The smallest id of the instant ``at``: ids of that instant and later are not below it."""
-    return _uuid(_stamp(at), 0)
+def earliest(time: datetime) -> UUID:
+    """The smallest id of the instant ``time``: ids of that instant and later are not below it."""
+    return _uuid(_stamp(time), 0)
 
 
 class Identifiers:
@@ -36,8 +36,8 @@ class Identifiers:
         self._last = 0
         self._lock = threading.Lock()
 
-    def new(self, at: datetime) -> UUID:
-        """The id of something that happened ``at``."""
+    def new(self, time: datetime) -> UUID:
+        """The id of something that happened ``time``."""
         with self._lock:
-            self._last = stamp = max(_stamp(at), self._last + 1)
+            self._last = stamp = max(_stamp(time), self._last + 1)
         return _uuid(stamp, int.from_bytes(os.urandom(8), "big") >> (64 - _RANDOM_BITS))

@@ -24,11 +24,11 @@ class Lru(Generic[K, V]):
     def get(self, key: K) -> V | None:
         """The value of ``key``, which counts as a use of it; None where it is not kept."""
         with self._lock:
-            found = self._kept.get(key)
-            if found is None:
+            entry = self._kept.get(key)
+            if entry is None:
                 return None
             self._kept.move_to_end(key)
-            return found[0]
+            return entry[0]
 
     def put(self, key: K, value: V, size: int) -> None:
         """Keep ``value``, which counts as ``size`` bytes."""

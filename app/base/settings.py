@@ -41,12 +41,12 @@ def misspelt() -> list[str]:
     """What is wrong with variables that begin as this program's do and are none of them: a sentence each."""
     fields = {f"ARBITER_{name}".upper() for name in Settings.model_fields}
     known = sorted({*fields, *_OF_COMMANDS})
-    found: list[str] = []
+    faults: list[str] = []
     for name in sorted(os.environ):
         if name.upper().startswith("ARBITER_") and name.upper() not in known:
             near = get_close_matches(name.upper(), known, 1, 0.0)
-            found.append(f"{name}: there is no such setting; the nearest is {near[0]}")
-    return found
+            faults.append(f"{name}: there is no such setting; the nearest is {near[0]}")
+    return faults
 
 
 def traces_wanted() -> tuple[bool, str | None]:
@@ -56,8 +56,8 @@ def traces_wanted() -> tuple[bool, str | None]:
     """
 
     def given(*names: str) -> str:
-        found = (os.environ.get(f"OTEL_{name}", "").strip() for name in names)
-        return next((value for value in found if value), "")
+        values = (os.environ.get(f"OTEL_{name}", "").strip() for name in names)
+        return next((value for value in values if value), "")
 
     exporter = given("TRACES_EXPORTER").lower()
     endpoint = given("EXPORTER_OTLP_TRACES_ENDPOINT", "EXPORTER_OTLP_ENDPOINT")

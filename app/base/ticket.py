@@ -124,7 +124,7 @@ def listener() -> Listener | None:
 
 
 @contextmanager
-def told(listening: Listener | None) -> Generator[None]:
+def heard_by(listening: Listener | None) -> Generator[None]:
     """Tell ``listening`` of what is done inside."""
     token = _listening.set(listening)
     try:

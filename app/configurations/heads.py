@@ -76,8 +76,8 @@ class Heads:
 
     def find(self, name: str, label: str | None = None) -> int | None:
         """The revision that a name or one of its labels means; None where nothing of that name is known here."""
-        found = self._known.get((name, label))
-        return None if found is None else found.revision
+        head = self._known.get((name, label))
+        return None if head is None else head.revision
 
     def expect(self) -> None:
         """From now on somebody follows the database."""
@@ -223,9 +223,9 @@ class Follower:
             if self._stop.is_set() or row.revision is None or (row.name, row.revision) in self._documents:
                 continue
             with session() as reading:
-                found = configurations.at(reading, row.name, row.revision)
-            if found is None:
+                revision = configurations.numbered(reading, row.name, row.revision)
+            if revision is None:
                 continue
-            if len(rows) > 1 and not self._documents.has_room(len(found.document)):
+            if len(rows) > 1 and not self._documents.has_room(len(revision.document)):
                 return
-            self._documents.put((row.name, row.revision), found, len(found.document))
+            self._documents.put((row.name, row.revision), revision, len(revision.document))

@@ -126,8 +126,8 @@ async def _in_time(request: Request, work: Callable[[], Response]) -> Response:
     return await service(request, Offload).run("slow", lambda: dispatcher.here(work))
 
 
-def _exported(request: Request, found: Revision, wanted: ExportFormat | None, conditions: Preconditions) -> Response:
-    configuration = decode(bytes(found.document), Configuration)
+def _exported(request: Request, revision: Revision, wanted: ExportFormat | None, conditions: Preconditions) -> Response:
+    configuration = decode(bytes(revision.document), Configuration)
     chosen = wanted or configuration.engine
     if chosen is None:
         raise BadInput([Problem(pointer="/engine", detail="the configuration names no engine: say which format")])
@@ -135,12 +135,14 @@ def _exported(request: Request, found: Revision, wanted: ExportFormat | None, co
         detail = f"{chosen}'s configuration is not written yet: say another format"
         raise BadInput([Problem(pointer="/engine", detail=detail)])
     as_json = "application/json" in request.headers.get("accept", "")
-    tag = f'{(etag(found) or "").rstrip(chr(34))}-{chosen}{"-json" if as_json else ""}"'
+    tag = f'{(etag(revision) or "").rstrip(chr(34))}-{chosen}{"-json" if as_json else ""}"'
     headers = {"ETag": tag, "Vary": "Accept"}
     if conditions.not_modified(tag):
         return Response(status_code=304, headers=headers)
-    made = export(configuration, chosen)
+    exported = export(configuration, chosen)
     if as_json:
-        return json_response(ExportedManifest(format=chosen, text=made.text, findings=made.findings), headers=headers)
-    headers["Arbiter-Findings"] = str(len(made.findings))
-    return Response(made.text, media_type=made.media_type, headers=headers)
+        return json_response(
+            ExportedManifest(format=chosen, text=exported.text, findings=exported.findings), headers=headers
+        )
+    headers["Arbiter-Findings"] = str(len(exported.findings))
+    return Response(exported.text, media_type=exported.media_type, headers=headers)

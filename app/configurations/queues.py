@@ -58,12 +58,12 @@ def children(configuration: Configuration, name: str) -> list[str]:
 
 def with_queue(configuration: Configuration, queue: Queue) -> Configuration:
     """``queue`` in the place of the one of its name, or as the last one."""
-    at = position(configuration, queue.name)
+    index = position(configuration, queue.name)
     queues = list(configuration.queues)
-    if at is None:
+    if index is None:
         queues.append(queue)
     else:
-        queues[at] = queue
+        queues[index] = queue
     return msgspec.structs.replace(configuration, queues=queues)
 
 
@@ -94,12 +94,12 @@ class Queues:
 
     def get(self, name: str, queue: str) -> tuple[Revision, Queue]:
         """A queue of the current revision. Raises NotFound, Unavailable."""
-        found = self._stored.get(name)
-        configuration = decode(found.document, Configuration)
-        at = position(configuration, queue)
-        if at is None:
+        revision = self._stored.get(name)
+        configuration = decode(revision.document, Configuration)
+        index = position(configuration, queue)
+        if index is None:
             raise _unknown(name, queue)
-        return found, configuration.queues[at]
+        return revision, configuration.queues[index]
 
     def put(
         self, session: Session, name: str, queue: Queue, intent: Intent, engine: str | None
@@ -110,15 +110,15 @@ class Queues:
         """
         now = self._editor.current(session, name, Preconditions(intent.conditions.if_match, None))
         before = decode(now.document, Configuration)
-        at = position(before, queue.name)
-        intent = replace(intent, conditions=_conditions(intent.conditions, etag(now), exists=at is not None))
+        index = position(before, queue.name)
+        intent = replace(intent, conditions=_conditions(intent.conditions, etag(now), exists=index is not None))
         intent.conditions.check_stated(etag(now))
-        where = pointer("queues", len(before.queues) if at is None else at)
+        where = pointer("queues", len(before.queues) if index is None else index)
         draft = drafted(with_queue(before, queue), engine, lambda finding: _located(finding, where))
         written = self._editor.replace(
             session, name, draft, intent, "configuration.queue.put", {"queue": _printable(queue.name)}
         )
-        return msgspec.structs.replace(written, created=at is None)
+        return msgspec.structs.replace(written, created=index is None)
 
     def delete(
         self, session: Session, name: str, queue: str, intent: Intent, engine: str | None

@@ -118,23 +118,23 @@ class New(NamedTuple):
 
 def current(session: Session, name: str) -> Revision | None:
     """The newest revision of a configuration that isn't deleted."""
-    found = session.execute(
+    row = session.execute(
         select(*_SUMMARY, revisions.c.document).join(configurations, _IS_CURRENT).where(revisions.c.name == name)
     ).first()
-    return None if found is None else Revision(*found)
+    return None if row is None else Revision(*row)
 
 
-def at(session: Session, name: str, revision: int) -> Revision | None:
+def numbered(session: Session, name: str, revision: int) -> Revision | None:
     """Any revision ever stored, of a deleted configuration too: decisions in the log refer to it."""
     wanted = select(*_SUMMARY, revisions.c.document).where(revisions.c.name == name, revisions.c.revision == revision)
-    found = session.execute(wanted).first()
-    return None if found is None else Revision(*found)
+    row = session.execute(wanted).first()
+    return None if row is None else Revision(*row)
 
 
 def exists(session: Session, name: str) -> bool:
     """Is there a configuration of that name that isn't deleted?"""
-    found = select(configurations.c.name).where(configurations.c.name == name, configurations.c.deleted_at.is_(None))
-    return session.execute(found).first() is not None
+    head = select(configurations.c.name).where(configurations.c.name == name, configurations.c.deleted_at.is_(None))
+    return session.execute(head).first() is not None
 
 
 def locked(session: Session, name: str) -> tuple[int, Summary | None] | None:
@@ -232,8 +232,8 @@ class LabelRow(NamedTuple):
 
 def find(session: Session, name: str, label: str) -> LabelRow | None:
     """The label's row, taken off or not."""
-    found = session.execute(select(*_ROW).where(labels.c.name == name, labels.c.label == label)).first()
-    return None if found is None else LabelRow(*found)
+    row = session.execute(select(*_ROW).where(labels.c.name == name, labels.c.label == label)).first()
+    return None if row is None else LabelRow(*row)
 
 
 def every(session: Session, name: str) -> list[LabelRow]:
@@ -257,7 +257,7 @@ def take_off_all(session: Session, name: str, author: str) -> list[LabelRow]:
     """Take every label of a configuration off."""
     row = update(labels).where(labels.c.name == name, labels.c.revision.is_not(None))
     row = row.values(revision=None, author=author, comment=None, version=labels.c.version + 1, updated_at=func.now())
-    return [LabelRow(*found) for found in session.execute(row.returning(*_ROW))]
+    return [LabelRow(*label) for label in session.execute(row.returning(*_ROW))]
 
 
 class HeadRow(NamedTuple):
@@ -319,11 +319,11 @@ def claim_key(session: Session, actor: str, key: str, request: bytes) -> bool:
     return session.execute(row.returning(keys.c.key)).first() is not None
 
 
-def kept(session: Session, actor: str, key: str) -> Kept | None:
+def answer_of(session: Session, actor: str, key: str) -> Kept | None:
     """The answer that a key has."""
     wanted = select(keys.c.request, keys.c.status, keys.c.headers, keys.c.body)
-    found = session.execute(wanted.where(keys.c.actor == actor, keys.c.key == key)).first()
-    return None if found is None else Kept(*found)
+    row = session.execute(wanted.where(keys.c.actor == actor, keys.c.key == key)).first()
+    return None if row is None else Kept(*row)
 
 
 def keep(session: Session, actor: str, key: str, status: int, headers: dict[str, str], body: bytes) -> None:
@@ -397,16 +397,16 @@ class Writes:
             who, digest = current_actor(), once.digest(body)
             expire(session, who, once.key, self._age)
             if not claim_key(session, who, once.key, digest):
-                return _again(kept(session, who, once.key), digest)
+                return _again(answer_of(session, who, once.key), digest)
             answer = act(session)
             headers = {name: answer.headers[name] for name in _KEPT_HEADERS if name in answer.headers}
             keep(session, who, once.key, answer.status_code, headers, bytes(answer.body))
             return answer
 
 
-def _again(kept: Kept | None, digest: bytes) -> Response:
-    if kept is None:
+def _again(answer: Kept | None, digest: bytes) -> Response:
+    if answer is None:
         raise Conflict(f"the request of this {HEADER} has just expired; send it again")
-    if kept.request != digest:
+    if answer.request != digest:
         raise BadInput([], detail=f"this {HEADER} was used for another request")
-    return Response(kept.body, kept.status, {**kept.headers, REPLAYED: "true"})
+    return Response(answer.body, answer.status, {**answer.headers, REPLAYED: "true"})

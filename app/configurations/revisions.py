@@ -121,7 +121,7 @@ def difference(name: str, against: int, old: Document, revision: int, new: Docum
 def _elements(kind: str, old: Document, new: Document) -> tuple[ElementChanges, bool]:
     before: dict[str, tuple[int, Document]] = {e["name"]: (i, e) for i, e in enumerate(old.get(kind, ()))}
     after: dict[str, tuple[int, Document]] = {e["name"]: (i, e) for i, e in enumerate(new.get(kind, ()))}
-    found = ElementChanges(
+    changes = ElementChanges(
         added=[_element(kind, i, e) for name, (i, e) in after.items() if name not in before],
         removed=[_element(kind, i, e) for name, (i, e) in before.items() if name not in after],
         changed=[
@@ -132,31 +132,31 @@ def _elements(kind: str, old: Document, new: Document) -> tuple[ElementChanges, 
     )
     kept_before = [name for name in before if name in after]
     kept_after = [name for name in after if name in before]
-    return found, kept_before != kept_after
+    return changes, kept_before != kept_after
 
 
 def _element(kind: str, i: int, element: Document) -> Element:
     return Element(name=element["name"], pointer=pointer(kind, i), value=element)
 
 
-def _values(old: Any, new: Any, at: Path) -> Iterator[ValueChange]:
+def _values(old: Any, new: Any, path: Path) -> Iterator[ValueChange]:
     """Objects key by key; lists item by item where both name the same things in the same order, else as a whole."""
     if isinstance(old, dict) and isinstance(new, dict):
         before, after = cast(Document, old), cast(Document, new)
         for key in dict.fromkeys([*before, *after]):
-            yield from _values(before.get(key, msgspec.UNSET), after.get(key, msgspec.UNSET), (*at, key))
+            yield from _values(before.get(key, msgspec.UNSET), after.get(key, msgspec.UNSET), (*path, key))
     elif (names := _names(old)) is not None and names == _names(new):
         for i in range(len(names)):
-            yield from _values(old[i], new[i], (*at, i))
+            yield from _values(old[i], new[i], (*path, i))
     elif old != new:
-        yield ValueChange(pointer=pointer(*at), old=old, new=new)
+        yield ValueChange(pointer=pointer(*path), old=old, new=new)
 
 
 def _names(value: Any) -> list[str] | None:
     """What the items of a list go by: their names, or the resources of a resource group. None where it is no such."""
     if not isinstance(value, list):
         return None
-    found: list[str] = []
+    names: list[str] = []
     for item in cast(list[Any], value):
         if not isinstance(item, dict):
             return None
@@ -164,8 +164,8 @@ def _names(value: Any) -> list[str] | None:
         name = named.get("name", named.get("resources"))
         if name is None:
             return None
-        found.append(str(name))
-    return found
+        names.append(str(name))
+    return names
 
 
 def compare(stored: Configurations, name: str, revision: int, against: int | None) -> ConfigurationDiff:
@@ -245,7 +245,7 @@ class Labels:
         created = before is None or before.revision is None
         if before is not None and before.revision == revision:
             return _shown(name, before), _etag(before) or "", False
-        if configurations.at(session, name, revision) is None:
+        if configurations.numbered(session, name, revision) is None:
             detail = f"no revision {revision} of configuration {name!r}"
             raise BadInput([Problem(pointer="/revision", detail=detail)])
         row = repository.move(session, name, label, revision, current_actor(), comment)

@@ -85,15 +85,15 @@ def read_intent(conditions: Conditions, comment: Comment, dry_run: DryRun = Fals
 Intended = Annotated[Intent, Depends(read_intent)]
 
 
-def summary(one: Summary | Revision) -> dict[str, object]:
+def summary(stored: Summary | Revision) -> dict[str, object]:
     """One revision as answers show it; what there is nothing to say about is left out."""
-    said = {field: getattr(one, field) for field in ConfigurationSummary.__struct_fields__}
+    said = {field: getattr(stored, field) for field in ConfigurationSummary.__struct_fields__}
     return {field: value for field, value in said.items() if value is not None}
 
 
-def summaries(found: list[Summary]) -> list[ConfigurationSummary]:
+def summaries(rows: list[Summary]) -> list[ConfigurationSummary]:
     """Revisions as lists show them."""
-    return [ConfigurationSummary(**one._asdict()) for one in found]
+    return [ConfigurationSummary(**stored._asdict()) for stored in rows]
 
 
 def written(done: ConfigurationWritten, *, created: bool, location: str) -> Response:
@@ -109,9 +109,11 @@ def shown(body: object, tag: str, conditions: Preconditions) -> Response:
     return json_response(body, headers={"ETag": tag})
 
 
-def revision_shown(found: Revision, conditions: Preconditions) -> Response:
+def revision_shown(revision: Revision, conditions: Preconditions) -> Response:
     """A revision with its document."""
-    return shown({**summary(found), "configuration": msgspec.Raw(found.document)}, etag(found) or "", conditions)
+    return shown(
+        {**summary(revision), "configuration": msgspec.Raw(revision.document)}, etag(revision) or "", conditions
+    )
 
 
 def tagged(body: Wire, conditions: Preconditions) -> Response:
@@ -144,8 +146,8 @@ def list_labels(name: Name, admin: Admin, conditions: Conditions) -> Response:
 )
 def get_label(name: Name, label: LabelName, admin: Admin, conditions: Conditions) -> Response:
     """The revision that it means, and its own entity tag."""
-    found, tag = admin.labels.get(name, label)
-    return shown(found, tag, conditions)
+    labelled, tag = admin.labels.get(name, label)
+    return shown(labelled, tag, conditions)
 
 
 @labels.put(
@@ -168,9 +170,9 @@ def put_label(
     wanted = decode(body, LabelRequest)
 
     def act(session: Session) -> Response:
-        found, tag, created = admin.labels.move(session, name, label, wanted.revision, conditions, comment)
+        moved, tag, created = admin.labels.move(session, name, label, wanted.revision, conditions, comment)
         headers = {"ETag": tag, "Location": f"/v1/configurations/{name}/labels/{label}"}
-        return json_response(found, 201 if created else 200, headers)
+        return json_response(moved, 201 if created else 200, headers)
 
     return admin.writes.run(once, act, body)
 
@@ -209,8 +211,8 @@ QueueName = Annotated[
 )
 def get_queue(name: Name, queue: QueueName, admin: Admin, conditions: Conditions) -> Response:
     """A queue of the current revision; the entity tag is the configuration's."""
-    revision, found = admin.queues.get(name, queue)
-    return shown({**summary(revision), "queue": found}, etag(revision) or "", conditions)
+    revision, settings = admin.queues.get(name, queue)
+    return shown({**summary(revision), "queue": settings}, etag(revision) or "", conditions)
 
 
 @queues.put(
@@ -282,9 +284,9 @@ def list_revisions(
 ) -> Response:
     """Revisions of a configuration, newest first, with author, time and comment."""
     before = min(int(decode_cursor(cursor, int)[0]), _NO_REVISION) if cursor else None
-    found = service.history(name, before, limit + 1)
-    more = encode_cursor(found[limit - 1].revision) if len(found) > limit else None
-    return tagged(RevisionPage(items=summaries(found[:limit]), next_cursor=more), conditions)
+    history = service.history(name, before, limit + 1)
+    more = encode_cursor(history[limit - 1].revision) if len(history) > limit else None
+    return tagged(RevisionPage(items=summaries(history[:limit]), next_cursor=more), conditions)
 
 
 @revisions.get(
@@ -367,9 +369,9 @@ def list_configurations(
 ) -> Response:
     """Configurations by name, each with its current revision."""
     after = str(decode_cursor(cursor, str)[0]) if cursor else None
-    found = service.page(after, limit + 1)
-    more = encode_cursor(found[limit - 1].name) if len(found) > limit else None
-    return tagged(ConfigurationPage(items=summaries(found[:limit]), next_cursor=more), conditions)
+    configurations = service.page(after, limit + 1)
+    more = encode_cursor(configurations[limit - 1].name) if len(configurations) > limit else None
+    return tagged(ConfigurationPage(items=summaries(configurations[:limit]), next_cursor=more), conditions)
 
 
 @router.get(

@@ -153,20 +153,20 @@ class Configurations:
 
     def revision(self, pin: Pin) -> Revision:
         """A revision with its document. Raises NotFound, Unavailable."""
-        if (kept := self.documents.get(pin)) is not None:
-            return kept
+        if (cached := self.documents.get(pin)) is not None:
+            return cached
         with self._database.session() as session:
-            found = lookup(session, pin.name, pin.revision)
-        self.keep(found)
-        return found
+            stored = lookup(session, pin.name, pin.revision)
+        self.keep(stored)
+        return stored
 
     def document(self, name: str, revision: int) -> bytes:
         """The JSON of a revision. Raises NotFound, Unavailable."""
         return self.revision(Pin(name, revision)).document
 
-    def keep(self, found: Revision) -> None:
+    def keep(self, revision: Revision) -> None:
         """Have a revision at hand for decisions."""
-        self.documents.put((found.name, found.revision), found, len(found.document))
+        self.documents.put((revision.name, revision.revision), revision, len(revision.document))
 
     def get(self, name: str, revision: int | None = None) -> Revision:
         """As the database has it: the current revision, or the one of that number. Raises NotFound, Unavailable."""
@@ -183,19 +183,19 @@ class Configurations:
     def find(self, part: str, limit: int) -> list[Hit]:
         """See ``app.search.service.Source``: configurations, and queues of those that were read last or are now.
         Documents are looked through as they are stored; only those that hold the text are decoded."""
-        found: list[Hit] = []
+        matches: list[Hit] = []
         written = msgspec.json.encode(part)[1:-1].decode()
-        for one in self.page(None, _MOST_SEARCHED):
-            if part in one.name.casefold():
-                found.append(Hit(kind="configuration", name=one.name))
-            if sum(hit.kind == "queue" for hit in found) >= limit:
+        for configuration in self.page(None, _MOST_SEARCHED):
+            if part in configuration.name.casefold():
+                matches.append(Hit(kind="configuration", name=configuration.name))
+            if sum(hit.kind == "queue" for hit in matches) >= limit:
                 continue
-            document = self.document(one.name, one.revision)
+            document = self.document(configuration.name, configuration.revision)
             if written in document.decode().casefold():
                 names = (queue.name for queue in msgspec.json.decode(document, type=_Named).queues)
                 hits = islice((name for name in names if part in name.casefold()), limit)
-                found += [Hit(kind="queue", name=name, configuration=one.name) for name in hits]
-        return found
+                matches += [Hit(kind="queue", name=name, configuration=configuration.name) for name in hits]
+        return matches
 
     def history(self, name: str, before: int | None, limit: int) -> list[Summary]:
         """Raises NotFound, Unavailable."""
@@ -207,10 +207,10 @@ class Configurations:
 
 def lookup(session: Session, name: str, revision: int | None = None) -> Revision:
     """The current revision of ``name``, or any one ever stored by its number. Raises NotFound."""
-    found = repository.current(session, name) if revision is None else repository.at(session, name, revision)
-    if found is None:
+    stored = repository.current(session, name) if revision is None else repository.numbered(session, name, revision)
+    if stored is None:
         raise unknown(name, revision)
-    return found
+    return stored
 
 
 def etag(of: Summary | Revision | ConfigurationWritten | None) -> str | None:
@@ -235,7 +235,7 @@ def _looked_up(session: Session, name: str, label: str | None) -> int:
         return lookup(session, name).revision
     row = labels.find(session, name, label)
     if row is None or row.revision is None:
-        raise unknown(name, label=label, known=[one.label for one in labels.every(session, name)])
+        raise unknown(name, label=label, known=[other.label for other in labels.every(session, name)])
     return row.revision
 
 

@@ -237,7 +237,7 @@ def safe(visit: Visit, wanted: str) -> str:
     if not plain or "\\" in wanted or parts.scheme or parts.netloc:
         return "/"
     operations: Operations = visit.request.app.state.operations
-    found = operations.found({"type": "http", "method": "GET", "path": parts.path})
+    found = operations.resolve({"type": "http", "method": "GET", "path": parts.path})
     return wanted if found.operation is not None and found.operation.page else "/"
 
 

@@ -133,7 +133,7 @@ class Api:
         return scope
 
     async def _run(self, scope: Scope, body: bytes) -> Reply:
-        found = self._operations.found(scope)
+        found = self._operations.resolve(scope)
         needed = () if found.operation is None else found.operation.needs
         if found.operation is None or found.operation.page:
             return await self._refusal(scope, 404, "there is no such operation")

@@ -213,7 +213,7 @@ def install(app: FastAPI) -> None:
 async def _answer(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     operations: Operations = request.app.state.operations
-    if not is_for_people(request.scope, operations.found(request.scope)):
+    if not is_for_people(request.scope, operations.resolve(request.scope)):
         return await http_exception(request, error)
     detail = f"No page is at {request.url.path[:200]}: the link is old, or mistyped."
     document: dict[str, Any] = {"title": HTTPStatus(error.status_code).phrase, "detail": detail, "errors": []}

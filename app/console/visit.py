@@ -342,7 +342,7 @@ class PageRoute(APIRoute):
 def _refuse_unknown(request: Request) -> None:
     """Raises RequestValidationError where the query holds what the page doesn't know."""
     operations: Operations = request.app.state.operations
-    operation = operations.found(request.scope).operation
+    operation = operations.resolve(request.scope).operation
     assert operation is not None
     operation.refuse_unknown(request)
 

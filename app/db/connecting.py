@@ -68,13 +68,13 @@ class PatientConnection(psycopg.Connection[Any]):
 
         Raises psycopg.OperationalError, Late among them.
         """
-        made: Future[Self] = Future()
-        threading.Thread(target=_keep, args=(made, lambda: cls.connect(*arguments, **named)), daemon=True).start()
+        connecting: Future[Self] = Future()
+        threading.Thread(target=_keep, args=(connecting, lambda: cls.connect(*arguments, **named)), daemon=True).start()
         limit = left()
         try:
-            return made.result(None if limit == float("inf") else limit)
+            return connecting.result(None if limit == float("inf") else limit)
         except TimeoutError:
-            made.add_done_callback(lambda late: None if late.exception() else late.result().close())
+            connecting.add_done_callback(lambda late: None if late.exception() else late.result().close())
             raise Late("no connection to the database in time") from None
 
     def wait(self, gen: PQGen[T], interval: float = _INTERVAL, timeout: float | None = None) -> T:
@@ -94,11 +94,11 @@ class PatientConnection(psycopg.Connection[Any]):
             raise Late("no answer from the database in time") from error
 
 
-def _keep(made: "Future[T]", make: Callable[[], T]) -> None:
+def _keep(future: "Future[T]", make: Callable[[], T]) -> None:
     try:
-        made.set_result(make())
+        future.set_result(make())
     except BaseException as error:
-        made.set_exception(error)
+        future.set_exception(error)
 
 
 class Breaker:

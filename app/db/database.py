@@ -84,10 +84,10 @@ class Intervals:
         """Which one a row's ``moment`` is in, from 0."""
         return sa.cast(sa.func.floor(sa.extract("epoch", moment - self.begin) / self.seconds), sa.Integer)
 
-    def counted(self, found: Iterable[tuple[int, T, int]]) -> list[tuple[datetime, dict[T, int]]]:
+    def counted(self, counts: Iterable[tuple[int, T, int]]) -> list[tuple[datetime, dict[T, int]]]:
         """Where each begins, and how often each thing was in it, of (number, thing, times)."""
         each = [(self.begin + timedelta(seconds=i * self.seconds), dict[T, int]()) for i in range(_INTERVALS)]
-        for number, what, times in found:
+        for number, what, times in counts:
             here = each[min(max(number, 0), _INTERVALS - 1)][1]
             here[what] = here.get(what, 0) + times
         return each

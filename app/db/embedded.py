@@ -82,26 +82,26 @@ def allowed(entries: Entries, account: int) -> int:
 def passing(entries: Entries, account: int) -> Entries:
     """``entries`` with passage for ``account``. That widens the mask: what it kept from others is taken from them."""
     mask = entries.get((_MASK, _NOBODY), 0o7)
-    found = {key: rights & mask if key[0] in _MASKED else rights for key, rights in entries.items()}
-    found[_USER, account] = found.get((_USER, account), 0) | _PASS
+    widened = {key: rights & mask if key[0] in _MASKED else rights for key, rights in entries.items()}
+    widened[_USER, account] = widened.get((_USER, account), 0) | _PASS
     bounded = 0
-    for (tag, _), rights in found.items():
+    for (tag, _), rights in widened.items():
         bounded |= rights if tag in _MASKED else 0
-    found[_MASK, _NOBODY] = bounded
-    return found
+    widened[_MASK, _NOBODY] = bounded
+    return widened
 
 
 def _entries(folder: Path) -> Entries:
     if sys.platform != "linux":
         raise NoAccessLists(errno.ENOTSUP, "access lists are kept on Linux alone")
     try:
-        kept = os.getxattr(folder, _NAME)
+        raw = os.getxattr(folder, _NAME)
     except OSError as error:
         if error.errno != errno.ENODATA:
             raise NoAccessLists(error.errno, error.strerror) from None
         mode = folder.stat().st_mode
         return {(_OWNER, _NOBODY): mode >> 6 & 7, (_GROUP, _NOBODY): mode >> 3 & 7, (_OTHER, _NOBODY): mode & 7}
-    return {(tag, who): rights for tag, rights, who in _ENTRY.iter_unpack(kept[len(_VERSION) :])}
+    return {(tag, who): rights for tag, rights, who in _ENTRY.iter_unpack(raw[len(_VERSION) :])}
 
 
 DATABASE = "arbiter"

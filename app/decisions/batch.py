@@ -131,11 +131,11 @@ async def _lines(request: Request) -> AsyncIterator[bytes | ArbiterError]:
         *ended, rest = chunk.split(b"\n")
         for part in ended:
             line.add(part)
-            if found := line.end():
-                yield found
+            if complete := line.end():
+                yield complete
         line.add(rest)
-    if found := line.end():
-        yield found
+    if complete := line.end():
+        yield complete
 
 
 class _Line:
@@ -165,12 +165,12 @@ class _Line:
 
     def end(self) -> bytes | ArbiterError | None:
         """What it was, if anything, still held; the next one begins."""
-        found = self._refusal or b"".join(self._pieces)
-        if isinstance(found, bytes):
-            found = found.strip()
-            self._hold.change(len(found) - self._size)
+        ended = self._refusal or b"".join(self._pieces)
+        if isinstance(ended, bytes):
+            ended = ended.strip()
+            self._hold.change(len(ended) - self._size)
         self._pieces, self._size, self._refusal = [], 0, None
-        return found or None
+        return ended or None
 
     def _forget(self) -> None:
         self._hold.change(-self._size)

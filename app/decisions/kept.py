@@ -45,23 +45,23 @@ def returns_of(facts: Facts) -> list[int]:
 
 
 def _keys(facts: Facts, pairs: Iterable[tuple[str, str]], hours: tuple[int, ...]) -> list[int]:
-    found: dict[int, None] = {}
+    digests: dict[int, None] = {}
     where = f"{facts.engine}\0{facts.configuration.name or ''}"
-    for one, other in pairs:
+    for name, other in pairs:
         for hour in hours:
-            text = f"{where}\0{one}\0{other}\0{hour}"
+            text = f"{where}\0{name}\0{other}\0{hour}"
             digest = blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
-            found[int.from_bytes(digest, signed=True)] = None
-    return list(found)
+            digests[int.from_bytes(digest, signed=True)] = None
+    return list(digests)
 
 
 def names_of(facts: Facts) -> list[tuple[Kind, str]]:
     """By which a decision is found: its asks, whose they are, whom it stops or spares, and all their queues."""
-    asks: list[tuple[Kind, str]] = [("ask", storable(one)) for one in facts.asks[:_MOST]]
-    queues: list[tuple[Kind, str]] = [("queue", storable(one)) for one in facts.queues[:_MOST]]
+    asks: list[tuple[Kind, str]] = [("ask", storable(ask)) for ask in facts.asks[:_MOST]]
+    queues: list[tuple[Kind, str]] = [("queue", storable(queue)) for queue in facts.queues[:_MOST]]
     others = () if facts.workloads == facts.asks else facts.workloads[:_MOST]
     named = dict.fromkeys((*others, *facts.evicted[:_MOST], *facts.spared[:_MOST], *facts.pods[:_MOST]))
-    return [*asks, *queues, *(("workload", storable(one)) for one in named)]
+    return [*asks, *queues, *(("workload", storable(name)) for name in named)]
 
 
 _WHOLE_LEVEL, _CHANGE_LEVEL = 3, 12
@@ -98,10 +98,10 @@ class Ledger:
     def known(self, snapshot: str) -> Known:
         """What changes may be told against; nothing where it is time for a whole state."""
         with self._lock:
-            found = self._known.get(snapshot)
-        if found is None:
+            entry = self._known.get(snapshot)
+        if entry is None:
             return Known()
-        known, depth = found
+        known, depth = entry
         return known if depth < LONGEST else Known(configuration=known.configuration)
 
     def has(self, snapshot: str, state: str) -> bool:
@@ -171,10 +171,10 @@ class Resolver:
             return unsqueezed(row["request"])
         body["state"] = msgspec.Raw(self._state(row))
         if bytes(named.configuration) == b"null":
-            kept = used.configuration.name is None
+            unnamed = used.configuration.name is None
             body["configuration"] = (
                 msgspec.Raw(self._configuration(row))
-                if kept
+                if unnamed
                 else f"{used.configuration.name}@{used.configuration.revision}"
             )
         return msgspec.json.encode({"engine": row["engine"]} | body)

@@ -28,7 +28,6 @@ from app.base.errors import Unavailable
 from app.base.settings import Settings
 from app.db.database import Database
 from app.decisions import repository
-from app.decisions import repository as kept
 from app.decisions.kept import WITHIN, names_of, pairs_of, returns_of, squeezed
 from app.metrics import Metrics
 from app.search.service import Kind, Names
@@ -95,8 +94,8 @@ class Entry:
     _row: Row | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        kept = sum(len(one.body) for one in self.documents)
-        self.size = len(self.request) + len(self.answered.body) + kept + 1024
+        documents = sum(len(document.body) for document in self.documents)
+        self.size = len(self.request) + len(self.answered.body) + documents + 1024
 
     @property
     def bare(self) -> "Entry":
@@ -168,15 +167,15 @@ class DatabaseStore:
             self._lost({one.hex() for one in missing})
 
     def _save_with_documents(self, rows: Sequence[Row]) -> set[bytes]:
-        """The digests of what could not be kept."""
+        """The digests of what could not be repository."""
         documents = [squeezed(document) for row in rows for document in row.documents]
-        sizes = {one.digest.hex(): len(one.content) for one in documents}
+        sizes = {packed.digest.hex(): len(packed.content) for packed in documents}
         save, parameters = repository.saving(
-            (row.columns, sum(sizes[one.digest] for one in row.documents)) for row in rows
+            (row.columns, sum(sizes[document.digest] for document in row.documents)) for row in rows
         )
         with self._database.session() as session:
-            kept.save(session, documents)
-            missing = kept.missing(session, [one.digest for one in documents])
+            repository.save(session, documents)
+            missing = repository.missing(session, [document.digest for document in documents])
             session.connection().exec_driver_sql(save, dict(parameters))
         return missing
 
@@ -196,7 +195,7 @@ class DatabaseStore:
         if self._names is None:
             return
         try:
-            self._names.tell(one for row in rows for one in row.names)
+            self._names.tell(name for row in rows for name in row.names)
         except Unavailable:
             raise
         except Exception as error:  # the entries are stored all the same
@@ -208,7 +207,7 @@ class DatabaseStore:
         keep, keep_bytes = self._keep or None, self._keep_bytes or None
         self._while_some_go(lambda session: repository.prune(session, before=before, keep=keep, keep_bytes=keep_bytes))
         recently = datetime.now(UTC) - _RECENT
-        self._while_some_go(lambda session: kept.prune_documents(session, recently, repository.decisions))
+        self._while_some_go(lambda session: repository.prune_documents(session, recently, repository.decisions))
 
     def _while_some_go(self, prune: Callable[[Session], int]) -> None:
         while True:
@@ -390,7 +389,7 @@ class DecisionLog:
             if not entry.documents and entry.kept_state is None:
                 raise
             self._store.save([entry.bare.row()])
-            self._lost({one.digest for one in entry.documents} | {entry.kept_state or ""})
+            self._lost({document.digest for document in entry.documents} | {entry.kept_state or ""})
 
     def _done(self, count: int, lost: str | None = None) -> None:
         with self._changed:
@@ -424,10 +423,10 @@ class DecisionLog:
 
 def _squeezed(data: bytes) -> bytes:
     """Compressed by the thread's own compressor: making one takes longer than compressing what is small."""
-    found: zstandard.ZstdCompressor | None = getattr(_own, "compressor", None)
-    if found is None:
-        found = _own.compressor = zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL)
-    return found.compress(data)
+    compressor: zstandard.ZstdCompressor | None = getattr(_own, "compressor", None)
+    if compressor is None:
+        compressor = _own.compressor = zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL)
+    return compressor.compress(data)
 
 
 def _row_of(entry: Entry) -> Row:

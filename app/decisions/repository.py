@@ -50,8 +50,12 @@ class New(NamedTuple):
 
 def save(session: Session, documents: Sequence[New]) -> None:
     """Keep ``documents`` in order; what is there stays as it is, what builds on something that is not there is left."""
-    whole = [{"d": one.digest, "c": one.content} for one in documents if one.base is None]
-    changes = [{"d": one.digest, "c": one.content, "b": one.base} for one in documents if one.base is not None]
+    whole = [{"d": document.digest, "c": document.content} for document in documents if document.base is None]
+    changes = [
+        {"d": document.digest, "c": document.content, "b": document.base}
+        for document in documents
+        if document.base is not None
+    ]
     if whole:
         session.execute(_WHOLE, whole)
     if changes:
@@ -82,8 +86,8 @@ _CHANGES = (
 
 def missing(session: Session, digests: Sequence[bytes]) -> set[bytes]:
     """Those of ``digests`` that nothing is kept of."""
-    found = session.scalars(sa.select(kept_documents.c.digest).where(kept_documents.c.digest.in_(digests)))
-    return set(digests) - {bytes(one) for one in found}
+    there = session.scalars(sa.select(kept_documents.c.digest).where(kept_documents.c.digest.in_(digests)))
+    return set(digests) - {bytes(digest) for digest in there}
 
 
 def chain(session: Session, identity: int) -> list[bytes]:
@@ -91,7 +95,7 @@ def chain(session: Session, identity: int) -> list[bytes]:
     step = sa.select(kept_documents.c.base, kept_documents.c.depth, kept_documents.c.content)
     walk = step.where(kept_documents.c.id == identity).cte("walk", recursive=True)
     walk = walk.union_all(step.where(kept_documents.c.id == walk.c.base))
-    return [bytes(one) for one in session.scalars(sa.select(walk.c.content).order_by(walk.c.depth))]
+    return [bytes(content) for content in session.scalars(sa.select(walk.c.content).order_by(walk.c.depth))]
 
 
 def prune_documents(session: Session, before: datetime, decisions: sa.Table) -> int:
@@ -315,7 +319,9 @@ def tally(session: Session, filters: Filters, intervals: Intervals, most: int) -
         .order_by(times.desc(), by, victim, reason)
         .limit(most)
     )
-    return Tally(total[0], int(total[1]), [(at, what, n) for at, what, n in outcomes], [(*row,) for row in stops])
+    return Tally(
+        total[0], int(total[1]), [(number, what, n) for number, what, n in outcomes], [(*row,) for row in stops]
+    )
 
 
 def oldest(session: Session, filters: Filters, after: UUID | None, limit: int) -> Sequence[sa.RowMapping]:
@@ -328,30 +334,30 @@ def oldest(session: Session, filters: Filters, after: UUID | None, limit: int) -
 
 def _conditions(filters: Filters) -> list[sa.ColumnElement[bool]]:
     of = decisions.c
-    found: list[sa.ColumnElement[bool]] = []
+    conditions: list[sa.ColumnElement[bool]] = []
     called = ((of.configuration_name, filters.configuration), (of.actor, filters.actor))
-    found += [_called(column, wanted) for column, wanted in called if wanted is not None]
+    conditions += [_called(column, wanted) for column, wanted in called if wanted is not None]
     if filters.engine is not None:
-        found.append(of.engine == storable(filters.engine))
+        conditions.append(of.engine == storable(filters.engine))
     among = ((of.outcomes, filters.outcome), (of.pods, filters.pod))
-    found += [column.contains([storable(wanted)]) for column, wanted in among if wanted is not None]
+    conditions += [column.contains([storable(wanted)]) for column, wanted in among if wanted is not None]
     if filters.evicted is not None:
-        found.append(_has(of.evicted, filters.evicted, "workload"))
+        conditions.append(_has(of.evicted, filters.evicted, "workload"))
     if filters.queue is not None:
-        found.append(_has(of.queues, filters.queue, "queue"))
+        conditions.append(_has(of.queues, filters.queue, "queue"))
     if filters.revision is not None:
-        found.append(of.configuration_revision == filters.revision)
+        conditions.append(of.configuration_revision == filters.revision)
     if filters.ask is not None:
-        found.append(_has(of.asks, filters.ask, "ask") if ANY in filters.ask else _asked_by(storable(filters.ask)))
+        conditions.append(_has(of.asks, filters.ask, "ask") if ANY in filters.ask else _asked_by(storable(filters.ask)))
     if filters.circle is not None:
-        found.append(of.circle.is_(True) if filters.circle else of.circle.is_(None))
+        conditions.append(of.circle.is_(True) if filters.circle else of.circle.is_(None))
     if filters.purpose is not None:
-        found.append(of.purpose.is_(None) if filters.purpose == REAL else of.purpose == filters.purpose)
+        conditions.append(of.purpose.is_(None) if filters.purpose == REAL else of.purpose == filters.purpose)
     if filters.since is not None:
-        found.append(of.id >= earliest(filters.since))
+        conditions.append(of.id >= earliest(filters.since))
     if filters.until is not None:
-        found.append(of.id < earliest(filters.until))
-    return found
+        conditions.append(of.id < earliest(filters.until))
+    return conditions
 
 
 def _asked_by(name: str) -> sa.ColumnElement[bool]:
@@ -398,20 +404,20 @@ def mentions(session: Session, workload: str, before: UUID | None, limit: int) -
     stopped = decisions.c.evicted.contains(me)
     asked = _asked_by(me[0]) | decisions.c.workloads.contains(me)
     hits = sa.select(decisions.c.id, stopped.label("stopped"), sa.func.coalesce(asked, False).label("asked"))
-    found = (
+    mentioning = (
         hits.where(stopped | asked | decisions.c.spared.contains(me))
         .cte("found")
         .prefix_with("materialized", dialect="postgresql")
     )
     counts = session.execute(
         sa.select(
-            sa.func.count().filter(found.c.stopped).label("stopped"),
-            sa.func.count().filter(found.c.asked).label("asked"),
+            sa.func.count().filter(mentioning.c.stopped).label("stopped"),
+            sa.func.count().filter(mentioning.c.asked).label("asked"),
         )
     ).one()
-    page = sa.select(found.c.id).order_by(found.c.id.desc()).limit(limit)
+    page = sa.select(mentioning.c.id).order_by(mentioning.c.id.desc()).limit(limit)
     if before is not None:
-        page = page.where(found.c.id < before)
+        page = page.where(mentioning.c.id < before)
     query = sa.select(*_SUMMARY, decisions.c.workloads, decisions.c.pods, decisions.c.answer).where(
         decisions.c.id.in_(page.scalar_subquery())
     )

@@ -369,10 +369,10 @@ DECISION: dict[str, Any] = {**SITUATION, "asks": [ASK], "explain": "summary"}
 def by_engine() -> dict[str, Any]:
     """The requests that come with Arbiter: the first of each engine by file, under the title of its system."""
     files = sorted(shipped("examples").glob("*.json"))
-    found: list[dict[str, Any]] = [msgspec.json.decode(file.read_bytes()) for file in files]
-    decided = [one for one in found if "asks" in one and "variants" not in one]
+    requests: list[dict[str, Any]] = [msgspec.json.decode(file.read_bytes()) for file in files]
+    decided = [request for request in requests if "asks" in request and "variants" not in request]
     return {
         facts.title: first
         for facts in all_facts()
-        if (first := next((one for one in decided if one.get("engine") == facts.name), None)) is not None
+        if (first := next((request for request in decided if request.get("engine") == facts.name), None)) is not None
     }

@@ -66,15 +66,15 @@ class _Answer(msgspec.Struct, frozen=True):
     proposals: list[ProposalVerdict] = []
 
 
-def history(workload: str, found: Mentions, limit: int) -> WorkloadHistory:
-    """What the log says of one workload: who stopped it, what spared it, and what became of its own asks. ``found`` may
-    have one row more than ``limit``, which says that there is another page."""
-    rows = found.rows[:limit]
-    more = encode_cursor(str(rows[-1]["id"])) if len(found.rows) > limit else None
+def history(workload: str, mentions: Mentions, limit: int) -> WorkloadHistory:
+    """What the log says of one workload: who stopped it, what spared it, and what became of its own asks. ``mentions``
+    may have one row more than ``limit``, which says that there is another page."""
+    rows = mentions.rows[:limit]
+    more = encode_cursor(str(rows[-1]["id"])) if len(mentions.rows) > limit else None
     return WorkloadHistory(
         workload=workload,
-        stopped=found.stopped,
-        asked=found.asked,
+        stopped=mentions.stopped,
+        asked=mentions.asked,
         items=[_event(row, repository.storable(workload)) for row in rows],
         next_cursor=more,
     )
@@ -107,13 +107,13 @@ def _stops(answer: _Answer, workload: str) -> list[Stop]:
     """The workload's evictions; one that several asks, each alone, would cause is told for each."""
     plans = [answer.plan, *(d.plan for d in answer.decisions if d.plan is not None)]
     victims = {(d.ask, v.workload, v.task): v for d in answer.decisions for v in d.victims}
-    found: dict[tuple[str | None, str | None], Stop] = {}
+    stops: dict[tuple[str | None, str | None], Stop] = {}
     for plan in plans:
         for eviction in plan.evictions:
             if repository.storable(eviction.workload) == workload:
                 victim = victims.get((eviction.for_ask or "", eviction.workload, eviction.task))
-                found.setdefault((eviction.for_ask, eviction.task), _stop(eviction, victim))
-    return list(found.values())
+                stops.setdefault((eviction.for_ask, eviction.task), _stop(eviction, victim))
+    return list(stops.values())
 
 
 def _stop(eviction: PlannedEviction, victim: Victim | None) -> Stop:
@@ -125,10 +125,10 @@ def _stop(eviction: PlannedEviction, victim: Victim | None) -> Stop:
 
 def _spared(answer: _Answer, workload: str, ask: str | None) -> list[Spared]:
     return [
-        Spared(task=one.task, node=verdict.node, rule=one.rule, message=one.detail, for_ask=ask)
+        Spared(task=refusal.task, node=verdict.node, rule=refusal.rule, message=refusal.detail, for_ask=ask)
         for verdict in answer.proposals
-        for one in verdict.refusals
-        if repository.storable(one.workload) == workload
+        for refusal in verdict.refusals
+        if repository.storable(refusal.workload) == workload
     ]
 
 
@@ -142,30 +142,30 @@ def _asked(decision: Decision) -> Asked:
 _MOST = 50
 
 
-def differences(one: bytes, other: bytes) -> list[str]:
+def differences(answer: bytes, other: bytes) -> list[str]:
     """Pointers of the first 50 places where the documents differ, in document order; empty when they are equal."""
-    if one == other:
+    if answer == other:
         return []
-    return list(islice(_walk(msgspec.json.decode(one), msgspec.json.decode(other), ()), _MOST))
+    return list(islice(_walk(msgspec.json.decode(answer), msgspec.json.decode(other), ()), _MOST))
 
 
-def _walk(one: Any, other: Any, at: tuple[str | int, ...]) -> Iterator[str]:
-    if isinstance(one, dict) and isinstance(other, dict):
-        left, right = cast(dict[str, Any], one), cast(dict[str, Any], other)
+def _walk(value: Any, other: Any, path: tuple[str | int, ...]) -> Iterator[str]:
+    if isinstance(value, dict) and isinstance(other, dict):
+        left, right = cast(dict[str, Any], value), cast(dict[str, Any], other)
         for key in left | right:
             if (key in left) != (key in right):
-                yield pointer(*at, key)
+                yield pointer(*path, key)
             else:
-                yield from _walk(left[key], right[key], (*at, key))
-    elif isinstance(one, list) and isinstance(other, list):
-        first, second = cast(list[Any], one), cast(list[Any], other)
+                yield from _walk(left[key], right[key], (*path, key))
+    elif isinstance(value, list) and isinstance(other, list):
+        first, second = cast(list[Any], value), cast(list[Any], other)
         for i in range(max(len(first), len(second))):
             if i >= len(first) or i >= len(second):
-                yield pointer(*at, i)
+                yield pointer(*path, i)
             else:
-                yield from _walk(first[i], second[i], (*at, i))
-    elif repr(cast(object, one)) != repr(other):  # 1 and 1.0 are other bytes
-        yield pointer(*at)
+                yield from _walk(first[i], second[i], (*path, i))
+    elif repr(cast(object, value)) != repr(other):  # 1 and 1.0 are other bytes
+        yield pointer(*path)
 
 
 _SETTLE_SECONDS = 1.0
@@ -208,10 +208,10 @@ class FollowedAges:
         cluster, since = known
         return FollowedAge.of(cluster, round(monotonic() - since, 1))
 
-    def told(self, snapshot: str | None, answer: bytes) -> bytes:
+    def added_to(self, snapshot: str | None, answer: bytes) -> bytes:
         """``answer``, a JSON object that is about the snapshot, with ``followed`` where a follower keeps that."""
-        found = self.of(snapshot)
-        return answer if found is None else b'%b,"followed":%b}' % (answer[:-1], msgspec.json.encode(found))
+        age = self.of(snapshot)
+        return answer if age is None else b'%b,"followed":%b}' % (answer[:-1], msgspec.json.encode(age))
 
 
 class Decider:
@@ -272,7 +272,7 @@ class Decider:
         asked = Inquiry(Operation.PREEMPTION, moment, snapshot, known=known, configuration=configuration)
         reply = self._dispatcher.run(asked, body)
         _, stored = (None, None) if reply.logged is None else self._remember(moment, reply.logged.request, reply)
-        return Decided(self.ages.told(snapshot, reply.body), stored)
+        return Decided(self.ages.added_to(snapshot, reply.body), stored)
 
     def _remember(
         self, moment: datetime, request: bytes, reply: Reply, purpose: str | None = None
@@ -319,7 +319,7 @@ class Decider:
         """The response body of the other questions. Raises InvalidInput, NotFound, Unavailable."""
         snapshot, _ = named = named_in(body)
         reply = self._dispatcher.run(Inquiry(operation, datetime.now(UTC)), body, named)
-        return self.ages.told(snapshot, reply.body)
+        return self.ages.added_to(snapshot, reply.body)
 
     def listing(self, filters: Filters, cursor: str | None, limit: int) -> DecisionPage:
         """A page of the log, newest first; what this process has just answered is in it."""
@@ -337,14 +337,16 @@ class Decider:
         begin = filters.since or end - _COUNTED
         intervals = Intervals(begin, end)
         with self._database.session() as session:
-            found = repository.tally(session, replace(filters, since=begin, until=end), intervals, _MOST_PAIRS)
+            tally = repository.tally(session, replace(filters, since=begin, until=end), intervals, _MOST_PAIRS)
         return DecisionCounts(
             since=begin,
             until=end,
-            decisions=found.decisions,
-            evictions=found.evictions,
-            intervals=[OutcomeCount(at=at, outcomes=outcomes) for at, outcomes in intervals.counted(found.outcomes)],
-            stops=[EvictionCount(by=a, queue=b, reason=reason, times=n) for a, b, reason, n in found.stops],
+            decisions=tally.decisions,
+            evictions=tally.evictions,
+            intervals=[
+                OutcomeCount(at=start, outcomes=outcomes) for start, outcomes in intervals.counted(tally.outcomes)
+            ],
+            stops=[EvictionCount(by=a, queue=b, reason=reason, times=n) for a, b, reason, n in tally.stops],
         )
 
     def find(self, part: str, limit: int) -> list[Hit]:
@@ -353,7 +355,7 @@ class Decider:
         if (span := ids_beginning(part)) is None:
             return []
         with self._database.session() as session:
-            return [Hit(kind="decision", name=str(one)) for one in repository.between(session, *span, limit)]
+            return [Hit(kind="decision", name=str(identity)) for identity in repository.between(session, *span, limit)]
 
     def record(self, identity: UUID) -> DecisionRecord:
         """One entry of the log. Raises NotFound."""
@@ -366,8 +368,8 @@ class Decider:
         before = None if cursor is None else decode_id(cursor)
         self._log.settle(_SETTLE_SECONDS)
         with self._database.session() as session:
-            found = repository.mentions(session, workload, before, limit + 1)
-        return history(workload, found, limit)
+            mentions = repository.mentions(session, workload, before, limit + 1)
+        return history(workload, mentions, limit)
 
     def request(self, identity: UUID) -> bytes:
         """The request's body as it was received, asks beside a snapshot written out. Raises NotFound."""
@@ -449,7 +451,7 @@ def _unexplained(answer: bytes) -> bytes:
     """``answer`` without its explanations; every other byte stays as it is."""
     said = msgspec.json.decode(answer, type=dict[str, msgspec.Raw])
     decisions = msgspec.json.decode(said["decisions"], type=list[dict[str, msgspec.Raw]])
-    bare = [{name: value for name, value in one.items() if name != "explanation"} for one in decisions]
+    bare = [{name: value for name, value in decision.items() if name != "explanation"} for decision in decisions]
     return msgspec.json.encode({**said, "decisions": bare})
 
 

@@ -102,20 +102,20 @@ class Snapshots:
         """All of them, in order of name."""
         replies = self._dispatcher.everywhere(Inquiry(Operation.SNAPSHOT_LIST, datetime.now(UTC)))
         lists = [msgspec.json.decode(reply.body, type=SnapshotList) for reply in replies]
-        kept = sorted((snapshot for found in lists for snapshot in found.items), key=lambda snapshot: snapshot.name)
-        return msgspec.json.encode(SnapshotList(items=kept))
+        snapshots = sorted((snapshot for page in lists for snapshot in page.items), key=lambda snapshot: snapshot.name)
+        return msgspec.json.encode(SnapshotList(items=snapshots))
 
     def find(self, part: str, limit: int) -> list[Hit]:
         """See ``app.search.service.Source``."""
         body = msgspec.json.encode(Sought(part, limit))
         replies = self._dispatcher.everywhere(Inquiry(Operation.SNAPSHOT_FIND, datetime.now(UTC)), body)
-        found = (there for reply in replies for there in msgspec.json.decode(reply.body, type=list[There]))
+        matches = (there for reply in replies for there in msgspec.json.decode(reply.body, type=list[There]))
         return [
             Hit(
-                kind=one.kind, name=one.name, snapshot=None if one.kind == "snapshot" else one.snapshot,
-                configuration=one.configuration,
+                kind=match.kind, name=match.name, snapshot=None if match.kind == "snapshot" else match.snapshot,
+                configuration=match.configuration,
             )
-            for one in found
+            for match in matches
         ]  # fmt: skip
 
     def _expanded(self, name: str, request: ApplyRequest, identity: str) -> ApplyRequest:

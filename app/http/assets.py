@@ -66,11 +66,11 @@ def address(name: str) -> str:
 @router.get("/assets/{digest}/{name}", **operation(needs=None, responses={200: None}))
 async def asset(digest: str, name: str) -> Response:
     """A file that never changes at this address."""
-    found = assets().get(name)
-    if found is None or found.digest != digest:
+    file = assets().get(name)
+    if file is None or file.digest != digest:
         raise NotFound("no such file")
     headers = {"Cache-Control": _FOREVER, "X-Content-Type-Options": "nosniff"}
-    return Response(found.data, headers=headers, media_type=found.media)
+    return Response(file.data, headers=headers, media_type=file.media)
 
 
 _PAGE = """<!doctype html>
@@ -103,7 +103,7 @@ def openapi(request: Request) -> Response:
 def documentation(request: Request) -> Response:
     """Operations with their examples, to read and to try."""
     operations: Operations = request.app.state.operations
-    console = operations.found({"type": "http", "method": "GET", "path": "/"}).operation is not None
+    console = operations.resolve({"type": "http", "method": "GET", "path": "/"}).operation is not None
     page = _PAGE.format(
         mark=address("mark.svg"), style=address("swagger-ui.css"), own=address("docs.css"),
         script=address("swagger-ui.js"), start=address("docs.js"), back=_BACK if console else "",

@@ -122,14 +122,14 @@ def parts(body: bytes, content_type: str) -> dict[str, bytes]:
         raise BadRequest(f"the body is not valid multipart/form-data: {error}") from None
     if not reading.ended:
         raise BadRequest("the body is not valid multipart/form-data: it ends early")
-    return {name: b"".join(pieces) for name, pieces in reading.found.items()}
+    return {name: b"".join(pieces) for name, pieces in reading.files.items()}
 
 
 class _Reading:
     """What the parser has told so far."""
 
     def __init__(self) -> None:
-        self.found: dict[str, list[memoryview]] = {}
+        self.files: dict[str, list[memoryview]] = {}
         self.ended = False
         self._field = self._value = b""
         self._into: list[memoryview] = []
@@ -162,9 +162,9 @@ class _Reading:
     def _header_end(self) -> None:
         if self._field.lower() == b"content-disposition":
             name = parse_options_header(self._value)[1].get(b"name", b"").decode("utf-8", "replace")
-            if not name or name in self.found:
+            if not name or name in self.files:
                 raise BadRequest(f"part {name[:64]!r}: without a name, or there twice")
-            self.found[name] = self._into
+            self.files[name] = self._into
             self._named = True
         self._field = self._value = b""
 
@@ -218,16 +218,16 @@ async def read_files(request: Request) -> dict[str, bytes]:
             f"send {NDJSON} or {MULTIPART}, not {media[:64]!r}", headers={"Accept": ", ".join((*FILES, MULTIPART))}
         )
     body = await _read(request)
-    found = {"": body}
+    files = {"": body}
     if media == MULTIPART:  # in a thread: looking for the boundaries of 64 MiB takes longer than others may wait
-        found = await to_thread.run_sync(parts, body, stated, limiter=service(request, Budget).inflating)
+        files = await to_thread.run_sync(parts, body, stated, limiter=service(request, Budget).inflating)
     hold = hold_of(request.scope)
-    for name, content in found.items():
+    for name, content in files.items():
         if media == MULTIPART:
             hold.change(len(content))
         if content.startswith(_GZIPPED):
-            found[name] = await _inflated(request, content, "gzip", hold)
-    return found
+            files[name] = await _inflated(request, content, "gzip", hold)
+    return files
 
 
 async def read_form(request: Request, limit: int) -> bytes:

@@ -78,17 +78,17 @@ class Hold:
 
 def hold_of(scope: Scope) -> Hold:
     """What the request of ``scope`` holds."""
-    found = scope.get(_KEY)
-    if isinstance(found, Hold):
-        return found
-    made = scope[_KEY] = Hold(of_scope(scope, Budget))
-    return made
+    held = scope.get(_KEY)
+    if isinstance(held, Hold):
+        return held
+    hold = scope[_KEY] = Hold(of_scope(scope, Budget))
+    return hold
 
 
 def release(scope: Scope) -> None:
     """The request of ``scope`` is answered."""
-    if isinstance(found := scope.get(_KEY), Hold):
-        found.release()
+    if isinstance(hold := scope.get(_KEY), Hold):
+        hold.release()
 
 
 HEADER = "Request-Timeout"

@@ -398,8 +398,8 @@ class BulkProtocol(HttpToolsProtocol):
         lines = [self.parser.get_method() + b" " + self.url + b" HTTP/" + version]
         for name, value in self.headers:
             if name == b"connection":
-                kept = [word for word in value.split(b",") if word.strip().lower() != b"upgrade"]
-                lines.append(name + b": " + b",".join(kept))
+                others = [word for word in value.split(b",") if word.strip().lower() != b"upgrade"]
+                lines.append(name + b": " + b",".join(others))
             elif name != b"upgrade":
                 lines.append(name + b": " + value)
         return b"\r\n".join((*lines, b"", b""))

@@ -108,7 +108,7 @@ async def answer_to(request: Request, error: Exception) -> Response:
 
 
 def _faults(problems: Iterable[Problem]) -> list[Fault]:
-    return [Fault(pointer=found.pointer, detail=found.detail) for found in problems]
+    return [Fault(pointer=fault.pointer, detail=fault.detail) for fault in problems]
 
 
 async def _arbiter_error(request: Request, error: Exception) -> Response:
@@ -128,7 +128,7 @@ async def _invalid_input(request: Request, error: Exception) -> Response:
 async def _bad_parameters(request: Request, error: Exception) -> Response:
     """What FastAPI refuses: parameters of the path, the query and the headers; bodies never come this way."""
     assert isinstance(error, RequestValidationError)
-    faults = [Fault(parameter=str(found["loc"][1]), detail=str(found["msg"])) for found in error.errors()]
+    faults = [Fault(parameter=str(refused["loc"][1]), detail=str(refused["msg"])) for refused in error.errors()]
     detail = "; ".join(f"{fault.parameter}: {fault.detail}" for fault in faults)
     return problem(request, 422, "Invalid parameters", detail, faults=faults)
 

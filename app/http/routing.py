@@ -42,15 +42,17 @@ class Services:
 
     @cached_property
     def _by_type(self) -> dict[type[Any], Any]:
-        found: dict[type[Any], Any] = {type(one): one for one in (getattr(self, field.name) for field in fields(self))}
-        if len(found) != len(fields(self)):
+        instances: dict[type[Any], Any] = {
+            type(instance): instance for instance in (getattr(self, field.name) for field in fields(self))
+        }
+        if len(instances) != len(fields(self)):
             raise ValueError("two services of one type")
-        return found
+        return instances
 
     def of(self, kind: type[T]) -> T:
         """The service of that very type. Raises KeyError where there is none."""
-        found: T = self._by_type[kind]
-        return found
+        instance: T = self._by_type[kind]
+        return instance
 
 
 def provide(state: State, services: Services) -> None:
@@ -79,7 +81,7 @@ def of_scope(scope: Scope, kind: type[T]) -> T:
     return services.of(kind)
 
 
-_FOUND = "arbiter.found"
+_RESOLVED = "arbiter.resolved"
 _PROGRAMS = "/v1/"
 _KEY = b"idempotency-key"
 _PARAMETER = re.compile(r"\{[^}]*\}")
@@ -112,17 +114,17 @@ class Parameter:
 
 def parameters_of(call: Callable[..., Any], kind: type[Path] | type[Query] | type[Header]) -> list[Parameter]:
     """Those of the path, the query or the headers that ``call`` declares, then those that what it depends on does."""
-    found: list[Parameter] = []
+    parameters: list[Parameter] = []
     below: list[Parameter] = []
     hints = get_type_hints(call, include_extras=True)
     for name, parameter in inspect.signature(call).parameters.items():
         for said in getattr(hints.get(name), "__metadata__", ()):
             if isinstance(said, kind):
                 required = parameter.default is inspect.Parameter.empty
-                found.append(Parameter(said.alias or name, hints[name], required))
+                parameters.append(Parameter(said.alias or name, hints[name], required))
             elif isinstance(said, Depends):  # without a word on what: on its type
                 below += parameters_of(said.dependency or get_args(hints[name])[0], kind)
-    return found + below
+    return parameters + below
 
 
 def _unplaced(call: Callable[..., Any]) -> list[str]:
@@ -163,8 +165,8 @@ class Operation:
         ]  # fmt: skip
         unknown += [{"loc": ("query", name), "msg": "it holds a NUL"} for name, value in given if "\0" in value]
         if unknown:
-            wrong = [fault for one in self.path for fault in one.faults("path", request.path_params)]
-            wrong += [fault for one in self.query for fault in one.faults("query", request.query_params)]
+            wrong = [fault for declared in self.path for fault in declared.faults("path", request.path_params)]
+            wrong += [fault for declared in self.query for fault in declared.faults("query", request.query_params)]
             raise RequestValidationError([*wrong, *unknown])
 
 
@@ -193,7 +195,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Resolved:
     """What a request means: nothing without ``place``, a method that the place has not without ``operation``."""
 
     place: Place | None
@@ -201,20 +203,20 @@ class Found:
     parameters: dict[str, str]
 
 
-def is_for_people(scope: Scope, found: Found) -> bool:
+def is_for_people(scope: Scope, match: Resolved) -> bool:
     """Whether a page answers: one of ours, or that which says that there is none at an address that a browser tries."""
-    if found.place is not None:
-        return found.operation is not None and found.operation.page
+    if match.place is not None:
+        return match.operation is not None and match.operation.page
     tried = scope["method"] in ("GET", "HEAD") and not scope["path"].startswith(_PROGRAMS)
     return tried and "text/html" in Headers(scope=scope).get("accept", "")
 
 
 def names_of(scope: Scope) -> tuple[str, str]:
     """Method and template of the operation that answered; ``other`` for what is none, whatever was sent."""
-    found = scope.get(_FOUND)
-    if not isinstance(found, Found) or found.place is None:
+    match = scope.get(_RESOLVED)
+    if not isinstance(match, Resolved) or match.place is None:
         return "other", "other"
-    return ("other" if found.operation is None else scope["method"]), found.place.template
+    return ("other" if match.operation is None else scope["method"]), match.place.template
 
 
 class Operations(BaseRoute):
@@ -233,31 +235,31 @@ class Operations(BaseRoute):
         """Every template with its operations."""
         return list(self._places.values())
 
-    def found(self, scope: Scope) -> Found:
+    def resolve(self, scope: Scope) -> Resolved:
         """What the request of ``scope`` means; looked up once, then kept there."""
-        kept = scope.get(_FOUND)
-        if isinstance(kept, Found):
-            return kept
-        found = scope[_FOUND] = self._find(scope["method"], scope["path"])
-        return found
+        known = scope.get(_RESOLVED)
+        if isinstance(known, Resolved):
+            return known
+        match = scope[_RESOLVED] = self._find(scope["method"], scope["path"])
+        return match
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Whether there is a place for the request of ``scope``, whatever its method."""
-        there = scope["type"] == "http" and self.found(scope).place is not None
+        there = scope["type"] == "http" and self.resolve(scope).place is not None
         return (Match.FULL if there else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the operation. Raises HTTPException (405), RequestValidationError."""
-        found = self.found(scope)
-        assert found.place is not None
-        if found.operation is None:
-            raise HTTPException(405, headers={"Allow": found.place.allowed})
-        scope["path_params"] = found.parameters
-        if scope["query_string"] and not found.operation.page:  # pages refuse it themselves, as a page
-            found.operation.refuse_unknown(Request(scope))
+        match = self.resolve(scope)
+        assert match.place is not None
+        if match.operation is None:
+            raise HTTPException(405, headers={"Allow": match.place.allowed})
+        scope["path_params"] = match.parameters
+        if scope["query_string"] and not match.operation.page:  # pages refuse it themselves, as a page
+            match.operation.refuse_unknown(Request(scope))
         if scope["method"] not in ("GET", "HEAD"):
-            found.operation.refuse_key(scope)
-        await found.operation.app(scope, receive, send)
+            match.operation.refuse_key(scope)
+        await match.operation.app(scope, receive, send)
 
     def _add(self, route: APIRoute) -> None:
         template = route.path_format
@@ -273,18 +275,18 @@ class Operations(BaseRoute):
             path=parameters_of(route.endpoint, Path),
             query=parameters_of(route.endpoint, Query),
             page=is_page(route.openapi_extra),
-            keyed=any(one.alias.lower().encode() == _KEY for one in parameters_of(route.endpoint, Header)),
+            keyed=any(header.alias.lower().encode() == _KEY for header in parameters_of(route.endpoint, Header)),
             basic=takes_basic(route.openapi_extra),
         )
         for method in route.methods or ():
             assert method not in place.operations, f"{method} {template} is there twice"
             place.operations[method] = operation
 
-    def _find(self, method: str, path: str) -> Found:
+    def _find(self, method: str, path: str) -> Resolved:
         place, parameters = self._place(path)
         if place is None:
-            return Found(None, None, {})
-        return Found(place, place.operations.get("GET" if method == "HEAD" else method), parameters)
+            return Resolved(None, None, {})
+        return Resolved(place, place.operations.get("GET" if method == "HEAD" else method), parameters)
 
     def _place(self, path: str) -> tuple[Place | None, dict[str, str]]:
         if (exact := self._exact.get(path)) is not None:

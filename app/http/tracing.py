@@ -128,13 +128,13 @@ def configured() -> Tracing:
         return Tracing()
 
     def provider() -> TracerProvider:
-        found = Resource.create()
+        resource = Resource.create()
         own = {SERVICE_VERSION: installed_version()}
-        if str(found.attributes.get(SERVICE_NAME, "unknown_service")).startswith("unknown_service"):
+        if str(resource.attributes.get(SERVICE_NAME, "unknown_service")).startswith("unknown_service"):
             own[SERVICE_NAME] = "arbiter"
-        made = TracerProvider(resource=found.merge(Resource(own)), shutdown_on_exit=False)
-        made.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-        return made
+        provided = TracerProvider(resource=resource.merge(Resource(own)), shutdown_on_exit=False)
+        provided.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        return provided
 
     return Tracing(provider)
 
@@ -167,7 +167,7 @@ class TracingMiddleware:
             await send(message)
 
         try:
-            with ticket.told(traced.stage), structlog.contextvars.bound_contextvars(trace_id=traced.trace):
+            with ticket.heard_by(traced.stage), structlog.contextvars.bound_contextvars(trace_id=traced.trace):
                 await self.app(scope, receive, respond)
         finally:
             traced.answered(*names_of(scope), status, request_id, scope.get(FAULT))

@@ -113,10 +113,10 @@ def census(session: Session) -> list[Counted]:
         lasts(sa.func.clock_timestamp() - sa.func.min(jobs.c.created_at)),
     )  # fmt: skip
     try:
-        found = session.execute(counted.group_by(jobs.c.kind, jobs.c.status).order_by(jobs.c.kind, jobs.c.status))
+        rows = session.execute(counted.group_by(jobs.c.kind, jobs.c.status).order_by(jobs.c.kind, jobs.c.status))
     except ProgrammingError:
         raise Unavailable("the database is not migrated") from None
-    return [Counted(*row) for row in found]
+    return [Counted(*row) for row in rows]
 
 
 def add(session: Session, row: dict[str, Any]) -> None:
@@ -146,25 +146,25 @@ def claim(session: Session, kinds: Sequence[str], lost_after: float) -> Claimed 
         )
         .returning(jobs.c.id, jobs.c.kind, jobs.c.attempt, jobs.c.lost, jobs.c.trace, jobs.c.request)
     )  # fmt: skip
-    found = session.execute(taken).first()
-    if found is None:
+    row = session.execute(taken).first()
+    if row is None:
         return None
-    session.execute(sa.delete(chunks).where(chunks.c.job == found.id))
-    return Claimed(*found)
+    session.execute(sa.delete(chunks).where(chunks.c.job == row.id))
+    return Claimed(*row)
 
 
 def beat(session: Session, job: UUID, attempt: int, progress: Any) -> bool:
     """Tell that it is worked on, and how far it is. Whether it is still this attempt's to do."""
-    told = sa.update(jobs).where(*_mine(job, attempt)).values(heartbeat_at=sa.func.clock_timestamp(), progress=progress)
-    return session.execute(told.returning(jobs.c.id)).first() is not None
+    row = sa.update(jobs).where(*_mine(job, attempt)).values(heartbeat_at=sa.func.clock_timestamp(), progress=progress)
+    return session.execute(row.returning(jobs.c.id)).first() is not None
 
 
 def end(session: Session, job: UUID, attempt: int, values: dict[str, Any]) -> bool:
     """Its last word: status, outcome, error. Whether it was still this attempt's to say."""
     if values.get("error") is not None:
         values["error"] = values["error"].replace("\0", "\ufffd")  # which PostgreSQL's text can't hold
-    told = sa.update(jobs).where(*_mine(job, attempt)).values(ended_at=sa.func.clock_timestamp(), **values)
-    return session.execute(told.returning(jobs.c.id)).first() is not None
+    row = sa.update(jobs).where(*_mine(job, attempt)).values(ended_at=sa.func.clock_timestamp(), **values)
+    return session.execute(row.returning(jobs.c.id)).first() is not None
 
 
 def release(session: Session, job: UUID, attempt: int) -> None:
@@ -190,10 +190,8 @@ def find(session: Session, job: UUID, kind: str) -> sa.RowMapping | None:
 
 def request(session: Session, job: UUID, kind: str) -> tuple[bytes, UUID | None] | None:
     """What was asked, compressed, and the trace that it is about."""
-    found = session.execute(
-        sa.select(jobs.c.request, jobs.c.trace).where(jobs.c.id == job, jobs.c.kind == kind)
-    ).first()
-    return None if found is None else (found.request, found.trace)
+    row = session.execute(sa.select(jobs.c.request, jobs.c.trace).where(jobs.c.id == job, jobs.c.kind == kind)).first()
+    return None if row is None else (row.request, row.trace)
 
 
 def page(session: Session, kind: str, before: UUID | None, limit: int) -> Sequence[sa.RowMapping]:
@@ -242,8 +240,8 @@ def chunk_after(session: Session, job: UUID, stream: str, line: int) -> Chunk | 
         .order_by(chunks.c.number)
         .limit(1)
     )
-    found = session.execute(wanted).one_or_none()
-    return None if found is None else Chunk(*found)
+    row = session.execute(wanted).one_or_none()
+    return None if row is None else Chunk(*row)
 
 
 def prune(session: Session, before: datetime, keep: int) -> int:

@@ -89,13 +89,13 @@ class Jobs:
         self._most = most
         self._identifiers = Identifiers()
 
-    def add(self, kind: str, made: Callable[[Session], New]) -> UUID:
-        """Accept a job; ``made`` is called in the transaction that does. Raises TooManyRequests, Unavailable, and what
-        ``made`` raises."""
+    def add(self, kind: str, prepare: Callable[[Session], New]) -> UUID:
+        """Accept a job; ``prepare`` is called in the transaction that does. Raises TooManyRequests, Unavailable, and
+        what ``prepare`` raises."""
         moment = datetime.now(UTC)
         identity = self._identifiers.new(moment)
         with self._database.session() as session:
-            new = made(session)
+            new = prepare(session)
             if repository.alive(session) >= self._most:
                 raise TooManyRequests(
                     f"{self._most} simulations wait or run already (ARBITER_SIMULATIONS_ALIVE)", retry_after=5
@@ -117,18 +117,18 @@ class Jobs:
     def row(self, job: UUID, kind: str) -> RowMapping:
         """What is known of it, without its request. Raises NotFound, Unavailable."""
         with self._database.session() as session:
-            found = repository.find(session, job, kind)
-        if found is None:
+            row = repository.find(session, job, kind)
+        if row is None:
             raise unknown(kind, job)
-        return found
+        return row
 
     def request(self, job: UUID, kind: str) -> tuple[bytes, UUID | None]:
         """What was asked for, and the trace that it needs. Raises NotFound, Unavailable."""
         with self._database.session() as session:
-            found = repository.request(session, job, kind)
-        if found is None:
+            packed = repository.request(session, job, kind)
+        if packed is None:
             raise unknown(kind, job)
-        return zstandard.ZstdDecompressor().decompress(found[0]), found[1]
+        return zstandard.ZstdDecompressor().decompress(packed[0]), packed[1]
 
     def page(self, kind: str, before: UUID | None, limit: int) -> list[RowMapping]:
         """Newest first. Raises Unavailable."""
@@ -160,18 +160,18 @@ class Jobs:
         """The lines of a stream with their ends, some at a time, from number ``first`` (0 is the first), at most
         ``most``, as far as they are stored; one chunk in memory at a time. Raises Unavailable, and DeadlinePassed where
         a request is being answered with them."""
-        at = first
+        line = first
         ticket = held()
         while most is None or most > 0:
             if ticket is not None:
                 ticket.check()
             with self._database.session() as session:
-                chunk = repository.chunk_after(session, job, stream, at)
+                chunk = repository.chunk_after(session, job, stream, line)
             if chunk is None:
                 return
-            text, count = lines_of(chunk, at - chunk.first, most)
+            text, count = lines_of(chunk, line - chunk.first, most)
             yield text
-            at += count
+            line += count
             most = None if most is None else most - count
 
 
@@ -219,9 +219,9 @@ class JobsOfKind(ABC, Generic[Shown, Page]):
         """Raises NotFound, Unavailable."""
         self._jobs.stop(identity, self._kind)
 
-    def _accept(self, made: Callable[[Session], New]) -> Shown:
-        """``made`` is called in the transaction that accepts. Raises TooManyRequests, Unavailable, what it raises."""
-        return self.get(self._jobs.add(self._kind, made))
+    def _accept(self, prepare: Callable[[Session], New]) -> Shown:
+        """``prepare`` is called in the transaction that accepts. Raises TooManyRequests, Unavailable, what it does."""
+        return self.get(self._jobs.add(self._kind, prepare))
 
     def _variant(self, identity: UUID, variant: str | None, names: Sequence[str]) -> int:
         """Which of the job's variants, by ``names``, that is. Raises NotFound."""
@@ -317,15 +317,15 @@ class Companion:
 
     def run(self) -> None:
         """Start it, and close it once this process is told to end."""
-        told = threading.Event()
+        ending = threading.Event()
 
         def end(_: int, __: FrameType | None) -> None:
-            told.set()
+            ending.set()
 
         for signalled in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(signalled, end)
         self.start()
-        told.wait()
+        ending.wait()
         self.close()
 
     def close(self) -> None:
@@ -393,8 +393,8 @@ def router_of(  # noqa: PLR0913
         **operation(needs="decide", request=request, responses={202: shown}, errors=errors, example=example),
     )  # fmt: skip
     async def begin_one(request: Request, body: Body) -> Response:
-        made = await service(request, Offload).run("large", service(request, jobs).start, body)
-        return json_response(encode(made), 202, {"Location": f"/v1/{kind}s/{made.id}"})
+        job = await service(request, Offload).run("large", service(request, jobs).start, body)
+        return json_response(encode(job), 202, {"Location": f"/v1/{kind}s/{job.id}"})
 
     @router.get("", **listed.fields(), **operation(needs="read", responses={200: page}, errors=(503,)))
     def list_all(request: Request, limit: Limit = 50, cursor: Cursor = None) -> Response:

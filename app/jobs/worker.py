@@ -58,13 +58,13 @@ class ChunkWriter:
 
     def write(self, stream: str, line: bytes) -> None:
         """One line, without its end. Raises TooManyResults, and what ``store`` raises."""
-        found = self._streams.get(stream)
-        if found is None:
-            found = self._streams[stream] = _Stream()
-        found.lines.append(line)
-        found.waiting += len(line) + 1
-        if found.waiting >= CHUNK:
-            self._pack(stream, found)
+        pending = self._streams.get(stream)
+        if pending is None:
+            pending = self._streams[stream] = _Stream()
+        pending.lines.append(line)
+        pending.waiting += len(line) + 1
+        if pending.waiting >= CHUNK:
+            self._pack(stream, pending)
 
     def flush(self) -> None:
         """Store all that is left."""
@@ -97,8 +97,8 @@ def lines_of(chunk: Chunk, skip: int, most: int | None) -> tuple[bytes, int]:
     text = zstandard.ZstdDecompressor().decompress(chunk.data)
     if skip == 0 and (most is None or most >= chunk.lines):
         return text, chunk.lines
-    found = text.splitlines(keepends=True)[skip:][:most]
-    return b"".join(found), len(found)
+    lines = text.splitlines(keepends=True)[skip:][:most]
+    return b"".join(lines), len(lines)
 
 
 BEAT_SECONDS = 0.5

@@ -41,10 +41,12 @@ def saving(rows: Sequence[tuple[str, str, str]]) -> Statement:
 
 def holding(session: Session, part: str, limit: int) -> Sequence[sa.RowMapping]:
     """Names that hold ``part``: those that are it, then those that begin with it, then the others; newest first."""
-    at = sa.func.strpos(names.c.folded, part)
+    position = sa.func.strpos(names.c.folded, part)
     whole = sa.func.length(names.c.folded) == len(part)
-    query = sa.select(names.c.kind, names.c.name, names.c.seen_at).where(at > 0)
-    query = query.order_by(((at == 1) & whole).desc(), (at == 1).desc(), names.c.seen_at.desc(), names.c.name)
+    query = sa.select(names.c.kind, names.c.name, names.c.seen_at).where(position > 0)
+    query = query.order_by(
+        ((position == 1) & whole).desc(), (position == 1).desc(), names.c.seen_at.desc(), names.c.name
+    )
     return session.execute(query.limit(limit)).mappings().all()
 
 
@@ -61,6 +63,6 @@ def fitting(kind: str, name: str) -> sa.Select[tuple[str]]:
 
 def prune(session: Session, *, before: datetime | None, keep: int) -> None:
     """Delete names that nothing was seen of since ``before``, and those beyond the ``keep`` that were seen last."""
-    kept = sa.select(names.c.seen_at).order_by(names.c.seen_at.desc()).offset(keep).limit(1)
-    past = names.c.seen_at <= kept.scalar_subquery()
+    oldest = sa.select(names.c.seen_at).order_by(names.c.seen_at.desc()).offset(keep).limit(1)
+    past = names.c.seen_at <= oldest.scalar_subquery()
     session.execute(sa.delete(names).where(past if before is None else past | (names.c.seen_at < before)))

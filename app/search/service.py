@@ -79,7 +79,7 @@ class Names:
         """Keep names; those told within the hour cost nothing. Raises Unavailable."""
         now = monotonic()
         with self._lock:
-            new = sorted({one for one in named if now - self._told.get(one, -_AGAIN) >= _AGAIN})[:_MOST_TOLD]
+            new = sorted({pair for pair in named if now - self._told.get(pair, -_AGAIN) >= _AGAIN})[:_MOST_TOLD]
         rows = [(kind, name, fold(name)) for kind, name in new if 0 < len(name.encode()) <= _LONGEST]
         if rows:
             self._database.send(saving(rows))
@@ -136,15 +136,15 @@ class Finder:
         return Found(items=[], away=away)
 
     def _holding(self, part: str, limit: int) -> tuple[list[Hit], bool]:
-        found: dict[tuple[Kind, str, UUID | str | None, str | None], Hit] = {}
+        hits: dict[tuple[Kind, str, UUID | str | None, str | None], Hit] = {}
         away = False
         for source in self._sources:
             try:
                 for hit in source(part, limit):
-                    found.setdefault((hit.kind, hit.name, hit.id or hit.configuration, hit.snapshot), hit)
+                    hits.setdefault((hit.kind, hit.name, hit.id or hit.configuration, hit.snapshot), hit)
             except Unavailable:
                 away = True
-        return sorted(_once(found.values()), key=lambda hit: _rank(hit, part))[:limit], away
+        return sorted(_once(hits.values()), key=lambda hit: _rank(hit, part))[:limit], away
 
 
 def fold(text: str) -> str:

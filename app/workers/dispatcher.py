@@ -262,7 +262,7 @@ class Dispatcher:
         if self._pool is None:
             return [self._answerer.run(asked, body)]
         ticket = held() or Ticket.now("large", self._seconds)
-        return [self._pool.call(asked, body, ticket, worker=at) for at in range(len(self._pool))]
+        return [self._pool.call(asked, body, ticket, worker=worker) for worker in range(len(self._pool))]
 
     def waiting(self) -> dict[Class, int]:
         """How many wait for a thread or for a worker, by class."""
@@ -335,9 +335,9 @@ def named_in(body: bytes) -> Named:
     if not occurs(_NAMED, body):
         return None, None
     try:
-        found = _PEEK.decode(body)
-        raw = bytes(found.configuration)
+        peeked = _PEEK.decode(body)
+        raw = bytes(peeked.configuration)
         reference = msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else None
-        return found.state.snapshot, reference
+        return peeked.state.snapshot, reference
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None, None

@@ -50,13 +50,13 @@ CLOSING = "the service is shutting down"
 class _Waiter:
     """``worker``: the only one that will do, None for any. ``given``: the one that it may use now."""
 
-    __slots__ = ("given", "of", "told", "worker")
+    __slots__ = ("given", "of", "served", "worker")
 
     def __init__(self, of: Class, worker: int | None) -> None:
         self.of: Class = of
         self.worker = worker
         self.given: int | None = None
-        self.told = Event()
+        self.served = Event()
 
 
 class Turns:
@@ -88,7 +88,7 @@ class Turns:
                 self._serve(ticket.of)
                 return free
             self._waiting.append(waiter)
-        waiter.told.wait(ticket.left)
+        waiter.served.wait(ticket.left)
         with self._guard:
             if waiter.given is not None:
                 return waiter.given
@@ -111,14 +111,14 @@ class Turns:
             self._waiting.remove(chosen)
             self._serve(chosen.of)
             chosen.given = worker
-            chosen.told.set()
+            chosen.served.set()
 
     def close(self) -> None:
         """Nobody gets a worker any more; who waits is told."""
         with self._guard:
             self._closed = True
             for waiter in self._waiting:
-                waiter.told.set()
+                waiter.served.set()
             self._waiting.clear()
 
     def waiting(self) -> Counter[Class]:
@@ -206,12 +206,12 @@ class Pool:
         heads = self._heads(reference)
         with self._routed(asked) as owner:
             with stage("waiting"):
-                at = self._turns.take(ticket, owner if worker is None else worker)
+                free = self._turns.take(ticket, owner if worker is None else worker)
             try:
                 call = Call(asked, ticket.end, ticket.seconds, heads, traced=listener() is not None)
-                return self._talk(at, call, body)
+                return self._talk(free, call, body)
             finally:
-                self._turns.give(at)
+                self._turns.give(free)
 
     def alive(self) -> int:
         """How many workers run."""
@@ -222,14 +222,14 @@ class Pool:
         are tried meanwhile, and so are those that nobody has asked for a while: one that can work again is not among
         them for long, one that hangs is soon."""
         now = time.monotonic()
-        for at, worker in enumerate(self._workers):
-            if worker.process.poll() is not None or now > self._due.get(at, now) + LATE_SECONDS:
-                self._failing.setdefault(at, datetime.now(UTC))
-            trial = self._trials.get(at)
+        for number, worker in enumerate(self._workers):
+            if worker.process.poll() is not None or now > self._due.get(number, now) + LATE_SECONDS:
+                self._failing.setdefault(number, datetime.now(UTC))
+            trial = self._trials.get(number)
             tried = trial is not None and trial.is_alive()
-            if not tried and (at in self._failing or now > self._heard.setdefault(at, now) + QUIET_SECONDS):
-                self._trials[at] = Thread(target=self._try, args=(at,), name="trial", daemon=True)
-                self._trials[at].start()
+            if not tried and (number in self._failing or now > self._heard.setdefault(number, now) + QUIET_SECONDS):
+                self._trials[number] = Thread(target=self._try, args=(number,), name="trial", daemon=True)
+                self._trials[number].start()
         return dict(self._failing)
 
     def waiting(self) -> Counter[Class]:
@@ -254,13 +254,13 @@ class Pool:
             worker.process.wait()
             worker.connection.close()
 
-    def _try(self, at: int) -> None:
+    def _try(self, worker: int) -> None:
         """Ask it something small: the first call on one that has ended starts another, the second asks that one."""
         ticket = Ticket.now("small", TRIAL_SECONDS)
         while ticket.left and not self._closing:
             with suppress(Unavailable, DeadlinePassed):
-                self.call(Inquiry(Operation.SNAPSHOT_LIST, datetime.now(UTC)), b"", ticket, worker=at)
-            if at not in self._failing:
+                self.call(Inquiry(Operation.SNAPSHOT_LIST, datetime.now(UTC)), b"", ticket, worker=worker)
+            if worker not in self._failing:
                 return
 
     @contextmanager
@@ -274,9 +274,9 @@ class Pool:
         if asked.operation is not Operation.SNAPSHOT_PUT:
             yield self.owner(snapshot)
             return
-        at = self._claim(snapshot)
+        owner = self._claim(snapshot)
         try:
-            yield at
+            yield owner
         finally:
             with self._guard:
                 self._putting[snapshot] -= 1
@@ -285,14 +285,14 @@ class Pool:
     def _claim(self, name: str) -> int:
         with self._guard:
             self._putting[name] += 1
-            found = self._owners.pop(name, None)
-            if found is None:
-                kept = list(self._owners.values())
-                found = min(range(self._count), key=kept.count)
-            self._owners[name] = found
+            owner = self._owners.pop(name, None)
+            if owner is None:
+                owners = list(self._owners.values())
+                owner = min(range(self._count), key=owners.count)
+            self._owners[name] = owner
             if len(self._owners) > MOST_NAMES:
                 self._owners.popitem(last=False)
-            return found
+            return owner
 
     def _forget(self, names: Iterable[str]) -> None:
         with self._guard:
@@ -300,29 +300,29 @@ class Pool:
                 if not self._putting[name]:
                     self._owners.pop(name, None)
 
-    def _replace(self, at: int) -> bool:
+    def _replace(self, worker: int) -> bool:
         """A fresh worker for one that is gone or stuck. Whether snapshots were lost with it."""
-        lost = self._workers[at].kept != (0, 0)
+        lost = self._workers[worker].kept != (0, 0)
         with self._guard:
-            names = [name for name, owner in self._owners.items() if owner == at]
+            names = [name for name, owner in self._owners.items() if owner == worker]
         self._forget(names)
-        self._failing.setdefault(at, datetime.now(UTC))
-        self._workers[at].restart()
+        self._failing.setdefault(worker, datetime.now(UTC))
+        self._workers[worker].restart()
         if self._closing:
-            self._workers[at].kill()
+            self._workers[worker].kill()
         return lost
 
-    def _talk(self, at: int, call: Call, body: bytes) -> Reply:
-        worker = self._workers[at]
+    def _talk(self, number: int, call: Call, body: bytes) -> Reply:
+        worker = self._workers[number]
         worker.connection.settimeout(max(call.end - time.monotonic(), 0) + GRACE_SECONDS)
-        self._due[at] = call.end
+        self._due[number] = call.end
         try:
             send(worker.connection, call, body)
             while True:
                 received, answer = receive(worker.connection, FromWorker)
                 header: FromWorker = received
-                self._failing.pop(at, None)
-                self._heard[at] = time.monotonic()
+                self._failing.pop(number, None)
+                self._heard[number] = time.monotonic()
                 _tell(header)
                 match header:
                     case Done():
@@ -337,11 +337,11 @@ class Pool:
         except Closed:
             if self._closing:
                 raise Unavailable(CLOSING, retry_after=1) from None
-            if not self._replace(at) and time.monotonic() >= call.end:
+            if not self._replace(number) and time.monotonic() >= call.end:
                 raise DeadlinePassed(call.seconds) from None
             raise Unavailable("the solver process stopped; its snapshots must be sent again", retry_after=1) from None
         finally:
-            self._due.pop(at, None)
+            self._due.pop(number, None)
 
     def _heads(self, reference: str | None) -> dict[str, Head]:
         if reference is None:

@@ -25,7 +25,7 @@ from app.answering.answerer import Answerer
 from app.answering.operations import Compiled
 from app.answering.snapshot_store import SnapshotStore
 from app.base.decoding import prepare_types
-from app.base.ticket import Stage, Ticket, released_at_the_end, told
+from app.base.ticket import Stage, Ticket, heard_by, released_at_the_end
 from app.solver.engine import ENGINES, engine_of
 from app.solver.question import stoppable
 from app.workers.messages import Call, Closed, Done, Failed, Remote, ToWorker, failed, receive, send
@@ -92,8 +92,8 @@ class Reserve:
         # A quarter more than asked for: bodies that grow a little each time must not fill it again each time.
         self._filled = min(need * 5 // 4, self._most)
         filling = [bytes(_SMALL) for _ in range(self._filled // _BLOCK)]
-        for one in filling:
-            self._pins.setdefault(id(one) >> _ARENA_BITS, one)
+        for block in filling:
+            self._pins.setdefault(id(block) >> _ARENA_BITS, block)
 
     def release(self) -> None:
         """Keep nothing until it grows again."""
@@ -150,7 +150,7 @@ def _answer(answerer: Answerer, store: SnapshotStore, call: Call, body: bytes) -
     ticket = Ticket("large", call.end, call.seconds)
     stages: list[Stage] = []
     try:
-        with stoppable(ticket.check), told(stages.append if call.traced else None):
+        with stoppable(ticket.check), heard_by(stages.append if call.traced else None):
             ticket.check()
             reply = answerer.run(call.asked, body)
     except Closed:

@@ -13,7 +13,7 @@ from app.auth.audit import SCOPES, Caller, Refusals, Visitors, allows, caller_of
 from app.auth.oidc import OpenId
 from app.auth.tokens import AuthenticationMiddleware, Guesses, Tokens
 from app.base.errors import ArbiterError, Unavailable
-from app.http.routing import Found, Operation, Place
+from app.http.routing import Operation, Place, Resolved
 
 Json = dict[str, Any]
 ANN = Caller("token:ann", frozenset({"read"}))
@@ -77,15 +77,15 @@ def place(**operations: Operation) -> Place:
     return Place("/x", re.compile("/x"), operations)
 
 
-def meaning(needs: str | None, *, page: bool = False) -> Found:
+def meaning(needs: str | None, *, page: bool = False) -> Resolved:
     found = operation(needs, page=page)
-    return Found(place(GET=found), found, {})
+    return Resolved(place(GET=found), found, {})
 
 
 class Door:
     """The middleware around an application that tells who acts."""
 
-    def __init__(self, found: Found, *, pages: Pages | None = None, provider: bool = True) -> None:
+    def __init__(self, found: Resolved, *, pages: Pages | None = None, provider: bool = True) -> None:
         self.tokens, self.counted = Held(), list[str]()
         self.found = found
         self.inside: list[tuple[str, Any]] = []
@@ -107,7 +107,7 @@ class Door:
         async def send(message: Any) -> None:
             sent.append(message)
 
-        app = SimpleNamespace(state=SimpleNamespace(operations=SimpleNamespace(found=lambda _: self.found)))
+        app = SimpleNamespace(state=SimpleNamespace(operations=SimpleNamespace(resolve=lambda _: self.found)))
         headers = [] if header is None else [(b"authorization", header.encode())]
         scope = {"type": "http", "method": "GET", "path": path, "headers": headers, "app": app, "query_string": b"",
                  "server": ("h", 80), "scheme": "http", **more}  # fmt: skip
@@ -155,7 +155,7 @@ def test_who_gets_in(header: str | None, expected: tuple[int, str]) -> None:
 
 def test_passwords_are_taken_where_an_operation_says_so_alone() -> None:
     found = operation("read", basic=False)
-    assert Door(Found(place(GET=found), found, {}))(basic("any:arb_known")) == (401, NO_TOKEN)
+    assert Door(Resolved(place(GET=found), found, {}))(basic("any:arb_known")) == (401, NO_TOKEN)
 
 
 def test_whoever_guesses_is_slowed_down_and_nobody_else_is() -> None:
@@ -190,19 +190,19 @@ def test_without_a_provider_its_tokens_are_none() -> None:
     ("found", "expected"),
     [
         (meaning(None), (200, "anonymous")),
-        (Found(None, None, {}), (401, NO_TOKEN)),
-        (Found(place(GET=operation(None)), None, {}), (200, "anonymous")),
-        (Found(place(GET=operation(None), PUT=operation("admin")), None, {}), (401, NO_TOKEN)),
+        (Resolved(None, None, {}), (401, NO_TOKEN)),
+        (Resolved(place(GET=operation(None)), None, {}), (200, "anonymous")),
+        (Resolved(place(GET=operation(None), PUT=operation("admin")), None, {}), (401, NO_TOKEN)),
         (meaning("admin"), (401, NO_TOKEN)),
     ],
     ids=["public", "nothing", "public-other-method", "guarded-other-method", "guarded"],
 )
-def test_what_is_public(found: Found, expected: tuple[int, str]) -> None:
+def test_what_is_public(found: Resolved, expected: tuple[int, str]) -> None:
     assert Door(found)() == expected
 
 
 def test_what_is_not_there_is_for_callers_with_a_name() -> None:
-    assert Door(Found(None, None, {}))("Bearer arb_known") == (200, "token:ann")
+    assert Door(Resolved(None, None, {}))("Bearer arb_known") == (200, "token:ann")
 
 
 def test_what_is_no_request_passes() -> None:

@@ -48,7 +48,7 @@ class Stored:
         self._stop: threading.Event = vars(self.follower)["_stop"]
         Bounded(patch)(module, AGAIN_SECONDS=0)
         Instead(patch)(repository, changed=self._changed, horizon=lambda _: self.horizon)
-        Instead(patch)(configurations, at=self._at)
+        Instead(patch)(configurations, numbered=self._at)
 
     def _changed(self, _: Any, after: int) -> list[HeadRow]:
         self.read.append(after)
@@ -141,7 +141,7 @@ def test_what_is_written_here_while_everything_is_read_again_is_not_lost(
         del session, name, revision
         of.heads.learn([row("a", 2, 4)])
 
-    instead(configurations, at=written_meanwhile)
+    instead(configurations, numbered=written_meanwhile)
     of.run()
     assert (of.heads.find("a"), of.heads.seen) == (2, 3), "the follower itself has not read it yet"
 

@@ -14,7 +14,7 @@ from app.base.settings import Settings
 from app.console.access import ProviderSignIn
 from app.console.overview import Listeners
 from app.http.middleware import Budget
-from app.http.routing import Found
+from app.http.routing import Resolved
 from tests.support.services import services
 
 Json = dict[str, Any]
@@ -44,9 +44,9 @@ class Operations:
         self._places = {"/" + name.replace("__", "/"): one for name, one in places.items()}
         self.ran: list[Json] = []
 
-    def found(self, scope: Any) -> Found:
+    def resolve(self, scope: Any) -> Resolved:
         one = self._places.get(scope["path"])
-        return cast(Found, SimpleNamespace(place=one, operation=one, parameters={}))
+        return cast(Resolved, SimpleNamespace(place=one, operation=one, parameters={}))
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
         first = await receive()

@@ -217,7 +217,7 @@ def test_where_answers_wait_for_their_entries_they_do_so_for_so_long() -> None:
 def test_whoever_traces_is_told_how_long_the_log_took() -> None:
     bench = Bench(Reply(b"{}", facts()), Reply(b"{}", facts()))
     told: list[ticket.Stage] = []
-    with ticket.told(told.append):
+    with ticket.heard_by(told.append):
         bench.decider.decide(b"{}")
         bench.decider.decide(b"{}")
     assert told == []

@@ -11,7 +11,7 @@ from starlette.routing import Match
 
 from app.http import responses
 from app.http.openapi import Limit, operation, page
-from app.http.routing import Found, Operations, install, is_for_people, names_of
+from app.http.routing import Operations, Resolved, install, is_for_people, names_of
 
 Json = dict[str, Any]
 OPEN: Json = operation(needs=None, responses={200: None})
@@ -110,13 +110,13 @@ def test_a_path_means_the_template_with_the_most_text(method: str, path: str, an
 
 def test_head_is_get() -> None:
     made = operations()
-    assert made.found(scope("HEAD", "/v1/things")) == made.found(scope("GET", "/v1/things"))
-    assert made.found(scope("DELETE", "/v1/things")).operation is None
+    assert made.resolve(scope("HEAD", "/v1/things")) == made.resolve(scope("GET", "/v1/things"))
+    assert made.resolve(scope("DELETE", "/v1/things")).operation is None
 
 
 def test_what_there_is_not() -> None:
-    nothing = operations().found(scope("GET", "/v1/nobody"))
-    assert nothing == Found(None, None, {})
+    nothing = operations().resolve(scope("GET", "/v1/nobody"))
+    assert nothing == Resolved(None, None, {})
     assert asked(scope("GET", "/v1/nobody"))[0] == 404
     status, _, headers = asked(scope("DELETE", "/v1/things/a"))
     assert (status, headers["allow"]) == (405, "GET, HEAD, PUT")
@@ -137,9 +137,9 @@ def test_what_is_no_request_has_no_place() -> None:
 
 def test_what_is_found_is_kept_with_the_request() -> None:
     given = scope("GET", "/v1/things/a")
-    found = operations().found(given)
+    found = operations().resolve(given)
     assert found.parameters == {"name": "a"}
-    assert operations().found(given | {"path": "/people"}) is found
+    assert operations().resolve(given | {"path": "/people"}) is found
 
 
 def test_who_may_come() -> None:
@@ -174,7 +174,7 @@ def test_which_names_an_answer_is_counted_under() -> None:
     ):  # fmt: skip
         given = scope(method, path)
         assert names_of(given) == ("other", "other"), "nobody has looked yet"
-        operations().found(given)
+        operations().resolve(given)
         assert names_of(given) == names
 
 
@@ -189,7 +189,7 @@ def test_which_names_an_answer_is_counted_under() -> None:
 )  # fmt: skip
 def test_whom_a_page_answers(method: str, path: str, accept: str, page: bool) -> None:
     given = scope(method, path, accept=accept)
-    assert is_for_people(given, operations().found(given)) is page
+    assert is_for_people(given, operations().resolve(given)) is page
 
 
 def test_an_operation_is_there_once() -> None:

@@ -72,7 +72,7 @@ def test_the_console_is_there_where_it_is_wanted(console: str, there: bool) -> N
     for authentication in ("open", "required"):
         app = made(console=console, authentication=authentication)
         scope = {"type": "http", "method": "GET", "path": "/"}
-        assert (app.state.operations.found(scope).operation is not None) is there
+        assert (app.state.operations.resolve(scope).operation is not None) is there
         options = [one.kwargs for one in app.user_middleware if one.cls is AuthenticationMiddleware]
         assert all((one["visitors"] is not None) is there for one in options)
 

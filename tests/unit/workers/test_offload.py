@@ -277,7 +277,7 @@ def test_who_hangs_up_is_gone_and_no_deadline_has_passed() -> None:
 
 def test_the_wait_for_a_thread_is_told_to_whoever_listens() -> None:
     places, told = offload(), list[ticket.Stage]()
-    with ticket.told(told.append):
+    with ticket.heard_by(told.append):
         assert asyncio.run(places.run("large", divmod, 7, 2)) == (3, 1)
     assert [stage.name for stage in told] == ["waiting"]
     assert asyncio.run(places.run("large", divmod, 7, 2)) == (3, 1)

@@ -311,7 +311,7 @@ def test_stages_of_a_worker_are_told(workers: Made) -> None:
         of.send(Done((0, 0), stages=[stage]) if len(of.calls) == 1 else Failed("NotFound", stages=[stage]))
 
     one, told = workers(1, answering), list[ticket.Stage]()
-    with ticket.told(told.append):
+    with ticket.heard_by(told.append):
         one.call()
         with pytest.raises(NotFound):
             one.call()
@@ -327,7 +327,7 @@ def test_stages_are_told_to_nobody_and_what_is_asked_back_has_none(workers: Made
 
     one, told = workers(1, answering), list[ticket.Stage]()
     assert one.call().body == b"body"
-    with ticket.told(told.append):
+    with ticket.heard_by(told.append):
         assert one.call().body == b"body"
     assert [one.name for one in told] == ["waiting", "solve"]
 

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from app.base import ticket
-from app.base.ticket import Stage, TooSlow, stage, told
+from app.base.ticket import Stage, TooSlow, heard_by, stage
 from app.http import tracing as spans
 from app.http.tracing import Tracing, configured
 from tests.support.bounds import Bounded
@@ -24,13 +24,13 @@ def test_who_listens_is_told_of_stages() -> None:
     with stage("nobody hears this"):
         pass
     assert ticket.listener() is None
-    with told(found.append):
+    with heard_by(found.append):
         assert ticket.listener() == found.append
         with stage("solve"):
             time.sleep(0)
         with pytest.raises(ZeroDivisionError), stage("fails"):
             raise ZeroDivisionError
-        with told(None), stage("nor this"):
+        with heard_by(None), stage("nor this"):
             pass
         assert ticket.listener() == found.append
     assert ticket.listener() is None
