@@ -158,6 +158,8 @@ BATCH_SECONDS = 0.2
 REPORT_SECONDS = 2.0
 _RETRY_SECONDS = 1.0
 _HOPELESS_SECONDS = 20.0
+SILENT_SECONDS = 120.0
+"""So long without one whole answer of the API server nothing more will come of it."""
 MOST_FINDINGS = 1000
 
 log = structlog.get_logger()
@@ -200,6 +202,7 @@ class Follower:
         self._reported = 0.0
         self._used: float | None = None
         self._wrong_since: float | None = None
+        self._answers, self._answered = 0, time.monotonic()
         self._stopping = threading.Event()
 
     def stop(self) -> None:
@@ -243,11 +246,14 @@ class Follower:
 
     def _hopeless(self) -> str | None:
         """What has been wrong for so long that it will not mend itself."""
-        errors = self._errors()
+        errors, now = self._errors(), time.monotonic()
+        if self._answers != self._reader.answers or self._mirror.complete():
+            self._answers, self._answered = self._reader.answers, now
+        elif now - self._answered >= SILENT_SECONDS:
+            return "; ".join(errors) or f"the API server has answered nothing whole for {SILENT_SECONDS:g} s"
         if not errors:
             self._wrong_since = None
             return None
-        now = time.monotonic()
         self._wrong_since = self._wrong_since or now
         return "; ".join(errors) if now - self._wrong_since >= _HOPELESS_SECONDS else None
 

@@ -6,7 +6,10 @@ answers are decoded here, as plain values: an object of ours has no model there.
 
 import os
 import random
+import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -37,7 +40,10 @@ MOST_CHUNKS = 20_000
 """Answers of one list: ten million objects. A server whose lists never end is broken."""
 CONNECT_SECONDS = 10.0
 """Seconds for a connection, and for saying which kinds there are."""
-_ANSWER = 60.0
+ANSWER_SECONDS = 60.0
+"""Seconds between two pieces of an answer, and for all of it: a server may send a byte now and then for ever."""
+LIST_SECONDS = 900.0
+"""Seconds for one list: an API server forgets the moment of a list sooner than that."""
 _WATCH = (30, 45)
 """Seconds that a watch lasts: it is asked for anew from where it ended, and a peer that died is found out."""
 
@@ -79,6 +85,8 @@ class Reader:
     """Reads one cluster. Safe to use from several threads."""
 
     recorder: Recorder | None = None
+    answers: int = 0
+    """Those that have come whole."""
 
     def __init__(self, client: ApiClient, recorder: Recorder | None = None) -> None:
         """``recorder``: is told all that is read."""
@@ -102,6 +110,7 @@ class Reader:
         long for that, Broken."""
         items: list[Item] = []
         query = {"limit": str(CHUNK), **_selected(kind)}
+        begun = time.monotonic()
         for _ in range(MOST_CHUNKS):
             answer = self._get(kind.path(version), query)
             for item in answer.get("items") or ():
@@ -115,6 +124,8 @@ class Reader:
                 return Listed(items, metadata.get("resourceVersion") or "")
             if more == query.get("continue"):
                 raise Broken(f"the list of {kind.plural} goes on from where it was")
+            if time.monotonic() - begun > LIST_SECONDS:
+                raise Broken(f"the list of {kind.plural} does not end within {LIST_SECONDS:g} s")
             query["continue"] = more
         raise Broken(f"the list of {kind.plural} does not end after {MOST_CHUNKS} answers")
 
@@ -128,10 +139,11 @@ class Reader:
             "resourceVersion": since,
             **_selected(kind),
         }
-        response = self._request(kind.path(version), query, seconds + 30.0)
+        most = seconds + 30.0
+        response = self._request(kind.path(version), query, most)
         yield Event(False, None, since)  # it is connected
         try:
-            for line in _lines(response.stream(1 << 16)):
+            for line in _lines(_pieces(f"the watch of {kind.plural}", response, 1 << 16, most)):
                 said = msgspec.json.decode(line)
                 if self.recorder is not None:
                     self.recorder.event(kind, said)
@@ -141,10 +153,13 @@ class Reader:
         finally:
             response.close()
 
-    def _get(self, path: str, query: dict[str, str], seconds: float = _ANSWER) -> dict[str, Any]:
+    def _get(self, path: str, query: dict[str, str], seconds: float | None = None) -> dict[str, Any]:
+        seconds = seconds or ANSWER_SECONDS
         response = self._request(path, query, seconds)
         try:
-            return msgspec.json.decode(_whole(path, response), type=dict[str, Any])
+            answer = msgspec.json.decode(_whole(path, response, seconds), type=dict[str, Any])
+            self.answers += 1
+            return answer
         except (HTTPError, OSError, msgspec.DecodeError) as error:
             raise Broken(f"{path}: {error}") from None
         finally:
@@ -162,7 +177,7 @@ class Reader:
         response = answer.response
         if response.status == HTTPStatus.OK:
             return response
-        detail = _detail(response)
+        detail = _detail(path, response)
         if response.status == HTTPStatus.GONE:
             raise Gone(detail)
         if response.status == HTTPStatus.NOT_FOUND:
@@ -171,10 +186,38 @@ class Reader:
         raise (Denied if refused else Broken)(f"{path}: {response.status} {detail}")
 
 
-def _whole(path: str, response: Any) -> bytes:
-    """The body. Raises Broken where it is too long, and what reading it raises."""
+def _pieces(of: str, response: Any, size: int, seconds: float) -> Iterator[bytes]:
+    """Its body. Raises Broken where it goes on after ``seconds``, and what reading it raises."""
+    is_late = threading.Event()
+
+    def end() -> None:
+        is_late.set()
+        with suppress(RuntimeError, ValueError, OSError):  # it has just ended by itself
+            response.shutdown()
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    late = Broken(f"{of} does not end within {seconds:g} s")
+    try:
+        for piece in response.stream(size):
+            if is_late.is_set():
+                raise late
+            yield piece
+    except (HTTPError, OSError):
+        if is_late.is_set():
+            raise late from None
+        raise
+    finally:
+        timer.cancel()
+    if is_late.is_set():
+        raise late
+
+
+def _whole(path: str, response: Any, seconds: float) -> bytes:
+    """The body. Raises Broken where it is too long or takes too long, and what reading it raises."""
     body = bytearray()
-    for piece in response.stream(1 << 20):
+    for piece in _pieces(path, response, 1 << 20, seconds):
         body += piece
         if len(body) > MOST_ANSWER:
             raise Broken(f"{path}: an answer of more than {MOST_ANSWER >> 20} MiB")
@@ -185,10 +228,10 @@ def _selected(kind: Kind) -> dict[str, str]:
     return {} if kind.selector is None else {"fieldSelector": kind.selector}
 
 
-def _detail(response: Any) -> str:
+def _detail(path: str, response: Any) -> str:
     try:
-        body = response.data
-    except (HTTPError, OSError):
+        body = _whole(path, response, ANSWER_SECONDS)
+    except (HTTPError, OSError, Broken):
         return "(no answer)"
     finally:
         response.release_conn()

@@ -18,14 +18,15 @@ from tests.support.mortal import mortal
 
 PATIENCE = 120
 """Seconds that only a process takes that does not end by itself."""
-_BEGUN = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+_BEGUN = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 
 class Server:
-    """Takes connections. ``drips``: begins an answer to each, a blank every tenth of a second, for ever."""
+    """Takes connections. ``begun``: how an answer begins, which goes on with ``drop`` every tenth of a second for
+    ever."""
 
-    def __init__(self, *, drips: bool) -> None:
-        self._drips = drips
+    def __init__(self, begun: bytes, drop: bytes) -> None:
+        self._begun, self._drop = begun, drop
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._sockets: list[socket.socket] = []
         self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
@@ -59,16 +60,23 @@ class Server:
         with suppress(OSError):
             if b" /v1/" in taken.recv(1 << 16):
                 self.is_told.set()
-            if self._drips:
-                taken.sendall(_BEGUN)
-            while self._drips:
-                taken.sendall(b"1\r\n \r\n")
+            taken.sendall(self._begun)
+            while self._drop:
+                taken.sendall(self._drop)
                 time.sleep(0.1)
 
 
-@pytest.fixture(params=[False], ids=["silent"])
+WAYS: dict[str, tuple[bytes, bytes]] = {
+    "silent": (b"", b""),
+    "blanks": (_BEGUN + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+    "a size": (_BEGUN + b"Transfer-Encoding: chunked\r\n\r\n", b"0"),
+    "a body": (_BEGUN + b"Content-Length: 1000000\r\n\r\n", b" "),
+}
+
+
+@pytest.fixture(params=["silent"])
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    made = Server(drips=request.param)
+    made = Server(*WAYS[request.param])
     yield made
     made.close()
 
@@ -84,7 +92,7 @@ def following(server: Server, folder: Path, *more: str) -> Generator[subprocess.
             process.kill()
 
 
-@pytest.mark.parametrize("server", [False, True], ids=["silent", "endless"], indirect=True)
+@pytest.mark.parametrize("server", ["silent", "blanks"], indirect=True)
 def test_a_follower_that_is_told_to_end_does(server: Server, tmp_path: Path) -> None:
     with following(server, tmp_path, "--url", server.url) as process:
         assert server.is_told.wait(PATIENCE)
@@ -93,8 +101,18 @@ def test_a_follower_that_is_told_to_end_does(server: Server, tmp_path: Path) -> 
     assert process.returncode == 0
 
 
-def test_once_ends_with_the_reason(server: Server, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("server", "why"),
+    [
+        ("silent", "the API server does not answer"),
+        ("blanks", "/api/v1 does not end within 10 s"),
+        ("a size", "/api/v1 does not end within 10 s"),
+        ("a body", "/api/v1 does not end within 10 s"),
+    ],
+    indirect=["server"],
+)  # fmt: skip
+def test_once_ends_with_the_reason(server: Server, tmp_path: Path, why: str) -> None:
     with following(server, tmp_path, "--once", "--url", "http://127.0.0.1:1") as process:
         _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 4
-    assert said.startswith("the API server does not answer"), said
+    assert why in said.splitlines()[-1], said

@@ -12,6 +12,7 @@ import pytest
 
 from app.answering.snapshots import Counts, SnapshotStatus
 from app.clusters.schemas import ClusterLease, QueueUse, UseReport
+from app.following import follower as module
 from app.following.follower import Follower, Task
 from app.following.keeping import ApiError, Arbiter, Reply
 from app.following.objects import Event, Listed
@@ -19,6 +20,7 @@ from app.following.reading import Reader
 from app.formats.objects import Kind
 from app.solver.model.decision import ConfigurationUsed
 from tests.cluster import pods
+from tests.support.bounds import Bounded
 
 
 class Cluster(Reader):
@@ -110,3 +112,25 @@ def test_what_queues_use_is_told_once_in_an_interval(monkeypatch: pytest.MonkeyP
     finally:
         follower.stop()
         thread.join(60)
+
+
+class Mute(Cluster):
+    """Answers nothing until the test is over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.over = threading.Event()
+
+    def version(self, kind: Kind) -> str:
+        self.over.wait()
+        return super().version(kind)
+
+
+def test_once_ends_where_no_answer_is_ever_whole(bounded: Bounded) -> None:
+    bounded(module, SILENT_SECONDS=1.5)
+    cluster = Mute()
+    try:
+        why = Follower(Task("yunikorn", "c", "s", "c"), cluster, Service()).run(once=True)
+    finally:
+        cluster.over.set()
+    assert why == "the API server has answered nothing whole for 1.5 s"

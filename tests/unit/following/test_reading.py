@@ -2,6 +2,7 @@
 
 import json
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -51,14 +52,25 @@ class Silent(Answer):
         """Nothing."""
         raise ProtocolError("broken off")
 
-    @property
-    def data(self) -> bytes:
-        """Nothing."""
-        raise ProtocolError("broken off")
 
-    @data.setter
-    def data(self, _: bytes) -> None:
-        pass
+class Dripping(Answer):
+    """Sends a blank now and then until it is shut down; then it ends, or breaks off."""
+
+    def __init__(self, status: int = 200, *, breaks: bool = False) -> None:
+        super().__init__(status=status)
+        self._breaks = breaks
+        self._shut = threading.Event()
+
+    def stream(self, size: int) -> Iterator[bytes]:
+        """Blanks."""
+        while not self._shut.wait(0.01):
+            yield b" "
+        if self._breaks:
+            raise ProtocolError("broken off")
+
+    def shutdown(self) -> None:
+        """Nothing more comes."""
+        self._shut.set()
 
 
 class Client:
@@ -145,6 +157,39 @@ def test_a_list_that_never_ends_is_broken(bounded: Bounded) -> None:
     with pytest.raises(Broken, match="does not end after 3 answers"):
         reader.list(QUEUE, "v2")
     assert len(client.asked) == 3
+
+
+def shortly(low: int, high: int) -> float:
+    """A watch that may last no longer than an answer."""
+    del low, high
+    return 0.1 - 30
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_an_answer_that_drips_for_ever_ends(bounded: Bounded, instead: Instead, *, breaks: bool) -> None:
+    bounded(module, ANSWER_SECONDS=0.1)
+    instead(module.random, randint=shortly)
+    drips = Dripping(breaks=breaks)
+    reader, _ = reading(drips)
+    with pytest.raises(Broken, match=r"^/apis/scheduling.run.ai/v2/queues does not end within 0.1 s$"):
+        reader.list(QUEUE, "v2")
+    watch = Dripping(breaks=breaks)
+    reader, _ = reading(watch)
+    with pytest.raises(Broken, match=r"^the watch of queues does not end within [0-9.]+ s$"):
+        list(reader.watch(QUEUE, "v2", "7"))
+    refusal = Dripping(500, breaks=breaks)
+    reader, _ = reading(refusal)
+    with pytest.raises(Broken, match=r"queues: 500 \(no answer\)$"):
+        reader.list(QUEUE, "v2")
+    assert (drips.released, watch.released, refusal.released, reader.answers) == (1, 1, 1, 0)
+
+
+def test_a_list_whose_answers_take_too_long_together_is_broken(bounded: Bounded) -> None:
+    bounded(module, LIST_SECONDS=-1)
+    reader, client = reading(page("a", **{"continue": "x"}), page("b"))
+    with pytest.raises(Broken, match=r"^the list of queues does not end within -1 s$"):
+        reader.list(QUEUE, "v2")
+    assert (len(client.asked), reader.answers) == (1, 1)
 
 
 def test_a_list_is_left_once_nobody_wants_it() -> None:
