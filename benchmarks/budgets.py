@@ -63,3 +63,5 @@ BUSY_CROWD_SECONDS = 1.0
 """The same with twice as many processes that would run all the time as the machine has cores."""
 PAGE_SECONDS, OVERVIEW_SECONDS, FIND_SECONDS = 0.3, 0.05, 0.1
 """Of the service's processor for the first paint of a page of the console, with 10,000 workloads or 5,000 nodes."""
+PICTURE_SECONDS = 0.2
+"""Of the service's processor for the numbers of a picture of a simulation of 10,000 jobs, once they were asked for."""

@@ -1,12 +1,13 @@
 """How much of the service's processor the first paint of every page takes, against ``budgets.PAGE_SECONDS``.
 
 ``python -m benchmarks.console_pages``: a kept snapshot of 10,000 workloads in 100 queues, one of 5,000 nodes with
-50,000 pods in 10,000 workloads, a followed cluster with a day of use, and a decision. ``first`` is the first visit,
-after which ``again`` is the least of three. The document alone is asked for, as a browser's first paint does.
-Linux only.
+50,000 pods in 10,000 workloads, a followed cluster with a day of use, a decision, and a simulation of 10,000 jobs in
+100 queues under four variants. ``first`` is the first visit, after which ``again`` is the least of three; numbers of
+pictures have their budget there. The document alone is asked for, as a browser's first paint does. Linux only.
 """
 
 import json
+import random
 import subprocess
 import sys
 import time
@@ -20,7 +21,48 @@ from benchmarks.service import Client, cpu_seconds, service, wait_for_rest
 _BEST_OF = 3
 _DONE_SECONDS = 120
 _DAY = 288
+_RUN_SECONDS = 600
+_JOBS, _QUEUES, _VARIANTS = 10_000, 100, 4
+PICTURE = "picture: "
+PICTURES = {
+    "usage": "usage.json", "of a queue": "usage.json?name=q7", "waits": "waits.json",
+    "a queue alone": "queue.json?name=q7&resource=cpu", "evictions": "evictions?variant=v1",
+}  # fmt: skip
 Item = dict[str, Any]
+
+
+def simulation() -> Item:
+    """Queues that borrow from one another, of which each evicts for what it is promised."""
+    draw = random.Random(1)
+    preemption = {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}
+    leaf = {"parent": "all", "quota": {"cpu": {"guaranteed": 10}}, "kueue": {"preemption": preemption}}
+    queues = [{"name": "all"}, *({"name": f"q{i}", **leaf} for i in range(_QUEUES))]
+    task = {"name": "t", "requests": {"cpu": 1}}
+    jobs = [
+        {
+            "ask": {"id": f"j{i}", "queue": f"q{draw.randrange(_QUEUES)}", "priority": i % 5, "tasks": [task]},
+            "submitted_at": 8 * i, "duration": draw.randrange(60, 12_000),
+        }
+        for i in range(_JOBS)
+    ]  # fmt: skip
+    fair = ({"settings": {"kueue": {"fair_sharing": i % 2 > 0}}, "name": f"v{i}"} for i in range(_VARIANTS))
+    return {
+        "configuration": {"engine": "kueue", "queues": queues}, "trace": {"jobs": jobs}, "variants": [*fair],
+        "name": "a day of 999 and more",
+    }  # fmt: skip
+
+
+def played(client: Client) -> str:
+    """The id of one that is done. Raises RuntimeError."""
+    made: str = client.ask("/v1/simulations", json.dumps(simulation()).encode())[0]["id"]
+    until = time.monotonic() + _RUN_SECONDS
+    status = "queued"
+    while status in ("queued", "running") and time.monotonic() < until:
+        time.sleep(0.5)
+        status = client.ask(f"/v1/simulations/{made}", b"", "GET")[0]["status"]
+    if status != "done":
+        raise RuntimeError(f"the simulation is {status}")
+    return made
 
 
 def seed(client: Client) -> list[tuple[str, str, float]]:
@@ -47,6 +89,7 @@ def seed(client: Client) -> list[tuple[str, str, float]]:
         time.sleep(0.2)
         log = client.ask("/v1/decisions?limit=1", b"", "GET")[0]
     decision = log["items"][0]["id"]
+    run = f"/simulations/{played(client)}"
     page, overview, find = budgets.PAGE_SECONDS, budgets.OVERVIEW_SECONDS, budgets.FIND_SECONDS
     return [
         ("overview", "/", overview), ("find", "/v1/find?text=999", find), ("find, a page", "/find?text=999", find),
@@ -56,6 +99,8 @@ def seed(client: Client) -> list[tuple[str, str, float]]:
         ("log", "/decisions", page), ("decision", f"/decisions/{decision}", page),
         ("why", "/why?workload=w7", page), ("next", "/next", page), ("ask", "/ask", page), ("plan", "/plan", page),
         ("compare", "/compare", page), ("simulations", "/simulations", page), ("simulate", "/simulate", page),
+        ("a simulation", run, page), ("its rounds", f"{run}/rounds?variant=v0", page),
+        ("its jobs", f"{run}/jobs?variant=v0", page), ("its events", f"{run}/events?variant=v0", page),
         ("configurations", "/configurations", page), ("a configuration", "/configurations/many", page),
         ("clusters", "/clusters", page), ("a cluster", "/clusters/many", page),
         ("its use over a day", "/clusters/many/use.json?resource=cpu&queue=q7", page),
@@ -65,6 +110,7 @@ def seed(client: Client) -> list[tuple[str, str, float]]:
         ("forecasts", "/forecasts", page), ("backtests", "/backtests", page),
         ("sweeps", "/sweeps", page), ("traces", "/traces", page),
         ("tokens", "/access", page), ("audit", "/audit", page),
+        *((PICTURE + of, f"{run}/plots/{file}", budgets.PICTURE_SECONDS) for of, file in PICTURES.items()),
     ]  # fmt: skip
 
 
@@ -94,8 +140,9 @@ def main() -> None:
                 print(f"{title:20} {failed}", flush=True)
                 over += 1
                 continue
-            over += first > budget
-            print(f"{title:20} {first:8.2f} {again:8.2f} {budget:8.2f}{' above' * (first > budget)}", flush=True)
+            above = (again if title.startswith(PICTURE) else first) > budget
+            over += above
+            print(f"{title:20} {first:8.2f} {again:8.2f} {budget:8.2f}{' above' * above}", flush=True)
     sys.exit(over > 0)
 
 

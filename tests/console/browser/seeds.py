@@ -170,3 +170,48 @@ def large_tree(queues: int) -> dict[str, Any]:
         parent = "root" if i <= 10 else f"q{(i - 11) // 12 + 1}"
         found.append({"name": f"q{i}", "parent": parent, "quota": {"cpu": {"guaranteed": i % 9}}})
     return {"engine": "kai", "queues": found}
+
+
+def crowd(nodes: int, workloads: int, queues: int) -> dict[str, Any]:
+    """A full cluster of racks: work of a GPU in queues that borrow from one another, and asks that wait for a rack."""
+    host = "kubernetes.io/hostname"
+    quota = {"cpu": {"guaranteed": 8 * workloads // queues}, "gpu": {"guaranteed": workloads // queues}}
+    group = {"resources": ["cpu", "gpu"], "flavors": [{"name": "racked", "quota": quota}]}
+    preemption = {"preemption": {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}}
+    team = {"parent": "everybody", "resource_groups": [group], "kueue": preemption}
+    runs = {"requests": {"cpu": 8, "gpu": 1}, "flavors": {"cpu": "racked", "gpu": "racked"}}
+    wanted = {"name": "main", "count": 4, "requests": {"cpu": 8, "gpu": 1}, "topology_request": {"required": "rack"}}
+    return {
+        "configuration": {
+            "engine": "kueue",
+            "flavors": [{"name": "racked", "topology": "racks"}],
+            "topologies": [{"name": "racks", "levels": ["rack", host]}],
+            "queues": [{"name": "everybody"}, *({"name": f"team-{i:02}", **team} for i in range(queues))],
+        },
+        "state": {
+            "nodes": [
+                {
+                    "name": f"node-{i:04}", "labels": {"rack": f"r{i // 25}", host: f"node-{i:04}"},
+                    "capacity": {"cpu": 8 * workloads // nodes, "gpu": workloads // nodes, "pods": 110},
+                }
+                for i in range(nodes)
+            ],
+            "workloads": [
+                {
+                    "id": f"training-{i:05}", "queue": f"team-{i % queues:02}", "priority": i // queues % 4,
+                    "created_at": "2026-01-01T00:00:00Z", "started_at": "2026-01-01T00:00:00Z",
+                    "tasks": [{"name": "main", **runs, "topology_assignment": {
+                        "levels": [host], "domains": [{"values": [f"node-{i % nodes:04}"], "count": 1}],
+                    }}],
+                }
+                for i in range(workloads)
+            ],
+        },
+        "asks": [
+            {
+                "id": f"urgent-{i}", "queue": f"team-{i:02}", "priority": 9 - i, "created_at": "2026-01-01T00:00:00Z",
+                "tasks": [wanted],
+            }
+            for i in range(3)
+        ],
+    }  # fmt: skip

@@ -1,10 +1,13 @@
 """The three questions that people come with, from the first screen to the answer: at both widths, dark and light, with
 nothing that axe finds."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.console.browser.conftest import LOOKS, Site, Visiting
-from tests.support.pages import findings, fits
+from tests.console.browser.seeds import crowd
+from tests.support.pages import cut, findings, fits
 
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
@@ -163,3 +166,79 @@ def test_what_will_my_job_evict(visit: Visiting, width: int, *, dark: bool) -> N
         job.get_by_label("Pods").fill("two")
         job.get_by_role("button", name="Find out").click()
         page.get_by_text("/work/0/tasks/0/count", exact=True).wait_for()
+
+
+@pytest.fixture(scope="module")
+def crowded(site: Site) -> Iterator[str]:
+    """The name of 10,000 workloads on 5,000 nodes, while a decision has stopped some of them."""
+    name, said = "crowded", crowd(nodes=5_000, workloads=10_000, queues=20)
+    site.call("PUT", f"/v1/configurations/{name}", said["configuration"])
+    site.call("PUT", f"/v1/snapshots/{name}", {"configuration": name, "state": said["state"], "asks": said["asks"]})
+    asked = {"configuration": name, "state": {"snapshot": name}, "asks": said["asks"][:1]}
+    answer = site.call("POST", "/v1/decisions", asked)
+    assert answer["decisions"][0]["outcome"] == "preempt"
+    yield name
+    site.call("DELETE", f"/v1/snapshots/{name}")
+    site.call("DELETE", f"/v1/configurations/{name}", **{"If-Match": "*"})
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_each_question_where_10_000_run_on_5_000_nodes(
+    visit: Visiting, site: Site, crowded: str, width: int, *, dark: bool
+) -> None:
+    with visit("admin") as somebody:
+
+        def sound(name: str) -> None:
+            assert (findings(page), cut(page)) == ([], []), name
+            fits(page, width)
+            somebody.picture(f"crowded-{name}-{width}-{'dark' if dark else 'light'}", whole=False)
+
+        page = somebody.go("/")
+        somebody.look(width=width, dark=dark)
+        sound("overview")
+        page.keyboard.press("/")
+        page.keyboard.type("AINING-0520")  # why was my job evicted
+        hits = page.locator("#hits")
+        hits.get_by_role("link", name="training-05200").first.wait_for()
+        sound("hits")
+        hits.get_by_role("link", name="training-05200").first.click()
+        stopped = page.get_by_role("link", name="stopped for urgent-0").first
+        stopped.wait_for()
+        sound("why")
+        stopped.click()
+        page.get_by_role("heading", name="What stops, in order").wait_for()
+        assert "training-05200" in page.locator("main").inner_text()
+        sound("decision")
+
+        page = somebody.go("/")  # what will my job evict
+        page.get_by_role("link", name="Describe the job").click()
+        page.get_by_role("form", name="The cluster").get_by_label("In").select_option(crowded)
+        page.get_by_role("button", name="Take it").click()
+        job = page.get_by_role("form", name="The job")
+        job.get_by_label("Queue").select_option("team-03")
+        job.get_by_label("Priority").fill("50")
+        job.get_by_label("gpu").fill("1")
+        sound("plan")
+        job.get_by_role("button", name="Find out").click()
+        page.get_by_label("The answer").wait_for()
+        assert "of team-03 stops" in page.get_by_label("The answer").inner_text()
+        sound("planned")
+
+        page = somebody.go("/")  # who is next
+        page.get_by_role("link", name="Look ahead").click()
+        page.locator("select[name=snapshot]").select_option(crowded)
+        page.get_by_label("Most asks tried").fill("10")
+        page.get_by_label("Most rounds played").fill("3")
+        page.get_by_role("button", name="Find out").click()
+        page.get_by_text("it waits for a worker").wait_for()
+        while site.worker.once():
+            pass
+        lines = page.get_by_role("region", name="Lines")
+        lines.wait_for()
+        sound("next")
+        page.get_by_label("Owner or name").fill("training-05")
+        page.get_by_role("button", name="Filter").click()
+        page.wait_for_url("**find=training-05")
+        lines.get_by_role("button", name="Why").first.click()
+        page.get_by_role("heading", name="What stops, in order").wait_for()
+        sound("explained")
