@@ -202,17 +202,19 @@ def ask_problems(names: set[str], index: Index, asks: list[Ask], where: str = "a
 
 
 def _quick_asks(names: set[str], index: Index, asks: list[Ask]) -> bool:
-    """Whether plain asks (one task, no limit, no node named) are sound: yes is certain, no only means look closer."""
+    """Whether plain asks (no limit, no node named) are sound: yes is certain, no only means look closer."""
     if len({a.id for a in asks}) != len(asks) or not {a.queue for a in asks} <= names:
         return False
     if not {a.workload for a in asks if a.workload is not None and a.workload != a.id} <= index.workloads.keys():
         return False
-    if any(len(a.tasks) != 1 or a.limit or a.required_node is not None for a in asks):
+    if any(a.limit or a.required_node is not None for a in asks):
+        return False
+    if any(len(a.tasks) != 1 and len({t.name for t in a.tasks}) != len(a.tasks) for a in asks):
         return False
     for ask in asks:
         if ask.feasible_nodes and not index.nodes.issuperset(ask.feasible_nodes):
             return False
-    tasks = [a.tasks[0] for a in asks]
+    tasks = [task for ask in asks for task in ask.tasks]
     if any(t.usage or t.node is not None or t.required_node is not None or t.min_count is not None for t in tasks):
         return False
     shapes = {tuple(t.requests.items()) for t in tasks}

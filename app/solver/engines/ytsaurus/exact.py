@@ -23,6 +23,7 @@ from app.solver.engines.ytsaurus.polyline import (
     polyline,
     smallest,
     total,
+    values_at,
 )
 from app.solver.engines.ytsaurus.pool_curves import Children, Demands, operation_curves
 from app.solver.engines.ytsaurus.situation import Situation
@@ -270,7 +271,7 @@ class Exact:
             improved = self._pools[pool].improved
             if improved is None:
                 suggestions = self._suggestions(pool, offered, share)
-                shares = [self._function(child).at(s) for child, s in zip(inner, suggestions, strict=True)]
+                shares = values_at([self._function(child) for child in inner], suggestions)
             else:
                 suggestions = [0.0] * len(inner)
                 shares = improved.divided(share, gap=self._settings.distribution_gap)
@@ -309,7 +310,14 @@ class Exact:
         return [weight / least for weight in weights]
 
     def _weighted(self, pool: int, functions: list[Polyline]) -> list[Polyline]:
-        return [f.scaled(w).extended(1.0) for f, w in zip(functions, self._weights(pool), strict=True)]
+        known: dict[tuple[int, float], Polyline] = {}
+        out: list[Polyline] = []
+        for function, weight in zip(functions, self._weights(pool), strict=True):
+            key = id(function), weight
+            if key not in known:
+                known[key] = function.scaled(weight).extended(1.0)
+            out.append(known[key])
+        return out
 
     def _suggestions(self, pool: int, offered: float, share: Floats) -> list[float]:
         """What the children are suggested: by the fit factor, or the largest one below it that is safe."""
@@ -322,8 +330,7 @@ class Exact:
             return [min(1.0, fit * weight) for weight in weights]
 
         def safe(fit: float) -> bool:
-            parts = [f.at(s) for f, s in zip(functions, handed(fit), strict=True)]
-            return bool((in_order(np.array(parts)) <= share + EPSILON).all())
+            return bool((in_order(np.array(values_at(functions, handed(fit)))) <= share + EPSILON).all())
 
         return handed(largest(safe, 0.0, float(self._pools[pool].fit.at(offered)[0])))
 
@@ -362,19 +369,28 @@ def _steps(situation: Situation) -> Flags:
 
 
 def _operation_functions(situation: Situation, demands: Demands, steps: Flags) -> list[Polyline]:
+    """One object for those that are equal: most operations of a pool want one of a few things."""
     curves = operation_curves(demands)
     bounds: list[int] = np.searchsorted(curves.owner, np.arange(len(steps) + 1)).tolist()
     gang: list[bool] = steps.tolist()
+    known: dict[tuple[bytes, bytes], Polyline] = {}
     out: list[Polyline] = []
     for i, (begin, end) in enumerate(pairwise(bounds)):
         if gang[i]:
             out.append(_step(demands.demand[i], demands.limits[i]))
             continue
-        x, y = np.minimum(curves.position[begin:end], 1.0), curves.value[begin:end]
-        if x[-1] < 1.0:
-            x, y = np.append(x, 1.0), np.concatenate((y, y[-1:]))
-        out.append(polyline(x, y).trimmed() if len(x) > 1 else Polyline(np.array([0.0, 1.0]), np.repeat(y, 2, axis=0)))
+        x, y = curves.position[begin:end], curves.value[begin:end]
+        key = x.tobytes(), y.tobytes()
+        if key not in known:
+            known[key] = _operation_function(np.minimum(x, 1.0), y)
+        out.append(known[key])
     return out
+
+
+def _operation_function(x: Floats, y: Floats) -> Polyline:
+    if x[-1] < 1.0:
+        x, y = np.append(x, 1.0), np.concatenate((y, y[-1:]))
+    return polyline(x, y).trimmed() if len(x) > 1 else Polyline(np.array([0.0, 1.0]), np.repeat(y, 2, axis=0))
 
 
 def _step(demand: Floats, limits: Floats) -> Polyline:

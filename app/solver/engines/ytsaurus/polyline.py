@@ -178,17 +178,32 @@ def sampled(x: Floats, functions: Sequence[Polyline]) -> Polyline:
     """The sum of ``functions`` at ``x``, added one after another: their order decides the last bits."""
     left = np.zeros((len(x), functions[0].y.shape[1]))
     right = left.copy()
+    limits: dict[int, tuple[Floats, Floats]] = {}
     for function in functions:
-        one, other = function.both(x)
+        if id(function) not in limits:
+            limits[id(function)] = function.both(x)
+        one, other = limits[id(function)]
         left += one
         right += other
     return polyline(np.repeat(x, 2), np.stack((left, right), axis=1).reshape(2 * len(x), -1))
 
 
+def values_at(functions: Sequence[Polyline], x: Sequence[float]) -> list[Floats]:
+    """The value of each function at its own ``x``; of one that comes again there too it is worked out once."""
+    known: dict[tuple[int, float], Floats] = {}
+    out: list[Floats] = []
+    for function, place in zip(functions, x, strict=True):
+        key = id(function), place
+        if key not in known:
+            known[key] = function.at(place)
+        out.append(known[key])
+    return out
+
+
 def total(functions: Sequence[Polyline]) -> Polyline:
     """The sum of ``functions``, where all of them are defined."""
     begin, end = max(f.x[0] for f in functions), min(f.x[-1] for f in functions)
-    x = np.unique(np.concatenate([f.x for f in functions]))
+    x = np.unique(np.concatenate(list({id(f): f.x for f in functions}.values())))
     return sampled(x[(x >= begin) & (x <= end)], functions)
 
 

@@ -155,7 +155,7 @@ class Prepared:
         if content.any():
             content = content & ~operation_below(situation, self.shares)
         self.active: Flags = ~operations.suspended & ~content
-        self.shapes, self.shape_of = _shapes(situation.wants.need)
+        self.shapes, self.shape_of = situation.wants.shapes, situation.wants.shape
         self.feasible = feasible(situation, asks)
         self.node_usage = node_usage(cluster)
         names = cluster.index.index
@@ -210,13 +210,6 @@ class Prepared:
 def prepare(cluster: CompiledState, asks: Sequence[Ask]) -> Prepared:
     """Prepare heartbeats on ``cluster`` with pending ``asks``. Raises InvalidInput."""
     return Prepared(situate(cluster, asks), asks)
-
-
-def _shapes(needs: Ints) -> tuple[Ints, Ints]:
-    """Distinct needs, in order, and which of them each one is."""
-    if len(needs) == 1:
-        return needs, np.zeros(1, np.int64)
-    return np.unique(needs, axis=0, return_inverse=True)
 
 
 Stage = Literal["regular", "preemptive_normal", "preemptive_aggressive"]

@@ -113,13 +113,16 @@ def _amounts(cluster: CompiledState, nodes: Flags) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Wants:
-    """Pending work: one row a task of an ask. ``need``: steps of one allocation; ``count``: how many are wanted."""
+    """Pending work: one row a task of an ask. ``need``: steps of one allocation; ``count``: how many are wanted;
+    ``shapes``: distinct needs, and ``shape`` which of them each is."""
 
     operation: Ints
     ask: Ints
     task: Ints
     need: Ints
     count: Ints
+    shapes: Ints
+    shape: Ints
 
     def __len__(self) -> int:
         return len(self.operation)
@@ -305,12 +308,15 @@ def _wants(index: ResourceIndex, asks: Sequence[Ask], rows: list[int]) -> Wants:
     tasks = [task for ask in asks for task in ask.tasks]
     shapes, shape_of = distinct([task.requests for task in tasks])
     needs = np.array([index.vector(shape) for shape in shapes], np.int64).reshape(-1, len(index))
+    which = np.array(shape_of, np.int64)
     return Wants(
         operation=np.repeat(np.array(rows, np.int64), sizes),
         ask=np.repeat(np.arange(len(asks)), sizes),
         task=np.arange(len(tasks)) - np.repeat(np.cumsum(sizes) - sizes, sizes),
-        need=needs[np.array(shape_of, np.int64)],
+        need=needs[which],
         count=np.array([task.count for task in tasks], np.int64),
+        shapes=needs,
+        shape=which,
     )
 
 
