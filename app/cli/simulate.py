@@ -156,7 +156,7 @@ def simulate(
             }
             parting = Parting()
             found = dict(_runs(request, sinks, plot, parting))
-        return _shown(found, parting.found, json=json)
+        return _shown(found, parting.parted, json=json)
 
     return guarded(lambda: tried(file, play), file)
 

@@ -51,7 +51,7 @@ def trace(
         if file != "-" and not lines and (engine := _recorded(file)) is not None:
             return _of_recording(engine, file)
         found = load(file, format, mapping, nodes)
-        for number, note in enumerate(found.notes.found[:5]):
+        for number, note in enumerate(found.notes.listed[:5]):
             complain(f"{file}: line {note.line}: {note.detail}")
             if number == 4 and found.notes.count > 5:
                 complain(f"{file}: and {found.notes.count - 5} more lines like these")

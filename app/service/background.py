@@ -58,8 +58,8 @@ def run(settings: Settings, parent: int) -> int:
     def stop(_: int, __: FrameType | None) -> None:
         worker.stop()
 
-    for told in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(told, stop)
+    for signalled in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(signalled, stop)
     end_with(parent, lambda: os.kill(os.getpid(), signal.SIGTERM))
     try:
         worker.run(_Pruning(database, settings))

@@ -45,20 +45,20 @@ def portable(schemas: Mapping[str, Schema], sent: Iterable[str], common: Mapping
 
     ``sent``: names that request bodies refer to; ``common``: small schemas that deserve a name.
     """
-    found: Schemas = {}
+    components: Schemas = {}
     named = {_key(schema): name for name, schema in common.items()}
     for name, schema in schemas.items():
-        made = _rewritten({key: value for key, value in schema.items() if key != "title"}, found, named)
-        for field, inner in made.get("properties", {}).items():
+        rewritten = _rewritten({key: value for key, value in schema.items() if key != "title"}, components, named)
+        for field, inner in rewritten.get("properties", {}).items():
             if (name, field) in _MEANT_ABSENT:
                 inner.pop("default", None)
-        found[name] = made
-    _drop_defaults_of_unions(found)
-    closed = closure(found, sent)
-    for name, schema in found.items():
+        components[name] = rewritten
+    _drop_defaults_of_unions(components)
+    closed = closure(components, sent)
+    for name, schema in components.items():
         if name not in closed and schema.get("additionalProperties") is False:
             del schema["additionalProperties"]
-    return dict(sorted(found.items()))
+    return dict(sorted(components.items()))
 
 
 def closure(schemas: Mapping[str, Schema], names: Iterable[str]) -> set[str]:
@@ -88,49 +88,49 @@ def references(value: Any) -> list[str]:
 def of_parameter(schema: Schema, common: Mapping[str, Schema]) -> Schema:
     """The schema of a parameter: never null, without the title that pydantic makes up."""
     plain = {key: value for key, value in schema.items() if key not in ("title", "description")}
-    made = _rewritten(plain, {}, {_key(shape): name for name, shape in common.items()})
-    if "anyOf" in made:
-        made |= _any_of([one for one in made.pop("anyOf") if one != _NULL])
-    return made
+    shown = _rewritten(plain, {}, {_key(shape): name for name, shape in common.items()})
+    if "anyOf" in shown:
+        shown |= _any_of([alternative for alternative in shown.pop("anyOf") if alternative != _NULL])
+    return shown
 
 
-def _rewritten(schema: Schema, found: Schemas, named: Mapping[bytes, str]) -> Schema:
-    """``schema`` without what only msgspec needs; what has a title or a name leaves a reference to ``found``."""
+def _rewritten(schema: Schema, components: Schemas, named: Mapping[bytes, str]) -> Schema:
+    """``schema`` without what only msgspec needs; what has a title or a name leaves a reference to ``components``."""
     if "$ref" in schema:
         return {"$ref": schema["$ref"]}
-    made = dict(schema)
-    if made.get("title") == _SHOWN_AS_LIST:
-        told = {name: made[name] for name in ("default", "description") if name in made}
-        made = next(one for one in made["anyOf"] if one.get("type") == "array") | told
+    copy = dict(schema)
+    if copy.get("title") == _SHOWN_AS_LIST:
+        own = {name: copy[name] for name in ("default", "description") if name in copy}
+        copy = next(alternative for alternative in copy["anyOf"] if alternative.get("type") == "array") | own
     for key in ("properties", "$defs"):
-        if key in made:
-            made[key] = {name: _rewritten(inner, found, named) for name, inner in made[key].items()}
+        if key in copy:
+            copy[key] = {name: _rewritten(inner, components, named) for name, inner in copy[key].items()}
     for key in ("items", "additionalProperties"):
-        if isinstance(made.get(key), dict):
-            made[key] = _rewritten(made[key], found, named)
-    if "anyOf" in made:
-        alternatives = [_rewritten(inner, found, named) for inner in _distinct(made.pop("anyOf"))]
-        made |= _any_of(_gathered(alternatives, found, named))
-    made = _tidied(made)
-    if (name := named.get(_key(made))) is not None:
-        made["title"] = name
-    return _hoisted(made, found)
+        if isinstance(copy.get(key), dict):
+            copy[key] = _rewritten(copy[key], components, named)
+    if "anyOf" in copy:
+        alternatives = [_rewritten(inner, components, named) for inner in _distinct(copy.pop("anyOf"))]
+        copy |= _any_of(_gathered(alternatives, components, named))
+    copy = _tidied(copy)
+    if (name := named.get(_key(copy))) is not None:
+        copy["title"] = name
+    return _hoisted(copy, components)
 
 
 def _tidied(schema: Schema) -> Schema:
     """Prose without reStructuredText, nothing that says nothing, a type for enumerations and a format for numbers."""
-    made = dict(schema)
-    if "description" in made:
-        made["description"] = made["description"].replace("``", "`")
-    if "default" in made and made["default"] in (None, [], {}, ""):
-        del made["default"]
-    if made.get("required") == []:
-        del made["required"]
-    if "enum" in made:
-        return {"type": "string", **made}
-    if made.get("type") in _NUMBERS:
-        made["format"] = _NUMBERS[made["type"]]
-    return made
+    tidied = dict(schema)
+    if "description" in tidied:
+        tidied["description"] = tidied["description"].replace("``", "`")
+    if "default" in tidied and tidied["default"] in (None, [], {}, ""):
+        del tidied["default"]
+    if tidied.get("required") == []:
+        del tidied["required"]
+    if "enum" in tidied:
+        return {"type": "string", **tidied}
+    if tidied.get("type") in _NUMBERS:
+        tidied["format"] = _NUMBERS[tidied["type"]]
+    return tidied
 
 
 def _key(schema: Schema) -> bytes:
@@ -145,13 +145,13 @@ def _any_of(alternatives: list[Schema]) -> Schema:
     return alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives}
 
 
-def _gathered(alternatives: list[Schema], found: Schemas, named: Mapping[bytes, str]) -> list[Schema]:
+def _gathered(alternatives: list[Schema], components: Schemas, named: Mapping[bytes, str]) -> list[Schema]:
     """What has a name keeps it where it may be null as well: one type in a generated client, not one a property."""
-    rest = [one for one in alternatives if one != _NULL]
+    rest = [alternative for alternative in alternatives if alternative != _NULL]
     name = named.get(_key({"anyOf": rest}))
     if name is None or rest == alternatives:
         return alternatives
-    return [_hoisted({"anyOf": rest, "title": name}, found), _NULL]
+    return [_hoisted({"anyOf": rest, "title": name}, components), _NULL]
 
 
 def _drop_defaults_of_unions(schemas: Schemas) -> None:
@@ -166,15 +166,15 @@ def _drop_defaults_of_unions(schemas: Schemas) -> None:
 
 def _distinct(alternatives: list[Schema]) -> list[Schema]:
     """A number may be whole; saying so twice only makes generators invent a third type."""
-    return [one for one in alternatives if one != _INTEGER or _NUMBER not in alternatives]
+    return [alternative for alternative in alternatives if alternative != _INTEGER or _NUMBER not in alternatives]
 
 
-def _hoisted(schema: Schema, found: Schemas) -> Schema:
+def _hoisted(schema: Schema, components: Schemas) -> Schema:
     title = schema.pop("title", None)
     if title is None:
         return schema
     default = {"default": schema.pop("default")} if "default" in schema else {}
-    if found.setdefault(title, schema) != schema:
+    if components.setdefault(title, schema) != schema:
         raise AssertionError(f"two schemas are called {title}")
     return {"$ref": _PREFIX + title, **default}
 
@@ -199,8 +199,8 @@ def _described(schema: dict[str, Any], called: Iterable[type[msgspec.Struct]]) -
     said = descriptions(meant)
     spelled = zip(meant.__struct_encode_fields__, meant.__struct_fields__, strict=True)
     texts = {name: said[field] for name, field in spelled if field in said} | _tag(meant)
-    told = {name: value | {"description": texts[name]} for name, value in properties.items() if name in texts}
-    return schema | {"properties": properties | told}
+    texted = {name: value | {"description": texts[name]} for name, value in properties.items() if name in texts}
+    return schema | {"properties": properties | texted}
 
 
 def _tag(shape: type[msgspec.Struct]) -> dict[str, str]:
@@ -278,9 +278,9 @@ def describe(
     )  # fmt: skip
     bodies: list[str] = []
     for item in document["paths"].values():
-        for found in item.values():
-            _finish(found, common)
-            bodies.extend(references(found.get("requestBody")))
+        for operation in item.values():
+            _finish(operation, common)
+            bodies.extend(references(operation.get("requestBody")))
     document["components"] = {
         "schemas": with_descriptions(portable(_schemas(shapes), bodies, common)),
         "responses": {name: _problem(status, description) for status, (name, description) in PROBLEMS.items()},
@@ -309,22 +309,22 @@ def _request_id() -> dict[str, Any]:
     return {"X-Request-ID": {"$ref": "#/components/headers/RequestId"}}
 
 
-def _finish(found: dict[str, Any], common: dict[str, dict[str, Any]]) -> None:
+def _finish(operation: dict[str, Any], common: dict[str, dict[str, Any]]) -> None:
     """What holds for every operation: who may call it, how its problems look, how long it may take."""
-    found["tags"] = list(dict.fromkeys(found["tags"]))
-    for parameter in found.get("parameters", ()):
+    operation["tags"] = list(dict.fromkeys(operation["tags"]))
+    for parameter in operation.get("parameters", ()):
         parameter["schema"] = of_parameter(parameter["schema"], common)
-    for status, answer in list(found["responses"].items()):
+    for status, answer in list(operation["responses"].items()):
         if _is_problem(answer):
-            found["responses"][status] = {"$ref": f"#/components/responses/{PROBLEMS[int(status)][0]}"}
+            operation["responses"][status] = {"$ref": f"#/components/responses/{PROBLEMS[int(status)][0]}"}
         else:
             answer["headers"] = answer.get("headers", {}) | _request_id()
-    if not found["security"]:
+    if not operation["security"]:
         for status in ("401", "403"):
-            found["responses"].pop(status, None)
-    if "504" in found["responses"]:
-        found["parameters"] = [*found.get("parameters", ()), {"$ref": "#/components/parameters/RequestTimeout"}]
-    found["responses"] = dict(sorted(found["responses"].items()))
+            operation["responses"].pop(status, None)
+    if "504" in operation["responses"]:
+        operation["parameters"] = [*operation.get("parameters", ()), {"$ref": "#/components/parameters/RequestTimeout"}]
+    operation["responses"] = dict(sorted(operation["responses"].items()))
 
 
 def _is_problem(answer: dict[str, Any]) -> bool:

@@ -62,11 +62,11 @@ class Outages:
 
     def processes(self, dispatcher: Dispatcher, count: int) -> list[Unable]:
         """Processes that end as soon as they are started, or have ended and not answered since then."""
-        found: list[Unable] = []
+        unable: list[Unable] = []
         if failing := dispatcher.failing():
             detail = f"{len(failing)} of {count} solver processes ended or hang, and have answered nothing since"
-            found.append(Unable(part="workers", since=min(failing.values()), detail=detail))
-        return found + [
+            unable.append(Unable(part="workers", since=min(failing.values()), detail=detail))
+        return unable + [
             Unable(part=companion.name, since=since, detail="its process ends and is started again")
             for companion in self.beside
             if (since := companion.failing()) is not None
@@ -130,16 +130,16 @@ async def readiness(request: Request, purpose: Purpose = "everything") -> Respon
         service(request, Dispatcher),
         service(request, Settings).workers,
     )
-    found = await to_thread.run_sync(_found, service(request, Database), outages, *_heads(request), limiter=_LOOKS)
-    unable = [*found.unable, *outages.processes(dispatcher, count)]
+    state = await to_thread.run_sync(_found, service(request, Database), outages, *_heads(request), limiter=_LOOKS)
+    unable = [*state.unable, *outages.processes(dispatcher, count)]
     ready = not unable
     if purpose == "decisions":
-        named = not found.unable or found.configurations != "unknown"
+        named = not state.unable or state.configurations != "unknown"
         ready = named and len(dispatcher.failing()) < max(count, 1)
-    found = msgspec.structs.replace(
-        found, status="ready" if ready else "unready", unable=unable, detail=unable[0].detail if unable else ""
+    state = msgspec.structs.replace(
+        state, status="ready" if ready else "unready", unable=unable, detail=unable[0].detail if unable else ""
     )
-    return json_response(found, 200 if ready else 503, {} if ready else {"Retry-After": "5"})
+    return json_response(state, 200 if ready else 503, {} if ready else {"Retry-After": "5"})
 
 
 def _heads(request: Request) -> tuple[Literal["current", "stale", "unknown"], datetime | None]:

@@ -154,21 +154,21 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
         lifespan=_lifespan, redirect_slashes=False, openapi_url=None,
     )  # fmt: skip
     database = Database(settings.database_url, settings)
-    kept = Metrics()
+    meters = Metrics()
     ledger = Ledger()
     names = Names(database, _longest(settings))
-    log = _decision_log(database, settings, kept, ledger, names)
+    log = _decision_log(database, settings, meters, ledger, names)
     stored = Configurations(database, settings.configuration_cache_bytes)
-    kept.follow(stored.heads, settings.heads_stale_seconds)
+    meters.follow(stored.heads, settings.heads_stale_seconds)
     offload = Offload(_rooms(settings), settings.request_timeout)
     dispatcher = _dispatcher(settings, stored, offload)
     waits = settings.database_timeout + 1 if settings.decision_log == "sync" else None
     decider = Decider(
-        dispatcher, log=log, metrics=kept, database=database, waits=waits, documents=stored, ledger=ledger
+        dispatcher, log=log, metrics=meters, database=database, waits=waits, documents=stored, ledger=ledger
     )
     snapshots = Snapshots(dispatcher, decider, database)
-    kept.work(dispatcher)
-    kept.registry.register(Census(database))
+    meters.work(dispatcher)
+    meters.registry.register(Census(database))
     tokens = Tokens(database)
     traces = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes), settings.small_body_bytes)
     jobs = Jobs(database, settings.simulations_alive)
@@ -177,7 +177,7 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
     services = Services(
         settings=settings,
         database=database,
-        metrics=kept,
+        metrics=meters,
         log=log,
         configurations=stored,
         dispatcher=dispatcher,
@@ -202,7 +202,7 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
                 jobs.named,
             )
         ),
-        shadow=Shadow(database, dispatcher, _retention(settings), kept.shadowed, names),
+        shadow=Shadow(database, dispatcher, _retention(settings), meters.shadowed, names),
         administration=Administration(database, stored, settings.idempotency_seconds),
         budget=Budget(settings.bodies_memory_bytes),
         follower=Follower(database, stored.heads, stored.documents, settings.configuration_poll_seconds),
@@ -219,8 +219,8 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
 
     _pass_through(app, settings, services)
     responses.install(app)
-    found = (*_CAPABILITIES, metrics, assets, *_pages(app, settings))
-    app.state.operations = routing.install(app, [one.router for one in found])
+    modules = (*_CAPABILITIES, metrics, assets, *_pages(app, settings))
+    app.state.operations = routing.install(app, [module.router for module in modules])
     return app
 
 

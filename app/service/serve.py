@@ -62,8 +62,8 @@ def fill(send: Send) -> None:
     waiting["asks"][0]["tasks"][0]["count"] = 12
     for request in (*map(_example, _DECISIONS), stored, waiting):
         send("POST", "/v1/decisions", _json(request), _JSON)
-    kept: Json = {"engine": first["engine"], "configuration": NAME, "state": first["state"], "asks": first["asks"]}
-    send("PUT", f"/v1/snapshots/{NAME}", _json(kept), _JSON)
+    snapshot: Json = {"engine": first["engine"], "configuration": NAME, "state": first["state"], "asks": first["asks"]}
+    send("PUT", f"/v1/snapshots/{NAME}", _json(snapshot), _JSON)
     send("PUT", f"/v1/traces/{NAME}?format=ndjson", b"\n".join(map(_json, SIMULATION["trace"]["jobs"])), _LINES)
     send("POST", "/v1/simulations", _json({**SIMULATION, "trace": NAME}), _JSON)
     send("POST", "/v1/simulations", _json(_example("loops/kueue-fair-sharing")), _JSON)
@@ -187,8 +187,8 @@ def _limits(settings: Settings) -> ConnectionLimits:
 
 def _end_in_order() -> None:
     """Being told to stop unwinds like Ctrl-C, so that the database is stopped as well."""
-    for told in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(told, signal.default_int_handler)
+    for signalled in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signalled, signal.default_int_handler)
 
 
 def _listen(settings: Settings, say: Callable[[str], None]) -> socket.socket | None:

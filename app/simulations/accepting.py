@@ -89,8 +89,8 @@ def accept(body: bytes, terms: Terms, documents: Documents, configurations: Comp
     if isinstance(request.trace, Trace) and len(request.trace.jobs) > terms.jobs:
         raise BadInput([Problem(pointer="/trace/jobs", detail=too_many_jobs(terms.jobs))])
     pinned = Pinning(documents).request(request)
-    for _, one in variants_of(pinned, configurations):  # what is wrong is told now
-        scenario_of(one, configurations, None if isinstance(request.trace, Trace) else ())
+    for _, variant in variants_of(pinned, configurations):  # what is wrong is told now
+        scenario_of(variant, configurations, None if isinstance(request.trace, Trace) else ())
     trace = request.trace if isinstance(request.trace, str) else None
     return Accepted(names, trace, msgspec.json.encode(pinned), request.name)
 
@@ -131,14 +131,14 @@ class Acceptors:
         with self._processes.started(ENTRY) as connection:
             send(connection, terms, body)
             while True:
-                told, request = receive(connection, WantHead | WantDocument | Accepted | Failed)
-                match told:
+                message, request = receive(connection, WantHead | WantDocument | Accepted | Failed)
+                match message:
                     case Accepted():
-                        return msgspec.structs.replace(told, request=request)
+                        return msgspec.structs.replace(message, request=request)
                     case Failed():
-                        raise raised(told)
+                        raise raised(message)
                     case _:
-                        supply(connection, told, self._documents)
+                        supply(connection, message, self._documents)
 
     def close(self) -> None:
         """End them all: who waits for one gets Unavailable."""
@@ -150,11 +150,11 @@ def _accept(connection: socket.socket) -> None:
     terms, body = receive(connection, Terms)
     remote = Remote(connection)
     try:
-        found = accept(body, terms, remote, Compiled(remote))
+        accepted = accept(body, terms, remote, Compiled(remote))
     except Exception as error:
         send(connection, failed(error, traceback.format_exc()))
     else:
-        send(connection, msgspec.structs.replace(found, request=b""), found.request)
+        send(connection, msgspec.structs.replace(accepted, request=b""), accepted.request)
 
 
 if __name__ == "__main__":

@@ -65,8 +65,8 @@ class _Page:
 
     def text(self, down: float, said: str, **how: Any) -> None:
         """A line over the whole width."""
-        at = 1 - (self.top + down) / self._height
-        self._figure.text(0.15 / _INCHES, at, said, ha="left", va="top", **how)
+        height = 1 - (self.top + down) / self._height
+        self._figure.text(0.15 / _INCHES, height, said, ha="left", va="top", **how)
 
 
 def svg(drawing: Drawing) -> bytes:
@@ -124,7 +124,7 @@ def _over_time(page: _Page, picture: Usage | Free, nothing: str, labels: tuple[s
         _nothing(page, nothing)
         return
     unit, scale = _unit(picture)
-    times = [datetime.fromtimestamp(at, UTC) for at in picture.at]
+    times = [datetime.fromtimestamp(moment, UTC) for moment in picture.at]
     whole = _INCHES - _LEFT - _RIGHT
     first = page.axes(_LEFT, 0.55, whole, 1.6)
     _panel(first, picture.panels[0], times, scale, labels)
@@ -186,10 +186,10 @@ def _waits(page: _Page, picture: Waits) -> None:
 
 def _thinned(values: list[float], shares: list[float], most: int = 2000) -> tuple[list[float], list[float]]:
     """So many steps at most: more could not be told apart."""
-    found = list(dict(zip(values, shares, strict=True)).items())
-    if len(found) > most:
-        found = [*found[:: -(-len(found) // most)], found[-1]]
-    return [value for value, _ in found], [share for _, share in found]
+    steps = list(dict(zip(values, shares, strict=True)).items())
+    if len(steps) > most:
+        steps = [*steps[:: -(-len(steps) // most)], steps[-1]]
+    return [value for value, _ in steps], [share for _, share in steps]
 
 
 def _evictions(page: _Page, picture: Evictions) -> None:

@@ -106,10 +106,10 @@ def drawn(drawing: Drawing) -> bytes:
 def require() -> None:
     """Raises NotInstalled where nothing can be drawn."""
     try:
-        found = find_spec("matplotlib")
+        spec = find_spec("matplotlib")
     except ValueError:  # it was looked for in vain before
-        found = None
-    if found is None:
+        spec = None
+    if spec is None:
         raise NotInstalled("pictures need matplotlib: uv tool install 'arbiter-preemption[plot]'")
 
 
@@ -162,33 +162,33 @@ def drawn_queues(summary: Summary, resource: str) -> tuple[list[str], int]:
 
 def usage_of(summary: Summary, resource: str, levels: Callable[[str], Iterable[Level]]) -> Usage:
     """``levels`` of a queue by its name, of all together as ``""``."""
-    at = edges(micros(summary.start), micros(summary.end), POINTS)
+    bounds = edges(micros(summary.start), micros(summary.end), POINTS)
     queues, left_out = drawn_queues(summary, resource)
     panels = [
-        Panel(queue, _means(found.usage, at, resource), _means(found.guarantee, at, resource))
+        Panel(queue, _means(area.usage, bounds, resource), _means(area.guarantee, bounds, resource))
         for queue in ("", *queues)
-        for found in areas(levels(queue), at, resource).values()
+        for area in areas(levels(queue), bounds, resource).values()
     ]
-    return Usage(resource, [edge / 1e6 for edge in at], panels, left_out)
+    return Usage(resource, [edge / 1e6 for edge in bounds], panels, left_out)
 
 
 def free_of(summary: Summary, resource: str | None, spare: dict[tuple[str, str], list[Level]]) -> Free:
     """What is free by flavor and level; of the resource wanted, else of the one that lies scattered most."""
     most = max(summary.fragmentation, key=lambda of: (of.share, of.resource), default=None)
     chosen = resource or (resource_of(summary, None) if most is None else most.resource)
-    at = edges(micros(summary.start), micros(summary.end), POINTS)
+    bounds = edges(micros(summary.start), micros(summary.end), POINTS)
     panels = [
-        Panel(f"{flavor}: {level}", _means(found.usage, at, chosen), _means(found.guarantee, at, chosen))
+        Panel(f"{flavor}: {level}", _means(area.usage, bounds, chosen), _means(area.guarantee, bounds, chosen))
         for (flavor, level), levels in list(spare.items())[:_PANELS]
-        for found in areas(levels, at, chosen).values()
+        for area in areas(levels, bounds, chosen).values()
     ]
-    return Free(chosen, [edge / 1e6 for edge in at], panels, max(0, len(spare) - _PANELS))
+    return Free(chosen, [edge / 1e6 for edge in bounds], panels, max(0, len(spare) - _PANELS))
 
 
-def _means(found: list[int], at: Sequence[int], resource: str) -> list[float]:
+def _means(totals: list[int], bounds: Sequence[int], resource: str) -> list[float]:
     return [
         1e6 * work(area, resource) / (after - before)
-        for area, before, after in zip(found, at, at[1:], strict=False)
+        for area, before, after in zip(totals, bounds, bounds[1:], strict=False)
     ]  # fmt: skip
 
 
@@ -203,26 +203,26 @@ def waits_of(lines: Iterable[bytes]) -> Waits:
         else:
             by_queue[job.queue].append(job.wait)
     largest = sorted(by_queue, key=lambda name: (-len(by_queue[name]), name))
-    found = {"all queues": sorted(wait for waits in by_queue.values() for wait in waits)}
+    by_line = {"all queues": sorted(wait for waits in by_queue.values() for wait in waits)}
     if len(largest) > 1:
-        found |= {name: sorted(by_queue[name]) for name in largest[: _LINES - 1]}
-    return Waits(found, never)
+        by_line |= {name: sorted(by_queue[name]) for name in largest[: _LINES - 1]}
+    return Waits(by_line, never)
 
 
 def waits_by_variant(lines: dict[str, Iterable[bytes]]) -> Waits:
     """From lines of jobs by variant: a line for each."""
-    found = {name: sorted(job.wait for job in map(_job, told) if job.wait is not None) for name, told in lines.items()}
-    return Waits(dict(list(found.items())[:_LINES]))
+    waits = {name: sorted(job.wait for job in map(_job, jobs) if job.wait is not None) for name, jobs in lines.items()}
+    return Waits(dict(list(waits.items())[:_LINES]))
 
 
 def thinned(waits: Waits) -> Waits:
     """Lines of more than 201 waits as their quantiles: 0, 0.5 … 100 %."""
-    found = {
+    lines = {
         name: [line[round(i * (len(line) - 1) / _QUANTILES)] for i in range(_QUANTILES + 1)]
         if len(line) > _QUANTILES + 1 else line
         for name, line in waits.lines.items()
     }  # fmt: skip
-    return Waits(found, waits.never)
+    return Waits(lines, waits.never)
 
 
 def evictions_of(lines: Iterable[bytes]) -> Evictions:
@@ -244,13 +244,13 @@ def _folded(counts: dict[str, Counter[str]]) -> dict[str, dict[str, int]]:
     for row in counts.values():
         columns.update(row)
     rows = {name: sum(row.values()) for name, row in counts.items()}
-    kept_rows, kept = _largest(rows), _largest({name: n for name, n in columns.items() if name}) | {""}
-    found: dict[str, Counter[str]] = {}
-    for name, row in sorted(counts.items(), key=lambda one: (one[0] not in kept_rows, one[0])):
-        into = found.setdefault(name if name in kept_rows else OTHERS, Counter())
+    kept_rows, kept_columns = _largest(rows), _largest({name: n for name, n in columns.items() if name}) | {""}
+    folded: dict[str, Counter[str]] = {}
+    for name, row in sorted(counts.items(), key=lambda pair: (pair[0] not in kept_rows, pair[0])):
+        into = folded.setdefault(name if name in kept_rows else OTHERS, Counter())
         for by, n in sorted(row.items()):
-            into[by if by in kept else OTHERS] += n
-    return {name: dict(row) for name, row in found.items()}
+            into[by if by in kept_columns else OTHERS] += n
+    return {name: dict(row) for name, row in folded.items()}
 
 
 def _largest(of: dict[str, int]) -> set[str]:

@@ -191,12 +191,12 @@ class Areas:
 
 def level_of(since: int, usage: Amounts, waiting: Amounts, guarantee: Amounts) -> Level:
     """Resources of which there is nothing are left out."""
-    found: dict[str, tuple[int, int, int]] = {}
+    levels: dict[str, tuple[int, int, int]] = {}
     for resource in {**usage, **waiting, **guarantee}:
         amounts = usage.get(resource, 0), waiting.get(resource, 0), guarantee.get(resource, 0)
         if any(amounts):
-            found[resource] = amounts
-    return since, found
+            levels[resource] = amounts
+    return since, levels
 
 
 def line_of(queue: str, since: int, usage: Amounts, waiting: Amounts, guarantee: Amounts) -> bytes:
@@ -211,13 +211,13 @@ def spare_line_of(flavor: str, level: str, since: int, free: Amounts, largest: A
 
 def spare_of(blocks: Iterable[bytes]) -> dict[tuple[str, str], list[Level]]:
     """The levels of every flavor and level of its topology, in order, from blocks of lines."""
-    found: dict[tuple[str, str], list[Level]] = {}
+    spare: dict[tuple[str, str], list[Level]] = {}
     for block in blocks:
         for line in _SPARE.findall(block):
-            one = _decode(line)
-            if isinstance(one.of, tuple):
-                found.setdefault(one.of, []).append((one.since, one.amounts))
-    return found
+            level = _decode(line)
+            if isinstance(level.of, tuple):
+                spare.setdefault(level.of, []).append((level.since, level.amounts))
+    return spare
 
 
 def levels_of(blocks: Iterable[bytes], queue: str) -> Iterator[Level]:
@@ -225,8 +225,8 @@ def levels_of(blocks: Iterable[bytes], queue: str) -> Iterator[Level]:
     mine = re.compile(rb"^\[" + re.escape(_encode(queue)) + rb",.*$", re.MULTILINE)
     for block in blocks:
         for line in mine.findall(block):
-            found = _decode(line)
-            yield found.since, found.amounts
+            level = _decode(line)
+            yield level.since, level.amounts
 
 
 def edges(start: int, end: int, points: int) -> list[int]:
@@ -234,37 +234,37 @@ def edges(start: int, end: int, points: int) -> list[int]:
     return [] if end <= start else [start + (end - start) * i // points for i in range(points + 1)]
 
 
-def areas(levels: Iterable[Level], at: Sequence[int], resource: str | None = None) -> dict[str, Areas]:
-    """By resource (only ``resource``, where given), for each interval between two of ``at``. A level holds until the
-    next one, the last to the end."""
-    found: dict[str, Areas] = {}
-    if not at:
-        return found
-    before: Level = at[0], {}
+def areas(levels: Iterable[Level], bounds: Sequence[int], resource: str | None = None) -> dict[str, Areas]:
+    """By resource (only ``resource``, where given), for each interval between two of ``bounds``. A level holds until
+    the next one, the last to the end."""
+    by_resource: dict[str, Areas] = {}
+    if not bounds:
+        return by_resource
+    before: Level = bounds[0], {}
     place = 0
-    last: Level = at[-1], {}
+    last: Level = bounds[-1], {}
     for level in chain(levels, [last]):
-        place = _spread(found, before, level[0], at, place, resource)
+        place = _spread(by_resource, before, level[0], bounds, place, resource)
         before = level
-    return dict(sorted(found.items()))
+    return dict(sorted(by_resource.items()))
 
 
 def _spread(
-    into: dict[str, Areas], level: Level, until: int, at: Sequence[int], place: int, resource: str | None
+    into: dict[str, Areas], level: Level, until: int, bounds: Sequence[int], place: int, resource: str | None
 ) -> int:
-    """Add a level that holds until ``until``, no later than the last of ``at``; the interval in which that is.
+    """Add a level that holds until ``until``, no later than the last of ``bounds``; the interval in which that is.
     ``place``: one no later than that in which the level begins."""
     since, amounts = level
     while since < until:
-        while at[place + 1] <= since:
+        while bounds[place + 1] <= since:
             place += 1
-        upto = min(until, at[place + 1])
+        upto = min(until, bounds[place + 1])
         for name, (usage, waiting, guarantee) in amounts.items():
             if resource is not None and name != resource:
                 continue
             areas = into.get(name)
             if areas is None:
-                areas = into[name] = Areas(*([0] * (len(at) - 1) for _ in range(3)))
+                areas = into[name] = Areas(*([0] * (len(bounds) - 1) for _ in range(3)))
             length = upto - since
             areas.usage[place] += usage * length
             areas.waiting[place] += waiting * length
@@ -273,28 +273,28 @@ def _spread(
     return place
 
 
-def series_of(queue: str | None, at: Sequence[int], found: dict[str, Areas]) -> Series:
+def series_of(queue: str | None, bounds: Sequence[int], by_resource: dict[str, Areas]) -> Series:
     """As the wire has it."""
     return Series(
         queue=queue,
-        at=[time_of(edge) for edge in at],
+        at=[time_of(edge) for edge in bounds],
         resources={
             resource: ResourceSeries(
                 usage=[work(area, resource) for area in areas.usage],
                 guarantee=[work(area, resource) for area in areas.guarantee],
                 demand=[work(u + w, resource) for u, w in zip(areas.usage, areas.waiting, strict=True)],
             )
-            for resource, areas in found.items()
+            for resource, areas in by_resource.items()
         },
     )
 
 
 def fragmentation_of(
-    at: Sequence[int], found: dict[tuple[str, str], list[Level]], resource: str | None
+    bounds: Sequence[int], spare: dict[tuple[str, str], list[Level]], resource: str | None
 ) -> FragmentationSeries:
     """As the wire has it."""
     return FragmentationSeries(
-        at=[time_of(edge) for edge in at],
+        at=[time_of(edge) for edge in bounds],
         levels=[
             LevelSeries(
                 flavor=flavor, level=level,
@@ -303,9 +303,9 @@ def fragmentation_of(
                         free=[work(area, name) for area in of.guarantee],
                         largest=[work(area, name) for area in of.usage],
                     )
-                    for name, of in areas(levels, at, resource).items()
+                    for name, of in areas(levels, bounds, resource).items()
                 },
             )
-            for (flavor, level), levels in found.items()
+            for (flavor, level), levels in spare.items()
         ],
     )  # fmt: skip

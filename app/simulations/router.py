@@ -146,8 +146,8 @@ def rounds(
     are such, at most `limit` of them."""
     if only is None:
         return _lines(simulations, wanted, "rounds")
-    found = simulations.rounds(wanted.id, wanted.variant, only, wanted.first, wanted.limit)
-    return StreamingResponse(found, media_type=NDJSON)
+    chosen = simulations.rounds(wanted.id, wanted.variant, only, wanted.first, wanted.limit)
+    return StreamingResponse(chosen, media_type=NDJSON)
 
 
 @router.get(
@@ -181,10 +181,10 @@ async def get_series(
     points: _Points = 200,
 ) -> Response:
     """Exact areas over intervals of equal length, not samples: added up they are the summary's. 409 before the end."""
-    found = await service(request, Offload).run(
+    series = await service(request, Offload).run(
         "large", partial(simulations.series, variant=variant, queue=queue, resource=resource, points=points), id
     )
-    return json_response(encode(found))
+    return json_response(encode(series))
 
 
 @router.get(
@@ -259,8 +259,8 @@ async def get_plot_data(
 ) -> Response:
     """To draw them elsewhere. Lines of more than 201 waits come as their quantiles: 0, 0.5 … 100 %. 409 before the
     end."""
-    told = partial(simulations.picture, variant=variant, kind=kind, resource=resource)
-    return json_response(msgspec.json.encode(await service(request, Offload).run("large", told, id)))
+    picture = partial(simulations.picture, variant=variant, kind=kind, resource=resource)
+    return json_response(msgspec.json.encode(await service(request, Offload).run("large", picture, id)))
 
 
 @router.get(
@@ -294,21 +294,21 @@ async def get_round_request(
 ) -> Response:
     """Post it to `/v1/decisions`, and the answer is the round's. It is made of what the run has kept; nothing is played
     again."""
-    found = await service(request, Offload).run("large", simulations.request_of, id, variant, n)
-    return json_response(found)
+    body = await service(request, Offload).run("large", simulations.request_of, id, variant, n)
+    return json_response(body)
 
 
 def _lines(simulations: Simulations, of: _Wanted, kind: str) -> Response:
     return StreamingResponse(simulations.lines(of.id, of.variant, kind, of.first, of.limit), media_type=NDJSON)
 
 
-async def _following(simulations: Simulations, found: Simulation) -> AsyncGenerator[bytes]:
-    told = b""
-    while found.status not in ENDED:
-        news = encode(found)
-        if news != told:
-            told = news
+async def _following(simulations: Simulations, simulation: Simulation) -> AsyncGenerator[bytes]:
+    sent = b""
+    while simulation.status not in ENDED:
+        news = encode(simulation)
+        if news != sent:
+            sent = news
             yield b"event: progress\ndata: %b\n\n" % news
         await asyncio.sleep(LOOK_SECONDS)
-        found = await to_thread.run_sync(simulations.get, found.id)
-    yield b"event: end\ndata: %b\n\n" % encode(found)
+        simulation = await to_thread.run_sync(simulations.get, simulation.id)
+    yield b"event: end\ndata: %b\n\n" % encode(simulation)

@@ -95,17 +95,17 @@ class Differing:
         before = self._first.get(line.job)
         if before is None or before == fate:
             return
-        kept = self._largest.setdefault(variant, [])
-        heapq.heappush(kept, (_gap(before, fate), line.job, fate))
-        if len(kept) > _MOST:
-            heapq.heappop(kept)
+        largest = self._largest.setdefault(variant, [])
+        heapq.heappush(largest, (_gap(before, fate), line.job, fate))
+        if len(largest) > _MOST:
+            heapq.heappop(largest)
 
-    def found(self) -> list[JobDifference]:
+    def largest(self) -> list[JobDifference]:
         """By variant, the largest difference first."""
         return [
             self._shown(variant, job, fate)
-            for variant, kept in self._largest.items()
-            for _, job, fate in sorted(kept, key=lambda found: (-found[0], found[1]))
+            for variant, largest in self._largest.items()
+            for _, job, fate in sorted(largest, key=lambda difference: (-difference[0], difference[1]))
         ]
 
     def _shown(self, variant: str, job: str, fate: _Fate) -> JobDifference:
@@ -116,13 +116,13 @@ class Differing:
         )  # fmt: skip
 
 
-def _gap(one: _Fate, other: _Fate) -> float:
+def _gap(before: _Fate, after: _Fate) -> float:
     """How far apart: ending at all counts more than any time, evictions less."""
-    if (one.completion is None) is not (other.completion is None):
+    if (before.completion is None) is not (after.completion is None):
         return float("inf")
-    if one.completion is None or other.completion is None:
-        return abs(one.evictions - other.evictions) * 1e-6
-    return abs(one.completion - other.completion) + abs(one.evictions - other.evictions) * 1e-6
+    if before.completion is None or after.completion is None:
+        return abs(before.evictions - after.evictions) * 1e-6
+    return abs(before.completion - after.completion) + abs(before.evictions - after.evictions) * 1e-6
 
 
 RECORDS = "records"
@@ -196,21 +196,21 @@ class Simulating:
         total = None if trace is None else trace.total
         variants = list(variants_of(asked, self._configurations))
         if trace is not None:
-            for _, one in variants:
-                check_stored(one, trace, self._configurations)
+            for _, variant in variants:
+                check_stored(variant, trace, self._configurations)
         if trace is not None and len(variants) > 1 and trace.total <= MOST_SHARED:
-            kept = list(trace.jobs())
-            jobs = lambda: iter(kept)  # noqa: E731
-        found: list[VariantSummary] = []
+            every = list(trace.jobs())
+            jobs = lambda: iter(every)  # noqa: E731
+        summaries: list[VariantSummary] = []
         differing = Differing() if len(variants) > 1 else None
         parting = Parting()
-        for number, (name, one) in enumerate(variants):
+        for number, (name, variant) in enumerate(variants):
             sink = _Storing(number, name, work, self._limits, differing)
             watch = None if differing is None else parting.other(name) if number else parting.first(name)
             listed = None if jobs is None else jobs()
-            summary = simulate(one, self._configurations, sink, sink.stop, listed, total, watch)
-            found.append(VariantSummary(name=name, summary=summary, parted=parting.found.get(name)))
-        return _encode(Outcome(variants=found, differences=[] if differing is None else differing.found()))
+            summary = simulate(variant, self._configurations, sink, sink.stop, listed, total, watch)
+            summaries.append(VariantSummary(name=name, summary=summary, parted=parting.parted.get(name)))
+        return _encode(Outcome(variants=summaries, differences=[] if differing is None else differing.largest()))
 
 
 def with_trace(
@@ -323,7 +323,7 @@ class Simulations(JobsOfKind[Simulation, SimulationPage]):
         else:
             asked = accept(body, self._terms, self._documents, self._configurations)
 
-        def made(session: Session) -> New:
+        def new(session: Session) -> New:
             trace, used = None, None
             if asked.trace is not None:
                 trace = self._traces.pinned(session, asked.trace)
@@ -331,7 +331,7 @@ class Simulations(JobsOfKind[Simulation, SimulationPage]):
             about = About(variants=asked.names, trace=used, name=asked.name)
             return New(msgspec.json.encode(about), asked.request, trace, asked.name)
 
-        return self._accept(made)
+        return self._accept(new)
 
     def close(self) -> None:
         """Read no further: whoever waits for that gets Unavailable."""
@@ -352,38 +352,38 @@ class Simulations(JobsOfKind[Simulation, SimulationPage]):
         NotFound."""
         mark = {"evictions": b'"evicted":[', "loops": b'"loop":true'}[only]
         blocks = self.lines(identity, variant, "rounds", first)
-        found = (line + b"\n" for block in blocks for line in block.splitlines() if mark in line)
-        return islice(found, most)
+        marked = (line + b"\n" for block in blocks for line in block.splitlines() if mark in line)
+        return islice(marked, most)
 
     def line(self, identity: UUID, variant: str | None, kind: str, number: int) -> bytes:
         """One line without its end; 0 is the first. Raises NotFound."""
-        found = next(self.lines(identity, variant, kind, number, 1), None)
-        if found is None:
+        line = next(self.lines(identity, variant, kind, number, 1), None)
+        if line is None:
             raise NotFound(f"simulation {identity} has no such line yet, or never")
-        return found.rstrip(b"\n")
+        return line.rstrip(b"\n")
 
     def series(
         self, identity: UUID, variant: str | None, queue: str | None, resource: str | None, points: int
     ) -> Series:
         """What a queue (None: all together) held, waited for and was guaranteed. Raises NotFound, Conflict."""
-        at, summary, _ = self._done(identity, variant)
+        index, summary, _ = self._done(identity, variant)
         start, end = micros(summary.start), micros(summary.end)
-        levels = levels_of(self._jobs.lines(identity, stream_of(at, "levels")), queue or "")
-        found = areas(levels, edges(start, end, points), resource)
-        if not found and queue is not None and queue not in summary.queues:
+        levels = levels_of(self._jobs.lines(identity, stream_of(index, "levels")), queue or "")
+        by_resource = areas(levels, edges(start, end, points), resource)
+        if not by_resource and queue is not None and queue not in summary.queues:
             raise NotFound(f"simulation {identity} has no queue {queue!r} that a job named")
-        return series_of(queue, edges(start, end, points), found)
+        return series_of(queue, edges(start, end, points), by_resource)
 
     def fragmentation(
         self, identity: UUID, variant: str | None, resource: str | None, points: int
     ) -> FragmentationSeries:
         """What was free where pods are placed by topologies. Raises NotFound, Conflict."""
-        at, summary, _ = self._done(identity, variant)
-        found = self._spare(identity, at)
-        return fragmentation_of(edges(micros(summary.start), micros(summary.end), points), found, resource)
+        index, summary, _ = self._done(identity, variant)
+        spare = self._spare(identity, index)
+        return fragmentation_of(edges(micros(summary.start), micros(summary.end), points), spare, resource)
 
-    def _spare(self, identity: UUID, at: int) -> dict[tuple[str, str], list[Level]]:
-        return spare_of(self._jobs.lines(identity, stream_of(at, "levels")))
+    def _spare(self, identity: UUID, index: int) -> dict[tuple[str, str], list[Level]]:
+        return spare_of(self._jobs.lines(identity, stream_of(index, "levels")))
 
     def plot(self, identity: UUID, variant: str | None, kind: Kind, resource: str | None) -> bytes:
         """SVG; waits of all variants together where none is named. Raises NotFound, Conflict, NotInstalled."""
@@ -392,65 +392,65 @@ class Simulations(JobsOfKind[Simulation, SimulationPage]):
 
     def picture(self, identity: UUID, variant: str | None, kind: Kind, resource: str | None) -> Picture:
         """The numbers of the same. Raises NotFound, Conflict."""
-        _, (found,) = self._pictured(identity, variant, kind, resource)
-        return thinned(found) if isinstance(found, Waits) else found
+        _, (picture,) = self._pictured(identity, variant, kind, resource)
+        return thinned(picture) if isinstance(picture, Waits) else picture
 
     def _pictured(
         self, identity: UUID, variant: str | None, kind: Kind, resource: str | None
     ) -> tuple[str, list[Picture]]:
-        at, summary, names = self._done(identity, variant)
+        index, summary, names = self._done(identity, variant)
 
         def lines(number: int, of: str) -> Iterator[bytes]:
             return lines_in(self._jobs.lines(identity, stream_of(number, of)))
 
         def levels(queue: str) -> Iterator[Level]:
-            return levels_of(self._jobs.lines(identity, stream_of(at, "levels")), queue)
+            return levels_of(self._jobs.lines(identity, stream_of(index, "levels")), queue)
 
-        title = summary.engine if not names else f"{summary.engine}: {names[at]}"
+        title = summary.engine if not names else f"{summary.engine}: {names[index]}"
         if kind == "usage":
             picture = usage_of(summary, resource_of(summary, resource), levels)
         elif kind == "fragmentation":
-            picture = free_of(summary, resource, self._spare(identity, at))
+            picture = free_of(summary, resource, self._spare(identity, index))
         elif kind == "evictions":
-            picture = evictions_of(lines(at, "events"))
+            picture = evictions_of(lines(index, "events"))
         elif variant is None and len(names) > 1:
             title = str(summary.engine)
             picture = waits_by_variant({name: lines(number, "jobs") for number, name in enumerate(names)})
         else:
-            picture = waits_of(lines(at, "jobs"))
+            picture = waits_of(lines(index, "jobs"))
         return title, [picture]
 
     def _done(self, identity: UUID, variant: str | None) -> tuple[int, Summary, list[str]]:
         """Which of its variants that is, what it came to, and the names of all; none where it has no variants.
 
         Raises NotFound, and Conflict before its end."""
-        told = self.get(identity)
-        at = self._variant(identity, variant, told.names or [""])
-        if told.status != "done":
-            raise Conflict(f"simulation {identity} is {told.status}: there is nothing to draw before it is done")
-        return at, told.variants[at].summary, told.names
+        simulation = self.get(identity)
+        index = self._variant(identity, variant, simulation.names or [""])
+        if simulation.status != "done":
+            raise Conflict(f"simulation {identity} is {simulation.status}: there is nothing to draw before it is done")
+        return index, simulation.variants[index].summary, simulation.names
 
     def request_of(self, identity: UUID, variant: str | None, n: int) -> bytes:
         """The decision request of a round, from 1. Raises NotFound."""
-        at = self.index(identity, variant)
-        stream = stream_of(at, RECORDS)
+        index = self.index(identity, variant)
+        stream = stream_of(index, RECORDS)
         line = next(self._jobs.lines(identity, stream, n - 1, 1), None)
         if line is None:
             raise NotFound(f"simulation {identity} has no round {n} yet, or never")
         base = base_of(line)
         lines = lines_in(self._jobs.lines(identity, stream, base - 1, n - base + 1))
-        return request_of(lines, partial(self._configured, identity, at))
+        return request_of(lines, partial(self._configured, identity, index))
 
-    def _configured(self, identity: UUID, at: int, number: int) -> Configured:
-        """The configuration of a number in the records of variant ``at``. Of a stored trace only changes are read."""
+    def _configured(self, identity: UUID, index: int, number: int) -> Configured:
+        """The configuration of a number in the records of a variant. Of a stored trace only changes are read."""
         body, trace = self._jobs.request(identity, KIND)
         asked = decode(body, SimulationRequest)
         if number and trace is not None:
             asked, _ = with_trace(asked, self._traces.opened(trace))
-        one = next(islice((one for _, one in variants_of(asked, self._configurations)), at, None))
+        variant = next(islice((variant for _, variant in variants_of(asked, self._configurations)), index, None))
         if number == 0:
-            return configure(one.configuration, one.engine, Sources(self._configurations))
-        return scenario_of(one, self._configurations, ()).configuration(number)
+            return configure(variant.configuration, variant.engine, Sources(self._configurations))
+        return scenario_of(variant, self._configurations, ()).configuration(number)
 
     def index(self, identity: UUID, variant: str | None) -> int:
         """Which of its variants that is. Raises NotFound."""
@@ -470,10 +470,10 @@ def _shown(row: RowMapping) -> Simulation:
     )  # fmt: skip
 
 
-def _progress(told: dict[str, int], about: About) -> Progress:
+def _progress(progress: dict[str, int], about: About) -> Progress:
     return Progress(
-        variant=about.variants[told["variant"]], variants_done=told["variants_done"], at=at(told["at"]),
-        ended=told["ended"], total=told["total"], rounds=told["rounds"],
+        variant=about.variants[progress["variant"]], variants_done=progress["variants_done"], at=at(progress["at"]),
+        ended=progress["ended"], total=progress["total"], rounds=progress["rounds"],
     )  # fmt: skip
 
 

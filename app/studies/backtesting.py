@@ -212,17 +212,17 @@ class Tally:
         self._evictions = [0, 0]
 
     def add(
-        self, logged: Answer, made: VariantAnswer, asked: Callable[[], Sequence[Asked | None]]
+        self, logged: Answer, variant: VariantAnswer, asked: Callable[[], Sequence[Asked | None]]
     ) -> tuple[list[Difference], list[Problem]]:
         """The variant's answer to a request; where it differs, and why it is refused. ``asked``: what the log and the
         variant were asked."""
-        if made.answer is None:
+        if variant.answer is None:
             self._refused += 1
-            return [], made.problems
-        for i, answer in enumerate((logged, made.answer)):
+            return [], variant.problems
+        for i, answer in enumerate((logged, variant.answer)):
             self._asks[i].update(decision.outcome for decision in answer.decisions)
             self._evictions[i] += len(planned(answer))
-        both = [VariantAnswer(name="logged", answer=logged), msgspec.structs.replace(made, name="variant")]
+        both = [VariantAnswer(name="logged", answer=logged), msgspec.structs.replace(variant, name="variant")]
         differences = list(differences_of(both))
         if not differences:
             self._same += 1
@@ -230,7 +230,7 @@ class Tally:
         self._differ += 1
         return ruled(differences, both, asked()), []
 
-    def told(self) -> BacktestVariant:
+    def outcome(self) -> BacktestVariant:
         """As the wire has it."""
         logged, here = (
             Decided(asks=dict(sorted(asks.items())), evictions=evictions)
@@ -244,33 +244,33 @@ class Tally:
 class Course:
     """What the variants have come to so far. ``told`` takes what one makes otherwise, with its number."""
 
-    def __init__(self, asked: BacktestRequest, told: Callable[[int, DecisionDiffers], None]) -> None:
+    def __init__(self, asked: BacktestRequest, write: Callable[[int, DecisionDiffers], None]) -> None:
         self._tallies = [Tally(variant.name) for variant in asked.variants]
-        self._told = told
+        self._told = write
         self._skipped: list[Skipped] = []
         self._left_out = 0
         self.decisions = 0
 
-    def skip(self, one: Skipped) -> None:
+    def skip(self, skipped: Skipped) -> None:
         """One can't be made again."""
         self.decisions, self._left_out = self.decisions + 1, self._left_out + 1
         if len(self._skipped) < _SHOWN:
-            self._skipped.append(one)
+            self._skipped.append(skipped)
 
-    def add(self, one: DecisionDiffers, logged: Answer, again: Again) -> None:
-        """The answers of the variants to one, which are the last ``again`` has. ``one``: what is told of it."""
+    def add(self, decision: DecisionDiffers, logged: Answer, again: Again) -> None:
+        """The answers of the variants to one, which are the last ``again`` has. ``decision``: what is told of it."""
         self.decisions += 1
         answers = again.answers[-len(self._tallies) :]
-        for number, (tally, (made, of)) in enumerate(zip(self._tallies, answers, strict=True)):
-            differences, problems = tally.add(logged, made, partial(again.logged, of))
+        for number, (tally, (answer, of)) in enumerate(zip(self._tallies, answers, strict=True)):
+            differences, problems = tally.add(logged, answer, partial(again.logged, of))
             if differences or problems:
-                self._told(number, msgspec.structs.replace(one, differences=differences, problems=problems))
+                self._told(number, msgspec.structs.replace(decision, differences=differences, problems=problems))
 
     def outcome(self) -> BacktestOutcome:
         """As the wire has it."""
         return BacktestOutcome(
             decisions=self.decisions, skipped=self._left_out, first_skipped=self._skipped,
-            variants=[tally.told() for tally in self._tallies],
+            variants=[tally.outcome() for tally in self._tallies],
         )  # fmt: skip
 
 
@@ -314,15 +314,15 @@ class Backtesting:
         """See ``app.jobs.worker.Doing``."""
         del job
         asked = decode(request, BacktestRequest)
-        told = Course(asked, lambda number, line: work.write(stream_of(number, DIFFERENCES), _encode(line)))
+        course = Course(asked, lambda number, line: work.write(stream_of(number, DIFFERENCES), _encode(line)))
         sources = Sources(self._configurations)
         if asked.recording is None:
-            self._decide_the_log(asked, told, sources, work)
+            self._decide_the_log(asked, course, sources, work)
         else:
-            decide_again(asked, self._cycles(asked.recording, asked.engine, asked.settings), told, sources, work)
-        return _encode(told.outcome())
+            decide_again(asked, self._cycles(asked.recording, asked.engine, asked.settings), course, sources, work)
+        return _encode(course.outcome())
 
-    def _decide_the_log(self, asked: BacktestRequest, told: Course, sources: Sources, work: Work) -> None:
+    def _decide_the_log(self, asked: BacktestRequest, course: Course, sources: Sources, work: Work) -> None:
         filters = Filters(
             engine=asked.engine, configuration=asked.configuration, queue=asked.queue, actor=asked.actor,
             since=asked.since, until=asked.until,
@@ -331,20 +331,20 @@ class Backtesting:
             total = repository.count(session, filters)
         for row in self._rows(filters):
             work.check()
-            work.progress = {"decisions": told.decisions, "total": max(total, told.decisions)}
+            work.progress = {"decisions": course.decisions, "total": max(total, course.decisions)}
             try:
                 again = Again(decode(self._resolver.resolved(row), DecisionRequest), asked.variants, sources)
                 logged = msgspec.json.decode(unsqueezed(row["answer"]), type=Answer)
             except (Conflict, NotFound) as gone:
-                told.skip(Skipped(decision=row["id"], reason=gone.detail))
+                course.skip(Skipped(decision=row["id"], reason=gone.detail))
             except InvalidInput as invalid:
                 why = "; ".join(f"{problem.pointer}: {problem.detail}" for problem in invalid.problems[:3])
-                told.skip(Skipped(decision=row["id"], reason=why))
+                course.skip(Skipped(decision=row["id"], reason=why))
             except msgspec.ValidationError as other:
-                told.skip(Skipped(decision=row["id"], reason=f"its answer is of another version: {other}"))
+                course.skip(Skipped(decision=row["id"], reason=f"its answer is of another version: {other}"))
             else:
-                one = DecisionDiffers(decision=row["id"], created_at=row["created_at"], now=at(row["now"]))
-                told.add(one, logged, again)
+                differs = DecisionDiffers(decision=row["id"], created_at=row["created_at"], now=at(row["now"]))
+                course.add(differs, logged, again)
 
     def _rows(self, filters: Filters) -> Iterator[Any]:
         last: UUID | None = None
@@ -358,25 +358,25 @@ class Backtesting:
 
 
 def decide_again(
-    asked: BacktestRequest, cycles: Iterable[Cycle], told: Course, sources: Sources, work: Work | None = None
+    asked: BacktestRequest, cycles: Iterable[Cycle], course: Course, sources: Sources, work: Work | None = None
 ) -> None:
     """The preemptions of a recording. Those in which Arbiter agrees are decided again; of the others what was done is
     not the answer to a question that it has, and they are skipped. Raises what ``cycles`` raises."""
     for cycle in cycles:
         if work is not None:
             work.check()
-            work.progress = {"decisions": told.decisions}
+            work.progress = {"decisions": course.decisions}
         report = cycle.report
         request = report.requests[0] if report.requests else None
         if not _is_wanted(asked, report, request):
             continue
         if request is None or cycle.outcome not in ("agreed", "agreed_earlier"):
-            told.skip(Skipped(ask=report.ask, now=report.seen_at, reason=cycle.detail))
+            course.skip(Skipped(ask=report.ask, now=report.seen_at, reason=cycle.detail))
             continue
         again = Again(request, [Variant(name=""), *asked.variants], sources)
         done = again.answers[0][0].answer
         assert done is not None
-        told.add(DecisionDiffers(ask=report.ask, created_at=report.seen_at, now=report.seen_at), done, again)
+        course.add(DecisionDiffers(ask=report.ask, created_at=report.seen_at, now=report.seen_at), done, again)
 
 
 def _is_wanted(asked: BacktestRequest, report: ShadowReport, request: DecisionRequest | None) -> bool:
@@ -450,10 +450,10 @@ class Backtests(JobsOfKind[Backtest, BacktestPage]):
 def _shown(row: RowMapping) -> Backtest:
     about = msgspec.json.decode(row["about"], type=About)
     outcome: BacktestOutcome | None = outcome_of(row, BacktestOutcome) if "outcome" in row else None
-    told = {} if outcome is None else msgspec.structs.asdict(outcome)
+    fields = {} if outcome is None else msgspec.structs.asdict(outcome)
     return Backtest(
         **state_of(row), since=about.since, until=about.until, recording=about.recording, names=about.variants,
-        progress=None if row["progress"] is None else BacktestProgress(**row["progress"]), error=row["error"], **told,
+        progress=None if row["progress"] is None else BacktestProgress(**row["progress"]), error=row["error"], **fields,
     )  # fmt: skip
 
 

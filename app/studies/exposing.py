@@ -93,17 +93,24 @@ def expose(
                 raise
     probes = Probes(of.loaded, of.asks, of.now, request.decisions, stop, tell, _unit(of.scenario), of.waited)
     threats = probes.search()
-    told = solve.preemptibility(of.loaded, ProtectionQuestion(of.now, of.asks))["workloads"]
+    protection = solve.preemptibility(of.loaded, ProtectionQuestion(of.now, of.asks))["workloads"]
     exposures = [
-        _exposure(one.id, one.queue, one.priority, watcher.taken.get(one.id), threats.get(one.id), told.get(one.id, {}))
-        for one in request.state.workloads
-        if one.id in of.wanted
+        _exposure(
+            workload.id,
+            workload.queue,
+            workload.priority,
+            watcher.taken.get(workload.id),
+            threats.get(workload.id),
+            protection.get(workload.id, {}),
+        )
+        for workload in request.state.workloads
+        if workload.id in of.wanted
     ]
-    exposures.sort(key=lambda one: _rank(one, probes))
+    exposures.sort(key=lambda exposure: _rank(exposure, probes))
     return ExposureOutcome(
         engine=of.scenario.configured.engine.name,  # pyright: ignore[reportArgumentType]
         configuration=of.scenario.configured.used, state=of.loaded.used, now=at(of.now), exposures=exposures,
-        order=watcher.order(), rounds=watcher.played, decisions=probes.made,
+        order=watcher.order(), rounds=watcher.played, decisions=probes.decisions,
         complete=not watcher.full and not probes.spent, findings=of.loaded.findings,
     )  # fmt: skip
 
@@ -111,7 +118,7 @@ def expose(
 def _simulation(request: ExposureRequest, configuration: str | Configuration, asks: list[Ask]) -> SimulationRequest:
     """What waits and what runs, with nothing that ends."""
     jobs = [Job(ask=ask, submitted_at=0, duration=_LONG) for ask in asks]
-    running = {one.id for one in request.state.workloads}
+    running = {workload.id for workload in request.state.workloads}
     return SimulationRequest(
         engine=request.engine, configuration=configuration, state=request.state,
         remaining=dict.fromkeys(running, _LONG), trace=Trace(jobs=jobs), start=request.now, until=request.horizon,
@@ -152,7 +159,7 @@ def _unit(scenario: Scenario) -> Unit:
 
 def _wanted(request: ExposureRequest, loaded: solve.Loaded) -> set[str]:
     """The workloads that are asked about. Raises InvalidInput for names that mean nothing."""
-    running = {one.id: one.queue for one in request.state.workloads}
+    running = {workload.id: workload.queue for workload in request.state.workloads}
     problems = [
         Problem(pointer=f"/workloads/{i}", detail=f"no workload {name!r} runs")
         for i, name in enumerate(request.workloads)
@@ -182,7 +189,7 @@ def _cycles(loaded: solve.Loaded, waiting: list[Ask], now: int, watcher: "_Round
         question = Question(now, waiting, "cycle")
         result = solve.planned(loaded, question)
         watcher.look(Asked(watcher.played + 1, loaded, question, result))
-        started = {one.ask for one in result.decisions if one.outcome in STARTS}
+        started = {decision.ask for decision in result.decisions if decision.outcome in STARTS}
         if not started and not result.plan.evictions:
             return
         loaded = solve.carried_out(loaded, question, result)
@@ -258,20 +265,20 @@ class _Rounds(Silence):
 
 
 def _exposure(
-    workload: str, queue: str, priority: int, taking: Taking | None, threat: Threat | None, told: dict[str, Any]
+    workload: str, queue: str, priority: int, taking: Taking | None, threat: Threat | None, protected: dict[str, Any]
 ) -> Exposure:
     standing: Standing = "spared"
     if taking is not None:
         standing = "now"
     elif threat is not None:
         standing = "next"
-    elif told.get("preemptible") is False:
+    elif protected.get("preemptible") is False:
         standing = "safe"
     protection = None
-    if told.get("reason") is not None:
+    if protected.get("reason") is not None:
         protection = Protection(
-            reason=told["reason"], message=told.get("message") or told.get("detail") or "",
-            until=told.get("protected_until"),
+            reason=protected["reason"], message=protected.get("message") or protected.get("detail") or "",
+            until=protected.get("protected_until"),
         )  # fmt: skip
     return Exposure(
         workload=workload, queue=queue, priority=priority, standing=standing, now=taking, next=threat,
@@ -279,14 +286,14 @@ def _exposure(
     )  # fmt: skip
 
 
-def _rank(one: Exposure, probes: Probes) -> tuple[Any, ...]:
+def _rank(exposure: Exposure, probes: Probes) -> tuple[Any, ...]:
     """Whom the next rounds stop, in their order; then whom the smallest asks do; then who is spared, and who is
     safe."""
-    if one.now is not None:
-        return 0, one.now.round, 0, 0, one.workload
-    if one.next is not None:
-        return 1, probes.size(one.next.ask), one.next.priority, one.next.before, one.workload
-    return (2 if one.standing == "spared" else 3), 0, 0, 0, one.workload
+    if exposure.now is not None:
+        return 0, exposure.now.round, 0, 0, exposure.workload
+    if exposure.next is not None:
+        return 1, probes.size(exposure.next.ask), exposure.next.priority, exposure.next.before, exposure.workload
+    return (2 if exposure.standing == "spared" else 3), 0, 0, 0, exposure.workload
 
 
 class Exposing:
@@ -307,5 +314,5 @@ class Exposing:
         def tell(decisions: int) -> None:
             work.progress = {"decisions": decisions, "total": asked.decisions}
 
-        found = expose(asked, self._configurations, stop, tell)
-        return msgspec.json.encode(found, order="deterministic")
+        outcome = expose(asked, self._configurations, stop, tell)
+        return msgspec.json.encode(outcome, order="deterministic")

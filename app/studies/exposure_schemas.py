@@ -250,7 +250,7 @@ class Probes:
     tell: Callable[[int], None]
     unit: Unit
     waited: int
-    made: int = 0
+    decisions: int = 0
     spent: bool = False
     _decided: dict[tuple[str, int, int], _Decided] = field(default_factory=dict[tuple[str, int, int], _Decided])
     _found: dict[str, Threat] = field(default_factory=dict[str, Threat])
@@ -283,8 +283,8 @@ class Probes:
         units = 1
         while steps and units <= _MOST_UNITS[self.unit]:
             for queue in list(steps):
-                found = self._decide(queue, units, priority)
-                if found.fits:
+                decided = self._decide(queue, units, priority)
+                if decided.fits:
                     steps[queue].append(units)
                 else:  # what does not fit any more may fit with somewhat fewer
                     yield from self._between(queue, [*steps.pop(queue), units], priority)
@@ -320,11 +320,11 @@ class Probes:
                 high = middle
             else:
                 low = middle + 1
-        found = self._decide(queue, units, priorities[high])
+        decided = self._decide(queue, units, priorities[high])
         ask = self._ask(queue, units, priorities[high])
         threat = Threat(
-            ask=ask, units=units, priority=priorities[high], before=list(found.victims).index(workload),
-            rule=found.victims[workload],
+            ask=ask, units=units, priority=priorities[high], before=list(decided.victims).index(workload),
+            rule=decided.victims[workload],
         )  # fmt: skip
         known = self._found.get(workload)
         if known is None or self._key(threat) < self._key(known):
@@ -339,19 +339,19 @@ class Probes:
             return known
         if self.stop():
             raise Stopped
-        if self.made >= self.most:
+        if self.decisions >= self.most:
             raise _Spent
-        self.made += 1
-        self.tell(self.made)
+        self.decisions += 1
+        self.tell(self.decisions)
         result = solve.planned(self.loaded, Question(self.now, [self._ask(queue, units, priority)]))
         decision = result.decisions[0]
         victims: dict[str, str] = {}
         for victim in decision.victims:
             victims.setdefault(victim.workload, victim.reason)
-        found = self._decided[queue, units, priority] = _Decided(
+        decided = self._decided[queue, units, priority] = _Decided(
             decision.outcome in STARTS and decision.starts is None, victims
         )
-        return found
+        return decided
 
     def _ask(self, queue: str, units: int, priority: int) -> Ask:
         task = replace(self._shapes[queue], count=units)
@@ -363,8 +363,8 @@ class Probes:
         shapes: Counter[bytes] = Counter()
         by_key: dict[bytes, Task] = {}
         by_queue: dict[str, dict[bytes, None]] = {}
-        for one in (*self.loaded.state.workloads, *self.waiting):
-            for task in one.tasks:
+        for workload in (*self.loaded.state.workloads, *self.waiting):
+            for task in workload.tasks:
                 for resource, amount in _amounts(task).items():
                     self._totals[resource] += amount
                 if not task.requests:
@@ -373,18 +373,18 @@ class Probes:
                 key = msgspec.json.encode(shape, order="sorted")
                 by_key[key] = shape
                 shapes[key] += 1
-                by_queue.setdefault(one.queue, {})[key] = None
+                by_queue.setdefault(workload.queue, {})[key] = None
         if not shapes:
             return {}
         commonest = by_key[min(shapes, key=lambda key: (-shapes[key], key))]
-        found: dict[str, Task] = {}
+        of_queues: dict[str, Task] = {}
         parents = {queue.parent for queue in self.loaded.configured.configuration.queues}
         for queue in self.loaded.configured.configuration.queues:
             if queue.name in parents:
                 continue
             mine = [by_key[key] for key in by_queue.get(queue.name, ())]
-            found[queue.name] = min(mine, key=self._size_of, default=commonest)
-        return found
+            of_queues[queue.name] = min(mine, key=self._size_of, default=commonest)
+        return of_queues
 
     def _size_of(self, task: Task) -> tuple[float, bytes]:
         parts = [amount / self._totals[r] for r, amount in _amounts(task).items() if self._totals[r]]
@@ -392,9 +392,11 @@ class Probes:
 
     def _priorities(self) -> list[int]:
         """Every one that makes a difference to what runs, ascending: as high, and one higher."""
-        given = {one.priority for one in self.loaded.state.workloads}
-        given |= {t.priority for one in self.loaded.state.workloads for t in one.tasks if t.priority is not None}
-        return sorted({0, *given, *(min(_HIGHEST, one + 1) for one in given)})
+        given = {workload.priority for workload in self.loaded.state.workloads}
+        given |= {
+            t.priority for workload in self.loaded.state.workloads for t in workload.tasks if t.priority is not None
+        }
+        return sorted({0, *given, *(min(_HIGHEST, priority + 1) for priority in given)})
 
 
 def _shape(task: Task) -> Task:

@@ -48,11 +48,11 @@ class Kept(msgspec.Struct, frozen=True):
 class ExposureJobs(JobsOfKind[Exposures, ExposuresPage]):
     """Accepted, shown, stopped."""
 
-    def __init__(self, jobs: Jobs, documents: Documents, kept: Kept) -> None:
+    def __init__(self, jobs: Jobs, documents: Documents, snapshots: Kept) -> None:
         super().__init__(jobs, KIND, _shown, ExposuresPage)
         self._documents = documents
         self._configurations = Compiled(documents)
-        self._kept = kept
+        self._kept = snapshots
 
     def start(self, body: bytes) -> Exposures:
         """Accept a question; what it names is written out, so that the worker reads what was meant. Raises
@@ -95,11 +95,11 @@ def _missing(detail: str) -> InvalidInput:
 
 def _shown(row: RowMapping) -> Exposures:
     about = msgspec.json.decode(row["about"], type=About)
-    told = row["progress"]
+    progress = row["progress"]
     return Exposures(
         **state_of(row), configuration=about.configuration, snapshot=about.snapshot, followed=about.followed,
         error=row["error"],
-        progress=None if not told else msgspec.convert(told, ExposureProgress, strict=False),
+        progress=None if not progress else msgspec.convert(progress, ExposureProgress, strict=False),
         outcome=outcome_of(row, ExposureOutcome) if "outcome" in row else None,
     )  # fmt: skip
 

@@ -224,11 +224,11 @@ class Awaited:
     last: tuple[int, int] = (0, 0)
     seen: int = 0
 
-    def look(self, now: int, made: int) -> None:
+    def look(self, now: int, started: int) -> None:
         """It waits, or starts, in a round at ``now``."""
         if self.last[0] < now:
             self.seen = self.last[1]
-        self.last = (now, made)
+        self.last = (now, started)
 
 
 class Watcher(Silence):
@@ -236,9 +236,9 @@ class Watcher(Silence):
     watch of one run. ``ready``: whether every one of ``jobs`` has started; ``rounds`` so far."""
 
     def __init__(self, jobs: Iterable[Job]) -> None:
-        self.found = {job.ask.id: Awaited(job.ask.queue) for job in jobs}
+        self.awaited = {job.ask.id: Awaited(job.ask.queue) for job in jobs}
         self.rounds = 0
-        self._left = set(self.found)
+        self._left = set(self.awaited)
         self._here: dict[str, Awaited] = {}
         self._made = 0
         self._room: deque[tuple[int, str]] = deque(maxlen=_REMEMBERED)
@@ -257,7 +257,7 @@ class Watcher(Silence):
             evicts = self._here[event.by].evicts
             if event.job is not None and len(evicts) < MOST:
                 evicts[event.job] = None
-        awaited = self.found.get(event.job or "")
+        awaited = self.awaited.get(event.job or "")
         if awaited is None:
             return
         if event.kind == "submitted":
@@ -325,8 +325,8 @@ def scenarios(request: ForecastRequest, configurations: Configurations, days: fl
     try:
         yield "", _within(scenario_of(played, configurations, hopeless=True), days)
         if request.variants:
-            for name, one in variants_of(replace(played, variants=request.variants), configurations):
-                yield name, _within(scenario_of(one, configurations, hopeless=True), days)
+            for name, variant in variants_of(replace(played, variants=request.variants), configurations):
+                yield name, _within(scenario_of(variant, configurations, hopeless=True), days)
     except InvalidInput as invalid:
         raise InvalidInput(Problem(pointer=_ours(p.pointer), detail=p.detail) for p in invalid.problems) from None
 
@@ -337,11 +337,14 @@ def foretell(
     """The first start of every ask, without variants and under each. Raises as ``scenarios``, and as ``stop``."""
     (_, first), *others = scenarios(request, configurations, days)
     asks, end, rounds = _played(first, request, stop)
-    told = [_forecast(one, asks[one.ask.id]) for one in _jobs(request)]
+    forecasts = [_forecast(forecast, asks[forecast.ask.id]) for forecast in _jobs(request)]
     for name, scenario in others:
-        found, _, _ = _played(scenario, request, stop)
-        told = [replace(one, what_if=[*one.what_if, _what_if(name, found[one.ask], asks[one.ask])]) for one in told]
-    return ForecastOutcome(asks=told, end=time_of(end), rounds=rounds, findings=first.findings)
+        awaited, _, _ = _played(scenario, request, stop)
+        forecasts = [
+            replace(forecast, what_if=[*forecast.what_if, _what_if(name, awaited[forecast.ask], asks[forecast.ask])])
+            for forecast in forecasts
+        ]
+    return ForecastOutcome(asks=forecasts, end=time_of(end), rounds=rounds, findings=first.findings)
 
 
 def _played(
@@ -353,8 +356,8 @@ def _played(
     try:
         clock.run()
     except Stopped:
-        return watcher.found, clock.now, watcher.rounds
-    return watcher.found, clock.end, watcher.rounds
+        return watcher.awaited, clock.now, watcher.rounds
+    return watcher.awaited, clock.end, watcher.rounds
 
 
 def _simulation(request: ForecastRequest) -> SimulationRequest:
@@ -371,8 +374,8 @@ def _simulation(request: ForecastRequest) -> SimulationRequest:
 
 def _jobs(request: ForecastRequest) -> list[Job]:
     return [
-        Job(ask=one.ask, submitted_at=one.submitted_at, duration=one.duration, checkpoint=one.checkpoint)
-        for one in request.asks
+        Job(ask=ask.ask, submitted_at=ask.submitted_at, duration=ask.duration, checkpoint=ask.checkpoint)
+        for ask in request.asks
     ]
 
 
@@ -390,28 +393,28 @@ def _ours(where: str) -> str:
     return where
 
 
-def _forecast(job: Job, found: Awaited) -> AskForecast:
+def _forecast(job: Job, awaited: Awaited) -> AskForecast:
     return AskForecast(
         ask=job.ask.id, queue=job.ask.queue,
-        starts_at=None if found.starts_at is None else time_of(found.starts_at), wait=_wait(found),
-        waits_for=found.waits, freed_by=found.freed_by, evicts=list(found.evicts),
+        starts_at=None if awaited.starts_at is None else time_of(awaited.starts_at), wait=_wait(awaited),
+        waits_for=awaited.waits, freed_by=awaited.freed_by, evicts=list(awaited.evicts),
     )  # fmt: skip
 
 
-def _what_if(name: str, found: Awaited, before: Awaited) -> WhatIf:
+def _what_if(name: str, awaited: Awaited, before: Awaited) -> WhatIf:
     later = None
-    if found.starts_at is not None and before.starts_at is not None:
-        later = seconds(found.starts_at - before.starts_at)
+    if awaited.starts_at is not None and before.starts_at is not None:
+        later = seconds(awaited.starts_at - before.starts_at)
     return WhatIf(
-        variant=name, starts_at=None if found.starts_at is None else time_of(found.starts_at), wait=_wait(found),
-        later=later, waits_for=found.waits,
+        variant=name, starts_at=None if awaited.starts_at is None else time_of(awaited.starts_at), wait=_wait(awaited),
+        later=later, waits_for=awaited.waits,
     )  # fmt: skip
 
 
-def _wait(found: Awaited) -> int | float | None:
-    if found.starts_at is None or found.asked_at is None:
+def _wait(awaited: Awaited) -> int | float | None:
+    if awaited.starts_at is None or awaited.asked_at is None:
         return None
-    return seconds(found.starts_at - found.asked_at)
+    return seconds(awaited.starts_at - awaited.asked_at)
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode

@@ -117,8 +117,8 @@ def each_point(
                 request = _encode_point(convert(document, SimulationRequest))
             except InvalidInput as invalid:
                 raise InvalidInput(
-                    Problem(pointer=found.pointer, detail=f"{configuration}, {trace}: {found.detail}")
-                    for found in invalid.problems
+                    Problem(pointer=problem.pointer, detail=f"{configuration}, {trace}: {problem.detail}")
+                    for problem in invalid.problems
                 ) from None
             part = grid.traces[trace]
             sampled = part.sample if isinstance(part, TraceFile) else None
@@ -135,28 +135,28 @@ def _set(document: dict[str, Any], path: str, value: Any) -> None:
     steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
     if not path.startswith("/") or steps[0] in ("trace", "seed", "variants"):
         raise BadInput([Problem(pointer=pointer("settings", path), detail="no pointer into the request")])
-    at: Any = document
+    inner: Any = document
     for number, step in enumerate(steps, 1):
         last = number == len(steps)
-        inside = _inside(at, step, None if last else {})
+        inside = _inside(inner, step, None if last else {})
         if inside is None:
             raise BadInput([Problem(pointer=pointer("settings", path), detail=f"nothing there at {step!r}")])
         holder, key = inside
         if last:
             holder[key] = value
         else:
-            at = holder[key]
+            inner = holder[key]
 
 
-def _inside(at: Any, step: str, absent: Any) -> tuple[Any, str | int] | None:
-    """What holds ``step`` of ``at``, and by which key; an object that lacks it gets ``absent`` there. None: nothing
+def _inside(node: Any, step: str, absent: Any) -> tuple[Any, str | int] | None:
+    """What holds ``step`` of ``node``, and by which key; an object that lacks it gets ``absent`` there. None: nothing
     can."""
-    if isinstance(at, list):
-        items = cast(list[Any], at)
+    if isinstance(node, list):
+        items = cast(list[Any], node)
         return (items, int(step)) if step.isdigit() and int(step) < len(items) else None
-    if not isinstance(at, dict):
+    if not isinstance(node, dict):
         return None
-    fields = cast(dict[str, Any], at)
+    fields = cast(dict[str, Any], node)
     if absent is not None:
         fields.setdefault(step, absent)
     return fields, step
@@ -172,7 +172,7 @@ def rows(point: Point, summary: Summary) -> list[dict[str, Any]]:
     return [_row(point, summary, queue, totals) for queue, totals in named]
 
 
-def parquet(found: list[dict[str, Any]]) -> bytes:
+def parquet(table_rows: list[dict[str, Any]]) -> bytes:
     """The same bytes for the same rows."""
     import pyarrow  # pyright: ignore[reportMissingImports, reportMissingTypeStubs]
     from pyarrow import parquet as module  # pyright: ignore[reportMissingImports, reportMissingTypeStubs]
@@ -183,9 +183,9 @@ def parquet(found: list[dict[str, Any]]) -> bytes:
     fields: list[Any] = [("key", text), ("configuration", text), ("trace", text), ("seed", whole), ("settings", text)]
     fields += [("engine", text), ("queue", text), ("rounds", whole), ("loops", whole), ("makespan", number)]
     fields += [(name, whole) for name in ("jobs", "finished", "cancelled", "evictions", "most_evictions")]
-    fields += [(f"{name}_{at}", number) for name in _SPREADS for at in Spread.__struct_fields__]
+    fields += [(f"{name}_{statistic}", number) for name in _SPREADS for statistic in Spread.__struct_fields__]
     fields += [(name, pa.map_(text, number)) for name in _AMOUNTS]
-    table = pa.Table.from_pylist(found, schema=pa.schema(fields))
+    table = pa.Table.from_pylist(table_rows, schema=pa.schema(fields))
     out = BytesIO()
     pq.write_table(table, out, compression="zstd")
     return out.getvalue()
@@ -201,8 +201,8 @@ def _row(point: Point, summary: Summary, queue: str, totals: Totals) -> dict[str
     }  # fmt: skip
     for name in _SPREADS:
         spread: Spread | None = getattr(totals, name)
-        for at in Spread.__struct_fields__:
-            row[f"{name}_{at}"] = None if spread is None else float(getattr(spread, at))
+        for statistic in Spread.__struct_fields__:
+            row[f"{name}_{statistic}"] = None if spread is None else float(getattr(spread, statistic))
     for name in _AMOUNTS:
         amounts: dict[str, Units] = getattr(totals, name)
         row[name] = [(resource, float(amount)) for resource, amount in sorted(amounts.items())]
@@ -311,16 +311,16 @@ class _Context:
     """``CONTEXT``, which remembers the processes that it made: those of a pool are the pool's to end, and no others."""
 
     def __init__(self) -> None:
-        self.made: list[BaseProcess] = []
+        self.processes: list[BaseProcess] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(CONTEXT, name)
 
     def Process(self, *words: Any, **named: Any) -> BaseProcess:  # noqa: N802
         """A new one."""
-        made: Any = CONTEXT
-        self.made.append(made.Process(*words, **named))
-        return self.made[-1]
+        context: Any = CONTEXT
+        self.processes.append(context.Process(*words, **named))
+        return self.processes[-1]
 
 
 class Local:
@@ -390,7 +390,7 @@ class Local:
     def _close(self) -> None:
         """Nobody waits for what still runs, as when the sweep is interrupted."""
         if self._pool is not None:
-            for process in self._context.made:
+            for process in self._context.processes:
                 process.terminate()
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
@@ -411,10 +411,10 @@ def on_ray(address: str) -> Runner:
         begun: dict[Any, Point] = {task.remote(point.request, put[point.trace]): point for point in points}
         while begun:
             ready, _ = ray.wait(list(begun), num_returns=1)
-            for found in ready:
-                point = begun.pop(found)
+            for done in ready:
+                point = begun.pop(done)
                 try:
-                    came: Came = ray.get(found)
+                    came: Came = ray.get(done)
                 except Exception as error:  # whatever it is, the rest goes on
                     yield Ran(point, None, _told(error))
                 else:

@@ -160,13 +160,13 @@ class Sweeps(JobsOfKind[Sweep, SweepPage]):
                 seen.add(point.configuration)
                 scenario_of(decode(point.request, SimulationRequest), self._configurations, ())
 
-        def made(session: Session) -> New:
+        def new(session: Session) -> New:
             trace = self._traces.pinned(session, request.trace)
             used = TraceUsed(name=request.trace, digest=self._traces.digest(session, trace))
             about = About(used, list(written), list(request.settings), count)
             return New(msgspec.json.encode(about), msgspec.json.encode(pinned), trace)
 
-        return self._accept(made)
+        return self._accept(new)
 
     def _written(self, name: str, given: str | Configuration, trace: str) -> Configuration:
         """Raises NotFound, BadInput, Unavailable."""
@@ -174,11 +174,11 @@ class Sweeps(JobsOfKind[Sweep, SweepPage]):
             return given
         if given != _OF_TRACE:
             return decode(self._documents.document(*self._documents.head(given)), Configuration)
-        found = self._traces.summary(trace).configuration
-        if found is None:
+        configuration = self._traces.summary(trace).configuration
+        if configuration is None:
             detail = "the mapping of the trace has no cluster"
             raise BadInput([Problem(pointer=pointer("configurations", name), detail=detail)])
-        return found
+        return configuration
 
     def points(self, identity: UUID, first: int, most: int | None) -> Iterator[bytes]:
         """The lines of points from number ``first``, some at a time, as far as they are there. Raises NotFound."""
@@ -237,8 +237,8 @@ class Sweeping:
         """See ``app.jobs.worker.Doing``."""
         assert job.trace is not None
         asked = decode(request, SweepRequest)
-        told = self._traces.by_id(job.trace)
-        start = msgspec.json.encode(Trace(start=told.start))
+        trace = self._traces.by_id(job.trace)
+        start = msgspec.json.encode(Trace(start=trace.start))
         played = Played(list(self._traces.packed(job.trace)), start, asked.sample)
         failed = 0
 
@@ -246,13 +246,13 @@ class Sweeping:
             work.check()
             return False
 
-        for number, point in enumerate(_points(asked, told.digest)):
+        for number, point in enumerate(_points(asked, trace.digest)):
             stop()
             work.progress = {"points": number, "failed": failed}
             summary, error = None, None
             try:
-                found = play(point.request, played, _Bounded(self._days), stop)
-                summary = msgspec.json.decode(found, type=Summary)
+                encoded = play(point.request, played, _Bounded(self._days), stop)
+                summary = msgspec.json.decode(encoded, type=Summary)
             except InvalidInput as invalid:
                 error = "; ".join(f"{problem.pointer}: {problem.detail}" for problem in invalid.problems[:5])
             except ArbiterError as refused:

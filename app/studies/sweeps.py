@@ -42,8 +42,8 @@ class Folder:
 
     def left(self) -> list[Point]:
         """The points that are not done yet, each once."""
-        found = {point.key: point for point in self._points if not self._file(point.key).exists()}
-        return list(found.values())
+        missing = {point.key: point for point in self._points if not self._file(point.key).exists()}
+        return list(missing.values())
 
     def keep(self, ran: Ran) -> None:
         """Store what came of a run; the manifest follows, at once where there are few. Raises OSError."""
@@ -67,8 +67,8 @@ class Folder:
             for point in self._points
             if self._file(point.key).exists()
         ]
-        found = [row for point, summary in done for row in rows(point, summary)]
-        self._write(self._path / "results.parquet", parquet(found))
+        table = [row for point, summary in done for row in rows(point, summary)]
+        self._write(self._path / "results.parquet", parquet(table))
         self._tell()
         return done
 
@@ -141,15 +141,15 @@ def sweep(
 
     What each point came to, and why those that failed did, by key. Raises OSError, InvalidInput, ArbiterError."""
     traces = {name: _loaded(base, given) for name, given in grid.traces.items()}
-    made = {
-        (name, trace): _configuration(grid, base, name, found)
+    configurations = {
+        (name, trace): _configuration(grid, base, name, ingested)
         for name in grid.configurations
-        for trace, found in traces.items()
+        for trace, ingested in traces.items()
     }
-    wanted = points(grid, made, {name: found.digest for name, found in traces.items()})
+    wanted = points(grid, configurations, {name: ingested.digest for name, ingested in traces.items()})
     folder = Folder(out, wanted)
     left = folder.left()
-    played = {name: _played(found, grid.traces[name]) for name, found in traces.items()}
+    played = {name: _played(ingested, grid.traces[name]) for name, ingested in traces.items()}
     for number, ran in enumerate(run(left, played) if left else (), 1):
         folder.keep(ran)
         tell(ran, len(left) - number)
@@ -169,8 +169,8 @@ def _part(given: str | TraceFile) -> TraceFile:
 def _mapped(path: Path) -> str | None:
     """The engine of a mapping's cluster."""
     with suppress(OSError, BadRequest, InvalidInput):
-        found = mapping_of(path.read_bytes())
-        return found.cluster.engine if found is not None and found.cluster is not None else None
+        mapping = mapping_of(path.read_bytes())
+        return mapping.cluster.engine if mapping is not None and mapping.cluster is not None else None
     return None
 
 
@@ -182,11 +182,11 @@ def _configuration(grid: Grid, base: Path, name: str, trace: Ingested) -> Config
     given = grid.configurations[name]
     if given != _OF_TRACE:
         return _given(base, given)
-    found = configuration(trace)
-    if found is None:
+    mapped = configuration(trace)
+    if mapped is None:
         detail = "the mapping of a trace has no cluster"
         raise BadInput([Problem(pointer=pointer("configurations", name), detail=detail)])
-    return found
+    return mapped
 
 
 def _played(trace: Ingested, given: str | TraceFile) -> Played:

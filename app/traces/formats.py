@@ -48,14 +48,14 @@ class Complaints:
     """Problems by line, the first ``MAX_PROBLEMS`` of them, and how many there are."""
 
     def __init__(self) -> None:
-        self.found: list[Problem] = []
+        self.listed: list[Problem] = []
         self.count = 0
 
     def add(self, line: int, detail: str, pointer: str = "") -> None:
         """``pointer``: into the line, where that is JSON."""
         self.count += 1
-        if len(self.found) < MAX_PROBLEMS:
-            self.found.append(Problem(pointer=pointer, detail=f"line {line}: {detail}"))
+        if len(self.listed) < MAX_PROBLEMS:
+            self.listed.append(Problem(pointer=pointer, detail=f"line {line}: {detail}"))
 
 
 class Notes:
@@ -64,13 +64,13 @@ class Notes:
     most = 100
 
     def __init__(self) -> None:
-        self.found: list[Note] = []
+        self.listed: list[Note] = []
         self.count = 0
 
     def add(self, line: int, detail: str) -> None:
         self.count += 1
-        if len(self.found) < self.most:
-            self.found.append(Note(line, detail))
+        if len(self.listed) < self.most:
+            self.listed.append(Note(line, detail))
 
 
 def numbered(body: bytes) -> Iterator[tuple[int, bytes]]:
@@ -98,23 +98,23 @@ def decimal_of(text: str, name: str) -> Decimal:
     plain = text.replace(".", "", 1)
     if not (plain.isascii() and plain.isdigit() and len(text) <= 32):
         raise LineError(f"{name}: {text[:32]!r} is not a number of 0 or more")
-    found = Decimal(text)
-    if found > 2**63:
+    number = Decimal(text)
+    if number > 2**63:
         raise LineError(f"{name}: {text[:32]} is too large")
-    return found
+    return number
 
 
 def _job(number: int, read: Callable[[], Record | str], complaints: Complaints, notes: Notes) -> Record | None:
     """What ``read`` makes of a line; None, and what is wrong with it or why it is no job is told."""
     try:
-        found = read()
+        record = read()
     except LineError as error:
         complaints.add(number, str(error))
         return None
-    if isinstance(found, str):
-        notes.add(number, found)
+    if isinstance(record, str):
+        notes.add(number, record)
         return None
-    return found
+    return record
 
 
 POD_COLUMNS = (
@@ -139,24 +139,24 @@ def alibaba_pods(
     was never scheduled would have run for an unknown time: it is taken from its creation.
     """
     for number, columns in _rows(body, POD_COLUMNS, complaints):
-        found = _job(number, partial(_pod, number, columns, zero_run_time), complaints, notes)
-        if found is not None:
-            yield found
+        record = _job(number, partial(_pod, number, columns, zero_run_time), complaints, notes)
+        if record is not None:
+            yield record
 
 
 def alibaba_nodes(body: bytes, complaints: Complaints) -> list[Node]:
     """The nodes of the list, in its order; the model of their GPUs is the label ``gpu-model``."""
-    found: dict[str, Node] = {}
+    nodes: dict[str, Node] = {}
     for number, columns in _rows(body, NODE_COLUMNS, complaints):
         try:
             node = _node(columns)
         except LineError as error:
             complaints.add(number, f"nodes: {error}")
             continue
-        if node.name in found:
+        if node.name in nodes:
             complaints.add(number, f"nodes: {node.name[:64]!r} is there twice")
-        found.setdefault(node.name, node)
-    return list(found.values())
+        nodes.setdefault(node.name, node)
+    return list(nodes.values())
 
 
 def _rows(body: bytes, wanted: tuple[str, ...], complaints: Complaints) -> Iterator[tuple[int, dict[str, str]]]:
@@ -199,12 +199,12 @@ def _pod(number: int, columns: dict[str, str], zero_run_time: str | int | float)
             return "it ran for 0 s"
         duration = round(zero_run_time * 1_000_000)
     gpus = decimal_of(columns["num_gpu"], "num_gpu") * decimal_of(columns["gpu_milli"], "gpu_milli") / 1000
-    told = columns | {
+    cells = columns | {
         "cpus": _plain(decimal_of(columns["cpu_milli"], "cpu_milli") / 1000),
         "memory_bytes": _plain(decimal_of(columns["memory_mib"], "memory_mib") * 2**20),
         "gpus": _plain(gpus),
     }
-    return Record(number, columns["name"], created, duration, told)
+    return Record(number, columns["name"], created, duration, cells)
 
 
 def _node(columns: dict[str, str]) -> Node:
@@ -286,11 +286,11 @@ def swf_records(
             continue
         if not line.strip():
             continue
-        found = _job(number, partial(_record, number, line, zero_run_time), complaints, notes)
-        if found is not None:
-            if found.columns["run_time"].strip("0.") == "":
-                notes.add(number, f"its run time of 0 s counts as {found.duration / 1e6:g} s")
-            yield found
+        record = _job(number, partial(_record, number, line, zero_run_time), complaints, notes)
+        if record is not None:
+            if record.columns["run_time"].strip("0.") == "":
+                notes.add(number, f"its run time of 0 s counts as {record.duration / 1e6:g} s")
+            yield record
 
 
 def _record(number: int, line: bytes, zero_run_time: str | int | float) -> Record | str:

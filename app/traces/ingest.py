@@ -165,11 +165,11 @@ class _Reading:
             return
         assert mapping is not None
         if source.format == "swf":
-            found = swf_records(source.body, self._header, mapping.zero_run_time, self._complaints, self._notes)
+            records = swf_records(source.body, self._header, mapping.zero_run_time, self._complaints, self._notes)
         else:
             self._nodes = [] if source.nodes is None else alibaba_nodes(source.nodes, self._complaints)
-            found = alibaba_pods(source.body, mapping.zero_run_time, self._complaints, self._notes)
-        mapped = self._mapped(found, mapping)
+            records = alibaba_pods(source.body, mapping.zero_run_time, self._complaints, self._notes)
+        mapped = self._mapped(records, mapping)
         first = next(mapped, None)  # the header is read by then, and says how many nodes there are
         if mapping.nodes is not None and not self._nodes:
             self._nodes = _group(mapping, self._header, self._complaints)
@@ -274,6 +274,6 @@ def _group(mapping: Mapping, header: SwfHeader, complaints: Complaints) -> list[
 
 
 def _told(complaints: Complaints) -> list[Problem]:
-    more = complaints.count - len(complaints.found)
+    more = complaints.count - len(complaints.listed)
     last = [Problem(pointer="", detail=f"and {more} more")] if more else []
-    return complaints.found + last
+    return complaints.listed + last

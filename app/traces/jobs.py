@@ -247,7 +247,7 @@ class Mapper:
         task = Task(
             name="main",
             count=1 if given.count is None else _count(cells, given.count),
-            requests={name: found for name, amount in self._amounts if (found := amount(cells)) is not None},
+            requests={name: value for name, amount in self._amounts if (value := amount(cells)) is not None},
             node_affinity=None if given.node_label is None else _affinity(cells, given.node_label),
         )
         ask = Ask(
@@ -269,12 +269,12 @@ class Mapper:
 
 def problems_of(mapping: Mapping, columns: Collection[str]) -> list[Problem]:
     """What a format with these ``columns`` can't give; pointers into the mapping."""
-    found: list[Problem] = []
+    problems: list[Problem] = []
 
     def check(column: str | None, *where: str) -> None:
         if column is not None and column not in columns:
             detail = f"no column {column[:64]!r}; there are {', '.join(sorted(columns))}"
-            found.append(Problem(pointer=pointer(*where), detail=detail))
+            problems.append(Problem(pointer=pointer(*where), detail=detail))
 
     for column in _HOLE.findall(mapping.queue):
         check(column, "queue")
@@ -285,7 +285,7 @@ def problems_of(mapping: Mapping, columns: Collection[str]) -> list[Problem]:
         try:
             parse_quantity(amount.default if isinstance(amount, AmountOf) else amount, scale_of(name))
         except QuantityError as error:
-            found.append(Problem(pointer=pointer("resources", name), detail=str(error)))
+            problems.append(Problem(pointer=pointer("resources", name), detail=str(error)))
     for name in ("priority", "preemptible", "node_label"):
         rule = getattr(mapping, name)
         if isinstance(rule, PriorityOf | PreemptibleOf | LabelOf):
@@ -293,7 +293,7 @@ def problems_of(mapping: Mapping, columns: Collection[str]) -> list[Problem]:
     if mapping.cluster is not None and mapping.cluster.each.groups is not None:
         for column in _HOLE.findall(mapping.cluster.each.groups):
             check(column, "cluster", "each", "groups")
-    return found
+    return problems
 
 
 def filled(text: str) -> Callable[[Cells], str]:
@@ -314,7 +314,7 @@ def _amount(name: str, given: Quantity | AmountOf) -> Callable[[Cells], Quantity
     column, default, scale = given.column, given.default, scale_of(name)
     times = Decimal(repr(given.times))
 
-    def found(cells: Cells) -> Quantity | None:
+    def read(cells: Cells) -> Quantity | None:
         text = cells[column]
         if text == "":
             return default or None
@@ -325,7 +325,7 @@ def _amount(name: str, given: Quantity | AmountOf) -> Callable[[Cells], Quantity
             raise LineError(f"{column}: {amount} of {name} is finer than {'1/1000' if scale > 1 else '1'}")
         return int(amount) if amount == int(amount) else f"{int(amount * scale)}m"
 
-    return found
+    return read
 
 
 def _count(cells: Cells, column: str) -> int:
@@ -381,13 +381,13 @@ class Order:
     def job(self, line: int, job: Job) -> None:
         """A job of line ``line``."""
         try:
-            at = self._moment(job.submitted_at, "submitted_at")
-            if at < self._last_job:
+            submitted = self._moment(job.submitted_at, "submitted_at")
+            if submitted < self._last_job:
                 raise LineError("submitted_at: it goes backwards: the job before was submitted later")
-            self._last_job = at
+            self._last_job = submitted
             if _span(job.duration, "duration") == 0:
                 raise LineError("duration: it must be above 0")
-            if job.cancelled_at is not None and self._moment(job.cancelled_at, "cancelled_at") < at:
+            if job.cancelled_at is not None and self._moment(job.cancelled_at, "cancelled_at") < submitted:
                 raise LineError("cancelled_at: it goes backwards: the job is submitted later")
             self._checkpoint(job)
             if job.ask.id in self._ids:
@@ -397,7 +397,7 @@ class Order:
             return
         finally:
             self._ids.add(job.ask.id)
-        self._seen(at)
+        self._seen(submitted)
         for wanted in job.after:
             if wanted not in self._ids or wanted == job.ask.id:
                 self._complaints.add(line, f"after: no job {wanted[:64]!r} before it")
@@ -405,18 +405,18 @@ class Order:
     def change(self, line: int, change: Change) -> None:
         """A change of line ``line``."""
         try:
-            at = self._moment(change.at, "at")
-            if at < self._last_change:
+            when = self._moment(change.at, "at")
+            if when < self._last_change:
                 raise LineError("at: it goes backwards: the change before is later")
         except LineError as error:
             self._complaints.add(line, str(error))
             return
-        self._last_change = at
-        self._seen(at)
+        self._last_change = when
+        self._seen(when)
 
-    def _seen(self, at: int) -> None:
-        self.first = at if self.first is None else min(self.first, at)
-        self.last = max(self.last, at)
+    def _seen(self, when: int) -> None:
+        self.first = when if self.first is None else min(self.first, when)
+        self.last = max(self.last, when)
 
     def _checkpoint(self, job: Job) -> None:
         if job.checkpoint is not None:
@@ -426,12 +426,12 @@ class Order:
 
     def _moment(self, value: int | float | str, name: str) -> int:
         """In microseconds, since 1970 or since the beginning; a trace has one kind. Raises LineError."""
-        absolute, at = moment(value, name)
+        absolute, instant = moment(value, name)
         if self._absolute is None:
             self._absolute = absolute
         if absolute is not self._absolute:
             raise LineError(f"{name}: {'a time' if absolute else 'seconds'}, where a line before has the other")
-        return at
+        return instant
 
 
 def moment(value: int | float | str, name: str) -> tuple[bool, int]:
@@ -447,12 +447,12 @@ def moment(value: int | float | str, name: str) -> tuple[bool, int]:
 def _span(value: Duration, name: str) -> int:
     """Microseconds, 0 or more. Raises LineError."""
     try:
-        found = base.parse_duration(value)
+        length = base.parse_duration(value)
     except DurationError as error:
         raise LineError(f"{name}: {error}") from None
-    if not 0 <= found <= _MOST_PROBABLE:
+    if not 0 <= length <= _MOST_PROBABLE:
         raise LineError(f"{name}: {str(value)[:32]} is out of range")
-    return found
+    return length
 
 
 _job = msgspec.json.Decoder(Job).decode
@@ -467,9 +467,9 @@ def entries(body: bytes, complaints: Complaints) -> Iterator[tuple[int, Job | Ch
         try:
             yield number, _job(line)
         except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
-            found = _second_look(number, line, complaints)
-            if found is not None:
-                yield number, found
+            entry = _second_look(number, line, complaints)
+            if entry is not None:
+                yield number, entry
 
 
 def _second_look(number: int, line: bytes, complaints: Complaints) -> Job | Change | None:

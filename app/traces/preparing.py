@@ -70,14 +70,14 @@ def _shares(queues: ByName[str, Work], each: Each) -> dict[str, dict[str, Fracti
 def _parts(cluster: Cluster, nodes: Iterable[Node]) -> list[tuple[str, Steps]]:
     """Each flavor with what its nodes have; a node belongs to the first flavor whose labels it has."""
     flavors = cluster.flavors or [Flavor(name="default")]
-    found: list[tuple[str, Steps]] = [(flavor.name, {}) for flavor in flavors]
+    parts: list[tuple[str, Steps]] = [(flavor.name, {}) for flavor in flavors]
     for node in nodes:
-        for flavor, (_, steps) in zip(flavors, found, strict=True):
+        for flavor, (_, steps) in zip(flavors, parts, strict=True):
             if flavor.node_labels.items() <= node.labels.items():
                 for resource, amount in node.capacity.items():
                     steps[resource] = steps.get(resource, 0) + parse_quantity(amount, scale_of(resource))
                 break
-    return found
+    return parts
 
 
 class _Split:
@@ -107,13 +107,13 @@ def _queue_of(name: str, work: Work, given: Iterable[tuple[str, Steps]], each: E
         FlavorQuotas(name=flavor, quota={r: _quota(r, amount, each) for r, amount in steps.items()})
         for flavor, steps in given
     ]
-    made = msgspec.structs.replace(
+    queue = msgspec.structs.replace(
         each.queue, name=name, parent=work.group if work.group is not None else each.queue.parent, quota=None
     )
     if len(flavors) == 1 and flavors[0].name == "default":
-        return msgspec.structs.replace(made, quota=flavors[0].quota)
+        return msgspec.structs.replace(queue, quota=flavors[0].quota)
     return msgspec.structs.replace(
-        made, resource_groups=[ResourceGroup(resources=list(flavors[0].quota), flavors=flavors)]
+        queue, resource_groups=[ResourceGroup(resources=list(flavors[0].quota), flavors=flavors)]
     )
 
 
@@ -130,10 +130,10 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 def body(trace: Ingested) -> Iterator[bytes]:
     """The JSON of a simulation, in pieces. Raises BadInput where the mapping has no cluster."""
-    made = configuration(trace)
-    if made is None:
+    configured = configuration(trace)
+    if configured is None:
         raise BadInput([Problem(pointer="/mapping/cluster", detail="the mapping has no cluster to play the trace on")])
-    yield b'{"configuration":' + _encode(made)
+    yield b'{"configuration":' + _encode(configured)
     yield b',"trace":{'
     if trace.start is not None:
         yield b'"start":' + _encode(trace.start) + b","
@@ -141,9 +141,9 @@ def body(trace: Ingested) -> Iterator[bytes]:
         yield name
         separator = b""
         for chunk in trace.chunks:
-            found = [line for line in unpacked(chunk.data).splitlines() if line.startswith(_CHANGE) is wanted]
-            if found:
-                yield separator + b",\n".join(found)
+            lines = [line for line in unpacked(chunk.data).splitlines() if line.startswith(_CHANGE) is wanted]
+            if lines:
+                yield separator + b",\n".join(lines)
                 separator = b",\n"
     yield b"]}}\n"
 
@@ -161,7 +161,7 @@ _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 def load(path: str, form: str | None, mapping: str | None, nodes: str | None) -> Ingested:
     """The trace of ``path``, a file on this machine, for the command line: no server, no database. A format that is not
     given is told by the name. Raises OSError, InvalidInput, ArbiterError."""
-    chosen = next((one for one in get_args(Format) if one == form), None) if form else _guessed(path)
+    chosen = next((candidate for candidate in get_args(Format) if candidate == form), None) if form else _guessed(path)
     if chosen is None:
         raise BadRequest(f"no format {form!r}; there are {', '.join(get_args(Format))}")
     most = limits()
@@ -251,11 +251,11 @@ class Prepared(msgspec.Struct, frozen=True):
 def prepare(upload: Upload, files: dict[str, bytes]) -> Prepared:
     """Raises InvalidInput, BadInput, BadRequest. Pure."""
     read = ingest(source_of(upload.format, files), upload.limits)
-    made = configuration(read)
+    configured = configuration(read)
     summary = _summary(upload, read)
     return Prepared(
-        digest=read.digest, summary=_packed(summary), configuration=None if made is None else _packed(made),
-        answer=_json(msgspec.structs.replace(summary, configuration=made)), chunks=read.chunks,
+        digest=read.digest, summary=_packed(summary), configuration=None if configured is None else _packed(configured),
+        answer=_json(msgspec.structs.replace(summary, configuration=configured)), chunks=read.chunks,
     )  # fmt: skip
 
 
@@ -279,7 +279,7 @@ def mapping_of(text: bytes | None) -> Mapping | None:
 
 
 def _summary(upload: Upload, read: Ingested) -> TraceSummary:
-    notes = [LineNote(line=note.line, detail=note.detail) for note in read.notes.found]
+    notes = [LineNote(line=note.line, detail=note.detail) for note in read.notes.listed]
     queues = {queue: _queue(work) for queue, work in sorted(read.queues.items())[:_SHOWN_QUEUES]}
     return TraceSummary(
         name=upload.name, digest=read.digest, format=upload.format, jobs=read.jobs, changes=read.changes,

@@ -62,9 +62,9 @@ def replace(session: Session, row: dict[str, Any], packed: Sequence[Chunk]) -> b
 def unname(session: Session, name: str) -> bool:
     """Let nothing have that name any more; whether something had. What no job is about goes."""
     had = session.execute(sa.update(traces).where(traces.c.name == name).values(name=None).returning(traces.c.id))
-    found = had.first() is not None
+    existed = had.first() is not None
     sweep(session)
-    return found
+    return existed
 
 
 def sweep(session: Session) -> None:

@@ -109,8 +109,8 @@ class Traces:
         if row is None:
             raise unknown(name)
         packed = row["configuration"]
-        made = None if packed is None else msgspec.json.decode(unpacked(packed), type=Configuration)
-        return msgspec.structs.replace(_unpacked(row["summary"]), configuration=made)
+        configuration = None if packed is None else msgspec.json.decode(unpacked(packed), type=Configuration)
+        return msgspec.structs.replace(_unpacked(row["summary"]), configuration=configuration)
 
     def opened(self, trace: UUID) -> StoredTrace:
         """The trace of that id, to be read. Raises NotFound, Unavailable."""
@@ -244,9 +244,9 @@ _LINES: Content = lines(Job, *TRACE)
 def list_traces(traces: Service, limit: Limit = 100, cursor: Cursor = None) -> Response:
     """Stored traces by name, without their lines."""
     after = str(decode_cursor(cursor, str)[0]) if cursor else None
-    found = traces.page(after, limit + 1)
-    more = encode_cursor(found[limit - 1].name) if len(found) > limit else None
-    return json_response(encode(TracePage(items=found[:limit], next_cursor=more)))
+    page = traces.page(after, limit + 1)
+    more = encode_cursor(page[limit - 1].name) if len(page) > limit else None
+    return json_response(encode(TracePage(items=page[:limit], next_cursor=more)))
 
 
 @router.get(
@@ -257,11 +257,11 @@ def list_traces(traces: Service, limit: Limit = 100, cursor: Cursor = None) -> R
 )
 async def list_trace_formats() -> Response:
     """The columns that a mapping can name, and the mapping of each format."""
-    found = [
+    formats = [
         TraceFormat(name=name, columns=list(COLUMNS.get(name, ())), mapping=DEFAULTS.get(name))
         for name in get_args(Format)
     ]
-    return json_response(encode(TraceFormats(items=found)))
+    return json_response(encode(TraceFormats(items=formats)))
 
 
 @router.put(

@@ -31,7 +31,7 @@ class Loops:
         self._most = most
         self._seen: dict[Hashable, tuple[int, int]] = {}
         self._evicted: list[Evicted] = []
-        self.found = 0
+        self.count = 0
         self.first: list[Loop] = []
 
     def outside(self) -> None:
@@ -51,7 +51,7 @@ class Loops:
             return None
         turn = self._evicted[seen[1] :]
         loop = Loop(at=time_of(now), first=seen[0], second=n, jobs=sorted({e.job for e in turn}), evictions=turn)
-        self.found += 1
+        self.count += 1
         if len(self.first) < self._most:
             self.first.append(loop)
         self._seen, self._evicted = {situation: (n, 0)}, []
@@ -141,9 +141,9 @@ class Account:
         """A job started for the first time, after so long."""
         self._waits.append(wait)
 
-    def ran(self, amounts: Amounts, made: int, lost: int, overhead: int) -> None:
+    def ran(self, amounts: Amounts, useful: int, lost: int, overhead: int) -> None:
         """A run is over: what it made and kept, what was thrown away, what checkpoints took."""
-        _add(self.work_done, amounts, made)
+        _add(self.work_done, amounts, useful)
         if lost:
             _add(self.work_lost, amounts, lost)
         if overhead:
@@ -194,19 +194,19 @@ def _works(areas: Areas) -> dict[str, int | float]:
 def _spread(values: "array[int]") -> Spread | None:
     if not values:
         return None
-    found = sorted(values)
-    p50, p90, p99 = (seconds(found[rank(len(found), share)]) for share in (50, 90, 99))
-    total, count = sum(found), len(found) * 10**6
+    ordered = sorted(values)
+    p50, p90, p99 = (seconds(ordered[rank(len(ordered), share)]) for share in (50, 90, 99))
+    total, count = sum(ordered), len(ordered) * 10**6
     mean = total // count if total % count == 0 else total / count
-    return Spread(mean=mean, p50=p50, p90=p90, p99=p99, max=seconds(found[-1]))
+    return Spread(mean=mean, p50=p50, p90=p90, p99=p99, max=seconds(ordered[-1]))
 
 
 def _ratios(values: "array[float]") -> Spread | None:
     if not values:
         return None
-    found = sorted(values)
-    p50, p90, p99 = (found[rank(len(found), share)] for share in (50, 90, 99))
-    return Spread(mean=fsum(found) / len(found), p50=p50, p90=p90, p99=p99, max=found[-1])
+    ordered = sorted(values)
+    p50, p90, p99 = (ordered[rank(len(ordered), share)] for share in (50, 90, 99))
+    return Spread(mean=fsum(ordered) / len(ordered), p50=p50, p90=p90, p99=p99, max=ordered[-1])
 
 
 def rank(count: int, percent: int) -> int:
@@ -250,15 +250,15 @@ class QueueAccounts:
 
     def chain(self, queue: str) -> list[Account]:
         """The account of a queue, those above it, and that of all."""
-        found = self._chains.get(queue)
-        if found is None:
-            found = [self.total]
+        chain = self._chains.get(queue)
+        if chain is None:
+            chain = [self.total]
             above: str | None = queue
             while above is not None and above in self._queues:
-                found.append(self._queues[above])
+                chain.append(self._queues[above])
                 above = self._parents.get(above)
-            self._chains[queue] = found
-        return found
+            self._chains[queue] = chain
+        return chain
 
     def want(self, now: int, queue: str, amounts: Amounts, sign: int) -> None:
         """``amounts`` are waited for from now on, or (``sign`` -1) no longer."""
@@ -270,10 +270,10 @@ class QueueAccounts:
         for account in self.chain(queue):
             account.hold(now, amounts, sign)
 
-    def ran(self, queue: str, amounts: Amounts, made: int, lost: int, overhead: int) -> None:
+    def ran(self, queue: str, amounts: Amounts, useful: int, lost: int, overhead: int) -> None:
         """A run of something that held ``amounts`` is over, or is looked at."""
         for account in self.chain(queue):
-            account.ran(amounts, made, lost, overhead)
+            account.ran(amounts, useful, lost, overhead)
 
     def spent(self, queue: str, done: Areas, lost: Areas, overhead: Areas) -> None:
         """The same of a gang, whose tasks came and went: areas of what it held."""
@@ -288,12 +288,12 @@ class QueueAccounts:
 
     def totals(self) -> dict[str, Totals]:
         """By queue, in order of name; queues that no job ever named, nor named below them, are left out."""
-        found: dict[str, Totals] = {}
+        totals: dict[str, Totals] = {}
         for name, account in sorted(self._queues.items()):
             safe_point()
             if account.jobs:
-                found[name] = account.totals()
-        return found
+                totals[name] = account.totals()
+        return totals
 
 
 class Accounting:

@@ -42,17 +42,17 @@ class Holding:
         """What was held up to now while progress was made and kept, while what is thrown away was made, and while
         checkpoints were taken. ``spent``: how long each took. What is thrown away is the end of the run; of the rest
         checkpoints have their part by time."""
-        made, lost, overhead = spent
-        kept, thrown = Areas(), Areas()
+        progressed, lost, overhead = spent
+        useful, thrown = Areas(), Areas()
         cut = now - lost
         ends = [since for since, _ in self._levels[1:]] + [now]
         for (since, amounts), until in zip(self._levels, ends, strict=True):
             before, after = max(0, min(until, cut) - since), max(0, until - max(since, cut))
             for resource, amount in amounts.items():
-                kept[resource] = kept.get(resource, 0) + amount * before
+                useful[resource] = useful.get(resource, 0) + amount * before
                 thrown[resource] = thrown.get(resource, 0) + amount * after
-        share = {resource: area * overhead // max(1, made + overhead) for resource, area in kept.items()}
-        done = {resource: area - share[resource] for resource, area in kept.items()}
+        share = {resource: area * overhead // max(1, progressed + overhead) for resource, area in useful.items()}
+        done = {resource: area - share[resource] for resource, area in useful.items()}
         return done, thrown, share
 
 
@@ -101,11 +101,11 @@ class Clock:
         """It runs no longer: progress that this run made and kept, what of it is thrown away, what checkpoints took."""
         ran = now - self.since
         open_before = self._since_checkpoint()
-        kept, overhead = self._saved(open_before + ran)
-        made = max(0, kept - open_before)
-        self.progress += kept - open_before - made
+        saved, overhead = self._saved(open_before + ran)
+        useful = max(0, saved - open_before)
+        self.progress += saved - open_before - useful
         self._before = 0
-        return self._account(now, made, ran - made - overhead, overhead, "releasing")
+        return self._account(now, useful, ran - useful - overhead, overhead, "releasing")
 
     def halt(self, now: int, phase: Phase) -> tuple[int, int, int]:
         """It stops running, or is looked at while it runs; nothing of this run is thrown away. Of a checkpoint that is
@@ -119,8 +119,8 @@ class Clock:
 
     def finish(self, now: int) -> tuple[int, int, int]:
         """All its duration has run."""
-        made = self.duration - self.progress
-        return self._account(now, made, 0, now - self.since - made, "ended")
+        useful = self.duration - self.progress
+        return self._account(now, useful, 0, now - self.since - useful, "ended")
 
     def wait(self, now: int) -> None:
         """It waits from ``now`` on."""
@@ -143,13 +143,13 @@ class Clock:
         done = ran // (self.every + self.cost)
         return done * self.every, done * self.cost
 
-    def _account(self, now: int, made: int, lost: int, overhead: int, phase: Phase) -> tuple[int, int, int]:
-        self.progress += made
+    def _account(self, now: int, useful: int, lost: int, overhead: int, phase: Phase) -> tuple[int, int, int]:
+        self.progress += useful
         self.lost += lost
         self.overhead += overhead
         self.ran += now - self.since
         self.phase, self.since = phase, now
-        return made, lost, overhead
+        return useful, lost, overhead
 
 
 class Life:
@@ -264,10 +264,10 @@ class Agenda:
         self._heap: list[Item] = []
         self._serial = 0
 
-    def add(self, at: int, kind: int, job: str, detail: Any = None) -> None:
-        """Something is to happen at ``at``, in microseconds."""
+    def add(self, when: int, kind: int, job: str, detail: Any = None) -> None:
+        """Something is to happen at ``when``, in microseconds."""
         self._serial += 1
-        heappush(self._heap, (at, kind, job, self._serial, detail))
+        heappush(self._heap, (when, kind, job, self._serial, detail))
 
     def first(self) -> int | None:
         """When the next thing happens; None: nothing does any more."""
@@ -316,10 +316,10 @@ class Arrivals:
     def pull(self, now: int) -> None:
         """Put what is submitted at ``now`` or before on the agenda."""
         while self._next is not None and self._next[0] <= now:
-            at, job = self._next
+            arrives, job = self._next
             name = job.ask.id
             self._coming[name] = job
-            self._agenda.add(max(self._start, at), ARRIVE, name)
+            self._agenda.add(max(self._start, arrives), ARRIVE, name)
             if job.cancelled_at is not None:
                 self._agenda.add(max(self._start, moment(job.cancelled_at, self._start)), CANCEL, name)
             self._next = self._read()

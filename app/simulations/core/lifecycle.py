@@ -26,14 +26,14 @@ class JobLifecycle:
     def __init__(
         self,
         scenario: Scenario,
-        kept: SimulatedCluster,
+        cluster: SimulatedCluster,
         rounds: Rounds[Any, Any],
         accounting: Accounting,
         agenda: Agenda,
         lives: dict[str, Life],
     ) -> None:
         self._scenario = scenario
-        self._cluster = kept
+        self._cluster = cluster
         self._rounds = rounds
         self._accounting = accounting
         self._agenda = agenda
@@ -48,7 +48,7 @@ class JobLifecycle:
     def _whole(self) -> bool:
         return self._rounds.unit == "job"
 
-    def found(self, workload: Workload, life: Life, *, whole: bool) -> None:
+    def adopt(self, workload: Workload, life: Life, *, whole: bool) -> None:
         """It runs, or is being evicted, when the run begins. ``whole``: its clocks have the duration from its start on,
         of which it has run what has passed since; what of it still waits has run nothing."""
         now = self._scenario.start
@@ -90,18 +90,18 @@ class JobLifecycle:
             workload = workload_of(life.ask, start.job, time_of(now))
         self._cluster.set(replace(workload, tasks=[*workload.tasks, *start.tasks]))
 
-    def evict(self, told: Evicted, n: int, now: int) -> None:
+    def evict(self, eviction: Evicted, n: int, now: int) -> None:
         """A job, or one of its tasks, loses what it holds, once the grace is over."""
-        life = self._lives[told.job]
-        names = None if told.task is None or self._whole else [told.task]
+        life = self._lives[eviction.job]
+        names = None if eviction.task is None or self._whole else [eviction.task]
         lost = self._stop(life, names, now)
-        workload = self._cluster.workload(told.job)
+        workload = self._cluster.workload(eviction.job)
         if workload is not None:
-            after = self._rounds.evicting(workload, told.task)
-            self._cluster.set(after) if after.tasks else self._cluster.remove(told.job)
+            after = self._rounds.evicting(workload, eviction.task)
+            self._cluster.set(after) if after.tasks else self._cluster.remove(eviction.job)
         self._occupy(life, names or list(life.leaving), 1)
-        task = told.task if names is not None and len(life.tasks) > 1 else None
-        self._accounting.evicted(life, now, lost, task=task, round=n, by=told.by, rule=told.rule)
+        task = eviction.task if names is not None and len(life.tasks) > 1 else None
+        self._accounting.evicted(life, now, lost, task=task, round=n, by=eviction.by, rule=eviction.rule)
         self._rounds.stopping(life.ask.queue)
 
     def going(self, name: str, task: str, now: int) -> dict[str, Task]:
@@ -110,7 +110,11 @@ class JobLifecycle:
         if life is None:
             return {}
         since = now - self._scenario.grace
-        return {one: held for one, held in life.leaving.items() if task in ("", one) and life.evicted_at[one] <= since}
+        return {
+            leaving: held
+            for leaving, held in life.leaving.items()
+            if task in ("", leaving) and life.evicted_at[leaving] <= since
+        }
 
     def release(self, name: str, task: str, now: int) -> None:
         """What was evicted, and has had its grace, holds nothing any more, and is asked for again."""
@@ -120,8 +124,8 @@ class JobLifecycle:
     def _release(self, life: Life, task: str, gone: dict[str, Task], now: int) -> None:
         self._remove(life, list(gone))
         self._occupy(life, list(gone), -1)
-        for one in gone:
-            del life.leaving[one]
+        for name in gone:
+            del life.leaving[name]
         if life.ended_at is None:
             self._wait_again(life, list(gone), now)
         self._accounting.released(life, task if task and len(life.tasks) > 1 else None, list(gone.values()), now)
@@ -129,7 +133,7 @@ class JobLifecycle:
             if not life.leaving:
                 del self._lives[life.name]
         else:
-            self._accounting.ledger.want(now, life.ask.queue, amounts_of(life.tasks[one] for one in gone), 1)
+            self._accounting.ledger.want(now, life.ask.queue, amounts_of(life.tasks[name] for name in gone), 1)
             self._rounds.arrive(life.pending())
         self._rounds.released(life.name, now)
         self._rounds.freed(life.ask.queue)
@@ -141,7 +145,7 @@ class JobLifecycle:
         life.running[move.task] = task
         workload = self._cluster.workload(move.job)
         if workload is not None:
-            tasks = [task if one.name == move.task else one for one in workload.tasks]
+            tasks = [task if other.name == move.task else other for other in workload.tasks]
             self._cluster.set(replace(workload, tasks=tasks))
         named = move.task if len(life.tasks) > 1 else None
         self._accounting.event(now, "moved", life, task=named, round=n, node=move.node)
@@ -154,7 +158,7 @@ class JobLifecycle:
             return False
         life = self._lives[name]
         done = [ending[0]] if ending[0] else list(life.running)
-        held = [life.running.pop(one) for one in done]
+        held = [life.running.pop(task) for task in done]
         amounts = amounts_of(held)
         self._ran(life, amounts, clock.finish(now), now)
         self._accounting.ledger.hold(now, life.ask.queue, amounts, -1)
@@ -192,8 +196,8 @@ class JobLifecycle:
             hit = [task.name for task in (*life.running.values(), *life.leaving.values()) if task.node in nodes]
             for task in hit:
                 if task in life.running:
-                    told = Evicted(job=name, task=task, queue=life.ask.queue, rule="NodeRemoved")
-                    self.evict(told, 0, now)
+                    eviction = Evicted(job=name, task=task, queue=life.ask.queue, rule="NodeRemoved")
+                    self.evict(eviction, 0, now)
                 self._release(life, task, {task: life.leaving[task]}, now)
 
     def look(self, life: Life, end: int) -> None:

@@ -49,7 +49,7 @@ class Parting:
     the situation is the same. Is shown every round of the first variant before all others."""
 
     def __init__(self) -> None:
-        self.found: dict[str, Parted] = {}
+        self.parted: dict[str, Parted] = {}
         self._first = ""
         self._rounds: list[int] = []
         self._configured: list[tuple[int, Configured]] = []
@@ -69,15 +69,15 @@ class Parting:
         """Who watches another."""
 
         def watch(asked: Asked) -> None:
-            if name in self.found or asked.n > len(self._rounds) or self._rounds[asked.n - 1] == _outcome(asked):
+            if name in self.parted or asked.n > len(self._rounds) or self._rounds[asked.n - 1] == _outcome(asked):
                 return
-            configured = next(one for n, one in reversed(self._configured) if n <= asked.n)
+            configured = next(current for n, current in reversed(self._configured) if n <= asked.n)
             differences = list[Difference]()
             if configured.engine is asked.loaded.configured.engine:
                 before = solve.load(configured, asked.loaded.state), asked.question
                 differences = parted((self._first, before), (name, (asked.loaded, asked.question)))
-            at = time_of(asked.question.now)
-            self.found[name] = Parted(round=asked.n, at=at, differences=differences[:_MOST])
+            when = time_of(asked.question.now)
+            self.parted[name] = Parted(round=asked.n, at=when, differences=differences[:_MOST])
 
         return watch
 
@@ -85,9 +85,12 @@ class Parting:
 def _outcome(asked: Asked) -> int:
     """Equal for rounds of one process that decide the same at the same time."""
     plan = asked.result.plan
-    placed = frozenset((one.ask, one.workload, one.task, one.node, one.pipelined) for one in plan.placements)
-    evicted = frozenset((one.workload, one.task) for one in plan.evictions)
-    outcomes = tuple((one.ask, one.outcome) for one in asked.result.decisions)
+    placed = frozenset(
+        (placement.ask, placement.workload, placement.task, placement.node, placement.pipelined)
+        for placement in plan.placements
+    )
+    evicted = frozenset((eviction.workload, eviction.task) for eviction in plan.evictions)
+    outcomes = tuple((decision.ask, decision.outcome) for decision in asked.result.decisions)
     return hash((asked.question.now, placed, evicted, outcomes))
 
 
@@ -126,12 +129,12 @@ class Clock:
         self._last_round = now
 
     def _next(self) -> int | None:
-        found = [] if (event := self.world.next_event()) is None else [event]
+        moments = [] if (event := self.world.next_event()) is None else [event]
         if self.world.due(self.now):
-            found.append(max(self.now, self._soonest()))
+            moments.append(max(self.now, self._soonest()))
         elif (wakes := self.world.wakes_at()) is not None and wakes > self.now:
-            found.append(max(wakes, self._soonest()))
-        return min(found, default=None)
+            moments.append(max(wakes, self._soonest()))
+        return min(moments, default=None)
 
     def _soonest(self) -> int:
         if self._last_round is None:

@@ -48,7 +48,7 @@ def prepared(
             problems.append(Problem(pointer=pointer("trace", "changes", i, "at"), detail=str(error)))
     out: list[Prepared] = []
     current, names = first, {node.name for node in nodes}
-    for at, i in sorted(timed):
+    for when, i in sorted(timed):
         change = changes[i]
         try:
             after = _configured(change, current, configurations)
@@ -58,7 +58,7 @@ def prepared(
             continue
         if change.nodes is not None:
             problems += _node_problems(change.nodes, names, i)
-        out.append(Prepared(at, change.nodes, None if after is current else after, sorted(change.queues)))
+        out.append(Prepared(when, change.nodes, None if after is current else after, sorted(change.queues)))
         current = after
     if problems:
         raise InvalidInput(problems)
@@ -67,11 +67,11 @@ def prepared(
 
 def every_node(nodes: list[Node], changes: Iterable[Prepared]) -> list[Node]:
     """All nodes that there ever are, the largest of each name last to come."""
-    found = {node.name: node for node in nodes}
+    by_name = {node.name: node for node in nodes}
     for change in changes:
         if change.nodes is not None:
-            found |= {node.name: node for node in (*change.nodes.add, *change.nodes.change)}
-    return list(found.values())
+            by_name |= {node.name: node for node in (*change.nodes.add, *change.nodes.change)}
+    return list(by_name.values())
 
 
 def _configured(change: Change, current: Configured, configurations: Configurations) -> Configured:
@@ -112,15 +112,15 @@ def _node_problems(nodes: NodeChanges, names: set[str], i: int) -> list[Problem]
     """What is wrong with the names; ``names`` become those after the change."""
     problems: list[Problem] = []
     for kind, given in (("change", nodes.change), ("remove", nodes.remove)):
-        for at, node in enumerate(given):
+        for index, node in enumerate(given):
             name = node if isinstance(node, str) else node.name
             if name not in names:
-                where = pointer("trace", "changes", i, "nodes", kind, at)
+                where = pointer("trace", "changes", i, "nodes", kind, index)
                 problems.append(Problem(pointer=where, detail=f"no node {name!r} at that time"))
     names.difference_update(nodes.remove)
-    for at, node in enumerate(nodes.add):
+    for index, node in enumerate(nodes.add):
         if node.name in names:
-            where = pointer("trace", "changes", i, "nodes", "add", at)
+            where = pointer("trace", "changes", i, "nodes", "add", index)
             problems.append(Problem(pointer=where, detail=f"a second node {node.name!r}"))
         names.add(node.name)
     return problems
@@ -146,13 +146,13 @@ class Scenario:
     def findings(self) -> list[Finding] | None:
         """What of the documents that its configurations and its state were read from is not in them."""
         every = (self.configured, *(change.configured for change in self.changes if change.configured is not None))
-        return carried(self.request.state.findings, *(one.configuration.findings for one in every))
+        return carried(self.request.state.findings, *(configured.configuration.findings for configured in every))
 
     def configuration(self, number: int) -> Configured:
         """The one that is in force from the beginning (0), or that change ``number - 1`` brings."""
-        found = self.configured if number == 0 else self.changes[number - 1].configured
-        assert found is not None, "a number is given to changes that have one"
-        return found
+        configured = self.configured if number == 0 else self.changes[number - 1].configured
+        assert configured is not None, "a number is given to changes that have one"
+        return configured
 
 
 def scenario_of(
@@ -237,15 +237,15 @@ class _Lengths:
             except DurationError as error:
                 self.problems.append(Problem(pointer="/until", detail=str(error)))
 
-    def _read(self, value: Duration, at: str, *, least: int = 0) -> int:
+    def _read(self, value: Duration, where: str, *, least: int = 0) -> int:
         try:
-            found = span(value)
+            length = span(value)
         except DurationError as error:
-            self.problems.append(Problem(pointer=at, detail=str(error)))
+            self.problems.append(Problem(pointer=where, detail=str(error)))
             return least
-        if found < least:
-            self.problems.append(Problem(pointer=at, detail="must be above 0, by a microsecond at least"))
-        return found
+        if length < least:
+            self.problems.append(Problem(pointer=where, detail="must be above 0, by a microsecond at least"))
+        return length
 
 
 def _unknown_work(request: SimulationRequest, jobs: set[str]) -> Iterator[Problem]:
@@ -268,7 +268,7 @@ def variants_of(request: SimulationRequest, configurations: Configurations) -> I
     again = [i for i, name in enumerate(names) if name in names[:i]]
     if again or not names:
         where = [pointer("variants", i, "name") for i in again] or ["/variants"]
-        raise InvalidInput(Problem(pointer=at, detail="a variant needs a name of its own") for at in where)
+        raise InvalidInput(Problem(pointer=place, detail="a variant needs a name of its own") for place in where)
     for i, variant in enumerate(request.variants):
         try:
             yield variant.name, varied(request, variant, configurations)
@@ -301,10 +301,10 @@ def _start(request: SimulationRequest, trace: Trace) -> int:
     if given is not None:
         return micros(given)
     times = [job.submitted_at for job in trace.jobs if is_time(job.submitted_at)]
-    found: list[int] = []
+    moments: list[int] = []
     for value in times:
         try:
-            found.append(moment(value, 0))
+            moments.append(moment(value, 0))
         except DurationError:
             continue  # named by line, with everything else that is wrong
-    return min(found, default=FIRST)
+    return min(moments, default=FIRST)

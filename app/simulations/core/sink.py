@@ -43,14 +43,14 @@ def moment(value: Instant, start: int) -> int:
     """An instant; lengths count from ``start``. Raises DurationError."""
     if is_time(value):
         try:
-            found = micros(msgspec.convert(value, Time))
+            instant = micros(msgspec.convert(value, Time))
         except msgspec.ValidationError:
             raise DurationError(f"{str(value)[:64]!r} is no RFC 3339 time with an offset") from None
     else:
-        found = start + parse_duration(value)
-    if found > LATEST:
+        instant = start + parse_duration(value)
+    if instant > LATEST:
         raise DurationError("out of range")
-    return found
+    return instant
 
 
 def time_of(value: int) -> datetime:
@@ -64,11 +64,11 @@ Amounts = dict[str, int]
 def amounts_of(tasks: Iterable[Task]) -> Amounts:
     """What asks and running workloads hold, added up: steps by resource, over all units of all tasks. Raises
     QuantityError."""
-    found: Amounts = {}
+    amounts: Amounts = {}
     for task in tasks:
         for resource, value in task.requests.items():
-            found[resource] = found.get(resource, 0) + task.count * parse_quantity(value, scale_of(resource))
-    return found
+            amounts[resource] = amounts.get(resource, 0) + task.count * parse_quantity(value, scale_of(resource))
+    return amounts
 
 
 def work(area: int, resource: str) -> int | float:

@@ -114,10 +114,10 @@ class Recorder:
     def _news(self, asks: Iterable[Ask]) -> list[Ask]:
         known, news = self._asks, list[Ask]()
         for ask in asks:
-            told = known.get(ask.id)
-            if told is not ask:
+            before = known.get(ask.id)
+            if before is not ask:
                 known[ask.id] = ask
-                if told != ask:
+                if before != ask:
                     news.append(ask)
         return news
 
@@ -145,10 +145,10 @@ def request_of(lines: Iterable[bytes], configured: Callable[[int], Configured]) 
             budgets = record.state.disruption_budgets
         for delta in record.deltas:
             nodes |= {node.name: node for node in delta.nodes.change}
-            workloads |= {one.id: one for one in delta.workloads.change}
+            workloads |= {changed.id: changed for changed in delta.workloads.change}
             for name in delta.workloads.remove:
                 del workloads[name]
-            workloads |= {one.id: one for one in delta.workloads.add}
+            workloads |= {added.id: added for added in delta.workloads.add}
             for gone in delta.reservations.remove:
                 del reservations[gone.node, gone.ask]
             reservations |= {(held.node, held.ask.id): held for held in delta.reservations.add}
@@ -201,8 +201,8 @@ class SimulatedCluster:
         """One that runs, or None."""
         if name in self._pending:
             return self._pending[name]
-        at = self._loaded.index.workloads.get(name)
-        return None if at is None else self._loaded.state.workloads[at]
+        index = self._loaded.index.workloads.get(name)
+        return None if index is None else self._loaded.state.workloads[index]
 
     def set(self, workload: Workload) -> None:
         """It runs from now on, or runs otherwise."""
@@ -214,9 +214,9 @@ class SimulatedCluster:
 
     def occupy(self, name: str, amounts: Amounts, sign: int) -> None:
         """Something that is no workload's any more holds so much of a node, or (``sign`` -1) no longer."""
-        at = self._place.get(name)
-        if at is not None:
-            node = self._nodes.get(name) or self._loaded.state.nodes[at]
+        index = self._place.get(name)
+        if index is not None:
+            node = self._nodes.get(name) or self._loaded.state.nodes[index]
             self._nodes[name] = replace(node, occupied=_added(node.occupied, amounts, sign))
             going = self._going.setdefault(name, {})
             for resource, amount in amounts.items():
@@ -226,8 +226,8 @@ class SimulatedCluster:
         """Nodes come, change and go. Nothing may run on those that go."""
         state = self.loaded().state
         gone, changed = set(nodes.remove), {node.name: self._occupied(node, 1) for node in nodes.change}
-        kept = [changed.get(node.name, node) for node in state.nodes if node.name not in gone]
-        after = sorted([*kept, *nodes.add], key=_name)
+        staying = [changed.get(node.name, node) for node in state.nodes if node.name not in gone]
+        after = sorted([*staying, *nodes.add], key=_name)
         self._place = {node.name: i for i, node in enumerate(after)}
         held = [reservation for reservation in state.reservations if reservation.node not in gone]
         self._replace(self.configured, replace(state, nodes=after, reservations=held))

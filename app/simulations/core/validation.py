@@ -76,9 +76,9 @@ class Setting:
 
 def check_jobs(jobs: Iterable[tuple[str, Job]], setting: Setting) -> None:
     """``jobs``: each with the pointer that problems are named by. Raises InvalidInput with the first hundred."""
-    found = list(islice(problems_of(jobs, setting), MOST_PROBLEMS))
-    if found:
-        raise InvalidInput(found)
+    problems = list(islice(problems_of(jobs, setting), MOST_PROBLEMS))
+    if problems:
+        raise InvalidInput(problems)
 
 
 def problems_of_list(jobs: list[Job], setting: Setting) -> list[Problem]:
@@ -92,30 +92,30 @@ def problems_of(jobs: Iterable[tuple[str, Job]], setting: Setting) -> Iterator[P
     submitted: dict[str, int] = {}
     latest = -LATEST
     named: list[tuple[str, Job]] = []
-    for at, job in jobs:
+    for where, job in jobs:
         safe_point()
         if job.ask.id in submitted:
-            yield Problem(pointer=f"{at}/ask/id", detail=f"a second job {job.ask.id!r}")
+            yield Problem(pointer=f"{where}/ask/id", detail=f"a second job {job.ask.id!r}")
         when = LATEST
         try:
             when = moment(job.submitted_at, setting.start)
         except DurationError as error:
-            yield Problem(pointer=f"{at}/submitted_at", detail=str(error))
+            yield Problem(pointer=f"{where}/submitted_at", detail=str(error))
         else:
             if setting.in_order and when < latest:
-                yield Problem(pointer=f"{at}/submitted_at", detail="earlier than that of the job before")
+                yield Problem(pointer=f"{where}/submitted_at", detail="earlier than that of the job before")
             latest = max(latest, when)
         submitted[job.ask.id] = when
-        yield from _times(at, job, when, setting.start)
-        yield from _ask(at, job.ask, setting)
+        yield from _times(where, job, when, setting.start)
+        yield from _ask(where, job.ask, setting)
         if job.after:
-            named.append((at, job))
-    for at, job in named:
+            named.append((where, job))
+    for where, job in named:
         for i, other in enumerate(job.after):
             if other not in submitted:
-                yield Problem(pointer=f"{at}/after/{i}", detail=f"no job {other!r}")
+                yield Problem(pointer=f"{where}/after/{i}", detail=f"no job {other!r}")
             elif submitted[other] > submitted[job.ask.id] or other == job.ask.id:
-                yield Problem(pointer=f"{at}/after/{i}", detail=f"{other!r} is not submitted before this job")
+                yield Problem(pointer=f"{where}/after/{i}", detail=f"{other!r} is not submitted before this job")
     yield from _circles(named)
 
 
@@ -134,69 +134,69 @@ def _circles(named: list[tuple[str, Job]]) -> Iterator[Problem]:
             left[name].discard(over)
             if not left[name]:
                 free.append(name)
-    for at, job in named:
+    for where, job in named:
         if left.get(job.ask.id):
-            yield Problem(pointer=f"{at}/after", detail="it would never come: jobs before it come after one another")
+            yield Problem(pointer=f"{where}/after", detail="it would never come: jobs before it come after one another")
 
 
-def _times(at: str, job: Job, submitted: int, start: int) -> Iterator[Problem]:
-    found = [
-        *_length(f"{at}/duration", job.duration, least=1),
-        *(_length(f"{at}/checkpoint/every", job.checkpoint.every, least=1) if job.checkpoint else ()),
-        *(_length(f"{at}/checkpoint/cost", job.checkpoint.cost, least=0) if job.checkpoint else ()),
+def _times(where: str, job: Job, submitted: int, start: int) -> Iterator[Problem]:
+    problems = [
+        *_length(f"{where}/duration", job.duration, least=1),
+        *(_length(f"{where}/checkpoint/every", job.checkpoint.every, least=1) if job.checkpoint else ()),
+        *(_length(f"{where}/checkpoint/cost", job.checkpoint.cost, least=0) if job.checkpoint else ()),
     ]
-    yield from found
-    if not found and submitted < LATEST < submitted + span(job.duration):
-        yield Problem(pointer=f"{at}/duration", detail="out of range")
+    yield from problems
+    if not problems and submitted < LATEST < submitted + span(job.duration):
+        yield Problem(pointer=f"{where}/duration", detail="out of range")
     if job.cancelled_at is not None:
-        yield from _later(f"{at}/cancelled_at", job.cancelled_at, submitted, start)
+        yield from _later(f"{where}/cancelled_at", job.cancelled_at, submitted, start)
 
 
-def _length(at: str, value: Duration, *, least: int) -> Iterator[Problem]:
+def _length(where: str, value: Duration, *, least: int) -> Iterator[Problem]:
     try:
         if span(value) < least:
-            yield Problem(pointer=at, detail="must be above 0, by a microsecond at least")
+            yield Problem(pointer=where, detail="must be above 0, by a microsecond at least")
     except DurationError as error:
-        yield Problem(pointer=at, detail=str(error))
+        yield Problem(pointer=where, detail=str(error))
 
 
-def _later(at: str, value: Instant, than: int, start: int) -> Iterator[Problem]:
+def _later(where: str, value: Instant, than: int, start: int) -> Iterator[Problem]:
     try:
         if moment(value, start) <= than < LATEST:
-            yield Problem(pointer=at, detail="not after its submission")
+            yield Problem(pointer=where, detail="not after its submission")
     except DurationError as error:
-        yield Problem(pointer=at, detail=str(error))
+        yield Problem(pointer=where, detail=str(error))
 
 
-def _ask(at: str, ask: Ask, setting: Setting) -> Iterator[Problem]:
+def _ask(base: str, ask: Ask, setting: Setting) -> Iterator[Problem]:
     if ask.workload is not None and ask.workload != ask.id:
-        yield Problem(pointer=f"{at}/ask/workload", detail="a job is a workload of its own")
+        yield Problem(pointer=f"{base}/ask/workload", detail="a job is a workload of its own")
         return
     if not ask.tasks:
-        yield Problem(pointer=f"{at}/ask/tasks", detail="a job without tasks has nothing to run")
+        yield Problem(pointer=f"{base}/ask/tasks", detail="a job without tasks has nothing to run")
         return
     pending = replace(ask, workload=None)
-    found = list(
+    problems = list(
         dict.fromkeys(
-            Problem(pointer=at + problem.pointer, detail=problem.detail)
+            Problem(pointer=base + problem.pointer, detail=problem.detail)
             for configured in setting.configured
             for problem in check.one_ask_problems(configured.names, setting.index, pending)
         )
     )
-    found += [
-        Problem(pointer=at + where, detail=f"node {name!r} is not there throughout")
+    problems += [
+        Problem(pointer=base + where, detail=f"node {name!r} is not there throughout")
         for where, name in _nodes_of(ask)
         if name not in setting.lasting
     ]
-    yield from found
-    if not found and not setting.hopeless:
+    yield from problems
+    if not problems and not setting.hopeless:
         try:
             never = setting.never(pending)
         except InvalidInput as invalid:
-            yield from (Problem(pointer=at + _inside(p.pointer), detail=p.detail) for p in invalid.problems)
+            yield from (Problem(pointer=base + _inside(p.pointer), detail=p.detail) for p in invalid.problems)
         else:
             if never is not None:
-                yield Problem(pointer=f"{at}/ask", detail=f"can never run: {never}")
+                yield Problem(pointer=f"{base}/ask", detail=f"can never run: {never}")
 
 
 def _nodes_of(ask: Ask) -> Iterator[tuple[str, str]]:

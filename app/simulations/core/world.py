@@ -50,15 +50,15 @@ class FreeRoom:
         self._now: Spare = {}
         self._areas: dict[tuple[str, str, str], tuple[int, int]] = {}
 
-    def note(self, now: int, found: Spare) -> None:
-        """``found``, as engines have it, is free from ``now`` on."""
+    def note(self, now: int, spare: Spare) -> None:
+        """``spare``, as engines have it, is free from ``now`` on."""
         self._count(now)
-        for level, of in found.items():
+        for level, of in spare.items():
             if self._now.get(level) != of:
                 self._tell(level, now, of)
-        for level in self._now.keys() - found.keys():
+        for level in self._now.keys() - spare.keys():
             self._tell(level, now, {})
-        self._now = found
+        self._now = spare
 
     def _tell(self, level: tuple[str, str], now: int, of: dict[str, tuple[int, int]]) -> None:
         if self._sink.leveled:
@@ -94,8 +94,8 @@ _TURNS = 1000
 class _Instant:
     """The rounds of one instant. ``acts``: how many of them started or evicted somebody."""
 
-    def __init__(self, at: int) -> None:
-        self.at = at
+    def __init__(self, now: int) -> None:
+        self.now = now
         self.acts = 0
         self._seen: dict[Hashable, int] = {}
         self._turns = 0
@@ -147,8 +147,8 @@ class World:
     def next_event(self) -> int | None:
         """When something happens next, rounds aside."""
         self._agenda.skip(self._still_to_come)
-        found = [at for at in (self._agenda.first(), self._arrivals.first()) if at is not None]
-        return min(found, default=None)
+        moments = [moment for moment in (self._agenda.first(), self._arrivals.first()) if moment is not None]
+        return min(moments, default=None)
 
     def wakes_at(self) -> int | None:
         """When time alone could let a waiting job act."""
@@ -207,7 +207,7 @@ class World:
         evicts = any(not self._lifecycle.leaving(eviction) for eviction in result.plan.evictions)
         loop = self._loops.look(self._round, (situation, age), now) if evicts else None
         looping = loop is not None and self.scenario.request.on_loop == "stop"
-        if self._instant.at != now:
+        if self._instant.now != now:
             self._instant = _Instant(now)
         spinning = self._instant.again(situation)
         stop = looping or spinning
@@ -247,7 +247,7 @@ class World:
             makespan=0 if first is None or last is None else seconds(last - first),
             rounds=self._round, total=ledger.total.totals(), queues=ledger.totals(),
             fragmentation=self._free.summary(end),
-            loops=self._loops.found, first_loops=self._loops.first, orbits=self._orbits,
+            loops=self._loops.count, first_loops=self._loops.first, orbits=self._orbits,
             findings=self.scenario.findings,
         )  # fmt: skip
 
@@ -268,9 +268,9 @@ class World:
     def _carry(self, turn: Turn, evicted: list[Evicted], now: int) -> None:
         """What the answer says, done: who goes, who moves, who comes."""
         moved = {(move.job, move.task) for move in turn.moved}
-        for told in evicted:
-            if (told.job, told.task) not in moved:
-                self._lifecycle.evict(told, self._round, now)
+        for eviction in evicted:
+            if (eviction.job, eviction.task) not in moved:
+                self._lifecycle.evict(eviction, self._round, now)
         for move in turn.moved:
             self._lifecycle.move(move, self._round, now)
         for start in turn.started:
@@ -294,7 +294,7 @@ class World:
         for workload in sorted(self.scenario.request.state.workloads, key=_id):
             job = jobs.get(workload.id)
             whole = job is not None and workload.id not in self.scenario.remaining
-            self._lifecycle.found(workload, self._running(workload, job), whole=whole)
+            self._lifecycle.adopt(workload, self._running(workload, job), whole=whole)
 
     def _running(self, workload: Workload, job: Job | None) -> Life:
         """The life of what runs at the start: as long as ``remaining`` says, else as its job."""
@@ -364,11 +364,11 @@ class World:
 
     def _still_to_come(self, item: Item) -> bool:
         """Whether it happens to anybody: a run may have been cut short, a job may have ended."""
-        at, kind, name, _, detail = item
+        moment, kind, name, _, detail = item
         if kind == FINISH:
             return self._lifecycle.current(name, detail) is not None
         if kind == RELEASE:
-            return bool(self._lifecycle.going(name, detail, at))
+            return bool(self._lifecycle.going(name, detail, moment))
         if kind == CHANGE or name in self._arrivals:
             return True
         life = self._lives.get(name)

@@ -95,7 +95,7 @@ def test_a_circle_is_closed_by_the_same_situation_after_an_eviction() -> None:
     again = of.look(6, 77, 2 * S)
     assert again is not None
     assert (again.first, [one.job for one in again.evictions]) == (4, ["c"])
-    assert (of.found, of.first) == (2, [found])
+    assert (of.count, of.first) == (2, [found])
     of.evicted([eviction("d")])
     of.outside()
     assert of.look(7, 77, 0) is None

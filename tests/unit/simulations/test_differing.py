@@ -38,7 +38,7 @@ def test_ending_at_all_counts_most_then_how_much_later_then_evictions() -> None:
     for one in second:
         of.add("other", one, is_first=False)
     of.add("third", line("z", 12), is_first=False)
-    found = [(d.variant, d.job, d.completion, d.completion_here, d.evictions, d.evictions_here) for d in of.found()]
+    found = [(d.variant, d.job, d.completion, d.completion_here, d.evictions, d.evictions_here) for d in of.largest()]
     assert found == [
         ("other", "ends", 10, None, 0, 0), ("other", "given-up", 10, None, 0, 0), ("other", "never", None, 7, 0, 0),
         ("other", "sooner", 100.5, 80, 0, 0), ("other", "later", 10, 30, 0, 9), ("other", "z", 10, 11, 0, 1),
@@ -52,7 +52,7 @@ def test_twenty_of_each_variant_are_told() -> None:
         of.add("", line(f"j{i:02}", 10), is_first=True)
     for i in range(30):
         of.add("b", line(f"j{i:02}", 11 + i * 7 % 30), is_first=False)
-    found = of.found()
+    found = of.largest()
     assert [d.completion_here for d in found] == list(range(40, 20, -1))
 
 
@@ -62,7 +62,7 @@ def test_of_equal_differences_evictions_decide_and_then_the_id() -> None:
         of.add("", line(name, 10, 2), is_first=True)
     for name, evictions in (("c", 2), ("b", 2), ("a", 0)):
         of.add("x", line(name, 20, evictions), is_first=False)
-    assert [d.job for d in of.found()] == ["a", "b", "c"]
+    assert [d.job for d in of.largest()] == ["a", "b", "c"]
 
 
 def test_where_courses_part_and_by_which_rule() -> None:
@@ -79,10 +79,10 @@ def test_where_courses_part_and_by_which_rule() -> None:
         request = request_for(configuration, asks, state=state, remaining=remaining, options={})
         watch = parting.other(name) if number else parting.first(name)
         simulate(request, Compiled(None), Silence(), lambda: False, watch=watch)
-    assert set(parting.found) == {"new", "other"}
-    new = parting.found["new"]
+    assert set(parting.parted) == {"new", "other"}
+    new = parting.parted["new"]
     assert (new.round, new.at) == (1, time_of(FIRST + 5 * S))
     assert [(one.ask, one.field, one.values, one.rules) for one in new.differences] == [
         ("x", "node", {"old": "n", "new": None}, [released.RULE])
     ]
-    assert parting.found["other"].differences == []
+    assert parting.parted["other"].differences == []

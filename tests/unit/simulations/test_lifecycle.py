@@ -137,7 +137,7 @@ def test_what_runs_at_the_start_and_its_job_does_not_know_is_asked_for_again_as_
     found = tasks("x", "more", node="n", state="running", started_at="2000-01-01T00:00:00Z")
     workload = Workload(id="j", queue="q", tasks=found)
     bench.workloads["j"] = workload
-    bench.lifecycle.found(workload, life, whole=False)
+    bench.lifecycle.adopt(workload, life, whole=False)
     assert (list(life.tasks), list(life.running), list(life.waiting)) == (["x", "more"], ["x", "more"], [])
     own, more = tasks("x")[0], tasks("more", state="running")[0]
     assert life.tasks == {"x": own, "more": more}, "its own ask stands; without node and start"
@@ -156,7 +156,7 @@ def test_who_leaves_when_the_run_begins_goes_after_the_grace_and_holds_its_node_
     found = [*tasks("x", node="n", state="running"), *tasks("y", node="m", state="releasing")]
     workload = Workload(id="j", queue="q", tasks=found)
     bench.workloads["j"] = workload
-    bench.lifecycle.found(workload, life, whole=False)
+    bench.lifecycle.adopt(workload, life, whole=False)
     assert (life.initial, list(life.running), list(life.leaving), list(life.waiting)) == (True, ["x"], ["y"], ["z"])
     assert life.clock("y").phase == "releasing"
     assert bench.asked == [["z"]], "what of it waits is told"
@@ -200,7 +200,7 @@ def test_who_leaves_occupies_nodes_in_the_order_of_names() -> None:
     found = [task for name in names for task in tasks(name, node=f"on-{name}", state="releasing")]
     workload = Workload(id="j", queue="q", tasks=found)
     bench.workloads["j"] = workload
-    bench.lifecycle.found(workload, bench.life(*names), whole=False)
+    bench.lifecycle.adopt(workload, bench.life(*names), whole=False)
     assert bench.occupied == [(f"on-{name}", 1) for name in sorted(names)]
     assert [item[2] for item in bench.due() if item[1] == RELEASE] == sorted(names)
 

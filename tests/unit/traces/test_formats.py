@@ -30,7 +30,7 @@ def jobs(body: bytes, zero: Zero = "refuse", header: SwfHeader | None = None) ->
     """The jobs of a log, and what was said, ``!`` before what refuses it."""
     complaints, notes = Complaints(), Notes()
     found = list(swf_records(body, header or SwfHeader(), zero, complaints, notes))
-    return found, [f"!{one.detail}" for one in complaints.found] + [f"{one.line} {one.detail}" for one in notes.found]
+    return found, [f"!{one.detail}" for one in complaints.listed] + [f"{one.line} {one.detail}" for one in notes.listed]
 
 
 def one(zero: Zero = "refuse", **more: Any) -> Record:
@@ -165,14 +165,18 @@ def test_what_is_listed_has_a_bound_and_what_is_counted_has_none() -> None:
     for i in range(MAX_PROBLEMS + 1):
         complaints.add(i, "no", "/a")
         notes.add(i, "so")
-    assert (complaints.count, len(complaints.found), notes.count, len(notes.found)) == (201, 200, 201, 100)
-    assert (complaints.found[7].detail, complaints.found[7].pointer, notes.found[7]) == ("line 7: no", "/a", (7, "so"))
+    assert (complaints.count, len(complaints.listed), notes.count, len(notes.listed)) == (201, 200, 201, 100)
+    assert (complaints.listed[7].detail, complaints.listed[7].pointer, notes.listed[7]) == (
+        "line 7: no",
+        "/a",
+        (7, "so"),
+    )
 
 
 def pods(body: bytes, zero: Zero = "refuse") -> tuple[list[Record], list[str]]:
     complaints, notes = Complaints(), Notes()
     found = list(alibaba_pods(body, zero, complaints, notes))
-    return found, [f"!{one.detail}" for one in complaints.found] + [f"{one.line} {one.detail}" for one in notes.found]
+    return found, [f"!{one.detail}" for one in complaints.listed] + [f"{one.line} {one.detail}" for one in notes.listed]
 
 
 def test_a_pod_of_alibaba() -> None:
@@ -233,7 +237,7 @@ def test_nodes_of_alibaba() -> None:
     assert (first.name, first.labels) == ("n", {"gpu-model": "V100"})
     assert first.capacity == {"cpu": "96.5", "memory": str(2**30), "gpu": "8"}
     assert (second.name, second.labels, "gpu" in second.capacity) == ("m", {}, False)
-    assert [one.detail for one in complaints.found] == [
+    assert [one.detail for one in complaints.listed] == [
         "line 4: nodes: sn: it has no name",
         "line 5: nodes: 'n' is there twice",
     ]

@@ -143,7 +143,7 @@ def test_jobs_that_follow_others() -> None:
     text = b"\n".join((line(), line(job=2, preceding_job=1), line(job=3, preceding_job=9)))
     found = swf(text, dependencies=True)
     assert [json.loads(one).get("after", []) for one in text_of(found).splitlines()] == [[], ["1"], []]
-    assert [tuple(note) for note in found.notes.found] == [(3, "job 9, which precedes it, is not in the trace")]
+    assert [tuple(note) for note in found.notes.listed] == [(3, "job 9, which precedes it, is not in the trace")]
 
 
 def test_queues_are_told_apart_with_their_groups(bounded: Bounded) -> None:
