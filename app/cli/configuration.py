@@ -34,20 +34,20 @@ def between(service: Service, reference: str, against: int | None) -> int:
     reply = service.get(f"{path}/revisions/{revision}/diff" + ("" if against is None else f"?against={against}"))
     if not reply.ok:
         return refused(reference, reply)
-    found = reply.json()
-    for line in lines(found):
+    comparison = reply.json()
+    for line in lines(comparison):
         say(line)
-    return 0 if found["identical"] else DIFFERENT
+    return 0 if comparison["identical"] else DIFFERENT
 
 
-def lines(found: Any) -> Iterator[str]:
+def lines(comparison: Any) -> Iterator[str]:
     """A structural difference: + added, - removed, ~ changed."""
-    if not found["identical"]:
-        yield f"{found['name']}: revision {found['against']} -> {found['revision']}"
-    for change in found["settings"]:
+    if not comparison["identical"]:
+        yield f"{comparison['name']}: revision {comparison['against']} -> {comparison['revision']}"
+    for change in comparison["settings"]:
         yield f"~ {_change(change)}"
     for kind in ("flavors", "queues"):
-        elements: dict[str, Any] = found[kind]
+        elements: dict[str, Any] = comparison[kind]
         for sign, part in (("+", "added"), ("-", "removed")):
             for element in elements.get(part, ()):
                 yield f"{sign} {kind.removesuffix('s')} {element['name']}"
@@ -55,7 +55,7 @@ def lines(found: Any) -> Iterator[str]:
             yield f"~ {kind.removesuffix('s')} {element['name']}"
             for change in element["changes"]:
                 yield f"    {_change(change)}"
-    if found["reordered"]:
+    if comparison["reordered"]:
         yield "~ order"
 
 
@@ -123,11 +123,11 @@ def apply(
         reply = service.put(path + ("?dry_run=true" if dry_run else ""), document, guard | commented(comment))
         if not reply.ok:
             return refused(file, reply)
-        told = reply.json()
-        findings(told)
+        stored = reply.json()
+        findings(stored)
         noticed(msgspec.json.decode(document, type=_Carrying).findings)
         said = "would be " if dry_run else ""
-        said += f"revision {told['revision']}" if told["changed"] else f"unchanged at revision {told['revision']}"
+        said += f"revision {stored['revision']}" if stored["changed"] else f"unchanged at revision {stored['revision']}"
         say(f"{stored_as}: {said}")
         return 0
 
@@ -249,12 +249,14 @@ def history(name: ConfigurationName, /, *, url: Url = DEFAULT_URL, token: Token 
             if not reply.ok:
                 return refused(name, reply)
             page = reply.json()
-            for one in page["items"]:
-                why = one.get("comment") or ""
-                if "restored_from" in one:
-                    why = f"restores {one['restored_from']}" + (f": {why}" if why else "")
-                said = " ".join(under.get(one["revision"], ()))
-                rows.append((str(one["revision"]), one["created_at"], one["author"], said, " ".join(why.split())))
+            for revision in page["items"]:
+                why = revision.get("comment") or ""
+                if "restored_from" in revision:
+                    why = f"restores {revision['restored_from']}" + (f": {why}" if why else "")
+                said = " ".join(under.get(revision["revision"], ()))
+                rows.append(
+                    (str(revision["revision"]), revision["created_at"], revision["author"], said, " ".join(why.split()))
+                )
             if not page.get("next_cursor"):
                 break
             cursor = f"&cursor={segment(page['next_cursor'])}"
@@ -335,8 +337,14 @@ def labels(name: ConfigurationName, /, *, url: Url = DEFAULT_URL, token: Token =
         if not reply.ok:
             return refused(name, reply)
         rows = [
-            (one["label"], str(one["revision"]), one["updated_at"], one["author"], one.get("comment", ""))
-            for one in reply.json()["items"]
+            (
+                labelled["label"],
+                str(labelled["revision"]),
+                labelled["updated_at"],
+                labelled["author"],
+                labelled.get("comment", ""),
+            )
+            for labelled in reply.json()["items"]
         ]
         table(("LABEL", "REVISION", "SINCE", "AUTHOR", "COMMENT"), rows, indent="")
         return 0

@@ -113,7 +113,7 @@ def follow(
     engine: Engine,
     /,
     *,
-    kept: Kept = _NOWHERE,
+    names: Kept = _NOWHERE,
     source: Source = _HERE,
     way: Way = _PLAIN,
     recorded: Recorded = _LIVE,
@@ -130,7 +130,7 @@ def follow(
         if recorded.backtest is not None:
             return _backtest(engine, recorded.replay, recorded.backtest, recorded)
         return _replay(engine, recorded.replay, recorded)
-    snapshot, configuration = kept.snapshot, kept.configuration
+    snapshot, configuration = names.snapshot, names.configuration
     if snapshot is None or configuration is None:
         complain("--snapshot and --configuration say what to keep; or --replay FILE judges a recording")
         return BAD_INPUT
@@ -162,7 +162,7 @@ def follow(
         shadow=way.shadow,
         namespace=way.namespace,
     )
-    follower = Follower(task, Reader(client, recorder), Arbiter(kept.url or own_address(), kept.token), Tidy())
+    follower = Follower(task, Reader(client, recorder), Arbiter(names.url or own_address(), names.token), Tidy())
     try:
         return _run(follower, task.cluster, way)
     finally:
@@ -234,29 +234,34 @@ def _backtest(engine: Engine, path: Path, body: Path, recorded: Recorded) -> int
         asked = decode(as_json(body.read_bytes()), BacktestRequest)
         refuse(asked, recording=True)
 
-        def told(number: int, line: DecisionDiffers) -> None:
+        def write(number: int, line: DecisionDiffers) -> None:
             name = asked.variants[number].name
             if recorded.json:
                 say(msgspec.json.encode({"variant": name, **msgspec.to_builtins(line)}).decode())
                 return
-            how = [f"{one.ask or 'the plan'}, {one.field}: {one.values}" for one in line.differences]
-            how += [f"refused: {one.pointer}: {one.detail}" for one in line.problems]
+            how = [
+                f"{difference.ask or 'the plan'}, {difference.field}: {difference.values}"
+                for difference in line.differences
+            ]
+            how += [f"refused: {problem.pointer}: {problem.detail}" for problem in line.problems]
             say(f"{line.created_at.isoformat()} {line.ask} under {name}: {'; '.join(how[:5])}")
 
         cycles = judgements(path, engine, _settings(engine, recorded) or asked.settings)
-        course = Course(asked, told)
+        course = Course(asked, write)
         decide_again(asked, cycles, course, Sources(Compiled(None)))
-        found = course.outcome()
+        outcome = course.outcome()
         if recorded.json:
-            say(msgspec.json.encode(found).decode())
-        for one in () if recorded.json else found.variants:
+            say(msgspec.json.encode(outcome).decode())
+        for variant in () if recorded.json else outcome.variants:
             say(
-                f"{one.name}: {one.same} as they were, {one.differ} otherwise, {one.refused} refused;"
-                f" {one.logged.evictions} evictions were made, {one.here.evictions} would be"
+                f"{variant.name}: {variant.same} as they were, {variant.differ} otherwise, {variant.refused} refused;"
+                f" {variant.logged.evictions} evictions were made, {variant.here.evictions} would be"
             )
-        if found.skipped:
-            complain(f"{found.skipped} of {found.decisions} are skipped, the first: {found.first_skipped[0].reason}")
-        return DIFFERENT if any(one.differ or one.refused for one in found.variants) else NOTHING
+        if outcome.skipped:
+            complain(
+                f"{outcome.skipped} of {outcome.decisions} are skipped, the first: {outcome.first_skipped[0].reason}"
+            )
+        return DIFFERENT if any(variant.differ or variant.refused for variant in outcome.variants) else NOTHING
 
     return tried(str(path), act)
 
@@ -268,12 +273,12 @@ def _simulation(engine: Engine, path: Path, out: Path) -> int:
     from app.following.simulating import simulated
 
     def act() -> int:
-        made, left_out = simulated(engine, path)
-        out.write_bytes(msgspec.json.encode(made) + b"\n")
-        changes = made["trace"]["changes"]
+        request, left_out = simulated(engine, path)
+        out.write_bytes(msgspec.json.encode(request) + b"\n")
+        changes = request["trace"]["changes"]
         amended = sum("nodes" not in change for change in changes)
         say(
-            f"{out}: {len(made['trace']['jobs'])} jobs, {amended} changes of the configuration"
+            f"{out}: {len(request['trace']['jobs'])} jobs, {amended} changes of the configuration"
             f" and {len(changes) - amended} of nodes"
         )
         complain_left_out(engine, left_out)

@@ -90,16 +90,16 @@ def planned_at(cluster: dict[str, Any]) -> dict[str, Any]:
 
 def _why(workload: str, cluster: dict[str, Any], service: Service, *, json: bool) -> int:
     _warn(cluster)
-    at = f"/v1/snapshots/{segment(cluster['snapshot'])}"
+    address = f"/v1/snapshots/{segment(cluster['snapshot'])}"
     state = {"snapshot": cluster["snapshot"]}
-    waiting = named(workload, got(service, f"{at}/asks")["items"])
+    waiting = named(workload, got(service, f"{address}/asks")["items"])
     if waiting is not None:
         body = {"state": state, "asks": [waiting], "explain": "summary"}
         code = _told(posted(service, "/v1/decisions", body), json=json)
         if not json:
             _history(evictions(service, cluster["name"], waiting["id"]))
         return code
-    running = named(workload, got(service, f"{at}/state").get("workloads", []))
+    running = named(workload, got(service, f"{address}/state").get("workloads", []))
     if running is None:
         past = evictions(service, cluster["name"], workload)
         if not past:
@@ -131,14 +131,14 @@ def evictions(service: Service, cluster: str, name: str) -> list[dict[str, Any]]
         reply = service.get(f"/v1/clusters/{segment(cluster)}/evictions?limit={_EVICTIONS}&{kind}={segment(name)}")
         if not reply.ok and reply.status != HTTPStatus.NOT_FOUND:
             raise Refused(reply)
-        if reply.ok and (found := reply.json()["items"]):
-            return found
+        if reply.ok and (listed := reply.json()["items"]):
+            return listed
     return []
 
 
 def _history(past: list[dict[str, Any]]) -> None:
-    for one in past:
-        say(f"  {happened(one)}")
+    for eviction in past:
+        say(f"  {happened(eviction)}")
 
 
 def happened(eviction: dict[str, Any]) -> str:
@@ -180,38 +180,38 @@ def followed(service: Service, name: str | None) -> dict[str, Any]:
     """A cluster that is followed. Raises InvalidInput where it is not clear which is meant, Refused, Unreachable."""
     if name is not None:
         return got(service, f"/v1/clusters/{segment(name)}")
-    found: list[dict[str, Any]] = got(service, "/v1/clusters")["items"]
-    if len(found) == 1:
-        return found[0]
-    names = ", ".join(one["name"] for one in found) or "none"
+    clusters: list[dict[str, Any]] = got(service, "/v1/clusters")["items"]
+    if len(clusters) == 1:
+        return clusters[0]
+    names = ", ".join(cluster["name"] for cluster in clusters) or "none"
     raise InvalidInput([Problem(pointer="", detail=f"which cluster? say --cluster; followed: {names}")])
 
 
-def named(wanted: str, found: list[dict[str, Any]]) -> dict[str, Any] | None:
+def named(wanted: str, works: list[dict[str, Any]]) -> dict[str, Any] | None:
     """By its id, by its name, by the name of what owns it, or by that of one of its pods. Raises InvalidInput where the
     name fits several."""
     space, _, name = wanted.rpartition("/")
-    there = [one for one in found if not space or one["id"].rpartition("/")[0] in (space, "")]
+    there = [work for work in works if not space or work["id"].rpartition("/")[0] in (space, "")]
     fitting = next(
         filter(None, (
-            [one for one in found if one["id"] == wanted],
-            [one for one in found if one["id"].rpartition("/")[2] == wanted],
-            [one for one in there if _owned(one, name)],
-            [one for one in found if any(t["name"] in (wanted, name) for t in one.get("tasks", ()))],
-            [one for one in there if any(_owned(one, owner) for owner in _owners(name))],
+            [work for work in works if work["id"] == wanted],
+            [work for work in works if work["id"].rpartition("/")[2] == wanted],
+            [work for work in there if _owned(work, name)],
+            [work for work in works if any(t["name"] in (wanted, name) for t in work.get("tasks", ()))],
+            [work for work in there if any(_owned(work, owner) for owner in _owners(name))],
         )),
         list[dict[str, Any]](),
     )  # fmt: skip
     if len(fitting) > 1:
-        names = ", ".join(one["id"] for one in fitting[:_NAMED])
+        names = ", ".join(work["id"] for work in fitting[:_NAMED])
         raise InvalidInput([Problem(pointer="", detail=f"several have that name: {names}")])
     return fitting[0] if fitting else None
 
 
-def _owned(one: dict[str, Any], name: str) -> bool:
+def _owned(work: dict[str, Any], name: str) -> bool:
     """Whether its own name is one that is made of its owner's: Kueue's of kind, name and a hash
     (GetWorkloadNameForOwner), KAI's of name and UID (pod grouper)."""
-    own = one["id"].rpartition("/")[2]
+    own = work["id"].rpartition("/")[2]
     return (
         re.fullmatch(rf"[a-z]+-{re.escape(name)}-[0-9a-f]{{5}}|pg-{re.escape(name)}-[0-9a-f-]{{36}}", own) is not None
     )
@@ -274,10 +274,10 @@ def who_is_next(
 
         def ask() -> int:
             try:
-                found, outcome = exposures(service, body)
+                job, outcome = exposures(service, body)
             except Refused as refusal:
                 return refused(named, refusal.reply)
-            warned(found.followed)
+            warned(job.followed)
             noticed(outcome.findings or ())
             return _shown(outcome, json=json)
 
@@ -286,14 +286,14 @@ def who_is_next(
     otherwise = Otherwise(configuration=configuration, remote=Remote(url=live.url, token=live.token))
 
     def act() -> int:
-        found = as_request(gathered(file, files), otherwise)
-        given: dict[str, Any] = msgspec.json.decode(found.body)
+        situation = as_request(gathered(file, files), otherwise)
+        given: dict[str, Any] = msgspec.json.decode(situation.body)
         asked = {**wanted, "now": datetime.now(UTC), **{name: given[name] for name in _FIELDS if name in given}}
         request = decode(msgspec.json.encode(asked), ExposureRequest)
         outcome = expose(request, nothing_stored().configurations, lambda: False, lambda _: None)
-        noticed(one for one in outcome.findings or () if one not in found.findings)
+        noticed(finding for finding in outcome.findings or () if finding not in situation.findings)
         code = _shown(outcome, json=json)
-        return BAD_INPUT if failed([*found.findings, *(outcome.findings or ())]) else code
+        return BAD_INPUT if failed([*situation.findings, *(outcome.findings or ())]) else code
 
     return tried(file, act)
 
@@ -303,15 +303,15 @@ def exposures(
 ) -> tuple[Exposures, ExposureOutcome]:
     """The answer to ``POST /v1/exposures``. ``waits`` is called until there is one, and raises where nobody waits any
     more: the question is stopped then. Raises Refused, Unreachable, InvalidInput: there is no answer."""
-    found = msgspec.json.decode(posted(service, "/v1/exposures", body), type=Exposures)
-    where = f"/v1/exposures/{found.id}"
+    job = msgspec.json.decode(posted(service, "/v1/exposures", body), type=Exposures)
+    where = f"/v1/exposures/{job.id}"
     try:
-        while found.status in ("queued", "running"):
-            waits(found)
+        while job.status in ("queued", "running"):
+            waits(job)
             time.sleep(_EVERY_SECONDS)
             reply = service.get(where)
             if reply.ok:
-                found = msgspec.json.decode(reply.body, type=Exposures)
+                job = msgspec.json.decode(reply.body, type=Exposures)
             elif reply.status == HTTPStatus.NOT_FOUND:
                 raise InvalidInput([Problem(pointer="", detail="the question was stopped")])
             elif reply.status < HTTPStatus.INTERNAL_SERVER_ERROR and reply.status != HTTPStatus.TOO_MANY_REQUESTS:
@@ -319,9 +319,9 @@ def exposures(
     except BaseException:
         service.delete(where, {})
         raise
-    if found.outcome is None:
-        raise InvalidInput([Problem(pointer="", detail=found.error or found.status)])
-    return found, found.outcome
+    if job.outcome is None:
+        raise InvalidInput([Problem(pointer="", detail=job.error or job.status)])
+    return job, job.outcome
 
 
 def _shown(outcome: ExposureOutcome, *, json: bool) -> int:
@@ -329,7 +329,7 @@ def _shown(outcome: ExposureOutcome, *, json: bool) -> int:
         say(msgspec.json.encode(outcome, order="deterministic").decode())
     else:
         _lines(outcome)
-    return EVICTS if any(one.standing == "now" for one in outcome.exposures) else NOTHING
+    return EVICTS if any(exposure.standing == "now" for exposure in outcome.exposures) else NOTHING
 
 
 def _lines(outcome: ExposureOutcome) -> None:
@@ -338,7 +338,10 @@ def _lines(outcome: ExposureOutcome) -> None:
         say("who is next:")
         table(
             ("", "workload", "queue", "priority", "what would stop it"),
-            [(one.standing, one.workload, one.queue, str(one.priority), stopped_by(one)) for one in outcome.exposures],
+            [
+                (exposure.standing, exposure.workload, exposure.queue, str(exposure.priority), stopped_by(exposure))
+                for exposure in outcome.exposures
+            ],
         )
     if outcome.order:
         say("what goes next:")
@@ -354,17 +357,19 @@ def _lines(outcome: ExposureOutcome) -> None:
         say("cut short by its bounds: POST /v1/exposures takes larger ones")
 
 
-def stopped_by(one: Exposure) -> str:
+def stopped_by(exposure: Exposure) -> str:
     """What would stop it, or what keeps it, in a few words."""
-    if one.now is not None:
-        return f"{one.now.ask}, in round {one.now.round} ({one.now.rule})"
-    if one.next is not None:
-        task = one.next.ask.tasks[0]
+    if exposure.now is not None:
+        return f"{exposure.now.ask}, in round {exposure.now.round} ({exposure.now.rule})"
+    if exposure.next is not None:
+        task = exposure.next.ask.tasks[0]
         asks = ", ".join(f"{value} {resource}" for resource, value in task.requests.items())
-        before = f", after {one.next.before} others" if one.next.before else ""
-        of = f"{one.next.units} × {asks}"
-        return f"{of} from {one.next.ask.queue} at priority {one.next.priority}{before} ({one.next.rule})"
-    if one.protection is None:
+        before = f", after {exposure.next.before} others" if exposure.next.before else ""
+        of = f"{exposure.next.units} × {asks}"
+        return (
+            f"{of} from {exposure.next.ask.queue} at priority {exposure.next.priority}{before} ({exposure.next.rule})"
+        )
+    if exposure.protection is None:
         return "nothing that was tried"
-    until = "" if one.protection.until is None else f" until {one.protection.until:%Y-%m-%d %H:%M:%S}"
-    return f"{one.protection.message or one.protection.reason}{until if one.standing == 'safe' else ''}"
+    until = "" if exposure.protection.until is None else f" until {exposure.protection.until:%Y-%m-%d %H:%M:%S}"
+    return f"{exposure.protection.message or exposure.protection.reason}{until if exposure.standing == 'safe' else ''}"

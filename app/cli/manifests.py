@@ -79,7 +79,7 @@ def import_manifest(
     is stored, unless --lenient is given.
     """
     try:
-        found = imported(gathered(file, files), format)
+        manifest = imported(gathered(file, files), format)
     except OSError as error:
         complain(f"{error.filename or file}: {error.strerror or error}")
         return BAD_INPUT
@@ -87,15 +87,15 @@ def import_manifest(
         wrong(file, invalid)
         return BAD_INPUT
     code = 0
-    refused_here = failed(found.findings) and not out.lenient
+    refused_here = failed(manifest.findings) and not out.lenient
     if out.store is not None and refused_here:
         complain(f"{file}: nothing is stored, as some of it would be decided wrongly; --lenient stores the rest")
     elif out.store is not None:
-        code = _stored(found.configuration, out.store, Service(remote.url, remote.token))
+        code = _stored(manifest.configuration, out.store, Service(remote.url, remote.token))
     elif out.json:
-        say(_pretty(found))
+        say(_pretty(manifest))
     else:
-        say(_pretty(_request(found) if out.request else found.configuration))
+        say(_pretty(_request(manifest) if out.request else manifest.configuration))
     return code or (BAD_INPUT if refused_here else 0)
 
 
@@ -122,7 +122,7 @@ def export(
         chosen = format or configuration.engine
         if chosen is None:
             raise InvalidInput([Problem(pointer="/engine", detail="no engine is named: say --format")])
-        made = written(configuration, chosen)
+        exported = written(configuration, chosen)
     except Unreachable as error:
         complain(str(error))
         return UNREACHABLE
@@ -132,11 +132,13 @@ def export(
     except InvalidInput as invalid:
         wrong(source, invalid)
         return BAD_INPUT
-    noticed(made.findings)
-    if strict and any(finding.severity != "info" for finding in made.findings):
+    noticed(exported.findings)
+    if strict and any(finding.severity != "info" for finding in exported.findings):
         return BAD_INPUT
-    findings = [*findings, *made.findings]
-    say(_pretty({"format": chosen, "text": made.text, "findings": findings}) if json else made.text.rstrip("\n"))
+    findings = [*findings, *exported.findings]
+    say(
+        _pretty({"format": chosen, "text": exported.text, "findings": findings}) if json else exported.text.rstrip("\n")
+    )
     return BAD_INPUT if failed(findings) else 0
 
 
@@ -177,8 +179,8 @@ def as_request(sources: list[Source], otherwise: Otherwise = AS_IT_SAYS) -> Situ
     """The one source that is a request, YAML or JSON; or the request that manifests make; with what is ``otherwise``.
     A configuration that is a manifest too is read together with manifests, so that what it says of queues counts for
     the work. Raises InvalidInput, OSError, Unreachable."""
-    found = _as_said(sources, otherwise)
-    return Situation(changed(found.body, otherwise), found.findings)
+    situation = _as_said(sources, otherwise)
+    return Situation(changed(situation.body, otherwise), situation.findings)
 
 
 def changed(body: bytes, otherwise: Otherwise, now: str = "now") -> bytes:
@@ -219,34 +221,34 @@ def _as_said(sources: list[Source], otherwise: Otherwise) -> Situation:
         if not is_native(source.body):
             raise OfFiles([(source.name, Problem(pointer="", detail="several files must all be manifests"))])
     if given is not None and is_native(given.body):
-        found = imported([*sources, given], "kubernetes")
+        manifests = imported([*sources, given], "kubernetes")
     else:
         known = None if given is None else decode(as_json(given.body), Configuration)
-        found = imported(sources, "kubernetes", known)
-    if not found.configuration.queues:
+        manifests = imported(sources, "kubernetes", known)
+    if not manifests.configuration.queues:
         raise InvalidInput(
             [Problem(pointer="/queues", detail="no queues in the manifest: give them with --configuration")]
         )
-    request = _request(found)
+    request = _request(manifests)
     clock = datetime.now(UTC)
-    at = found.as_of(clock)
-    if at != clock:
-        request["now"] = at
-        complain(f"  decided as of {at.isoformat()}, when the source was taken; --now says another time")
-    return Situation(msgspec.json.encode(request), found.findings)
+    moment = manifests.as_of(clock)
+    if moment != clock:
+        request["now"] = moment
+        complain(f"  decided as of {moment.isoformat()}, when the source was taken; --now says another time")
+    return Situation(msgspec.json.encode(request), manifests.findings)
 
 
 def imported(sources: list[Source], format: Format, known: Configuration | None = None) -> Imported:  # noqa: A002
     """What the sources make together, with the configuration ``known`` in place of theirs; findings are said on
     standard error, and of several name theirs. Raises InvalidInput."""
     if len(sources) == 1:
-        found = import_configuration(sources[0].body, format, known)
-        noticed(found.findings)
-        return found
+        single = import_configuration(sources[0].body, format, known)
+        noticed(single.findings)
+        return single
     together = joined(sources)
-    found = import_configuration(together.body, format, known)
-    noticed(found.findings, together.place)
-    return found
+    single = import_configuration(together.body, format, known)
+    noticed(single.findings, together.place)
+    return single
 
 
 def failed(findings: list[Finding]) -> bool:
@@ -258,13 +260,13 @@ def with_mode(body: bytes, mode: Mode | None) -> bytes:
     """The request in ``body`` in ``mode``. None: in its own; where it has none, several asks share one cycle: then the
     plan can be carried out. What is no request stays as it is, for whoever decodes it to say so."""
     try:
-        found = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-        asks = msgspec.json.decode(found.get("asks", b"[]"), type=list[msgspec.Raw])
+        request = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+        asks = msgspec.json.decode(request.get("asks", b"[]"), type=list[msgspec.Raw])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return body
-    if mode is None and len(asks) > 1 and "mode" not in found:
+    if mode is None and len(asks) > 1 and "mode" not in request:
         mode = "cycle"
-    return body if mode is None else msgspec.json.encode({**found, "mode": mode})
+    return body if mode is None else msgspec.json.encode({**request, "mode": mode})
 
 
 def read_configuration(file: str) -> tuple[Configuration, list[Finding]]:
@@ -277,19 +279,19 @@ def configuration_of(source: Source) -> tuple[Configuration, list[Finding]]:
     """The same of what was read."""
     if not is_native(source.body):
         return decode(as_json(source.body), Configuration), []
-    found = import_configuration(source.body, "kubernetes")
-    noticed(found.findings)
-    return found.configuration, found.findings
+    manifests = import_configuration(source.body, "kubernetes")
+    noticed(manifests.findings)
+    return manifests.configuration, manifests.findings
 
 
-def _request(found: Imported) -> dict[str, object]:
+def _request(parts: Imported) -> dict[str, object]:
     """What a decision needs; what is only kept for an export stays behind."""
     body: dict[str, object] = {
-        "configuration": without_native(found.configuration), "state": found.state, "asks": found.asks
+        "configuration": without_native(parts.configuration), "state": parts.state, "asks": parts.asks
     }  # fmt: skip
-    if len(found.asks) > 1:
+    if len(parts.asks) > 1:
         body["mode"] = "cycle"
-    engine = found.configuration.engine
+    engine = parts.configuration.engine
     return body if engine is None else {"engine": engine, **body}
 
 

@@ -94,7 +94,7 @@ def _server(service: Service, pages: str, *, writes: bool) -> "Server[Any]":
     async def call(context: "ServerRequestContext", asked: "types.CallToolRequestParams") -> types.CallToolResult:
         tool = offered.get(asked.name)
         if tool is None:
-            known = any(asked.name == one.name for one in TOOLS)
+            known = any(asked.name == offer.name for offer in TOOLS)
             detail = "it writes: start with --allow-writes" if known else f"there are {', '.join(offered)}"
             return _text(f"no tool {asked.name!r}: {detail}", failed=True)
 
@@ -143,13 +143,15 @@ def _answered(tool: Tool, asking: Asking, arguments: dict[str, Any]) -> tuple[st
     try:
         return tool.told(asking, arguments), False
     except InvalidInput as invalid:
-        return "\n".join(f"{one.pointer or '(arguments)'}: {one.detail}" for one in invalid.problems), True
+        return "\n".join(f"{problem.pointer or '(arguments)'}: {problem.detail}" for problem in invalid.problems), True
     except Unreachable as away:
         return str(away), True
     except Refused as refused:
         body = refused.reply.json()
         lines = [f"{refused.reply.status} {body.get('detail') or body.get('title') or 'refused'}"]
-        lines += [f"{one.get('pointer') or '(request)'}: {one.get('detail')}" for one in body.get("errors", ())]
+        lines += [
+            f"{problem.get('pointer') or '(request)'}: {problem.get('detail')}" for problem in body.get("errors", ())
+        ]
         return "\n".join(lines), True
 
 

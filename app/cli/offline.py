@@ -101,7 +101,7 @@ def decide(
     Exit code 0: nothing to evict, 1: somebody would be, 2: an ask can't run, 3: bad input, also where a manifest has an
     error and is answered without what is wrong.
     """
-    return _situation(file, files, otherwise, lambda found: _decided(found, mode, None, json=json))
+    return _situation(file, files, otherwise, lambda situation: _decided(situation, mode, None, json=json))
 
 
 def explain(
@@ -124,7 +124,7 @@ def explain(
             return _decided(Asking(changed(body, otherwise), []), mode, level, json=json)
 
         return _logged(logged.decision, service, again)
-    return _situation(file, files, otherwise, lambda found: _decided(found, mode, level, json=json))
+    return _situation(file, files, otherwise, lambda situation: _decided(situation, mode, level, json=json))
 
 
 def _logged(decision: str, service: Service, act: Callable[[bytes], int]) -> int:
@@ -142,11 +142,11 @@ def _situation(file: str, files: list[str] | None, otherwise: Otherwise, act: Ca
     return guarded(lambda: tried(file, lambda: act(as_request(gathered(file, files), otherwise))), file)
 
 
-def _decided(found: Asking, mode: Mode | None, level: Explain | None, *, json: bool) -> int:
-    answered = answer(with_mode(found.body, mode), datetime.now(UTC), nothing_stored(), level)
+def _decided(situation: Asking, mode: Mode | None, level: Explain | None, *, json: bool) -> int:
+    answered = answer(with_mode(situation.body, mode), datetime.now(UTC), nothing_stored(), level)
     result = msgspec.json.decode(answered.body, type=Answer)
-    noticed(one for one in result.findings or () if one not in found.findings)
-    result = msgspec.structs.replace(result, findings=carried(result.findings or (), found.findings))
+    noticed(finding for finding in result.findings or () if finding not in situation.findings)
+    result = msgspec.structs.replace(result, findings=carried(result.findings or (), situation.findings))
     if json:
         say(encode(result).decode())
     elif result.decisions or planned(result):
@@ -190,9 +190,9 @@ def compare(
 
     def act() -> int:
         added, findings = _variants(configuration or [], engine or [], set or [])
-        found = as_request(gathered(file, files))
-        body = _with_variants(with_mode(found.body, None), added, release or [])
-        return _compared(body, [*found.findings, *findings], json=json)
+        situation = as_request(gathered(file, files))
+        body = _with_variants(with_mode(situation.body, None), added, release or [])
+        return _compared(body, [*situation.findings, *findings], json=json)
 
     return tried(file, act)
 
@@ -201,15 +201,15 @@ def _with_variants(body: bytes, added: list[dict[str, Any]], releases: list[str]
     """The request in ``body`` with more variants. What is no request stays as it is, for whoever decodes it to say
     so."""
     try:
-        found = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-        own = msgspec.json.decode(found.get("variants", b"[]"), type=list[Any])
+        request = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+        own = msgspec.json.decode(request.get("variants", b"[]"), type=list[Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return body
-    of_releases = [_of_release(found, release) for release in releases]
+    of_releases = [_of_release(request, release) for release in releases]
     if not added and not of_releases:
         return body
     first = [] if len(of_releases) > 1 and not added else [{"name": _AS_IT_IS}]
-    return msgspec.json.encode({**found, "variants": [*(own or first), *added, *of_releases]})
+    return msgspec.json.encode({**request, "variants": [*(own or first), *added, *of_releases]})
 
 
 class _Settings(msgspec.Struct):
@@ -219,13 +219,13 @@ class _Settings(msgspec.Struct):
     settings: dict[str, dict[str, Any] | None] = {}
 
 
-def _of_release(found: dict[str, msgspec.Raw], release: str) -> dict[str, Any]:
+def _of_release(request: dict[str, msgspec.Raw], release: str) -> dict[str, Any]:
     """The variant with the settings that the request's configuration has, under another release."""
     try:
-        given = msgspec.json.decode(found.get("configuration", b"{}"), type=_Settings)
+        given = msgspec.json.decode(request.get("configuration", b"{}"), type=_Settings)
     except msgspec.ValidationError:  # the name of one, or none: for whoever decodes the request to say so
         given = _Settings()
-    asked = msgspec.json.decode(found.get("engine", b"null"), type=Any)
+    asked = msgspec.json.decode(request.get("engine", b"null"), type=Any)
     engine = asked or given.engine
     if engine is None:  # for whoever decodes the request to say so
         return {"name": release}
@@ -245,20 +245,22 @@ def _variants(
     variants += [{"name": name, "engine": name} for name in engines]
     if fields:
         variants.append({"name": ", ".join(fields), "set": fields_of(fields)})
-    return variants, [finding for _, found in read.values() for finding in found]
+    return variants, [finding for _, noted in read.values() for finding in noted]
 
 
 def _compared(body: bytes, findings: list[Finding], *, json: bool) -> int:
     """``findings``: what the import of manifests had to say."""
     encoded = compare_variants(body, datetime.now(UTC), nothing_stored())
     result = msgspec.json.decode(encoded, type=Comparison)
-    noticed(one for one in result.findings or () if one not in findings)
+    noticed(finding for finding in result.findings or () if finding not in findings)
     result = msgspec.structs.replace(result, findings=carried(result.findings or (), findings))
     if json:
         say(encode(result).decode())
     else:
         output.comparison(result)
-    if failed(result.findings or []) or any(one.answer is None or failed(one.findings) for one in result.variants):
+    if failed(result.findings or []) or any(
+        variant.answer is None or failed(variant.findings) for variant in result.variants
+    ):
         return BAD_INPUT
     return EVICTS if result.differences else NOTHING
 

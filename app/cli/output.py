@@ -65,18 +65,18 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], indent: str = " 
         say(indent + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
-def problems(source: str, found: Sequence[Problem]) -> None:
+def problems(source: str, listed: Sequence[Problem]) -> None:
     """Every problem of an input, on standard error."""
-    complain(f"{source}: {len(found)} problem{'s' if len(found) != 1 else ''}")
-    for problem in found:
+    complain(f"{source}: {len(listed)} problem{'s' if len(listed) != 1 else ''}")
+    for problem in listed:
         complain(f"  {problem.pointer or '(document)'}: {problem.detail}")
 
 
-def noticed(found: Iterable[Finding], place: Callable[[str], tuple[str, str]] = lambda at: ("", at)) -> None:
+def noticed(findings: Iterable[Finding], place: Callable[[str], tuple[str, str]] = lambda at: ("", at)) -> None:
     """Every finding, on standard error. ``place``: the file that a pointer leads into, empty where it leads into none,
     and the pointer there."""
-    for one in found:
-        notice(one.severity, one.detail, one.rule, *place(one.pointer))
+    for finding in findings:
+        notice(finding.severity, finding.detail, finding.rule, *place(finding.pointer))
 
 
 def notice(severity: str, detail: str, rule: str, file: str, pointer: str) -> None:
@@ -88,9 +88,9 @@ def notice(severity: str, detail: str, rule: str, file: str, pointer: str) -> No
 class OfFiles(InvalidInput):
     """What is wrong with some of several files."""
 
-    def __init__(self, found: Iterable[tuple[str, Problem]]) -> None:
+    def __init__(self, placed: Iterable[tuple[str, Problem]]) -> None:
         self.by_file: dict[str, list[Problem]] = {}
-        for file, problem in found:
+        for file, problem in placed:
             self.by_file.setdefault(file, []).append(problem)
         super().__init__(problem for listed in self.by_file.values() for problem in listed)
 
@@ -106,8 +106,8 @@ def of_file(name: str) -> Generator[None]:
 
 def wrong(source: str, invalid: InvalidInput) -> None:
     """Every problem of an input, under the file that it is of."""
-    for file, found in (invalid.by_file if isinstance(invalid, OfFiles) else {source: invalid.problems}).items():
-        problems(file, found)
+    for file, listed in (invalid.by_file if isinstance(invalid, OfFiles) else {source: invalid.problems}).items():
+        problems(file, listed)
 
 
 def tried(file: str, act: Callable[[], int]) -> int:
@@ -187,17 +187,17 @@ def gathered(first: str, more: list[str] | None) -> list[Source]:
     """What ``first`` and ``more`` name; standard input where ``first`` is ``-`` and nothing else is named. A folder
     stands for its YAML and JSON files in order of name. Raises OSError."""
     names = [*([] if first == "-" and more else [first]), *(more or [])]
-    found: list[Source] = []
+    sources: list[Source] = []
     for name in names:
         folder = FilePath(name)
         if name != "-" and folder.is_dir():
-            files = sorted(one for one in folder.iterdir() if one.suffix in SUFFIXES)
+            files = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
             if not files:
                 raise FileNotFoundError(2, "no .yaml, .yml or .json file in this folder", name)
-            found += [Source(str(one), one.read_bytes()) for one in files]
+            sources += [Source(str(path), path.read_bytes()) for path in files]
         else:
-            found.append(Source(name, read(name)))
-    return found
+            sources.append(Source(name, read(name)))
+    return sources
 
 
 def as_json(body: bytes) -> bytes:
@@ -225,8 +225,8 @@ class Joined(NamedTuple):
         number, slash, rest = pointer.removeprefix("/").partition("/")
         if not number.isdigit() or int(number) >= len(self.places):
             return "", pointer
-        name, at = self.places[int(number)]
-        return name, to_pointer(*at) + slash + rest
+        name, path = self.places[int(number)]
+        return name, to_pointer(*path) + slash + rest
 
 
 def joined(sources: list[Source]) -> Joined:
@@ -235,9 +235,9 @@ def joined(sources: list[Source]) -> Joined:
     places: list[tuple[str, Path]] = []
     for source in sources:
         with of_file(source.name):
-            found = read_any(source.body)
-        documents += [document for _, document in found]
-        places += [(source.name, at) for at, _ in found]
+            inner = read_any(source.body)
+        documents += [document for _, document in inner]
+        places += [(source.name, path) for path, _ in inner]
     return Joined(json.dumps(documents).encode(), places)
 
 
@@ -347,8 +347,8 @@ def _explanation(explained: Explanation) -> None:
 
 
 def _rest_of_plan(plan: Plan, decisions: list[Decision]) -> None:
-    told = {(v.workload, v.task) for decision in decisions for v in decision.victims}
-    others = [e for e in plan.evictions if (e.workload, e.task) not in told]
+    shown = {(v.workload, v.task) for decision in decisions for v in decision.victims}
+    others = [e for e in plan.evictions if (e.workload, e.task) not in shown]
     if others:
         say("also evicted")
         table(("WORKLOAD", "QUEUE", "NODE", "REASON", "FOR"), (_eviction(e) for e in others[:_MOST_ROWS]))
@@ -374,14 +374,14 @@ def comparison(result: Comparison) -> None:
     """Each variant in a line, then where they differ."""
     table(
         ("VARIANT", "ENGINE", "OUTCOMES", "EVICTIONS"),
-        (_variant(one) for one in result.variants),
+        (_variant(variant) for variant in result.variants),
         indent="",
     )
-    for one in result.variants:
-        for problem in one.problems[:_MOST_MESSAGES]:
-            say(f"  {one.name}: refused, {problem.pointer}: {problem.detail}")
-        for finding in one.findings:
-            say(f"  {one.name}: {finding.severity} {finding.pointer}: {finding.detail}")
+    for variant in result.variants:
+        for problem in variant.problems[:_MOST_MESSAGES]:
+            say(f"  {variant.name}: refused, {problem.pointer}: {problem.detail}")
+        for finding in variant.findings:
+            say(f"  {variant.name}: {finding.severity} {finding.pointer}: {finding.detail}")
     say()
     if not result.differences:
         say("no differences")
@@ -392,11 +392,11 @@ def comparison(result: Comparison) -> None:
             say(f"  by {', '.join(difference.rules) or 'chance'}")
 
 
-def _variant(one: VariantAnswer) -> tuple[str, str, str, str]:
-    if one.answer is None:
-        return one.name, "", "refused", ""
-    tally = _tally(decision.outcome for decision in one.answer.decisions)
-    return one.name, one.answer.engine, tally, str(len(planned(one.answer)))
+def _variant(variant: VariantAnswer) -> tuple[str, str, str, str]:
+    if variant.answer is None:
+        return variant.name, "", "refused", ""
+    tally = _tally(decision.outcome for decision in variant.answer.decisions)
+    return variant.name, variant.answer.engine, tally, str(len(planned(variant.answer)))
 
 
 def _tally(outcomes: Iterable[str]) -> str:

@@ -66,8 +66,8 @@ def print_plan(answer: PlanAnswer) -> None:
     say()
     shown: list[Decision] = []
     for work in answer.work:
-        told, alike = _told_row(answer, work)
-        shown += told
+        own, alike = _told_row(answer, work)
+        shown += own
         if alike:
             say(f"{work.object}: {len(work.asks)} asks, {alike} of them fare like those below")
     output.answer(
@@ -198,10 +198,10 @@ def plan(
         if where.snapshot is None:
             asked |= _cluster(where, files)
             try:
-                found = planned(documents.dumps(asked).encode(), datetime.now(UTC), nothing_stored())
+                answer = planned(documents.dumps(asked).encode(), datetime.now(UTC), nothing_stored())
             except InvalidInput as invalid:
                 raise files.blamed(invalid.problems) from None
-            return _told(found, files, json=json)
+            return _told(answer, files, json=json)
         asked |= {"state": {"snapshot": where.snapshot}, "configuration": where.configuration}
         return _sent(files, asked, service, json)
 
@@ -228,10 +228,12 @@ class _Blamed:
         file = self.of.get(f"/{part}", "")
         return file, slash + rest if file and part in ("manifest", "cluster") else pointer
 
-    def blamed(self, found: Sequence[Problem]) -> OfFiles:
+    def blamed(self, problems: Sequence[Problem]) -> OfFiles:
         """The same problems, each of its file."""
-        placed = ((*self.place(problem.pointer), problem.detail) for problem in found)
-        return OfFiles((file or self.of["/manifest"], Problem(pointer=at, detail=why)) for file, at, why in placed)
+        placed = ((*self.place(problem.pointer), problem.detail) for problem in problems)
+        return OfFiles(
+            (file or self.of["/manifest"], Problem(pointer=place, detail=why)) for file, place, why in placed
+        )
 
 
 def _followed(where: Where) -> str | None:
@@ -264,7 +266,7 @@ def _cluster(where: Where, blamed: _Blamed) -> dict[str, Any]:
     if not where.cluster:
         detail = "what cluster? name a file with -f, or a snapshot of the service with --snapshot"
         raise InvalidInput([Problem(pointer="", detail=detail)])
-    found: dict[str, Any] = {}
+    cluster: dict[str, Any] = {}
     manifests: list[Source] = []
     sources = gathered(where.cluster[0], where.cluster[1:])
     if (given := where.configuration) is not None:
@@ -275,14 +277,14 @@ def _cluster(where: Where, blamed: _Blamed) -> dict[str, Any]:
         if document is None:
             manifests.append(source)
         else:
-            found |= document
+            cluster |= document
             blamed.of |= {f"/{key}": source.name for key in document}
     if manifests:
         alone = len(manifests) == 1 and not is_yson(manifests[0].body)
         blamed.of["/cluster"] = manifests[0].name
         blamed.joined = None if alone else joined(manifests)
-        found["cluster"] = _text(manifests[0].body if blamed.joined is None else blamed.joined.body)
-    return found
+        cluster["cluster"] = _text(manifests[0].body if blamed.joined is None else blamed.joined.body)
+    return cluster
 
 
 def _said(source: Source) -> dict[str, Any] | None:
@@ -290,10 +292,10 @@ def _said(source: Source) -> dict[str, Any] | None:
     if is_native(source.body):
         return None
     with of_file(source.name):
-        found = parsed(source.body)
-    if len(found) != 1 or not isinstance(found[0][1], dict):
+        listed = parsed(source.body)
+    if len(listed) != 1 or not isinstance(listed[0][1], dict):
         return None
-    document = cast(dict[str, Any], found[0][1])
+    document = cast(dict[str, Any], listed[0][1])
     if "configuration" in document or "state" in document:
         return {key: document[key] for key in _OF_A_REQUEST if key in document}
     if isinstance(document.get("queues"), list):

@@ -53,7 +53,7 @@ def serve(
     given = {name: value for name, value in named.items() if value is not None}
     try:
         settings = Settings(**given)  # pyright: ignore[reportArgumentType]
-        clusters = [_cluster(one) for one in follow or ()]
+        clusters = [_cluster(cluster) for cluster in follow or ()]
         if len({name for _, name, _ in clusters}) < len(clusters):
             raise ValueError("--follow: two clusters of one name")
         if clusters and settings.authentication == "required" and not token:
@@ -80,7 +80,9 @@ def _followers(clusters: list[tuple[EngineName, str, str | None]], token: str | 
     from app.jobs.service import Companion
 
     wanted = [Beside(engine, name, url, token, context) for engine, name, context in clusters]
-    return [Companion(MODULE, msgspec.json.encode(one).decode(), f"follower {one.cluster}") for one in wanted]
+    return [
+        Companion(MODULE, msgspec.json.encode(follower).decode(), f"follower {follower.cluster}") for follower in wanted
+    ]
 
 
 def worker() -> int:

@@ -58,7 +58,9 @@ class Spool:
             self._files[kind] = self._open.enter_context(TemporaryFile())
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._open.close()
 
     def event(self, event: Event) -> None:
@@ -155,8 +157,8 @@ def simulate(
                 if path is not None
             }
             parting = Parting()
-            found = dict(_runs(request, sinks, plot, parting))
-        return _shown(found, parting.parted, json=json)
+            summaries = dict(_runs(request, sinks, plot, parting))
+        return _shown(summaries, parting.parted, json=json)
 
     return guarded(lambda: tried(file, play), file)
 
@@ -184,16 +186,16 @@ def _runs(
 ) -> Iterator[tuple[str, Summary]]:
     configurations = Compiled(None)
     path = request.trace if isinstance(request.trace, str) else None
-    for number, (name, one) in enumerate(list(variants_of(request, configurations))):
+    for number, (name, variant) in enumerate(list(variants_of(request, configurations))):
         watch = None if not name else parting.other(name) if number else parting.first(name)
         total: int | None = None
         if path is not None:
-            total = _checked(path, one, configurations)
+            total = _checked(path, variant, configurations)
         with ExitStack() as spools:
             spool = None if plot is None else spools.enter_context(_spool())
             sink = _Files(name, files, spool)
             listed = None if path is None else _jobs(path)
-            summary = run(one, configurations, sink, _never, listed, total, watch)
+            summary = run(variant, configurations, sink, _never, listed, total, watch)
             sink.close()
             if plot is not None and spool is not None:
                 of = plot.with_stem(f"{plot.stem}-{_FILE_NAME.sub('_', name)}") if name else plot
@@ -267,8 +269,8 @@ class _Files(Silence):
             self._spool.spare(flavor, level, since, free, largest)
 
     def progress(self, now: int, ended: int, total: int | None, rounds: int) -> None:
-        if self._shows and (at := monotonic()) - self._shown >= _EVERY:
-            self._shown = at
+        if self._shows and (shown := monotonic()) - self._shown >= _EVERY:
+            self._shown = shown
             of = "" if total is None else f" of {total} ({100 * ended // max(1, total)} %)"
             text = (
                 f"{self._variant or 'run'}: {time_of(now):%Y-%m-%d %H:%M:%S}, {ended} jobs ended{of}, {rounds} rounds"
@@ -288,19 +290,19 @@ class _Files(Silence):
             file.write(encode(whose | msgspec.to_builtins(line)) + b"\n")
 
 
-def _shown(found: dict[str, Summary], parted: dict[str, Parted], *, json: bool) -> int:
-    findings = carried(*(summary.findings or () for summary in found.values())) or []
+def _shown(summaries: dict[str, Summary], parted: dict[str, Parted], *, json: bool) -> int:
+    findings = carried(*(summary.findings or () for summary in summaries.values())) or []
     noticed(findings)
-    _lines(found, parted, json=json)
+    _lines(summaries, parted, json=json)
     return BAD_INPUT if failed(findings) else 0
 
 
-def _lines(found: dict[str, Summary], parted: dict[str, Parted], *, json: bool) -> None:
+def _lines(summaries: dict[str, Summary], parted: dict[str, Parted], *, json: bool) -> None:
     if json:
         more = {"parted": parted} if parted else {}
-        say(encode(found[""] if list(found) == [""] else {"variants": found, **more}).decode())
+        say(encode(summaries[""] if list(summaries) == [""] else {"variants": summaries, **more}).decode())
         return
-    for name, summary in found.items():
+    for name, summary in summaries.items():
         if name:
             say(f"{name}:")
         days = (summary.end - summary.start).total_seconds() / 86400
@@ -309,9 +311,9 @@ def _lines(found: dict[str, Summary], parted: dict[str, Parted], *, json: bool) 
         table(_HEADER, _rows(summary))
         for loop in summary.first_loops[:3]:
             say(f"  loop at {loop.at:%Y-%m-%d %H:%M:%S}, rounds {loop.first} and {loop.second}: {', '.join(loop.jobs)}")
-        if (one := parted.get(name)) is not None:
-            say(f"  parts from {next(iter(found))} in round {one.round}, at {one.at:%Y-%m-%d %H:%M:%S}:")
-            for difference in one.differences:
+        if (point := parted.get(name)) is not None:
+            say(f"  parts from {next(iter(summaries))} in round {point.round}, at {point.at:%Y-%m-%d %H:%M:%S}:")
+            for difference in point.differences:
                 by = "" if difference.rules is None else f", by {', '.join(difference.rules) or 'chance'}"
                 say(f"    {difference.ask or 'beside the asks'}: {difference.field}{by}")
 

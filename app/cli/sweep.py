@@ -50,12 +50,12 @@ def trace(
     def convert() -> int:
         if file != "-" and not lines and (engine := _recorded(file)) is not None:
             return _of_recording(engine, file)
-        found = load(file, format, mapping, nodes)
-        for number, note in enumerate(found.notes.listed[:5]):
+        ingested = load(file, format, mapping, nodes)
+        for number, note in enumerate(ingested.notes.listed[:5]):
             complain(f"{file}: line {note.line}: {note.detail}")
-            if number == 4 and found.notes.count > 5:
-                complain(f"{file}: and {found.notes.count - 5} more lines like these")
-        for piece in jobs_and_changes(found) if lines else body(found):
+            if number == 4 and ingested.notes.count > 5:
+                complain(f"{file}: and {ingested.notes.count - 5} more lines like these")
+        for piece in jobs_and_changes(ingested) if lines else body(ingested):
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
         return 0
@@ -76,8 +76,8 @@ def _of_recording(engine: "EngineName", file: str) -> int:
     from app.cli.follow import complain_left_out
     from app.following.simulating import simulated
 
-    made, left_out = simulated(engine, Path(file))
-    sys.stdout.buffer.write(encode(made) + b"\n")
+    request, left_out = simulated(engine, Path(file))
+    sys.stdout.buffer.write(encode(request) + b"\n")
     sys.stdout.buffer.flush()
     complain_left_out(engine, left_out)
     return 0

@@ -106,11 +106,11 @@ def _why(asking: Asking, wanted: Why) -> Iterator[str]:
         return
     clusters = got(service, "/v1/clusters")["items"]
     if wanted.cluster is not None or len(clusters) == 1:
-        told = list(_why_there(asking, wanted, followed(service, wanted.cluster)))
-        if told:
-            yield from told
+        lines = list(_why_there(asking, wanted, followed(service, wanted.cluster)))
+        if lines:
+            yield from lines
             return
-    yield from _why_logged(asking, wanted, [one["name"] for one in clusters])
+    yield from _why_logged(asking, wanted, [known["name"] for known in clusters])
 
 
 def _is_id(text: str) -> bool:
@@ -121,19 +121,19 @@ def _is_id(text: str) -> bool:
 
 
 def _why_decided(asking: Asking, decision: UUID) -> Iterator[str]:
-    found = got(asking.service, f"/v1/decisions/{decision}/explanation?level=summary")
-    yield from _decided(found["answer"]["decisions"])
-    if not found["identical"]:
+    again = got(asking.service, f"/v1/decisions/{decision}/explanation?level=summary")
+    yield from _decided(again["answer"]["decisions"])
+    if not again["identical"]:
         yield "decided again it comes out otherwise: this service decides by newer code"
     yield asking.link(f"/decisions/{decision}")
 
 
 def _why_there(asking: Asking, wanted: Why, cluster: dict[str, Any]) -> Iterator[str]:
     """Of a followed cluster; nothing where it knows nothing of that name."""
-    service, at = asking.service, f"/v1/snapshots/{segment(cluster['snapshot'])}"
+    service, address = asking.service, f"/v1/snapshots/{segment(cluster['snapshot'])}"
     state = {"snapshot": cluster["snapshot"]}
     known = wanted.name
-    waiting = named(wanted.name, got(service, f"{at}/asks")["items"])
+    waiting = named(wanted.name, got(service, f"{address}/asks")["items"])
     if waiting is not None:
         known = waiting["id"]
         body = {"state": state, "asks": [waiting], "explain": "summary"}
@@ -142,47 +142,47 @@ def _why_there(asking: Asking, wanted: Why, cluster: dict[str, Any]) -> Iterator
         yield f"{known} waits in {waiting['queue']}; asked now:"
         yield from _decided(answer["decisions"])
         yield asking.link(f"/decisions/{answer['id']}")
-    elif (running := named(wanted.name, got(service, f"{at}/state").get("workloads", []))) is not None:
+    elif (running := named(wanted.name, got(service, f"{address}/state").get("workloads", []))) is not None:
         known = running["id"]
         since = f" since {running['started_at']}" if "started_at" in running else ""
         yield f"{known} runs in {running['queue']}{since}, priority {running.get('priority', 0)}"
         answer = json.loads(posted(service, "/v1/preemptibility", {"state": state}))
         yield from _warned(answer)
-        kept = answer["workloads"][known]
-        yield f"{'may be preempted' if kept.get('preemptible') else 'protected'}: {kept.get('reason') or 'no reason'}"
+        protection = answer["workloads"][known]
+        yield f"{'may be preempted' if protection.get('preemptible') else 'protected'}: {protection.get('reason') or 'no reason'}"
     past = evictions(service, cluster["name"], known)
-    for one in past:
-        yield happened(one)
+    for eviction in past:
+        yield happened(eviction)
     if known != wanted.name or past:
         yield asking.link("/why", workload=known)
 
 
 def _why_logged(asking: Asking, wanted: Why, clusters: list[str]) -> Iterator[str]:
     """What the log knows, and what any follower saw."""
-    found = got(asking.service, f"/v1/workloads/{segment(wanted.name)}/history?limit={_SHOWN}")
+    history = got(asking.service, f"/v1/workloads/{segment(wanted.name)}/history?limit={_SHOWN}")
     past = [line for name in clusters for line in map(happened, evictions(asking.service, name, wanted.name))]
-    if not found["items"] and not past:
+    if not history["items"] and not past:
         hits = got(asking.service, f"/v1/find?{urlencode({'text': wanted.name, 'limit': _SHOWN})}")
         near = dict.fromkeys(hit["name"] for hit in (*hits["items"], *hits.get("nearest", ())))
         said = f"; nearest: {', '.join(near)}" if near else ""
         raise InvalidInput([Problem(pointer="/name", detail=f"nothing is known of {wanted.name!r}{said}")])
-    yield f"{wanted.name}: {found['stopped']} decisions stop it, {found['asked']} are about an ask of it"
+    yield f"{wanted.name}: {history['stopped']} decisions stop it, {history['asked']} are about an ask of it"
     yield from past
-    for one in found["items"]:
-        page = asking.link(f"/decisions/{one['decision']}")
-        yield from (f"{one['created_at']} {line}: {page}" for line in _events(one))
+    for event in history["items"]:
+        page = asking.link(f"/decisions/{event['decision']}")
+        yield from (f"{event['created_at']} {line}: {page}" for line in _events(event))
     yield asking.link("/why", workload=wanted.name)
 
 
-def _events(one: dict[str, Any]) -> Iterator[str]:
+def _events(event: dict[str, Any]) -> Iterator[str]:
     """What a decision says of the workload, one line each."""
-    for stop in one.get("stopped", ())[:_SHOWN]:
+    for stop in event.get("stopped", ())[:_SHOWN]:
         by = f" for {stop['for_ask']}" if stop.get("for_ask") else ""
         yield f"decided to stop it{by}: {stop.get('message') or stop['reason']}"
-    for ask in one.get("asked", ())[:_SHOWN]:
+    for ask in event.get("asked", ())[:_SHOWN]:
         said = ask.get("message") or ask.get("reason")
         yield f"asked as {ask['ask']}: {ask['outcome']}{f', {said}' if said else ''}"
-    for spared in one.get("spared", ())[:_SHOWN]:
+    for spared in event.get("spared", ())[:_SHOWN]:
         yield f"spared: {spared['message']}"
 
 
@@ -217,20 +217,22 @@ def _next(asking: Asking, wanted: Next) -> Iterator[str]:
     snapshot = _snapshot(asking, wanted)
     body = {"state": {"snapshot": snapshot}, "asks": "pending", "queue": wanted.queue, "workloads": wanted.workloads}
 
-    def waits(found: Exposures) -> None:
-        how_far = found.progress
+    def waits(job: Exposures) -> None:
+        how_far = job.progress
         asking.go_on(*((0, 0) if how_far is None else (how_far.decisions, how_far.total)))
 
-    found, outcome = exposures(asking.service, body, waits)
-    told: dict[str, Any] = {"followed": found.followed, "findings": outcome.findings}
-    yield from _warned(msgspec.to_builtins({name: value for name, value in told.items() if value is not None}))
-    counts = {kind: sum(one.standing == kind for one in outcome.exposures) for kind in ("now", "next", "safe")}
+    job, outcome = exposures(asking.service, body, waits)
+    warned: dict[str, Any] = {"followed": job.followed, "findings": outcome.findings}
+    yield from _warned(msgspec.to_builtins({name: value for name, value in warned.items() if value is not None}))
+    counts = {
+        kind: sum(exposure.standing == kind for exposure in outcome.exposures) for kind in ("now", "next", "safe")
+    }
     yield (
         f"{len(outcome.exposures)} run: {counts['now']} are stopped by what waits, {counts['next']} would be by an ask "
         f"that nobody has made, {counts['safe']} are safe by a rule; rules of {outcome.engine}"
     )
-    for one in outcome.exposures[:_SHOWN]:
-        yield f"{one.standing}: {one.workload} in {one.queue}, priority {one.priority}: {stopped_by(one)}"
+    for exposure in outcome.exposures[:_SHOWN]:
+        yield f"{exposure.standing}: {exposure.workload} in {exposure.queue}, priority {exposure.priority}: {stopped_by(exposure)}"
     yield from _more(len(outcome.exposures))
     if outcome.order:
         yield f"{len(outcome.order)} wait, in the order in which they would go:"
@@ -240,7 +242,7 @@ def _next(asking: Asking, wanted: Next) -> Iterator[str]:
     yield from _more(len(outcome.order))
     if not outcome.complete:
         yield "cut short by its bounds"
-    yield asking.link(f"/next/{found.id}")
+    yield asking.link(f"/next/{job.id}")
 
 
 def _plan(asking: Asking, wanted: Plan) -> Iterator[str]:
@@ -272,55 +274,55 @@ def _compare(asking: Asking, wanted: Compare) -> Iterator[str]:
         body = _written_out(asking.service, snapshot) if other else {"state": {"snapshot": snapshot}, "asks": "pending"}
         body |= {"mode": "cycle"}
         page = asking.link("/queues", snapshot=snapshot)
-    yield from _compared(asking, body, [msgspec.to_builtins(one) for one in wanted.variants])
+    yield from _compared(asking, body, [msgspec.to_builtins(added) for added in wanted.variants])
     yield page
 
 
 def _written_out(service: Service, snapshot: str) -> dict[str, Any]:
     """A kept snapshot as a request has it: it is compiled for one engine, and another can't read it as it is kept."""
-    at = f"/v1/snapshots/{segment(snapshot)}"
-    used = got(service, at)["configuration"]
+    address = f"/v1/snapshots/{segment(snapshot)}"
+    used = got(service, address)["configuration"]
     if not used.get("name"):
         detail = "the snapshot's configuration is not a stored one: another engine can't be told of it"
         raise InvalidInput([Problem(pointer="/variants", detail=detail)])
     named_one = f"{used['name']}@{used['revision']}"
     return {
         "configuration": named_one,
-        "state": got(service, f"{at}/state"),
-        "asks": got(service, f"{at}/asks")["items"],
+        "state": got(service, f"{address}/state"),
+        "asks": got(service, f"{address}/asks")["items"],
     }
 
 
 def _compared(asking: Asking, body: dict[str, Any], variants: list[dict[str, Any]]) -> Iterator[str]:
-    found = json.loads(
+    comparison = json.loads(
         posted(asking.service, "/v1/comparisons", body | {"variants": [{"name": "as it is"}, *variants]})
     )
-    for one in found["variants"]:
-        if "answer" not in one:
-            refusals = "; ".join(f"{p['pointer']}: {p['detail']}" for p in one["problems"][:_SHOWN])
-            yield f"{one['name']}: refused: {refusals}"
+    for variant in comparison["variants"]:
+        if "answer" not in variant:
+            refusals = "; ".join(f"{p['pointer']}: {p['detail']}" for p in variant["problems"][:_SHOWN])
+            yield f"{variant['name']}: refused: {refusals}"
             continue
-        outcomes = [decision["outcome"] for decision in one["answer"]["decisions"]]
+        outcomes = [decision["outcome"] for decision in variant["answer"]["decisions"]]
         tally = ", ".join(f"{outcomes.count(kind)} {kind}" for kind in dict.fromkeys(outcomes)) or "no asks"
-        yield f"{one['name']}: {tally}; {len(one['answer']['plan'].get('evictions', ()))} evictions"
-        yield from _findings([*one.get("findings", ()), *one["answer"].get("findings", ())])
-    differences = found["differences"]
+        yield f"{variant['name']}: {tally}; {len(variant['answer']['plan'].get('evictions', ()))} evictions"
+        yield from _findings([*variant.get("findings", ()), *variant["answer"].get("findings", ())])
+    differences = comparison["differences"]
     yield f"{len(differences)} differences" if differences else "no difference"
-    for one in differences[:_SHOWN]:
-        values = "; ".join(f"{name}: {_value(value)}" for name, value in one["values"].items())
-        yield f"{one.get('ask') or 'the plan'}, {one['field']}: {values}"
+    for difference in differences[:_SHOWN]:
+        values = "; ".join(f"{name}: {_value(value)}" for name, value in difference["values"].items())
+        yield f"{difference.get('ask') or 'the plan'}, {difference['field']}: {values}"
     yield from _more(len(differences))
 
 
 def _sweep(asking: Asking, wanted: SweepOf) -> Iterator[str]:
-    at = f"/v1/sweeps/{wanted.sweep}"
-    found = got(asking.service, at)
-    points = [json.loads(line) for line in asking.service.get(f"{at}/points").body.splitlines()]
-    yield f"trace {found['trace']['name']}: {found['status']}, {len(points)} of {found['points']} points played"
-    for one in points[:_SHOWN]:
-        settings = (f"{name} {json.dumps(value)}" for name, value in one.get("settings", {}).items())
-        tried = [one["configuration"], f"seed {one['seed']}", *settings]
-        yield f"{', '.join(tried)}: {_came_to(one['summary']['total']) if 'summary' in one else one['error']}"
+    address = f"/v1/sweeps/{wanted.sweep}"
+    sweep = got(asking.service, address)
+    points = [json.loads(line) for line in asking.service.get(f"{address}/points").body.splitlines()]
+    yield f"trace {sweep['trace']['name']}: {sweep['status']}, {len(points)} of {sweep['points']} points played"
+    for point in points[:_SHOWN]:
+        settings = (f"{name} {json.dumps(value)}" for name, value in point.get("settings", {}).items())
+        tried = [point["configuration"], f"seed {point['seed']}", *settings]
+        yield f"{', '.join(tried)}: {_came_to(point['summary']['total']) if 'summary' in point else point['error']}"
     yield from _more(len(points))
     yield asking.link(f"/sweeps/{wanted.sweep}")
 
@@ -333,7 +335,7 @@ def _value(value: Any) -> str:
     if not isinstance(value, list):
         return str(value)
     listed = cast(list[Any], value)
-    return _names([str(one) for one in listed]) or "none"
+    return _names([str(part) for part in listed]) or "none"
 
 
 def _change_configuration(asking: Asking, wanted: ChangeConfiguration) -> Iterator[str]:
@@ -384,10 +386,10 @@ def _warned(answer: dict[str, Any]) -> Iterator[str]:
     yield from _findings(answer.get("findings", []))
 
 
-def _findings(found: list[dict[str, Any]]) -> Iterator[str]:
-    for one in found[:_SHOWN]:
-        yield f"{one['severity']} {one['pointer']}: {one['detail']} [{one['rule']}]"
-    yield from _more(len(found))
+def _findings(findings: list[dict[str, Any]]) -> Iterator[str]:
+    for finding in findings[:_SHOWN]:
+        yield f"{finding['severity']} {finding['pointer']}: {finding['detail']} [{finding['rule']}]"
+    yield from _more(len(findings))
 
 
 def _recorded(asking: Asking, wanted: Situation) -> dict[str, Any]:
@@ -400,19 +402,19 @@ def _recorded(asking: Asking, wanted: Situation) -> dict[str, Any]:
     return got(asking.service, f"/v1/decisions/{wanted.decision}/request?resolved=true")
 
 
-def _refuse(found: dict[str, str]) -> None:
+def _refuse(details: dict[str, str]) -> None:
     """Raises InvalidInput where a pointer has a detail."""
-    problems = [Problem(pointer=pointer, detail=detail) for pointer, detail in found.items() if detail]
+    problems = [Problem(pointer=pointer, detail=detail) for pointer, detail in details.items() if detail]
     if problems:
         raise InvalidInput(problems)
 
 
 def _decided(decisions: list[dict[str, Any]]) -> Iterator[str]:
-    for one in decisions[:_SHOWN]:
-        node = f" on {one['node']}" if one.get("node") else ""
-        victims = one.get("victims", ())
-        yield f"{one['ask']}: {one['outcome']}{node}{_stops([victim['workload'] for victim in victims])}"
-        explained: dict[str, Any] = one.get("explanation") or {}
+    for decision in decisions[:_SHOWN]:
+        node = f" on {decision['node']}" if decision.get("node") else ""
+        victims = decision.get("victims", ())
+        yield f"{decision['ask']}: {decision['outcome']}{node}{_stops([victim['workload'] for victim in victims])}"
+        explained: dict[str, Any] = decision.get("explanation") or {}
         said: list[str] = [
             explained.get("headline") or "",
             *dict.fromkeys(victim["message"] for victim in victims[:_SHOWN]),

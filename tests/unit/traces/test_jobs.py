@@ -134,7 +134,7 @@ def complaints(*lines: Job | Change) -> tuple[list[str], Order]:
             order.job(number, line)
         else:
             order.change(number, line)
-    return [one.detail.split(":", 2)[0] + ":" + one.detail.split(":", 2)[1] for one in said.found], order
+    return [one.detail.split(":", 2)[0] + ":" + one.detail.split(":", 2)[1] for one in said.listed], order
 
 
 def test_times_go_forward_for_jobs_and_for_changes() -> None:

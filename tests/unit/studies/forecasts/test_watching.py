@@ -42,7 +42,7 @@ class Bench:
         self.of.look(asked)
 
     def waits(self, name: str) -> list[tuple[float, str | None, str, str]]:
-        found = self.of.found[name].waits
+        found = self.of.awaited[name].waits
         return [((w.since - time_of(FIRST)).total_seconds(), w.outcome, w.reason, w.message) for w in found]
 
 
@@ -63,7 +63,7 @@ def test_an_ask_waits_for_what_its_rounds_decide_and_each_reason_is_told_once() 
     assert of.of.ready is False
     of.happens(6, "started", "b")
     assert of.of.ready is True
-    found = of.of.found
+    found = of.of.awaited
     assert [(found[n].asked_at, found[n].starts_at) for n in "ab"] == [
         (FIRST + S, FIRST + 5 * S), (FIRST + S, FIRST + 6 * S)
     ]  # fmt: skip
@@ -108,7 +108,7 @@ def test_room_is_made_by_those_that_went_since_the_round_before_it_starts() -> N
     of.happens(4, "started", "b")
     of.happens(4, "finished", "later")
     of.happens(4, "started", "a")
-    found = of.of.found
+    found = of.of.awaited
     assert (found["b"].freed_by, found["a"].freed_by) == (["x", "y", "z"], ["x", "y", "z", "later"])
     assert found["now"].freed_by == [], "it did not wait for anybody"
     of.happens(9, "started", "b")
@@ -123,7 +123,7 @@ def test_whom_it_evicts_while_it_waits_is_told_once_each() -> None:
         of.happens(2, "evicted", name, by=by)
     of.happens(3, "started", "a")
     of.happens(4, "evicted", "after", by="a")
-    found = of.of.found
+    found = of.of.awaited
     assert (list(found["a"].evicts), list(found["b"].evicts)) == (["x", "y"], ["z"])
 
 
@@ -135,10 +135,10 @@ def test_twenty_are_told_of_each_and_of_waits_the_last() -> None:
         of.happens(i, "evicted", f"v{i}", by="a")
     waits = of.waits("a")
     assert [at for at, *_ in waits] == [*range(MOST - 1), 29]
-    assert list(of.of.found["a"].evicts) == [f"v{i}" for i in range(20)]
+    assert list(of.of.awaited["a"].evicts) == [f"v{i}" for i in range(20)]
     of.round(50, ("a", "wait"))
     for i in range(30):
         of.happens(51, "finished", f"f{i}")
     of.round(51, ("a", "admit"))
     of.happens(51, "started", "a")
-    assert of.of.found["a"].freed_by == [f"f{i}" for i in range(10, 30)]
+    assert of.of.awaited["a"].freed_by == [f"f{i}" for i in range(10, 30)]
