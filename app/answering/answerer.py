@@ -102,23 +102,23 @@ def guard(body: bytes, now: datetime, sources: Sources, configuration: str, snap
         system = system_of(configured.engine.name)
         if system is None or system.recogniser is None:
             raise Unsupported([Problem(pointer="", detail=f"{configured.engine.name} has no pods")])
-        found = system.recogniser(Around(configured.configuration, _Workloads(loaded), _waiting(loaded)))
-        ask = found.ask(pod)
+        recogniser = system.recogniser(Around(configured.configuration, _Workloads(loaded), _waiting(loaded)))
+        ask = recogniser.ask(pod)
         asks = [] if ask is None else [ask]
         request = DecisionRequest(
             configuration=configuration, state=StateOrReference(snapshot=snapshot), asks=asks,
-            proposals=None if found.predicts else _proposals(args, found, loaded),
+            proposals=None if recogniser.predicts else _proposals(args, recogniser, loaded),
         )  # fmt: skip
-    if found.predicts and ask is None:
+    if recogniser.predicts and ask is None:
         return Guarded(_result(args, None))
     with watch.stage("solve"):
         answer = solve.decide(loaded, Question(micros(now), asks, proposals=request.proposals))
     with watch.stage("encode"):
-        effect = "" if found.predicts else _effect(answer.proposals or [])
+        effect = "" if recogniser.predicts else _effect(answer.proposals or [])
         facts = facts_of(answer, micros(now), asks)
         facts = msgspec.structs.replace(facts, pods=_named_pods(pod, args), effect=effect)
         answered = Answered(body=encode(answer), facts=facts, seconds=watch.seconds)
-        return Guarded(_result(args, None if found.predicts else answer), encode(request), answered, loaded)
+        return Guarded(_result(args, None if recogniser.predicts else answer), encode(request), answered, loaded)
 
 
 def _effect(verdicts: list[ProposalVerdict]) -> str:
@@ -132,16 +132,17 @@ def _effect(verdicts: list[ProposalVerdict]) -> str:
 
 def _named_pods(pod: Pod, args: ExtenderPreemptionArgs) -> list[str]:
     """The pod without room first, then those that kube-scheduler would evict, as far as they have names."""
-    victims = (one.metadata for of in (args.victims or {}).values() for one in of.pods or ())
-    names = (f"{one.namespace}/{one.name}" if one.namespace else one.name for one in victims)
+    victims = (victim.metadata for of in (args.victims or {}).values() for victim in of.pods or ())
+    names = (f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name for metadata in victims)
     return list(islice(dict.fromkeys((pod.made.id, *names)), _MOST_NAMED))
 
 
-def _proposals(args: ExtenderPreemptionArgs, found: Recogniser, loaded: Loaded) -> list[Proposal]:
+def _proposals(args: ExtenderPreemptionArgs, recogniser: Recogniser, loaded: Loaded) -> list[Proposal]:
     if args.victims is not None:
         ranks = _ranks(args.victims)
         return [
-            Proposal(node=node, evict=_of_pods(of, found), rank=ranks.get(node)) for node, of in args.victims.items()
+            Proposal(node=node, evict=_of_pods(of, recogniser), rank=ranks.get(node))
+            for node, of in args.victims.items()
         ]
     by_uid = _by_uid(loaded)
     return [Proposal(node=node, evict=_of_uids(of, by_uid)) for node, of in (args.meta_victims or {}).items()]
@@ -160,8 +161,8 @@ def _lost(pod: VictimPod) -> Lost:
     return Lost(pod.spec.priority or 0, None if start is None else micros(start))
 
 
-def _of_pods(victims: Victims, found: Recogniser) -> list[Eviction]:
-    places = (found.place(pod) for pod in victims.pods or ())
+def _of_pods(victims: Victims, recogniser: Recogniser) -> list[Eviction]:
+    places = (recogniser.place(pod) for pod in victims.pods or ())
     return list(dict.fromkeys(place for place in places if place is not None))
 
 
@@ -207,18 +208,20 @@ def imported(body: bytes, format: Format, *, lenient: bool = False) -> bytes:  #
     """The JSON of an ``ImportedManifest``. Parsing stops at safe points, as solving does. Raises InvalidInput for what
     is no manifest at all, and, if not ``lenient``, where what is read would be decided wrongly: each finding of
     severity error is a problem then."""
-    found = import_configuration(body, format)
-    errors = [one for one in found.findings if one.severity == "error"]
+    manifest = import_configuration(body, format)
+    errors = [finding for finding in manifest.findings if finding.severity == "error"]
     if errors and not lenient:
-        raise InvalidInput([Problem(pointer=one.pointer, detail=f"{one.detail} [{one.rule}]") for one in errors])
+        raise InvalidInput(
+            [Problem(pointer=finding.pointer, detail=f"{finding.detail} [{finding.rule}]") for finding in errors]
+        )
     return msgspec.json.encode(
         ImportedManifest(
             format=format,
-            configuration=found.configuration,
-            state=found.state,
-            asks=found.asks,
-            findings=found.findings,
-            configuration_findings=_remarks(found.configuration),
+            configuration=manifest.configuration,
+            state=manifest.state,
+            asks=manifest.asks,
+            findings=manifest.findings,
+            configuration_findings=_remarks(manifest.configuration),
         )
     )
 
@@ -313,16 +316,16 @@ class Answerer:
 
         sources = self._sources if asked.pinned is None else self._sources.pinned(asked.pinned)
         answered = answer(body, asked.now, sources, through=through)
-        kept = self._kept(asked, *seen[0]) if seen else []
-        return Reply(answered.body, answered.facts, answered.seconds, kept)
+        states = self._kept(asked, *seen[0]) if seen else []
+        return Reply(answered.body, answered.facts, answered.seconds, states)
 
     def _guarded(self, asked: Inquiry, body: bytes) -> Reply:
-        found = guard(body, asked.now, self._sources, asked.configuration, asked.snapshot)
-        if found.answered is None or found.loaded is None:
-            return Reply(found.result)
-        logged = Logged(found.request, found.answered.body)
-        kept = self._kept(asked, found.loaded, own=False)
-        return Reply(found.result, found.answered.facts, found.answered.seconds, kept, logged)
+        guarded = guard(body, asked.now, self._sources, asked.configuration, asked.snapshot)
+        if guarded.answered is None or guarded.loaded is None:
+            return Reply(guarded.result)
+        logged = Logged(guarded.request, guarded.answered.body)
+        states = self._kept(asked, guarded.loaded, own=False)
+        return Reply(guarded.result, guarded.answered.facts, guarded.answered.seconds, states, logged)
 
     def _kept(self, asked: Inquiry, loaded: Loaded, own: bool) -> list[Kept]:
         """What the decision log lacks of the snapshot; ``own``: the configuration is the snapshot's."""

@@ -85,8 +85,8 @@ class _Lists(dict[bytes, list[Task]]):
     """Lists of tasks by their JSON, each decoded when it is first asked for."""
 
     def __missing__(self, raw: bytes) -> list[Task]:
-        found = self[raw] = _decoder.decode(raw or b"[]")
-        return found
+        tasks = self[raw] = _decoder.decode(raw or b"[]")
+        return tasks
 
 
 def _share(workloads: list[_Workload]) -> bool:
@@ -187,17 +187,17 @@ def answer(
     watch = Stopwatch()
     with watch.stage("decode"):
         request = decode_request(body)
-    at = micros(request.now or now)
+    moment = micros(request.now or now)
     with watch.stage("compile"):
         loaded = through(request, load(request.configuration, request.engine, request.state, sources))
     with watch.stage("solve"):
         asks = asks_of(request.asks, loaded)
-        question = Question(at, asks, request.mode, request.options, explain or request.explain, request.proposals)
+        question = Question(moment, asks, request.mode, request.options, explain or request.explain, request.proposals)
         result = solve.decide(loaded, question)
     with watch.stage("encode"):
         encoded = encode(result)
     release_later(request, loaded)
-    facts = facts_of(result, at, asks, encode(asks) if request.asks == PENDING else b"")
+    facts = facts_of(result, moment, asks, encode(asks) if request.asks == PENDING else b"")
     return Answered(body=encoded, facts=facts, seconds=watch.seconds)
 
 
@@ -205,17 +205,17 @@ def shares(body: bytes, now: Time, sources: Sources) -> bytes:
     """``POST /v1/shares``. Raises InvalidInput."""
     request = decode(body, SharesRequest)
     loaded = load(request.configuration, request.engine, request.state, sources)
-    at = micros(request.now or now)
+    moment = micros(request.now or now)
     asks = asks_of(request.asks, loaded)
-    return _described(loaded.configured, loaded.findings, solve.shares(loaded, asks, at, request.options))
+    return _described(loaded.configured, loaded.findings, solve.shares(loaded, asks, moment, request.options))
 
 
 def preemptibility(body: bytes, now: Time, sources: Sources) -> bytes:
     """``POST /v1/preemptibility``. Raises InvalidInput."""
     request = decode(body, PreemptibilityRequest)
     loaded = load(request.configuration, request.engine, request.state, sources)
-    at = micros(request.now or now)
-    question = ProtectionQuestion(at, request.asks, request.ask, request.action, request.evict)
+    moment = micros(request.now or now)
+    question = ProtectionQuestion(moment, request.asks, request.ask, request.action, request.evict)
     return _described(loaded.configured, loaded.findings, solve.preemptibility(loaded, question))
 
 
@@ -304,10 +304,10 @@ def facts_of(result: Answer, now: int, asks: list[Ask], pending: bytes = b"") ->
 
 
 def _spared(result: Answer) -> list[str]:
-    refused = (one.workload for verdict in result.proposals or () for one in verdict.refusals)
+    refused = (refusal.workload for verdict in result.proposals or () for refusal in verdict.refusals)
     return list(dict.fromkeys(refused))
 
 
-def _described(configured: Configured, findings: list[Finding] | None, found: dict[str, Any]) -> bytes:
-    told = {} if findings is None else {"findings": findings}
-    return encode({"engine": configured.engine.name, "configuration": configured.used, **found, **told})
+def _described(configured: Configured, findings: list[Finding] | None, fields: dict[str, Any]) -> bytes:
+    beside = {} if findings is None else {"findings": findings}
+    return encode({"engine": configured.engine.name, "configuration": configured.used, **fields, **beside})

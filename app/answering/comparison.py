@@ -70,14 +70,14 @@ class Releases:
 
 def releases_of(variants: list[tuple[int, Loaded, Question]]) -> Iterator[Releases]:
     """Pairs of variants that differ in their release alone."""
-    for (i, one, asked), (j, other, asked_other) in combinations(variants, 2):
-        engine = one.configured.engine
+    for (i, first, asked), (j, other, asked_other) in combinations(variants, 2):
+        engine = first.configured.engine
         if engine is not other.configured.engine or engine.changed is None:
             continue
-        if rules := engine.changed(one.configured.compiled, other.configured.compiled):
+        if rules := engine.changed(first.configured.compiled, other.configured.compiled):
             yield Releases(i, j, other, asked_other, rules)
-        elif rules := engine.changed(other.configured.compiled, one.configured.compiled):
-            yield Releases(j, i, one, asked, rules)
+        elif rules := engine.changed(other.configured.compiled, first.configured.compiled):
+            yield Releases(j, i, first, asked, rules)
 
 
 class ComparisonRequest(DecisionRequest, frozen=True, kw_only=True):
@@ -142,59 +142,59 @@ def compare(body: bytes, now: Time, sources: Sources) -> bytes:
     with watch.stage("decode"):
         request = decode(body, ComparisonRequest)
         refuse_duplicates(request.variants)
-    made = list(made_of(request, micros(request.now or now), sources, watch))
-    answers = [one for one, _ in made]
-    if all(one.answer is None for one in answers):
-        raise InvalidInput(problem for one in answers for problem in one.problems)
+    answered = list(made_of(request, micros(request.now or now), sources, watch))
+    answers = [answer for answer, _ in answered]
+    if all(answer.answer is None for answer in answers):
+        raise InvalidInput(problem for answer in answers for problem in answer.problems)
     with watch.stage("solve"):
-        differences = ruled(differences_of(answers), answers, [asked for _, asked in made])
-    findings = carried(*(one.answer.findings or () for one in answers if one.answer is not None))
+        differences = ruled(differences_of(answers), answers, [asked for _, asked in answered])
+    findings = carried(*(answer.answer.findings or () for answer in answers if answer.answer is not None))
     stats = stats_of(watch.seconds)
     return encode(Comparison(variants=answers, differences=differences, findings=findings, stats=stats))
 
 
 def made_of(
-    request: ComparisonRequest, at: int, sources: Sources, watch: Stopwatch
+    request: ComparisonRequest, moment: int, sources: Sources, watch: Stopwatch
 ) -> Iterator[tuple[VariantAnswer, Asked | None]]:
-    """What each variant answers at ``at``, in microseconds, and what it was asked; None for one that is refused: its
-    problems point into it. Raises NotFound, Unavailable."""
+    """What each variant answers at ``moment``, in microseconds, and what it was asked; None for one that is refused:
+    its problems point into it. Raises NotFound, Unavailable."""
     for i, variant in enumerate(request.variants):
         asked: Asked | None = None
         try:
             with watch.stage("compile"):
                 loaded, asks, findings = _loaded(request, variant, sources)
             with watch.stage("solve"):
-                question = Question(at, asks, request.mode, request.options, request.explain)
-                made = VariantAnswer(name=variant.name, answer=solve.decide(loaded, question), findings=findings)
+                question = Question(moment, asks, request.mode, request.options, request.explain)
+                answer = VariantAnswer(name=variant.name, answer=solve.decide(loaded, question), findings=findings)
             asked = loaded, question
         except InvalidInput as invalid:
-            found = [_at_variant(problem, i, variant) for problem in invalid.problems]
-            made = VariantAnswer(name=variant.name, problems=found)
-        yield made, asked
+            problems = [_at_variant(problem, i, variant) for problem in invalid.problems]
+            answer = VariantAnswer(name=variant.name, problems=problems)
+        yield answer, asked
 
 
-def unvaried(request: ComparisonRequest, at: int, sources: Sources) -> Asked:
+def unvaried(request: ComparisonRequest, moment: int, sources: Sources) -> Asked:
     """What the request asks by itself. Raises InvalidInput, NotFound, Unavailable."""
     loaded, asks, _ = _loaded(request, Variant(name=""), sources)
-    return loaded, Question(at, asks, request.mode, request.options, request.explain)
+    return loaded, Question(moment, asks, request.mode, request.options, request.explain)
 
 
-def parted(one: tuple[str, Asked], other: tuple[str, Asked]) -> list[Difference]:
+def parted(first: tuple[str, Asked], other: tuple[str, Asked]) -> list[Difference]:
     """Where two that are asked of one situation, each with its name, differ, and by which rules."""
-    answers = [VariantAnswer(name=name, answer=solve.decide(*asked)) for name, asked in (one, other)]
-    return ruled(differences_of(answers), answers, [one[1], other[1]])
+    answers = [VariantAnswer(name=name, answer=solve.decide(*asked)) for name, asked in (first, other)]
+    return ruled(differences_of(answers), answers, [first[1], other[1]])
 
 
 def refuse_duplicates(variants: list[Variant]) -> None:
     """Raises InvalidInput where two have one name."""
     names = [variant.name for variant in variants]
-    found = [
+    problems = [
         Problem(pointer=pointer("variants", i, "name"), detail=f"a second variant {name!r}")
         for i, name in enumerate(names)
         if name in names[:i]
     ]
-    if found:
-        raise InvalidInput(found)
+    if problems:
+        raise InvalidInput(problems)
 
 
 def too_many(variants: list[Variant], most: int) -> list[Problem]:
@@ -212,9 +212,9 @@ def _loaded(
     state, asks, findings = request.state, _asks(request, configured, sources), list[Finding]()
     origin = request.engine or configured.configuration.engine
     if variant.engine is not None and origin is not None and variant.engine != origin and _native(variant):
-        found = told(configured.configuration, state, asks, origin, variant.engine)
-        state, asks, findings = found.state, found.asks, found.findings
-        configured = solve.configure(found.configuration, variant.engine)
+        translated = told(configured.configuration, state, asks, origin, variant.engine)
+        state, asks, findings = translated.state, translated.asks, translated.findings
+        configured = solve.configure(translated.configuration, variant.engine)
     elif variant.engine is not None and configured.engine.name != variant.engine:
         configured = solve.configure(configured.configuration, variant.engine)
     if state.snapshot is not None:
@@ -274,21 +274,21 @@ def _at_variant(problem: Problem, i: int, variant: Variant) -> Problem:
 
 def differences_of(answers: list[VariantAnswer]) -> Iterator[Difference]:
     """Where the answers to one request disagree; one at least is no refusal."""
-    answered = {one.name: one.answer for one in answers if one.answer is not None}
-    refused = dict.fromkeys((one.name for one in answers if one.answer is None), "refused")
+    answered = {answer.name: answer.answer for answer in answers if answer.answer is not None}
+    refused = dict.fromkeys((answer.name for answer in answers if answer.answer is None), "refused")
     for position, first in enumerate(next(iter(answered.values())).decisions):
         said = {name: answer.decisions[position] for name, answer in answered.items()}
         outcomes = {name: decision.outcome for name, decision in said.items()} | refused
         if len(set(outcomes.values())) > 1:
-            yield _difference(first.ask, "outcome", {one.name: outcomes[one.name] for one in answers})
+            yield _difference(first.ask, "outcome", {answer.name: outcomes[answer.name] for answer in answers})
         if len({decision.node for decision in said.values()}) > 1:
             yield _difference(first.ask, "node", {name: decision.node for name, decision in said.items()})
         if len({frozenset(_victims(decision)) for decision in said.values()}) > 1:
             yield _difference(first.ask, "victims", {name: _victims(decision) for name, decision in said.items()})
-    if len({frozenset(_evictions(one)) for one in answered.values()}) > 1:
-        yield _difference(None, "evictions", {name: _evictions(one) for name, one in answered.items()})
-    if len({frozenset(_moves(one)) for one in answered.values()}) > 1:
-        yield _difference(None, "moves", {name: _moves(one) for name, one in answered.items()})
+    if len({frozenset(_evictions(answer)) for answer in answered.values()}) > 1:
+        yield _difference(None, "evictions", {name: _evictions(answer) for name, answer in answered.items()})
+    if len({frozenset(_moves(answer)) for answer in answered.values()}) > 1:
+        yield _difference(None, "moves", {name: _moves(answer) for name, answer in answered.items()})
 
 
 def ruled(
@@ -296,7 +296,11 @@ def ruled(
 ) -> list[Difference]:
     """``differences`` of ``answers`` with the rules that made them, where two differ in their release alone."""
     differences = list(differences)
-    pairs = list(releases_of([(i, *one) for i, one in enumerate(asked) if one is not None])) if differences else []
+    pairs = (
+        list(releases_of([(i, *asked_of) for i, asked_of in enumerate(asked) if asked_of is not None]))
+        if differences
+        else []
+    )
     return [_ruled(difference, answers, pairs) for difference in differences]
 
 
@@ -317,7 +321,7 @@ def _says(answer: Answer, difference: Difference) -> Any:
     """What an answer says of what a difference is about."""
     if difference.ask is None:
         return frozenset((_moves if difference.field == "moves" else _evictions)(answer))
-    decision = next(one for one in answer.decisions if one.ask == difference.ask)
+    decision = next(candidate for candidate in answer.decisions if candidate.ask == difference.ask)
     if difference.field == "victims":
         return frozenset(_victims(decision))
     return decision.outcome if difference.field == "outcome" else decision.node
@@ -333,19 +337,25 @@ def _victims(decision: Decision) -> list[str]:
 
 def _evictions(answer: Answer) -> list[str]:
     """Those of the plan that no ask's victims have: an overcommitted node, work that only moves."""
-    told = {label for decision in answer.decisions for label in _victims(decision)}
-    return [label for label in _labels(planned(answer)) if label not in told]
+    by_asks = {label for decision in answer.decisions for label in _victims(decision)}
+    return [label for label in _labels(planned(answer)) if label not in by_asks]
 
 
 def _moves(answer: Answer) -> list[str]:
     """Running work that goes elsewhere, and where to."""
     placements = answer.plan.placements
-    return [f"{one.workload}/{one.task} to {one.node}" for one in placements if one.workload is not None]
+    return [
+        f"{placement.workload}/{placement.task} to {placement.node}"
+        for placement in placements
+        if placement.workload is not None
+    ]
 
 
 def _labels(evicted: Iterable[Victim | PlannedEviction]) -> list[str]:
     """``workload`` or ``workload/task``, in the order of the answer."""
-    return [one.workload if one.task is None else f"{one.workload}/{one.task}" for one in evicted]
+    return [
+        eviction.workload if eviction.task is None else f"{eviction.workload}/{eviction.task}" for eviction in evicted
+    ]
 
 
 class Again:

@@ -57,13 +57,13 @@ class Recorder:
 
     def kept(self, loaded: Loaded, known: Known, *, own: bool) -> list[Kept]:
         """What the log lacks of a decision on ``loaded``. ``own``: the request named no configuration."""
-        name, found = loaded.snapshot or "", list[Kept]()
+        name, lacking = loaded.snapshot or "", list[Kept]()
         if loaded.used.digest != known.state:
-            found.append(self._state(name, loaded, known.state))
+            lacking.append(self._state(name, loaded, known.state))
         used = loaded.configured.used
         if own and used.name is None and used.digest != known.configuration:
-            found.append(Kept(used.digest, msgspec.json.encode(loaded.configured.configuration)))
-        return found
+            lacking.append(Kept(used.digest, msgspec.json.encode(loaded.configured.configuration)))
+        return lacking
 
     def forget(self, alive: list[str]) -> None:
         """Let go of all snapshots but those ``alive``."""
@@ -205,8 +205,8 @@ class Compiled:
             raise unknown("configuration", f"nothing is stored here: write configuration {reference!r} out in full")
         name, revision = self._documents.head(reference)
         key = (name, revision, engine)
-        if (kept := self._stored.get(key)) is not None:
-            return kept
+        if (known := self._stored.get(key)) is not None:
+            return known
         document = decode(self._documents.document(name, revision), Configuration)
         configured = solve.configure(document, engine, name=name, revision=revision)
         self._stored.put(key, configured, _bytes_of(document))
@@ -215,8 +215,8 @@ class Compiled:
     def written(self, document: Configuration, engine: str | None) -> Configured:
         """See ``Configurations``."""
         key = (digest(document, "configuration"), engine)
-        if (kept := self._written.get(key)) is not None:
-            return kept
+        if (known := self._written.get(key)) is not None:
+            return known
         configured = solve.configure(document, engine)
         self._written.put(key, configured, _bytes_of(document))
         return configured
@@ -279,10 +279,10 @@ class _PinnedStates:
         return self.states.own(name)
 
     def loaded(self, configured: Configured, name: str) -> Loaded:
-        found = self.states.loaded(configured, name)
-        if found.generation != self.used.state.generation or found.used.digest != self.used.state.digest:
+        loaded = self.states.loaded(configured, name)
+        if loaded.generation != self.used.state.generation or loaded.used.digest != self.used.state.digest:
             raise Conflict(f"snapshot {name!r} has moved on from generation {self.used.state.generation}")
-        return found
+        return loaded
 
 
 def unknown(where: str, detail: str) -> NotFound:

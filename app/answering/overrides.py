@@ -60,45 +60,45 @@ def _steps(path: str) -> list[str]:
 def _put(document: dict[str, Any], steps: list[str], value: Any) -> None:
     """Set the value that ``steps`` lead to. Raises LookupError with what exists where they go wrong."""
     here: Any = document
-    told: list[str] = []
-    while len(steps) > 1 and told[-1:] != ["properties"]:
-        name, length, here = _follow(here, steps, told)
-        told.append(name)
+    followed: list[str] = []
+    while len(steps) > 1 and followed[-1:] != ["properties"]:
+        name, length, here = _follow(here, steps, followed)
+        followed.append(name)
         steps = steps[length:]
     if not isinstance(here, dict):
-        raise LookupError(f"{'.'.join(told)} has no field {steps[0]!r}: name one of {_known(here)} and its field")
-    if told[-1:] == ["quota"] and not isinstance(value, dict):
-        raise LookupError(f"{'.'.join([*told, *steps])} is a quota: say {', '.join(Quota.__struct_fields__)} of it")
+        raise LookupError(f"{'.'.join(followed)} has no field {steps[0]!r}: name one of {_known(here)} and its field")
+    if followed[-1:] == ["quota"] and not isinstance(value, dict):
+        raise LookupError(f"{'.'.join([*followed, *steps])} is a quota: say {', '.join(Quota.__struct_fields__)} of it")
     cast(dict[str, Any], here)[".".join(steps)] = value  # properties have dots in their names
 
 
-def _follow(here: Any, steps: list[str], told: list[str]) -> tuple[str, int, Any]:
+def _follow(here: Any, steps: list[str], followed: list[str]) -> tuple[str, int, Any]:
     """The name that was followed, how many steps it took (names may have dots), and what it leads to."""
     if isinstance(here, list):
-        named = {_name(one): one for one in cast(list[Any], here)}
+        named = {_name(item): item for item in cast(list[Any], here)}
     elif isinstance(here, dict):
         named = cast(dict[str, Any], here)
     else:
-        raise LookupError(f"{'.'.join(told)} is a value: there is nothing below it")
-    if steps[0] == "flavors" and told[:1] == ["queues"] and isinstance(here, dict) and len(steps) > 3:
-        return _of_flavor(named, steps, told)
+        raise LookupError(f"{'.'.join(followed)} is a value: there is nothing below it")
+    if steps[0] == "flavors" and followed[:1] == ["queues"] and isinstance(here, dict) and len(steps) > 3:
+        return _of_flavor(named, steps, followed)
     if steps[0] == "quota" and "resource_groups" in named and len(steps) > 2:
-        return "quota", 1, _quota_of_flavors(named["resource_groups"], ".".join(steps[1:-1]), told)
+        return "quota", 1, _quota_of_flavors(named["resource_groups"], ".".join(steps[1:-1]), followed)
     for length in range(len(steps) - 1, 0, -1):
         if (name := ".".join(steps[:length])) in named:
             return name, length, named[name]
-    if told and told[-1] == "quota":
+    if followed and followed[-1] == "quota":
         gpus = [name for name in named if name.endswith("/gpu")]
         if steps[0] == "gpu" and len(gpus) == 1:
             return gpus[0], 1, named[gpus[0]]
         name = ".".join(steps[:-1])
         return name, len(steps) - 1, named.setdefault(name, {})
-    if isinstance(here, dict) and (steps[0] in _mappings() or told == ["settings"]):
+    if isinstance(here, dict) and (steps[0] in _mappings() or followed == ["settings"]):
         return steps[0], 1, named.setdefault(steps[0], {})
-    raise LookupError(_nothing(told, steps[0], list(named)))
+    raise LookupError(_nothing(followed, steps[0], list(named)))
 
 
-def _of_flavor(queue: dict[str, Any], steps: list[str], told: list[str]) -> tuple[str, int, Any]:
+def _of_flavor(queue: dict[str, Any], steps: list[str], followed: list[str]) -> tuple[str, int, Any]:
     """The quotas of one flavor of a queue, after ``flavors`` and its name. Raises LookupError."""
     flavors = {_name(flavor): flavor for group in queue.get("resource_groups") or () for flavor in group["flavors"]}
     if "quota" in queue:
@@ -106,33 +106,35 @@ def _of_flavor(queue: dict[str, Any], steps: list[str], told: list[str]) -> tupl
     for length in range(len(steps) - 2, 0, -1):
         if (name := ".".join(steps[1 : 1 + length])) in flavors:
             return "quota", 1 + length, flavors[name].setdefault("quota", {})
-    raise LookupError(_nothing([*told, "flavors"], steps[1], list(flavors)))
+    raise LookupError(_nothing([*followed, "flavors"], steps[1], list(flavors)))
 
 
-def _quota_of_flavors(groups: Any, resource: str, told: list[str]) -> dict[str, Any]:
+def _quota_of_flavors(groups: Any, resource: str, followed: list[str]) -> dict[str, Any]:
     """The quotas of the only flavor that has ``resource``. Raises LookupError where there are several, or none."""
     flavors = [flavor for group in groups for flavor in group["flavors"]]
-    found = [flavor for flavor in flavors if any(_same(name, resource) for name in flavor.get("quota", ()))]
-    if len(found) == 1:
-        return found[0]["quota"]
-    names = ", ".join(repr(flavor["name"]) for flavor in found or flavors)
-    which = f"{len(found)} flavors have {resource!r}" if found else f"no flavor has {resource!r}"
-    raise LookupError(f"{'.'.join(told)} has quotas by flavor, and {which}: {names}")
+    fitting = [flavor for flavor in flavors if any(_same(name, resource) for name in flavor.get("quota", ()))]
+    if len(fitting) == 1:
+        return fitting[0]["quota"]
+    names = ", ".join(repr(flavor["name"]) for flavor in fitting or flavors)
+    which = f"{len(fitting)} flavors have {resource!r}" if fitting else f"no flavor has {resource!r}"
+    raise LookupError(f"{'.'.join(followed)} has quotas by flavor, and {which}: {names}")
 
 
 def _same(name: str, resource: str) -> bool:
     return name == resource or (resource == "gpu" and name.endswith("/gpu"))
 
 
-def _name(one: Any) -> str:
-    return str(cast(dict[str, Any], one).get("name")) if isinstance(one, dict) else ""
+def _name(item: Any) -> str:
+    return str(cast(dict[str, Any], item).get("name")) if isinstance(item, dict) else ""
 
 
 def _known(listed: list[Any]) -> str:
-    return ", ".join(repr(_name(one)) for one in listed[:10]) or "none"
+    return ", ".join(repr(_name(item)) for item in listed[:10]) or "none"
 
 
-def _nothing(told: list[str], name: str, known: list[str]) -> str:
-    listed = ", ".join(repr(one) for one in known[:10]) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
-    where, meant = ".".join(told) or "the configuration", Nearest(known).meant(name)
+def _nothing(followed: list[str], name: str, known: list[str]) -> str:
+    listed = ", ".join(repr(choice) for choice in known[:10]) + (
+        f" and {len(known) - 10} more" if len(known) > 10 else ""
+    )
+    where, meant = ".".join(followed) or "the configuration", Nearest(known).meant(name)
     return f"{where} has no {name!r}: there are {listed or 'none'}{meant}"

@@ -54,8 +54,8 @@ def changes(
     for ask in new:
         asked.setdefault(ask.queue, set()).update(name for task in ask.tasks for name in task.requests)
     queues = {queue.name: queue for queue in loaded.configured.configuration.queues}
-    made = (_change(name, queues.get(name), before, after, asked.get(name, set())) for name in after)
-    return [change for change in made if change is not None]
+    changed = (_change(name, queues.get(name), before, after, asked.get(name, set())) for name in after)
+    return [change for change in changed if change is not None]
 
 
 def _change(name: str, queue: Queue | None, before: _Shares, after: _Shares, asked: set[str]) -> QueueChange | None:
@@ -99,13 +99,13 @@ def _limit(queue: Queue | None, resource: str) -> Quantity | None:
 
 
 def _quotas(queue: Queue | None, resource: str) -> list[Quota]:
-    return [one.quota for one in (quotas(queue) if queue else ()) if _same(one.resource, resource)]
+    return [placed.quota for placed in (quotas(queue) if queue else ()) if _same(placed.resource, resource)]
 
 
-def _same(one: str, other: str) -> bool:
+def _same(name: str, other: str) -> bool:
     """Whether two names mean one resource: an engine that shows ``gpu`` counts what a queue calls
     ``nvidia.com/gpu``."""
-    return one == other or (one.endswith("/gpu") and other == "gpu") or (other.endswith("/gpu") and one == "gpu")
+    return name == other or (name.endswith("/gpu") and other == "gpu") or (other.endswith("/gpu") and name == "gpu")
 
 
 def _total(given: list[Quantity], resource: str) -> Quantity:
@@ -127,34 +127,34 @@ def plan(body: bytes, now: Time, sources: Sources) -> bytes:
         waited = _waited(request)
     with watch.stage("compile"):
         cluster = situation(request, sources)
-        at = request.now or (now if cluster.imported is None else cluster.imported.as_of(now))
-        submitted = _before(at, waited)
+        moment = request.now or (now if cluster.imported is None else cluster.imported.as_of(now))
+        submitted = _before(moment, waited)
         findings = Findings()
         if bool(request.work) == (request.manifest is not None):
             raise InvalidInput([Problem(pointer="/manifest", detail="exactly one of `manifest` and `work` is given")])
         if request.work:
-            planned = _given(request.work, cluster, submitted, micros(at))
+            planned = _given(request.work, cluster, submitted, micros(moment))
         else:
             planned = _planned(request, cluster, submitted, findings)
-    new = [ask for one in planned for ask in one.asks]
+    new = [ask for job in planned for ask in job.asks]
     with watch.stage("solve"):
-        question = Question(micros(at), [], "cycle", request.options, request.explain)
-        families = [[ask] for ask in cluster.asks] + [one.asks for one in planned]
+        question = Question(micros(moment), [], "cycle", request.options, request.explain)
+        families = [[ask] for ask in cluster.asks] + [job.asks for job in planned]
         settled = settle(cluster.loaded, families, question)
-        queues = changes(cluster.loaded, cluster.asks, new, settled, micros(at), request.options)
+        queues = changes(cluster.loaded, cluster.asks, new, settled, micros(moment), request.options)
     answer, by_ask = settled.answer, settled.decisions
     waiting, place = {ask.id for ask in cluster.asks}, {ask: i for i, ask in enumerate(settled.order)}
-    before = [min(place[ask.id] for ask in one.asks) for one in planned]
-    ahead = [[ask for ask in settled.order[:at] if ask in waiting] for at in before]
-    work = [_described(one, by_ask, behind) for one, behind in zip(planned, ahead, strict=True)]
-    made = PlanAnswer(
+    before = [min(place[ask.id] for ask in job.asks) for job in planned]
+    ahead = [[ask for ask in settled.order[:position] if ask in waiting] for position in before]
+    work = [_described(job, by_ask, behind) for job, behind in zip(planned, ahead, strict=True)]
+    reply = PlanAnswer(
         engine=answer.engine, configuration=answer.configuration, state=answer.state,
-        outcome=_worst(one.outcome for one in work), work=work, asks=new,
+        outcome=_worst(described.outcome for described in work), work=work, asks=new,
         decisions=[by_ask[ask.id] for ask in new], waiting=[by_ask[ask.id] for ask in cluster.asks], plan=answer.plan,
         queues=queues, findings=[*cluster.findings, *cluster.carried(), *_below(findings.all())],
         stats=stats_of(watch.seconds),
     )  # fmt: skip
-    return encode(made)
+    return encode(reply)
 
 
 def _waited(request: PlanRequest) -> timedelta:
@@ -167,9 +167,9 @@ def _waited(request: PlanRequest) -> timedelta:
     return timedelta(microseconds=waited)
 
 
-def _before(at: Time, waited: timedelta) -> datetime:
+def _before(moment: Time, waited: timedelta) -> datetime:
     try:
-        return at - waited
+        return moment - waited
     except OverflowError:
         raise InvalidInput([Problem(pointer="/waited", detail="that is before the first year")]) from None
 
@@ -189,8 +189,8 @@ def _planned(request: PlanRequest, cluster: Situation, submitted: datetime, find
     if system is None or system.plan is None:
         detail = f"manifests are not planned for {name} yet: ask POST /v1/decisions"
         raise Unsupported([Problem(pointer="/engine", detail=detail)])
-    found = [one for one in system.plan(documents, around, request.namespace) if one.asks]
-    if not found:
+    works = [work for work in system.plan(documents, around, request.namespace) if work.asks]
+    if not works:
         listed = _below(findings.all())
         errors = [f for f in listed if f.severity == "error"] or [f for f in listed if f.severity == "warning"]
         raise InvalidInput(
@@ -199,7 +199,7 @@ def _planned(request: PlanRequest, cluster: Situation, submitted: datetime, find
         )
     if around.dynamic:
         cluster.loaded = with_queues(loaded, around.dynamic)
-    return found
+    return works
 
 
 def _given(work: list[Ask], cluster: Situation, submitted: datetime, now: int) -> list[Planned]:
@@ -214,7 +214,8 @@ def _given(work: list[Ask], cluster: Situation, submitted: datetime, now: int) -
         solve.shares(cluster.loaded, work, now)  # checks the asks as every question does
     except InvalidInput as invalid:
         problems += [
-            Problem(pointer=f"/work{one.pointer.removeprefix('/asks')}", detail=one.detail) for one in invalid.problems
+            Problem(pointer=f"/work{problem.pointer.removeprefix('/asks')}", detail=problem.detail)
+            for problem in invalid.problems
         ]
     if problems:
         raise InvalidInput(problems)

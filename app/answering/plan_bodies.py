@@ -287,7 +287,7 @@ class Situation:
     def carried(self) -> list[Finding]:
         """What configuration and state carry beside ``findings``: from documents that are not in the request."""
         said = {(finding.rule, finding.pointer.removeprefix(_CLUSTER), finding.detail) for finding in self.findings}
-        return [one for one in self.loaded.findings or () if (one.rule, one.pointer, one.detail) not in said]
+        return [other for other in self.loaded.findings or () if (other.rule, other.pointer, other.detail) not in said]
 
 
 def situation(request: PlanRequest, sources: Sources) -> Situation:
@@ -300,14 +300,16 @@ def situation(request: PlanRequest, sources: Sources) -> Situation:
             detail = "what cluster? give `configuration` and `state`, or `cluster`"
             raise InvalidInput([Problem(pointer="/configuration", detail=detail)])
         loaded = load(request.configuration, request.engine, state, sources)
-        found = Situation(loaded, asks_of(request.asks, loaded), beside)
+        cluster = Situation(loaded, asks_of(request.asks, loaded), beside)
     else:
-        found = _of_manifests(request, request.cluster.encode(), beside, sources)
+        cluster = _of_manifests(request, request.cluster.encode(), beside, sources)
     if request.set:
-        found.loaded = with_configuration(found.loaded, with_fields(found.loaded.configured.configuration, request.set))
-    kept = kept_objects(found.loaded.configured.configuration)
+        cluster.loaded = with_configuration(
+            cluster.loaded, with_fields(cluster.loaded.configured.configuration, request.set)
+        )
+    objects = kept_objects(cluster.loaded.configured.configuration)
     of_configuration = Beside()
-    read_beside(kept, of_configuration, Findings())
+    read_beside(objects, of_configuration, Findings())
     beside.complete(of_configuration)
     for name, queue in request.local_queues.items():
         known = beside.local_queues.get(name)
@@ -316,7 +318,7 @@ def situation(request: PlanRequest, sources: Sources) -> Situation:
     for group, classes in ((_KUBERNETES, own), (_KUEUE, kueue or own)):
         for name, value in classes.items():
             beside.classes.put(group, name, PriorityClass(value, False, False, None))
-    return found
+    return cluster
 
 
 def _of_manifests(request: PlanRequest, text: bytes, beside: Beside, sources: Sources) -> Situation:
@@ -363,8 +365,8 @@ def with_queues(loaded: Loaded, queues: list[Queue]) -> Loaded:
 def with_configuration(loaded: Loaded, document: Configuration) -> Loaded:
     """The same cluster with another configuration. Raises InvalidInput."""
     was = loaded.configured
-    made = solve.configure(document, was.engine.name, name=was.used.name, revision=was.used.revision)
-    again = solve.load(made, loaded.state, snapshot=loaded.snapshot, generation=loaded.generation)
+    configured = solve.configure(document, was.engine.name, name=was.used.name, revision=was.used.revision)
+    again = solve.load(configured, loaded.state, snapshot=loaded.snapshot, generation=loaded.generation)
     return replace(again, beside=loaded.beside)
 
 

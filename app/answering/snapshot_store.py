@@ -103,12 +103,14 @@ class SnapshotStore:
         loaded = replace(loaded, beside=replace(beside, asks=asks_in_order(beside.asks)))
         tasks = sum(len(w.tasks) for w in state.workloads)
         own = own or (configured.configuration, configured.engine.name)
-        kept = Snapshot(name, loaded, own, configured.used, 0, self._clock(), json_bytes * BYTES_PER_JSON_BYTE, tasks)
+        snapshot = Snapshot(
+            name, loaded, own, configured.used, 0, self._clock(), json_bytes * BYTES_PER_JSON_BYTE, tasks
+        )
         safe_point()  # the last one: from here on it is kept, and the answer says so
         with self._lock:
             old = self._kept.get(name)
             generation = old.generation + 1 if old is not None else 1
-            return self._keep(replace(kept, loaded=replace(loaded, generation=generation), generation=generation))
+            return self._keep(replace(snapshot, loaded=replace(loaded, generation=generation), generation=generation))
 
     def apply(self, name: str, delta: Delta) -> Snapshot:
         """The next generation. Raises NotFound, Conflict for a stale generation, InvalidInput; then nothing changes."""
@@ -126,9 +128,9 @@ class SnapshotStore:
     def get(self, name: str) -> Snapshot:
         """The current version. Raises NotFound with code ``snapshot_lost``: send it again."""
         with self._lock:
-            found = self._found(name)
+            snapshot = self._found(name)
             self._used[name] = self._clock()
-            return found
+            return snapshot
 
     def peek(self, name: str) -> Snapshot | None:
         """The current version, where there is one; looking is no use of it."""
@@ -142,24 +144,28 @@ class SnapshotStore:
     def loaded(self, configured: Configured, name: str) -> Loaded:
         """The state compiled against ``configured``: again when the configuration has been revised since, never
         mixed. Raises NotFound, Conflict when the configuration is for another engine."""
-        found = self.get(name)
-        have = found.loaded.configured
+        snapshot = self.get(name)
+        have = snapshot.loaded.configured
         if have.used.digest == configured.used.digest and have.engine is configured.engine:
             if have.used == configured.used:
-                return found.loaded
-            return replace(found.loaded, configured=configured)
+                return snapshot.loaded
+            return replace(snapshot.loaded, configured=configured)
         if have.engine is not configured.engine:
             raise Conflict(
                 f"snapshot {name!r} is kept for {have.engine.name}, the configuration is for {configured.engine.name}",
                 problems=[Problem(pointer="/state/snapshot", detail=f"kept for engine {have.engine.name}")],
                 extra={"code": "snapshot_of_another_engine"},
             )
-        loaded = solve.load(configured, found.loaded.state, snapshot=name, generation=found.generation)
-        loaded = replace(loaded, beside=found.loaded.beside)
+        loaded = solve.load(configured, snapshot.loaded.state, snapshot=name, generation=snapshot.generation)
+        loaded = replace(loaded, beside=snapshot.loaded.beside)
         with self._lock:
-            if self._kept.get(name) is found:
-                used = configured.used if found.used.name and found.used.name == configured.used.name else found.used
-                self._kept[name] = replace(found, loaded=loaded, used=used)
+            if self._kept.get(name) is snapshot:
+                used = (
+                    configured.used
+                    if snapshot.used.name and snapshot.used.name == configured.used.name
+                    else snapshot.used
+                )
+                self._kept[name] = replace(snapshot, loaded=loaded, used=used)
         return loaded
 
     def delete(self, name: str) -> None:
@@ -190,13 +196,13 @@ class SnapshotStore:
 
     def _found(self, name: str) -> Snapshot:
         self._expire()
-        if (found := self._kept.get(name)) is None:
+        if (snapshot := self._kept.get(name)) is None:
             raise NotFound(
                 f"no snapshot {name!r}: it was never put, has expired or had to make room; put it again",
                 problems=[Problem(pointer="/state/snapshot", detail=f"no snapshot {name!r}")],
                 extra={"code": "snapshot_lost"},
             )
-        return found
+        return snapshot
 
     def _keep(self, snapshot: Snapshot) -> Snapshot:
         self._kept[snapshot.name] = snapshot

@@ -99,12 +99,12 @@ def _holding(snapshot: Snapshot, sought: Sought) -> Iterator[There]:
     named: tuple[tuple[Any, Iterable[str]], ...] = (
         ("snapshot", (snapshot.name,)),
         ("queue", sorted(loaded.configured.names)),
-        ("workload", (one.id for one in loaded.state.workloads)),
-        ("ask", (one.id for one in loaded.beside.asks)),
-        ("node", (one.name for one in loaded.state.nodes)),
+        ("workload", (workload.id for workload in loaded.state.workloads)),
+        ("ask", (ask.id for ask in loaded.beside.asks)),
+        ("node", (node.name for node in loaded.state.nodes)),
     )
     for kind, names in named:
-        hits = [(at, name) for name in names if (at := name.casefold().find(sought.part)) >= 0]
+        hits = [(position, name) for name in names if (position := name.casefold().find(sought.part)) >= 0]
         for _, name in nsmallest(sought.limit, hits, key=lambda hit: (hit[0] > 0, len(hit[1]), hit[1])):
             yield There(kind, name, snapshot.name, snapshot.used.name)
 
@@ -205,12 +205,18 @@ class SnapshotChanges:
         if not isinstance(request.decision, Carried):
             raise BadInput([Problem(pointer="/decision", detail="no decision log here: give the answer and its asks")])
         snapshot = self._store.get(name)
-        at = micros(request.now or now)
+        moment = micros(request.now or now)
         carried = _only(request.decision, request.ask)
         generation = snapshot.generation if request.generation is None else request.generation
         check_generation(snapshot, generation)
         delta = delta_of(
-            snapshot.loaded.state, snapshot.loaded.index, generation, carried.asks, carried.decisions, carried.plan, at
+            snapshot.loaded.state,
+            snapshot.loaded.index,
+            generation,
+            carried.asks,
+            carried.decisions,
+            carried.plan,
+            moment,
         )
         started = {workload.id for workload in delta.workloads.add}
         waited = [ask.id for ask in snapshot.loaded.beside.asks if ask.id in started]
@@ -243,16 +249,16 @@ class SnapshotChanges:
     def listing(self, name: str, body: bytes, now: datetime) -> bytes:
         """Everything that this process keeps."""
         del name, body, now
-        kept = [self._describe(self._store.get(name)) for name in self._store.names()]
-        return msgspec.json.encode(SnapshotList(items=kept))
+        snapshots = [self._describe(self._store.get(name)) for name in self._store.names()]
+        return msgspec.json.encode(SnapshotList(items=snapshots))
 
     def find(self, name: str, body: bytes, now: datetime) -> bytes:
         """What is in kept snapshots and is called so: see ``Sought``."""
         del name, now
         sought = msgspec.json.decode(body, type=Sought)
-        kept = (self._store.peek(name) for name in self._store.names())
-        found = [there for one in kept if one is not None for there in _holding(one, sought)]
-        return msgspec.json.encode(found)
+        snapshots = (self._store.peek(name) for name in self._store.names())
+        hits = [there for snapshot in snapshots if snapshot is not None for there in _holding(snapshot, sought)]
+        return msgspec.json.encode(hits)
 
     def _status(self, snapshot: Snapshot, *, digest: bool = False) -> bytes:
         return msgspec.json.encode(self._describe(snapshot, digest=digest))

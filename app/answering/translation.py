@@ -28,13 +28,13 @@ def read_by(kind: type[msgspec.Struct]) -> dict[str, frozenset[str]]:
     """By field of ``kind``, the engines that read it, as its description says; what is not listed is read by all, or by
     none. A block that is called as an engine is that engine's."""
     names = {facts.short: facts.name for facts in all_facts()}
-    one = "|".join(map(re.escape, names))
-    said = re.compile(rf"Read by (?:{one})(?:(?:, | and )(?:{one}))*")
+    pattern = "|".join(map(re.escape, names))
+    said = re.compile(rf"Read by (?:{pattern})(?:(?:, | and )(?:{pattern}))*")
     blocks = {facts.block: facts.name for facts in all_facts()}
     readers = {name: frozenset({blocks[name]}) for name in kind.__struct_fields__ if name in blocks}
     for name, text in descriptions(kind).items():
-        if (found := said.search(text)) is not None:
-            readers[name] = frozenset(names[word] for word in re.findall(one, found[0]))
+        if (listed := said.search(text)) is not None:
+            readers[name] = frozenset(names[word] for word in re.findall(pattern, listed[0]))
     return readers
 
 
@@ -55,10 +55,10 @@ class Unsaid:
     severity: Severity
 
 
-def unsaid(one: msgspec.Struct, kind: type[msgspec.Struct], old: str, new: str) -> Iterator[Unsaid]:
-    """The fields of ``one``, a ``kind``, that ``old`` reads, ``new`` does not, and that say something."""
+def unsaid(struct: msgspec.Struct, kind: type[msgspec.Struct], old: str, new: str) -> Iterator[Unsaid]:
+    """The fields of ``struct``, a ``kind``, that ``old`` reads, ``new`` does not, and that say something."""
     for field, silent in _lost(kind, old, new).items():
-        if getattr(one, field) != silent:
+        if getattr(struct, field) != silent:
             yield Unsaid(field, "info" if (kind, field) in _WHERE_IT_IS else "warning")
 
 
@@ -124,12 +124,12 @@ class Room:
     def _labelled(self, labels: tuple[tuple[str, str], ...]) -> Iterable[str]:
         if not labels:
             return self._free
-        found = self._with.get(labels)
-        if found is None:
-            found = self._with[labels] = [
+        names = self._with.get(labels)
+        if names is None:
+            names = self._with[labels] = [
                 name for name, of in self._labels.items() if all(of.get(key) == value for key, value in labels)
             ]
-        return found
+        return names
 
     def _take(self, node: str, amounts: dict[str, int]) -> None:
         free = self._free[node]
@@ -210,23 +210,23 @@ class _Telling:
         self._gpus = {node.name: node.gpu_memory for node in nodes if node.gpu_memory}
         if self._new.places:
             nodes, workloads = self._on_nodes(nodes, workloads)
-        made = msgspec.structs.replace(
+        translated = msgspec.structs.replace(
             state,
             nodes=[self._node(node, pointer("state", "nodes", i)) for i, node in enumerate(nodes)],
             workloads=self._each(workloads, "state", "workloads"),
         )
-        return Told(configuration, made, self._each(asks, "asks"), list(self._findings.values()))
+        return Told(configuration, translated, self._each(asks, "asks"), list(self._findings.values()))
 
     def _lose(self, where: str, rule: str, detail: str, severity: Any = "warning") -> None:
         """Of one kind only the first is listed."""
         self._findings.setdefault((rule, detail), Finding(rule=rule, severity=severity, pointer=where, detail=detail))
 
-    def _lose_unsaid(self, one: msgspec.Struct, at: str) -> None:
+    def _lose_unsaid(self, struct: msgspec.Struct, where: str) -> None:
         """What the other engine has no word for."""
-        kind = State if isinstance(one, State) else type(one)
-        for lost in unsaid(one, kind, self._old.name, self._new.name):
+        kind = State if isinstance(struct, State) else type(struct)
+        for lost in unsaid(struct, kind, self._old.name, self._new.name):
             detail = f"{self._new.name} does not read {lost.field.replace('_', ' ')} of {_CALLED[kind]}"
-            self._lose(f"{at}/{lost.field}", "no-word", detail, lost.severity)
+            self._lose(f"{where}/{lost.field}", "no-word", detail, lost.severity)
 
     def _new_names(self) -> dict[str, str]:
         """Paths under one root, where the engine has such."""
@@ -237,10 +237,10 @@ class _Telling:
         names: dict[str, str] = {}
         for name in above:
             path: list[str] = []
-            at: str | None = name
-            while at is not None and len(path) <= len(above):
-                path.append(at.lower().replace(".", "-"))
-                at = above.get(at)
+            ancestor: str | None = name
+            while ancestor is not None and len(path) <= len(above):
+                path.append(ancestor.lower().replace(".", "-"))
+                ancestor = above.get(ancestor)
             names[name] = ".".join([root.name, *reversed(path)])
         return names
 
@@ -257,33 +257,35 @@ class _Telling:
         return {self._resource(name): value for name, value in amounts.items()}
 
     def _queue(self, i: int, queue: Queue) -> Queue:
-        at = pointer("configuration", "queues", i)
-        self._lose_unsaid(queue, at)
+        where = pointer("configuration", "queues", i)
+        self._lose_unsaid(queue, where)
         changes: dict[str, Any] = {"name": self._name(queue.name), "quota": None, "resource_groups": None}
         parent = self._name(queue.parent) if queue.parent is not None else None
         above = self._new.root.name if self._new.root is not None and self._names else None
         changes["parent"] = above if parent is None else parent
         if not self._new.queues_nest and queue.parent is not None:
-            self._lose(f"{at}/parent", "no-word", f"queues of {self._new.name} have no parents")
+            self._lose(f"{where}/parent", "no-word", f"queues of {self._new.name} have no parents")
             changes["parent"] = None
-        self._quotas(i, at, queue, changes)
+        self._quotas(i, where, queue, changes)
         if not self._new.weights and queue.has_weight and queue.weight != 1:
-            self._lose(f"{at}/weight", "no-word", f"{self._new.name} has no weights of queues")
+            self._lose(f"{where}/weight", "no-word", f"{self._new.name} has no weights of queues")
             changes["weight"] = UNWEIGHTED
         if queue.priority:
-            changes |= self._priority(at, queue)
+            changes |= self._priority(where, queue)
         return msgspec.structs.replace(queue, **changes)
 
-    def _quotas(self, i: int, at: str, queue: Queue, changes: dict[str, Any]) -> None:
+    def _quotas(self, i: int, where: str, queue: Queue, changes: dict[str, Any]) -> None:
         if not self._new.quotas:
             for field in ("quota", "resource_groups"):
                 if getattr(queue, field):
-                    self._lose(f"{at}/{field}", "no-word", f"{self._new.name} knows no quotas: priority alone decides")
+                    self._lose(
+                        f"{where}/{field}", "no-word", f"{self._new.name} knows no quotas: priority alone decides"
+                    )
             return
         flavored = queue.resource_groups is not None and not self._new.borrows
         if flavored:
             detail = f"{self._new.name} knows no flavors: their quotas are added up"
-            self._lose(f"{at}/resource_groups", "flavors", detail, "info")
+            self._lose(f"{where}/resource_groups", "flavors", detail, "info")
         if queue.resource_groups is not None and not flavored:
             changes["resource_groups"] = queue.resource_groups
         elif quota := self._quota(i, queue):
@@ -311,23 +313,23 @@ class _Telling:
             *(msgspec.structs.replace(queue, **shares, **borrows(queue)) for queue in queues),
         ]
 
-    def _priority(self, at: str, queue: Queue) -> dict[str, Any]:
+    def _priority(self, where: str, queue: Queue) -> dict[str, Any]:
         """A queue's priority may be one among its siblings, or shift those of its asks, or nothing."""
         if self._new.offsets_priority is not None:
             return self._new.offsets_priority(queue)
         if not self._new.prefers_queues:
-            self._lose(f"{at}/priority", "no-word", f"{self._new.name} has no priorities of queues")
+            self._lose(f"{where}/priority", "no-word", f"{self._new.name} has no priorities of queues")
         return {}
 
     def _quota(self, i: int, queue: Queue) -> dict[str, Quota]:
         """One quota a resource. Kueue's borrowing limit is a limit above the guarantee, and the other way round."""
-        found: dict[str, list[PlacedQuota]] = {}
+        by_resource: dict[str, list[PlacedQuota]] = {}
         for placed in quotas(queue, ("configuration", "queues", i)):
-            found.setdefault(self._resource(placed.resource), []).append(placed)
-        return {name: self._one(name, queue, listed) for name, listed in found.items()}
+            by_resource.setdefault(self._resource(placed.resource), []).append(placed)
+        return {name: self._one(name, queue, listed) for name, listed in by_resource.items()}
 
     def _one(self, name: str, queue: Queue, placed: list[PlacedQuota]) -> Quota:
-        listed = [one.quota for one in placed]
+        listed = [placed_quota.quota for placed_quota in placed]
         guaranteed = _sum(name, (quota.guaranteed for quota in listed))
         limit = _sum(name, (quota.limit for quota in listed)) if all(q.limit is not None for q in listed) else None
         weight = next((quota.weight for quota in listed if quota.weight is not None), None)
@@ -373,20 +375,20 @@ class _Telling:
             return Quota(guaranteed=guaranteed, limit=limit)
         return Quota(guaranteed=guaranteed, borrowing_limit=units(max(0, more), name))
 
-    def _node(self, node: Node, at: str) -> Node:
-        self._lose_unsaid(node, at)
+    def _node(self, node: Node, where: str) -> Node:
+        self._lose_unsaid(node, where)
         capacity, occupied = self._amounts(node.capacity), self._amounts(node.occupied)
         return msgspec.structs.replace(node, capacity=capacity, occupied=occupied)
 
-    def _each(self, listed: list[R], *at: str) -> list[R]:
-        return [self._work(one, pointer(*at, i)) for i, one in enumerate(listed)]
+    def _each(self, listed: list[R], *where: str) -> list[R]:
+        return [self._work(work, pointer(*where, i)) for i, work in enumerate(listed)]
 
-    def _work(self, one: R, at: str) -> R:
-        self._lose_unsaid(one, at)
-        for i, task in enumerate(one.tasks):
-            self._lose_unsaid(task, f"{at}/tasks/{i}")
-        tasks = [task for old in one.tasks for task in self._tasks(old, at)]
-        flavors = self._flavors(one) if self._new.borrows and isinstance(one, Workload) else None
+    def _work(self, work: R, where: str) -> R:
+        self._lose_unsaid(work, where)
+        for i, task in enumerate(work.tasks):
+            self._lose_unsaid(task, f"{where}/tasks/{i}")
+        tasks = [task for old in work.tasks for task in self._tasks(old, where)]
+        flavors = self._flavors(work) if self._new.borrows and isinstance(work, Workload) else None
         if flavors:
             tasks = [
                 task
@@ -394,21 +396,21 @@ class _Telling:
                 else msgspec.structs.replace(task, flavors={r: flavors[r] for r in task.requests if r in flavors})
                 for task in tasks
             ]
-        several = isinstance(one, Ask) and sum(t.count for t in one.tasks) > 1
+        several = isinstance(work, Ask) and sum(t.count for t in work.tasks) > 1
         if several and self._old.pod_by_pod != self._new.pod_by_pod:
             single, whole = (self._old, self._new) if self._old.pod_by_pod else (self._new, self._old)
             detail = f"pods of an ask start one after the other under {single.name}, and together under {whole.name}"
-            self._lose(at, "pod-by-pod", detail)
-        return msgspec.structs.replace(one, queue=self._name(one.queue), tasks=tasks)
+            self._lose(where, "pod-by-pod", detail)
+        return msgspec.structs.replace(work, queue=self._name(work.queue), tasks=tasks)
 
-    def _tasks(self, task: Task, at: str) -> list[Task]:
+    def _tasks(self, task: Task, where: str) -> list[Task]:
         usage = None if task.usage is None else self._amounts(task.usage)
         requests = self._shares(task) if task.gpu_memory or task.gpu_devices else task.requests
-        made = msgspec.structs.replace(task, requests=self._amounts(requests), usage=usage)
+        translated = msgspec.structs.replace(task, requests=self._amounts(requests), usage=usage)
         if not self._new.tasks_are_pods or task.count == 1 or task.count > _MOST_PODS:
-            return [made]
-        self._lose(at, "pods", f"a task of several pods is that many tasks to {self._new.name}", "info")
-        return _pods(made)
+            return [translated]
+        self._lose(where, "pods", f"a task of several pods is that many tasks to {self._new.name}", "info")
+        return _pods(translated)
 
     def _shares(self, task: Task) -> dict[str, Quantity]:
         """Requests with memory of GPUs in GPUs of the node, else the smallest, else whole ones; and shares together."""
@@ -421,19 +423,19 @@ class _Telling:
             steps = min(1000, -(-task.gpu_memory * 1000 // size)) if size else 1000
         return {**task.requests, name: units(steps * (task.gpu_devices or 1), name)}
 
-    def _flavors(self, one: Workload) -> dict[str, str]:
+    def _flavors(self, workload: Workload) -> dict[str, str]:
         """Where running work has no flavors: the first that its queue has of each resource."""
-        if one.queue not in self._first:
-            queue = next((q for q in self._configuration.queues if q.name == one.queue), None)
-            found = {} if queue is None else dict.fromkeys(map(self._resource, queue.quota or ()), "default")
+        if workload.queue not in self._first:
+            queue = next((q for q in self._configuration.queues if q.name == workload.queue), None)
+            flavors = {} if queue is None else dict.fromkeys(map(self._resource, queue.quota or ()), "default")
             for group in (queue.resource_groups or ()) if queue is not None else ():
                 for flavor in reversed(group.flavors):
-                    found |= {self._resource(name): flavor.name for name in flavor.quota}
-            self._first[one.queue] = found
-        if self._first[one.queue] and any(task.flavors is None for task in one.tasks):
+                    flavors |= {self._resource(name): flavor.name for name in flavor.quota}
+            self._first[workload.queue] = flavors
+        if self._first[workload.queue] and any(task.flavors is None for task in workload.tasks):
             detail = "running work is taken to have the first flavor of its queue"
             self._lose("/state/workloads", "flavors", detail, "info")
-        return self._first[one.queue]
+        return self._first[workload.queue]
 
     def _on_nodes(self, nodes: list[Node], workloads: list[Workload]) -> tuple[list[Node], list[Workload]]:
         """Every pod on a node, as engines that place want it."""
@@ -460,7 +462,7 @@ class _Telling:
                 tasks.append(task)
                 continue
             pods = zip(_pods(task), _domains(task), strict=False)
-            placed = [one for pod, labels in pods if (one := room.placed(pod, labels)) is not None]
+            placed = [placed_task for pod, labels in pods if (placed_task := room.placed(pod, labels)) is not None]
             if len(placed) < task.count:
                 detail = f"{workload.id!r}: {task.count - len(placed)} of {task.name!r} fit on no node: left out"
                 self._lose(pointer("state", "workloads", i), "left-out", detail)
@@ -484,7 +486,7 @@ def _pods(task: Task) -> list[Task]:
 
 def _first(placed: list[PlacedQuota], has: Callable[[Quota], bool]) -> str:
     """The pointer of the first quota of its kind; of the first, where there is none."""
-    return pointer(*next((one.at for one in placed if has(one.quota)), placed[0].at))
+    return pointer(*next((quota.at for quota in placed if has(quota.quota)), placed[0].at))
 
 
 def _sum(name: str, given: Iterable[Quantity | None]) -> Quantity | None:

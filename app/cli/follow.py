@@ -203,8 +203,8 @@ def _replay(engine: Engine, path: Path, recorded: Recorded) -> int:
         summary += f", {outcomes['agreed_earlier']} of them a moment earlier; {outcomes['unjudged']} not judged"
         if outcomes["tied"]:
             summary += f"; {outcomes['tied']} differ where the scheduler chooses by chance"
-        if skipped := sum(replay.told.skipped.values()):
-            kinds = ", ".join(sorted(replay.told.skipped)[:10])
+        if skipped := sum(replay.counts.skipped.values()):
+            kinds = ", ".join(sorted(replay.counts.skipped)[:10])
             complain(f"{skipped} objects of other kinds are not read: {kinds}")
         complain(summary) if recorded.json else say(summary)
         return DIFFERENT if outcomes["differs"] else NOTHING

@@ -149,7 +149,8 @@ def _why_there(asking: Asking, wanted: Why, cluster: dict[str, Any]) -> Iterator
         answer = json.loads(posted(service, "/v1/preemptibility", {"state": state}))
         yield from _warned(answer)
         protection = answer["workloads"][known]
-        yield f"{'may be preempted' if protection.get('preemptible') else 'protected'}: {protection.get('reason') or 'no reason'}"
+        standing = "may be preempted" if protection.get("preemptible") else "protected"
+        yield f"{standing}: {protection.get('reason') or 'no reason'}"
     past = evictions(service, cluster["name"], known)
     for eviction in past:
         yield happened(eviction)
@@ -232,7 +233,8 @@ def _next(asking: Asking, wanted: Next) -> Iterator[str]:
         f"that nobody has made, {counts['safe']} are safe by a rule; rules of {outcome.engine}"
     )
     for exposure in outcome.exposures[:_SHOWN]:
-        yield f"{exposure.standing}: {exposure.workload} in {exposure.queue}, priority {exposure.priority}: {stopped_by(exposure)}"
+        whose = f"{exposure.workload} in {exposure.queue}, priority {exposure.priority}"
+        yield f"{exposure.standing}: {whose}: {stopped_by(exposure)}"
     yield from _more(len(outcome.exposures))
     if outcome.order:
         yield f"{len(outcome.order)} wait, in the order in which they would go:"

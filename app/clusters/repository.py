@@ -221,7 +221,10 @@ def agreements(session: Session, filters: Filters, intervals: Intervals) -> list
     """How many comparisons of each outcome by interval."""
     interval = intervals.number(shadow.c.seen_at)
     query = sa.select(interval, shadow.c.outcome, sa.func.count()).where(*_fitting(filters))
-    return [(at, outcome, times) for at, outcome, times in session.execute(query.group_by(interval, shadow.c.outcome))]
+    return [
+        (number, outcome, times)
+        for number, outcome, times in session.execute(query.group_by(interval, shadow.c.outcome))
+    ]
 
 
 def _fitting(filters: Filters) -> list[sa.ColumnElement[bool]]:
@@ -233,8 +236,8 @@ def _fitting(filters: Filters) -> list[sa.ColumnElement[bool]]:
     of_owner = filters.job is not None or filters.queue is not None
     if filters.workload is not None or of_owner:
         known = shadow.c.id.in_(_with_victim(filters))
-        told = shadow.c.victims.contains([filters.workload])
-        where.append(known if filters.workload is None or of_owner else known | told)
+        observed = shadow.c.victims.contains([filters.workload])
+        where.append(known if filters.workload is None or of_owner else known | observed)
     if filters.since is not None:
         where.append(shadow.c.seen_at >= filters.since)
     if filters.until is not None:

@@ -101,34 +101,34 @@ class Clusters:
 
     def find(self, part: str, limit: int) -> list[Hit]:
         """See ``app.search.service.Source``."""
-        named = (one for one in self.every() if part in one.name.casefold())
-        return [Hit(kind="cluster", name=one.name, snapshot=one.snapshot) for one in islice(named, limit)]
+        named = (cluster for cluster in self.every() if part in cluster.name.casefold())
+        return [Hit(kind="cluster", name=cluster.name, snapshot=cluster.snapshot) for cluster in islice(named, limit)]
 
     def evict(self, name: str, said: EvictionReport) -> None:
         """Keep evictions that a follower saw. Raises Unavailable."""
         rows: list[dict[str, Any]] = []
         identifiers = Identifiers()  # of the times that are reported: the next report may be of earlier ones
-        for one in said.evictions:
-            identity = identifiers.new(one.at)
-            fields = {field: getattr(one, field) for field in one.__struct_fields__}
+        for eviction in said.evictions:
+            identity = identifiers.new(eviction.at)
+            fields = {field: getattr(eviction, field) for field in eviction.__struct_fields__}
             record = EvictionRecord(id=identity, cluster=name, engine=said.engine, **fields)
             body = zstandard.ZstdCompressor().compress(encode(record))
             rows.append(
-                {"id": identity, "cluster": name, "at": one.at, "workload": storable(one.workload),
-                 "task": storable(one.task or ""), "job": one.job and storable(one.job), "shadow": one.shadow,
-                 "queue": one.queue and storable(one.queue), "by": one.by and storable(one.by), "bytes": len(body),
-                 "record": body}
+                {"id": identity, "cluster": name, "at": eviction.at, "workload": storable(eviction.workload),
+                 "task": storable(eviction.task or ""), "job": eviction.job and storable(eviction.job),
+                 "shadow": eviction.shadow, "queue": eviction.queue and storable(eviction.queue),
+                 "by": eviction.by and storable(eviction.by), "bytes": len(body), "record": body}
             )  # fmt: skip
-        kept = self._retention
+        retention = self._retention
         # Those who report have clocks of their own: what one of them takes for the future makes nothing old.
-        newest = min(max(one.at for one in said.evictions), datetime.now(UTC))
+        newest = min(max(eviction.at for eviction in said.evictions), datetime.now(UTC))
         with self._database.session() as session:
             repository.save_evictions(session, rows)
             self._reports.record(session, "cluster.evictions", name)
             repository.prune_evictions(
                 session,
-                before=_earlier(newest, kept.days),
-                keep=kept.entries or None, keep_bytes=kept.bytes or None,
+                before=_earlier(newest, retention.days),
+                keep=retention.entries or None, keep_bytes=retention.bytes or None,
             )  # fmt: skip
         if self._names is not None:
             self._names.tell(_named(said))
@@ -152,11 +152,11 @@ class Clusters:
             "id": Identifiers().new(said.at), "cluster": name, "interval": _interval(said.at), "bytes": len(body),
             "record": body,
         }  # fmt: skip
-        newest, kept = min(said.at, datetime.now(UTC)), self._retention
+        newest, retention = min(said.at, datetime.now(UTC)), self._retention
         with self._database.session() as session:
             repository.save_use(session, row)
             self._reports.record(session, "cluster.use", name)
-            repository.prune_use(session, before=_earlier(newest, kept.days), keep_bytes=kept.bytes or None)
+            repository.prune_use(session, before=_earlier(newest, retention.days), keep_bytes=retention.bytes or None)
 
     def used(self, name: str, of: UseOf) -> UseSeries:
         """What a queue used between two moments. Raises Unavailable."""
@@ -165,15 +165,15 @@ class Clusters:
         first, end = _interval(since), max(_interval(since), _interval(until)) + 1
         with self._database.session() as session:
             records = repository.used(session, name, first, end, of.points)
-        kept = [one for record in records if since <= (one := _read(record, of.queue))[0] < until]
+        moments = [use for record in records if since <= (use := _read(record, of.queue))[0] < until]
         return UseSeries(
-            queue=of.queue, since=since, until=until, at=[moment for moment, _ in kept],
+            queue=of.queue, since=since, until=until, at=[moment for moment, _ in moments],
             usage=_lines([
-                {(flavor, resource): v for flavor, held in one.usage.items() for resource, v in held.items()}
-                for _, one in kept
+                {(flavor, resource): v for flavor, held in use.usage.items() for resource, v in held.items()}
+                for _, use in moments
             ], of.resource),
             waiting=_lines([
-                {("", resource): v for resource, v in one.waiting.items()} for _, one in kept
+                {("", resource): v for resource, v in use.waiting.items()} for _, use in moments
             ], of.resource),
         )  # fmt: skip
 
@@ -203,8 +203,8 @@ _use = msgspec.json.Decoder(QueueUse).decode
 
 def _read(record: bytes, queue: str | None) -> tuple[datetime, QueueUse]:
     """When it was, and what was used of a queue then."""
-    kept = _kept(zstandard.ZstdDecompressor().decompress(record))
-    return kept.at, _use(kept.total if queue is None else kept.queues.get(queue, _NOTHING))
+    report = _kept(zstandard.ZstdDecompressor().decompress(record))
+    return report.at, _use(report.total if queue is None else report.queues.get(queue, _NOTHING))
 
 
 def _interval(moment: datetime) -> int:
@@ -213,22 +213,24 @@ def _interval(moment: datetime) -> int:
 
 def _lines(each: list[dict[tuple[str, str], float]], wanted: str | None) -> list[UseLine]:
     """By flavor and resource; what was not told at a moment was nothing then."""
-    of = sorted({key for one in each for key in one if wanted in (None, key[1])})
+    of = sorted({key for amounts in each for key in amounts if wanted in (None, key[1])})
     return [
-        UseLine(resource=resource, flavor=flavor or None, values=[one.get((flavor, resource), 0) for one in each])
+        UseLine(
+            resource=resource, flavor=flavor or None, values=[amounts.get((flavor, resource), 0) for amounts in each]
+        )
         for flavor, resource in of
     ]
 
 
 def _named(said: EvictionReport) -> Iterator[tuple[Kind, str]]:
-    for one in said.evictions:
-        yield "workload", storable(one.workload)
-        if one.job:
-            yield "workload", storable(one.job)
-        if one.queue:
-            yield "queue", storable(one.queue)
-        if one.by:
-            yield "ask", storable(one.by)
+    for eviction in said.evictions:
+        yield "workload", storable(eviction.workload)
+        if eviction.job:
+            yield "workload", storable(eviction.job)
+        if eviction.queue:
+            yield "queue", storable(eviction.queue)
+        if eviction.by:
+            yield "ask", storable(eviction.by)
 
 
 def _earlier(than: datetime, days: float) -> UUID | None:

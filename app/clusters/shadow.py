@@ -105,7 +105,7 @@ def compare(
 ) -> Compared:  # fmt: skip
     """``answer``: that of a decision in which ``ask`` is asked for; ``gone``: workloads that were evicted already: a
     search for victims may come upon them again, and nobody evicts them twice (Kueue: IssuePreemptions)."""
-    decided = {one.ask: one for one in msgspec.json.decode(answer, type=_Answer).decisions}[ask]
+    decided = {decision.ask: decision for decision in msgspec.json.decode(answer, type=_Answer).decisions}[ask]
     return compared(observed, decided, gone)
 
 
@@ -121,9 +121,9 @@ def compared(observed: Sequence[ShadowVictim], decided: Decided, gone: Collectio
     """The order of evictions does not count: a cluster carries them out at the same time. A reason counts where the
     cluster gives one."""
     expected = expected_of(decided, gone)
-    seen, wanted = {_key(one): one for one in observed}, {_key(one): one for one in expected}
-    not_expected = [one for key, one in seen.items() if not same(one, wanted.get(key))]
-    not_observed = [one for key, one in wanted.items() if not same(seen.get(key), one)]
+    seen, wanted = {_key(victim): victim for victim in observed}, {_key(victim): victim for victim in expected}
+    not_expected = [victim for key, victim in seen.items() if not same(victim, wanted.get(key))]
+    not_observed = [victim for key, victim in wanted.items() if not same(seen.get(key), victim)]
     if not not_expected and not not_observed:
         return Compared(expected, [], [], "")
     return Compared(expected, not_expected, not_observed, _told(decided.outcome, not_expected, not_observed))
@@ -153,14 +153,14 @@ def lies_in_tie(ties: Collection[str], request: DecisionRequest, differing: Comp
         workload = workloads.get(victim.workload)
         if workload is None:
             return set()
-        found = {one.node for one in workload.tasks if one.node and victim.task in (None, one.name)}
+        own = {task.node for task in workload.tasks if task.node and victim.task in (None, task.name)}
         queue: str | None = workload.queue
-        while queue is not None and queue not in found:
-            found.add(queue)
+        while queue is not None and queue not in own:
+            own.add(queue)
             queue = parents.get(queue)
-        return found
+        return own
 
-    return all(not places(one).isdisjoint(ties) for one in (*differing.not_expected, *differing.not_observed))
+    return all(not places(victim).isdisjoint(ties) for victim in (*differing.not_expected, *differing.not_observed))
 
 
 def _told(outcome: str, not_expected: list[ShadowVictim], not_observed: list[ShadowVictim]) -> str:
@@ -211,13 +211,13 @@ class Shadow:
         """Compare, keep, count. Raises InvalidInput, Unavailable and what deciding does; then nothing is kept."""
         said = decode(body, ShadowReport)
         _check(said)
-        at = datetime.now(UTC)
-        outcome, compared = self._judged(said, at)
-        tied = outcome == "differs" and self._is_tied(said, compared, at)
+        now = datetime.now(UTC)
+        outcome, compared = self._judged(said, now)
+        tied = outcome == "differs" and self._is_tied(said, compared, now)
         cause = "tie" if tied else _cause(said, outcome, compared)
         request = said.requests[0] if outcome == "differs" else None
         record = ShadowRecord(
-            id=self._identifiers.new(at), created_at=at, cluster=said.cluster, engine=said.engine, ask=said.ask,
+            id=self._identifiers.new(now), created_at=now, cluster=said.cluster, engine=said.engine, ask=said.ask,
             seen_at=said.seen_at, outcome=outcome, detail=compared.detail, observed=said.victims,
             expected=compared.expected, not_expected=compared.not_expected, not_observed=compared.not_observed,
             has_request=request is not None, seconds=said.seconds, changes=said.changes, assumed=said.assumed,
@@ -226,7 +226,7 @@ class Shadow:
         self._keep(record, request)
         self._count(record.engine, record.outcome, cause)
         if self._names is not None:
-            victims: list[tuple[Kind, str]] = [("workload", storable(one.workload)) for one in said.victims]
+            victims: list[tuple[Kind, str]] = [("workload", storable(victim.workload)) for victim in said.victims]
             self._names.tell([("ask", storable(said.ask)), *victims])
         return record
 
@@ -246,9 +246,9 @@ class Shadow:
         begin = filters.since or end - _COUNTED
         intervals = Intervals(begin, end)
         with self._database.session() as session:
-            found = agreements(session, replace(filters, since=begin, until=end), intervals)
-        counted = intervals.counted((number, cast(ShadowOutcome, outcome), times) for number, outcome, times in found)
-        listed = [ShadowCount(at=at, outcomes=outcomes) for at, outcomes in counted]
+            rows = agreements(session, replace(filters, since=begin, until=end), intervals)
+        counted = intervals.counted((number, cast(ShadowOutcome, outcome), times) for number, outcome, times in rows)
+        listed = [ShadowCount(at=begins, outcomes=outcomes) for begins, outcomes in counted]
         return ShadowCounts(since=begin, until=end, intervals=listed)
 
     def get(self, identity: UUID) -> ShadowRecord:
@@ -257,21 +257,22 @@ class Shadow:
 
     def request(self, identity: UUID) -> bytes:
         """The question on which the two differ, whole. Raises NotFound, Unavailable."""
-        kept = self._row(identity)["request"]
-        if kept is None:
+        packed = self._row(identity)["request"]
+        if packed is None:
             raise NotFound(f"preemption {identity} has no request: one is kept where Arbiter differs")
-        return zstandard.ZstdDecompressor().decompress(kept)
+        return zstandard.ZstdDecompressor().decompress(packed)
 
-    def _judged(self, said: ShadowReport, at: datetime) -> tuple[ShadowOutcome, Compared]:
+    def _judged(self, said: ShadowReport, now: datetime) -> tuple[ShadowOutcome, Compared]:
         if said.unjudged is not None:
             return "unjudged", Compared([], [], [], said.unjudged)
         first: Compared | None = None
         for i, request in enumerate(said.requests):
             try:
-                answer = self._dispatcher.run(Inquiry(Operation.DECISION, at), msgspec.json.encode(request)).body
+                answer = self._dispatcher.run(Inquiry(Operation.DECISION, now), msgspec.json.encode(request)).body
             except InvalidInput as refused:
                 problems = [
-                    Problem(pointer=f"/requests/{i}{one.pointer}", detail=one.detail) for one in refused.problems
+                    Problem(pointer=f"/requests/{i}{problem.pointer}", detail=problem.detail)
+                    for problem in refused.problems
                 ]
                 raise InvalidInput(problems) from None
             gone = [workload.id for workload in request.state.workloads if workload.evicted]
@@ -282,11 +283,11 @@ class Shadow:
         assert first is not None
         return "differs", first
 
-    def _is_tied(self, said: ShadowReport, differing: Compared, at: datetime) -> bool:
+    def _is_tied(self, said: ShadowReport, differing: Compared, now: datetime) -> bool:
         """Whether the explanation of the first question names chance, and both lie in it."""
         request = msgspec.structs.replace(said.requests[0], explain="summary")
-        answer = self._dispatcher.run(Inquiry(Operation.DECISION, at), msgspec.json.encode(request)).body
-        decided = {one.ask: one for one in msgspec.json.decode(answer, type=_Answer).decisions}[said.ask]
+        answer = self._dispatcher.run(Inquiry(Operation.DECISION, now), msgspec.json.encode(request)).body
+        decided = {decision.ask: decision for decision in msgspec.json.decode(answer, type=_Answer).decisions}[said.ask]
         explanation = decided.explanation
         return explanation is not None and lies_in_tie(explanation.ties or (), request, differing)
 
@@ -295,21 +296,21 @@ class Shadow:
         if request is not None:
             packed = zstandard.ZstdCompressor().compress(msgspec.json.encode(request))
         body = zstandard.ZstdCompressor().compress(encode(record))
-        kept, now = self._retention, record.created_at
+        retention, now = self._retention, record.created_at
         row = {
             "id": record.id, "cluster": storable(record.cluster), "engine": record.engine, "outcome": record.outcome,
             "ask": storable(record.ask), "seen_at": record.seen_at, "bytes": len(body) + len(packed or b""),
             "record": body, "request": packed,
-            "victims": list(dict.fromkeys(storable(one.workload) for one in record.observed)),
+            "victims": list(dict.fromkeys(storable(victim.workload) for victim in record.observed)),
         }  # fmt: skip
         with self._database.session() as session:
             save_comparison(session, row)
             self._reports.record(session, "shadow.report", record.cluster)
             prune_comparisons(
                 session,
-                before=earliest(now - timedelta(days=kept.days)) if kept.days else None,
-                keep=kept.entries or None,
-                keep_bytes=kept.bytes or None,
+                before=earliest(now - timedelta(days=retention.days)) if retention.days else None,
+                keep=retention.entries or None,
+                keep_bytes=retention.bytes or None,
             )
 
     def _row(self, identity: UUID) -> RowMapping:
@@ -340,15 +341,15 @@ def _check(said: ShadowReport) -> None:
     if bool(said.requests) == (said.unjudged is not None):
         problems.append(Problem(pointer="/requests", detail="give either requests or `unjudged`, and not both"))
     for i, request in enumerate(said.requests):
-        at = f"/requests/{i}"
+        where = f"/requests/{i}"
         if request.state.snapshot is not None:
-            problems.append(Problem(pointer=f"{at}/state/snapshot", detail="the state must be written out"))
+            problems.append(Problem(pointer=f"{where}/state/snapshot", detail="the state must be written out"))
         if request.configuration is None or isinstance(request.configuration, str):
-            problems.append(Problem(pointer=f"{at}/configuration", detail="the configuration must be written out"))
+            problems.append(Problem(pointer=f"{where}/configuration", detail="the configuration must be written out"))
         if request.proposals is not None:
-            problems.append(Problem(pointer=f"{at}/proposals", detail="victims are compared, not proposals"))
+            problems.append(Problem(pointer=f"{where}/proposals", detail="victims are compared, not proposals"))
         if isinstance(request.asks, str) or all(ask.id != said.ask for ask in request.asks):
-            problems.append(Problem(pointer=f"{at}/asks", detail=f"there is no ask {said.ask[:200]!r}"))
+            problems.append(Problem(pointer=f"{where}/asks", detail=f"there is no ask {said.ask[:200]!r}"))
     if problems:
         raise InvalidInput(problems)
 

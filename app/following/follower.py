@@ -104,21 +104,21 @@ class Watch(Collector):
         yield self._gauges("findings", "What could not be carried over.", "severity", findings)
 
     def _gauge(self, name: str, what: str, value: float) -> Metric:
-        made = GaugeMetricFamily(f"arbiter_follower_{name}", what, labels=["cluster"])
-        made.add_metric([self._cluster], value)
-        return made
+        metric = GaugeMetricFamily(f"arbiter_follower_{name}", what, labels=["cluster"])
+        metric.add_metric([self._cluster], value)
+        return metric
 
     def _gauges(self, name: str, what: str, label: str, values: dict[str, float]) -> Metric:
-        made = GaugeMetricFamily(f"arbiter_follower_{name}", what, labels=["cluster", label])
+        metric = GaugeMetricFamily(f"arbiter_follower_{name}", what, labels=["cluster", label])
         for key, value in values.items():
-            made.add_metric([self._cluster, key], value)
-        return made
+            metric.add_metric([self._cluster, key], value)
+        return metric
 
     def _counter(self, name: str, what: str, label: str, values: dict[str, int] | Counter[str]) -> Metric:
-        made = CounterMetricFamily(f"arbiter_follower_{name}", what, labels=["cluster", label])
+        metric = CounterMetricFamily(f"arbiter_follower_{name}", what, labels=["cluster", label])
         for key, value in sorted(values.items()):
-            made.add_metric([self._cluster, key], value)
-        return made
+            metric.add_metric([self._cluster, key], value)
+        return metric
 
 
 def serve(cluster: str, pulse: Callable[[], Pulse], port: int) -> int:
@@ -215,7 +215,7 @@ class Follower:
         age = None if self._synced_at is None else (datetime.now(UTC) - self._synced_at).total_seconds()
         return Pulse(
             lag=self._lag, age=age, kinds=self._mirror.kinds(), lists=self._lists(),
-            findings=Counter(one.severity for one in self._findings()),
+            findings=Counter(finding.severity for finding in self._findings()),
             writer=self._writer,
         )  # fmt: skip
 
@@ -302,10 +302,10 @@ class Follower:
 
     def _keep(self, view: View) -> None:
         known = self._mirror.known_at()
-        self._found = found = self._translator.translate(view)
+        self._found = translated = self._translator.translate(view)
         if not self._writer:
             self._report(now=True)
-        self._keeper.keep(found, view.versions, writer=self._writer)
+        self._keeper.keep(translated, view.versions, writer=self._writer)
         self._error = None
         self._synced_at = known
         self._lag = 0.0 if view.since is None else time.monotonic() - view.since
@@ -346,7 +346,7 @@ class Follower:
         errors = self._errors()
         whole = all(kind.whole for kind in kinds if kind.kind.state)
         stage: Stage = "broken" if errors else "following" if whole and self._synced_at else "listing"
-        found, status = self._found, self._keeper.status
+        translated, status = self._found, self._keeper.status
         return ClusterReport(
             follower=self._task.follower,
             engine=self._task.engine,
@@ -367,7 +367,7 @@ class Follower:
             lists=dict(self._lists()),
             findings=self._findings()[:MOST_FINDINGS],
             error="; ".join(errors)[:2000] or None,
-            local_queues=found.local_queues if found else {},
-            priority_classes=found.priority_classes if found else {},
-            workload_priority_classes=found.workload_priority_classes if found else {},
+            local_queues=translated.local_queues if translated else {},
+            priority_classes=translated.priority_classes if translated else {},
+            workload_priority_classes=translated.workload_priority_classes if translated else {},
         )  # fmt: skip

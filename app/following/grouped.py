@@ -57,9 +57,13 @@ class Translated:
     def carrying(self) -> "Translated":
         """The same with ``findings`` that bear on decisions in the documents that they are about, in an order of their
         own. Without a place they are about how objects stand together, which changes as the state does."""
-        ordered = sorted(self.findings, key=lambda one: (one.pointer, one.rule, one.detail))
-        of_state = [one for one in ordered if not one.pointer or one.pointer.split("/", 2)[1] in OF_STATE]
-        of_configuration = [one for one in ordered if one.pointer and one.pointer.split("/", 2)[1] not in OF_STATE]
+        ordered = sorted(self.findings, key=lambda finding: (finding.pointer, finding.rule, finding.detail))
+        of_state = [
+            finding for finding in ordered if not finding.pointer or finding.pointer.split("/", 2)[1] in OF_STATE
+        ]
+        of_configuration = [
+            finding for finding in ordered if finding.pointer and finding.pointer.split("/", 2)[1] not in OF_STATE
+        ]
         configuration = msgspec.structs.replace(self.configuration, findings=worst(of_configuration))
         return replace(self, configuration=configuration, of_state=worst(of_state))
 
@@ -88,10 +92,10 @@ def translate(
         workloads={workload.id: workload for workload in read.state.workloads},
         asks={ask.id: ask for ask in read.asks},
         findings=[
-            msgspec.structs.replace(one, severity="warning")
-            if one.rule == _OF_USERS and one.pointer.startswith(_WORK)
-            else one
-            for one in read.findings
+            msgspec.structs.replace(finding, severity="warning")
+            if finding.rule == _OF_USERS and finding.pointer.startswith(_WORK)
+            else finding
+            for finding in read.findings
         ],
         local_queues=_local_queues(view.items.get("LocalQueue", {})),
         priority_classes=_values(view.items.get("PriorityClass", {})),
@@ -102,19 +106,19 @@ def translate(
     )
 
 
-def says_settings(found: Configuration) -> bool:
+def says_settings(configuration: Configuration) -> bool:
     """Whether the settings of a translation are those of an object: Kueue's manager keeps its configuration in one."""
-    return found.native is not None and bool(found.native.kueue)
+    return configuration.native is not None and bool(configuration.native.kueue)
 
 
 def _documents(items: dict[str, dict[Key, Item]]) -> list[tuple[Path, Any]]:
     return [((kind, *key), of[key]) for kind, of in items.items() for key in sorted(of)]
 
 
-def _layered(found: dict[Key, Item], names: tuple[str, ...]) -> dict[Key, Item]:
+def _layered(items: dict[Key, Item], names: tuple[str, ...]) -> dict[Key, Item]:
     """The objects of these names as one, see ``Kind``."""
-    named = {name: item for (_, name), item in found.items() if name in names}
-    space = next((space for space, _ in found), "")
+    named = {name: item for (_, name), item in items.items() if name in names}
+    space = next((space for space, _ in items), "")
     if not named:
         return {}
     data = {key: value for name in names if name in named for key, value in part(named[name], "data").items()}
@@ -123,13 +127,15 @@ def _layered(found: dict[Key, Item], names: tuple[str, ...]) -> dict[Key, Item]:
 
 
 def _local_queues(items: dict[Key, Item]) -> dict[str, str]:
-    found = {f"{space}/{name}": part(item, "spec").get("clusterQueue") for (space, name), item in sorted(items.items())}
-    return {name: queue for name, queue in found.items() if isinstance(queue, str)}
+    queues = {
+        f"{space}/{name}": part(item, "spec").get("clusterQueue") for (space, name), item in sorted(items.items())
+    }
+    return {name: queue for name, queue in queues.items() if isinstance(queue, str)}
 
 
 def _values(classes: dict[Key, Item]) -> dict[str, int]:
-    found = {name: item.get("value") for (_, name), item in sorted(classes.items())}
-    return {name: value for name, value in found.items() if isinstance(value, int)}
+    values = {name: item.get("value") for (_, name), item in sorted(classes.items())}
+    return {name: value for name, value in values.items() if isinstance(value, int)}
 
 
 Of = TypeVar("Of", Workload, Ask)
@@ -162,13 +168,13 @@ def spliced(old: Of | None, new: Of, space: str, read: Collection[Key]) -> Of:
         return new
     tasks, again = list(old.tasks), {key_of(space, task.name): task for task in new.tasks}
     for key in read:
-        at = bisect_left(tasks, key, key=lambda task: key_of(space, task.name))
-        there = at < len(tasks) and key_of(space, tasks[at].name) == key
+        index = bisect_left(tasks, key, key=lambda task: key_of(space, task.name))
+        there = index < len(tasks) and key_of(space, tasks[index].name) == key
         task = again.get(key)
         if task is not None:
-            tasks[at : at + there] = [task]
+            tasks[index : index + there] = [task]
         elif there:
-            del tasks[at]
+            del tasks[index]
     return msgspec.structs.replace(new, tasks=tasks)
 
 
@@ -187,10 +193,10 @@ def only(view: View, keys: Mapping[str, Iterable[Key]]) -> View:
 
 def without(of: Mapping[str, T], gone: Collection[str]) -> dict[str, T]:
     """A copy of ``of`` that lacks some."""
-    found = dict(of)
+    left = dict(of)
     for name in gone:
-        found.pop(name, None)
-    return found
+        left.pop(name, None)
+    return left
 
 
 def merged(old: list[Finding], new: list[Finding], about: Iterable[tuple[str, Key]]) -> list[Finding]:
@@ -198,10 +204,10 @@ def merged(old: list[Finding], new: list[Finding], about: Iterable[tuple[str, Ke
     of a queue that placement made stays, and is said once, whoever needs it."""
     gone = {pointer(kind, *key) for kind, key in about} if old else set[str]()
     kinds = {kind for kind, _ in about} if new else set[str]()
-    kept = [one for one in old if one.rule == DYNAMIC or _object(one) not in gone]
-    told = {one.detail for one in kept if one.rule == DYNAMIC}
-    more = [one for one in new if one.pointer.startswith(tuple(f"/{kind}/" for kind in kinds))]
-    return [*kept, *(one for one in more if one.rule != DYNAMIC or one.detail not in told)]
+    staying = [finding for finding in old if finding.rule == DYNAMIC or _object(finding) not in gone]
+    details = {finding.detail for finding in staying if finding.rule == DYNAMIC}
+    more = [finding for finding in new if finding.pointer.startswith(tuple(f"/{kind}/" for kind in kinds))]
+    return [*staying, *(finding for finding in more if finding.rule != DYNAMIC or finding.detail not in details)]
 
 
 def _object(finding: Finding) -> str:
@@ -227,13 +233,13 @@ class Grouped:
         self._pods.due(view.now)
         self._pods.renew(view.items[_POD])
         within = Within(self._pods.read(view.items[_POD], findings), _names(view))
-        found = translate(self._engine, only(view, {_POD: ()}), findings, within)
-        queues = [queue for queue in found.configuration.queues if not (queue.yunikorn and queue.yunikorn.dynamic)]
-        self._configured = msgspec.structs.replace(found.configuration, queues=queues)
+        translated = translate(self._engine, only(view, {_POD: ()}), findings, within)
+        queues = [queue for queue in translated.configuration.queues if not (queue.yunikorn and queue.yunikorn.dynamic)]
+        self._configured = msgspec.structs.replace(translated.configuration, queues=queues)
         self._placement = Placement(self._configured)
         self._leading = {}
         self._look(self._pods.groups())
-        return found
+        return translated
 
     def some(self, last: Translated, view: View, changed: set[tuple[str, Key]]) -> Translated | None:
         if any(kind not in (_POD, _NODE, _GROUP) for kind, _ in changed) or self._pods.none() == bool(view.items[_POD]):
@@ -248,7 +254,7 @@ class Grouped:
         part = translate(self._engine, only(view, some), findings, within, self._configured)
         about = {*changed, *((_POD, key) for key in keys), *((_GROUP, _key(group)) for group in groups)}
         about |= {(_NODE, ("", name)) for name in touched.nodes}
-        found = replace(
+        translated = replace(
             last,
             nodes=without(last.nodes, touched.nodes) | part.nodes,
             workloads=without(last.workloads, groups) | _joined(last.workloads, part.workloads, parts),
@@ -256,7 +262,7 @@ class Grouped:
             findings=merged(last.findings, part.findings, about),
         )
         self._look(groups)
-        return found if self._of_objects else self._with_dynamic(found)
+        return translated if self._of_objects else self._with_dynamic(translated)
 
     def due(self, now: datetime) -> bool:
         return self._pods.is_due(now)
@@ -334,23 +340,26 @@ class Grouped:
                     self._pods.on(key[1], touched)
         return touched
 
-    def _with_dynamic(self, found: Translated) -> Translated:
+    def _with_dynamic(self, translated: Translated) -> Translated:
         """With the queues that placement must have made for all that there is, and nothing said of others."""
         own, used = self._configured, {queue for queue, _, _ in self._leading.values() if queue}
         dynamic = dynamic_queues({queue.name: queue for queue in own.queues}, used)
         said = set(map(said_of_dynamic, used))
-        found = replace(found, findings=[one for one in found.findings if one.rule != DYNAMIC or one.detail in said])
-        if found.configuration.queues[len(own.queues) :] == dynamic:
-            return found
-        return replace(found, configuration=msgspec.structs.replace(own, queues=[*own.queues, *dynamic]))
+        translated = replace(
+            translated,
+            findings=[finding for finding in translated.findings if finding.rule != DYNAMIC or finding.detail in said],
+        )
+        if translated.configuration.queues[len(own.queues) :] == dynamic:
+            return translated
+        return replace(translated, configuration=msgspec.structs.replace(own, queues=[*own.queues, *dynamic]))
 
 
 def _joined(old: dict[str, Of], new: dict[str, Of], parts: dict[str, set[Key]]) -> dict[str, Of]:
     """``new``, in which those of ``parts`` lack all pods that were not read again."""
-    found = dict(new)
+    joined = dict(new)
     for group in parts.keys() & new.keys():
-        found[group] = spliced(old.get(group), new[group], _key(group)[0], parts[group])
-    return found
+        joined[group] = spliced(old.get(group), new[group], _key(group)[0], parts[group])
+    return joined
 
 
 def _key(group: str) -> Key:

@@ -93,11 +93,11 @@ class Rewind:
     _known: Mapping[str, "Met"] = field(default_factory=dict[str, "Met"])
     since: float | None = None
 
-    def to(self, at: Position) -> bool:
-        """Undo all changes from ``at`` on; whether that is not too long ago."""
-        if at <= self._forgotten:
+    def to(self, position: Position) -> bool:
+        """Undo all changes from ``position`` on; whether that is not too long ago."""
+        if position <= self._forgotten:
             return False
-        first = bisect_left(self._changes, at, key=_position)
+        first = bisect_left(self._changes, position, key=_position)
         while self._left > first:
             self.back()
         return True
@@ -116,32 +116,34 @@ class Rewind:
             of[change.key] = change.old
         return change
 
-    def before(self, at: Position) -> bool:
-        """Whether one more step back goes before ``at``, which was the last to change then."""
-        return self._left > 0 and self._changes[self._left - 1].at <= at
+    def before(self, position: Position) -> bool:
+        """Whether one more step back goes before ``position``, which was the last to change then."""
+        return self._left > 0 and self._changes[self._left - 1].at <= position
 
     def preemptors(self, before: Position) -> dict[str, Position]:
         """The Workloads that had ended a cycle by then with victims that must stop first, and had got no quota since;
         each with when it did last."""
         by_uid = {part(item, "metadata").get("uid"): key for key, item in self.items.get("Workload", {}).items()}
         evicting = (
-            Sign(one.at, by_uid[one.seen.by], True) for one in self.evictions if one.seen.by in by_uid
-        )  # fmt: skip
-        found: dict[str, Position] = {}
+            Sign(eviction.at, by_uid[eviction.seen.by], awaits=True)
+            for eviction in self.evictions
+            if eviction.seen.by in by_uid
+        )
+        waiting: dict[str, Position] = {}
         for sign in sorted((*self._signs, *evicting), key=_position):
             if sign.at >= before:
                 break
             if sign.awaits:
-                found[id_of(sign.key)] = sign.at
+                waiting[id_of(sign.key)] = sign.at
             else:
-                found.pop(id_of(sign.key), None)
-        return found
+                waiting.pop(id_of(sign.key), None)
+        return waiting
 
     def undone(self, seconds: float) -> Iterable[Change]:
         """What is undone now, the oldest first, as far as it was heard within ``seconds`` of the first of it."""
-        found = self._changes[self._left :]
-        begun = found[0].heard if found else 0.0
-        return (change for change in found if change.heard <= begun + seconds)
+        changes = self._changes[self._left :]
+        begun = changes[0].heard if changes else 0.0
+        return (change for change in changes if change.heard <= begun + seconds)
 
     def earlier(self) -> Iterable[Change]:
         """What could still be undone, the youngest first."""
@@ -208,21 +210,21 @@ class History:
         """Something is no longer ``old``. ``version``: its resource version; ``state``: whether the kind says how the
         cluster is; ``listed``: a list says so, of that version."""
         now = self._clock()
-        at = self._position(kind, version, state=state)
+        position = self._position(kind, version, state=state)
         if state and self._kept:
-            self._changes.append(Change(at, now, kind, key, old, new))
+            self._changes.append(Change(position, now, kind, key, old, new))
             self._forget(now)
         if kind == self._preemptors:
-            self._meet(key, old, new, at[1])
+            self._meet(key, old, new, position[1])
         if kind == "Workload" and new is not None:
             if reserves(new) and not reserves(old):
-                self._signs.append(Sign(at, key, awaits=False))
+                self._signs.append(Sign(position, key, awaits=False))
             elif preempts(new) and not (old is not None and preempts(old)):
-                self._signs.append(Sign(at, key, awaits=True))
+                self._signs.append(Sign(position, key, awaits=True))
         if ends(kind, old, new):
-            self._ended[key] = Ended(at, now, listed)
-        if new is not None and (found := evidence(self._engine, kind, old, new)) is not None:
-            self._see(Eviction(at, now, found, listed), found, now)
+            self._ended[key] = Ended(position, now, listed)
+        if new is not None and (seen := evidence(self._engine, kind, old, new)) is not None:
+            self._see(Eviction(position, now, seen, listed), seen, now)
 
     def cleared(self) -> None:
         """What was before is not known: the server began anew, or this is the first that is known of a kind. Whom
@@ -253,13 +255,13 @@ class History:
         are heard one by one, and an event may come long before its pod. Each is told once."""
         now = self._clock()
         done = [
-            one for one in self._open.values()
-            if now - one.begun >= _LONGEST_SECONDS
-            or (now - one.last >= self._quiet and (not known or self.knows(one.by)))
+            preemption for preemption in self._open.values()
+            if now - preemption.begun >= _LONGEST_SECONDS
+            or (now - preemption.last >= self._quiet and (not known or self.knows(preemption.by)))
         ]  # fmt: skip
-        for one in done:
-            del self._open[one.by]
-            one.evictions = sorted(map(self._first_sign, one.evictions))
+        for preemption in done:
+            del self._open[preemption.by]
+            preemption.evictions = sorted(map(self._first_sign, preemption.evictions))
         return done
 
     def knows(self, by: str) -> bool:
@@ -292,15 +294,15 @@ class History:
 
     def others(self) -> list[Eviction]:
         """Evictions that are nobody's preemption; each is told once."""
-        found, self._others = self._others, []
-        return found
+        evictions, self._others = self._others, []
+        return evictions
 
     def rewind(self, items: Items) -> Rewind:
         """From ``items``, as they are now."""
         changes = sorted(self._changes, key=_position)
-        found = {kind: dict(of) for kind, of in items.items()}
+        objects = {kind: dict(of) for kind, of in items.items()}
         evictions = list(map(self._first_sign, self._evictions))
-        return Rewind(found, evictions, changes, len(changes), self._forgotten, list(self._signs), self._known)
+        return Rewind(objects, evictions, changes, len(changes), self._forgotten, list(self._signs), self._known)
 
     def _position(self, kind: str, version: str, *, state: bool) -> Position:
         """Events may be kept in a store of their own, with versions of its own: they stand no earlier than all that was
@@ -313,33 +315,33 @@ class History:
         self._heard[kind] = max(self._heard.get(kind, 0), order)
         return order, self._number
 
-    def _first_sign(self, one: Eviction) -> Eviction:
+    def _first_sign(self, eviction: Eviction) -> Eviction:
         """A pod that is told to end, or is gone, may be heard of before the event that says why, and after it."""
-        ended = self._ended.get(one.seen.victim)
-        if ended is None or abs(ended.heard - one.heard) > _LONGEST_SECONDS:
-            return one
-        return Eviction(ended.at, ended.heard, one.seen, ended.listed)
+        ended = self._ended.get(eviction.seen.victim)
+        if ended is None or abs(ended.heard - eviction.heard) > _LONGEST_SECONDS:
+            return eviction
+        return Eviction(ended.at, ended.heard, eviction.seen, ended.listed)
 
-    def _see(self, eviction: Eviction, found: Evidence, now: float) -> None:
+    def _see(self, eviction: Eviction, seen: Evidence, now: float) -> None:
         """What is said again, with its time, is the same eviction: a server may tell of older versions once more."""
-        if found.at is not None:
-            if found in self._told:
+        if seen.at is not None:
+            if seen in self._told:
                 return
-            self._told[found] = None
+            self._told[seen] = None
             if len(self._told) > _EVICTIONS:
                 del self._told[next(iter(self._told))]
-        if not found.preempted:
+        if not seen.preempted:
             if len(self._others) < _EVICTIONS:
                 self._others.append(eviction)
             return
-        one = self._open.get(found.by)
-        if one is None:
+        preemption = self._open.get(seen.by)
+        if preemption is None:
             if len(self._open) >= MOST_WAITING:
                 return
-            one = self._open[found.by] = Preemption(found.by, now, now, found.at or datetime.now(UTC))
+            preemption = self._open[seen.by] = Preemption(seen.by, now, now, seen.at or datetime.now(UTC))
         self._evictions.append(eviction)
-        one.evictions.append(eviction)
-        one.last = now
+        preemption.evictions.append(eviction)
+        preemption.last = now
 
     def _forget(self, now: float) -> None:
         self._let_go(now)

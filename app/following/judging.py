@@ -70,16 +70,16 @@ class _Attempt:
 class _Moment:
     """A cluster as it was, compiled when first asked."""
 
-    found: Translated
+    translated: Translated
     settings: Settings | None
     _loaded: Loaded | None = None
 
     def decide(self, asks: list[Ask], mode: Mode, now: datetime) -> tuple[list[Decision], list[str]]:
         """The decisions, and which asks counted. Raises InvalidInput."""
         if self._loaded is None:
-            self._loaded = load(self.configured(), structs.replace(self.found.state(), queues={}))
+            self._loaded = load(self.configured(), structs.replace(self.translated.state(), queues={}))
         result = planned(self._loaded, Question(micros(now), asks, mode, _NO_OPTIONS))
-        return result.decisions, result.order or [one.id for one in asks]
+        return result.decisions, result.order or [ask.id for ask in asks]
 
     def configured(self) -> Configured:
         return configure(self.configuration)
@@ -87,13 +87,13 @@ class _Moment:
     @property
     def configuration(self) -> Configuration:
         """That of the cluster, with the settings that count."""
-        if self.settings is None or says_settings(self.found.configuration):
-            return self.found.configuration
-        return structs.replace(self.found.configuration, settings=self.settings)
+        if self.settings is None or says_settings(self.translated.configuration):
+            return self.translated.configuration
+        return structs.replace(self.translated.configuration, settings=self.settings)
 
     def gone(self) -> set[str]:
         """Who is evicted already."""
-        return {workload.id for workload in self.found.workloads.values() if workload.evicted}
+        return {workload.id for workload in self.translated.workloads.values() if workload.evicted}
 
 
 @dataclass(slots=True)
@@ -108,28 +108,32 @@ class Judge:
     clock: Callable[[], float] = time.monotonic
     _until: float = field(default=0.0, init=False)
 
-    def judge(self, one: Preemption, rewind: Rewind) -> list[Judgement]:
-        """Every cycle of ``one``, in order. ``rewind``: from what the cluster is now."""
+    def judge(self, preemption: Preemption, rewind: Rewind) -> list[Judgement]:
+        """Every cycle of ``preemption``, in order. ``rewind``: from what the cluster is now."""
         self._until = self.clock() + (self.seconds or 0)
-        if not one.by:
-            return [self._unjudged(one, one.evictions, NOT_NAMED, "not_named")]
-        ask = ask_id(self.engine, one.by, rewind)
+        if not preemption.by:
+            return [self._unjudged(preemption, preemption.evictions, NOT_NAMED, "not_named")]
+        ask = ask_id(self.engine, preemption.by, rewind)
         if ask is None:
-            return [self._unjudged(one, one.evictions, f"{one.by}, for whom it was, is not known", "not_known")]
+            return [
+                self._unjudged(
+                    preemption, preemption.evictions, f"{preemption.by}, for whom it was, is not known", "not_known"
+                )
+            ]
         judged: list[Judgement] = []
-        left = one.evictions
+        left = preemption.evictions
         while left:
             part_of = next((i for i in range(1, len(left)) if left[i].heard - left[i - 1].heard > TOGETHER_SECONDS),
                            len(left))  # fmt: skip
-            found = _Cycles(self, one, ask, left[:part_of], rewind).judged()
-            if (size := _evictions_of(found)) < part_of < len(left):
-                whole = _Cycles(self, one, ask, left, rewind).judged()
-                found, size = (whole, len(left)) if _evictions_of(whole) == len(left) else (found, size)
+            cycles = _Cycles(self, preemption, ask, left[:part_of], rewind).judged()
+            if (size := _evictions_of(cycles)) < part_of < len(left):
+                whole = _Cycles(self, preemption, ask, left, rewind).judged()
+                cycles, size = (whole, len(left)) if _evictions_of(whole) == len(left) else (cycles, size)
             if size < part_of:
                 apart = left[size : size + _distinct(left[size:part_of])]
-                found.append(cycles_of(self, one, ask, apart, rewind))
+                cycles.append(cycles_of(self, preemption, ask, apart, rewind))
                 size += len(apart)
-            judged += found
+            judged += cycles
             left = left[size:]
         return judged
 
@@ -137,31 +141,33 @@ class Judge:
         """Whether the time for this preemption is over."""
         return self.seconds is not None and self.clock() > self._until
 
-    def _unjudged(self, one: Preemption, seen: Sequence[Eviction], detail: str, cause: Why) -> Judgement:
-        return Judgement("unjudged", detail, self.bare(one, seen, {}, one.by or "(nobody)", detail, cause), seen)
+    def _unjudged(self, preemption: Preemption, seen: Sequence[Eviction], detail: str, cause: Why) -> Judgement:
+        return Judgement(
+            "unjudged", detail, self.bare(preemption, seen, {}, preemption.by or "(nobody)", detail, cause), seen
+        )
 
     def bare(
-        self, one: Preemption, seen: Sequence[Eviction], names: Mapping[str, tuple[str, str]], ask: str, detail: str,
-        cause: Why | None,
+        self, preemption: Preemption, seen: Sequence[Eviction], names: Mapping[str, tuple[str, str]], ask: str,
+        detail: str, cause: Why | None,
     ) -> ShadowReport:  # fmt: skip
         """What was seen, without a question."""
         return ShadowReport(
-            cluster=self.cluster, engine=self.engine, ask=ask, seen_at=seen[0].seen.at or one.seen_at,
+            cluster=self.cluster, engine=self.engine, ask=ask, seen_at=seen[0].seen.at or preemption.seen_at,
             victims=victims_of(seen, names), unjudged=detail[:2000], cause=cause,
         )  # fmt: skip
 
 
-def cycles_of(judge: Judge, one: Preemption, ask: str, seen: list[Eviction], rewind: Rewind) -> Judgement:
+def cycles_of(judge: Judge, preemption: Preemption, ask: str, seen: list[Eviction], rewind: Rewind) -> Judgement:
     """What no cycle explains, as one that differs, or why it can't be judged."""
-    first = next(_Cycles(judge, one, ask, seen, rewind).attempts(0), None)
+    first = next(_Cycles(judge, preemption, ask, seen, rewind).attempts(0), None)
     if any(eviction.listed for eviction in seen):
         first = _MISSED, "too_long_ago"
     if isinstance(first, _Attempt):
-        report = judge.bare(one, seen, first.names, ask, "", None)
+        report = judge.bare(preemption, seen, first.names, ask, "", None)
         report = structs.replace(report, requests=[first.request], unjudged=None, cause=None)
         return Judgement("differs", first.compared.detail, report, seen, _is_tied(ask, first))
     detail, cause = first or (f"{ask} did not wait at that moment", "not_waiting")
-    return Judgement("unjudged", detail, judge.bare(one, seen, {}, ask, detail, cause), seen)
+    return Judgement("unjudged", detail, judge.bare(preemption, seen, {}, ask, detail, cause), seen)
 
 
 def _is_tied(ask: str, first: _Attempt) -> bool:
@@ -172,8 +178,12 @@ def _is_tied(ask: str, first: _Attempt) -> bool:
     loaded = load(configure(request.configuration), request.state)
     assert request.now is not None
     question = Question(micros(request.now), request.asks, request.mode, _NO_OPTIONS, explain="summary")
-    explained = (one.explanation for one in planned(loaded, question).decisions if one.ask == ask)
-    return any(lies_in_tie(one.ties or (), request, first.compared) for one in explained if one is not None)
+    explained = (decision.explanation for decision in planned(loaded, question).decisions if decision.ask == ask)
+    return any(
+        lies_in_tie(explanation.ties or (), request, first.compared)
+        for explanation in explained
+        if explanation is not None
+    )
 
 
 _Failure = tuple[str, Why]
@@ -189,10 +199,10 @@ SETTLED_SECONDS = 10.0
 """So long after the last eviction what differs is looked at again: admissions made before may be written down late."""
 
 
-def is_settled(judged: Sequence[Judgement], one: Preemption, now: float) -> bool:
+def is_settled(judged: Sequence[Judgement], preemption: Preemption, now: float) -> bool:
     """Whether nothing that is written down later can make cycles agree that differ."""
     unsettled = (cycle.outcome == "differs" or cycle.detail == _MISSED for cycle in judged)
-    return now - one.last >= SETTLED_SECONDS or not any(unsettled)
+    return now - preemption.last >= SETTLED_SECONDS or not any(unsettled)
 
 
 def _evictions_of(judged: Sequence[Judgement]) -> int:
@@ -201,16 +211,16 @@ def _evictions_of(judged: Sequence[Judgement]) -> int:
 
 def _distinct(seen: Sequence[Eviction]) -> int:
     """How many of the first are of different victims: nobody is evicted twice in one cycle."""
-    victims = [one.seen.victim for one in seen]
+    victims = [eviction.seen.victim for eviction in seen]
     return next((i for i, victim in enumerate(victims) if victim in victims[:i]), len(victims))
 
 
 class _Cycles:
     """Evictions for one ask, taken apart into cycles."""
 
-    def __init__(self, judge: Judge, one: Preemption, ask: str, seen: list[Eviction], rewind: Rewind) -> None:
+    def __init__(self, judge: Judge, preemption: Preemption, ask: str, seen: list[Eviction], rewind: Rewind) -> None:
         self._judge = judge
-        self._one = one
+        self._one = preemption
         self._ask = ask
         self._seen = seen
         self._rewind = rewind
@@ -260,62 +270,62 @@ class _Cycles:
         judge, first = self._judge, self._seen[start]
         view = View(rewind.items, {}, None, None, first.seen.at or self._one.seen_at)
         translator = Translator(judge.engine)
-        found, changes = translator.translate(view), 0
+        translated, changes = translator.translate(view), 0
         oldest = (-1, 0) if memory is None else memory.oldest()
         for _ in range(_RARE_MOMENTS if rare else _MOMENTS):
             seconds = 0.0 if not changes or rewind.since is None else max(0.0, first.heard - rewind.since)
-            if self._ask in found.asks:
-                for of, guesses, assumed in self._situations(self._drawn(found, start), view, memory, rare=rare):
+            if self._ask in translated.asks:
+                for of, guesses, assumed in self._situations(self._drawn(translated, start), view, memory, rare=rare):
                     yield from self._at(of, start, seconds, changes, guesses, assumed, memory)
             while True:
                 if judge.late() or rewind.before(oldest) or (undone := rewind.back()) is None:
                     return
-                before, changes = found, changes + 1
+                before, changes = translated, changes + 1
                 if memory is not None:
                     memory.passed(undone)
-                found = translator.translate(replace(view, changed={(undone.kind, undone.key)}))
-                if not _alike(before, found):
+                translated = translator.translate(replace(view, changed={(undone.kind, undone.key)}))
+                if not _alike(before, translated):
                     break
 
     def _situations(
-        self, found: Translated, view: View, memory: Memory | None, *, rare: bool
+        self, translated: Translated, view: View, memory: Memory | None, *, rare: bool
     ) -> Iterator[tuple[Translated, Iterator[Guess], tuple[Assumed, ...]]]:
         """What the cluster can have been for the scheduler, with what it can have been asked."""
         if memory is None:
-            yield found, self._plain(found), ()
+            yield translated, self._plain(translated), ()
             return
         if not rare:
-            yield found, memory.guesses(found, {}), ()
-        for assumed in memory.assumed(view.items, found, rare=rare):
+            yield translated, memory.guesses(translated, {}), ()
+        for assumed in memory.assumed(view.items, translated, rare=rare):
             there = view.items.get("Workload", {})
             changed = {**view.items, "Workload": {**there, **assumed.items}}
             of = Translator(self._judge.engine).translate(View(changed, {}, None, None))
             if self._ask in of.asks:
                 yield of, memory.guesses(of, assumed.next), ("admissions",)
 
-    def _drawn(self, found: Translated, start: int) -> Translated:
+    def _drawn(self, translated: Translated, start: int) -> Translated:
         """Where the scheduler draws lots among nodes that tie, and Arbiter takes the first, the node on which it
         evicted comes first."""
         if not facts_of(self._judge.engine).draws:
-            return found
-        victims = (found.workloads.get(id_of(one.seen.victim)) for one in self._seen[start:])
-        first = {task.node: found.nodes[task.node] for of in victims if of for task in of.tasks if task.node}
-        return replace(found, nodes={**first, **found.nodes})
+            return translated
+        victims = (translated.workloads.get(id_of(eviction.seen.victim)) for eviction in self._seen[start:])
+        first = {task.node: translated.nodes[task.node] for of in victims if of for task in of.tasks if task.node}
+        return replace(translated, nodes={**first, **translated.nodes})
 
-    def _plain(self, found: Translated) -> Iterator[Guess]:
+    def _plain(self, translated: Translated) -> Iterator[Guess]:
         """All that waits, where it decides on an ask too, in the scheduler's order; else one ask after the other."""
         if facts_of(self._judge.engine).asks_together:
-            yield Guess(list(found.asks.values()), "cycle")
+            yield Guess(list(translated.asks.values()), "cycle")
         else:
-            yield Guess([found.asks[self._ask]], "independent")
+            yield Guess([translated.asks[self._ask]], "independent")
 
     def _at(
-        self, found: Translated, start: int, seconds: float, changes: int, guesses: Iterator[Guess],
+        self, translated: Translated, start: int, seconds: float, changes: int, guesses: Iterator[Guess],
         assumed: tuple[Assumed, ...], memory: Memory | None,
     ) -> Iterator[_Attempt | _Failure]:  # fmt: skip
-        judge, moment = self._judge, _Moment(found, self._judge.settings)
+        judge, moment = self._judge, _Moment(translated, self._judge.settings)
         last = self._seen[start].seen.at or self._one.seen_at
-        names = names_of(judge.engine, found)
+        names = names_of(judge.engine, translated)
         observed = victims_of(self._seen[start:], names)
         gone = moment.gone()
         for guess in guesses:
@@ -324,22 +334,22 @@ class _Cycles:
             except InvalidInput as refused:
                 yield f"the question is refused: {refused}"[:2000], "refused"
                 return
-            decision = next(one for one in decisions if one.ask == self._ask)
-            others = [one for one in decisions if one is not decision]
+            decision = next(candidate for candidate in decisions if candidate.ask == self._ask)
+            others = [other for other in decisions if other is not decision]
             denied = memory is not None and memory.denies(others, gone)
             takes = len(expected_of(decision, gone))
             relation = compared(observed[:takes] if 0 < takes <= len(observed) else observed, decision, gone)
-            kept = set(counted)
+            known = set(counted)
             yield _Attempt(
                 takes=0 if denied or relation.detail or takes > len(observed) else takes,
                 seconds=seconds, changes=changes, assumed=[*assumed, *guess.assumed], names=names, compared=relation,
                 request=DecisionRequest(
                     engine=judge.engine, now=last, mode=guess.mode, configuration=moment.configuration,
                     state=StateOrReference(
-                        nodes=list(found.nodes.values()), workloads=list(found.workloads.values()),
-                        reservations=list(found.reservations.values()), disruption_budgets=found.budgets,
+                        nodes=list(translated.nodes.values()), workloads=list(translated.workloads.values()),
+                        reservations=list(translated.reservations.values()), disruption_budgets=translated.budgets,
                     ),
-                    asks=[one for one in guess.asks if one.id in kept],
+                    asks=[ask for ask in guess.asks if ask.id in known],
                 ),
             )  # fmt: skip
 
@@ -352,23 +362,23 @@ class _Cycles:
         return Judgement("agreed_earlier" if attempt.changes else "agreed", "", report, seen)
 
 
-def names_of(engine: EngineName, found: Translated) -> dict[str, tuple[str, str]]:
+def names_of(engine: EngineName, translated: Translated) -> dict[str, tuple[str, str]]:
     """Workload and task of each pod, by `namespace/name`, where pods are what is evicted."""
     if "Pod" not in WORK[engine]:
         return {}
     return {
-        id_of(key_of(one.id.rpartition("/")[0], task.name)): (one.id, task.name)
-        for one in found.workloads.values()
-        for task in one.tasks
+        id_of(key_of(workload.id.rpartition("/")[0], task.name)): (workload.id, task.name)
+        for workload in translated.workloads.values()
+        for task in workload.tasks
     }
 
 
 def victims_of(seen: Sequence[Eviction], names: Mapping[str, tuple[str, str]]) -> list[ShadowVictim]:
     """Who was evicted, as the state has them."""
     victims: list[ShadowVictim] = []
-    for one in seen:
-        workload, task = names.get(id_of(one.seen.victim), (id_of(one.seen.victim), None))
-        victims.append(ShadowVictim(workload=workload, task=task, reason=one.seen.reason))
+    for eviction in seen:
+        workload, task = names.get(id_of(eviction.seen.victim), (id_of(eviction.seen.victim), None))
+        victims.append(ShadowVictim(workload=workload, task=task, reason=eviction.seen.reason))
     return victims
 
 

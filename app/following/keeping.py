@@ -166,9 +166,9 @@ def _tasks(old: Mapping[str, Workload], changed: list[Workload]) -> tuple[TaskCh
         before, now = {task.name: task for task in was.tasks}, {task.name: task for task in new.tasks}
         added, altered, removed = _changes(before, now)
         # Tasks keep their places, and new ones come last: what that does not give is told whole.
-        kept = [name for name in before if name in now] + [task.name for task in added]
+        order = [name for name in before if name in now] + [task.name for task in added]
         few = 2 * (len(added) + len(altered) + len(removed)) < len(new.tasks) and len(now) == len(new.tasks)
-        if few and kept == list(now) and replace(was, tasks=new.tasks) == new:
+        if few and order == list(now) and replace(was, tasks=new.tasks) == new:
             add += [TaskOf(workload=new.id, task=task) for task in added]
             change += [TaskOf(workload=new.id, task=task) for task in altered]
             remove += [TaskName(workload=new.id, task=name) for name in removed]
@@ -177,15 +177,15 @@ def _tasks(old: Mapping[str, Workload], changed: list[Workload]) -> tuple[TaskCh
     return TaskChanges(add=add, change=change, remove=remove), whole
 
 
-def use_of(found: Translated, at: datetime) -> UseReport:
+def use_of(translated: Translated, moment: datetime) -> UseReport:
     """What each queue uses with all below it. Work whose eviction has begun counts as gone, as it does for engines."""
     held, waiting = defaultdict[str, Counter[Cell]](Counter), defaultdict[str, Counter[Cell]](Counter)
-    for workload in found.workloads.values():
+    for workload in translated.workloads.values():
         if not workload.evicted:
             _add(held[workload.queue], workload.tasks)
-    for ask in found.asks.values():
+    for ask in translated.asks.values():
         _add(waiting[ask.queue], ask.tasks)
-    parents = {queue.name: queue.parent for queue in found.configuration.queues}
+    parents = {queue.name: queue.parent for queue in translated.configuration.queues}
     total = _use(sum(held.values(), Counter[Cell]()), sum(waiting.values(), Counter[Cell]()))
     for of in (held, waiting):
         for name, amounts in [(name, Counter(direct)) for name, direct in of.items()]:
@@ -194,7 +194,9 @@ def use_of(found: Translated, at: datetime) -> UseReport:
                 of[above].update(amounts)
                 above = parents.get(above)
     each = {name: _use(held[name], waiting[name]) for name in sorted({*held, *waiting})}
-    return UseReport(at=at, total=total, queues={name: one for name, one in each.items() if one.usage or one.waiting})
+    return UseReport(
+        at=moment, total=total, queues={name: use for name, use in each.items() if use.usage or use.waiting}
+    )
 
 
 def _add(into: Counter[Cell], tasks: Iterable[Task]) -> None:
@@ -274,24 +276,24 @@ class Keeper:
         self.refused: list[Finding] = []
         self.puts: Counter[str] = Counter()
 
-    def keep(self, found: Translated, versions: dict[str, str], *, writer: bool) -> None:
-        """Bring both up to ``found``. Raises NotYet, ApiUnavailable, ApiError; then it can be done again."""
-        reason = self._configure(found.configuration, writer=writer)
+    def keep(self, translated: Translated, versions: dict[str, str], *, writer: bool) -> None:
+        """Bring both up to ``translated``. Raises NotYet, ApiUnavailable, ApiError; then it can be done again."""
+        reason = self._configure(translated.configuration, writer=writer)
         if self.refused:
-            found = self._within(found)
+            translated = self._within(translated)
         if self._last is None or self.status is None or reason is not None:
-            self._put(found, versions, reason or self._why)
+            self._put(translated, versions, reason or self._why)
             return
-        change = delta(self._last, found, self.status.generation, versions)
+        change = delta(self._last, translated, self.status.generation, versions)
         try:
-            self._take(self._arbiter.ask("POST", "snapshots", self._snapshot, "deltas", body=change).body, found)
+            self._take(self._arbiter.ask("POST", "snapshots", self._snapshot, "deltas", body=change).body, translated)
         except ApiError as refused:
             if refused.code == _STALE:
                 self._lost()
                 if (left := self.left()) is not None:
                     raise NotYet(left) from None
             lost = refused.status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
-            self._put(found, versions, refused.code if lost and refused.code else "refused")
+            self._put(translated, versions, refused.code if lost and refused.code else "refused")
 
     def left(self) -> str | None:
         """Why the snapshot is left to somebody else for now; None: it is this follower's to write."""
@@ -318,11 +320,13 @@ class Keeper:
         if self.status is None or self._last is None:
             return True
         try:
-            found = msgspec.json.decode(self._arbiter.ask("GET", "snapshots", self._snapshot).body, type=SnapshotStatus)
+            status = msgspec.json.decode(
+                self._arbiter.ask("GET", "snapshots", self._snapshot).body, type=SnapshotStatus
+            )
         except ApiError as refused:
             self._why, self._last = refused.code or "refused", None
             return False
-        if found.generation == self.status.generation:
+        if status.generation == self.status.generation:
             return True
         self._lost()
         return False
@@ -363,7 +367,7 @@ class Keeper:
             if before is None:
                 raise NotYet(refused)
             self._kept = before
-            others = [one for one in before.findings if one.rule != _REFUSED]
+            others = [finding for finding in before.findings if finding.rule != _REFUSED]
             known = replace(before, findings=[*self.refused, *others][:MOST_CARRIED])
             self._refusal(known, headers | {"X-Comment": "not what the cluster says any more: that is refused"})
 
@@ -379,35 +383,37 @@ class Keeper:
             return str(refused)
         return None
 
-    def _put(self, found: Translated, versions: dict[str, str], reason: str) -> None:
+    def _put(self, translated: Translated, versions: dict[str, str], reason: str) -> None:
         request = SnapshotRequest(
-            engine=found.configuration.engine, configuration=self._configuration, state=found.state(),
-            asks=list(found.asks.values()), resource_versions=versions,
+            engine=translated.configuration.engine, configuration=self._configuration, state=translated.state(),
+            asks=list(translated.asks.values()), resource_versions=versions,
         )  # fmt: skip
         self._last, self._why = None, reason
         body = self._arbiter.ask("PUT", "snapshots", self._snapshot, body=request).body
         self.puts[reason] += 1
-        self._take(body, found)
+        self._take(body, translated)
 
-    def _take(self, body: bytes, found: Translated) -> None:
+    def _take(self, body: bytes, translated: Translated) -> None:
         self.status = msgspec.json.decode(body, type=SnapshotStatus)
-        self._last = found
+        self._last = translated
 
-    def _within(self, found: Translated) -> Translated:
-        """What of ``found`` the last good configuration has a queue for."""
+    def _within(self, translated: Translated) -> Translated:
+        """What of ``translated`` the last good configuration has a queue for."""
         queues = {queue.name for queue in self._kept.queues} if self._kept is not None else set[str]()
-        fields: dict[str, Any] = {name: getattr(found, name) for name in found.__dataclass_fields__}
+        fields: dict[str, Any] = {name: getattr(translated, name) for name in translated.__dataclass_fields__}
         for name in ("workloads", "asks"):
-            fields[name] = {key: one for key, one in fields[name].items() if one.queue in queues}
-        fields["reservations"] = {key: one for key, one in found.reservations.items() if one.ask.queue in queues}
-        fields["budgets"] = [one for one in found.budgets if one.queue in queues]
+            fields[name] = {key: work for key, work in fields[name].items() if work.queue in queues}
+        fields["reservations"] = {
+            key: reservation for key, reservation in translated.reservations.items() if reservation.ask.queue in queues
+        }
+        fields["budgets"] = [budget for budget in translated.budgets if budget.queue in queues]
         return Translated(**fields)
 
 
 def _same(stored: Configuration, wanted: Configuration, *, findings: bool) -> bool:
     """Whether they say the same of the cluster, with ``findings`` also of what could not be read."""
-    told = wanted.findings if findings else stored.findings
-    return replace(wanted, settings=_settings(stored, wanted), findings=told) == stored
+    own = wanted.findings if findings else stored.findings
+    return replace(wanted, settings=_settings(stored, wanted), findings=own) == stored
 
 
 def _settings(stored: Configuration, wanted: Configuration) -> Settings:

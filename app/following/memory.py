@@ -81,9 +81,9 @@ class Memory:
     def oldest(self) -> Position:
         """No cycle begins before the last one has written down whom it evicts, and who waits."""
         before = self._first.heard - TOGETHER_SECONDS
-        evicted = (one.at for one in self._rewind.evictions if one.seen.by and one.heard < before)
-        told = (one.at for one in self._rewind.earlier() if one.heard < before and told_to_wait(one))
-        return max(max(evicted, default=(-1, 0)), next(told, (-1, 0)))
+        evicted = (eviction.at for eviction in self._rewind.evictions if eviction.seen.by and eviction.heard < before)
+        waiting = (change.at for change in self._rewind.earlier() if change.heard < before and told_to_wait(change))
+        return max(max(evicted, default=(-1, 0)), next(waiting, (-1, 0)))
 
     def passed(self, change: Change) -> None:
         """It stands before this one now. What was written to be admitted then was, or was assumed to be."""
@@ -99,10 +99,12 @@ class Memory:
         if key == self._first.seen.victim or _before(item, self._first):
             self._certain.add(key)
 
-    def assumed(self, there: Mapping[str, Mapping[Key, Item]], found: Translated, *, rare: bool) -> Iterator[Admitted]:
+    def assumed(
+        self, there: Mapping[str, Mapping[Key, Item]], translated: Translated, *, rare: bool
+    ) -> Iterator[Admitted]:
         """Without ``rare`` all that was written down just after; with it the other ways."""
         known = there.get("Workload", {})
-        late = {key: item for key, item in self.ahead.items() if key in known and id_of(key) in found.asks}
+        late = {key: item for key, item in self.ahead.items() if key in known and id_of(key) in translated.asks}
         if not late:
             return
         certain = {key: item for key, item in late.items() if key in self._certain}
@@ -111,10 +113,10 @@ class Memory:
             yield Admitted(late)
             return
         by_queue: dict[str, list[Key]] = {}
-        own, apart = found.asks[self._ask].queue, dict[Key, Item]()
-        beside = _beside(found.configuration, own)
-        for key in sorted(late, key=lambda key: _turn(late[key], found.asks[id_of(key)])):
-            if (queue := found.asks[id_of(key)].queue) in beside:
+        own, apart = translated.asks[self._ask].queue, dict[Key, Item]()
+        beside = _beside(translated.configuration, own)
+        for key in sorted(late, key=lambda key: _turn(late[key], translated.asks[id_of(key)])):
+            if (queue := translated.asks[id_of(key)].queue) in beside:
                 by_queue.setdefault(queue, []).append(key)
             else:  # whether it was yet bears on nothing
                 apart[key] = late[key]
@@ -122,49 +124,57 @@ class Memory:
         for way in islice(_ways(by_queue, least, own, late), _WAYS):
             yield Admitted(apart | way.items, way.next)
 
-    def guesses(self, found: Translated, heads: Mapping[str, str]) -> Iterator[Guess]:
+    def guesses(self, translated: Translated, heads: Mapping[str, str]) -> Iterator[Guess]:
         """``heads``: the ask that heads a queue, where that is known."""
-        own = found.asks[self._ask]
-        others = [one for one in found.asks.values() if one.queue != own.queue and _considered(one)]
-        known = {queue: found.asks[name] for queue, name in heads.items() if name in found.asks and queue != own.queue}
-        told = {found.asks[name].queue: found.asks[name] for name in reversed(self._told) if name in found.asks}
-        told.pop(own.queue, None)
-        acting = {one.queue: one for one in others if one.id in self._near} | known
-        pending = {one.queue: one for one in others if one.kueue is not None and one.kueue.preemption_pending}
-        sticky = {one.queue: one for one in sorted(others, key=self._since) if one.id in self._sticky}
-        rest = [one for one in others if one.queue not in known]
+        own = translated.asks[self._ask]
+        others = [ask for ask in translated.asks.values() if ask.queue != own.queue and _considered(ask)]
+        known = {
+            queue: translated.asks[name]
+            for queue, name in heads.items()
+            if name in translated.asks and queue != own.queue
+        }
+        waiting = {
+            translated.asks[name].queue: translated.asks[name]
+            for name in reversed(self._told)
+            if name in translated.asks
+        }
+        waiting.pop(own.queue, None)
+        acting = {ask.queue: ask for ask in others if ask.id in self._near} | known
+        pending = {ask.queue: ask for ask in others if ask.kueue is not None and ask.kueue.preemption_pending}
+        sticky = {ask.queue: ask for ask in sorted(others, key=self._since) if ask.id in self._sticky}
+        rest = [ask for ask in others if ask.queue not in known]
         guesses = [
-            list((pending | sticky | told | acting).values()), list((pending | sticky | acting).values()),
-            list((told | known).values()), list((pending | acting).values()), list(acting.values()),
+            list((pending | sticky | waiting | acting).values()), list((pending | sticky | acting).values()),
+            list((waiting | known).values()), list((pending | acting).values()), list(acting.values()),
             [*rest, *known.values()], list(known.values()), list[Ask](),
         ]  # fmt: skip
-        distinct = {tuple(one.id for one in of): of for of in guesses}
-        yield from self._with_scans(found, own, list(distinct.values()))
+        distinct = {tuple(ask.id for ask in of): of for of in guesses}
+        yield from self._with_scans(translated, own, list(distinct.values()))
 
     def denies(self, others: Iterable[Decision], gone: Collection[str]) -> bool:
         """Whether something that a cycle would have done for its other heads was not seen to happen: then it was
         another cycle. ``gone``: who is evicted already."""
-        for one in others:
-            if one.outcome == "admit" and one.ask not in self._got:
+        for decision in others:
+            if decision.outcome == "admit" and decision.ask not in self._got:
                 return True
-            victims = {victim.workload for victim in one.victims}.difference(gone)
-            if one.outcome == "preempt" and not victims <= self._evicted.get(one.ask, set()):
+            victims = {victim.workload for victim in decision.victims}.difference(gone)
+            if decision.outcome == "preempt" and not victims <= self._evicted.get(decision.ask, set()):
                 return True
         return False
 
     def _since(self, ask: Ask) -> tuple[int, int]:
         return self._sticky.get(ask.id, (-1, 0))
 
-    def _with_scans(self, found: Translated, own: Ask, heads: list[list[Ask]]) -> Iterator[Guess]:
+    def _with_scans(self, translated: Translated, own: Ask, heads: list[list[Ask]]) -> Iterator[Guess]:
         """From the first flavor, and from where the ask's scan can have stopped, or that of another head."""
         for of in heads:
             yield Guess([own, *of], "cycle")
-        for scan in _scans(found, own) if self._goes_on(self._ask) else ():
+        for scan in _scans(translated, own) if self._goes_on(self._ask) else ():
             for of in heads:
                 yield Guess([_from(own, scan), *of], "cycle", ("flavor_scan",))
         for other in heads[0]:
-            for scan in _scans(found, other) if self._goes_on(other.id) else ():
-                rest = [_from(one, scan) if one is other else one for one in heads[0]]
+            for scan in _scans(translated, other) if self._goes_on(other.id) else ():
+                rest = [_from(head, scan) if head is other else head for head in heads[0]]
                 yield Guess([own, *rest], "cycle", ("flavor_scan",))
 
     def _goes_on(self, ask: str) -> bool:
@@ -185,23 +195,23 @@ def ask_id(engine: EngineName, by: str, rewind: Rewind) -> str | None:
 def _others(engine: EngineName, by: str, first: Eviction, rewind: Rewind) -> Iterator[str]:
     """Asks that others were evicted for in what may be the same cycle."""
     uids = dict.fromkeys(
-        one.seen.by for one in rewind.evictions
-        if one.seen.by not in ("", by) and abs(one.heard - first.heard) <= TOGETHER_SECONDS
+        eviction.seen.by for eviction in rewind.evictions
+        if eviction.seen.by not in ("", by) and abs(eviction.heard - first.heard) <= TOGETHER_SECONDS
     )  # fmt: skip
-    found = (ask_id(engine, uid, rewind) for uid in uids)
-    yield from (one for one in found if one is not None)
+    names = (ask_id(engine, uid, rewind) for uid in uids)
+    yield from (name for name in names if name is not None)
 
 
 def _evicted(engine: EngineName, first: Eviction, rewind: Rewind) -> dict[str, set[str]]:
     """Who was evicted in what may be the same cycle, or written down late, by the ask that it was for."""
-    found: dict[str, set[str]] = {}
+    victims: dict[str, set[str]] = {}
     names: dict[str, str | None] = {}
-    for one in rewind.evictions:
-        if one.seen.by and abs(one.heard - first.heard) <= _LATE_SECONDS:
-            if one.seen.by not in names:
-                names[one.seen.by] = ask_id(engine, one.seen.by, rewind)
-            found.setdefault(names[one.seen.by] or "", set()).add(id_of(one.seen.victim))
-    return found
+    for eviction in rewind.evictions:
+        if eviction.seen.by and abs(eviction.heard - first.heard) <= _LATE_SECONDS:
+            if eviction.seen.by not in names:
+                names[eviction.seen.by] = ask_id(engine, eviction.seen.by, rewind)
+            victims.setdefault(names[eviction.seen.by] or "", set()).add(id_of(eviction.seen.victim))
+    return victims
 
 
 def _told(rewind: Rewind) -> Iterator[str]:
@@ -220,14 +230,14 @@ def told_to_wait(change: Change) -> bool:
 def _until(item: Item, first: Eviction, *, timed: bool) -> bool:
     """Whether Kueue admitted it no later than it evicted, in whole seconds, which is all that it says. ``timed``: it
     has to say so."""
-    at = _admitted_at(item)
-    return not timed if at is None or first.seen.at is None else at <= first.seen.at
+    admitted = _admitted_at(item)
+    return not timed if admitted is None or first.seen.at is None else admitted <= first.seen.at
 
 
 def _before(item: Item, first: Eviction) -> bool:
     """Whether Kueue says that it admitted it in an earlier second."""
-    at = _admitted_at(item)
-    return at is not None and first.seen.at is not None and at < first.seen.at
+    admitted = _admitted_at(item)
+    return admitted is not None and first.seen.at is not None and admitted < first.seen.at
 
 
 def _admitted_at(item: Item) -> datetime | None:
@@ -243,7 +253,7 @@ def _turn(item: Item, ask: Ask) -> tuple[str, int, str, str]:
 
 def _beside(configuration: Configuration, queue: str) -> set[str]:
     """The queues of one tree with it."""
-    parents = {one.name: one.parent for one in configuration.queues}
+    parents = {other.name: other.parent for other in configuration.queues}
 
     def root(name: str) -> str:
         seen = {name}
@@ -282,9 +292,9 @@ def _considered(ask: Ask) -> bool:
     return ask.kueue is None or ask.kueue.inadmissible is None
 
 
-def _scans(found: Translated, ask: Ask) -> list[FlavorScan]:
+def _scans(translated: Translated, ask: Ask) -> list[FlavorScan]:
     """Where the scan of its flavors can have stopped before the last one, in every group of its queue."""
-    queue = next((one for one in found.configuration.queues if one.name == ask.queue), None)
+    queue = next((candidate for candidate in translated.configuration.queues if candidate.name == ask.queue), None)
     groups = _groups(queue)
     places: list[list[tuple[str, list[str], int]]] = []
     for task in ask.tasks:

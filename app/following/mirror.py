@@ -79,17 +79,17 @@ class Mirror:
         self._history = history
         self.lists: Counter[str] = Counter()
 
-    def listed(self, kind: Kind, api_version: str, found: Listed, reason: str) -> None:
+    def listed(self, kind: Kind, api_version: str, listed: Listed, reason: str) -> None:
         """All objects of ``kind`` are those of a list now."""
         with self._news:
             of = self._followed[kind.name]
-            before, of.items = of.items, {key_of(item): item for item in found.items}
+            before, of.items = of.items, {key_of(item): item for item in listed.items}
             known = bool(of.version)
-            of.version, of.api_version, of.whole, of.absent, of.error = found.version, api_version, True, False, None
+            of.version, of.api_version, of.whole, of.absent, of.error = listed.version, api_version, True, False, None
             of.heard_at = datetime.now(UTC)
             self.lists[reason] += 1
             if self._history is not None:
-                if kind.state and (self._history.restored(kind.name, found.version) or not known):
+                if kind.state and (self._history.restored(kind.name, listed.version) or not known):
                     self._history.cleared()
                     self._history.there(kind.name, of.items)
                 elif known:
@@ -206,7 +206,9 @@ class Mirror:
         changed. None: of some nothing was."""
         with self._news:
             heard = [of.heard_at for of in self._followed.values() if of.kind.state]
-        return None if any(at is None for at in heard) else min(at for at in heard if at is not None)
+        return (
+            None if any(moment is None for moment in heard) else min(moment for moment in heard if moment is not None)
+        )
 
     def preemptions(self) -> list[Preemption]:
         """Those that have been seen whole; each is told once."""
@@ -294,14 +296,14 @@ class Watcher(Thread):
     def _follow(self, reason: str) -> None:
         """List, and watch until that can't go on. Raises Gone, Broken."""
         version = self._reader.version(self._kind)
-        found = self._reader.list(self._kind, version, self._stopping.is_set)
+        listed = self._reader.list(self._kind, version, self._stopping.is_set)
         if self._stopping.is_set():
             return
         api_version = self._kind.api_version(version)
         if self._recorder is not None:
-            self._recorder.listed(self._kind, api_version, len(found.items), found.version, reason)
-        self._mirror.listed(self._kind, api_version, found, reason)
-        since = found.version
+            self._recorder.listed(self._kind, api_version, len(listed.items), listed.version, reason)
+        self._mirror.listed(self._kind, api_version, listed, reason)
+        since = listed.version
         while not self._stopping.is_set():
             begun = time.monotonic()
             try:

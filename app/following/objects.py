@@ -46,7 +46,7 @@ def manifests(
     """An account, and roles that let it read what is followed of ``engine``, each bound to it. ``shadow``:
     and what says of preemptions; ``within``: the namespace of the system."""
     kinds = followed(engine, shadow=shadow, namespace=within)
-    made: list[dict[str, Any]] = [
+    documents: list[dict[str, Any]] = [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": namespace}},
         *_role(
             "ClusterRole",
@@ -58,8 +58,8 @@ def manifests(
     ]
     for space in sorted({kind.within for kind in kinds if kind.within is not None}):
         rules = _rules(kind for kind in kinds if kind.within == space)
-        made += _role("Role", f"{account}-{engine}", space, rules, _of(account, namespace))
-    return made
+        documents += _role("Role", f"{account}-{engine}", space, rules, _of(account, namespace))
+    return documents
 
 
 def _of(account: str, namespace: str) -> dict[str, str]:
@@ -89,11 +89,11 @@ def owner_of(item: Item) -> tuple[str, str] | None:
     """Kind and name of the controller that made it, else of its first owner; None: nobody owns it."""
     listed = part(item, "metadata").get("ownerReferences")
     owners = (
-        [cast(dict[str, Any], one) for one in cast(list[Any], listed) if isinstance(one, dict)]
+        [cast(dict[str, Any], reference) for reference in cast(list[Any], listed) if isinstance(reference, dict)]
         if isinstance(listed, list)
         else []
     )
-    owner = next((one for one in owners if one.get("controller")), owners[0] if owners else None)
+    owner = next((reference for reference in owners if reference.get("controller")), owners[0] if owners else None)
     return None if owner is None else (str(owner.get("kind", "")), str(owner.get("name", "")))
 
 
@@ -162,13 +162,17 @@ def _trim_status(kind: str, item: Item) -> None:
     for field in [field for field in status if field not in read]:
         del status[field]
     if kind == "Node" and isinstance(status.get("conditions"), list):
-        status["conditions"] = [_only(one, _OF_A_CONDITION) for one in status["conditions"]]
-    if kind == "Pod" and isinstance(found := status.pop("conditions", None), list):
+        status["conditions"] = [_only(entry, _OF_A_CONDITION) for entry in status["conditions"]]
+    if kind == "Pod" and isinstance(conditions := status.pop("conditions", None), list):
         # Of a pod it says who told it to end, and of YuniKorn's why it waits; all else changes often.
-        told = (_DISRUPTED, _SCHEDULED) if _waits_for_yunikorn(item) else (_DISRUPTED,)
-        kept = [_only(one, _TOLD_OF.get(_type(one), ())) for one in cast(list[Any], found) if _type(one) in told]
-        if kept:
-            status["conditions"] = kept
+        types = (_DISRUPTED, _SCHEDULED) if _waits_for_yunikorn(item) else (_DISRUPTED,)
+        left = [
+            _only(entry, _TOLD_OF.get(_type(entry), ()))
+            for entry in cast(list[Any], conditions)
+            if _type(entry) in types
+        ]
+        if left:
+            status["conditions"] = left
 
 
 def _type(condition: Any) -> Any:
@@ -187,19 +191,19 @@ def _trim_pod(spec: dict[str, Any]) -> None:
     for field in _OF_NO_CONCERN:
         spec.pop(field, None)
     waits = cast(list[Any], volumes) if isinstance(volumes, list) and "nodeName" not in spec else []
-    if kept := [dict.fromkeys(of) for one in waits if (of := part({"": _only(one, LOOKED_AT)}, ""))]:
-        spec["volumes"] = kept
+    if claims := [dict.fromkeys(of) for volume in waits if (of := part({"": _only(volume, LOOKED_AT)}, ""))]:
+        spec["volumes"] = claims
     for field in _CONTAINERS:
-        if isinstance(found := spec.get(field), list):
-            spec[field] = [_container(one) for one in cast(list[Any], found)]
+        if isinstance(containers := spec.get(field), list):
+            spec[field] = [_container(container) for container in cast(list[Any], containers)]
 
 
 def _container(container: Any) -> Any:
-    kept = _only(container, _OF_A_CONTAINER)
+    fields = _only(container, _OF_A_CONTAINER)
     ports = cast(dict[str, Any], container).get("ports") if isinstance(container, dict) else None
     listed = cast(list[Any], ports) if isinstance(ports, list) else []
-    of_node = [one for one in listed if part({"": one}, "").get("hostPort")]
-    return {**kept, "ports": of_node} if of_node else kept
+    of_node = [port for port in listed if part({"": port}, "").get("hostPort")]
+    return {**fields, "ports": of_node} if of_node else fields
 
 
 def _only(value: Any, fields: tuple[str, ...]) -> Any:
@@ -254,10 +258,12 @@ def _standing(item: Item) -> Item:
     if condition(item, "Evicted") is None:
         return item
     status = part(item, "status")
-    kept = [
-        one for one in status["conditions"] if one not in (condition(item, "Evicted"), condition(item, "Preempted"))
+    standing = [
+        entry
+        for entry in status["conditions"]
+        if entry not in (condition(item, "Evicted"), condition(item, "Preempted"))
     ]
-    return {**item, "status": {**status, "conditions": kept}}
+    return {**item, "status": {**status, "conditions": standing}}
 
 
 def preempts(item: Item) -> bool:

@@ -141,8 +141,8 @@ class Pods:
         touched.add(key, known)
         if known.group is not None and known.pod is not None:
             self._groups.setdefault(known.group, Members()).add(key, known.pod, loose=known.loose)
-            if (at := self._system.turns(known.pod)) is not None and at >= self._now:
-                heappush(self._turns, (at, key))
+            if (turn := self._system.turns(known.pod)) is not None and turn >= self._now:
+                heappush(self._turns, (turn, key))
         if known.node is not None:
             self._on.setdefault(known.node, set()).add(key)
 
@@ -163,10 +163,10 @@ class Pods:
 
     def due(self, now: datetime) -> set[Key]:
         """Pods that do; each is told once."""
-        self._now, found = now, set[Key]()
+        self._now, due = now, set[Key]()
         while self.is_due(now):
-            found.add(heappop(self._turns)[1])
-        return found & self._known.keys()
+            due.add(heappop(self._turns)[1])
+        return due & self._known.keys()
 
     def on(self, node: str, touched: Touched) -> None:
         """Pods that name the node are ``touched``: it came to be, or is gone."""
@@ -183,41 +183,41 @@ class Pods:
 
     def first(self, group: str) -> SinglePod | None:
         """The pod of a group that a list has first; None where there is no such group."""
-        found = self._groups.get(group)
-        return self._known[found.keys[0]].pod if found else None
+        members = self._groups.get(group)
+        return self._known[members.keys[0]].pod if members else None
 
     def start(self, keys: Iterable[Key], group: str) -> bool:
         """Whether one of these pods holds what it has, in the group."""
-        found = (known for key in keys if (known := self._known.get(key)) is not None and known.group == group)
-        return any(known.pod is not None and known.pod.phase in ("running", "releasing") for known in found)
+        pods = (known for key in keys if (known := self._known.get(key)) is not None and known.group == group)
+        return any(known.pod is not None and known.pod.phase in ("running", "releasing") for known in pods)
 
     def together(self, touched: Touched, more: Iterable[set[Key]]) -> set[Key]:
         """All pods that there are of what is touched, and ``more``."""
-        found = touched.pods.union(*touched.some.values(), *more)
+        keys = touched.pods.union(*touched.some.values(), *more)
         for group in touched.groups:
             if (members := self._groups.get(group)) is not None:
-                found.update(members.keys)
-        found = {key for key in found if key in self._known}
+                keys.update(members.keys)
+        keys = {key for key in keys if key in self._known}
         for node in touched.nodes:
-            found |= {key for key in self._on.get(node, ()) if self._known[key].group is None}
-        return found
+            keys |= {key for key in self._on.get(node, ()) if self._known[key].group is None}
+        return keys
 
     def read(self, keys: Iterable[Key], findings: Findings) -> list[SinglePod]:
         """These pods by namespace and name, as if they had just been read, and so with all that was found."""
-        found: list[SinglePod] = []
+        pods: list[SinglePod] = []
         for key in sorted(keys):
             known = self._known[key]
             if known.findings is not None:
                 findings.take(known.findings)
             if known.pod is not None:
                 known.pod.made.root.findings = findings
-                found.append(known.pod)
-        return found
+                pods.append(known.pod)
+        return pods
 
     def _read(self, key: Key, item: Item) -> Known:
         findings = Findings()
-        made = next(objects([(("Pod", *key), item)], findings), None)
-        pod = None if made is None else read_pod(made, self._specs.read)
+        document = next(objects([(("Pod", *key), item)], findings), None)
+        pod = None if document is None else read_pod(document, self._specs.read)
         if pod is None:
             return Known(item, None, findings, None, loose=False, node=None)
         noticed = findings if findings.all() else None

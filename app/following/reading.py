@@ -98,10 +98,10 @@ class Reader:
         """The best version in which the server has ``kind``. Raises Absent, Broken."""
         for version in kind.versions:
             try:
-                found = self._get(kind.base(version), {}, CONNECT_SECONDS)
+                listed = self._get(kind.base(version), {}, CONNECT_SECONDS)
             except Absent:
                 continue
-            if any(resource.get("name") == kind.plural for resource in found.get("resources", ())):
+            if any(resource.get("name") == kind.plural for resource in listed.get("resources", ())):
                 return version
         raise Absent(f"the API server has no {kind.plural}.{kind.group or 'core'}")
 

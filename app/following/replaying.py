@@ -109,9 +109,9 @@ class Recorder:
         return known != seen
 
     def _write(self, kind: str, said: str, **more: Any) -> None:
-        at = self._clock()
+        moment = self._clock()
         line = msgspec.json.encode(
-            {"at": at, "kind": kind, "type": said, **more} if kind else {"at": at, "type": said, **more}
+            {"at": moment, "kind": kind, "type": said, **more} if kind else {"at": moment, "type": said, **more}
         )
         with self._lock:
             if self._failed is not None or self._file.closed:
@@ -216,7 +216,7 @@ class Replay:
         self.mirror = Mirror(tuple(self._kinds.values()), History(engine, clock=lambda: self._now))
         self._listing: dict[str, list[Item]] = {}
         self._again: list[Preemption] = []
-        self.told = Replayed()
+        self.counts = Replayed()
 
     def judge(
         self, said: Callable[[], Iterator[dict[str, Any]]], settings: Settings | None = None
@@ -233,12 +233,12 @@ class Replay:
         elif seen.shares:
             yield from self._judge(said, seen, sharing)
         else:
-            found = list(self._judge(said, seen, None))
-            if differing := _differing(found):
+            judged = list(self._judge(said, seen, None))
+            if differing := _differing(judged):
                 other = Replay(self._engine)
                 shared = list(other._judge(said, seen, sharing))
-                found = shared if _differing(shared) < differing else found
-            yield from found
+                judged = shared if _differing(shared) < differing else judged
+            yield from judged
 
     def _judge(
         self, said: Callable[[], Iterator[dict[str, Any]]], seen: "_Seen", settings: Settings | None
@@ -250,15 +250,15 @@ class Replay:
         yield from self._ripe(settings)
 
     def _ripe(self, settings: Settings | None) -> Iterator[Judgement]:
-        due = [one for one in self._again if self._now - one.last >= SETTLED_SECONDS]
-        self._again = [one for one in self._again if one not in due]
-        for one in (*due, *self.mirror.preemptions()):
-            judged = Judge(self._engine, "recording", settings).judge(one, self.mirror.rewind())
-            if is_settled(judged, one, self._now):
-                self.told.judged += 1
+        due = [preemption for preemption in self._again if self._now - preemption.last >= SETTLED_SECONDS]
+        self._again = [preemption for preemption in self._again if preemption not in due]
+        for preemption in (*due, *self.mirror.preemptions()):
+            judged = Judge(self._engine, "recording", settings).judge(preemption, self.mirror.rewind())
+            if is_settled(judged, preemption, self._now):
+                self.counts.judged += 1
                 yield from judged
             else:
-                self._again.append(one)
+                self._again.append(preemption)
 
     def now(self) -> datetime:
         """The time of what was heard last."""
@@ -266,7 +266,7 @@ class Replay:
 
     def hear(self, line: dict[str, Any]) -> None:
         """One line. Raises BadRequest."""
-        self.told.lines += 1
+        self.counts.lines += 1
         said, item = line.get("type"), part(line, "object")
         self._pass_time(line, item)
         if said == "RECORDING":
@@ -280,17 +280,17 @@ class Replay:
             return
         kind = self._kinds.get(str(name))
         if kind is None:
-            self.told.skipped[str(name)] += 1
+            self.counts.skipped[str(name)] += 1
             return
         version = str(part(item, "metadata").get("resourceVersion") or "")
         match said:
             case "ITEM":
                 self._listing.setdefault(kind.name, []).append(trimmed(kind.name, item))
             case "LISTED":
-                found = self._listing.pop(kind.name, [])
-                if len(found) != line.get("count", len(found)):
-                    raise BadRequest(f"a list of {kind.name} has {len(found)} of {line.get('count')} objects")
-                listed = Listed(found, str(line.get("resource_version") or ""))
+                objects = self._listing.pop(kind.name, [])
+                if len(objects) != line.get("count", len(objects)):
+                    raise BadRequest(f"a list of {kind.name} has {len(objects)} of {line.get('count')} objects")
+                listed = Listed(objects, str(line.get("resource_version") or ""))
                 api_version = str(line.get("api_version") or kind.api_version(kind.versions[0]))
                 self.mirror.listed(kind, api_version, listed, str(line.get("reason") or "recorded"))
             case "ADDED" | "MODIFIED" | "DELETED":
@@ -310,17 +310,17 @@ class Replay:
         """A whole list, as the server sends it."""
         kind = self._kinds.get(name)
         if kind is None:
-            self.told.skipped[name] += len(items)
+            self.counts.skipped[name] += len(items)
             return
-        found = [trimmed(name, {**item, "kind": name}) for item in items if isinstance(item, dict)]
+        objects = [trimmed(name, {**item, "kind": name}) for item in items if isinstance(item, dict)]
         version = str(part(holder, "metadata").get("resourceVersion") or "")
-        self.mirror.listed(kind, kind.api_version(kind.versions[0]), Listed(found, version), "recorded")
+        self.mirror.listed(kind, kind.api_version(kind.versions[0]), Listed(objects, version), "recorded")
 
     def _pass_time(self, line: dict[str, Any], item: Item) -> None:
         """Time never goes back."""
-        at = instant(line.get("at")) or _latest(item)
-        if at is not None:
-            self._now = max(self._now, at.timestamp())
+        moment = instant(line.get("at")) or _latest(item)
+        if moment is not None:
+            self._now = max(self._now, moment.timestamp())
 
 
 def judgements(
@@ -335,8 +335,8 @@ def judgements(
     return Replay(chosen).judge(lambda: lines(source), settings)
 
 
-def _differing(found: list[Judgement]) -> int:
-    return sum(one.outcome == "differs" for one in found)
+def _differing(judged: list[Judgement]) -> int:
+    return sum(cycle.outcome == "differs" for cycle in judged)
 
 
 class _Seen:
@@ -356,10 +356,10 @@ class _Seen:
         reason = None if preempted is None else preempted.get("reason")
         self.shares, self.borrows = self.shares or reason == _FAIR, self.borrows or reason == _BORROWING
         self.configured = self.configured or "ConfigMap" in (line.get("kind"), item.get("kind"))
-        at = instant(line.get("at"))
-        if at is None or (self._latest is not None and at < self._latest - _APART):
+        moment = instant(line.get("at"))
+        if moment is None or (self._latest is not None and moment < self._latest - _APART):
             self.in_order = False
-        self._latest = at or self._latest
+        self._latest = moment or self._latest
 
 
 def ordered(said: Callable[[], Iterator[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
@@ -384,15 +384,15 @@ def in_order(said: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         version = line.get("resource_version") or part(item, "metadata").get("resourceVersion")
         version = version or part(line, "metadata").get("resourceVersion") or ""
         known[kind] = int(version) if str(version).isdigit() else known.get(kind, 0)
-        at = instant(line.get("at"))
-        place = (at.timestamp() if at is not None else 0.0), known[kind]
+        moment = instant(line.get("at"))
+        place = (moment.timestamp() if moment is not None else 0.0), known[kind]
         every += [(place, of) for of in (*listing.pop(kind, ()), line)]
     every.sort(key=_place)
     return (line for _, line in every)
 
 
-def _place(one: tuple[tuple[float, int], dict[str, Any]]) -> tuple[float, int]:
-    return one[0]
+def _place(pair: tuple[tuple[float, int], dict[str, Any]]) -> tuple[float, int]:
+    return pair[0]
 
 
 def _latest(item: Item) -> datetime | None:
@@ -405,5 +405,5 @@ def _latest(item: Item) -> datetime | None:
     ]
     managed = part(item, "metadata").get("managedFields")
     holders += cast(list[Any], managed) if isinstance(managed, list) else []
-    found = (instant(cast(dict[str, Any], of).get(name)) for of in holders if isinstance(of, dict) for name in _TIMES)
-    return max((at for at in found if at is not None), default=None)
+    moments = (instant(cast(dict[str, Any], of).get(name)) for of in holders if isinstance(of, dict) for name in _TIMES)
+    return max((moment for moment in moments if moment is not None), default=None)

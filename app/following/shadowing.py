@@ -71,16 +71,19 @@ class Shadowing(Thread):
             if not self._mirror.complete() and time.monotonic() - begun < _LISTS_SECONDS:
                 continue
             again, self._again = self._again, []
-            for one, before in again:
-                if time.monotonic() - one.last < SETTLED_SECONDS:
-                    self._again.append((one, before))
+            for preemption, before in again:
+                if time.monotonic() - preemption.last < SETTLED_SECONDS:
+                    self._again.append((preemption, before))
                 elif self._writes():
-                    self._report(one.by, self._judged(one, before))
+                    self._report(preemption.by, self._judged(preemption, before))
             seen, others = self._mirror.preemptions(), self._mirror.evictions()
             if not self._writes():
                 continue
-            for one in seen:
-                self._report(one.by, self._judged(one) if self._shadow else self._unjudged(one.by, one.evictions))
+            for preemption in seen:
+                self._report(
+                    preemption.by,
+                    self._judged(preemption) if self._shadow else self._unjudged(preemption.by, preemption.evictions),
+                )
             if others:
                 self._report("", self._unjudged("", others))
 
@@ -101,26 +104,26 @@ class Shadowing(Thread):
             if self._stopping.wait(RETRY_SECONDS):
                 return
 
-    def _judged(self, one: Preemption, before: list[Judgement] | None = None) -> Iterator[Callable[[], None]]:
+    def _judged(self, preemption: Preemption, before: list[Judgement] | None = None) -> Iterator[Callable[[], None]]:
         """What is to be told of a preemption, cycle by cycle: the comparison, and its evictions with its outcome.
         ``before``: what a first look said, which stays where a second one knows less of the past."""
         judged: list[Judgement] = []
         rewind = self._mirror.rewind()
-        yield lambda: judged.extend(self.judge(one, rewind))
-        if not is_settled(judged, one, time.monotonic()):
-            self._again.append((one, judged))
+        yield lambda: judged.extend(self.judge(preemption, rewind))
+        if not is_settled(judged, preemption, time.monotonic()):
+            self._again.append((preemption, judged))
             return
         if before and _judgeable(before) and not _judgeable(judged):
             judged = before
         for cycle in judged:
-            kept: list[_Kept] = []
-            yield lambda cycle=cycle, kept=kept: kept.append(self._compared(cycle.report))
+            records: list[_Kept] = []
+            yield lambda cycle=cycle, records=records: records.append(self._compared(cycle.report))
             queues = {w.id: w.queue for request in cycle.report.requests for w in request.state.workloads}
-            by = None if cycle.report.ask == one.by or not one.by else cycle.report.ask
+            by = None if cycle.report.ask == preemption.by or not preemption.by else cycle.report.ask
             seen = [
                 structs.replace(
                     _seen(self._engine, eviction, rewind), workload=victim.workload, task=victim.task, by=by,
-                    queue=queues.get(victim.workload), outcome=kept[0].outcome, shadow=kept[0].id,
+                    queue=queues.get(victim.workload), outcome=records[0].outcome, shadow=records[0].id,
                 )
                 for eviction, victim in zip(cycle.evictions, cycle.report.victims, strict=True)
             ]  # fmt: skip
@@ -129,11 +132,13 @@ class Shadowing(Thread):
     def _unjudged(self, by: str, evictions: list[Eviction]) -> Iterator[Callable[[], None]]:
         rewind = self._mirror.rewind()
         ask = ask_id(self._engine, by, rewind) if by else None
-        yield lambda: self._tell([structs.replace(_seen(self._engine, one, rewind), by=ask) for one in evictions])
+        yield lambda: self._tell(
+            [structs.replace(_seen(self._engine, eviction, rewind), by=ask) for eviction in evictions]
+        )
 
     def _tell(self, seen: list[SeenEviction]) -> None:
-        for at in range(0, len(seen), _MOST_TOLD):
-            body = EvictionReport(engine=self._engine, evictions=seen[at : at + _MOST_TOLD])
+        for first in range(0, len(seen), _MOST_TOLD):
+            body = EvictionReport(engine=self._engine, evictions=seen[first : first + _MOST_TOLD])
             self._arbiter.ask("POST", "clusters", self._cluster, "evictions", body=body)
 
     def _compared(self, report: ShadowReport) -> _Kept:
@@ -148,27 +153,27 @@ class Shadowing(Thread):
             reply = self._arbiter.ask("POST", "shadow", body=bare)
         return msgspec.json.decode(reply.body, type=_Kept)
 
-    def judge(self, one: Preemption, rewind: Rewind) -> list[Judgement]:
+    def judge(self, preemption: Preemption, rewind: Rewind) -> list[Judgement]:
         """What was seen, a cycle each, with the question before it or why there is none. Raises ApiUnavailable,
         ApiError."""
         reply = self._arbiter.ask("GET", "configurations", self._configuration)
         settings = msgspec.json.decode(reply.body, type=_Stored).configuration.settings
-        return Judge(self._engine, self._cluster, settings, seconds=_JUDGE_SECONDS).judge(one, rewind)
+        return Judge(self._engine, self._cluster, settings, seconds=_JUDGE_SECONDS).judge(preemption, rewind)
 
 
 def _judgeable(judged: list[Judgement]) -> bool:
     return all(cycle.outcome != "unjudged" for cycle in judged)
 
 
-def _seen(engine: EngineName, one: Eviction, rewind: Rewind) -> SeenEviction:
+def _seen(engine: EngineName, eviction: Eviction, rewind: Rewind) -> SeenEviction:
     """An eviction as the cluster tells it, with what owns who was evicted: a Workload's or a pod's controller."""
-    space, name = one.seen.victim
-    item = rewind.known(WORK[engine][-1], one.seen.victim)
+    space, name = eviction.seen.victim
+    item = rewind.known(WORK[engine][-1], eviction.seen.victim)
     owner = owner_of(item)
     admission = part(part(item, "status"), "admission")
     return SeenEviction(
-        at=one.seen.at or datetime.now(UTC), workload=f"{space}/{name}" if space else name,
+        at=eviction.seen.at or datetime.now(UTC), workload=f"{space}/{name}" if space else name,
         job=None if owner is None else f"{space}/{owner[1]}", job_kind=None if owner is None else owner[0],
         queue=str(admission["clusterQueue"]) if "clusterQueue" in admission else None,
-        reason=one.seen.reason, message=one.seen.message[:2000] or None,
+        reason=eviction.seen.reason, message=eviction.seen.message[:2000] or None,
     )  # fmt: skip

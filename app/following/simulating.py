@@ -145,9 +145,9 @@ class _Pods:
     def heard(self, kind: str, item: Item, now: datetime, *, gone: bool) -> None:
         match kind:
             case "Event":
-                found = evidence(self._engine, kind, None, item)
-                if found is not None and found.preempted:
-                    self._evicted.add(found.victim)
+                seen = evidence(self._engine, kind, None, item)
+                if seen is not None and seen.preempted:
+                    self._evicted.add(seen.victim)
             case "PodGroup":
                 unit = self._unit(id_of(key_of(item)), item, now)
                 least = part(item, "spec").get("minMember")
@@ -163,7 +163,7 @@ class _Pods:
         lives: dict[int, _Life] = {}
         for unit in units:
             evicted, before = self._was_evicted(unit), left.get(unit.owner, [])
-            fitting = next((one for one in before if one.evicted_at and one.evicted_at <= unit.submitted), None)
+            fitting = next((life for life in before if life.evicted_at and life.evicted_at <= unit.submitted), None)
             if fitting is not None:  # it is asked for again, and waits since the first was asked for
                 before.remove(fitting)
                 unit.submitted, unit.asked = fitting.submitted, fitting.asked
@@ -223,7 +223,7 @@ class _Pods:
 def _owner(metadata: Item) -> str:
     listed = metadata.get("ownerReferences")
     owners = cast(list[Any], listed) if isinstance(listed, list) else []
-    named = [str(cast(Item, one).get("uid") or "") for one in owners if isinstance(one, dict)]
+    named = [str(cast(Item, reference).get("uid") or "") for reference in owners if isinstance(reference, dict)]
     return named[0] if named else ""
 
 
@@ -299,14 +299,14 @@ class Recorded:
         """What the configuration and the nodes are now, where they are others than before."""
         items = {name: self._items(name) for name in self._kinds}
         others = {key: item for key, item in items.get("Pod", {}).items() if self._takes_room("Pod", item)}
-        made = self._translated({**items, **{kind: {} for kind in self._work}, "Pod": others})
+        translated = self._translated({**items, **{kind: {} for kind in self._work}, "Pod": others})
         now = self._replay.now()
-        if not self._settings or self._settings[-1][1] != made.configuration:
-            self._settings.append((now, made.configuration))
+        if not self._settings or self._settings[-1][1] != translated.configuration:
+            self._settings.append((now, translated.configuration))
         was = self._nodes[-1][1] if self._nodes else None
-        if was != made.nodes:
+        if was != translated.nodes:
             known = was or {}
-            nodes = {name: known[name] if known.get(name) == node else node for name, node in made.nodes.items()}
+            nodes = {name: known[name] if known.get(name) == node else node for name, node in translated.nodes.items()}
             self._nodes.append((now, nodes))
 
     def _translated(self, items: dict[str, dict[Key, Item]]) -> Translated:
@@ -315,18 +315,24 @@ class Recorded:
 
     def _body(self) -> dict[str, Any]:
         jobs, queues, budgets = self._jobs()
-        every = {queue.name: queue for _, one in self._settings for queue in one.queues} | queues
-        settings = [(at, _with_queues(one, every)) for at, one in self._settings]
+        every = {queue.name: queue for _, configuration in self._settings for queue in configuration.queues} | queues
+        settings = [(moment, _with_queues(configuration, every)) for moment, configuration in self._settings]
         changes: list[tuple[datetime, dict[str, Any]]] = [
-            *((at, _amendment(was, one)) for (_, was), (at, one) in pairwise(settings) if was != one),
-            *((at, {"nodes": _between(was, now)}) for (_, was), (at, now) in pairwise(self._nodes)),
+            *(
+                (moment, _amendment(was, configuration))
+                for (_, was), (moment, configuration) in pairwise(settings)
+                if was != configuration
+            ),
+            *((moment, {"nodes": _between(was, now)}) for (_, was), (moment, now) in pairwise(self._nodes)),
         ]
         state = {"nodes": list(self._nodes[0][1].values()), "disruption_budgets": budgets}
         return {
             "engine": self._engine, "configuration": settings[0][1], "state": {k: v for k, v in state.items() if v},
             "trace": {
                 "jobs": jobs,
-                "changes": [{"at": at.isoformat(), **of} for at, of in sorted(changes, key=lambda change: change[0])],
+                "changes": [
+                    {"at": moment.isoformat(), **of} for moment, of in sorted(changes, key=lambda change: change[0])
+                ],
             },
         }  # fmt: skip
 
@@ -338,26 +344,26 @@ class Recorded:
             taken: dict[str, dict[Key, Item]] = {kind: {} for kind in self._work}
             lives: dict[str, _Ready] = {}
             while ready and len(lives) < BATCH:
-                for one in ready.popleft():
-                    lives |= dict.fromkeys(self._take(one, taken), one)
-            made = self._translated({**self._ever, **taken})
-            queues |= {queue.name: queue for queue in made.configuration.queues}
-            for ask in made.asks.values():
+                for asked in ready.popleft():
+                    lives |= dict.fromkeys(self._take(asked, taken), asked)
+            translated = self._translated({**self._ever, **taken})
+            queues |= {queue.name: queue for queue in translated.configuration.queues}
+            for ask in translated.asks.values():
                 of = lives[ask.id]
-                at, ran = of.life.submitted.isoformat(), max(of.ran, _LEAST_SECONDS)
-                job = msgspec.json.encode({"ask": ask, "submitted_at": at, "duration": ran})
-                jobs.append((at, ask.id, msgspec.Raw(job)))
-            if missing := len({id(one) for one in lives.values()}) - len(made.asks):
+                submitted, ran = of.life.submitted.isoformat(), max(of.ran, _LEAST_SECONDS)
+                job = msgspec.json.encode({"ask": ask, "submitted_at": submitted, "duration": ran})
+                jobs.append((submitted, ask.id, msgspec.Raw(job)))
+            if missing := len({id(asked) for asked in lives.values()}) - len(translated.asks):
                 self.left_out[_NO_QUEUE] += missing
             if not ready:
                 jobs.sort(key=itemgetter(0, 1))
-                return [job for *_, job in jobs], queues, made.budgets
+                return [job for *_, job in jobs], queues, translated.budgets
 
     def _ready(self) -> list[list["_Ready"]]:
         """Those that ran; together what is translated together. What was there before under the same name
         gets a number."""
         taken: set[tuple[str, Key]] = set()
-        found: dict[Hashable, list[_Ready]] = {}
+        groups: dict[Hashable, list[_Ready]] = {}
         for life in self._lives.handed_over():
             ran = life.ran
             if ran is None and life.began is not None:
@@ -370,19 +376,19 @@ class Recorded:
             while any((kind, _numbered(key, number)) in taken for kind, key in life.asked):
                 number += 1
             taken.update((kind, _numbered(key, number)) for kind, key in life.asked)
-            found.setdefault(self._with(life), []).append(_Ready(life, number, ran))
-        return list(found.values())
+            groups.setdefault(self._with(life), []).append(_Ready(life, number, ran))
+        return list(groups.values())
 
-    def _take(self, one: "_Ready", taken: dict[str, dict[Key, Item]]) -> Iterator[str]:
+    def _take(self, ready: "_Ready", taken: dict[str, dict[Key, Item]]) -> Iterator[str]:
         """Put what was asked for among ``taken``, and say by which names asks of it may be called."""
-        for (kind, key), packed in one.life.asked.items():
-            item, named = _unpacked(packed), _numbered(key, one.number)
+        for (kind, key), packed in ready.life.asked.items():
+            item, named = _unpacked(packed), _numbered(key, ready.number)
             metadata = {**part(item, "metadata"), "name": named[1]}
             annotations = part(metadata, "annotations")
-            if kind == "Pod" and one.number > 1 and (group := annotations.get(POD_GROUP)):
-                metadata["annotations"] = {**annotations, POD_GROUP: f"{group}.{one.number}"}
+            if kind == "Pod" and ready.number > 1 and (group := annotations.get(POD_GROUP)):
+                metadata["annotations"] = {**annotations, POD_GROUP: f"{group}.{ready.number}"}
             taken[kind][named] = {**item, "metadata": metadata}
-            if kind == self._work[0] or "PodGroup" not in {of for of, _ in one.life.asked}:
+            if kind == self._work[0] or "PodGroup" not in {of for of, _ in ready.life.asked}:
                 yield id_of(named)
                 yield id_of((named[0], f"pg-{named[1]}"))  # as KAI's pod grouper calls the group of a pod alone
 
@@ -409,14 +415,14 @@ def _numbered(key: Key, number: int) -> Key:
     return key if number == 1 else (key[0], f"{key[1]}.{number}")
 
 
-def _with_queues(one: Configuration, every: dict[str, Queue]) -> Configuration:
+def _with_queues(configuration: Configuration, every: dict[str, Queue]) -> Configuration:
     """With the queues that were not there then, with nothing of their own: work is asked for before its queue is made,
     and may still run under other rules when the queue is gone."""
-    names = {queue.name for queue in one.queues}
+    names = {queue.name for queue in configuration.queues}
     others = [
         structs.replace(queue, quota=None, resource_groups=None) for name, queue in every.items() if name not in names
     ]
-    return structs.replace(one, queues=[*one.queues, *others]) if others else one
+    return structs.replace(configuration, queues=[*configuration.queues, *others]) if others else configuration
 
 
 _AMENDED = tuple(name for name in Queue.__struct_fields__ if name not in ("name", "created_at", "native"))
@@ -425,7 +431,7 @@ _AMENDED = tuple(name for name in Queue.__struct_fields__ if name not in ("name"
 def _amendment(was: Configuration, now: Configuration) -> dict[str, Any]:
     """Where only queues changed those, each whole: who tries other settings or quotas keeps them, but for the queues
     that an administrator changed then."""
-    old, new = ({queue.name: queue for queue in one.queues} for one in (was, now))
+    old, new = ({queue.name: queue for queue in configuration.queues} for configuration in (was, now))
     same = structs.replace(was, queues=[], native=None) == structs.replace(now, queues=[], native=None)
     fields: dict[str, dict[str, Any]] = {}
     for name, queue in new.items():

@@ -49,17 +49,17 @@ class Translator:
     def translate(self, view: View) -> Translated:
         """All of ``view``, the same as ``translating.translate`` says but for the order of what is in it, with findings
         in the documents."""
-        last, found = self._last, None
+        last, translated = self._last, None
         if last is not None and view.changed is not None and not self._findings_are_old():
-            found = self._way.some(last, view, view.changed)
-        if last is None or found is None:
+            translated = self._way.some(last, view, view.changed)
+        if last is None or translated is None:
             self._whole_at, self._stale = time.monotonic(), False
-            found = self._way.whole(view)
-        elif max(len(last.findings), len(found.findings)) >= LISTED:
+            translated = self._way.whole(view)
+        elif max(len(last.findings), len(translated.findings)) >= LISTED:
             self._stale = True
-            found = replace(found, findings=last.findings)
-        self._last = found
-        return found.carrying()
+            translated = replace(translated, findings=last.findings)
+        self._last = translated
+        return translated.carrying()
 
     def due(self, now: datetime) -> bool:
         """Whether something counts otherwise by now though it did not change."""
@@ -97,15 +97,15 @@ class _Workloads(_Way):
         self._at: dict[Key, str] = {}
 
     def whole(self, view: View) -> Translated:
-        found = translate(self._engine, view)
-        native = found.configuration.native
+        translated = translate(self._engine, view)
+        native = translated.configuration.native
         own = None if native is None else msgspec.structs.replace(native, objects=[])  # LocalQueues are among them
-        self._configured = msgspec.structs.replace(found.configuration, native=own)
+        self._configured = msgspec.structs.replace(translated.configuration, native=own)
         self._local = {f"{space}/{name}": _read(item) for (space, name), item in view.items[_LOCAL_QUEUE].items()}
         self._on, self._at = {}, {}
         for key, item in view.items.get(_POD, {}).items():
             self._place(key, item)
-        return found
+        return translated
 
     def some(self, last: Translated, view: View, changed: set[tuple[str, Key]]) -> Translated | None:
         of: dict[str, set[Key]] = {kind: set() for kind in _ALONE}
@@ -165,15 +165,15 @@ class _Workloads(_Way):
 
     def _consumed(self, last: Translated, view: View, changed: set[Key]) -> dict[str, QueueState] | None:
         """What these LocalQueues have consumed by now, where that is all that changed; None: it is not."""
-        found: dict[str, QueueState] = {}
+        consumed: dict[str, QueueState] = {}
         for space, name in changed:
             item, known = view.items[_LOCAL_QUEUE].get((space, name)), f"{space}/{name}"
             if item is None or _read(item) != self._local.get(known):
                 return None
             if known in last.queues:
                 spec, status = (Reader(part(item, field), (), Findings()) for field in ("spec", "status"))
-                found[known] = QueueState(kueue=read_consumed(spec, status))
-        return found
+                consumed[known] = QueueState(kueue=read_consumed(spec, status))
+        return consumed
 
 
 class _PodsAlone(_Way):
@@ -206,8 +206,8 @@ class _PodsAlone(_Way):
                 self._on[node].discard(key)
             if (item := view.items[_POD].get(key)) is not None:
                 self._place(key, item)
-        kept: dict[str, Iterable[Key]] = {_POD: pods, _NODE: nodes}
-        some = only(view, kept if budgets else {**kept, _BUDGET: ()})
+        objects: dict[str, Iterable[Key]] = {_POD: pods, _NODE: nodes}
+        some = only(view, objects if budgets else {**objects, _BUDGET: ()})
         within = Within([], {name for _, name in view.items[_NODE]})
         spaces = {name for _, name in view.items.get(_NAMESPACE, ())}
         queues = [queue for queue in last.configuration.queues if queue.name in spaces]
@@ -217,7 +217,7 @@ class _PodsAlone(_Way):
         about = {(kind, key) for kind, of in ((_POD, pods), (_NODE, nodes)) for key in of}
         about |= {(_BUDGET, key) for key in view.items.get(_BUDGET, ())} if budgets else set()
         about |= {(kind, key) for kind, key in changed if kind == _BUDGET}
-        found = replace(
+        translated = replace(
             last,
             nodes=without(last.nodes, names) | part.nodes,
             workloads=without(last.workloads, ids) | part.workloads,
@@ -226,12 +226,12 @@ class _PodsAlone(_Way):
             budgets=part.budgets if budgets else last.budgets,
             findings=merged(last.findings, part.findings, about),
         )
-        used = {one.queue for of in (found.workloads, found.asks) for one in of.values()}
-        used.update(budget.queue for budget in found.budgets)
+        used = {work.queue for of in (translated.workloads, translated.asks) for work in of.values()}
+        used.update(budget.queue for budget in translated.budgets)
         queues += [Queue(name=name) for name in sorted(used - spaces)]
         if queues == last.configuration.queues:
-            return found
-        return replace(found, configuration=msgspec.structs.replace(last.configuration, queues=queues))
+            return translated
+        return replace(translated, configuration=msgspec.structs.replace(last.configuration, queues=queues))
 
     def _named(self, view: View, node: str) -> set[Key]:
         """Pods that name the node, or are nominated to it."""
