@@ -276,19 +276,17 @@ class _Telling:
 
     def _quotas(self, i: int, where: str, queue: Queue, changes: dict[str, Any]) -> None:
         if not self._new.quotas:
-            for field in ("quota", "resource_groups"):
-                if getattr(queue, field):
-                    self._lose(
-                        f"{where}/{field}", "no-word", f"{self._new.name} knows no quotas: priority alone decides"
-                    )
+            detail = f"{self._new.name} knows no quotas: priority alone decides"
+            for field in (field for field in ("quota", "resource_groups") if getattr(queue, field)):
+                self._lose(f"{where}/{field}", "no-word", detail)
             return
-        flavored = queue.resource_groups is not None and not self._new.borrows
-        if flavored:
+        if queue.resource_groups is not None and self._new.borrows:
+            changes["resource_groups"] = queue.resource_groups
+            return
+        if queue.resource_groups is not None:
             detail = f"{self._new.name} knows no flavors: their quotas are added up"
             self._lose(f"{where}/resource_groups", "flavors", detail, "info")
-        if queue.resource_groups is not None and not flavored:
-            changes["resource_groups"] = queue.resource_groups
-        elif quota := self._quota(i, queue):
+        if quota := self._quota(i, queue):
             changes["quota"] = quota
 
     def _unbounded(self, queues: list[Queue], state: StateOrReference) -> list[Queue]:

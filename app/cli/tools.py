@@ -2,6 +2,7 @@
 console's pages. It knows nothing of the protocol."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
@@ -223,11 +224,8 @@ def _next(asking: Asking, wanted: Next) -> Iterator[str]:
         asking.go_on(*((0, 0) if how_far is None else (how_far.decisions, how_far.total)))
 
     job, outcome = exposures(asking.service, body, waits)
-    warned: dict[str, Any] = {"followed": job.followed, "findings": outcome.findings}
-    yield from _warned(msgspec.to_builtins({name: value for name, value in warned.items() if value is not None}))
-    counts = {
-        kind: sum(exposure.standing == kind for exposure in outcome.exposures) for kind in ("now", "next", "safe")
-    }
+    yield from _warned(msgspec.to_builtins({"followed": job.followed, "findings": outcome.findings}))
+    counts = Counter(exposure.standing for exposure in outcome.exposures)
     yield (
         f"{len(outcome.exposures)} run: {counts['now']} are stopped by what waits, {counts['next']} would be by an ask "
         f"that nobody has made, {counts['safe']} are safe by a rule; rules of {outcome.engine}"
@@ -262,7 +260,7 @@ def _plan(asking: Asking, wanted: Plan) -> Iterator[str]:
         )
     yield from _more(len(answer["work"]))
     yield from _decided(answer["decisions"])
-    yield from _findings(answer.get("findings", []))
+    yield from _findings(answer.get("findings") or [])
     yield asking.link("/plan", snapshot=there["state"]["snapshot"])
 
 
@@ -296,9 +294,8 @@ def _written_out(service: Service, snapshot: str) -> dict[str, Any]:
 
 
 def _compared(asking: Asking, body: dict[str, Any], variants: list[dict[str, Any]]) -> Iterator[str]:
-    comparison = json.loads(
-        posted(asking.service, "/v1/comparisons", body | {"variants": [{"name": "as it is"}, *variants]})
-    )
+    compared = body | {"variants": [{"name": "as it is"}, *variants]}
+    comparison = json.loads(posted(asking.service, "/v1/comparisons", compared))
     for variant in comparison["variants"]:
         if "answer" not in variant:
             refusals = "; ".join(f"{p['pointer']}: {p['detail']}" for p in variant["problems"][:_SHOWN])
@@ -336,8 +333,7 @@ def _came_to(total: dict[str, Any]) -> str:
 def _value(value: Any) -> str:
     if not isinstance(value, list):
         return str(value)
-    listed = cast(list[Any], value)
-    return _names([str(part) for part in listed]) or "none"
+    return _names([str(part) for part in cast(list[Any], value)]) or "none"
 
 
 def _change_configuration(asking: Asking, wanted: ChangeConfiguration) -> Iterator[str]:
@@ -385,7 +381,7 @@ def _warned(answer: dict[str, Any]) -> Iterator[str]:
     age: dict[str, Any] = answer.get("followed") or {}
     if "warning" in age:
         yield age["warning"]
-    yield from _findings(answer.get("findings", []))
+    yield from _findings(answer.get("findings") or [])
 
 
 def _findings(findings: list[dict[str, Any]]) -> Iterator[str]:
