@@ -65,23 +65,23 @@ async def create(visit: Visiting) -> Response:
             return await _shown(visit, fields, problem={"title": "Invalid input", "detail": detail})
         body["expires_at"] = f"{datetime.now(UTC) + timedelta(days=int(days)):%Y-%m-%dT%H:%M:%SZ}"
     try:
-        made = await visit.api.ask("/v1/tokens", body)
+        token = await visit.api.ask("/v1/tokens", body)
     except Refused as refused:
         return await _shown(visit, fields, problem=refused.document)
-    return await _shown(visit, {}, made=made)
+    return await _shown(visit, {}, token=token)
 
 
 async def _shown(
-    visit: Visit, fields: dict[str, str], *, page: int = 1, sessions: int = 1, made: Json | None = None,
+    visit: Visit, fields: dict[str, str], *, page: int = 1, sessions: int = 1, token: Json | None = None,
     problem: Json | None = None,
 ) -> Response:  # fmt: skip
     tokens: list[Json] = (await visit.api.get("/v1/tokens"))["items"]
     now = datetime.now(UTC)
-    tokens.sort(key=lambda one: (_standing(one, now) != "valid", one["name"]))
+    tokens.sort(key=lambda listed: (_standing(listed, now) != "valid", listed["name"]))
     status = 200 if problem is None else int(problem.get("status", 422))
     return visit.show(
-        "access.html", status, fields=fields, made=made, problem=problem, scopes=SCOPES,
-        tokens=paged([(one, _standing(one, now)) for one in tokens], page, _ROWS),
+        "access.html", status, fields=fields, made=token, problem=problem, scopes=SCOPES,
+        tokens=paged([(listed, _standing(listed, now)) for listed in tokens], page, _ROWS),
         sessions=paged((await visit.api.get("/v1/sessions"))["items"], sessions, _ROWS),
     )  # fmt: skip
 
@@ -125,7 +125,7 @@ async def end(visit: Visiting, id: UUID) -> Response:  # noqa: A002
 async def _whose(visit: Visit, path: str, identity: UUID) -> str | None:
     """The name of one of a list; None: it is not there."""
     listed: list[Json] = (await visit.api.get(path))["items"]
-    return next((one["name"] for one in listed if one["id"] == str(identity)), None)
+    return next((entry["name"] for entry in listed if entry["id"] == str(identity)), None)
 
 
 def _confirm(visit: Visit, question: str, says: str, verb: str) -> Response:
@@ -140,8 +140,8 @@ async def audit(visit: Visiting, actor: Text = "", action: Text = "", cursor: Te
     """Who did what, newest first."""
     wanted = {"actor": actor.strip(), "action": action.strip()}
     query = {name: text or None for name, text in wanted.items()}
-    found: Json = await visit.api.get("/v1/audit", {**query, "cursor": cursor or None, "limit": _ROWS})
-    return visit.show("audit.html", lines=found["items"], wanted=wanted, following=next_page(found, "/audit", wanted))
+    log: Json = await visit.api.get("/v1/audit", {**query, "cursor": cursor or None, "limit": _ROWS})
+    return visit.show("audit.html", lines=log["items"], wanted=wanted, following=next_page(log, "/audit", wanted))
 
 
 _LONGEST = 2048
@@ -159,8 +159,8 @@ class PageVisitors:
     def caller(self, scope: Scope) -> Caller | None:
         """Whose session the cookie is. Raises Unavailable."""
         cookie = cookie_of(scope)
-        found = None if cookie is None else self._sessions.find(cookie)
-        return None if found is None else found.caller
+        session = None if cookie is None else self._sessions.find(cookie)
+        return None if session is None else session.caller
 
     def ask_in(self, scope: Scope) -> Response:
         """The way to sign in, and back here after that.
@@ -237,8 +237,8 @@ def safe(visit: Visit, wanted: str) -> str:
     if not plain or "\\" in wanted or parts.scheme or parts.netloc:
         return "/"
     operations: Operations = visit.request.app.state.operations
-    found = operations.resolve({"type": "http", "method": "GET", "path": parts.path})
-    return wanted if found.operation is not None and found.operation.page else "/"
+    match = operations.resolve({"type": "http", "method": "GET", "path": parts.path})
+    return wanted if match.operation is not None and match.operation.page else "/"
 
 
 _COOKIE = "arbiter_flow"
@@ -256,18 +256,18 @@ class ProviderSignIn:
 
 
 def _flow(visit: Visit) -> CodeFlow:
-    found = service(visit.request, ProviderSignIn).flow
-    if found is None:
+    flow = service(visit.request, ProviderSignIn).flow
+    if flow is None:
         raise NotFound("no provider is set up for the console")
-    return found
+    return flow
 
 
 @provider_pages.get("/sign-in/provider", **page(needs=None))
 async def there(visit: Visiting, next: Next = "/") -> Response:  # noqa: A002
     """To the provider, with a challenge that only this service can meet."""
-    address, kept = await _flow(visit).begin(_back(visit))
+    address, secret = await _flow(visit).begin(_back(visit))
     answer = RedirectResponse(address, 303, {"Cache-Control": "no-store"})
-    named = await to_thread.run_sync(visit.sessions.remember, {**kept, "next": safe(visit, next)}, _SECONDS)
+    named = await to_thread.run_sync(visit.sessions.remember, {**secret, "next": safe(visit, next)}, _SECONDS)
     set_cookie(answer, visit.request.scope, named, _SECONDS, _COOKIE)
     return answer
 
@@ -280,16 +280,16 @@ async def back(
     """Back with a code: a session begins, on a page of ours, since a cookie for us alone is not sent from elsewhere."""
     del iss, session_state  # some providers send them; the id token says who they are
     flow, scope = _flow(visit), visit.request.scope
-    kept = await to_thread.run_sync(visit.sessions.recall, cookie_of(scope, _COOKIE) or "", state)
-    if kept is None:
+    secret = await to_thread.run_sync(visit.sessions.recall, cookie_of(scope, _COOKIE) or "", state)
+    if secret is None:
         raise Forbidden("this sign-in was not begun here, or took too long: begin again")
     if error or not code:
         raise Forbidden(f"the provider refuses: {error_description or error or 'no code'}")
-    caller = await flow.finish(code, kept, _back(visit))
+    caller = await flow.finish(code, secret, _back(visit))
     if caller is None:
         raise Forbidden("the provider's answer can't be trusted: begin again")
     cookie = await to_thread.run_sync(visit.sessions.with_caller, caller, address_of(scope))
-    answer = rendered("again.html", {"address": safe(visit, str(kept["next"]))})
+    answer = rendered("again.html", {"address": safe(visit, str(secret["next"]))})
     set_cookie(answer, scope, cookie, visit.settings.console_session_seconds)
     drop_cookie(answer, scope, _COOKIE)
     return answer

@@ -133,9 +133,9 @@ class Api:
         return scope
 
     async def _run(self, scope: Scope, body: bytes) -> Reply:
-        found = self._operations.resolve(scope)
-        needed = () if found.operation is None else found.operation.needs
-        if found.operation is None or found.operation.page:
+        match = self._operations.resolve(scope)
+        needed = () if match.operation is None else match.operation.needs
+        if match.operation is None or match.operation.page:
             return await self._refusal(scope, 404, "there is no such operation")
         if needed and not any(map(self.may, needed)):
             raise Forbidden(f"this needs scope {' or '.join(needed)}")
@@ -185,12 +185,12 @@ class _Answer:
         return Reply(self._status, b"".join(self._pieces), self._headers)
 
 
-def next_page(found: Json, path: str, wanted: Mapping[str, str], *, name: str = "cursor", part: str = "") -> str | None:
-    """The address of what follows on ``found``, a page of a list; None on the last.
+def next_page(page: Json, path: str, wanted: Mapping[str, str], *, name: str = "cursor", part: str = "") -> str | None:
+    """The address of what follows on ``page``, a page of a list; None on the last.
 
     ``name``: of the parameter that says where a page begins; ``part``: of the page of the console that shows it.
     """
-    more = found.get("next_cursor")
+    more = page.get("next_cursor")
     return f"{path}?{urlencode({**wanted, name: more})}{part}" if more else None
 
 
@@ -205,5 +205,5 @@ def _word(value: str | int | bool | None) -> str:
 
 async def places_of(api: Api) -> list[tuple[Json, str | None]]:
     """Kept snapshots, each with the followed cluster whose it is."""
-    clusters = {one["snapshot"]: one["name"] for one in (await api.get("/v1/clusters"))["items"]}
-    return [(one, clusters.get(one["name"])) for one in (await api.get("/v1/snapshots"))["items"]]
+    clusters = {cluster["snapshot"]: cluster["name"] for cluster in (await api.get("/v1/clusters"))["items"]}
+    return [(snapshot, clusters.get(snapshot["name"])) for snapshot in (await api.get("/v1/snapshots"))["items"]]

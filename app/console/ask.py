@@ -78,8 +78,8 @@ async def ask(
 
 
 async def _recorded(visit: Visit, identity: UUID) -> Json:
-    found: Json = await visit.api.get(f"/v1/decisions/{identity}")
-    return {**found["answer"], "id": found["id"]}
+    record: Json = await visit.api.get(f"/v1/decisions/{identity}")
+    return {**record["answer"], "id": record["id"]}
 
 
 @router.post("/ask", **page(needs="decide"))
@@ -127,13 +127,13 @@ async def _request(visit: Visit, fields: dict[str, str]) -> Json:
     Refused."""
     if not (of := fields.get("from", "")):
         return document(fields.get("request", ""), "request")
-    found: Json = await visit.api.get(f"/v1/decisions/{segment(of)}/request")
+    recorded: Json = await visit.api.get(f"/v1/decisions/{segment(of)}/request")
     if asks := fields.get("asks", "").strip():
         try:
-            found["asks"] = msgspec.json.decode(asks, type=list[Any] | str)
+            recorded["asks"] = msgspec.json.decode(asks, type=list[Any] | str)
         except msgspec.DecodeError as error:
             raise Malformed(("asks", f"This is not a list of asks: {placed(error, asks)}")) from None
-    return found
+    return recorded
 
 
 def _told(fields: Json) -> list[str]:
@@ -163,7 +163,7 @@ async def _changed(visit: Visit, request: Json | None, fields: dict[str, str]) -
         elif isinstance(asks, str):
             faults.append(("priority", "What is asked for waits beside the snapshot: its priorities stand there."))
         else:
-            changed["asks"] = [{**one, "priority": int(priority)} for one in asks]
+            changed["asks"] = [{**waiting, "priority": int(priority)} for waiting in asks]
     queue, value = fields.get("queue", "").strip(), fields.get("value", "").strip()
     if request is not None and (queue or value):
         resource, field = fields.get("resource", "").strip(), fields.get("field", _FIELDS[0])
@@ -188,23 +188,23 @@ async def _configuration(visit: Visit, request: Json) -> Json:
     place = f"/v1/configurations/{segment(name)}"
     if version and not version.isdigit():
         version = str((await visit.api.get(f"{place}/labels/{segment(version)}"))["revision"])
-    found: Json = await visit.api.get(f"{place}/revisions/{version}" if version else place)
-    return found["configuration"]
+    revision: Json = await visit.api.get(f"{place}/revisions/{version}" if version else place)
+    return revision["configuration"]
 
 
 def _with_quota(stored: Json, queue: str, resource: str, field: str, value: str) -> Json:
     """``stored`` with one quota of one queue changed. Raises Malformed."""
     faults = [("field", "There is no such field of a quota.")] if field not in _FIELDS else []
     copied: Json = msgspec.json.decode(msgspec.json.encode(stored))
-    one = next((q for q in copied.get("queues", ()) if q.get("name") == queue), None)
-    found = None if one is None else quota_of(one, resource)
-    if one is None:
+    stated = next((q for q in copied.get("queues", ()) if q.get("name") == queue), None)
+    quota = None if stated is None else quota_of(stated, resource)
+    if stated is None:
         faults.append(("queue", f"There is no queue {queue!r} in the configuration."))
-    elif found is None:
+    elif quota is None:
         faults.append(("resource", f"Queue {queue!r} states no quota of {resource!r}."))
-    if faults or found is None:
+    if faults or quota is None:
         raise Malformed(*faults)
-    found[field] = value
+    quota[field] = value
     return copied
 
 
@@ -227,8 +227,8 @@ def _address(visit: Visit, fields: Json, answers: list[tuple[str, Json]]) -> str
     if not ids or not visit.may("read"):
         return None
     said = zip(("answer", "changed"), ids, strict=False)
-    told = ((name, fields[name]) for name in _CHANGES if fields.get(name) and len(ids) > 1)
-    return f"/ask?{urlencode([*said, *told])}"
+    changes = ((name, fields[name]) for name in _CHANGES if fields.get(name) and len(ids) > 1)
+    return f"/ask?{urlencode([*said, *changes])}"
 
 
 @router.get("/compare", **page(needs="decide"))
@@ -247,12 +247,12 @@ async def compared(visit: Visiting) -> Response:
 
 
 async def _compared(visit: Visit, text: str) -> Response:
-    found, problem = await _tried(visit, "/v1/comparisons", text)
+    comparison, problem = await _tried(visit, "/v1/comparisons", text)
     status = 200 if problem is None else int(problem.get("status", 422))
     short = packed(text)
     return visit.show(
-        "compare.html", status, text=text, found=found, problem=problem, sentence=sentence, named=named,
-        address=f"/compare?asked={short}" if found and short else None,
+        "compare.html", status, text=text, found=comparison, problem=problem, sentence=sentence, named=named,
+        address=f"/compare?asked={short}" if comparison and short else None,
     )  # fmt: skip
 
 
@@ -305,8 +305,8 @@ async def plan(
         return await _of_manifest(visit, msgspec.json.decode(unpacked(asked), type=dict[str, str]))
     wanted = list(zip(resource or (), amount or (), flavor or (), strict=False))
     whole = bool(fields["queue"]) and any(value.strip() for _, value, _ in wanted)
-    found, problem = await _planned(visit, _of_form(fields, wanted)) if whole else (None, None)
-    return await _shown(visit, fields | {"wanted": wanted}, found, problem)
+    answer, problem = await _planned(visit, _of_form(fields, wanted)) if whole else (None, None)
+    return await _shown(visit, fields | {"wanted": wanted}, answer, problem)
 
 
 @planning_pages.post("/plan", **page(needs="decide"))
@@ -354,19 +354,19 @@ async def _planned(visit: Visit, body: Json) -> tuple[Json | None, Json | None]:
 
 
 async def _shown(
-    visit: Visit, fields: Json, found: Json | None, problem: Json | None, address: str | None = None
+    visit: Visit, fields: Json, answer: Json | None, problem: Json | None, address: str | None = None
 ) -> Response:
     manifest = {"manifest": example("job.yaml").decode(), "cluster": example("kueue-cluster.yaml").decode()}
     places = await places_of(visit.api) if visit.may("read") else []
     room: Json = {}
-    for one, _ in places:
-        if one["name"] == fields.get("snapshot"):
-            room = await _room(visit, fields.get("configuration") or "", one["configuration"])
+    for snapshot, _ in places:
+        if snapshot["name"] == fields.get("snapshot"):
+            room = await _room(visit, fields.get("configuration") or "", snapshot["configuration"])
     status = 200 if problem is None else int(problem.get("status", 422))
     return visit.show(
-        "plan.html", status, fields=(manifest if visit.request.method == "GET" else {}) | fields, found=found,
-        problem=problem, sentence=sentence, named=named, room=room, told=told_once(found or {}),
-        places=[(one["name"], cluster) for one, cluster in places], address=address if found else None,
+        "plan.html", status, fields=(manifest if visit.request.method == "GET" else {}) | fields, found=answer,
+        problem=problem, sentence=sentence, named=named, room=room, told=told_once(answer or {}),
+        places=[(snapshot["name"], cluster) for snapshot, cluster in places], address=address if answer else None,
     )  # fmt: skip
 
 
@@ -379,30 +379,30 @@ async def _room(visit: Visit, named_one: str, used: Json) -> Json:
         version = str(used["revision"])
     if version and not version.isdigit():
         version = ""
-    at = f"/v1/configurations/{segment(name)}"
-    found = await visit.api.find(f"{at}/revisions/{version}" if version else at)
-    queues: list[Json] = found["configuration"].get("queues", []) if found else []
-    parents = {one.get("parent") for one in queues}
+    address = f"/v1/configurations/{segment(name)}"
+    revision = await visit.api.find(f"{address}/revisions/{version}" if version else address)
+    queues: list[Json] = revision["configuration"].get("queues", []) if revision else []
+    parents = {queue.get("parent") for queue in queues}
     resources: dict[str, dict[str, None]] = {}
-    for one in queues:
-        quota: dict[str, Json] = one.get("quota") or {}
+    for queue in queues:
+        quota: dict[str, Json] = queue.get("quota") or {}
         for resource in quota:
             resources.setdefault(resource, {})
-        groups: list[Json] = one.get("resource_groups") or []
+        groups: list[Json] = queue.get("resource_groups") or []
         for group in groups:
             names: list[str] = group["resources"]
             for resource in names:
                 known = resources.setdefault(resource, {})
                 known |= dict.fromkeys(flavor["name"] for flavor in group["flavors"])
-    leaves = [one["name"] for one in queues if one["name"] not in parents]
+    leaves = [queue["name"] for queue in queues if queue["name"] not in parents]
     return {"queues": leaves[:_MOST_QUEUES], "resources": {name: list(of) for name, of in sorted(resources.items())}}
 
 
-def told_once(found: Json) -> list[tuple[Json, int]]:
+def told_once(answer: Json) -> list[tuple[Json, int]]:
     """Decisions that differ, each with how many fare alike: a hundred pods of a job are told once."""
-    told: dict[Any, tuple[Json, int]] = {}
-    for i, one in enumerate(found.get("decisions", ())):
-        key = i if one["victims"] else one["outcome"]
-        first, alike = told.get(key, (one, 0))
-        told[key] = (first, alike + 1)
-    return list(told.values())
+    rows: dict[Any, tuple[Json, int]] = {}
+    for i, decision in enumerate(answer.get("decisions", ())):
+        key = i if decision["victims"] else decision["outcome"]
+        first, alike = rows.get(key, (decision, 0))
+        rows[key] = (first, alike + 1)
+    return list(rows.values())

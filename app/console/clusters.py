@@ -42,7 +42,7 @@ async def cluster(
 ) -> Response:  # fmt: skip
     """``cursor`` and ``older``: where the comparisons and the evictions that are shown begin; ``whose``: whose
     evictions."""
-    found: Json = await visit.api.get(f"/v1/clusters/{segment(name)}")
+    followed: Json = await visit.api.get(f"/v1/clusters/{segment(name)}")
     counts: Json = await visit.api.get("/v1/shadow:counts", {"cluster": name})
     asked = {"cluster": name, "outcome": outcome or None, "cursor": cursor or None, "limit": _ROWS}
     compared: Json = await visit.api.get("/v1/shadow", asked)
@@ -52,14 +52,14 @@ async def cluster(
     )
     used: Json = await visit.api.get(f"/v1/clusters/{segment(name)}/use", {"points": 1})
     findings = {
-        (one["rule"], one["pointer"], one["detail"]): one
-        for follower in found["followers"]
-        for one in follower.get("findings", ())
+        (entry["rule"], entry["pointer"], entry["detail"]): entry
+        for follower in followed["followers"]
+        for entry in follower.get("findings", ())
     }
     chosen = {"outcome": outcome, **whose, "cursor": cursor, "older": older}
     here = {field: text for field, text in chosen.items() if text}
     return visit.show(
-        "cluster.html", cluster=found, name=name, outcome=outcome, here=here, agreement=agreement(counts),
+        "cluster.html", cluster=followed, name=name, outcome=outcome, here=here, agreement=agreement(counts),
         uses=uses_of(name, used),
         findings=paged(list(findings.values()), finding, _ROWS), compared=compared["items"], evicted=evicted["items"],
         following=next_page(compared, "", here, part="#real"),
@@ -71,23 +71,23 @@ def uses_of(cluster: str, used: Json, queue: str = "") -> list[tuple[str, str]]:
     """Charts of a cluster's use, or of a queue's: the resource of each, and where its numbers are. ``used``: the last
     that is known."""
     of = {"queue": queue} if queue else {}
-    resources = sorted({one["resource"] for one in (*used["usage"], *used["waiting"])})
-    at = f"/clusters/{segment(cluster)}/use.json"
-    return [(name, f"{at}?{urlencode({**of, 'resource': name})}") for name in resources[:_RESOURCES]]
+    resources = sorted({series["resource"] for series in (*used["usage"], *used["waiting"])})
+    address = f"/clusters/{segment(cluster)}/use.json"
+    return [(name, f"{address}?{urlencode({**of, 'resource': name})}") for name in resources[:_RESOURCES]]
 
 
 @cluster_pages.get("/clusters/{name}/use.json", **page(needs="read"))
 async def use(visit: Visiting, name: str, resource: Text, queue: Text = "") -> Response:
     """What was used of a resource, for the browser to draw: a line for each flavor, and what waited, dashed."""
-    found: Json = await visit.api.get(
+    used: Json = await visit.api.get(
         f"/v1/clusters/{segment(name)}/use", {"queue": queue or None, "resource": resource}
     )
     series: list[Json] = [
-        {"label": f"in {one['flavor']}" if "flavor" in one else "used", "values": one["values"], "step": True}
-        for one in found["usage"]
+        {"label": f"in {line['flavor']}" if "flavor" in line else "used", "values": line["values"], "step": True}
+        for line in used["usage"]
     ]
-    series += [{"label": "waits", "values": one["values"], "dash": True, "step": True} for one in found["waiting"]]
-    x = [datetime.fromisoformat(moment).timestamp() for moment in found["at"]]
+    series += [{"label": "waits", "values": line["values"], "dash": True, "step": True} for line in used["waiting"]]
+    x = [datetime.fromisoformat(moment).timestamp() for moment in used["at"]]
     document = {"x": x, "series": series, "unit": resource, "of": "time"}
     return Response(msgspec.json.encode(document), headers=HEADERS, media_type="application/json")
 
@@ -96,15 +96,15 @@ def agreement(counts: Json) -> Json:
     """A chart's series, and how often each outcome was in all of it."""
     intervals: list[Json] = counts["intervals"]
     each = [Counter[str]() for _ in intervals]
-    for here, one in zip(each, intervals, strict=True):
-        for word, times in one["outcomes"].items():
+    for here, interval in zip(each, intervals, strict=True):
+        for word, times in interval["outcomes"].items():
             here["agreed" if word == "agreed_earlier" else word] += times
     series = [
         {"label": word, "values": [here[word] for here in each], "ink": ink, "dash": False}
         for word, ink in _INKS.items()
     ]
     total = sum(each, Counter[str]())
-    x = [datetime.fromisoformat(one["at"]).timestamp() for one in intervals]
+    x = [datetime.fromisoformat(interval["at"]).timestamp() for interval in intervals]
     return {"series": {"x": x, "series": series}, "total": total, "judged": total["agreed"] + total["differs"]}
 
 
@@ -138,7 +138,7 @@ class _Task(msgspec.Struct, gc=False):
             return ((self.node, self.count),)
         if assigned.levels[-1:] != [HOSTNAME]:
             return ()
-        return ((hosts.get(one.values[-1]), one.count) for one in assigned.domains)
+        return ((hosts.get(domain.values[-1]), domain.count) for domain in assigned.domains)
 
 
 class _Work(msgspec.Struct, gc=False):
@@ -182,30 +182,32 @@ async def nodes(
     """``label``: totals by its values; with ``value`` the nodes that have it. ``node``: what runs there. ``sort``: of
     the nodes, by ``name`` or by ``use``, that of the resource of which most is used."""
     places = await places_of(visit.api)
-    kept = wanted["snapshot"] or (places[0][0]["name"] if places else "")
-    state = (await visit.api.call("GET", f"/v1/snapshots/{segment(kept)}/state")).body if kept else b"{}"
-    wanted = {**wanted, "snapshot": kept}
+    snapshot = wanted["snapshot"] or (places[0][0]["name"] if places else "")
+    state = (await visit.api.call("GET", f"/v1/snapshots/{segment(snapshot)}/state")).body if snapshot else b"{}"
+    wanted = {**wanted, "snapshot": snapshot}
     shown = await to_thread.run_sync(_read, state, wanted, page)
     return visit.show("nodes.html", wanted=wanted, places=places, units=units, **shown)
 
 
 def _read(text: bytes, wanted: dict[str, str], number: int) -> Json:
     state = msgspec.json.decode(text, type=_State)
-    keys = Counter(key for one in state.nodes for key in one.labels)
+    keys = Counter(key for node in state.nodes for key in node.labels)
     label, value, part = wanted["label"], wanted["value"], wanted["find"].lower()
-    chosen = [one for one in state.nodes if part in one.name.lower() and (not value or one.labels.get(label) == value)]
+    chosen = [
+        node for node in state.nodes if part in node.name.lower() and (not value or node.labels.get(label) == value)
+    ]
     known = _Amounts()
-    used, here = _used(state, wanted["node"], by_node := {one.name: one for one in chosen}, known)
+    used, here = _used(state, wanted["node"], by_node := {node.name: node for node in chosen}, known)
     groups = _groups(chosen, used, label, known) if label and not value else []
     orders: dict[str, Callable[[_Node], Any]] = {
-        "name": lambda one: one.name, "use": lambda one: _fullest(known.of(one.capacity), used[one.name]),
+        "name": lambda node: node.name, "use": lambda node: _fullest(known.of(node.capacity), used[node.name]),
     }  # fmt: skip
     rows = paged(ordered(chosen, wanted["sort"], orders), number, _NODES)
     return {
         "keys": [key for key, _ in keys.most_common(_KEYS)],
         "total": len(state.nodes),
         "groups": paged(groups, number, _NODES),
-        "nodes": rows._replace(rows=[(one, uses(known.of(one.capacity), used[one.name])) for one in rows.rows]),
+        "nodes": rows._replace(rows=[(node, uses(known.of(node.capacity), used[node.name])) for node in rows.rows]),
         "here": paged(here, number, _NODES),
         "one": by_node.get(wanted["node"]),
     }
@@ -225,10 +227,10 @@ class _Amounts:
     def of(self, text: msgspec.Raw) -> Steps:
         """Of an object of JSON."""
         said = bytes(text)
-        if (found := self._known.get(said)) is None:
+        if (amounts := self._known.get(said)) is None:
             read: Json = msgspec.json.decode(said)
-            found = self._known[said] = {resource: steps(amount, resource) for resource, amount in read.items()}
-        return found
+            amounts = self._known[said] = {resource: steps(amount, resource) for resource, amount in read.items()}
+        return amounts
 
 
 def _used(
@@ -236,8 +238,8 @@ def _used(
 ) -> tuple[dict[str, Counter[str]], list[tuple[_Work, Json]]]:
     """What runs on each of ``chosen``, in steps by resource, with what others use there; and the workloads of ``node``,
     each with what it holds there in whole units."""
-    used = {name: Counter(known.of(one.occupied)) for name, one in chosen.items()}
-    hosts = {one.labels.get(HOSTNAME, name): name for name, one in chosen.items()}
+    used = {name: Counter(known.of(node.occupied)) for name, node in chosen.items()}
+    hosts = {node.labels.get(HOSTNAME, name): name for name, node in chosen.items()}
     here: list[tuple[_Work, Json]] = []
     for workload in state.workloads:
         held = Counter[str]()
@@ -272,11 +274,11 @@ def _groups(chosen: list[_Node], used: dict[str, Counter[str]], label: str, know
     count = Counter[str]()
     has: dict[str, Counter[str]] = defaultdict(Counter)
     takes: dict[str, Counter[str]] = defaultdict(Counter)
-    for one in chosen:
-        value = one.labels.get(label, "")
+    for node in chosen:
+        value = node.labels.get(label, "")
         count[value] += 1
-        has[value].update(known.of(one.capacity))
-        takes[value].update(used[one.name])
+        has[value].update(known.of(node.capacity))
+        takes[value].update(used[node.name])
     return [
         {"value": value, "nodes": nodes, "uses": uses(has[value], takes[value])} for value, nodes in count.most_common()
     ]

@@ -36,11 +36,11 @@ def at(name: str) -> str:
 @configurations_pages.get("/configurations", **page(needs="read"))
 async def configurations(visit: Visiting, cursor: Cursor = "") -> Response:
     """By name."""
-    found = await visit.api.get("/v1/configurations", {"cursor": cursor or None, "limit": _PAGE})
+    listing = await visit.api.get("/v1/configurations", {"cursor": cursor or None, "limit": _PAGE})
     return visit.show(
         "configurations.html",
-        found=found["items"],
-        following=found["next_cursor"],
+        found=listing["items"],
+        following=listing["next_cursor"],
         first=not cursor,
         titles=[system.facts.title for system in systems()],
     )
@@ -68,7 +68,9 @@ async def shown(
     diff = await visit.api.get(f"{at(name)}/revisions/{number}/diff", {"against": against})
     history = await visit.api.get(f"{at(name)}/revisions", {"cursor": cursor or None, "limit": _PAGE})
     labels = (await visit.api.get(f"{at(name)}/labels"))["items"]
-    clusters = [one for one in (await visit.api.get("/v1/clusters"))["items"] if one["configuration"] == name]
+    clusters = [
+        cluster for cluster in (await visit.api.get("/v1/clusters"))["items"] if cluster["configuration"] == name
+    ]
     return visit.show(
         "configuration.html", 200 if problem is None else int(problem["status"]), name=name, stored=stored, diff=diff,
         first_engine=FIRST,
@@ -80,11 +82,11 @@ async def shown(
 @configurations_pages.get("/configurations/{name}/export", **page(needs="read"))
 async def export(visit: Visiting, name: str) -> Response:
     """The native document of its system."""
-    found: Reply = await visit.api.call("GET", f"{at(name)}:export")
-    kind = found.headers.get("content-type", YAML)
+    exported: Reply = await visit.api.call("GET", f"{at(name)}:export")
+    kind = exported.headers.get("content-type", YAML)
     file = f"{segment(name)}.{'yson' if kind == YSON else 'yaml'}"
     headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{file}"'}
-    return Response(found.body, headers=headers, media_type=kind)
+    return Response(exported.body, headers=headers, media_type=kind)
 
 
 @configurations_pages.get("/configurations/{name}/restore", **page(needs="admin"))
@@ -243,25 +245,25 @@ async def _checked(visit: Visit, sent: Edited, document: Any, *, save: bool) -> 
         findings = done.json()["findings"]
     except Refused as refused:
         problem, lost = refused.document, refused.status == 412
-        told = {
-            (one.get("pointer"), one.get("detail")) for one in refused.faults
+        faults = {
+            (fault.get("pointer"), fault.get("detail")) for fault in refused.faults
         }  # what is told once needs no second line
         every = cast(list[Json], problem.get("findings") or [])
-        findings = [one for one in every if (one.get("pointer"), one.get("detail")) not in told]
+        findings = [fault for fault in every if (fault.get("pointer"), fault.get("detail")) not in faults]
     current, etag = (None, "") if save and problem is None else await _current(visit, sent)
     return Checked(problem, findings, current, etag, lost)
 
 
 async def _current(visit: Visit, sent: Edited) -> tuple[Json | None, str]:
     try:
-        found = await visit.api.call("GET", sent.place)
+        reply = await visit.api.call("GET", sent.place)
     except Refused as refused:
         if refused.status != 404:
             raise
         if not sent.queue:
             return None, ""
         return None, (await visit.api.call("GET", at(sent.name))).etag or ""
-    return found.json()["queue" if sent.queue else "configuration"], found.etag or ""
+    return reply.json()["queue" if sent.queue else "configuration"], reply.etag or ""
 
 
 def _read(text: str) -> tuple[Any, Json | None]:
@@ -321,8 +323,8 @@ async def read(visit: Visiting) -> Response:
             "POST", "/v1/configurations:import", wanted, fields.get("manifest", "").encode(),
             {"Content-Type": "application/yaml"},
         )  # fmt: skip
-        found: Json = reply.json()
-        return await offered(visit, fields.get("name", ""), found["configuration"], found["findings"])
+        manifest: Json = reply.json()
+        return await offered(visit, fields.get("name", ""), manifest["configuration"], manifest["findings"])
     except Refused as refused:
         return _form(visit, fields, refused.document)
 

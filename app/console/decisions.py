@@ -54,8 +54,8 @@ class Recorded:
         """The decision for ``ask``; without one the first for which something stops, or the first at all."""
         decisions: list[Document] = self.answer["decisions"]
         if ask is not None:
-            return next((one for one in decisions if one["ask"] == ask), None)
-        stopping = (one for one in decisions if one["victims"])
+            return next((decided for decided in decisions if decided["ask"] == ask), None)
+        stopping = (decided for decided in decisions if decided["victims"])
         return next(stopping, decisions[0] if decisions else None)
 
 
@@ -69,37 +69,37 @@ class Recordings(Lru[UUID, Recorded]):
 
 async def recorded(visit: Visit, identity: UUID) -> Recorded:
     """All that the API says about a decision. Raises Refused."""
-    kept = service(visit.request, Recordings)
+    recordings = service(visit.request, Recordings)
     record = (await visit.api.call("GET", f"/v1/decisions/{identity}")).body  # each time: the log forgets
-    found = kept.get(identity)
-    if found is not None:
-        visit.api.calls.extend(found.calls)
-        return found
-    found, size = await _read(visit.api, identity, record)
-    if found.unexplained is None:
-        kept.put(identity, found, _OBJECTS * size)
-    return found
+    known = recordings.get(identity)
+    if known is not None:
+        visit.api.calls.extend(known.calls)
+        return known
+    known, size = await _read(visit.api, identity, record)
+    if known.unexplained is None:
+        recordings.put(identity, known, _OBJECTS * size)
+    return known
 
 
 async def _read(api: Api, identity: UUID, body: bytes) -> tuple[Recorded, int]:
     """The same, and how long the documents are in bytes."""
-    at, before = f"/v1/decisions/{identity}", len(api.calls)
+    address, before = f"/v1/decisions/{identity}", len(api.calls)
     parts = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     logged = bytes(parts.pop("answer"))  # read where nothing else is to be had: of many candidates that takes a while
     record: Document = {name: msgspec.json.decode(part) for name, part in parts.items()}
-    sent = (await api.call("GET", f"{at}/request")).body
+    sent = (await api.call("GET", f"{address}/request")).body
     request: Document = msgspec.json.decode(sent)
-    resolved, unknown = await _resolved(api, at, request)
+    resolved, unknown = await _resolved(api, address, request)
     answer, identical, unexplained, size = None, True, None, len(body) + len(sent)
     try:
-        reply = await api.call("GET", f"{at}/explanation", {"level": "full"})
+        reply = await api.call("GET", f"{address}/explanation", {"level": "full"})
         explained, size = reply.json(), size + len(reply.body)
         identical = explained["identical"]
         if identical:
             answer = explained["answer"]
     except Refused as refused:
         unexplained = refused.detail
-    found = Recorded(
+    recording = Recorded(
         record=record, request=request, resolved=resolved, unknown=unknown,
         answer=msgspec.json.decode(logged) if answer is None else answer,
         rules=rules_of(await api.get("/v1/rules", {"engine": record["engine"]})),
@@ -108,15 +108,15 @@ async def _read(api: Api, identity: UUID, body: bytes) -> tuple[Recorded, int]:
         raw_answer=logged if len(logged) <= _MOST_SHOWN else None,
         calls=tuple(api.calls[before:]),
     )  # fmt: skip
-    return found, size
+    return recording, size
 
 
-async def _resolved(api: Api, at: str, request: Document) -> tuple[Document, str | None]:
+async def _resolved(api: Api, address: str, request: Document) -> tuple[Document, str | None]:
     """The request with what its snapshot held; as it is, and why, where that is not kept."""
     if request["state"].get("snapshot") is None:
         return request, None
     try:
-        return await api.get(f"{at}/request", {"resolved": True}), None
+        return await api.get(f"{address}/request", {"resolved": True}), None
     except Refused as refused:
         return request, refused.detail
 
@@ -128,8 +128,8 @@ async def _configuration(api: Api, record: Document, request: Document) -> Docum
         return cast(Document, sent)
     if used.get("name") is None:
         return None
-    found = await api.find(f"/v1/configurations/{segment(used['name'])}/revisions/{used['revision']}")
-    return None if found is None else found["configuration"]
+    revision = await api.find(f"/v1/configurations/{segment(used['name'])}/revisions/{used['revision']}")
+    return None if revision is None else revision["configuration"]
 
 
 _MOST_QUEUES = 40
@@ -175,84 +175,88 @@ _ORDERS: dict[str, Callable[[tuple[int, Json]], Any]] = {
 async def decision(visit: Visiting, id: UUID, look: Annotated[Looked, Depends(_looked)]) -> Response:  # noqa: A002
     """The page where links lead: why it was made, what stops, what is spared, and what queues and nodes have before and
     after."""
-    found = await recorded(visit, id)
-    one = found.decision_of(look.ask)
-    explanation: Json = (one or {}).get("explanation") or {}
+    recording = await recorded(visit, id)
+    decided = recording.decision_of(look.ask)
+    explanation: Json = (decided or {}).get("explanation") or {}
     candidates = ordered(chosen(explanation, look.verdict or None, look.rule or None, look.find), look.sort, _ORDERS)
     return visit.show(
         "decision.html",
-        id=str(id), found=found, record=found.record, one=one, explanation=explanation,
-        sentence=sentence(one) if one else "Nothing was asked.", verdicts=VERDICTS, rules=found.rules, named=named,
-        asks=paged(found.answer["decisions"], look.asks, 50), stops=_stops(one, explanation),
-        groups=groups(explanation), candidates=paged(candidates, look.number),
-        chosen=look,
-        known=bool(explanation.get("candidates")), others=_others(found.answer, one), every=look.every,
-        raw_request=found.raw_request, raw_answer=found.raw_answer, **_drawn(found, one, every=look.every),
+        id=str(id), found=recording, record=recording.record, one=decided, explanation=explanation,
+        sentence=sentence(decided) if decided else "Nothing was asked.", verdicts=VERDICTS, rules=recording.rules,
+        named=named, asks=paged(recording.answer["decisions"], look.asks, 50), stops=_stops(decided, explanation),
+        groups=groups(explanation), candidates=paged(candidates, look.number), chosen=look,
+        known=bool(explanation.get("candidates")), others=_others(recording.answer, decided), every=look.every,
+        raw_request=recording.raw_request, raw_answer=recording.raw_answer,
+        **_drawn(recording, decided, every=look.every),
     )  # fmt: skip
 
 
-def _stops(one: Json | None, explanation: Json) -> list[tuple[Json, str | None]]:
+def _stops(decided: Json | None, explanation: Json) -> list[tuple[Json, str | None]]:
     """Victims in the engine's order, each with the rule by which it was chosen."""
     by_rule = {
         (c["workload"], c.get("task")): c["rule"]
         for c in explanation.get("candidates") or ()
         if c["verdict"] in ("victim", "moved")
     }
-    return [(v, by_rule.get((v["workload"], v.get("task")))) for v in ((one or {}).get("victims") or ())][
+    return [(v, by_rule.get((v["workload"], v.get("task")))) for v in ((decided or {}).get("victims") or ())][
         :_MOST_STOPPED
     ]
 
 
-def _others(answer: Json, one: Json | None) -> list[Json]:
+def _others(answer: Json, decided: Json | None) -> list[Json]:
     """Evictions of the plan that are not this ask's."""
-    mine = {(v["workload"], v.get("task")) for v in ((one or {}).get("victims") or ())}
-    every: list[Json] = _plan(answer, one)["evictions"]
+    mine = {(v["workload"], v.get("task")) for v in ((decided or {}).get("victims") or ())}
+    every: list[Json] = _plan(answer, decided)["evictions"]
     return [e for e in every if (e["workload"], e.get("task")) not in mine][:_MOST_STOPPED]
 
 
-def _plan(answer: Json, one: Json | None) -> Json:
+def _plan(answer: Json, decided: Json | None) -> Json:
     """What is carried out for this ask: its own plan where asks were decided each alone."""
-    return (one or {}).get("plan") or answer["plan"]
+    return (decided or {}).get("plan") or answer["plan"]
 
 
-def _drawn(found: Recorded, one: Json | None, *, every: bool) -> dict[str, Any]:
+def _drawn(recording: Recorded, decided: Json | None, *, every: bool) -> dict[str, Any]:
     """Queues and nodes before and after; nothing of them where the request does not say what runs."""
-    state: Json = found.resolved["state"]
-    asks = {ask["id"]: ask for ask in situation.asks_of(found.resolved)}
-    ask = asks.get(one["ask"]) if one else None
-    queues = situation.queues_of(found.configuration or {}, found.record["engine"])
+    state: Json = recording.resolved["state"]
+    asks = {ask["id"]: ask for ask in situation.asks_of(recording.resolved)}
+    ask = asks.get(decided["ask"]) if decided else None
+    queues = situation.queues_of(recording.configuration or {}, recording.record["engine"])
     running = {workload["id"]: workload for workload in state.get("workloads", ())}
     situation.load(queues, state)
-    situation.decide(queues, one or {}, ask, running)
+    situation.decide(queues, decided or {}, ask, running)
     way = situation.above(queues, ask["queue"] if ask else None)
-    told = {queue.name for queue in way} | {q.name for top in queues.values() if top.changed for q in _up(queues, top)}
-    shown = [queue for queue in queues.values() if every or len(queues) <= _MOST_QUEUES or queue.name in told]
+    changed = {queue.name for queue in way} | {
+        q.name for top in queues.values() if top.changed for q in _up(queues, top)
+    }
+    shown = [queue for queue in queues.values() if every or len(queues) <= _MOST_QUEUES or queue.name in changed]
     nodes = situation.nodes_of(state)
-    situation.carry_out(nodes, _plan(found.answer, one), [one] if one else [], {ask["id"]: ask} if ask else {})
+    situation.carry_out(
+        nodes, _plan(recording.answer, decided), [decided] if decided else [], {ask["id"]: ask} if ask else {}
+    )
     listed = [node for node in nodes.values() if every or len(nodes) <= _MOST_NODES or node.changed]
     return {
-        "ask": ask, "snapshot": found.request["state"].get("snapshot"), "unknown": found.unknown,
-        "way": way, "cells": _cells(queues, one, ask, running),
+        "ask": ask, "snapshot": recording.request["state"].get("snapshot"), "unknown": recording.unknown,
+        "way": way, "cells": _cells(queues, decided, ask, running),
         "queues": shown[:1000], "all_queues": len(queues), "nodes": listed[:1000], "all_nodes": len(nodes),
         "units": situation.units,
     }  # fmt: skip
 
 
-def _up(queues: situation.Tree, one: situation.Queue) -> list[situation.Queue]:
-    return situation.above(queues, one.name)
+def _up(queues: situation.Tree, queue: situation.Queue) -> list[situation.Queue]:
+    return situation.above(queues, queue.name)
 
 
 def _cells(
-    queues: situation.Tree, one: Json | None, ask: Json | None, running: dict[str, Json]
+    queues: situation.Tree, decided: Json | None, ask: Json | None, running: dict[str, Json]
 ) -> list[situation.Cell]:
     """What it is about: what the ask gets, of each flavor that it could where it gets none, then what is freed."""
-    found = list(situation.held(situation.admitted(ask, one or {}), flavored=queues.flavored)) if ask else []
+    gets = list(situation.held(situation.admitted(ask, decided or {}), flavored=queues.flavored)) if ask else []
     stated = queues[ask["queue"]].stated() if ask and ask.get("queue") in queues else []
     about: list[situation.Cell] = []
-    for get in found:
+    for get in gets:
         known = get.flavor or not queues.flavored
         about += [get] if known else [cell for cell in stated if cell.resource == get.resource]
-    for victim in (one or {}).get("victims") or ():
+    for victim in (decided or {}).get("victims") or ():
         about += situation.freed(victim, running, flavored=queues.flavored)
     return list(dict.fromkeys(about))
 
@@ -287,8 +291,8 @@ async def replayed(visit: Visiting, id: UUID) -> Response:  # noqa: A002
 @decision_pages.get("/decisions/{id}/replay", **page(needs="decide"))
 async def replay(visit: Visiting, id: UUID) -> Response:  # noqa: A002
     """Decide it again by today's rules, and say whether the answer is the same."""
-    found = await visit.api.ask(f"/v1/decisions/{id}/replay", None)
-    return visit.show("replay.html", id=str(id), replay=found)
+    outcome = await visit.api.ask(f"/v1/decisions/{id}/replay", None)
+    return visit.show("replay.html", id=str(id), replay=outcome)
 
 
 _CLUSTERS_SHOWN = 50
@@ -305,10 +309,10 @@ async def clusters(
     beside what Arbiter would have."""
     followed = (await visit.api.get("/v1/clusters"))["items"]
     query = {"outcome": outcome or None, "cursor": cursor or None, "limit": _CLUSTERS_SHOWN}
-    found: dict[str, Any] = await visit.api.get("/v1/shadow", query)
+    compared: dict[str, Any] = await visit.api.get("/v1/shadow", query)
     return visit.show(
-        "clusters.html", clusters=followed, found=found["items"], outcome=outcome,
-        following=next_page(found, "/clusters", {"outcome": outcome}, part="#real"),
+        "clusters.html", clusters=followed, found=compared["items"], outcome=outcome,
+        following=next_page(compared, "/clusters", {"outcome": outcome}, part="#real"),
         engines=[system.facts.name for system in on_kubernetes() if system.followed],
     )  # fmt: skip
 
@@ -332,11 +336,11 @@ def _filters(
     engine: Text = "", outcome: Text = "", configuration: Text = "", queue: Text = "", ask: Text = "",
     workload: Text = "", actor: Text = "",
 ) -> Filters:  # fmt: skip
-    found = {
+    texts = {
         "engine": engine, "outcome": outcome, "configuration": configuration, "queue": queue, "ask": ask,
         "workload": workload, "actor": actor,
     }  # fmt: skip
-    return {name: value.strip() for name, value in found.items()}
+    return {name: value.strip() for name, value in texts.items()}
 
 
 def _span(since: Text = "", until: Text = "") -> Filters:
@@ -367,24 +371,24 @@ async def decisions(
     """Filter, page, open."""
     filters = {**about, **span, "purpose": purpose.strip()}
     wanted = {name: value for name, value in filters.items() if value}
-    found: dict[str, Any] = {"items": []}
+    listing: dict[str, Any] = {"items": []}
     problem = None
     try:
-        found = await visit.api.get("/v1/decisions", {**wanted, "cursor": cursor or None, "limit": _PAGE})
+        listing = await visit.api.get("/v1/decisions", {**wanted, "cursor": cursor or None, "limit": _PAGE})
     except Refused as refused:
         if refused.status not in (400, 422):
             raise
         problem = refused.document
-    parts = _parts(wanted) if not cursor and not found["items"] and problem is None else None
+    parts = _parts(wanted) if not cursor and not listing["items"] and problem is None else None
     if parts is not None and (again := await visit.api.get("/v1/decisions", {**parts, "limit": _PAGE}))["items"]:
-        found, wanted = again, parts
+        listing, wanted = again, parts
     else:
         parts = None
     return visit.show(
-        "decisions.html", 200 if problem is None else problem["status"], found=found["items"], filters=filters,
-        filtered=bool(wanted), problem=problem, following=next_page(found, "/decisions", wanted),
+        "decisions.html", 200 if problem is None else problem["status"], found=listing["items"], filters=filters,
+        filtered=bool(wanted), problem=problem, following=next_page(listing, "/decisions", wanted),
         first=not cursor, engines=list(ENGINES), ranges=_ranges(wanted), parts=parts,
-        nearest=await _nearest(visit, wanted) if not found["items"] else [],
+        nearest=await _nearest(visit, wanted) if not listing["items"] else [],
         faults={f.get("parameter"): f["detail"] for f in (problem or {}).get("errors", ())},
     )  # fmt: skip
 
@@ -401,15 +405,15 @@ def _parts(wanted: Filters) -> Filters | None:
 async def _nearest(visit: Visit, wanted: Filters) -> list[tuple[str, Nearest]]:
     """For each name that was looked for, those that are nearly it, with the address of the log filtered by them."""
     kinds = {"queue": ("queue",), "ask": ("ask",), "workload": ("workload",), "configuration": ("configuration",)}
-    found: list[tuple[str, Nearest]] = []
+    addressed: list[tuple[str, Nearest]] = []
     for name in kinds.keys() & wanted.keys():
         near = await nearest_of(visit, wanted[name].strip("*"), kinds[name])
-        found += [(f"/decisions?{urlencode({**wanted, name: one.name})}", one) for one in near]
-    return found
+        addressed += [(f"/decisions?{urlencode({**wanted, name: hit.name})}", hit) for hit in near]
+    return addressed
 
 
 def _ranges(wanted: Filters) -> list[tuple[str, str]]:
     """Spans that people often look at, each with its address; the other filters stay."""
-    kept = {name: value for name, value in wanted.items() if name not in ("since", "until")}
+    others = {name: value for name, value in wanted.items() if name not in ("since", "until")}
     spans = (("last hour", "1h"), ("last day", "1d"), ("last week", "7d"))
-    return [(title, f"/decisions?{urlencode({**kept, 'since': since})}") for title, since in spans]
+    return [(title, f"/decisions?{urlencode({**others, 'since': since})}") for title, since in spans]

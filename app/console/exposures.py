@@ -43,12 +43,12 @@ async def expose(visit: Visiting) -> Response:
     body |= {name: fields[name] for name in ("configuration", "queue", "horizon") if fields.get(name)}
     try:
         body |= {name: int(fields[name]) for name in ("decisions", "rounds") if fields.get(name)}
-        made = await visit.api.ask("/v1/exposures", body)
+        job = await visit.api.ask("/v1/exposures", body)
     except ValueError:
         return await _asking(visit, fields, {"title": "Invalid input", "detail": "How many is a whole number."})
     except Refused as refused:
         return await _asking(visit, fields, refused.document)
-    return visit.go(f"/next/{segment(made['id'])}")
+    return visit.go(f"/next/{segment(job['id'])}")
 
 
 async def _asking(visit: Visit, fields: Json, problem: Json | None) -> Response:
@@ -75,71 +75,67 @@ async def exposures(
     sort: Text = "",
 ) -> Response:  # fmt: skip
     """How far it is; once done who is next, the most exposed first, and in which order what waits would go."""
-    found: Json = await visit.api.get(f"/v1/exposures/{id}")
-    outcome: Json = found.get("outcome") or {}
+    job: Json = await visit.api.get(f"/v1/exposures/{id}")
+    outcome: Json = job.get("outcome") or {}
     every: list[Json] = outcome.get("exposures", [])
     wanted = {"standing": standing, "queue": queue.strip(), "find": find.strip(), "sort": sort}
     part = wanted["find"].lower()
     chosen = [
-        (rank, one)
-        for rank, one in enumerate(every, 1)
-        if standing in ("", one["standing"]) and wanted["queue"] in ("", one["queue"])
-        and (part in one["workload"].lower())
+        (rank, exposure)
+        for rank, exposure in enumerate(every, 1)
+        if standing in ("", exposure["standing"]) and wanted["queue"] in ("", exposure["queue"])
+        and (part in exposure["workload"].lower())
     ]  # fmt: skip
     return visit.show(
-        "exposures.html", id=str(id), found=found, outcome=outcome, active=found["status"] in _ACTIVE,
-        counts=Counter(one["standing"] for one in every), standings=STANDINGS, wanted=wanted, threat=threat,
-        queues=sorted({one["queue"] for one in every}), total=len(every),
+        "exposures.html", id=str(id), found=job, outcome=outcome, active=job["status"] in _ACTIVE,
+        counts=Counter(exposure["standing"] for exposure in every), standings=STANDINGS, wanted=wanted, threat=threat,
+        queues=sorted({exposure["queue"] for exposure in every}), total=len(every),
         lines=paged(ordered(chosen, sort, _ORDERS), page, _ROWS),
-        asked=paged(outcome.get("order", []), 1, _ROWS), generation=await _generation(visit, found, outcome),
+        asked=paged(outcome.get("order", []), 1, _ROWS), generation=await _generation(visit, job, outcome),
     )  # fmt: skip
 
 
-async def _generation(visit: Visit, found: Json, outcome: Json) -> int | None:
+async def _generation(visit: Visit, job: Json, outcome: Json) -> int | None:
     """Of the snapshot now, where it has moved on since."""
     used = outcome.get("state", {}).get("generation")
-    now = (
-        await visit.api.find(f"/v1/snapshots/{segment(found['snapshot'])}")
-        if outcome and found.get("snapshot")
-        else None
-    )
+    now = await visit.api.find(f"/v1/snapshots/{segment(job['snapshot'])}") if outcome and job.get("snapshot") else None
     return None if now is None or used is None or now["generation"] == used else now["generation"]
 
 
-def threat(one: Json) -> str:
+def threat(threatening: Json) -> str:
     """The smallest ask that would take it, in words."""
-    ask = one["ask"]
+    ask = threatening["ask"]
     requests: dict[str, Any] = ask["tasks"][0].get("requests", {})
-    return f"{one['units']} × {amounts(requests)}"
+    return f"{threatening['units']} × {amounts(requests)}"
 
 
 @exposures_pages.post("/next/{id}/why", **page(needs="decide"))
 async def explain(visit: Visiting, id: UUID) -> Response:  # noqa: A002
     """Ask what would stop a workload as a decision, whose page says why. Raises Refused."""
     workload = (await visit.form()).get("workload", "")
-    found: Json = await visit.api.get(f"/v1/exposures/{id}")
-    outcome: Json = found.get("outcome") or {}
-    one = next((e for e in outcome.get("exposures", ()) if e["workload"] == workload), None)
-    if one is None or not found.get("snapshot") or not (one.get("now") or one.get("next")):
+    job: Json = await visit.api.get(f"/v1/exposures/{id}")
+    outcome: Json = job.get("outcome") or {}
+    exposure = next((e for e in outcome.get("exposures", ()) if e["workload"] == workload), None)
+    if exposure is None or not job.get("snapshot") or not (exposure.get("now") or exposure.get("next")):
         detail = "Nothing is there to be asked: the state was sent along, or nothing takes that workload."
         raise Refused(409, {"title": "Conflict", "detail": detail, "status": 409}, {})
     used = outcome["configuration"]
     body: Json = {
-        "engine": outcome["engine"], "now": outcome["now"], "state": {"snapshot": found["snapshot"]}, "explain": "full",
+        "engine": outcome["engine"], "now": outcome["now"], "state": {"snapshot": job["snapshot"]}, "explain": "full",
         "configuration": f"{used['name']}@{used['revision']}" if used.get("name") else None,
     }  # fmt: skip
-    body |= {"asks": "pending", "mode": "cycle"} if one.get("now") else {"asks": [one["next"]["ask"]]}
+    body |= {"asks": "pending", "mode": "cycle"} if exposure.get("now") else {"asks": [exposure["next"]["ask"]]}
     asked = {name: said for name, said in body.items() if said is not None}
-    made = await visit.api.ask("/v1/decisions", asked, {"purpose": "what-if"})
-    ask = one["now"]["ask"] if one.get("now") else one["next"]["ask"]["id"]
-    return visit.go(f"/decisions/{made['id']}?{urlencode({'ask': ask, 'find': workload})}")
+    decided = await visit.api.ask("/v1/decisions", asked, {"purpose": "what-if"})
+    ask = exposure["now"]["ask"] if exposure.get("now") else exposure["next"]["ask"]["id"]
+    return visit.go(f"/decisions/{decided['id']}?{urlencode({'ask': ask, 'find': workload})}")
 
 
 @exposures_pages.get("/next/{id}/stop", **page(needs="decide"))
 async def ask_to_stop(visit: Visiting, id: UUID) -> Response:  # noqa: A002
     """What stopping or forgetting it takes away, and whether to."""
-    found: Json = await visit.api.get(f"/v1/exposures/{id}") if visit.may("read") else {}
-    running = found.get("status", "running") in _ACTIVE
+    job: Json = await visit.api.get(f"/v1/exposures/{id}") if visit.may("read") else {}
+    running = job.get("status", "running") in _ACTIVE
     return visit.show(
         "confirm.html", question="Stop looking?" if running else "Forget this answer?", problem=None, diff=None,
         verb="Stop it" if running else "Forget it", action=f"/next/{id}/stop", back=f"/next/{id}",
@@ -178,15 +174,15 @@ class Nearest(NamedTuple):
 async def find(visit: Visiting, text: Text = "") -> Response:
     """What is called so. Whoever typed a whole name that one thing alone has is led there."""
     wanted = text.strip()
-    found: Json = await visit.api.get("/v1/find", {"text": wanted, "limit": _MOST}) if wanted else {"items": []}
-    hits = [_shown(hit) for hit in found["items"]]
+    answer: Json = await visit.api.get("/v1/find", {"text": wanted, "limit": _MOST}) if wanted else {"items": []}
+    hits = [_shown(hit) for hit in answer["items"]]
     typed = visit.request.headers.get("hx-request") == "true"
     whole = list(dict.fromkeys(hit.address for hit in hits if hit.name == wanted))
     if not typed and len(whole) == 1:
         return visit.go(whole[0])
     return visit.show(
-        "find.html", text=wanted, hits=_once(hits), nearest=_once([_shown(hit) for hit in found.get("nearest", ())]),
-        away=found.get("away", False), most=_MOST,
+        "find.html", text=wanted, hits=_once(hits), nearest=_once([_shown(hit) for hit in answer.get("nearest", ())]),
+        away=answer.get("away", False), most=_MOST,
     )  # fmt: skip
 
 
@@ -201,18 +197,18 @@ def _shown(hit: Json) -> Nearest:
     where = f"snapshot {snapshot}" if snapshot else f"configuration {configuration}" if configuration else "log"
     match kind:
         case "queue" if configuration:
-            at = {"configuration": configuration, "queue": name} | ({"snapshot": snapshot} if snapshot else {})
-            return Nearest(name, kind, f"/queues/of?{urlencode(at)}", where)
+            query = {"configuration": configuration, "queue": name} | ({"snapshot": snapshot} if snapshot else {})
+            return Nearest(name, kind, f"/queues/of?{urlencode(query)}", where)
         case "queue":
             return Nearest(name, kind, f"/decisions?{urlencode({'queue': name})}", where)
         case "configuration":
             return Nearest(name, kind, f"/configurations/{segment(name)}", "")
         case "snapshot":
-            at = {"snapshot": name} | ({"configuration": configuration} if configuration else {})
-            return Nearest(name, kind, f"/queues?{urlencode(at)}", "")
+            query = {"snapshot": name} | ({"configuration": configuration} if configuration else {})
+            return Nearest(name, kind, f"/queues?{urlencode(query)}", "")
         case "node":
-            at = {"snapshot": snapshot or "", "node": name}
-            return Nearest(name, kind, f"/nodes?{urlencode(at)}", where)
+            query = {"snapshot": snapshot or "", "node": name}
+            return Nearest(name, kind, f"/nodes?{urlencode(query)}", where)
         case "cluster":
             return Nearest(name, kind, f"/clusters/{segment(name)}", "")
         case "exposure":
@@ -227,8 +223,8 @@ async def nearest_of(visit: Visit, text: str, kinds: tuple[str, ...]) -> list[Ne
     """What of these kinds has ``text`` in its name, or nearly so; nothing where nothing was looked for."""
     if not text:
         return []
-    found: Json = await visit.api.get("/v1/find", {"text": text, "limit": 5 * _NEAREST})
-    hits = [*found["items"], *found.get("nearest", ())]
+    answer: Json = await visit.api.get("/v1/find", {"text": text, "limit": 5 * _NEAREST})
+    hits = [*answer["items"], *answer.get("nearest", ())]
     return _once([_shown(hit) for hit in hits if hit["kind"] in kinds and hit["name"] != text])[:_NEAREST]
 
 
@@ -236,16 +232,16 @@ async def nearest_of(visit: Visit, text: str, kinds: tuple[str, ...]) -> list[Ne
 async def why(visit: Visiting, workload: Text = "", cursor: Cursor = "") -> Response:
     """Every kept decision that stopped a workload or was asked about it, newest first, and what really befell it."""
     wanted = workload.strip()
-    found: Json = {"items": []}
+    history: Json = {"items": []}
     happened: list[Json] = []
     if wanted:
         query = {"limit": _PAGE, "cursor": cursor or None}
-        found = await visit.api.get(f"/v1/workloads/{segment(wanted)}/history", query)
+        history = await visit.api.get(f"/v1/workloads/{segment(wanted)}/history", query)
         happened = [] if cursor else await _happened(visit.api, wanted)
-    nothing = not found["items"] and not happened
+    nothing = not history["items"] and not happened
     return visit.show(
-        "why.html", workload=wanted, found=found, happened=happened,
-        following=next_page(found, "/why", {"workload": wanted}),
+        "why.html", workload=wanted, found=history, happened=happened,
+        following=next_page(history, "/why", {"workload": wanted}),
         nearest=await nearest_of(visit, wanted, ("workload", "ask")) if nothing else [],
     )  # fmt: skip
 
@@ -255,18 +251,18 @@ async def _happened(api: Api, wanted: str) -> list[Json]:
     which none of those tells."""
     seen: dict[str, Json] = {}
     compared: list[Json] = (await api.get("/v1/shadow", {"workload": wanted, "limit": _EVICTIONS}))["items"]
-    clusters = [one["name"] for one in (await api.get("/v1/clusters"))["items"]]
-    for name in dict.fromkeys([*clusters, *(one["cluster"] for one in compared)][:_CLUSTERS]):
+    clusters = [cluster["name"] for cluster in (await api.get("/v1/clusters"))["items"]]
+    for name in dict.fromkeys([*clusters, *(comparison["cluster"] for comparison in compared)][:_CLUSTERS]):
         for by in ("workload", "job"):
             query: dict[str, Any] = {by: wanted, "limit": _EVICTIONS}
-            for one in (await api.get(f"/v1/clusters/{segment(name)}/evictions", query))["items"]:
-                seen[one["id"]] = one
-    known = {one.get("shadow") for one in seen.values()}
-    for one in compared:
-        if one["id"] not in known:
-            reason = next((v.get("reason") for v in one["observed"] if v["workload"] == wanted), None)
-            seen[one["id"]] = {
-                "at": one["seen_at"], "cluster": one["cluster"], "workload": wanted, "by": one["ask"],
-                "reason": reason, "outcome": one["outcome"], "shadow": one["id"],
+            for eviction in (await api.get(f"/v1/clusters/{segment(name)}/evictions", query))["items"]:
+                seen[eviction["id"]] = eviction
+    known = {eviction.get("shadow") for eviction in seen.values()}
+    for comparison in compared:
+        if comparison["id"] not in known:
+            reason = next((v.get("reason") for v in comparison["observed"] if v["workload"] == wanted), None)
+            seen[comparison["id"]] = {
+                "at": comparison["seen_at"], "cluster": comparison["cluster"], "workload": wanted,
+                "by": comparison["ask"], "reason": reason, "outcome": comparison["outcome"], "shadow": comparison["id"],
             }  # fmt: skip
-    return sorted(seen.values(), key=lambda one: one["at"], reverse=True)[:_EVICTIONS]
+    return sorted(seen.values(), key=lambda eviction: eviction["at"], reverse=True)[:_EVICTIONS]

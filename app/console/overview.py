@@ -84,12 +84,12 @@ class Listeners:
         if now - self._looked.get(topic, -EVERY_SECONDS) >= EVERY_SECONDS:
             self._looked[topic] = now
             try:
-                found = [(await api.call("GET", *place)).body for place in TOPICS[topic]]
+                bodies = [(await api.call("GET", *place)).body for place in TOPICS[topic]]
             except (ArbiterError, Refused):
                 return self._marks.get(topic, "")
             finally:
                 api.calls.clear()  # one page may stay for long
-            self._marks[topic] = sha256(_AGE.sub(b"", b"".join(found))).hexdigest()
+            self._marks[topic] = sha256(_AGE.sub(b"", b"".join(bodies))).hexdigest()
         return self._marks.get(topic, "")
 
 
@@ -145,16 +145,16 @@ async def overview(visit: Visiting) -> Response:
     api = visit.api
     configurations: list[Json] = (await api.get("/v1/configurations", {"limit": _LISTED + 1}))["items"]
     labels = {
-        one["name"]: (await api.get(f"/v1/configurations/{segment(one['name'])}/labels"))["items"]
-        for one in configurations[:_LISTED]
+        configuration["name"]: (await api.get(f"/v1/configurations/{segment(configuration['name'])}/labels"))["items"]
+        for configuration in configurations[:_LISTED]
     }
     counts: Json = await api.get("/v1/decisions:counts", {"purpose": "decision"})
     reasons, pairs = Counter[str](), Counter[tuple[str, str]]()
-    for one in counts["stops"]:
-        reasons[one["reason"]] += one["times"]
-        pairs[one["by"] or "?", one["queue"]] += one["times"]
+    for stop in counts["stops"]:
+        reasons[stop["reason"]] += stop["times"]
+        pairs[stop["by"] or "?", stop["queue"]] += stop["times"]
     dots, edges = circle(pairs)
-    outcomes = {o: sum(one["outcomes"].get(o, 0) for one in counts["intervals"]) for o in _OUTCOMES}
+    outcomes = {o: sum(interval["outcomes"].get(o, 0) for interval in counts["intervals"]) for o in _OUTCOMES}
     return visit.show(
         "overview.html", configurations=configurations, labels=labels, listed=_LISTED,
         snapshots=(await api.get("/v1/snapshots"))["items"], counts=counts, outcomes=outcomes, reasons=reasons,
@@ -166,12 +166,12 @@ def by_interval(intervals: Sequence[Json]) -> Json:
     """How often each outcome in each interval, as the chart reads them; in the colours of their badges."""
     series = [
         {
-            "label": o, "values": [one["outcomes"].get(o, 0) for one in intervals], "step": True, "ink": ink,
+            "label": o, "values": [interval["outcomes"].get(o, 0) for interval in intervals], "step": True, "ink": ink,
             "dash": o == "infeasible",
         }
         for o, ink in _OUTCOMES.items()
     ]  # fmt: skip
-    return {"x": [datetime.fromisoformat(one["at"]).timestamp() for one in intervals], "series": series}
+    return {"x": [datetime.fromisoformat(interval["at"]).timestamp() for interval in intervals], "series": series}
 
 
 router = APIRouter()

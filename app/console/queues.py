@@ -49,13 +49,13 @@ def uses(engine: str, line: Json) -> list[Use]:
         ]
     promised = line.get(entitlement.field, {})
     share = line.get("fair_share", {})
-    found: list[Use] = []
+    listed: list[Use] = []
     for resource in dict.fromkeys((*promised, *line.get("usage", ()))):
         used, due = line["usage"].get(resource, 0), _number(promised, resource)
         if used or due:
             above = _above(entitlement, line, resource, due)
-            found.append(Use(resource, used, due, above, share.get(resource), max(0, (due or 0) - used)))
-    return found
+            listed.append(Use(resource, used, due, above, share.get(resource), max(0, (due or 0) - used)))
+    return listed
 
 
 def _above(entitlement: Entitlement, line: Json, resource: str, promised: float | None) -> float:
@@ -67,8 +67,8 @@ def _above(entitlement: Entitlement, line: Json, resource: str, promised: float 
 
 
 def _number(amounts: Mapping[str, Any], resource: str) -> float | None:
-    found = amounts.get(resource)
-    return found if isinstance(found, int | float) else None
+    value = amounts.get(resource)
+    return value if isinstance(value, int | float) else None
 
 
 class Lent(NamedTuple):
@@ -82,20 +82,20 @@ class Lent(NamedTuple):
 
 def lent(tree: Mapping[str, situation.Queue], used: Mapping[str, list[Use]]) -> list[Lent]:
     """Where somebody is above a promise, by the queue whose children share, in the tree's order; the largest first."""
-    found: list[Lent] = []
+    rows: list[Lent] = []
     for parent in tree.values():
         cells: dict[situation.Cell, tuple[list[tuple[str, float]], list[tuple[str, float]]]] = {}
         for name in parent.children:
-            for one in used.get(name, ()):
-                above, unused = cells.setdefault(situation.Cell(one.resource, one.flavor), ([], []))
-                above += [(name, one.above)] if one.above else []
-                unused += [(name, one.unused)] if one.unused else []
-        found += [
+            for use in used.get(name, ()):
+                above, unused = cells.setdefault(situation.Cell(use.resource, use.flavor), ([], []))
+                above += [(name, use.above)] if use.above else []
+                unused += [(name, use.unused)] if use.unused else []
+        rows += [
             Lent(parent.name, cell, *(sorted(side, key=lambda of: -of[1]) for side in sides))
             for cell, sides in cells.items()
             if sides[0]
         ]
-    return found
+    return rows
 
 
 class Line(NamedTuple):
@@ -107,7 +107,7 @@ class Line(NamedTuple):
 
 def lines(queue: situation.Queue, used: list[Use]) -> list[Line]:
     """What it states, then what it uses beyond that; one empty line where there is nothing."""
-    by_cell = {situation.Cell(one.resource, one.flavor): one for one in used}
+    by_cell = {situation.Cell(use.resource, use.flavor): use for use in used}
     return [Line(cell, by_cell.get(cell)) for cell in dict.fromkeys((*queue.stated(), *by_cell))]
 
 
@@ -129,24 +129,26 @@ def _wanted(configuration: Name = "", snapshot: Name = "", find: Text = "", unde
 @queues_pages.get("/queues", **page(needs="read"))
 async def queues(visit: Visiting, wanted: Annotated[Json, Depends(_wanted)], page: Number = 1) -> Response:
     """Search, fold, sort."""
-    names = [one["name"] for one in (await visit.api.get("/v1/configurations", {"limit": 500}))["items"]]
+    names = [
+        configuration["name"] for configuration in (await visit.api.get("/v1/configurations", {"limit": 500}))["items"]
+    ]
     snapshots = (await visit.api.get("/v1/snapshots"))["items"]
     chosen = wanted["configuration"] or ("example" if "example" in names else names[0] if names else "")
     stored = await visit.api.get(f"/v1/configurations/{segment(chosen)}") if chosen else None
     tree = situation.queues_of(stored["configuration"]) if stored else situation.Tree()
-    told, problem = await _shares(visit.api, chosen, wanted["snapshot"])
-    shares: dict[str, Json] = told.get("queues", {})
-    used = {name: uses(told["engine"], shares.get(name, {})) for name in tree} if told else {}
+    answer, problem = await _shares(visit.api, chosen, wanted["snapshot"])
+    shares: dict[str, Json] = answer.get("queues", {})
+    used = {name: uses(answer["engine"], shares.get(name, {})) for name in tree} if answer else {}
     rows = paged(_shown(tree, wanted, shares, used), page, _SHOWN)
     return visit.show(
         "queues.html", names=names, snapshots=snapshots, wanted={**wanted, "configuration": chosen}, stored=stored,
         tree=tree, rows=rows, shares=shares, problem=problem,
-        lines={one.name: lines(one, used.get(one.name, [])) for one in rows.rows},
-        borrowing=any(one.borrowing for one in tree.values()), lending=any(one.lending for one in tree.values()),
-        limits=any(one.limit for one in tree.values()),
-        lent=lent(tree, used)[:_LENT], words=facts_of(told["engine"]).entitlement if told else None,
+        lines={entry.name: lines(entry, used.get(entry.name, [])) for entry in rows.rows},
+        borrowing=any(entry.borrowing for entry in tree.values()),
+        lending=any(entry.lending for entry in tree.values()), limits=any(entry.limit for entry in tree.values()),
+        lent=lent(tree, used)[:_LENT], words=facts_of(answer["engine"]).entitlement if answer else None,
         units=situation.units, way=situation.above(tree, wanted["under"] or None)[::-1],
-        topologies=told.get("topologies", {}), most=_SHOWN,
+        topologies=answer.get("topologies", {}), most=_SHOWN,
     )  # fmt: skip
 
 
@@ -167,26 +169,26 @@ def _shown(tree: Queues, wanted: Json, shares: dict[str, Json], used: Mapping[st
     """All of a small tree; of a large one what is asked for: a search, a subtree, else the two upper levels."""
     every = list(tree.values())
     if wanted["find"]:
-        every = [one for one in every if wanted["find"].lower() in one.name.lower()]
+        every = [entry for entry in every if wanted["find"].lower() in entry.name.lower()]
     elif wanted["under"] in tree:
         every = _below(tree, wanted["under"])
     elif len(every) > _SHOWN:
-        every = [one for one in every if one.depth <= 1]
+        every = [entry for entry in every if entry.depth <= 1]
     keys: dict[str, Callable[[situation.Queue], Any]] = {
-        "name": lambda one: one.name, "below": lambda one: len(one.children) or None,
-        "share": lambda one: _number(shares.get(one.name, {}), "share"),
-        "uses": lambda one: max((u.used / u.promised for u in used.get(one.name, ()) if u.promised), default=None),
+        "name": lambda entry: entry.name, "below": lambda entry: len(entry.children) or None,
+        "share": lambda entry: _number(shares.get(entry.name, {}), "share"),
+        "uses": lambda entry: max((u.used / u.promised for u in used.get(entry.name, ()) if u.promised), default=None),
     }  # fmt: skip
     return ordered(every, wanted["sort"], keys)
 
 
 def _below(tree: Queues, top: str) -> list[situation.Queue]:
-    found, waiting = list[situation.Queue](), [top]
+    below, waiting = list[situation.Queue](), [top]
     while waiting:
-        one = tree[waiting.pop()]
-        found.append(one)
-        waiting += reversed(one.children)
-    return found
+        entry = tree[waiting.pop()]
+        below.append(entry)
+        waiting += reversed(entry.children)
+    return below
 
 
 class Listed(NamedTuple):
@@ -212,7 +214,7 @@ async def queue(
     """One queue: what runs and waits there in a snapshot, and its settings with where each comes from."""
     stored = await visit.api.get(f"/v1/configurations/{segment(configuration)}")
     tree = situation.queues_of(stored["configuration"])
-    found = await visit.api.get(f"/v1/configurations/{segment(configuration)}/queues/{segment(queue)}")
+    document = await visit.api.get(f"/v1/configurations/{segment(configuration)}/queues/{segment(queue)}")
     effective: Json = {}
     problem = None
     if visit.may("decide"):
@@ -221,22 +223,22 @@ async def queue(
             effective = (await visit.api.ask("/v1/effective-settings", asked))["queues"].get(queue, {})
         except Refused as refused:
             problem = refused.detail
-    documents = {one["name"]: one for one in stored["configuration"].get("queues", ())}
+    documents = {configured["name"]: configured for configured in stored["configuration"].get("queues", ())}
     engine = stored["configuration"].get("engine", FIRST)
     way = situation.above(tree, queue)
-    here = frozenset(one.name for one in _below(tree, queue))
+    here = frozenset(entry.name for entry in _below(tree, queue))
     work = await _work(visit.api, snapshot, here)
     running, waiting = (ordered(rows, listed.sort, _orders(tree[queue])) for rows in work)
-    told, untold = await _shares(visit.api, configuration, snapshot)
+    answer, untold = await _shares(visit.api, configuration, snapshot)
     return visit.show(
         "queue.html", clusters=await _clusters(visit.api, configuration, queue),
-        name=configuration, queue=queue, stored=stored, document=found["queue"], problem=problem,
+        name=configuration, queue=queue, stored=stored, document=document["queue"], problem=problem,
         settings=[(key, value, _origin(key, way, documents, engine)) for key, value in effective.items()],
         way=way[::-1], one=tree[queue], lines=lines, units=situation.units, snapshot=snapshot, listed=listed,
         snapshots=(await visit.api.get("/v1/snapshots"))["items"], running=paged(running, listed.runs, _SHOWN),
         waiting=paged(waiting, listed.waits, _SHOWN), requested=partial(_requested, flavored=tree.flavored),
-        untold=untold, words=facts_of(told["engine"]).entitlement if told else None,
-        used=uses(told["engine"], told["queues"].get(queue, {})) if told else [],
+        untold=untold, words=facts_of(answer["engine"]).entitlement if answer else None,
+        used=uses(answer["engine"], answer["queues"].get(queue, {})) if answer else [],
         lately=(await visit.api.get("/v1/decisions", {"queue": queue, "limit": _LATELY}))["items"],
     )  # fmt: skip
 
@@ -244,54 +246,60 @@ async def queue(
 async def _clusters(api: Api, configuration: str, queue: str) -> list[tuple[str, list[tuple[str, str]]]]:
     """The charts of the queue's use in each followed cluster whose configuration that is."""
     followed = [
-        one["name"] for one in (await api.get("/v1/clusters"))["items"] if one["configuration"] == configuration
+        cluster["name"]
+        for cluster in (await api.get("/v1/clusters"))["items"]
+        if cluster["configuration"] == configuration
     ]
     last = {"queue": queue, "points": 1}
-    found = [(name, await api.get(f"/v1/clusters/{segment(name)}/use", last)) for name in followed[:_CLUSTERS]]
-    return [(name, uses_of(name, used, queue)) for name, used in found]
+    charts = [(name, await api.get(f"/v1/clusters/{segment(name)}/use", last)) for name in followed[:_CLUSTERS]]
+    return [(name, uses_of(name, used, queue)) for name, used in charts]
 
 
 async def _work(api: Api, snapshot: str, queues: frozenset[str]) -> tuple[list[Json], list[Json]]:
     """What runs in these queues by a snapshot, and what waits for them beside it. Raises Refused."""
     if not snapshot:
         return [], []
-    at = f"/v1/snapshots/{segment(snapshot)}"
-    state: Json = await api.get(f"{at}/state")
-    running = [one for one in state.get("workloads", ()) if one.get("queue") in queues and not one.get("evicted")]
-    return running, [ask for ask in (await api.get(f"{at}/asks"))["items"] if ask["queue"] in queues]
+    address = f"/v1/snapshots/{segment(snapshot)}"
+    state: Json = await api.get(f"{address}/state")
+    running = [
+        workload
+        for workload in state.get("workloads", ())
+        if workload.get("queue") in queues and not workload.get("evicted")
+    ]
+    return running, [ask for ask in (await api.get(f"{address}/asks"))["items"] if ask["queue"] in queues]
 
 
-def _requested(one: Json, *, flavored: bool) -> dict[situation.Cell, int | float | None]:
+def _requested(work: Json, *, flavored: bool) -> dict[situation.Cell, int | float | None]:
     """What a workload or an ask wants in all, in whole units."""
-    found = situation.held(one.get("tasks", ()), flavored=flavored)
-    return {cell: situation.units(amount, cell.resource) for cell, amount in found.items()}
+    cells = situation.held(work.get("tasks", ()), flavored=flavored)
+    return {cell: situation.units(amount, cell.resource) for cell, amount in cells.items()}
 
 
 def _orders(queue: situation.Queue) -> dict[str, Callable[[Json], Any]]:
     """What work is sorted by; what it holds by the resources in the order in which the queue states them."""
     resources = list(dict.fromkeys(cell.resource for cell in queue.stated()))
 
-    def holds(one: Json) -> list[int]:
-        found = situation.requested(one.get("tasks", ()))
-        return [found.get(resource, 0) for resource in resources or sorted(found)]
+    def holds(work: Json) -> list[int]:
+        amounts = situation.requested(work.get("tasks", ()))
+        return [amounts.get(resource, 0) for resource in resources or sorted(amounts)]
 
     return {
-        "name": lambda one: one["id"], "queue": lambda one: one["queue"],
-        "priority": lambda one: one.get("priority", 0), "holds": holds,
-        "since": lambda one: one.get("started_at") or one.get("created_at"),
+        "name": lambda work: work["id"], "queue": lambda work: work["queue"],
+        "priority": lambda work: work.get("priority", 0), "holds": holds,
+        "since": lambda work: work.get("started_at") or work.get("created_at"),
     }  # fmt: skip
 
 
 def _origin(setting: str, way: list[situation.Queue], documents: dict[str, Json], engine: str) -> str:
     """The nearest queue on the way up whose document states the setting."""
-    for one in way:
-        if _states(documents[one.name].get(engine), setting) or setting in documents[one.name]:
-            return "here" if one is way[0] else one.name
+    for above in way:
+        if _states(documents[above.name].get(engine), setting) or setting in documents[above.name]:
+            return "here" if above is way[0] else above.name
     return "default"
 
 
 def _states(block: Any, setting: str) -> bool:
     if not isinstance(block, dict):
         return False
-    found = cast(Json, block)
-    return setting in found or any(_states(value, setting) for value in found.values())
+    fields = cast(Json, block)
+    return setting in fields or any(_states(value, setting) for value in fields.values())

@@ -85,8 +85,8 @@ def quota_of(queue: Json, resource: str, flavor: str = "") -> Json | None:
     quotas = [queue["quota"]] if "quota" in queue and flavor in ("", DEFAULT_FLAVOR) else []
     flavors = [f for g in queue.get("resource_groups", ()) for f in g.get("flavors", ()) if "quota" in f]
     quotas += [f["quota"] for f in flavors if flavor in ("", f.get("name"))]
-    found = next((quota for quota in quotas if resource in quota), None)
-    return None if found is None else found[resource]
+    stating = next((quota for quota in quotas if resource in quota), None)
+    return None if stating is None else stating[resource]
 
 
 def _place(configuration: Name = "", snapshot: Name = "", resource: Name = "") -> tuple[str, str, str]:
@@ -108,7 +108,7 @@ async def quotas(
             (await visit.api.get("/v1/configurations", {"limit": 1}))["items"] if visit.may("read") else []
         )
         return visit.go(f"/queues/quotas?{urlencode({'configuration': names[0]['name']})}" if names else "/queues")
-    given = (one.rpartition("=") for one in moved or ())
+    given = (pair.rpartition("=") for pair in moved or ())
     values = {name: value for name, _, text in given if (value := _amount(text)) is not None}
     stored = await visit.api.get(f"/v1/configurations/{segment(place[0])}")
     cells = _cells(stored["configuration"])
@@ -148,7 +148,7 @@ async def save(visit: Visiting) -> Response:
 
 def _cells(document: Json) -> list[Cell]:
     """What queues are promised something of."""
-    return list(dict.fromkeys(cell for one in situation.queues_of(document).values() for cell in one.guaranteed))
+    return list(dict.fromkeys(cell for queue in situation.queues_of(document).values() for cell in queue.guaranteed))
 
 
 def _chosen(cells: list[Cell], text: str) -> Cell:
@@ -161,22 +161,22 @@ async def _shown(visit: Visit, stored: Json, asked: Asked, cells: list[Cell]) ->
     document: Json = stored["configuration"]
     tree = situation.queues_of(document)
     sliders = _sliders(document, tree, asked)
-    snapshots = [one["name"] for one in (await visit.api.get("/v1/snapshots"))["items"]]
-    found, problem, waiting = None, None, 0
+    snapshots = [snapshot["name"] for snapshot in (await visit.api.get("/v1/snapshots"))["items"]]
+    comparison, problem, waiting = None, None, 0
     try:
         asks: list[Json] | str = []
         if asked.snapshot:
             waiting = len((await visit.api.get(f"/v1/snapshots/{segment(asked.snapshot)}/asks"))["items"])
             asks = "pending" if waiting else _described(asked)
-        if asks and any(one.moved for one in sliders):
-            found = await _compared(visit, stored, asked, asks)
+        if asks and any(slider.moved for slider in sliders):
+            comparison = await _compared(visit, stored, asked, asks)
     except Refused as refused:
         problem = refused.document
     status = 200 if problem is None or visit.request.headers.get("hx-request") else int(problem.get("status", 422))
     return visit.show(
         "quotas.html", status, stored=stored, asked=asked, cells=cells, sliders=sliders, snapshots=snapshots,
-        waiting=waiting, found=found, problem=problem, named=named, sentence=sentence, queues=list(tree),
-        moved=[one for one in sliders if one.moved],
+        waiting=waiting, found=comparison, problem=problem, named=named, sentence=sentence, queues=list(tree),
+        moved=[slider for slider in sliders if slider.moved],
     )  # fmt: skip
 
 
@@ -188,9 +188,9 @@ def _sliders(document: Json, tree: dict[str, situation.Queue], asked: Asked) -> 
     # A browser moves a slider's value to the nearest step: with any but whole ones it would change what nobody moved.
     step = 1 if most <= _STEPS and all(value == int(value) for value in every) else "any"
     return [
-        Slider(one.name, one.depth, stated[one.name], asked.moved.get(one.name, stated[one.name]), most, step)
-        for one in tree.values()
-        if one.name in stated
+        Slider(queue.name, queue.depth, stated[queue.name], asked.moved.get(queue.name, stated[queue.name]), most, step)
+        for queue in tree.values()
+        if queue.name in stated
     ][:_MOST]
 
 
@@ -250,7 +250,7 @@ async def _compared(visit: Visit, stored: Json, asked: Asked, asks: list[Json] |
             detail = f"It can't be decided {variant['name']}."
             raise Refused(422, {"title": "Refused", "status": 422, "detail": detail, "errors": variant["problems"]}, {})
     before, after = (variant["answer"]["decisions"] for variant in answer["variants"])
-    stopped = [{named(v): v for one in decisions for v in one["victims"]} for decisions in (before, after)]
+    stopped = [{named(v): v for decision in decisions for v in decision["victims"]} for decisions in (before, after)]
     pairs = [
         (a, b)
         for a, b in zip(before, after, strict=True)

@@ -51,9 +51,9 @@ def circle(pairs: Counter[tuple[str, str]], most: int = 12) -> tuple[list[Dot], 
     to whom it stops, so that loops show as such: two that stop one another are one."""
     names = list(dict.fromkeys(name for pair, _ in pairs.most_common() for name in pair))[:most]
     dots = {
-        name: Dot(name, 250 + _RADIUS * math.cos(at), 200 + _RADIUS * math.sin(at))
+        name: Dot(name, 250 + _RADIUS * math.cos(angle), 200 + _RADIUS * math.sin(angle))
         for i, name in enumerate(names)
-        for at in [2 * math.pi * i / max(len(names), 1) - math.pi / 2]
+        for angle in [2 * math.pi * i / max(len(names), 1) - math.pi / 2]
     }
     edges: list[Edge] = []
     for (source, to), count in pairs.most_common():
@@ -84,18 +84,18 @@ def _count(name: str) -> Callable[[Json], str]:
     return lambda total: amount(total.get(name, 0))
 
 
-def _spread(name: str, at: str) -> Callable[[Json], str]:
+def _spread(name: str, statistic: str) -> Callable[[Json], str]:
     def words(total: Json) -> str:
-        found: Json | None = total.get(name)
-        return lasted(None if found is None else found.get(at, 0))
+        spread: Json | None = total.get(name)
+        return lasted(None if spread is None else spread.get(statistic, 0))
 
     return words
 
 
-def _ratio(name: str, at: str) -> Callable[[Json], str]:
+def _ratio(name: str, statistic: str) -> Callable[[Json], str]:
     def words(total: Json) -> str:
-        found = total.get(name)
-        return "–" if found is None else f"{found.get(at, 0):.3g}×"
+        ratio = total.get(name)
+        return "–" if ratio is None else f"{ratio.get(statistic, 0):.3g}×"
 
     return words
 
@@ -104,8 +104,8 @@ def _work(name: str) -> Callable[[Json], str]:
     """Amounts by resource times seconds, in hours."""
 
     def words(total: Json) -> str:
-        kept = {resource: value / 3600 for resource, value in total.get(name, {}).items() if value}
-        return ", ".join(f"{amount(value, resource)} {resource}·h" for resource, value in kept.items()) or "none"
+        hours = {resource: value / 3600 for resource, value in total.get(name, {}).items() if value}
+        return ", ".join(f"{amount(value, resource)} {resource}·h" for resource, value in hours.items()) or "none"
 
     return words
 
@@ -171,9 +171,10 @@ class Turn(NamedTuple):
 @simulations_pages.get("/simulations", **page(needs="read"))
 async def simulations(visit: Visiting, cursor: Cursor = "") -> Response:
     """Newest first, with how far each is."""
-    found = await visit.api.get("/v1/simulations", {"cursor": cursor or None, "limit": _PAGE})
+    listing = await visit.api.get("/v1/simulations", {"cursor": cursor or None, "limit": _PAGE})
     return visit.show(
-        "simulations.html", found=found["items"], following=found.get("next_cursor"), first=not cursor, active=_ACTIVE
+        "simulations.html", found=listing["items"], following=listing.get("next_cursor"), first=not cursor,
+        active=_ACTIVE,
     )  # fmt: skip
 
 
@@ -182,33 +183,33 @@ async def simulation(
     visit: Visiting, id: UUID, page: Number = 1, drawn: Variant = None, queue: Variant = None,  # noqa: A002
 ) -> Response:  # fmt: skip
     """How far it is; once done, what each variant came to, side by side. ``queue``: whose use is drawn."""
-    found: Json = await visit.api.get(f"/v1/simulations/{id}")
-    variants: list[Json] = found.get("variants", [])
-    queues = list(dict.fromkeys(name for one in variants for name in one["summary"].get("queues", {})))
+    run: Json = await visit.api.get(f"/v1/simulations/{id}")
+    variants: list[Json] = run.get("variants", [])
+    queues = list(dict.fromkeys(name for variant in variants for name in variant["summary"].get("queues", {})))
     return visit.show(
-        "simulation.html", id=str(id), found=found, variants=variants, active=found["status"] in _ACTIVE,
+        "simulation.html", id=str(id), found=run, variants=variants, active=run["status"] in _ACTIVE,
         measures=MEASURES, queues=paged(queues, page, _QUEUES), turns=_turns(variants),
-        pictures=pictures_of(found, drawn, queue if queue in queues else None), drawn=drawn, queue=queue,
+        pictures=pictures_of(run, drawn, queue if queue in queues else None), drawn=drawn, queue=queue,
         shown_loops=_LOOPS,
     )  # fmt: skip
 
 
 def _turns(variants: list[Json]) -> list[Turn]:
     """The first loops of each variant."""
-    found: list[Turn] = []
-    for one in variants:
-        for loop in one["summary"].get("first_loops", [])[:_LOOPS]:
+    turns: list[Turn] = []
+    for variant in variants:
+        for loop in variant["summary"].get("first_loops", [])[:_LOOPS]:
             pairs = Counter((e["by"], e["job"]) for e in loop.get("evictions", ()) if e.get("by"))
-            found.append(Turn(one.get("name", ""), loop, *circle(pairs)))
-    return found
+            turns.append(Turn(variant.get("name", ""), loop, *circle(pairs)))
+    return turns
 
 
 @simulations_pages.get("/simulations/{id}/stop", **page(needs="decide"))
 async def ask_to_stop(visit: Visiting, id: UUID) -> Response:  # noqa: A002
     """What stopping or forgetting it takes away, and whether to."""
-    found: Json = await visit.api.get(f"/v1/simulations/{id}") if visit.may("read") else {}
-    running = found.get("status", "running") in _ACTIVE
-    progress: Json = found.get("progress") or {}
+    run: Json = await visit.api.get(f"/v1/simulations/{id}") if visit.may("read") else {}
+    running = run.get("status", "running") in _ACTIVE
+    progress: Json = run.get("progress") or {}
     stopping = f"It ends where it is, after {amount(progress.get('rounds', 0))} rounds; what it has told so far stays."
     forgetting = "Its rounds, events, jobs and pictures are deleted, for everybody. There is no way back."
     return visit.show(
@@ -243,8 +244,8 @@ class Look(NamedTuple):
 _ALL = Look("", None, None)
 
 
-def _look(only: Only = "", number: Round = None, at: Moment = None) -> Look:
-    return Look(only, number, at)
+def _look(only: Only = "", number: Round = None, moment: Moment = None) -> Look:
+    return Look(only, number, moment)
 
 
 @simulations_pages.get("/simulations/{id}/rounds", **page(needs="read"))
@@ -260,14 +261,14 @@ async def rounds(
     return await _listed(visit, id, variant, first, "rounds", only=look.only)
 
 
-async def _round_at(visit: Visit, identity: UUID, variant: str | None, at: float) -> int:
+async def _round_at(visit: Visit, identity: UUID, variant: str | None, moment: float) -> int:
     """Which line of the rounds that is: they are in the order of their times."""
     low, high = 0, _MOST_ROUNDS  # the line at ``low`` has begun by then, that at ``high`` has not, or is not there
     while high - low > 1:
         middle = (low + high) // 2
         query = {"variant": variant or None, "from": middle, "limit": 1}
         line = (await visit.api.call("GET", f"/v1/simulations/{identity}/rounds", query)).body
-        begun = line and datetime.fromisoformat(msgspec.json.decode(line)["at"]).timestamp() <= at
+        begun = line and datetime.fromisoformat(msgspec.json.decode(line)["at"]).timestamp() <= moment
         low, high = (middle, high) if begun else (low, middle)
     visit.api.calls.clear()
     return low
@@ -285,17 +286,17 @@ async def jobs(
 async def _listed(
     visit: Visit, identity: UUID, variant: str | None, first: int, kind: str, *, only: str = "", sort: str = ""
 ) -> Response:
-    at = f"/v1/simulations/{identity}"
-    found = await visit.api.get(at)
+    address = f"/v1/simulations/{identity}"
+    run = await visit.api.get(address)
     begin, most = (0, _MOST_SORTED) if sort else (first, _LINES + 1)
     query = {"variant": variant or None, "from": begin, "limit": most} | ({"only": only} if only else {})
-    body = (await visit.api.call("GET", f"{at}/{kind}", query)).body
+    body = (await visit.api.call("GET", f"{address}/{kind}", query)).body
     lines: list[Json] = await to_thread.run_sync(_sorted, body, sort) if sort else _read(body)
     cut = len(lines) if sort and len(lines) == _MOST_SORTED else 0
     lines = lines[first : first + _LINES + 1] if sort else lines
     following = lines[_LINES]["n"] - 1 if only and len(lines) > _LINES else first + _LINES
     return visit.show(
-        "simulation_lines.html", id=str(identity), found=found, kind=kind, variant=variant or "", first=first,
+        "simulation_lines.html", id=str(identity), found=run, kind=kind, variant=variant or "", first=first,
         lines=lines[:_LINES], more=len(lines) > _LINES, size=_LINES, only=only, following=following,
         sort=sort, cut=cut,
     )  # fmt: skip
@@ -314,8 +315,8 @@ async def decide_round(visit: Visiting, id: UUID, n: int) -> Response:  # noqa: 
     """A round's request, decided with its reasons; the decision's page says why."""
     variant = (await visit.form()).get("variant") or None
     asked = await visit.api.get(f"/v1/simulations/{id}/rounds/{n}/request", {"variant": variant})
-    made = await visit.api.ask("/v1/decisions", {**asked, "explain": "full"}, {"purpose": "simulation"})
-    return visit.go(f"/decisions/{made['id']}")
+    decided = await visit.api.ask("/v1/decisions", {**asked, "explain": "full"}, {"purpose": "simulation"})
+    return visit.go(f"/decisions/{decided['id']}")
 
 
 @simulations_pages.get("/simulate", **page(needs="decide"))
@@ -330,12 +331,12 @@ async def simulated(visit: Visiting) -> Response:
     fields = await visit.form()
     try:
         request = _request(fields)
-        made = await visit.api.ask("/v1/simulations", request)
+        run = await visit.api.ask("/v1/simulations", request)
     except Malformed as wrong:
         return await _begun(visit, fields, wrong.document())
     except Refused as refused:
         return await _begun(visit, fields, refused.document)
-    return visit.go(f"/simulations/{segment(made['id'])}")
+    return visit.go(f"/simulations/{segment(run['id'])}")
 
 
 def _request(fields: dict[str, str]) -> Json:
@@ -351,8 +352,11 @@ def _request(fields: dict[str, str]) -> Json:
 async def _begun(visit: Visit, fields: dict[str, str], problem: Json | None) -> Response:
     names, traces = list[str](), list[str]()
     if visit.may("read"):
-        names = [one["name"] for one in (await visit.api.get("/v1/configurations", {"limit": 500}))["items"]]
-        traces = [one["name"] for one in (await visit.api.get("/v1/traces", {"limit": 500}))["items"]]
+        names = [
+            configuration["name"]
+            for configuration in (await visit.api.get("/v1/configurations", {"limit": 500}))["items"]
+        ]
+        traces = [trace["name"] for trace in (await visit.api.get("/v1/traces", {"limit": 500}))["items"]]
     status = 200 if problem is None else int(problem.get("status", 422))
     return visit.show(
         "simulate.html", status, fields=fields, problem=problem, names=names, traces=traces, engines=list(ENGINES)

@@ -73,27 +73,27 @@ class Group:
 def groups(explanation: Json) -> list[Group]:
     """Most telling verdicts first, large groups before small ones."""
     if (given := explanation.get("groups")) is not None:
-        found = [Group(one["verdict"], one["rule"], one["count"], one["examples"]) for one in given]
+        gathered = [Group(group["verdict"], group["rule"], group["count"], group["examples"]) for group in given]
     else:
-        found = list(_collapsed(explanation.get("candidates") or ()))
+        gathered = list(_collapsed(explanation.get("candidates") or ()))
     order = list(VERDICTS)
-    return sorted(found, key=lambda one: (order.index(one.verdict), -one.count, one.rule))
+    return sorted(gathered, key=lambda group: (order.index(group.verdict), -group.count, group.rule))
 
 
 def _collapsed(candidates: Iterable[Json]) -> Iterable[Group]:
     counted = Counter[tuple[str, str]]()
     examples: dict[tuple[str, str], list[str]] = {}
-    for one in candidates:
-        key = (one["verdict"], one["rule"])
+    for candidate in candidates:
+        key = (candidate["verdict"], candidate["rule"])
         counted[key] += 1
         if counted[key] <= 3:
-            examples.setdefault(key, []).append(named(one))
+            examples.setdefault(key, []).append(named(candidate))
     return (Group(verdict, rule, count, examples[verdict, rule]) for (verdict, rule), count in counted.items())
 
 
-def named(one: Json) -> str:
+def named(work: Json) -> str:
     """A workload, or one of its tasks."""
-    return f"{one['workload']}/{one['task']}" if one.get("task") else str(one["workload"])
+    return f"{work['workload']}/{work['task']}" if work.get("task") else str(work["workload"])
 
 
 class Page(NamedTuple):
@@ -120,20 +120,22 @@ def ordered(rows: list[Any], sort: str, keys: Mapping[str, Callable[[Any], Any]]
     key = keys.get(sort.removeprefix("-"))
     if key is None:
         return rows
-    known = [(value, i) for i, one in enumerate(rows) if (value := key(one)) is not None]
-    known.sort(key=lambda one: one[0], reverse=sort.startswith("-"))
+    known = [(value, i) for i, row in enumerate(rows) if (value := key(row)) is not None]
+    known.sort(key=lambda pair: pair[0], reverse=sort.startswith("-"))
     has = {i for _, i in known}
-    return [rows[i] for _, i in known] + [one for i, one in enumerate(rows) if i not in has]
+    return [rows[i] for _, i in known] + [row for i, row in enumerate(rows) if i not in has]
 
 
 def chosen(explanation: Json, verdict: str | None, rule: str | None, words: str | None) -> list[tuple[int, Json]]:
     """Candidates with their place in the order in which they were looked at, from 1."""
-    found = list[tuple[int, Json]]()
-    for place, one in enumerate(explanation.get("candidates") or (), 1):
-        fits = verdict in (None, one["verdict"]) and rule in (None, one["rule"])
-        if fits and (not words or words.lower() in f"{named(one)} {one.get('queue')} {one.get('node')}".lower()):
-            found.append((place, one))
-    return found
+    fitting = list[tuple[int, Json]]()
+    for place, candidate in enumerate(explanation.get("candidates") or (), 1):
+        fits = verdict in (None, candidate["verdict"]) and rule in (None, candidate["rule"])
+        if fits and (
+            not words or words.lower() in f"{named(candidate)} {candidate.get('queue')} {candidate.get('node')}".lower()
+        ):
+            fitting.append((place, candidate))
+    return fitting
 
 
 def sentence(decision: Json) -> str:
@@ -141,8 +143,8 @@ def sentence(decision: Json) -> str:
     ask, victims = decision["ask"], decision["victims"]
     explanation: Json = decision.get("explanation") or {}
     headline = str(explanation.get("headline") or "")
-    told = headline and headline != f"{ask}: {decision['outcome']}"
-    if told and decision["outcome"] != "preempt":  # who stops is named below, where they are few
+    says = headline and headline != f"{ask}: {decision['outcome']}"
+    if says and decision["outcome"] != "preempt":  # who stops is named below, where they are few
         return headline
     place = f" on {decision['node']}" if decision.get("node") else ""
     if decision["outcome"] == "admit":
@@ -265,32 +267,37 @@ def units(amount: int | None, resource: str) -> int | float | None:
 def queues_of(configuration: Json, engine: str | None = None) -> Tree:
     """The queues of a configuration as ``engine`` reads them, else the one that it names: by flavor where that has
     flavors and quotas name some; else those of a resource add up."""
-    found: dict[str, Queue] = {}
+    by_name: dict[str, Queue] = {}
     documents: list[Json] = configuration.get("queues", [])
-    names = {f.get("name") for one in documents for g in one.get("resource_groups", ()) for f in g.get("flavors", ())}
+    names = {
+        f.get("name")
+        for document in documents
+        for g in document.get("resource_groups", ())
+        for f in g.get("flavors", ())
+    }
     tree = Tree()
     borrows = facts_of(engine or configuration.get("engine") or FIRST).borrows
     tree.flavored = borrows and bool(names - {DEFAULT_FLAVOR, None})
     for said in documents:
-        one = Queue(said["name"], said.get("parent"))
+        queue = Queue(said["name"], said.get("parent"))
         for cell, quota in _quotas(said, flavored=tree.flavored):
-            _add_quota(one.guaranteed, cell, quota.get("guaranteed"))
-            _add_quota(one.limit, cell, quota.get("limit"))
-            _add_quota(one.borrowing, cell, quota.get("borrowing_limit"))
-            _add_quota(one.lending, cell, quota.get("lending_limit"))
-        found[one.name] = one
-    roots = [one for one in found.values() if one.parent not in found]
-    for one in found.values():
-        if (parent := found.get(one.parent or "")) is not None:
-            parent.children.append(one.name)
-    waiting = [(one, 0) for one in reversed(roots)]
+            _add_quota(queue.guaranteed, cell, quota.get("guaranteed"))
+            _add_quota(queue.limit, cell, quota.get("limit"))
+            _add_quota(queue.borrowing, cell, quota.get("borrowing_limit"))
+            _add_quota(queue.lending, cell, quota.get("lending_limit"))
+        by_name[queue.name] = queue
+    roots = [queue for queue in by_name.values() if queue.parent not in by_name]
+    for queue in by_name.values():
+        if (parent := by_name.get(queue.parent or "")) is not None:
+            parent.children.append(queue.name)
+    waiting = [(queue, 0) for queue in reversed(roots)]
     while waiting:
-        one, depth = waiting.pop()
-        if one.name in tree:
+        queue, depth = waiting.pop()
+        if queue.name in tree:
             continue
-        one.depth = depth
-        tree[one.name] = one
-        waiting += [(found[name], depth + 1) for name in reversed(one.children)]
+        queue.depth = depth
+        tree[queue.name] = queue
+        waiting += [(by_name[name], depth + 1) for name in reversed(queue.children)]
     return tree
 
 
@@ -349,16 +356,16 @@ def freed(victim: Json, running: Mapping[str, Json], *, flavored: bool) -> dict[
     """What a victim gives back; of which flavors, by what it holds in ``running``, the workloads by id."""
     tasks = running.get(victim["workload"], {}).get("tasks", ()) if flavored else ()
     holds = held((t for t in tasks if victim.get("task") in (None, t["name"])), flavored=True)
-    found: Use = defaultdict(int)
+    cells: Use = defaultdict(int)
     for resource, value in victim.get("freed", {}).items():
         left = steps(value, resource)
         for cell, amount in holds.items():
             if cell.resource == resource and left:
-                found[cell] += min(left, amount)
+                cells[cell] += min(left, amount)
                 left -= min(left, amount)
         if left:
-            found[Cell(resource)] += left
-    return dict(found)
+            cells[Cell(resource)] += left
+    return dict(cells)
 
 
 def charge(
@@ -427,20 +434,20 @@ def admitted(ask: Json, decision: Json) -> list[Json]:
 
 def nodes_of(state: Json) -> dict[str, Node]:
     """The nodes of a state with what runs on each."""
-    found: dict[str, Node] = {}
+    nodes: dict[str, Node] = {}
     for said in state.get("nodes", ()):
         capacity = {r: steps(v, r) for r, v in said.get("capacity", {}).items()}
         taken = {r: steps(v, r) for r, v in said.get("occupied", {}).items()}
-        found[said["name"]] = Node(said["name"], capacity, defaultdict(int, taken), defaultdict(int, taken))
-    for workload in state.get("workloads", ()) if found else ():
+        nodes[said["name"]] = Node(said["name"], capacity, defaultdict(int, taken), defaultdict(int, taken))
+    for workload in state.get("workloads", ()) if nodes else ():
         for task in workload.get("tasks", ()):
-            if (node := found.get(task.get("node", ""))) is not None:
+            if (node := nodes.get(task.get("node", ""))) is not None:
                 amounts = _with_pods(node, task)
                 node.pods[workload.get("id", ""), task.get("name", "")] += amounts.get(PODS, 0)
                 for resource, amount in amounts.items():
                     node.before[resource] += amount
                     node.after[resource] += amount
-    return found
+    return nodes
 
 
 def _with_pods(node: Node, task: Json) -> Amounts:

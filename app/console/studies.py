@@ -29,21 +29,21 @@ studies_pages = APIRouter(route_class=PageRoute)
 @studies_pages.get("/forecasts", **page(needs="read"))
 async def forecasts(visit: Visiting, cursor: Text = "") -> Response:
     """Newest first."""
-    found: Json = await visit.api.get("/v1/forecasts", {"limit": _ROWS, "cursor": cursor or None})
+    listing: Json = await visit.api.get("/v1/forecasts", {"limit": _ROWS, "cursor": cursor or None})
     return visit.show(
-        "forecasts.html", found=found["items"], active=_ACTIVE, following=next_page(found, "/forecasts", {})
+        "forecasts.html", found=listing["items"], active=_ACTIVE, following=next_page(listing, "/forecasts", {})
     )
 
 
 @studies_pages.get("/forecasts/{id}", **page(needs="read"))
 async def forecast(visit: Visiting, id: UUID, find: Text = "", page: Number = 1) -> Response:  # noqa: A002
     """When each ask starts, what it waits for, and how variants move that."""
-    found: Json = await visit.api.get(f"/v1/forecasts/{id}")
+    study: Json = await visit.api.get(f"/v1/forecasts/{id}")
     part = find.strip().lower()
-    asks = [one for one in found.get("asks", ()) if part in f"{one['ask']} {one['queue']}".lower()]
+    asks = [ask for ask in study.get("asks", ()) if part in f"{ask['ask']} {ask['queue']}".lower()]
     return visit.show(
-        "forecast.html", id=str(id), found=found, find=find.strip(), active=found["status"] in _ACTIVE,
-        asks=paged(asks, page, _ROWS), total=len(found.get("asks", ())),
+        "forecast.html", id=str(id), found=study, find=find.strip(), active=study["status"] in _ACTIVE,
+        asks=paged(asks, page, _ROWS), total=len(study.get("asks", ())),
     )  # fmt: skip
 
 
@@ -64,34 +64,34 @@ async def backtest(visit: Visiting) -> Response:
     other = fields.get("other", "")
     body["variants"] = [{"name": other, "configuration": other}]
     try:
-        made = await visit.api.ask("/v1/backtests", body)
+        begun = await visit.api.ask("/v1/backtests", body)
     except Refused as refused:
         return await _backtests(visit, fields, refused.document, "")
-    return visit.go(f"/backtests/{made['id']}")
+    return visit.go(f"/backtests/{begun['id']}")
 
 
 async def _backtests(visit: Visit, fields: dict[str, str], problem: Json | None, cursor: str) -> Response:
-    found: Json = {"items": []}
+    listing: Json = {"items": []}
     if visit.may("read"):
-        found = await visit.api.get("/v1/backtests", {"limit": _ROWS, "cursor": cursor or None})
+        listing = await visit.api.get("/v1/backtests", {"limit": _ROWS, "cursor": cursor or None})
     status = 200 if problem is None else int(problem.get("status", 422))
     return visit.show(
-        "backtests.html", status, found=found["items"], active=_ACTIVE, following=next_page(found, "/backtests", {}),
-        fields=fields, problem=problem,
+        "backtests.html", status, found=listing["items"], active=_ACTIVE, fields=fields, problem=problem,
+        following=next_page(listing, "/backtests", {}),
     )  # fmt: skip
 
 
 @studies_pages.get("/backtests/{id}", **page(needs="read"))
 async def one_backtest(visit: Visiting, id: UUID, variant: Text = "", page: Number = 1) -> Response:  # noqa: A002
     """What each variant came to, and the decisions that one makes otherwise."""
-    found: Json = await visit.api.get(f"/v1/backtests/{id}")
-    chosen = variant or found["names"][0]
+    study: Json = await visit.api.get(f"/v1/backtests/{id}")
+    chosen = variant or study["names"][0]
     start = (page - 1) * _ROWS
     query = {"variant": chosen, "from": start, "limit": _ROWS + 1}
     lines = (await visit.api.call("GET", f"/v1/backtests/{id}/differences", query)).body.splitlines()
     return visit.show(
-        "backtest.html", id=str(id), found=found, variant=chosen, active=found["status"] in _ACTIVE, number=page,
-        first=start + 1, lines=[msgspec.json.decode(one) for one in lines[:_ROWS]], more=len(lines) > _ROWS,
+        "backtest.html", id=str(id), found=study, variant=chosen, active=study["status"] in _ACTIVE, number=page,
+        first=start + 1, lines=[msgspec.json.decode(line) for line in lines[:_ROWS]], more=len(lines) > _ROWS,
     )  # fmt: skip
 
 
@@ -123,12 +123,12 @@ async def begin_sweep(visit: Visiting) -> Response:
     """Begin, and go where its progress is."""
     fields = {name: text.strip() for name, text in (await visit.form()).items()}
     try:
-        made = await visit.api.ask("/v1/sweeps", _swept(fields))
+        begun = await visit.api.ask("/v1/sweeps", _swept(fields))
     except (BadRequest, InvalidInput) as error:
         return await _sweeps(visit, fields, {"title": "The form can't be read", "detail": str(error)}, "")
     except Refused as refused:
         return await _sweeps(visit, fields, refused.document, "")
-    return visit.go(f"/sweeps/{made['id']}")
+    return visit.go(f"/sweeps/{begun['id']}")
 
 
 def _swept(fields: dict[str, str]) -> Json:
@@ -148,14 +148,14 @@ def _swept(fields: dict[str, str]) -> Json:
 
 
 async def _sweeps(visit: Visit, fields: dict[str, str], problem: Json | None, cursor: str) -> Response:
-    found: Json = {"items": []}
+    listing: Json = {"items": []}
     stored: list[Json] = []
     if visit.may("read"):
-        found = await visit.api.get("/v1/sweeps", {"limit": _ROWS, "cursor": cursor or None})
+        listing = await visit.api.get("/v1/sweeps", {"limit": _ROWS, "cursor": cursor or None})
         stored = (await visit.api.get("/v1/traces", {"limit": _TRACES}))["items"]
     status = 200 if problem is None else int(problem.get("status", 422))
     return visit.show(
-        "sweeps.html", status, found=found["items"], following=next_page(found, "/sweeps", {}), traces=stored,
+        "sweeps.html", status, found=listing["items"], following=next_page(listing, "/sweeps", {}), traces=stored,
         fields=fields, problem=problem,
     )  # fmt: skip
 
@@ -163,21 +163,21 @@ async def _sweeps(visit: Visit, fields: dict[str, str], problem: Json | None, cu
 @studies_pages.get("/sweeps/{id}", **page(needs="read"))
 async def one_sweep(visit: Visiting, id: UUID) -> Response:  # noqa: A002
     """The grid, as far as it was played."""
-    found: Json = await visit.api.get(f"/v1/sweeps/{id}")
+    study: Json = await visit.api.get(f"/v1/sweeps/{id}")
     lines = [
         msgspec.json.decode(line) for line in (await visit.api.call("GET", f"/v1/sweeps/{id}/points")).body.splitlines()
     ]
     return visit.show(
-        "sweep.html", id=str(id), found=found, lines=lines, active=found["status"] in _ACTIVE, measures=_MEASURES,
-        seeds=len({one["seed"] for one in lines}) > 1,
+        "sweep.html", id=str(id), found=study, lines=lines, active=study["status"] in _ACTIVE, measures=_MEASURES,
+        seeds=len({point["seed"] for point in lines}) > 1,
     )  # fmt: skip
 
 
 def _stops(what: str) -> None:
     """The pages that stop or forget a study of one kind."""
-    at = f"/{what}s/{{id}}/stop"
+    address = f"/{what}s/{{id}}/stop"
 
-    @studies_pages.get(at, name=f"ask_to_stop_{what}", **page(needs="decide"))
+    @studies_pages.get(address, name=f"ask_to_stop_{what}", **page(needs="decide"))
     async def ask_to_stop(visit: Visiting, id: UUID) -> Response:  # noqa: A002
         """Whether to stop or forget it."""
         return visit.show(
@@ -187,7 +187,7 @@ def _stops(what: str) -> None:
             fields={},
         )  # fmt: skip
 
-    @studies_pages.post(at, name=f"stop_{what}", **page(needs="decide"))
+    @studies_pages.post(address, name=f"stop_{what}", **page(needs="decide"))
     async def stop(visit: Visiting, id: UUID) -> Response:  # noqa: A002
         """Stop or forget it. Raises Refused."""
         await visit.api.call("DELETE", f"/v1/{what}s/{id}")
@@ -240,39 +240,39 @@ def _multipart(parts: dict[str, str], boundary: str) -> bytes:
 
 
 async def _traces(
-    visit: Visit, fields: dict[str, str], problem: Json | None, made: Json | None, cursor: str
+    visit: Visit, fields: dict[str, str], problem: Json | None, stored: Json | None, cursor: str
 ) -> Response:
-    found: Json = {"items": []}
+    listing: Json = {"items": []}
     formats: list[Json] = []
     if visit.may("read"):
-        found = await visit.api.get("/v1/traces", {"limit": _ROWS, "cursor": cursor or None})
+        listing = await visit.api.get("/v1/traces", {"limit": _ROWS, "cursor": cursor or None})
         formats = (await visit.api.get("/v1/trace-formats"))["items"]
     status = 200 if problem is None else int(problem.get("status", 422))
     return visit.show(
-        "traces.html", status, found=found["items"], following=next_page(found, "/traces", {}), formats=formats,
-        fields=fields, problem=problem, made=made,
+        "traces.html", status, found=listing["items"], following=next_page(listing, "/traces", {}), formats=formats,
+        fields=fields, problem=problem, made=stored,
     )  # fmt: skip
 
 
 @traces_pages.get("/traces/{name}", **page(needs="read"))
 async def trace(visit: Visiting, name: Name, page: Number = 1, note: Number = 1) -> Response:
     """Its queues, the largest first, and the lines about which something is to be said."""
-    found: Json = await visit.api.get(f"/v1/traces/{segment(name)}/summary")
-    queues = sorted(found.get("queues", {}).items(), key=lambda one: -one[1]["jobs"])
+    summary: Json = await visit.api.get(f"/v1/traces/{segment(name)}/summary")
+    queues = sorted(summary.get("queues", {}).items(), key=lambda queue: -queue[1]["jobs"])
     return visit.show(
-        "trace.html", name=name, found=found, queues=paged(queues, page, _ROWS),
-        notes=paged(found.get("first_notes", []), note, _ROWS),
+        "trace.html", name=name, found=summary, queues=paged(queues, page, _ROWS),
+        notes=paged(summary.get("first_notes", []), note, _ROWS),
     )  # fmt: skip
 
 
 @traces_pages.get("/traces/{name}/forget", **page(needs="decide"))
 async def ask_to_forget(visit: Visiting, name: Name) -> Response:
     """Whether to."""
-    at = f"/traces/{segment(name)}"
-    seen = (await visit.api.call("GET", f"/v1{at}/summary")).etag if visit.may("read") else None
+    address = f"/traces/{segment(name)}"
+    seen = (await visit.api.call("GET", f"/v1{address}/summary")).etag if visit.may("read") else None
     return visit.show(
-        "confirm.html", question=f"Forget the trace {name}?", verb="Forget it", action=f"{at}/forget", back=at,
-        says="Simulations that were begun with it go on. It has to be stored again to be played again.",
+        "confirm.html", question=f"Forget the trace {name}?", verb="Forget it", action=f"{address}/forget",
+        back=address, says="Simulations that were begun with it go on. It has to be stored again to be played again.",
         back_title="The trace", problem=None, diff=None,
         fields={"etag": seen} if seen else {},
     )  # fmt: skip

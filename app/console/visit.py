@@ -58,18 +58,18 @@ Packed = Annotated[str, Query(max_length=_LONGEST_ADDRESS)]
 
 def packed(text: str) -> str | None:
     """``text`` as a part of an address; None: it is too long for one."""
-    found = urlsafe_b64encode(zlib.compress(text.encode(), 9)).decode().rstrip("=")
-    return found if len(found) <= _LONGEST_ADDRESS else None
+    encoded = urlsafe_b64encode(zlib.compress(text.encode(), 9)).decode().rstrip("=")
+    return encoded if len(encoded) <= _LONGEST_ADDRESS else None
 
 
 def unpacked(text: str) -> str:
     """What ``packed`` made it of. Raises BadRequest."""
     try:
         reader = zlib.decompressobj()
-        found = reader.decompress(urlsafe_b64decode(text + "=" * (-len(text) % 4)), _MOST_PACKED)
+        inflated = reader.decompress(urlsafe_b64decode(text + "=" * (-len(text) % 4)), _MOST_PACKED)
         if not reader.eof:
             raise ValueError
-        return found.decode()
+        return inflated.decode()
     except (ValueError, zlib.error):
         raise BadRequest("the address is not whole: part of it was lost on the way") from None
 
@@ -85,8 +85,8 @@ def cookie_of(scope: Scope, name: str = NAME) -> str | None:
         jar.load(Headers(scope=scope).get("cookie", ""))
     except CookieError:
         return None
-    found = jar.get(_named(scope, name))
-    return found.value if found is not None and 0 < len(found.value) <= _LONGEST else None
+    morsel = jar.get(_named(scope, name))
+    return morsel.value if morsel is not None and 0 < len(morsel.value) <= _LONGEST else None
 
 
 def set_cookie(answer: Response, scope: Scope, value: str, seconds: int | None, name: str = NAME) -> None:
@@ -119,16 +119,16 @@ def _named(scope: Scope, name: str) -> str:
 def environment() -> Environment:
     """The templates, compiled once: everything is escaped and nothing is inline. What a document of the API leaves out
     counts as not there."""
-    made = Environment(
+    templates = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
         autoescape=True, undefined=ChainableUndefined, trim_blocks=True, lstrip_blocks=True, auto_reload=False,
     )  # fmt: skip
-    cast(dict[str, Any], made.globals).update(asset=address, size_unit=figure("size", "unit"))
-    made.filters.update(
+    cast(dict[str, Any], templates.globals).update(asset=address, size_unit=figure("size", "unit"))
+    templates.filters.update(
         amount=amount, amounts=amounts, moment=moment, pretty=pretty, compact=compact,
         told=told, span=seconds, lasted=lasted,
     )  # fmt: skip
-    return made
+    return templates
 
 
 def rendered(template: str, values: dict[str, Any], status: int = 200) -> HTMLResponse:
@@ -305,10 +305,10 @@ def _quoted(text: str) -> str:
 
 
 def _visit(request: Request) -> Visit:
-    kept = request.scope.get("arbiter.visit")
-    if not isinstance(kept, Visit):
-        kept = request.scope["arbiter.visit"] = Visit(request)
-    return kept
+    visit = request.scope.get("arbiter.visit")
+    if not isinstance(visit, Visit):
+        visit = request.scope["arbiter.visit"] = Visit(request)
+    return visit
 
 
 async def _visiting(request: Request) -> Visit:  # async: a plain function would cost a thread each time
@@ -352,7 +352,7 @@ async def _described(request: Request, error: Exception) -> tuple[int, dict[str,
         answer = await answer_to(request, error)
         return answer.status_code, msgspec.json.decode(bytes(answer.body))
     if isinstance(error, RequestValidationError):
-        faults = [{"parameter": str(found["loc"][-1]), "detail": str(found["msg"])} for found in error.errors()]
+        faults = [{"parameter": str(fault["loc"][-1]), "detail": str(fault["msg"])} for fault in error.errors()]
         return 422, {"title": "Invalid parameters", "detail": "The address can't be read.", "errors": faults}
     assert isinstance(error, HTTPException)
     return error.status_code, {"title": "Error", "detail": error.detail}

@@ -33,20 +33,20 @@ def settled(text: str) -> str:
     the largest has no more than six digits."""
     if _MARK not in text:
         return text
-    found: dict[str, list[float]] = {"size": [], "span": []}
-    for one in _FIGURE.finditer(text):
-        if one[2] != "unit" and float(one[2]):
-            found[one[1]].append(abs(float(one[2])))
-    units = {kind: _unit(_KINDS[kind], values) for kind, values in found.items()}
+    sizes: dict[str, list[float]] = {"size": [], "span": []}
+    for match in _FIGURE.finditer(text):
+        if match[2] != "unit" and float(match[2]):
+            sizes[match[1]].append(abs(float(match[2])))
+    units = {kind: _unit(_KINDS[kind], values) for kind, values in sizes.items()}
 
-    def told(one: re.Match[str]) -> str:
-        name, size = units[one[1]]
-        if one[2] == "unit":
-            return name if found[one[1]] else ""
-        value = float(one[2]) if "." in one[2] or "e" in one[2] else int(one[2])
+    def written(match: re.Match[str]) -> str:
+        name, size = units[match[1]]
+        if match[2] == "unit":
+            return name if sizes[match[1]] else ""
+        value = float(match[2]) if "." in match[2] or "e" in match[2] else int(match[2])
         return f"{_plain(value // size if value % size == 0 else value / size)} {name}".rstrip()
 
-    return _FIGURE.sub(told, text)
+    return _FIGURE.sub(written, text)
 
 
 def _unit(units: tuple[tuple[str, int], ...], values: list[float]) -> tuple[str, int]:
@@ -77,9 +77,9 @@ def amount(value: Any, resource: str = "") -> str:
     return figure("size", value) if any(word in resource for word in _BINARY) else _plain(value)
 
 
-def amounts(found: Mapping[str, Any] | Mapping[Cell, Any] | Mapping[str | Cell, Any]) -> str:
+def amounts(held: Mapping[str, Any] | Mapping[Cell, Any] | Mapping[str | Cell, Any]) -> str:
     """Amounts by resource, or by resource and flavor, in one line."""
-    said = ((of.resource if isinstance(of, Cell) else of, of, value) for of, value in found.items())
+    said = ((of.resource if isinstance(of, Cell) else of, of, value) for of, value in held.items())
     return ", ".join(f"{amount(value, resource)} {of}" for resource, of, value in said) or "nothing"
 
 
@@ -88,10 +88,10 @@ def moment(text: Any) -> str:
     if not text:
         return "–"
     try:
-        at = text if isinstance(text, datetime) else datetime.fromisoformat(str(text))
+        time = text if isinstance(text, datetime) else datetime.fromisoformat(str(text))
     except ValueError:
         return str(text)
-    return f"{at:%Y-%m-%d %H:%M:%S}"
+    return f"{time:%Y-%m-%d %H:%M:%S}"
 
 
 def pretty(document: Any) -> str:
@@ -138,11 +138,11 @@ _BYTE = re.compile(r" \(byte (\d+)\)")
 
 def placed(error: msgspec.DecodeError, text: str) -> str:
     """What is wrong with JSON, and on which line and column, as an editor counts them."""
-    found = _BYTE.search(str(error))
-    if found is None:
+    offset = _BYTE.search(str(error))
+    if offset is None:
         return str(error)
-    lines = text.encode()[: int(found[1])].decode(errors="replace").split("\n")
-    return f"{str(error)[: found.start()]} (line {len(lines)}, column {len(lines[-1]) + 1})"
+    lines = text.encode()[: int(offset[1])].decode(errors="replace").split("\n")
+    return f"{str(error)[: offset.start()]} (line {len(lines)}, column {len(lines[-1]) + 1})"
 
 
 _UNSEEN = re.compile(
@@ -164,7 +164,7 @@ def marked(html: str) -> str:
     """
     if _UNSEEN.search(html) is None:
         return html
-    found: list[str] = []
+    parts: list[str] = []
     within = ""
     for part in _TAG.split(html):
         if part.startswith("<"):
@@ -175,14 +175,14 @@ def marked(html: str) -> str:
                 within = ""
         elif within not in _AS_IT_IS:
             part = _UNSEEN.sub(_named_character if within else _shown_character, part)  # noqa: PLW2901
-        found.append(part)
-    return "".join(found)
+        parts.append(part)
+    return "".join(parts)
 
 
-def _named_character(found: re.Match[str]) -> str:
-    return f"[U+{ord(found[0]):04X}]"
+def _named_character(match: re.Match[str]) -> str:
+    return f"[U+{ord(match[0]):04X}]"
 
 
-def _shown_character(found: re.Match[str]) -> str:
-    name = unicodedata.name(found[0], "a control character").lower()
-    return f'<span class="unseen" title="{name}" data-code="U+{ord(found[0]):04X}">{found[0]}</span>'
+def _shown_character(match: re.Match[str]) -> str:
+    name = unicodedata.name(match[0], "a control character").lower()
+    return f'<span class="unseen" title="{name}" data-code="U+{ord(match[0]):04X}">{match[0]}</span>'
