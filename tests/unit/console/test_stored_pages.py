@@ -11,6 +11,7 @@ from app.console import configurations as editing
 from app.console import configurations as importing
 from app.console.api import Refused, Reply
 from app.formats.ytsaurus.documents import MEDIA_TYPE as YSON
+from app.solver.engine import all_facts
 from tests.unit.console.visiting import Json, Page, Shown, refused, run
 
 AT = "/v1/configurations/c"
@@ -29,7 +30,8 @@ ANSWERS: Json = {
 def test_the_list_is_paged() -> None:
     page = Page({"GET /v1/configurations": {"items": [1], "next_cursor": "x"}})
     shown = run(configurations.configurations(page.visit))
-    assert shown.values == {"found": [1], "following": "x", "first": True}
+    titles = [facts.title for facts in all_facts()]
+    assert shown.values == {"found": [1], "following": "x", "first": True, "titles": titles}
     assert page.queries("/v1/configurations") == [{"cursor": None, "limit": 50}]
     assert run(configurations.configurations(page.visit, "y")).values["first"] is False
     assert page.asked[1].query == {"cursor": "y", "limit": 50}
