@@ -38,7 +38,7 @@ TREES = ("yunikorn", "kai")
 """Engines whose queues have a root of their own here."""
 PRIORITIES = {"LS": 100, "Guaranteed": 100, "Burstable": 50, "BE": 0}
 
-OVERLOAD_JOBS = 8_000
+OVERLOAD_JOBS = 5_500
 OVERLOADED_NODES, GPUS = 12, 8
 TRAINING, BURST = 16, 8
 """Tasks."""
@@ -290,10 +290,10 @@ CASES = [
     *(
         Case(f"overload-{engine}", budget, partial(_overload, engine))
         for engine, budget in (
-            ("kueue", 2_400),
-            ("yunikorn", 13_700),
-            ("kai", 12_000),
-            ("ytsaurus", 16_000),
+            ("kueue", 2_650),
+            ("yunikorn", 8_000),
+            ("kai", 17_200),
+            ("ytsaurus", 14_700),
             ("kube-scheduler", 5_700),
         )
     ),
