@@ -39,14 +39,14 @@ def import_configuration(text: bytes, format: str, known: Configuration | None =
     they belong to. ``known``: a configuration that takes the place of the source's; what the source shows of queues
     that nobody configures (dynamic ones of YuniKorn, ephemeral pools) is added to it. Configuration and state carry the
     findings that bear on decisions. Raises Unreadable for what is no such document at all."""
-    found = _read(text, format, known)
-    size = size_of(found.configuration)
+    imported = _read(text, format, known)
+    size = size_of(imported.configuration)
     if size <= MAX_BYTES:
-        return found.carrying()
+        return imported.carrying()
     detail = f"{size} bytes that Arbiter would only keep: {MAX_BYTES} may be; all of that is left out"
     finding = Finding(rule="not-carried", severity="error", pointer="", detail=detail)
-    findings = [*found.findings, finding]
-    return replace(found, configuration=without_native(found.configuration), findings=findings).carrying()
+    findings = [*imported.findings, finding]
+    return replace(imported, configuration=without_native(imported.configuration), findings=findings).carrying()
 
 
 def _read(text: bytes, format: str, known: Configuration | None) -> Imported:  # noqa: A002
@@ -77,17 +77,23 @@ def _read(text: bytes, format: str, known: Configuration | None) -> Imported:  #
 def _refuse_no_document(documents: list[tuple[Path, Any]], format: str, meant: list[System]) -> None:  # noqa: A002
     """Raises Unreadable for text in which nothing is a document of the systems that ``format`` means."""
     several = _spread(documents)
-    if not several or all(_is_empty_list(one) for _, one in several):
+    if not several or all(_is_empty_list(document) for _, document in several):
         raise Unreadable("it is empty: there is no document in it")
     of_kubernetes = any(system.read is not None for system in meant)
     looked = [system for system in systems() if system in meant or (of_kubernetes and system.read is not None)]
     if any(system.owns(documents) for system in looked) or any(
-        (of_kubernetes and is_object(one)) or any(system.is_own(one) for system in looked) for _, one in several
+        (of_kubernetes and is_object(document)) or any(system.is_own(document) for system in looked)
+        for _, document in several
     ):
         return
     *titles, last = (system.facts.title for system in systems())
     whose = f"{', '.join(titles)} or {last}" if format == "kubernetes" else format
-    keys = [str(key)[:40] for _, one in several[:1] if isinstance(one, dict) for key in list(cast(Any, one))[:4]]
+    keys = [
+        str(key)[:40]
+        for _, document in several[:1]
+        if isinstance(document, dict)
+        for key in list(cast(Any, document))[:4]
+    ]
     shown = f" (it begins with {', '.join(map(repr, keys))})" if keys else ""
     raise Unreadable(f"nothing in it is a document of {whose}{shown}")
 
@@ -102,11 +108,11 @@ def _is_empty_list(document: Any) -> bool:
 
 def _spread(documents: list[tuple[Path, Any]]) -> list[tuple[Path, Any]]:
     """The documents with lists taken apart: several sources come as one list."""
-    found: list[tuple[Path, Any]] = []
-    for at, document in documents:
+    flat: list[tuple[Path, Any]] = []
+    for path, document in documents:
         listed = cast(list[Any], document) if isinstance(document, list) else None
-        found += [(at, document)] if listed is None else [((*at, i), one) for i, one in enumerate(listed)]
-    return found
+        flat += [(path, document)] if listed is None else [((*path, i), item) for i, item in enumerate(listed)]
+    return flat
 
 
 def _refuse_another(known: Configuration | None, systems: list[System]) -> None:
@@ -149,8 +155,8 @@ def is_native(body: bytes) -> bool:
     if body.lstrip()[:1] not in (b"{", b"["):
         return yaml.search(body) is not None and _YAML_OF_OURS.search(body) is None
     try:
-        found = _decoded(body, dict[str, msgspec.Raw]) or _decoded(body, list[msgspec.Raw])
-        keys = _decoded(found[0], dict[str, msgspec.Raw]) if isinstance(found, list) and found else found
+        decoded = _decoded(body, dict[str, msgspec.Raw]) or _decoded(body, list[msgspec.Raw])
+        keys = _decoded(decoded[0], dict[str, msgspec.Raw]) if isinstance(decoded, list) and decoded else decoded
     except UnicodeDecodeError:
         return False
     return isinstance(keys, dict) and any(key in keys for key in native) and not any(key in keys for key in _OURS)

@@ -71,23 +71,23 @@ class _Bounds:
 class _Validated:
     """A pod spec as Kueue validates it."""
 
-    def __init__(self, at: str, spec: Mapping[str, Any]) -> None:
-        self._at, self._spec = at, Reader(dict(spec), (), Findings())
+    def __init__(self, path: str, spec: Mapping[str, Any]) -> None:
+        self._at, self._spec = path, Reader(dict(spec), (), Findings())
         self._containers = [
-            (f"{at}.{key}[{i}]", *_resources_of(container.child("resources")))
+            (f"{path}.{key}[{i}]", *_resources_of(container.child("resources")))
             for key in reversed(_CONTAINERS)
             for i, container in enumerate(self._spec.children(key))
         ]
 
     def past_limits(self) -> Iterator[str]:
         of_pod = self._spec.child("resources")
-        for at, asked, limits in (*self._containers, (f"{self._at}.resources", *_resources_of(of_pod))):
-            yield from _past(at, asked, limits, "requests must not exceed its limits")
+        for path, asked, limits in (*self._containers, (f"{self._at}.resources", *_resources_of(of_pod))):
+            yield from _past(path, asked, limits, "requests must not exceed its limits")
 
     def past_bounds(self, of_container: _Bounds, of_pod: _Bounds) -> Iterator[str]:
-        for at, asked, limits in self._containers:
-            yield from _past(at, _kept(max, asked, limits), of_container.most, _MAX)
-            yield from _past(at, of_container.least, _kept(min, asked, limits), _MIN)
+        for path, asked, limits in self._containers:
+            yield from _past(path, _kept(max, asked, limits), of_container.most, _MAX)
+            yield from _past(path, of_container.least, _kept(min, asked, limits), _MIN)
         if of_pod.most or of_pod.least:
             total = pod_requests(self._spec)
             yield from _past(self._at, total, of_pod.most, _MAX)
@@ -108,27 +108,27 @@ class Admission:
     def __bool__(self) -> bool:
         return bool(self._requests or self._runtimes or self._bounds)
 
-    def add(self, made: Object) -> None:
+    def add(self, manifest: Object) -> None:
         """Take in a LimitRange or a RuntimeClass. Of several LimitRanges the first default holds, and every bound."""
-        if made.kind == "RuntimeClass":
-            scheduling = made.root.child("scheduling")
-            self._runtimes[made.name] = _Runtime(
-                _amounts(made.root.child("overhead"), "podFixed"), dict(scheduling.labels("nodeSelector")),
-                [one.value for one in scheduling.children("tolerations")],
+        if manifest.kind == "RuntimeClass":
+            scheduling = manifest.root.child("scheduling")
+            self._runtimes[manifest.name] = _Runtime(
+                _amounts(manifest.root.child("overhead"), "podFixed"), dict(scheduling.labels("nodeSelector")),
+                [toleration.value for toleration in scheduling.children("tolerations")],
             )  # fmt: skip
             return
-        for item in made.spec.children("limits"):
+        for item in manifest.spec.children("limits"):
             kind = item.text("type") or ""
             if kind in _OF_PODS:
                 bounds = _Bounds(steps(item, "min"), steps(item, "max"), _ratios(item.child("maxLimitRequestRatio")))
-                of = made.namespace, kind
+                of = manifest.namespace, kind
                 self._bounds[of] = self._bounds.get(of, _Bounds()).narrowed(bounds)
             if kind != "Container":
                 continue
             limits = {**_amounts(item, "max"), **_amounts(item, "default")}
             requests = {**_amounts(item, "min"), **limits, **_amounts(item, "defaultRequest")}
-            for of, found in ((self._limits, limits), (self._requests, requests)):
-                of[made.namespace] = {**found, **of.get(made.namespace, {})}
+            for of, amounts in ((self._limits, limits), (self._requests, requests)):
+                of[manifest.namespace] = {**amounts, **of.get(manifest.namespace, {})}
 
     def admitted(self, root: Reader, namespace: str, *, exists: bool, planned: bool = False) -> Reader:
         """The object with every pod template in it filled in. ``exists``: its pods are made before anybody decides on
@@ -140,36 +140,36 @@ class Admission:
         known: dict[int, tuple[Any, Any]] = {}
         while pending:
             safe_point()
-            holder, key, at = pending.pop()
+            holder, key, path = pending.pop()
             value: Any = holder[key]
             if id(value) in known:
                 _, holder[key] = known[id(value)]
             elif isinstance(value, Mapping):
                 was = cast(_Json, value)
-                made = dict(was)
-                known[id(was)] = was, made
-                if isinstance(made.get("containers"), list):
+                copy = dict(was)
+                known[id(was)] = was, copy
+                if isinstance(copy.get("containers"), list):
                     if planned:
-                        self._refuse(was, root, at, namespace, exists=exists)
-                    self._fill_in(made, root, at, namespace, exists=exists)
-                holder[key] = made
-                pending += [(made, name, (*at, name)) for name in made]
+                        self._refuse(was, root, path, namespace, exists=exists)
+                    self._fill_in(copy, root, path, namespace, exists=exists)
+                holder[key] = copy
+                pending += [(copy, name, (*path, name)) for name in copy]
             elif isinstance(value, list):
                 old = cast(list[Any], value)
                 listed = list(old)
                 known[id(old)] = old, listed
                 holder[key] = listed
-                pending += [(listed, i, (*at, i)) for i in range(len(listed))]
+                pending += [(listed, i, (*path, i)) for i in range(len(listed))]
         return Reader(top[0], root.at, root.findings)
 
     def inadmissible(self, specs: Iterable[Mapping[str, Any]], namespace: str) -> str | None:
         """Why Kueue does not try work of pods like ``specs``, which are filled in, or None: requests past their own
         limits, else past a LimitRange's bounds (ValidateAdmissibility)."""
-        found = [_Validated(f"spec.podSets[{i}].template.spec", spec) for i, spec in enumerate(specs)]
-        if past := [detail for one in found for detail in one.past_limits()]:
+        validated = [_Validated(f"spec.podSets[{i}].template.spec", spec) for i, spec in enumerate(specs)]
+        if past := [detail for pod_set in validated for detail in pod_set.past_limits()]:
             return f"resources validation failed: {'; '.join(past)}"
         of_container, of_pod = (self._bounds_of(kind, namespace) for kind in _OF_PODS)
-        if past := [detail for one in found for detail in one.past_bounds(of_container, of_pod)]:
+        if past := [detail for pod_set in validated for detail in pod_set.past_bounds(of_container, of_pod)]:
             return f"resources didn't satisfy LimitRange constraints: {'; '.join(past)}"
         return None
 
@@ -177,7 +177,7 @@ class Admission:
         own = self._bounds.get((namespace, kind), _Bounds())
         return own.narrowed(self._bounds[unnamed]) if namespace and (unnamed := ("", kind)) in self._bounds else own
 
-    def _refuse(self, spec: _Json, root: Reader, at: Path, namespace: str, *, exists: bool) -> None:
+    def _refuse(self, spec: _Json, root: Reader, path: Path, namespace: str, *, exists: bool) -> None:
         """A finding for each bound that the API server holds pods of ``spec`` to and they are past (PodLimitFunc):
         containers that start up are not looked at, and of a whole pod only what all its containers say."""
         of = {kind: self._bounds_of(kind, namespace) for kind in _OF_PODS}
@@ -185,34 +185,36 @@ class Admission:
             return
         limits, requests = (self._of(defaults, namespace) for defaults in (self._limits, self._requests))
         asked: list[tuple[Steps, Steps]] = []
-        for i, one in enumerate(Reader(spec, (), Findings()).children("containers")):
-            given = one.child("resources")
+        for i, container in enumerate(Reader(spec, (), Findings()).children("containers")):
+            given = container.child("resources")
             own = _mapping(given.value.get("limits")) or {}
             wanted = {**requests, **own, **(_mapping(given.value.get("requests")) or {})}
             filled = Reader({"requests": wanted, "limits": {**limits, **own}}, (), Findings())
             asked.append(_resources_of(filled))
-            self._said(of["Container"].refusals("Container", *asked[-1]), root, (*at, "containers", i), exists=exists)
-        whole = _in_all([one for one, _ in asked]), _in_all([one for _, one in asked])
-        self._said(of["Pod"].refusals("Pod", *whole), root, at, exists=exists)
+            self._said(of["Container"].refusals("Container", *asked[-1]), root, (*path, "containers", i), exists=exists)
+        whole = _in_all([pair for pair, _ in asked]), _in_all([pair for _, pair in asked])
+        self._said(of["Pod"].refusals("Pod", *whole), root, path, exists=exists)
 
-    def _said(self, refusals: Iterable[str], root: Reader, at: Path, *, exists: bool) -> None:
+    def _said(self, refusals: Iterable[str], root: Reader, path: Path, *, exists: bool) -> None:
         later = self.kueue and not exists
         for detail in refusals:
             rest = "Kueue decides on it all the same" if later else "planned as if it were not"
-            told = f"the API server refuses the pod by a LimitRange: {detail}: {rest}"
-            root.findings.add("refused", "warning" if later else "error", at, told)
+            sentence = f"the API server refuses the pod by a LimitRange: {detail}: {rest}"
+            root.findings.add("refused", "warning" if later else "error", path, sentence)
 
-    def _fill_in(self, spec: _Json, root: Reader, at: Path, namespace: str, *, exists: bool) -> None:
+    def _fill_in(self, spec: _Json, root: Reader, path: Path, namespace: str, *, exists: bool) -> None:
         for key in _CONTAINERS:
             listed = spec.get(key)
             if isinstance(listed, list):
-                spec[key] = [self._container(one, namespace, exists=exists) for one in cast(list[Any], listed)]
+                spec[key] = [
+                    self._container(container, namespace, exists=exists) for container in cast(list[Any], listed)
+                ]
         name = spec.get("runtimeClassName")
         runtime = self._runtimes.get(name) if isinstance(name, str) else None
         if runtime is None:
             if isinstance(name, str) and name and not spec.get("overhead"):
                 detail = f"RuntimeClass {name!r} is not known here: counted without its overhead"
-                root.findings.add("unknown-name", "warning", (*at, "runtimeClassName"), detail)
+                root.findings.add("unknown-name", "warning", (*path, "runtimeClassName"), detail)
             return
         spec["overhead"] = spec.get("overhead") or runtime.overhead
         if self.kueue and not exists:
@@ -231,10 +233,10 @@ class Admission:
         if not defaults or of is None or given is None or own is None or limits is None:
             return container
         if self.kueue and not exists:
-            found = {**self._of(self._limits, namespace), **limits, **defaults, **own}
+            requests = {**self._of(self._limits, namespace), **limits, **defaults, **own}
         else:
-            found = {**defaults, **limits, **own}
-        filled = {"limits": {**self._of(self._limits, namespace), **limits}, "requests": found}
+            requests = {**defaults, **limits, **own}
+        filled = {"limits": {**self._of(self._limits, namespace), **limits}, "requests": requests}
         return {**of, "resources": {**given, **filled}}
 
     @staticmethod
@@ -255,18 +257,18 @@ def _amounts(reader: Reader, key: str) -> _Json:
 
 
 def _ratios(reader: Reader) -> Steps:
-    found: Steps = {}
+    ratios: Steps = {}
     for name, value in reader.value.items():
         try:
-            found[name] = parse_quantity(value, _NANO)
+            ratios[name] = parse_quantity(value, _NANO)
         except (QuantityError, TypeError) as error:
             reader.warn(name, str(error), "error", "bad-value")
-    return found
+    return ratios
 
 
-def _kept(which: Callable[[int, int], int], one: Steps, other: Steps) -> Steps:
+def _kept(which: Callable[[int, int], int], first: Steps, other: Steps) -> Steps:
     """All of both, and ``which`` of what is in both."""
-    return {**one, **{name: which(one.get(name, value), value) for name, value in other.items()}}
+    return {**first, **{name: which(first.get(name, value), value) for name, value in other.items()}}
 
 
 def _resources_of(resources: Reader) -> tuple[Steps, Steps]:
@@ -275,11 +277,11 @@ def _resources_of(resources: Reader) -> tuple[Steps, Steps]:
     return {**limits, **steps(resources, "requests")}, limits
 
 
-def _past(at: str, given: Steps, most: Steps, why: str) -> Iterator[str]:
+def _past(path: str, given: Steps, most: Steps, why: str) -> Iterator[str]:
     """A sentence where some of ``given`` is more than ``most`` says of it."""
     past = sorted(resource for resource, value in given.items() if resource in most and value > most[resource])
     if past:
-        yield f"{at}: {', '.join(past)}: {why}"
+        yield f"{path}: {', '.join(past)}: {why}"
 
 
 def _in_all(parts: list[Steps]) -> Steps:

@@ -33,26 +33,26 @@ def unkeepable(value: Any) -> str | None:
     """Why ``value`` can't be part of a configuration; None where it can. Without recursion."""
     pending: list[tuple[Any, int]] = [(value, 1)]
     while pending:
-        one, depth = pending.pop()
+        current, depth = pending.pop()
         if depth > MAX_DEPTH:
             return f"nested deeper than {MAX_DEPTH} levels"
-        if isinstance(one, dict):
+        if isinstance(current, dict):
             safe_point()
-            pending += [(inner, depth + 1) for inner in cast(Document, one).values()]
-        elif isinstance(one, list):
-            pending += [(inner, depth + 1) for inner in cast(list[Any], one)]
-        elif isinstance(one, int) and not -(2**63) <= one < 2**63:
+            pending += [(inner, depth + 1) for inner in cast(Document, current).values()]
+        elif isinstance(current, list):
+            pending += [(inner, depth + 1) for inner in cast(list[Any], current)]
+        elif isinstance(current, int) and not -(2**63) <= current < 2**63:
             return "an integer past 64 bits"
-        elif isinstance(one, float) and not isfinite(one):
+        elif isinstance(current, float) and not isfinite(current):
             return "a number that is not finite"
     return None
 
 
-def merged(made: Document, kept: Mapping[str, Any], at: Path = ()) -> list[Path]:
-    """Put ``kept`` back into ``made``, in place. Items of lists that both have come after those of ``made``; of
-    anything else that both have ``made`` holds. Returns where it does although they differ."""
+def merged(document: Document, saved: Mapping[str, Any], path: Path = ()) -> list[Path]:
+    """Put ``saved`` back into ``document``, in place. Items of lists that both have come after those of ``document``;
+    of anything else that both have ``document`` holds. Returns where it does although they differ."""
     differing: list[Path] = []
-    pending: list[tuple[Document, Mapping[str, Any], Path]] = [(made, kept, at)]
+    pending: list[tuple[Document, Mapping[str, Any], Path]] = [(document, saved, path)]
     while pending:
         into, more, here = pending.pop()
         for key, value in more.items():
@@ -64,7 +64,7 @@ def merged(made: Document, kept: Mapping[str, Any], at: Path = ()) -> list[Path]
                 pending.append((inner, cast(Document, value), (*here, key)))
             elif isinstance(known, list) and isinstance(value, list):
                 listed = cast(list[Any], known)
-                into[key] = [*listed, *(one for one in cast(list[Any], value) if one not in listed)]
+                into[key] = [*listed, *(item for item in cast(list[Any], value) if item not in listed)]
             elif known != value:
                 differing.append((*here, key))
     return differing
@@ -90,22 +90,22 @@ class Lost:
     def __init__(self) -> None:
         self.findings: list[Finding] = []
 
-    def add(self, at: Path, detail: str) -> None:
-        """``at``: where in the configuration."""
-        self.findings.append(Finding(rule="not-carried", severity="warning", pointer=pointer(*at), detail=detail))
+    def add(self, path: Path, detail: str) -> None:
+        """``path``: where in the configuration."""
+        self.findings.append(Finding(rule="not-carried", severity="warning", pointer=pointer(*path), detail=detail))
 
-    def note(self, rule: str, at: Path, detail: str) -> None:
+    def note(self, rule: str, path: Path, detail: str) -> None:
         """Nothing is lost, but whoever applies the file should know."""
-        self.findings.append(Finding(rule=rule, severity="info", pointer=pointer(*at), detail=detail))
+        self.findings.append(Finding(rule=rule, severity="info", pointer=pointer(*path), detail=detail))
 
-    def queue(self, at: Path, queue: Queue, system: str, *, weight: bool, priority: bool, created: bool) -> None:
+    def queue(self, path: Path, queue: Queue, system: str, *, weight: bool, priority: bool, created: bool) -> None:
         """Report the engine-neutral fields of a queue that ``system`` lacks (those not marked as known)."""
         if not weight and queue.has_weight:
-            self.add((*at, "weight"), f"{system} has no weight of a queue")
+            self.add((*path, "weight"), f"{system} has no weight of a queue")
         if not priority and queue.priority:
-            self.add((*at, "priority"), f"{system} has no priority of a queue")
+            self.add((*path, "priority"), f"{system} has no priority of a queue")
         if not created and queue.created_at is not None:
-            self.add((*at, "created_at"), f"{system} keeps no age of a queue here")
+            self.add((*path, "created_at"), f"{system} keeps no age of a queue here")
 
     def other_blocks(self, configuration: Configuration, system: str) -> None:
         """Report blocks that only other engines read."""
@@ -128,7 +128,7 @@ class Lost:
         for i, queue in enumerate(configuration.queues):
             self._other_native(("queues", i, "native"), queue.native, system)
 
-    def _other_native(self, at: Path, native: Native | None, system: str) -> None:
+    def _other_native(self, path: Path, native: Native | None, system: str) -> None:
         """Report each field, or each below ``metadata`` and ``spec``, that another system's document had."""
         for name in _BLOCKS if native is not None else ():
             if name == system:
@@ -136,22 +136,22 @@ class Lost:
             for key, value in getattr(native, name).items():
                 parted = key in _PARTS and isinstance(value, dict)
                 for where in [(key, field) for field in cast(Document, value)] if parted else [(key,)]:
-                    self.add((*at, name, *where), f"{where[-1]} of {name} means nothing to {system}")
+                    self.add((*path, name, *where), f"{where[-1]} of {name} means nothing to {system}")
 
-    def native(self, at: Path, made: Document, native: Native | None, system: str) -> Document:
-        """``made`` with what was kept of the same document of ``system`` put back."""
+    def native(self, path: Path, document: Document, native: Native | None, system: str) -> Document:
+        """``document`` with what was kept of the same document of ``system`` put back."""
         if native is not None:
-            here = (*at, "native", system)
-            for where in merged(made, getattr(native, system)):
+            here = (*path, "native", system)
+            for where in merged(document, getattr(native, system)):
                 self.add((*here, *where), "the configuration says otherwise: its own value is written")
-        return made
+        return document
 
-    def inside(self, holder: Any, document: Document, at: Path) -> Document:
+    def inside(self, holder: Any, document: Document, path: Path) -> Document:
         """``document`` as text in the ConfigMap that ``holder`` describes; by itself where it describes none."""
-        made: Document = cast(Document, holder) if isinstance(holder, dict) else {}
-        key, metadata, data = made.get("key"), made.get("metadata"), made.get("data", {})
+        config_map: Document = cast(Document, holder) if isinstance(holder, dict) else {}
+        key, metadata, data = config_map.get("key"), config_map.get("metadata"), config_map.get("data", {})
         if not isinstance(key, str) or not isinstance(metadata, dict) or not isinstance(data, dict):
-            self.add(at, "no ConfigMap: it has a key, metadata and data")
+            self.add(path, "no ConfigMap: it has a key, metadata and data")
             return document
         text = Block(_yaml([document], explicit_start=False))
         shown: Document = {"metadata": metadata, "data": {**cast(Document, data), key: text}}
@@ -159,31 +159,31 @@ class Lost:
 
     def objects(self, configuration: Configuration, system: str, groups: tuple[str, ...]) -> list[Document]:
         """Whole objects that belong to ``system`` by their API group; others are findings."""
-        kept: list[Document] = []
-        for i, made in enumerate(configuration.native.objects if configuration.native is not None else ()):
-            if str(made.get("apiVersion") or "").partition("/")[0] in groups:
-                kept.append(made)
+        own: list[Document] = []
+        for i, document in enumerate(configuration.native.objects if configuration.native is not None else ()):
+            if str(document.get("apiVersion") or "").partition("/")[0] in groups:
+                own.append(document)
             else:
-                self.add(("native", "objects", i), f"{_shown(made)} means nothing to {system}")
-        return kept
+                self.add(("native", "objects", i), f"{_shown(document)} means nothing to {system}")
+        return own
 
     def flavors(self, configuration: Configuration, system: str) -> None:
         """Report flavors, where the target has none."""
         if configuration.flavors:
             self.add(("flavors",), f"{system} has no flavors")
 
-    def quota(self, at: Path, quota: Quota, system: str, fields: Iterable[str]) -> None:
+    def quota(self, path: Path, quota: Quota, system: str, fields: Iterable[str]) -> None:
         """Report the fields of a quota that ``system`` lacks."""
         for name in fields:
             if getattr(quota, name) is not None:
-                self.add((*at, name), f"{system} has no {name.replace('_', ' ')} of a quota")
+                self.add((*path, name), f"{system} has no {name.replace('_', ' ')} of a quota")
 
 
-def _shown(made: Document) -> str:
+def _shown(document: Document) -> str:
     """An object as people call it."""
-    metadata: Any = made.get("metadata")
+    metadata: Any = document.get("metadata")
     name = cast(Document, metadata).get("name") if isinstance(metadata, dict) else None
-    return " ".join(str(part)[:100] for part in (made.get("kind") or "an object", name) if part)
+    return " ".join(str(part)[:100] for part in (document.get("kind") or "an object", name) if part)
 
 
 def placed(queues: list[Queue]) -> list[tuple[Path, Queue]]:
@@ -191,33 +191,33 @@ def placed(queues: list[Queue]) -> list[tuple[Path, Queue]]:
     cohorts exist that way, no other system does."""
     known = {queue.name for queue in queues}
     named = dict.fromkeys(queue.parent for queue in queues if queue.parent is not None)
-    found: list[tuple[Path, Queue]] = [(("queues", i), queue) for i, queue in enumerate(queues)]
-    return found + [(("queues",), Queue(name=name)) for name in named if name not in known]
+    places: list[tuple[Path, Queue]] = [(("queues", i), queue) for i, queue in enumerate(queues)]
+    return places + [(("queues",), Queue(name=name)) for name in named if name not in known]
 
 
 def parents_first(queues: list[Queue]) -> list[tuple[Path, Queue]]:
     """``placed`` by depth; siblings keep their order."""
     children: dict[str | None, list[tuple[Path, Queue]]] = {}
-    for at, queue in placed(queues):
-        children.setdefault(queue.parent, []).append((at, queue))
+    for path, queue in placed(queues):
+        children.setdefault(queue.parent, []).append((path, queue))
     out = list(children.get(None, []))
     for _, queue in out:
         out += children.get(queue.name, [])
     return out
 
 
-def flat_quota(queue: Queue, at: Path, system: str, lost: Lost) -> dict[str, tuple[Path, Quota]]:
+def flat_quota(queue: Queue, path: Path, system: str, lost: Lost) -> dict[str, tuple[Path, Quota]]:
     """The quota of each resource with its place, for a system without flavors: the first flavor of each group."""
-    found = {name: ((*at, "quota", name), quota) for name, quota in (queue.quota or {}).items()}
+    quotas = {name: ((*path, "quota", name), quota) for name, quota in (queue.quota or {}).items()}
     for g, group in enumerate(queue.resource_groups or ()):
         for f, flavor in enumerate(group.flavors):
-            here = (*at, "resource_groups", g, "flavors", f)
+            here = (*path, "resource_groups", g, "flavors", f)
             if f:
                 lost.add(here, f"{system} has no flavors: only the first one's quota is kept")
                 continue
             for name, quota in flavor.quota.items():
-                found[name] = ((*here, "quota", name), quota)
-    return found
+                quotas[name] = ((*here, "quota", name), quota)
+    return quotas
 
 
 def number(value: float) -> int | float:
@@ -315,31 +315,31 @@ def renamed(
     calls cpu and GPUs by names of its own, and reads amounts of its own forms."""
     if engine == system:
         return amounts
-    found: dict[str, tuple[Path, T]] = {}
-    for name, (at, amount) in amounts.items():
-        new = _word(name, at, system, lost)
+    named: dict[str, tuple[Path, T]] = {}
+    for name, (path, amount) in amounts.items():
+        new = _word(name, path, system, lost)
         if new is None:
             continue
-        if new in found:
-            lost.add(at, f"a second amount of {new}: {name} is left out")
+        if new in named:
+            lost.add(path, f"a second amount of {new}: {name} is left out")
         else:
-            found[new] = (at, amount)
-    return found
+            named[new] = (path, amount)
+    return named
 
 
-def _word(name: str, at: Path, system: ExportFormat, lost: Lost) -> str | None:
+def _word(name: str, path: Path, system: ExportFormat, lost: Lost) -> str | None:
     own, every = facts_of(system), all_facts()
     if any(name == facts.cpu for facts in every):
         return own.cpu
     if name.endswith("/gpu") and own.gpu is not None:
         if name != _VENDOR:
-            lost.add(at, f"{system} counts GPUs of every vendor: {name} is written as {own.gpu}")
+            lost.add(path, f"{system} counts GPUs of every vendor: {name} is written as {own.gpu}")
         return own.gpu
     if own.gpu is None and any(name == facts.gpu for facts in every):
-        lost.add(at, f"a GPU of Kubernetes has a vendor: written as {_VENDOR}")
+        lost.add(path, f"a GPU of Kubernetes has a vendor: written as {_VENDOR}")
         return _VENDOR
     others = (facts.own_resources for facts in every if facts is not own)
     if any(name in of for of in others) if own.resources is None else name not in own.resources:
-        lost.add(at, f"{system} has no resource {name}: left out")
+        lost.add(path, f"{system} has no resource {name}: left out")
         return None
     return name

@@ -132,7 +132,7 @@ def light_pod(pod: VictimPod) -> Pod:
     of = pod.metadata
     owners = of.owner_references or []
     listed = [{"kind": owner.kind, "name": owner.name} for owner in owners]
-    made = Object(
+    manifest = Object(
         kind="Pod", group="", version="v1", name=of.name, namespace=of.namespace, uid=of.uid or None, created_at=None,
         deleted=False, labels=of.labels or {}, annotations=of.annotations or {},
         owners=tuple(owner.kind for owner in owners), owner_uids=tuple(owner.uid for owner in owners),
@@ -143,7 +143,7 @@ def light_pod(pod: VictimPod) -> Pod:
         scheduler=pod.spec.scheduler_name, gated=False, node_selector=None, tolerations=None, node_affinity=None,
         pinned_node=None,
     )  # fmt: skip
-    return Pod(made=made, spec=spec, phase="running", node=None, priority=0)
+    return Pod(made=manifest, spec=spec, phase="running", node=None, priority=0)
 
 
 _SYSTEM_CRITICAL = 2_000_000_000
@@ -182,9 +182,13 @@ class Recogniser(Protocol):
 
 def read_pod(document: dict[str, Any]) -> Pod | None:
     """The pod that finds no room; None where it is none."""
-    made = [one for one in objects([((), {**document, "kind": "Pod", "apiVersion": "v1"})], Findings()) if one.name]
-    found = read_pods(map(read_single, made), set(), Classes())
-    return replace(found[0], phase="pending") if found else None
+    manifests = [
+        manifest
+        for manifest in objects([((), {**document, "kind": "Pod", "apiVersion": "v1"})], Findings())
+        if manifest.name
+    ]
+    pods = read_pods(map(read_single, manifests), set(), Classes())
+    return replace(pods[0], phase="pending") if pods else None
 
 
 def is_system_critical(pod: Pod) -> bool:

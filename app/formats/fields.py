@@ -327,7 +327,9 @@ FIELDS: dict[str, dict[str, dict[str, Effect]]] = {
 def effect_of(system: str, kind: str, path: str) -> Effect | None:
     """That of the longest path of the table which leads to ``path`` or above it; None: nobody thought of it."""
     known = FIELDS[system].get(kind, {})
-    above = [one for one in known if path == one or path.startswith((f"{one}.", f"{one}[]"))]
+    above = [
+        candidate for candidate in known if path == candidate or path.startswith((f"{candidate}.", f"{candidate}[]"))
+    ]
     return known[max(above, key=len)] if above else None
 
 
@@ -339,8 +341,8 @@ def written(page: str) -> str:
     before, _, rest = page.partition(_BEGIN)
     after = rest.partition(_END)[2]
     meanings = "; ".join(f"`{effect}`: {meaning}" for effect, meaning in MEANING.items())
-    told = f"Of what is below a path, unless a longer one says otherwise. {meanings}.\n\n{_table()}\n"
-    return f"{before}{_BEGIN}\n{told}{_END}{after}"
+    text = f"Of what is below a path, unless a longer one says otherwise. {meanings}.\n\n{_table()}\n"
+    return f"{before}{_BEGIN}\n{text}{_END}{after}"
 
 
 def _table() -> str:

@@ -110,7 +110,7 @@ def systems() -> list[System]:
 
 def on_kubernetes() -> list[System]:
     """Those that run there, by precedence."""
-    return sorted((one for one in systems() if one.read is not None), key=lambda one: one.precedence)
+    return sorted((system for system in systems() if system.read is not None), key=lambda system: system.precedence)
 
 
 class Sorted:
@@ -118,39 +118,39 @@ class Sorted:
 
     def __init__(self, documents: Documents, findings: Findings) -> None:
         self._systems = on_kubernetes()
-        self.of: dict[str, list[Object]] = {one.facts.name: [] for one in self._systems}
-        self.work: dict[str, list[Object]] = {one.facts.name: [] for one in self._systems}
+        self.of: dict[str, list[Object]] = {system.facts.name: [] for system in self._systems}
+        self.work: dict[str, list[Object]] = {system.facts.name: [] for system in self._systems}
         self.classes: list[Object] = []
         self.pods: list[Object] = []
         self.nodes: list[Object] = []
         self.around: list[Object] = []
-        groups = {group for one in self._systems for group in one.groups}
-        for made in objects(documents, findings):
-            place = self._place(made)
+        groups = {group for system in self._systems for group in system.groups}
+        for manifest in objects(documents, findings):
+            place = self._place(manifest)
             if place is None:
-                unknown_kind(made, "warning" if made.group in groups else "info")
+                unknown_kind(manifest, "warning" if manifest.group in groups else "info")
             else:
-                place.append(made)
+                place.append(manifest)
 
     @property
     def of_state(self) -> frozenset[str]:
         """Pointers of the objects of those kinds."""
         own = chain.from_iterable((*self.of.values(), *self.work.values()))
         every = (*own, *self.pods, *self.nodes, *self.around)
-        return frozenset(pointer(*made.root.at) for made in every if made.kind in OF_STATE)
+        return frozenset(pointer(*manifest.root.at) for manifest in every if manifest.kind in OF_STATE)
 
-    def _place(self, made: Object) -> list[Object] | None:
+    def _place(self, manifest: Object) -> list[Object] | None:
         for system in self._systems:
-            role = system.place(made)
+            role = system.place(manifest)
             if role is not None:
                 name = system.facts.name
                 return {"configuration": self.of[name], "work": self.work[name], "classes": self.classes}[role]
-        if made.kind == "PriorityClass":
+        if manifest.kind == "PriorityClass":
             return self.classes
-        if made.kind in OF_ADMISSION:
+        if manifest.kind in OF_ADMISSION:
             return self.around
-        if made.group == "":
-            return {"Pod": self.pods, "Node": self.nodes, "Namespace": self.around}.get(made.kind)
+        if manifest.group == "":
+            return {"Pod": self.pods, "Node": self.nodes, "Namespace": self.around}.get(manifest.kind)
         return None
 
 
@@ -180,30 +180,32 @@ def read_manifests(
     """Read the objects of one system. ``engine`` None: the one that most of them belong to. ``known``: the
     configuration that counts in place of the source's. ``within``: the documents are no whole source. ``now``: when all
     of this is so; None: as the source tells, else now."""
-    found = Sorted(documents, findings)
-    for listed in (*found.work.values(), found.pods):
-        unique(((made.id, made) for made in listed), listed[0].kind if listed else "", findings)
-    kept = Sorted(kept_objects(known), Findings())
-    classes = read_classes(found.classes).over(read_classes(kept.classes))
-    nodes = {made.name for made in found.nodes} if within is None else within.nodes
-    chosen = engine or (known.engine if known is not None else None) or _engine(found, findings)
+    source = Sorted(documents, findings)
+    for listed in (*source.work.values(), source.pods):
+        unique(((manifest.id, manifest) for manifest in listed), listed[0].kind if listed else "", findings)
+    saved = Sorted(kept_objects(known), Findings())
+    classes = read_classes(source.classes).over(read_classes(saved.classes))
+    nodes = {manifest.name for manifest in source.nodes} if within is None else within.nodes
+    chosen = engine or (known.engine if known is not None else None) or _engine(source, findings)
     system = None if chosen is None else system_of(chosen)
-    read = (read_pod(made, read_pod_spec if system is None else system.read_spec) for made in found.pods)
+    read = (read_pod(manifest, read_pod_spec if system is None else system.read_spec) for manifest in source.pods)
     pods = read_pods(chain(within.pods if within else (), read), nodes, classes)
-    _report_others(found, chosen)
-    now = as_of(_taken(found), datetime.now(UTC)) if now is None else now
+    _report_others(source, chosen)
+    now = as_of(_taken(source), datetime.now(UTC)) if now is None else now
     if system is not None and system.read is not None:
-        made = system.read(Reading(found, kept, pods, classes, known, within, findings, now))
-        return with_(made, taken=_taken(found), about=True, of_state=found.of_state)
+        manifest = system.read(Reading(source, saved, pods, classes, known, within, findings, now))
+        return with_(manifest, taken=_taken(source), about=True, of_state=source.of_state)
     findings.add("no-engine", "warning", (), "nothing here waits, runs or says how it is scheduled")
-    nodes = read_cluster_nodes(found.nodes, pods, rename={})
+    nodes = read_cluster_nodes(source.nodes, pods, rename={})
     return Imported(Configuration() if known is None else known, State(nodes=nodes), [], findings.all())
 
 
 def kept_objects(configuration: Configuration | None) -> list[tuple[Path, Any]]:
     """The objects that a configuration keeps whole: LocalQueues and priority classes among them."""
     native = None if configuration is None else configuration.native
-    return [(("native", "objects", i), made) for i, made in enumerate(native.objects if native is not None else ())]
+    return [
+        (("native", "objects", i), document) for i, document in enumerate(native.objects if native is not None else ())
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,17 +231,19 @@ class Reading:
         return self.known if self.known.engine is not None else replace(self.known, engine=own.engine)
 
 
-def _engine(found: Sorted, findings: Findings) -> EngineName | None:
+def _engine(source: Sorted, findings: Findings) -> EngineName | None:
     """The system that most objects are of; one that is in every cluster, where they are of no other."""
-    pods = [pod for made in found.pods if (pod := read_pod(with_(made, root=_unheard(made.root)))) is not None]
+    pods = [
+        pod for manifest in source.pods if (pod := read_pod(with_(manifest, root=_unheard(manifest.root)))) is not None
+    ]
     counts: Counter[EngineName] = Counter()
     for system in on_kubernetes():
         name, own = system.facts.name, sum(map(system.belongs, pods)) if system.belongs is not None else 0
-        counts[name] = 0 if system.everywhere else len(found.of[name]) + len(found.work[name]) + own
+        counts[name] = 0 if system.everywhere else len(source.of[name]) + len(source.work[name]) + own
     present = [name for name, count in counts.items() if count]
     if not present:
-        everywhere = (one.facts.name for one in on_kubernetes() if one.everywhere)
-        return next((name for name in everywhere if found.of[name] or found.pods), None)
+        everywhere = (candidate.facts.name for candidate in on_kubernetes() if candidate.everywhere)
+        return next((name for name in everywhere if source.of[name] or source.pods), None)
     chosen = max(present, key=counts.__getitem__)
     if len(present) > 1:
         others = ", ".join(f"{name} ({counts[name]})" for name in present if name != chosen)
@@ -251,25 +255,33 @@ def _unheard(root: Reader) -> Reader:
     return Reader(root.value, root.at, Findings())
 
 
-def _report_others(found: Sorted, chosen: EngineName | None) -> None:
+def _report_others(source: Sorted, chosen: EngineName | None) -> None:
     """Objects of the systems that were not chosen."""
-    for name in found.of:
-        for made in (*found.of[name], *found.work[name]) if name != chosen else ():
-            made.root.warn("kind", f"an object of {name} in an import of {chosen}: left out", rule="other-engine")
+    for name in source.of:
+        for manifest in (*source.of[name], *source.work[name]) if name != chosen else ():
+            manifest.root.warn("kind", f"an object of {name} in an import of {chosen}: left out", rule="other-engine")
 
 
-def duplicates(found: list[Object], kinds: dict[str, str], findings: Findings) -> None:
+def duplicates(manifests: list[Object], kinds: dict[str, str], findings: Findings) -> None:
     for kind, shown in kinds.items():
-        unique(((made.name, made) for made in found if made.kind == kind and made.name), shown, findings)
+        unique(
+            ((manifest.name, manifest) for manifest in manifests if manifest.kind == kind and manifest.name),
+            shown,
+            findings,
+        )
 
 
 def with_classes(configuration: Configuration, classes: list[Object]) -> Configuration:
     """With its priority classes kept whole, but for those that every cluster has."""
-    kept = [made for made in map(whole, (made for made in classes if made.name not in SYSTEM_CLASSES)) if made]
-    if not kept:
+    documents = [
+        manifest
+        for manifest in map(whole, (manifest for manifest in classes if manifest.name not in SYSTEM_CLASSES))
+        if manifest
+    ]
+    if not documents:
         return configuration
     native = configuration.native or NativeDocuments()
-    return replace(configuration, native=replace(native, objects=[*native.objects, *kept]))
+    return replace(configuration, native=replace(native, objects=[*native.objects, *documents]))
 
 
 def parted(pods: list[Pod], belongs: Belongs) -> tuple[list[Pod], list[Pod]]:
@@ -283,16 +295,16 @@ def imported(
     return Imported(configuration, State(nodes=nodes, workloads=workloads, queues=queues or {}), asks, findings.all())
 
 
-def _taken(found: Sorted) -> datetime | None:
+def _taken(source: Sorted) -> datetime | None:
     """The newest time in a source whose nodes say when they were last heard of; None where none does: what else has a
     time may have had it for long."""
     heard = [
-        at
-        for node in found.nodes
+        path
+        for node in source.nodes
         for condition in node.status.children("conditions")
-        if (at := condition.time("lastHeartbeatTime")) is not None
+        if (path := condition.time("lastHeartbeatTime")) is not None
     ]
     if not heard:
         return None
-    every = (*chain.from_iterable(found.work.values()), *found.pods, *found.nodes)
-    return max([*heard, *(made.created_at for made in every if made.created_at is not None)])
+    every = (*chain.from_iterable(source.work.values()), *source.pods, *source.nodes)
+    return max([*heard, *(manifest.created_at for manifest in every if manifest.created_at is not None)])

@@ -71,17 +71,17 @@ class _Found(NamedTuple):
 
 def objects(documents: list[tuple[Path, Any]], findings: Findings) -> Iterator[Object]:
     """Every object of every document, its kind told, lists of any type flattened. What is no object is a finding."""
-    pending: list[_Found] = [found for at, doc in documents for found in _flattened(at, doc, findings)]
-    for found in pending:
-        made = _object(Reader(found.value, found.at, findings), found.kind, found.version)
-        if made is None:
+    pending: list[_Found] = [item for path, doc in documents for item in _flattened(path, doc, findings)]
+    for item in pending:
+        manifest = _object(Reader(item.value, item.at, findings), item.kind, item.version)
+        if manifest is None:
             continue
-        if found.inside is not None:
-            made = replace(made, inside=found.inside)
-        if made.kind == "ConfigMap" and not made.group:
-            pending += _opened(made)
+        if item.inside is not None:
+            manifest = replace(manifest, inside=item.inside)
+        if manifest.kind == "ConfigMap" and not manifest.group:
+            pending += _opened(manifest)
         else:
-            yield made
+            yield manifest
 
 
 def _opened(holder: Object) -> Iterator[_Found]:
@@ -98,20 +98,20 @@ def _opened(holder: Object) -> Iterator[_Found]:
             data.warn(key, error.problems[0].detail, "error", "unreadable")
             continue
         for place, value in inner:
-            for found in _flattened((*data.at, key, *place), value, data.findings):
-                yield found._replace(inside=(holder, key))
+            for item in _flattened((*data.at, key, *place), value, data.findings):
+                yield item._replace(inside=(holder, key))
     holder.root.not_carried("binaryData", "binary data of a ConfigMap is not read", "info")
 
 
-def _flattened(at: Path, document: Any, findings: Findings) -> Iterator[_Found]:
+def _flattened(path: Path, document: Any, findings: Findings) -> Iterator[_Found]:
     if isinstance(document, list):
         for i, item in enumerate(cast(list[Any], document)):
             if isinstance(item, dict):
-                yield from _flattened((*at, i), item, findings)
+                yield from _flattened((*path, i), item, findings)
             else:
-                yield _Found((*at, i), item)
+                yield _Found((*path, i), item)
         return
-    top = Reader(document, at, findings)
+    top = Reader(document, path, findings)
     kind = top.value.get("kind")
     if isinstance(kind, str) and kind.endswith("List") and "items" in top.value:
         # The items of a typed list (PodList) leave out what its own kind says.
@@ -122,9 +122,9 @@ def _flattened(at: Path, document: Any, findings: Findings) -> Iterator[_Found]:
             return
         for i, item in enumerate(cast(list[Any], items)):
             listed = version if isinstance(version, str) else ""
-            yield _Found((*at, "items", i), item, kind.removesuffix("List"), listed)
+            yield _Found((*path, "items", i), item, kind.removesuffix("List"), listed)
     else:
-        yield _Found(at, document, _implied(top))
+        yield _Found(path, document, _implied(top))
 
 
 def _implied(document: Reader) -> str:
@@ -161,81 +161,84 @@ def _object(root: Reader, listed_kind: str, listed_version: str) -> Object | Non
     )
 
 
-def named(made: Object) -> bool:
+def named(manifest: Object) -> bool:
     """Whether the object has a name; a finding where it has none."""
-    if not made.name:
-        made.root.warn("metadata", "an object without a name", "error", "bad-value")
-    return bool(made.name)
+    if not manifest.name:
+        manifest.root.warn("metadata", "an object without a name", "error", "bad-value")
+    return bool(manifest.name)
 
 
-def kept(made: Object) -> dict[str, Any]:
-    """What an importer that asked ``made.root`` to keep has not read of the object; nothing of what servers add."""
-    metadata = made.root.child("metadata")
+def kept(manifest: Object) -> dict[str, Any]:
+    """What an importer that asked ``manifest.root`` to keep has not read of the object; nothing of what servers add."""
+    metadata = manifest.root.child("metadata")
     metadata.ignore(*_OF_SERVERS, "name", "creationTimestamp")
     for key in ("labels", "annotations"):
         inner = metadata.child(key)
         inner.ignore(_LAST_APPLIED)
         inner.keep_rest()
     metadata.keep_rest()
-    made.root.ignore("status")
-    made.root.close()
-    return made.root.kept()
+    manifest.root.ignore("status")
+    manifest.root.close()
+    return manifest.root.kept()
 
 
-def whole(made: Object) -> dict[str, Any] | None:
+def whole(manifest: Object) -> dict[str, Any] | None:
     """The object without what servers add, for an export; None, and a finding, where it can't be kept."""
-    head = {"apiVersion": f"{made.group}/{made.version}" if made.group else made.version, "kind": made.kind}
-    rest = {key: value for key, value in made.root.value.items() if key not in (*head, "metadata", "status")}
-    found = {**head, "metadata": _metadata(made), **rest}
-    if why := unkeepable(found):
-        made.root.findings.add("not-carried", "error", made.root.at, f"can't be kept: {why}")
+    head = {
+        "apiVersion": f"{manifest.group}/{manifest.version}" if manifest.group else manifest.version,
+        "kind": manifest.kind,
+    }
+    rest = {key: value for key, value in manifest.root.value.items() if key not in (*head, "metadata", "status")}
+    document = {**head, "metadata": _metadata(manifest), **rest}
+    if why := unkeepable(document):
+        manifest.root.findings.add("not-carried", "error", manifest.root.at, f"can't be kept: {why}")
         return None
-    return found
+    return document
 
 
-def config_map(made: Object) -> dict[str, Any]:
+def config_map(manifest: Object) -> dict[str, Any]:
     """What an importer keeps of the ConfigMap around a configuration: all but the text under ``key``. Empty where there
     is none."""
-    if made.inside is None:
+    if manifest.inside is None:
         return {}
-    holder, key = made.inside
+    holder, key = manifest.inside
     data = {name: text for name, text in holder.root.child("data").value.items() if name != key}
     return {"configMap": {"key": key, "metadata": _metadata(holder), **({"data": data} if data else {})}}
 
 
-def _metadata(made: Object) -> dict[str, Any]:
+def _metadata(manifest: Object) -> dict[str, Any]:
     """Its metadata without what servers add."""
-    found = {
+    metadata = {
         key: value
-        for key, value in made.root.child("metadata").value.items()
+        for key, value in manifest.root.child("metadata").value.items()
         if key not in (*_OF_SERVERS, "creationTimestamp")
     }
-    if isinstance(found.get("annotations"), dict):
-        annotations = {k: v for k, v in found["annotations"].items() if k != _LAST_APPLIED}
-        found["annotations"] = annotations
+    if isinstance(metadata.get("annotations"), dict):
+        annotations = {k: v for k, v in metadata["annotations"].items() if k != _LAST_APPLIED}
+        metadata["annotations"] = annotations
         if not annotations:
-            del found["annotations"]
-    return found
+            del metadata["annotations"]
+    return metadata
 
 
-def unknown_kind(made: Object, severity: Severity = "warning") -> None:
+def unknown_kind(manifest: Object, severity: Severity = "warning") -> None:
     """A kind that nothing in this import reads."""
-    full = f"{made.group}/{made.kind}" if made.group else made.kind
-    made.root.warn("kind", f"{full} means nothing to this import", severity, "unknown-kind")
+    full = f"{manifest.group}/{manifest.kind}" if manifest.group else manifest.kind
+    manifest.root.warn("kind", f"{full} means nothing to this import", severity, "unknown-kind")
 
 
-def instead(made: Object, findings: Findings) -> None:
-    """Say that ``made`` holds and the settings of the same kind before it don't."""
-    detail = f"a second {made.kind}: this one holds, nothing of the one before"
-    findings.add("several-settings", "warning", made.root.at, detail)
+def instead(manifest: Object, findings: Findings) -> None:
+    """Say that ``manifest`` holds and the settings of the same kind before it don't."""
+    detail = f"a second {manifest.kind}: this one holds, nothing of the one before"
+    findings.add("several-settings", "warning", manifest.root.at, detail)
 
 
 def unique(names: Iterable[tuple[str, Object]], kind: str, findings: Findings) -> set[str]:
     """The names, each once; a second object of one name is a finding of severity error."""
     seen: set[str] = set()
-    for name, made in names:
+    for name, manifest in names:
         if name in seen:
-            findings.add("duplicate", "error", (*made.root.at, "metadata", "name"), f"a second {kind} {name!r}")
+            findings.add("duplicate", "error", (*manifest.root.at, "metadata", "name"), f"a second {kind} {name!r}")
         seen.add(name)
     return seen
 
@@ -262,7 +265,7 @@ class Classes:
         if name is not None:
             return self._by_name.get((group, name))
         if group not in self._defaults:
-            every = (found for (of, _), found in self._by_name.items() if of == group and found.default)
+            every = (known for (of, _), known in self._by_name.items() if of == group and known.default)
             self._defaults[group] = next(every, None)
         return self._defaults[group]
 
@@ -270,9 +273,9 @@ class Classes:
         """Whether there is one of that name."""
         return (group, name) in self._by_name
 
-    def put(self, group: str, name: str, found: PriorityClass) -> None:
+    def put(self, group: str, name: str, known: PriorityClass) -> None:
         """One more, or another in place of the one of that name."""
-        self._by_name[group, name] = found
+        self._by_name[group, name] = known
         self._defaults.clear()
 
     def over(self, others: "Classes") -> "Classes":
@@ -285,26 +288,26 @@ SYSTEM_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critica
 _ALLOW_PREEMPTION = "yunikorn.apache.org/allow-preemption"
 
 
-def read_classes(found: Iterable[Object]) -> Classes:
+def read_classes(manifests: Iterable[Object]) -> Classes:
     """PriorityClass (core) and WorkloadPriorityClass (Kueue) objects."""
     classes = Classes()
     for name, value in SYSTEM_CLASSES.items():
         classes.put("scheduling.k8s.io", name, PriorityClass(value, False, False, None))
-    for made in found:
-        root = made.root
+    for manifest in manifests:
+        root = manifest.root
         value = root.integer("value")
         if value is None:
             root.warn("value", "a priority class without a value counts as 0", "error", "bad-value")
-        if made.name not in SYSTEM_CLASSES and classes.has(made.group, made.name):
-            root.warn("metadata", f"a second {made.kind} {made.name!r}: this one holds", "error", "duplicate")
-        victim = made.annotations.get(_ALLOW_PREEMPTION)
+        if manifest.name not in SYSTEM_CLASSES and classes.has(manifest.group, manifest.name):
+            root.warn("metadata", f"a second {manifest.kind} {manifest.name!r}: this one holds", "error", "duplicate")
+        victim = manifest.annotations.get(_ALLOW_PREEMPTION)
         found_class = PriorityClass(
             value=value or 0,
             default=bool(root.boolean("globalDefault")),
             never_preempts=root.text("preemptionPolicy") == "Never",
             victim=None if victim is None else victim != "false",
         )
-        classes.put(made.group, made.name, found_class)
+        classes.put(manifest.group, manifest.name, found_class)
         root.ignore("description")
         root.close()
     return classes
@@ -356,8 +359,8 @@ Key = tuple[str, str]
 
 def part(of: dict[str, Any], key: str) -> dict[str, Any]:
     """The mapping under ``key``; an empty one where there is none."""
-    found = of.get(key)
-    return cast(dict[str, Any], found) if isinstance(found, dict) else {}
+    inner = of.get(key)
+    return cast(dict[str, Any], inner) if isinstance(inner, dict) else {}
 
 
 def id_of(key: Key) -> str:
@@ -374,11 +377,11 @@ def key_of(item: Item) -> Key:
 
 def condition(item: Item, kind: str, status: str | None = "True") -> dict[str, Any] | None:
     """The condition of that type, where it has that status; None: whatever it has."""
-    found = part(item, "status").get("conditions")
-    for one in cast(list[Any], found) if isinstance(found, list) else ():
-        if not isinstance(one, dict):
+    conditions = part(item, "status").get("conditions")
+    for entry in cast(list[Any], conditions) if isinstance(conditions, list) else ():
+        if not isinstance(entry, dict):
             continue
-        said = cast(dict[str, Any], one)
+        said = cast(dict[str, Any], entry)
         if said.get("type") == kind and status in (None, said.get("status")):
             return said
     return None
@@ -387,10 +390,10 @@ def condition(item: Item, kind: str, status: str | None = "True") -> dict[str, A
 def instant(value: object) -> datetime | None:
     """A time as objects tell it, in UTC where it says no offset; None: it is none."""
     try:
-        found = msgspec.convert(value, datetime)
+        time = msgspec.convert(value, datetime)
     except msgspec.ValidationError:
         return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,7 +437,7 @@ def new_message(old: Item | None, new: Item) -> str | None:
 def event_time(event: Item) -> datetime | None:
     """When an Event says that it happened."""
     times = (instant(event.get(name)) for name in ("eventTime", "lastTimestamp", "firstTimestamp"))
-    return next((at for at in times if at is not None), None)
+    return next((path for path in times if path is not None), None)
 
 
 def text_of(value: object) -> str:

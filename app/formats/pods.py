@@ -43,14 +43,14 @@ def _rounded_up(value: Quantity, scale: int) -> int:
         return -(-parse_quantity(value, _NANO) * scale // _NANO)
 
 
-def plus(one: Mapping[str, int], other: Mapping[str, int]) -> Steps:
+def plus(first: Mapping[str, int], other: Mapping[str, int]) -> Steps:
     """The sum."""
-    return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
+    return {name: first.get(name, 0) + other.get(name, 0) for name in {**first, **other}}
 
 
-def largest(one: Mapping[str, int], other: Mapping[str, int]) -> Steps:
+def largest(first: Mapping[str, int], other: Mapping[str, int]) -> Steps:
     """The larger of both, resource by resource."""
-    return {name: max(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}
+    return {name: max(first.get(name, 0), other.get(name, 0)) for name in {**first, **other}}
 
 
 def total(parts: Iterable[Mapping[str, int]]) -> Steps:
@@ -180,10 +180,10 @@ def _container(container: Reader) -> Steps:
 
 def read_tolerations(spec: Reader) -> list[Toleration]:
     """The tolerations of ``spec``."""
-    found: list[Toleration] = []
+    tolerations: list[Toleration] = []
     for reader in spec.children("tolerations"):
         operator = reader.choice("operator", {"Equal": "Equal", "Exists": "Exists"}) or "Equal"
-        found.append(
+        tolerations.append(
             Toleration(
                 key=reader.text("key") or "",
                 operator=cast(Literal["Equal", "Exists"], operator),
@@ -193,21 +193,21 @@ def read_tolerations(spec: Reader) -> list[Toleration]:
         )
         reader.ignore("tolerationSeconds")
         reader.close()
-    return found
+    return tolerations
 
 
 def read_taints(reader: Reader, key: str) -> list[Taint]:
     """The taints under ``key``."""
-    found: list[Taint] = []
+    taints: list[Taint] = []
     for taint in reader.children(key):
         name, effect = taint.text("key"), taint.choice("effect", EFFECTS)
         if name is None or effect is None:
             taint.findings.add("bad-value", "error", taint.at, "a taint has a key and an effect")
             continue
-        found.append(Taint(key=name, value=taint.text("value") or "", effect=cast(Any, effect)))
+        taints.append(Taint(key=name, value=taint.text("value") or "", effect=cast(Any, effect)))
         taint.ignore("timeAdded")
         taint.close()
-    return found
+    return taints
 
 
 def _affinity(affinity: Reader, *, by_itself: bool) -> tuple[list[list[Expression]] | None, str | None]:
@@ -223,12 +223,14 @@ def _affinity(affinity: Reader, *, by_itself: bool) -> tuple[list[list[Expressio
     terms: list[list[Expression]] = []
     pinned: set[str] = set()
     for term in required.children("nodeSelectorTerms"):
-        expressions = [made for reader in term.children("matchExpressions") if (made := _expression(reader))]
+        expressions = [
+            expression for reader in term.children("matchExpressions") if (expression := _expression(reader))
+        ]
         for reader in term.children("matchFields"):
-            made = _expression(reader)
-            if made and made.key == "metadata.name" and made.operator == "In":
-                pinned.update(made.values)
-            elif made:
+            expression = _expression(reader)
+            if expression and expression.key == "metadata.name" and expression.operator == "In":
+                pinned.update(expression.values)
+            elif expression:
                 reader.findings.add("not-carried", "warning", reader.at, "only metadata.name In is understood")
         if expressions:
             terms.append(expressions)
@@ -263,10 +265,10 @@ class SinglePod:
         """What ``make`` gives, which hangs on the pod and on ``on`` alone."""
         if self.tasks is None:
             return make()
-        if (made := self.tasks.get(on)) is None:
+        if (task := self.tasks.get(on)) is None:
             self.tasks.clear()
-            made = self.tasks[on] = make()
-        return made
+            task = self.tasks[on] = make()
+        return task
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,33 +279,33 @@ class Pod(SinglePod):
     priority: int
 
 
-def read_pod(made: Object, read: Callable[[Reader], PodSpec] = read_pod_spec) -> SinglePod | None:
+def read_pod(manifest: Object, read: Callable[[Reader], PodSpec] = read_pod_spec) -> SinglePod | None:
     """None for one without a name. ``read``: reads its spec."""
-    if not named(made):
+    if not named(manifest):
         return None
-    spec = read(made.spec)
-    return SinglePod(made, spec, _phase(made, spec, made.status.text("phase")))
+    spec = read(manifest.spec)
+    return SinglePod(manifest, spec, _phase(manifest, spec, manifest.status.text("phase")))
 
 
-def read_pods(found: Iterable[SinglePod | None], nodes: Collection[str], classes: Classes) -> list[Pod]:
+def read_pods(singles: Iterable[SinglePod | None], nodes: Collection[str], classes: Classes) -> list[Pod]:
     """Every pod of the source. ``nodes``: the names of its nodes."""
     pods: list[Pod] = []
-    for one in found:
-        if one is None:
+    for single in singles:
+        if single is None:
             continue
-        made, spec, node = one.made, one.spec, one.spec.node_name
+        manifest, spec, node = single.made, single.spec, single.spec.node_name
         if node is not None and node not in nodes:
-            if one.phase != "done":
-                made.root.warn("spec", f"node {node!r} is not in the source: the pod is on no node", rule="no-node")
+            if single.phase != "done":
+                manifest.root.warn("spec", f"node {node!r} is not in the source: the pod is on no node", rule="no-node")
             node = None
-        pods.append(Pod(made, spec, one.phase, node, _priority(spec, classes), tasks=one.tasks))
+        pods.append(Pod(manifest, spec, single.phase, node, _priority(spec, classes), tasks=single.tasks))
     return pods
 
 
-def _phase(made: Object, spec: PodSpec, phase: str | None) -> Phase:
+def _phase(manifest: Object, spec: PodSpec, phase: str | None) -> Phase:
     if phase in ("Succeeded", "Failed"):
         return "done"
-    if made.deleted:
+    if manifest.deleted:
         return "releasing" if spec.node_name else "done"
     if spec.node_name:
         return "running"
@@ -314,12 +316,12 @@ def _priority(spec: PodSpec, classes: Classes) -> int:
     """The API server writes the number into every pod; a manifest may name the class only."""
     if spec.priority is not None:
         return spec.priority
-    found = classes.find(spec.priority_class)
-    return found.value if found else 0
+    known = classes.find(spec.priority_class)
+    return known.value if known else 0
 
 
 def read_cluster_nodes(
-    found: Iterable[Object], strangers: Iterable[Pod], *, rename: dict[str, str], conditions: bool = True
+    manifests: Iterable[Object], strangers: Iterable[Pod], *, rename: dict[str, str], conditions: bool = True
 ) -> list[Node]:
     """Nodes with what ``strangers``, pods of other schedulers, occupy there. ``rename``: resources by another name;
     ``conditions``: whether the scheduler looks at the nodes' conditions, and not only at their taints."""
@@ -328,28 +330,28 @@ def read_cluster_nodes(
         if pod.phase in ("running", "releasing") and pod.spec.node_name:
             occupied.setdefault(pod.spec.node_name, []).append({**pod.spec.requests, "pods": 1})
     nodes: list[Node] = []
-    for made in found:
-        if not named(made):
+    for manifest in manifests:
+        if not named(manifest):
             continue
-        status, spec = made.status, made.spec
+        status, spec = manifest.status, manifest.spec
         capacity = steps(status, "allocatable") or steps(status, "capacity")
-        taken = {name: value for name, value in total(occupied.get(made.name, [])).items() if name in capacity}
+        taken = {name: value for name, value in total(occupied.get(manifest.name, [])).items() if name in capacity}
         nodes.append(
             Node(
-                name=made.name,
+                name=manifest.name,
                 capacity=quantities(renamed(capacity, rename)),
                 occupied=quantities(renamed(taken, rename)),
-                labels=made.labels,
+                labels=manifest.labels,
                 taints=read_taints(spec, "taints"),
-                schedulable=spec.boolean("unschedulable") is not True and not (conditions and not _ready(made)),
+                schedulable=spec.boolean("unschedulable") is not True and not (conditions and not _ready(manifest)),
             )
         )
     return nodes
 
 
-def _ready(made: Object) -> bool:
+def _ready(manifest: Object) -> bool:
     """Ready, and under no pressure that makes schedulers leave a node alone. A manifest without conditions is ready."""
-    for condition in made.status.children("conditions"):
+    for condition in manifest.status.children("conditions"):
         kind, holds = condition.text("type"), condition.take("status")
         if (kind == "Ready" and holds != "True") or (kind in _PRESSURE and holds not in ("False", None)):
             return False

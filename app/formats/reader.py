@@ -41,13 +41,13 @@ class Findings:
         self._alike: Counter[tuple[str, str]] = Counter()
         self._severity: dict[tuple[str, str], Severity] = {}
 
-    def add(self, rule: str, severity: Severity, at: Path, detail: str) -> None:
-        """``at``: where in the source. Findings of one rule about fields of one name are of the same kind."""
-        kind = (rule, next((str(part) for part in reversed(at) if isinstance(part, str)), ""))
+    def add(self, rule: str, severity: Severity, path: Path, detail: str) -> None:
+        """``path``: where in the source. Findings of one rule about fields of one name are of the same kind."""
+        kind = (rule, next((str(part) for part in reversed(path) if isinstance(part, str)), ""))
         self._alike[kind] += 1
         self._severity[kind] = severity
         if self._alike[kind] <= self._most:
-            self._found.append((kind, Finding(rule=rule, severity=severity, pointer=pointer(*at), detail=detail)))
+            self._found.append((kind, Finding(rule=rule, severity=severity, pointer=pointer(*path), detail=detail)))
 
     def take(self, other: "Findings") -> None:
         """All that ``other`` has, as if it had been found here."""
@@ -80,15 +80,15 @@ class Reader:
 
     __slots__ = ("_below", "_kept", "_left", "at", "findings", "value")
 
-    def __init__(self, value: Any, at: Path, findings: Findings) -> None:
+    def __init__(self, value: Any, path: Path, findings: Findings) -> None:
         safe_point()
-        self.at = at
+        self.at = path
         self.findings = findings
         self.value: Mapping[str, Any] = {}
         if isinstance(value, dict):
             self.value = cast(dict[str, Any], value)
         elif value is not None:
-            findings.add("wrong-type", "error", at, f"a mapping is expected, not {_kind(value)}")
+            findings.add("wrong-type", "error", path, f"a mapping is expected, not {_kind(value)}")
         self._left = dict.fromkeys(self.value)
         self._kept: dict[str, Any] | None = None
         self._below: dict[str, Reader] = {}
@@ -101,7 +101,7 @@ class Reader:
     def kept(self, *without: str) -> dict[str, Any]:
         """What was kept, in the shape of the source; empty where nothing was. ``without``: mappings to leave out."""
         below = {key: reader.kept() for key, reader in self._below.items() if key not in without}
-        return {**{key: kept for key, kept in below.items() if kept}, **(self._kept or {})}
+        return {**{key: saved for key, saved in below.items() if saved}, **(self._kept or {})}
 
     def keep_as_is(self, *keys: str) -> None:
         """Keep without a finding what bears on no decision, read or not."""
@@ -144,15 +144,15 @@ class Reader:
     def undecided(self, key: str, detail: str, severity: Severity = "warning") -> None:
         """``not_carried`` for a key that may have been read, and whose value, whatever it is, means something."""
         self._left.pop(key, None)
-        kept = self._keep(key, self.value.get(key))
-        more = f"{detail}; kept for an export" if kept else detail
-        self.warn(key, more, severity, "not-decided" if kept else "not-carried")
+        saved = self._keep(key, self.value.get(key))
+        more = f"{detail}; kept for an export" if saved else detail
+        self.warn(key, more, severity, "not-decided" if saved else "not-carried")
 
     def _unread(self, key: str, value: Any, detail: str, severity: Severity) -> None:
-        kept = self._keep(key, value)
+        saved = self._keep(key, value)
         if value not in (None, {}, [], ""):
-            more = f"{detail}; kept for an export" if kept else detail
-            self.warn(key, more, severity, "not-decided" if kept else "not-carried")
+            more = f"{detail}; kept for an export" if saved else detail
+            self.warn(key, more, severity, "not-decided" if saved else "not-carried")
 
     def ignore(self, *keys: str) -> None:
         """Bookkeeping of the server, or nothing that a scheduler reads: not worth a finding."""
@@ -261,30 +261,30 @@ class Reader:
     def strings(self, key: str) -> list[str]:
         """A list of strings."""
         out: list[str] = []
-        for at, value in self._items(key):
+        for path, value in self._items(key):
             if isinstance(value, str):
                 out.append(value)
             else:
-                self.findings.add("wrong-type", "error", at, f"a string is expected, not {_kind(value)}")
+                self.findings.add("wrong-type", "error", path, f"a string is expected, not {_kind(value)}")
         return out
 
     def counts(self, key: str) -> list[int]:
         """A list of whole numbers, 0 or more."""
         out: list[int] = []
-        for at, value in self._items(key):
+        for path, value in self._items(key):
             if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 2**31:
                 out.append(value)
             else:
-                self.findings.add("wrong-type", "error", at, "a whole number of 32 bits, 0 or more, is expected")
+                self.findings.add("wrong-type", "error", path, "a whole number of 32 bits, 0 or more, is expected")
         return out
 
     def words(self, key: str, known: Collection[str]) -> list[str]:
         """A list of words out of ``known``; others are findings."""
-        found = self.strings(key)
-        for word in found:
+        words = self.strings(key)
+        for word in words:
             if word not in known:
                 self.warn(key, f"{word[:100]!r} is none of {', '.join(known)}", "error", "bad-value")
-        return [word for word in found if word in known]
+        return [word for word in words if word in known]
 
     def labels(self, key: str) -> dict[str, str]:
         """A mapping of strings to strings."""
@@ -304,7 +304,7 @@ class Reader:
 
     def children(self, key: str) -> list["Reader"]:
         """The mappings of the list under ``key``."""
-        return [Reader(value, at, self.findings) for at, value in self._items(key)]
+        return [Reader(value, path, self.findings) for path, value in self._items(key)]
 
     def _items(self, key: str) -> Iterator[tuple[Path, Any]]:
         value = self.take(key)
@@ -319,16 +319,16 @@ class Reader:
             self.warn(key, f"{expected} is expected, not {_kind(value)}", "error", "wrong-type")
 
 
-def instant(value: Any, at: Path, findings: Findings) -> datetime | None:
+def instant(value: Any, path: Path, findings: Findings) -> datetime | None:
     """An RFC 3339 string as an instant; anything else is a finding."""
     try:
-        found = msgspec.convert(value, datetime)
+        time = msgspec.convert(value, datetime)
     except msgspec.ValidationError:
-        found = None
-    if found is None or found.tzinfo is None:
-        findings.add("bad-value", "error", at, "an instant in RFC 3339 with offset is expected")
+        time = None
+    if time is None or time.tzinfo is None:
+        findings.add("bad-value", "error", path, "an instant in RFC 3339 with offset is expected")
         return None
-    return found
+    return time
 
 
 def _kind(value: Any) -> str:
@@ -362,8 +362,12 @@ class Imported:
     def carrying(self) -> "Imported":
         """The same with ``findings`` that bear on decisions in the documents that they are about, so that they go
         wherever these go: below ``of_state``, pointers into the source, in the state, with no place in both."""
-        of_state = [one for one in self.findings if not one.pointer or _below(one.pointer, self.of_state)]
-        of_configuration = [one for one in self.findings if not one.pointer or not _below(one.pointer, self.of_state)]
+        of_state = [
+            finding for finding in self.findings if not finding.pointer or _below(finding.pointer, self.of_state)
+        ]
+        of_configuration = [
+            finding for finding in self.findings if not finding.pointer or not _below(finding.pointer, self.of_state)
+        ]
         return replace(
             self,
             configuration=with_(self.configuration, findings=worst(self.configuration.findings, of_configuration)),
@@ -382,12 +386,12 @@ def _below(place: str, parts: frozenset[str]) -> bool:
 
 def worst(*sources: list[Finding]) -> list[Finding]:
     """Errors and warnings, as many as a document may carry."""
-    found = carried(*([one for one in source if one.severity != "info"] for source in sources)) or []
-    size = list(accumulate(len(one.pointer) + len(one.detail) for one in found))
-    most = next((i for i, so_far in enumerate(size) if so_far > _MOST_CHARACTERS), len(found))
-    if len(found) <= MOST_CARRIED and most == len(found):
-        return found
-    kept = found[: min(most, MOST_CARRIED - 1)]
-    rest = found[len(kept) :]
+    findings = carried(*([finding for finding in source if finding.severity != "info"] for source in sources)) or []
+    size = list(accumulate(len(finding.pointer) + len(finding.detail) for finding in findings))
+    most = next((i for i, so_far in enumerate(size) if so_far > _MOST_CHARACTERS), len(findings))
+    if len(findings) <= MOST_CARRIED and most == len(findings):
+        return findings
+    first = findings[: min(most, MOST_CARRIED - 1)]
+    rest = findings[len(first) :]
     detail = f"{len(rest)} more findings: an import of the documents, or the report of the follower, has them"
-    return [*kept, Finding(rule="more", severity=rest[0].severity, pointer="", detail=detail)]
+    return [*first, Finding(rule="more", severity=rest[0].severity, pointer="", detail=detail)]

@@ -38,11 +38,11 @@ def shard_actions(actions: Reader) -> list[Action] | None:
         return None
     ranked: list[tuple[float, int, Action]] = []
     for rank, action in enumerate(ACTIONS):
-        one = actions.child(action)
-        priority = one.integer("priority")
-        if one.boolean("enabled") is not False:
+        switch = actions.child(action)
+        priority = switch.integer("priority")
+        if switch.boolean("enabled") is not False:
             ranked.append((-(500 - 100 * rank if priority is None else priority), rank, action))
-        one.close()
+        switch.close()
     actions.close()
     return [action for _, _, action in sorted(ranked)]
 
@@ -94,44 +94,44 @@ def _pool(spec: Mapping[str, Any]) -> str:
     return value if isinstance(value, str) else ""
 
 
-def in_pool(made: Object, pool: str) -> bool:
+def in_pool(manifest: Object, pool: str) -> bool:
     """Whether the shard of ``pool`` sees a node, a queue or a pod group (KAI: ``GetLabelSelector``)."""
-    return made.labels.get(POOL_LABEL) == (pool or None)
+    return manifest.labels.get(POOL_LABEL) == (pool or None)
 
 
-def _chosen(found: Iterable[Object], findings: Findings) -> list[Object]:
-    """``found`` without the shards of other node pools than the first, or the one that takes what has no label."""
-    shards = [(made, _pool(made.root.child("spec").value)) for made in found if made.kind == "SchedulingShard"]
+def _chosen(manifests: Iterable[Object], findings: Findings) -> list[Object]:
+    """``manifests`` without the shards of other node pools than the first, or the one that takes what has no label."""
+    shards = [(shard, _pool(shard.root.child("spec").value)) for shard in manifests if shard.kind == "SchedulingShard"]
     pools = [pool for _, pool in shards]
     pool = "" if "" in pools or not pools else pools[0]
-    others = {id(made) for made, of in shards if of != pool}
-    for made, of in shards:
+    others = {id(shard) for shard, of in shards if of != pool}
+    for shard, of in shards:
         if of != pool:
             detail = f"a shard of node pool {of!r}, which is decided by itself: left out; import it without the others"
-            findings.add("other-pool", "warning", (*made.root.at, "spec", "partitionLabelValue"), detail)
-    return [made for made in found if id(made) not in others]
+            findings.add("other-pool", "warning", (*shard.root.at, "spec", "partitionLabelValue"), detail)
+    return [shard for shard in manifests if id(shard) not in others]
 
 
 def read_configuration(every: Iterable[Object], findings: Findings) -> Configuration:
     """The configuration that ``every`` object describes, of one shard."""
-    found = _chosen(list(every), findings)
+    manifests = _chosen(list(every), findings)
     queues: list[Queue] = []
     settings: kai.Settings | None = None
     native: dict[str, Any] = {}
     objects: list[dict[str, Any]] = []
-    for made in found:
-        if made.kind in (KAI_SCHEDULER, "SchedulingShard"):
+    for entry in manifests:
+        if entry.kind in (KAI_SCHEDULER, "SchedulingShard"):
             if settings is not None:
-                instead(made, findings)
-            settings, native = (_scheduler_file(made.root), {}) if made.kind == KAI_SCHEDULER else _shard(made)
+                instead(entry, findings)
+            settings, native = (_scheduler_file(entry.root), {}) if entry.kind == KAI_SCHEDULER else _shard(entry)
             if settings == AS_INSTALLED and not native:
-                made.root.warn("kind", "it says what KAI does by itself: an export leaves it out", "info", "default")
-        elif not named(made):
+                entry.root.warn("kind", "it says what KAI does by itself: an export leaves it out", "info", "default")
+        elif not named(entry):
             continue
-        elif made.kind == "Queue":
-            queues.append(_queue(made))
-        elif (document := whole(made)) is not None:
-            made.root.warn("kind", f"{made.kind}: not decided here; kept for an export", "info", "not-decided")
+        elif entry.kind == "Queue":
+            queues.append(_queue(entry))
+        elif (document := whole(entry)) is not None:
+            entry.root.warn("kind", f"{entry.kind}: not decided here; kept for an export", "info", "not-decided")
             objects.append(document)
     if queues and settings is None:
         findings.add("defaults", "info", (), "no scheduler configuration in the source: KAI's own defaults hold")
@@ -141,8 +141,8 @@ def read_configuration(every: Iterable[Object], findings: Findings) -> Configura
     )  # fmt: skip
 
 
-def _queue(made: Object) -> Queue:
-    spec = made.root.keep().child("spec")
+def _queue(manifest: Object) -> Queue:
+    spec = manifest.root.keep().child("spec")
     resources = spec.child("resources")
     priority = spec.integer("priority")
     runtimes = kai.Queue(
@@ -153,13 +153,13 @@ def _queue(made: Object) -> Queue:
     resources.close()
     spec.keep_as_is("displayName")
     spec.close()
-    fields = kept(made)
+    fields = kept(manifest)
     return Queue(
-        name=made.name,
+        name=manifest.name,
         parent=parent,
         quota=quota,
         priority=DEFAULT_PRIORITY if priority is None else priority,
-        created_at=made.created_at,
+        created_at=manifest.created_at,
         kai=None if runtimes == kai.Queue() else runtimes,
         native=Native(kai=fields) if fields else None,
     )
@@ -259,9 +259,9 @@ def _actions(words: list[str], root: Reader) -> list[Action]:
     return [word for word in words if word in ACTIONS]
 
 
-def _shard(made: Object) -> tuple[kai.Settings, dict[str, Any]]:
+def _shard(manifest: Object) -> tuple[kai.Settings, dict[str, Any]]:
     """A SchedulingShard: the operator's way to write the same, with flags of the scheduler on top; and what is kept."""
-    spec = made.root.keep().child("spec")
+    spec = manifest.root.keep().child("spec")
     minimum = spec.child("minRuntime")
     arguments: dict[str, Any] = {}
     for key, argument in (
@@ -293,7 +293,7 @@ def _shard(made: Object) -> tuple[kai.Settings, dict[str, Any]]:
     actions = spec.take("actions")
     settings = _settings(
         arguments, shard_actions(Reader(actions, (*spec.at, "actions"), spec.findings)), flags.value, flags,
-        made.annotations, k_value,
+        manifest.annotations, k_value,
     )  # fmt: skip
     flags.ignore("max-consolidation-preemptees", "use-scheduling-signatures", "allow-consolidating-reclaim", STALENESS,
                  _STUCK)  # fmt: skip
@@ -307,12 +307,12 @@ def _shard(made: Object) -> tuple[kai.Settings, dict[str, Any]]:
     spec.not_carried("usageDBConfig", _NO_USAGE)
     spec.close()
     written = None if settings.actions is None else written_actions(settings.actions)
-    return settings, _kept_of_shard(made, actions, written)
+    return settings, _kept_of_shard(manifest, actions, written)
 
 
-def _kept_of_shard(made: Object, actions: Any, written: Any) -> dict[str, Any]:
+def _kept_of_shard(manifest: Object, actions: Any, written: Any) -> dict[str, Any]:
     """``actions`` as they were, unless an export would write them so anyway; a name of its own."""
-    fields = kept(made)
+    fields = kept(manifest)
     metadata = dict(fields.get("metadata", {}))
     annotations = {
         key: value
@@ -322,8 +322,8 @@ def _kept_of_shard(made: Object, actions: Any, written: Any) -> dict[str, Any]:
     metadata |= {"annotations": annotations} if annotations else {}
     if not annotations:
         metadata.pop("annotations", None)
-    if made.name and made.name != DEFAULT_SHARD:
-        metadata["name"] = made.name
+    if manifest.name and manifest.name != DEFAULT_SHARD:
+        metadata["name"] = manifest.name
     fields = {key: value for key, value in fields.items() if key != "metadata"}
     if isinstance(actions, dict) and actions not in ({}, written) and unkeepable(actions) is None:
         fields["spec"] = {**fields.get("spec", {}), "actions": actions}
@@ -331,7 +331,7 @@ def _kept_of_shard(made: Object, actions: Any, written: Any) -> dict[str, Any]:
 
 
 def _settings(
-    minruntime: Mapping[str, Any], actions: list[Action] | None, flags: Mapping[str, Any], at: Reader,
+    minruntime: Mapping[str, Any], actions: list[Action] | None, flags: Mapping[str, Any], file: Reader,
     annotations: Mapping[str, str] | None = None, k_value: float | None = None,
 ) -> kai.Settings:  # fmt: skip
     def word(key: str) -> str | None:
@@ -339,8 +339,8 @@ def _settings(
         return value if value is None or isinstance(value, str) else str(value)
 
     noted = annotations or {}
-    if _duration(flags.get(_STUCK), _STUCK_SECONDS, _STUCK, at) not in (_STUCK_SECONDS, "2m"):
-        at.warn(_STUCK, "a pod that should be gone is stuck after two minutes here", rule="not-decided")
+    if _duration(flags.get(_STUCK), _STUCK_SECONDS, _STUCK, file) not in (_STUCK_SECONDS, "2m"):
+        file.warn(_STUCK, "a pod that should be gone is stuck after two minutes here", rule="not-decided")
     return kai.Settings(
         rules=_RULES.get(noted.get(RULES_ANNOTATION, ""), AS_INSTALLED.rules),
         release=_RELEASES.get(noted.get(RELEASE_ANNOTATION, NEWEST), NEWEST),
@@ -349,40 +349,40 @@ def _settings(
         reclaim_resolve_method=word("reclaimResolveMethod") or "lca",
         actions=list(ACTIONS) if actions is None else actions,
         k_value=AS_INSTALLED.k_value if k_value in (None, AS_INSTALLED.k_value) else k_value,  # not written if it is
-        use_scheduling_signatures=_flag(flags, "use-scheduling-signatures", at),
-        max_consolidation_preemptees=_cap(flags.get("max-consolidation-preemptees"), at),
-        allow_consolidating_reclaim=_flag(flags, "allow-consolidating-reclaim", at),
-        staleness_grace_period=_duration(flags.get(STALENESS), AS_INSTALLED.staleness_grace_period, STALENESS, at),
+        use_scheduling_signatures=_flag(flags, "use-scheduling-signatures", file),
+        max_consolidation_preemptees=_cap(flags.get("max-consolidation-preemptees"), file),
+        allow_consolidating_reclaim=_flag(flags, "allow-consolidating-reclaim", file),
+        staleness_grace_period=_duration(flags.get(STALENESS), AS_INSTALLED.staleness_grace_period, STALENESS, file),
     )
 
 
-def _flag(flags: Mapping[str, Any], key: str, at: Reader) -> bool:
+def _flag(flags: Mapping[str, Any], key: str, file: Reader) -> bool:
     value = flags.get(key)
     if value is None or isinstance(value, bool):
         return value is not False
     if str(value) not in _FLAGS:
-        at.warn(key, "true or false is expected", "error", "bad-value")
+        file.warn(key, "true or false is expected", "error", "bad-value")
     return _FLAGS.get(str(value), True)
 
 
-def _cap(value: Any, at: Reader) -> int | None:
+def _cap(value: Any, file: Reader) -> int | None:
     """KAI's default where absent; -1 is no cap."""
     if value is None:
         return DEFAULT_CAP
     if not re.fullmatch(r"-?[0-9]{1,9}", str(value)):
-        at.warn("max-consolidation-preemptees", "a whole number is expected", "error", "bad-value")
+        file.warn("max-consolidation-preemptees", "a whole number is expected", "error", "bad-value")
         return DEFAULT_CAP
     return None if int(value) < 0 else int(value)
 
 
-def _duration(value: Any, usual: Duration, key: str, at: Reader) -> Duration:
+def _duration(value: Any, usual: Duration, key: str, file: Reader) -> Duration:
     if value is None:
         return usual
     value = value if type(value) in (int, float) else str(value)
     try:
         base.parse_duration(value)
     except base.DurationError as error:
-        at.warn(key, str(error), "error", "bad-value")
+        file.warn(key, str(error), "error", "bad-value")
         return usual
     return value
 
@@ -403,14 +403,14 @@ def unpacked(body: bytes) -> bytes:
         return body
     try:
         with zipfile.ZipFile(BytesIO(body)) as archive, archive.open(FILE) as file:
-            found = file.read(MAX_BYTES + 1)
+            content = file.read(MAX_BYTES + 1)
     except KeyError:
         raise Unreadable(f"a zip without {FILE}: KAI's snapshot has it") from None
     except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         raise Unreadable(f"a zip that can't be read: {error}") from None
-    if len(found) > MAX_BYTES:
+    if len(content) > MAX_BYTES:
         raise Unreadable(f"{FILE} has more than the {MAX_BYTES} bytes that a manifest may have")
-    return found
+    return content
 
 
 def is_snapshot(document: Any) -> bool:
@@ -421,26 +421,26 @@ def is_snapshot(document: Any) -> bool:
 def objects_of(documents: list[tuple[Path, Any]]) -> list[tuple[Path, Any]]:
     """``documents`` with snapshots taken apart: their objects, each with its kind, and the scheduler's file with the
     parameters beside it."""
-    found: list[tuple[Path, Any]] = []
-    for at, document in documents:
-        found += _parts(at, cast(dict[str, Any], document)) if is_snapshot(document) else [(at, document)]
-    return found
+    parts: list[tuple[Path, Any]] = []
+    for path, document in documents:
+        parts += _parts(path, cast(dict[str, Any], document)) if is_snapshot(document) else [(path, document)]
+    return parts
 
 
-def _parts(at: Path, snapshot: dict[str, Any]) -> Iterator[tuple[Path, Any]]:
+def _parts(path: Path, snapshot: dict[str, Any]) -> Iterator[tuple[Path, Any]]:
     config, parameters = snapshot.get("config"), snapshot.get(PARAMETERS)
     if isinstance(config, dict):
-        told: dict[str, Any] = {PARAMETERS: parameters} if isinstance(parameters, dict) else {}
-        yield (*at, "config"), {"actions": "", **cast(dict[str, Any], config), **told}
+        flags: dict[str, Any] = {PARAMETERS: parameters} if isinstance(parameters, dict) else {}
+        yield (*path, "config"), {"actions": "", **cast(dict[str, Any], config), **flags}
     raw = cast(dict[str, Any], snapshot["rawObjects"])
     bound = _bound(raw.get("bindRequests"))
     for key, listed in raw.items():
         known = _KINDS.get(key)
-        for i, one in enumerate(cast(list[Any], listed) if isinstance(listed, list) and known is not None else ()):
-            if known is not None and isinstance(one, dict):
+        for i, item in enumerate(cast(list[Any], listed) if isinstance(listed, list) and known is not None else ()):
+            if known is not None and isinstance(item, dict):
                 kind, version = known
-                made = {"kind": kind, "apiVersion": version, **cast(dict[str, Any], one)}
-                yield (*at, "rawObjects", key, i), _on_its_node(made, bound) if kind == "Pod" else made
+                typed = {"kind": kind, "apiVersion": version, **cast(dict[str, Any], item)}
+                yield (*path, "rawObjects", key, i), _on_its_node(typed, bound) if kind == "Pod" else typed
 
 
 def _bound(requests: Any) -> dict[tuple[Any, Any], tuple[str, dict[str, str]]]:
@@ -449,9 +449,9 @@ def _bound(requests: Any) -> dict[tuple[Any, Any], tuple[str, dict[str, str]]]:
 
     Source: ``GetBindRequestForPod``, ``IsFailed`` (pkg/scheduler/api/bindrequest_info).
     """
-    found: dict[tuple[Any, Any], tuple[str, dict[str, str]]] = {}
-    for one in cast(list[Any], requests) if isinstance(requests, list) else ():
-        request = _mapping(one)
+    bound: dict[tuple[Any, Any], tuple[str, dict[str, str]]] = {}
+    for item in cast(list[Any], requests) if isinstance(requests, list) else ():
+        request = _mapping(item)
         spec, metadata, status = (_mapping(request.get(key)) for key in ("spec", "metadata", "status"))
         node, pod, groups = (spec.get(key) for key in ("selectedNode", "podName", "selectedGPUGroups"))
         tried, most = status.get("failedAttempts", 0), spec.get("backoffLimit")
@@ -459,22 +459,22 @@ def _bound(requests: Any) -> dict[tuple[Any, Any], tuple[str, dict[str, str]]]:
         if isinstance(node, str) and isinstance(pod, str) and node and (again or status.get("phase") != "Failed"):
             named = [str(group) for group in cast(list[Any], groups)] if isinstance(groups, list) else []
             labels = {f"{GPU_GROUP}/{group}" if len(named) > 1 else GPU_GROUP: group for group in named}
-            found[metadata.get("namespace"), pod] = node, labels
-    return found
+            bound[metadata.get("namespace"), pod] = node, labels
+    return bound
 
 
 def _on_its_node(pod: dict[str, Any], bound: dict[tuple[Any, Any], tuple[str, dict[str, str]]]) -> dict[str, Any]:
     metadata, spec = _mapping(pod.get("metadata")), _mapping(pod.get("spec"))
     name = metadata.get("name")
-    found = bound.get((metadata.get("namespace"), name)) if isinstance(name, str) else None
-    if found is None:
+    binding = bound.get((metadata.get("namespace"), name)) if isinstance(name, str) else None
+    if binding is None:
         return pod
-    node, groups = found
+    node, groups = binding
     labels = _mapping(metadata.get("labels"))
     if groups:
         labels = {key: value for key, value in labels.items() if key.partition("/")[0] != GPU_GROUP} | groups
-    made = {**pod, "spec": {**spec, "nodeName": spec.get("nodeName") or node}}
-    return {**made, "metadata": {**metadata, "labels": labels}} if groups else made
+    placed = {**pod, "spec": {**spec, "nodeName": spec.get("nodeName") or node}}
+    return {**placed, "metadata": {**metadata, "labels": labels}} if groups else placed
 
 
 def _mapping(value: Any) -> dict[str, Any]:

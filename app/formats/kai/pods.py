@@ -168,22 +168,22 @@ def read_groups(
     for pod in pods:
         if not names_group(pod):
             without.append(pod)
-            at = (*pod.made.root.at, "metadata", "annotations")
-            warn_of_topology(pod.made.annotations, pod.made.root, at, waits=pod.phase == "pending")
+            path = (*pod.made.root.at, "metadata", "annotations")
+            warn_of_topology(pod.made.annotations, pod.made.root, path, waits=pod.phase == "pending")
         else:
             members.setdefault(group(pod), []).append(pod)
     reading = _Reading(queues, classes, now)
-    for made in groups:
-        if named(made):
-            reading.group(made, members.pop(made.id, []))
+    for manifest in groups:
+        if named(manifest):
+            reading.group(manifest, members.pop(manifest.id, []))
     for name, orphans in members.items():
         detail = f"no PodGroup {name!r} in the source: its {len(orphans)} pods are left out"
         orphans[0].made.root.findings.add("no-group", "warning", orphans[0].made.root.at, detail)
-    for made, of in groups_of(without, QUEUE_LABELS):
-        at = (*of[0].made.root.at, "metadata", "annotations")
-        detail = f"in no pod group: grouped by owner as {made.id!r}, as KAI's pod grouper would"
-        made.root.findings.add("grouped", "info", at, detail)
-        reading.group(made, of)
+    for manifest, of in groups_of(without, QUEUE_LABELS):
+        path = (*of[0].made.root.at, "metadata", "annotations")
+        detail = f"in no pod group: grouped by owner as {manifest.id!r}, as KAI's pod grouper would"
+        manifest.root.findings.add("grouped", "info", path, detail)
+        reading.group(manifest, of)
     return reading.running, reading.asks
 
 
@@ -218,11 +218,13 @@ class _Reading:
         self._classes = classes
         self._now = now
 
-    def group(self, made: Object, pods: list[Pod]) -> None:
+    def group(self, manifest: Object, pods: list[Pod]) -> None:
         """Read one group and its pods."""
-        spec = made.spec
-        queue = spec.text("queue") or next((made.labels[key] for key in QUEUE_LABELS if key in made.labels), None)
-        priority = _priority(made, spec.text("priorityClassName"), self._classes)
+        spec = manifest.spec
+        queue = spec.text("queue") or next(
+            (manifest.labels[key] for key in QUEUE_LABELS if key in manifest.labels), None
+        )
+        priority = _priority(manifest, spec.text("priorityClassName"), self._classes)
         preemptibility = spec.text("preemptibility")
         preemptible = priority < NON_PREEMPTIBLE_FROM if not preemptibility else preemptibility != "non-preemptible"
         min_available = spec.count("minMember")
@@ -235,7 +237,9 @@ class _Reading:
         backs_off = spec.integer("schedulingBackoff") not in (None, _NO_BACKOFF)
         spec.close()
         if queue is None or (self._queues and queue not in self._queues):
-            made.root.warn("spec", f"no queue {queue!r} for pod group {made.id!r}: left out", "error", "no-queue")
+            manifest.root.warn(
+                "spec", f"no queue {queue!r} for pod group {manifest.id!r}: left out", "error", "no-queue"
+            )
             return
         placed = [pod for pod in pods if pod.phase == "done" or (pod.node and pod.phase in ("running", "releasing"))]
         pending = [pod for pod in pods if pod.phase == "pending"]
@@ -245,24 +249,24 @@ class _Reading:
             "preemptible": preemptible,
             "min_available": max(1, min_available or 1),
             "preemption_delay": delay,
-            "last_evicted_at": _told_at(made, _EVICTED),
+            "last_evicted_at": _told_at(manifest, _EVICTED),
             **parts,
         }
         held = any(pod.phase != "done" for pod in placed)
         if held:
             self.running.append(
                 Workload(
-                    id=made.id, queue=queue, uid=made.uid, created_at=made.created_at,
-                    started_at=_told_at(made, _STARTED), stale_since=_told_at(made, _STALE),
+                    id=manifest.id, queue=queue, uid=manifest.uid, created_at=manifest.created_at,
+                    started_at=_told_at(manifest, _STARTED), stale_since=_told_at(manifest, _STALE),
                     staleness_grace_period=grace, tasks=[self._task(pod, parts) for pod in placed], **common,
                 )
             )  # fmt: skip
         if pending:
             self.asks.append(
                 Ask(
-                    id=made.id, queue=queue, workload=made.id if held else None, uid=made.uid,
-                    created_at=made.created_at, tasks=[self._task(pod, parts) for pod in pending],
-                    pending_reason=_pending_reason(made, backs_off=backs_off), **common,
+                    id=manifest.id, queue=queue, workload=manifest.id if held else None, uid=manifest.uid,
+                    created_at=manifest.created_at, tasks=[self._task(pod, parts) for pod in pending],
+                    pending_reason=_pending_reason(manifest, backs_off=backs_off), **common,
                 )
             )  # fmt: skip
 
@@ -280,8 +284,8 @@ class _Reading:
         stuck = (end := stuck_from(pod)) is not None and end < self._now
         sub_group = pod.made.labels.get(_SUB_GROUP) if parts else None
         whole = _GPU_MEMORY not in pod.made.annotations and _FRACTION not in pod.made.annotations
-        kept = whole and not parts  # shares of GPUs may be findings; parts are the group's
-        return pod.once((pod.node, stuck), make) if kept else make()
+        plain = whole and not parts  # shares of GPUs may be findings; parts are the group's
+        return pod.once((pod.node, stuck), make) if plain else make()
 
 
 def _sub_groups(spec: Reader, pods: Iterable[Pod], *, waits: bool) -> dict[str, Any]:
@@ -289,16 +293,16 @@ def _sub_groups(spec: Reader, pods: Iterable[Pod], *, waits: bool) -> dict[str, 
     listed = spec.children("subGroups") if "subGroups" in spec else []
     needed = spec.count("minSubGroup")
     groups: list[kai.SubGroup] = []
-    for one in listed:
-        _warn_of_constraint(one, waits=waits)
-        name = one.text("name")
+    for sub_group in listed:
+        _warn_of_constraint(sub_group, waits=waits)
+        name = sub_group.text("name")
         groups.append(
             kai.SubGroup(
-                name=name or "", parent=one.text("parent") or None, min_available=one.count("minMember"),
-                min_sub_group=one.count("minSubGroup"),
+                name=name or "", parent=sub_group.text("parent") or None, min_available=sub_group.count("minMember"),
+                min_sub_group=sub_group.count("minSubGroup"),
             )
         )  # fmt: skip
-        one.close()
+        sub_group.close()
     counted = [pod for pod in pods if pod.phase != "gated"]
     places: list[tuple[Path, str | None]] = [((pod.made.id,), pod.made.labels.get(_SUB_GROUP)) for pod in counted]
     from app.solver.engines.kai.gangs import gang_problems  # the command line loads no engine before it must
@@ -326,40 +330,46 @@ def _warn_of_constraint(spec: Reader, *, waits: bool) -> None:
     constraint.close()
 
 
-def _priority(made: Object, name: str | None, classes: Classes) -> int:
-    found = classes.find(name) if name else None
-    if found is not None:
-        return found.value
+def _priority(manifest: Object, name: str | None, classes: Classes) -> int:
+    known = classes.find(name) if name else None
+    if known is not None:
+        return known.value
     if name and name not in OWN_CLASSES:
-        made.root.warn("spec", f"no priority class {name!r} in the source: KAI's default, 50", rule="unknown-name")
+        manifest.root.warn("spec", f"no priority class {name!r} in the source: KAI's default, 50", rule="unknown-name")
     return OWN_CLASSES.get(name or "", _DEFAULT_CLASS)
 
 
-def _pending_reason(made: Object, *, backs_off: bool) -> PendingReason | None:
+def _pending_reason(manifest: Object, *, backs_off: bool) -> PendingReason | None:
     """What KAI says last of why the group waits. One that backs off is left out of a node pool's cycles from the first
     failure there until somebody gives it another pool or takes the condition away.
 
     Source: ``isPodGroupUpForScheduler`` (pkg/scheduler/cache/cluster_info), ``GetLastSchedulingCondition``.
     """
-    found: list[tuple[int, str, PendingReason]] = []
-    for one in made.status.children("schedulingConditions"):
-        number, pool = one.text("transitionID") or "", one.text("nodePool") or ""
-        reasons = [(each.text("reason"), each.text("message")) for each in one.children("reasons")]
-        reason = next((word for word, _ in reasons if word), None) or one.text("reason") or "Unschedulable"
-        message = "; ".join(text for _, text in reasons if text) or one.text("message") or "KAI could not schedule it"
-        said = PendingReason(reason=reason, message=message, since=one.time("lastTransitionTime"))
-        found.append((int(number) if number.isascii() and number.isdigit() else 0, pool, said))
-    if not found:
+    said_last: list[tuple[int, str, PendingReason]] = []
+    for condition in manifest.status.children("schedulingConditions"):
+        number, pool = condition.text("transitionID") or "", condition.text("nodePool") or ""
+        reasons = [(each.text("reason"), each.text("message")) for each in condition.children("reasons")]
+        reason = next((word for word, _ in reasons if word), None) or condition.text("reason") or "Unschedulable"
+        message = (
+            "; ".join(text for _, text in reasons if text) or condition.text("message") or "KAI could not schedule it"
+        )
+        said = PendingReason(reason=reason, message=message, since=condition.time("lastTransitionTime"))
+        said_last.append((int(number) if number.isascii() and number.isdigit() else 0, pool, said))
+    if not said_last:
         return None
-    _, pool, said = max(found, key=itemgetter(0))
-    own = made.labels.get(POOL_LABEL) or _DEFAULT_POOL
+    _, pool, said = max(said_last, key=itemgetter(0))
+    own = manifest.labels.get(POOL_LABEL) or _DEFAULT_POOL
     return structs.replace(said, tried_again=False) if backs_off and pool == own else said
 
 
-def _told_at(made: Object, annotation: str) -> datetime | None:
+def _told_at(manifest: Object, annotation: str) -> datetime | None:
     """What the scheduler itself writes down; an empty one says nothing."""
-    text = made.annotations.get(annotation)
-    return instant(text, (*made.root.at, "metadata", "annotations", annotation), made.root.findings) if text else None
+    text = manifest.annotations.get(annotation)
+    return (
+        instant(text, (*manifest.root.at, "metadata", "annotations", annotation), manifest.root.findings)
+        if text
+        else None
+    )
 
 
 def asked_of(pod: Pod) -> tuple[Steps, dict[str, Any]]:
@@ -390,8 +400,8 @@ def asked_of(pod: Pod) -> tuple[Steps, dict[str, Any]]:
 
 
 def _bad_value(pod: Pod, annotation: str, detail: str) -> None:
-    at = (*pod.made.root.at, "metadata", "annotations", annotation)
-    pod.made.root.findings.add("bad-value", "error", at, detail)
+    path = (*pod.made.root.at, "metadata", "annotations", annotation)
+    pod.made.root.findings.add("bad-value", "error", path, detail)
 
 
 def _devices(pod: Pod) -> int:
@@ -408,9 +418,9 @@ def _gpu_groups(labels: Mapping[str, str]) -> list[str]:
     return [*([labels[GPU_GROUP]] if GPU_GROUP in labels else []), *several]
 
 
-def warn_of_topology(annotations: Mapping[str, str], root: Reader, at: Path, *, waits: bool) -> None:
+def warn_of_topology(annotations: Mapping[str, str], root: Reader, path: Path, *, waits: bool) -> None:
     """What the pod grouper would make a topology constraint of. ``waits``: whether there is a place to be found."""
     for key in _TOPOLOGY:
         if annotations.get(key):
             severity = "error" if waits and key == _REQUIRED else "warning"
-            root.findings.add("not-carried", severity, (*at, key), "topology is not decided here")
+            root.findings.add("not-carried", severity, (*path, key), "topology is not decided here")

@@ -91,8 +91,8 @@ def export(configuration: Configuration) -> Exported:
     settings = configuration.settings.kai or (kai.Settings() if configuration.engine == FACTS.name else AS_INSTALLED)
     if settings != AS_INSTALLED or native.kai:
         documents.append(_shard(settings, native, lost))
-    for at, queue in placed(configuration.queues):
-        documents.append(lost.native(at, _queue(queue, at, lost, configuration.engine), queue.native, "kai"))
+    for path, queue in placed(configuration.queues):
+        documents.append(lost.native(path, _queue(queue, path, lost, configuration.engine), queue.native, "kai"))
     return dump([*documents, *lost.objects(configuration, "kai", GROUPS)], lost)
 
 
@@ -124,9 +124,9 @@ def _shard(settings: kai.Settings, native: NativeDocuments, lost: Lost) -> dict[
         spec["plugins"] = {"minruntime": {"arguments": arguments}}
     if settings.k_value != kai.Settings().k_value:
         spec["kValue"] = number(settings.k_value)
-    kept = _with_actions(spec, settings, native.kai, lost)
-    made = {"apiVersion": SHARD_VERSION, "kind": "SchedulingShard", "metadata": metadata, "spec": spec}
-    return lost.native((), made, NativeDocuments(kai=kept), "kai")
+    saved = _with_actions(spec, settings, native.kai, lost)
+    shard = {"apiVersion": SHARD_VERSION, "kind": "SchedulingShard", "metadata": metadata, "spec": spec}
+    return lost.native((), shard, NativeDocuments(kai=saved), "kai")
 
 
 def _flags(settings: kai.Settings) -> dict[str, str]:
@@ -142,22 +142,22 @@ def _flags(settings: kai.Settings) -> dict[str, str]:
     return flags
 
 
-def _with_actions(spec: dict[str, Any], settings: kai.Settings, kept: dict[str, Any], lost: Lost) -> dict[str, Any]:
+def _with_actions(spec: dict[str, Any], settings: kai.Settings, saved: dict[str, Any], lost: Lost) -> dict[str, Any]:
     """Write the actions into ``spec``: as they were, where those that were kept mean the same. Returns what else was
     kept."""
-    inner: Any = kept.get("spec")
+    inner: Any = saved.get("spec")
     wanted = list(BY_DEFAULT) if settings.actions is None else settings.actions
     if not isinstance(inner, dict) or "actions" not in inner:
         if wanted != list(ACTIONS):
             spec["actions"] = _actions(wanted, lost)
-        return kept
+        return saved
     rest: dict[str, Any] = dict(cast(dict[str, Any], inner))
     findings = Findings()
     meant = shard_actions(Reader(rest["actions"], (), findings))
     if findings.all() or (list(ACTIONS) if meant is None else meant) != wanted:
         del rest["actions"]
         spec["actions"] = _actions(wanted, lost)
-    return {**kept, "spec": rest}
+    return {**saved, "spec": rest}
 
 
 def _actions(actions: list[kai.Action], lost: Lost) -> dict[str, Any]:
@@ -167,11 +167,11 @@ def _actions(actions: list[kai.Action], lost: Lost) -> dict[str, Any]:
     return written_actions(list(dict.fromkeys(actions)))
 
 
-def _queue(queue: Queue, at: Path, lost: Lost, engine: EngineName | None) -> dict[str, Any]:
+def _queue(queue: Queue, path: Path, lost: Lost, engine: EngineName | None) -> dict[str, Any]:
     metadata: dict[str, Any] = {"name": queue.name}
     if queue.created_at is not None:
         metadata["creationTimestamp"] = instant_at(micros(queue.created_at)).isoformat().replace("+00:00", "Z")
-    quotas = renamed(flat_quota(queue, at, "KAI Scheduler", lost), engine, "kai", lost)
+    quotas = renamed(flat_quota(queue, path, "KAI Scheduler", lost), engine, "kai", lost)
     named: dict[str, tuple[Path, Quota]] = {}
     for resource, (where, quota) in quotas.items():
         key = "gpu" if resource.endswith("/gpu") else resource
@@ -182,7 +182,7 @@ def _queue(queue: Queue, at: Path, lost: Lost, engine: EngineName | None) -> dic
         named[key] = (where, quota)
     spec: dict[str, Any] = {} if queue.parent is None else {"parentQueue": queue.parent}
     spec["priority"] = queue.priority
-    spec["resources"] = {name: _resource(name, named.get(name, (at, Quota()))[1], queue.weight) for name in UNITS}
+    spec["resources"] = {name: _resource(name, named.get(name, (path, Quota()))[1], queue.weight) for name in UNITS}
     for field, native in (("reclaim_min_runtime", "reclaimMinRuntime"), ("preempt_min_runtime", "preemptMinRuntime")):
         value = None if queue.kai is None else getattr(queue.kai, field)
         if value is not None:
@@ -209,20 +209,22 @@ _ROLES: dict[str, Role] = {"PodGroup": "work", "Queue": "configuration"}
 _KINDS = ("SchedulingShard", "Config", "Topology")
 
 
-def _place(made: Object) -> Role | None:
-    if made.group == QUEUE_GROUP:
-        return _ROLES.get(made.kind)
-    known = made.kind == KAI_SCHEDULER or (made.group == SHARD_GROUP and made.kind in _KINDS)
+def _place(manifest: Object) -> Role | None:
+    if manifest.group == QUEUE_GROUP:
+        return _ROLES.get(manifest.kind)
+    known = manifest.kind == KAI_SCHEDULER or (manifest.group == SHARD_GROUP and manifest.kind in _KINDS)
     return "configuration" if known else None
 
 
 def _read(reading: Reading) -> Imported:
-    found, findings = reading.found, reading.findings
-    duplicates(found.of[FACTS.name], {"Queue": "Queue"}, findings)
-    own = read_configuration(found.of[FACTS.name], findings)
-    pool = pool_of(own if any(made.kind == "SchedulingShard" for made in found.of[FACTS.name]) else reading.known)
+    objects, findings = reading.found, reading.findings
+    duplicates(objects.of[FACTS.name], {"Queue": "Queue"}, findings)
+    own = read_configuration(objects.of[FACTS.name], findings)
+    pool = pool_of(
+        own if any(manifest.kind == "SchedulingShard" for manifest in objects.of[FACTS.name]) else reading.known
+    )
     kept_nodes, groups, own, pods = _of_pool(reading, pool, own)
-    configuration = reading.counting(with_classes(own, found.classes))
+    configuration = reading.counting(with_classes(own, objects.classes))
     queues = {queue.name for queue in configuration.queues}
     members, strangers = parted(pods, belongs)
     workloads, asks = read_groups(groups, members, queues, reading.classes, reading.now)
@@ -235,25 +237,27 @@ def _of_pool(
 ) -> tuple[list[Object], list[Object], Configuration, list[Pod]]:
     """Nodes, pod groups, configuration and pods that the shard of ``pool`` sees. A scheduler that is configured by its
     file has no pools."""
-    found, every = reading.found, reading.pods
-    if any(made.kind == KAI_SCHEDULER for made in found.of[FACTS.name]):
-        return found.nodes, found.work[FACTS.name], own, every
-    others = {made.name for made in found.of[FACTS.name] if made.kind == "Queue" and not in_pool(made, pool)}
-    nodes = [made for made in found.nodes if in_pool(made, pool)]
-    groups = [made for made in found.work[FACTS.name] if in_pool(made, pool)]
-    left = {made.id for made in found.work[FACTS.name]} - {made.id for made in groups}
+    objects, every = reading.found, reading.pods
+    if any(manifest.kind == KAI_SCHEDULER for manifest in objects.of[FACTS.name]):
+        return objects.nodes, objects.work[FACTS.name], own, every
+    others = {
+        manifest.name for manifest in objects.of[FACTS.name] if manifest.kind == "Queue" and not in_pool(manifest, pool)
+    }
+    nodes = [manifest for manifest in objects.nodes if in_pool(manifest, pool)]
+    groups = [manifest for manifest in objects.work[FACTS.name] if in_pool(manifest, pool)]
+    left = {manifest.id for manifest in objects.work[FACTS.name]} - {manifest.id for manifest in groups}
     pods = [
         pod
         for pod in every
         if not belongs(pod) or (group(pod) not in left if names_group(pod) else in_pool(pod.made, pool))
     ]
-    counted = {"nodes": len(found.nodes) - len(nodes), "queues": len(others), "pod groups": len(left)}
+    counted = {"nodes": len(objects.nodes) - len(nodes), "queues": len(others), "pod groups": len(left)}
     counted["pods without a group"] = sum(
         belongs(pod) and not names_group(pod) and not in_pool(pod.made, pool) for pod in every
     )
-    if told := ", ".join(f"{count} {kind}" for kind, count in counted.items() if count):
+    if left_out := ", ".join(f"{count} {kind}" for kind, count in counted.items() if count):
         which = f"of {POOL_LABEL}={pool}" if pool else f"without the label {POOL_LABEL}"
-        detail = f"left out, as the shard sees only what is {which}: {told}"
+        detail = f"left out, as the shard sees only what is {which}: {left_out}"
         reading.findings.add("other-pool", "warning", (), detail)
     own = replace(own, queues=[queue for queue in own.queues if queue.name not in others])
     return nodes, groups, own, pods
@@ -292,8 +296,8 @@ def _evicted(old: Item | None, new: Item) -> Evidence | None:
     message = new_message(old, new)
     if new.get("reason") != "Evict" or message is None:
         return None
-    if (found := _KAI.match(message)) is not None:
-        space, pod, higher, by_space, by = found.groups()
+    if (match := _KAI.match(message)) is not None:
+        space, pod, higher, by_space, by = match.groups()
         reason = "preempt" if higher else "reclaim"
         return Evidence((space, pod), f"{by_space}/{by.removesuffix('.')}", reason, event_time(new), message)
     if (moved := _KAI_MOVED.match(message)) is not None:

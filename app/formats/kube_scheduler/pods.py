@@ -97,7 +97,7 @@ def _volumes(spec: Reader) -> None:
 def _host_ports(spec: Reader) -> tuple[HostPort, ...]:
     """kube-scheduler: of containers and sidecars. In the network of the host a container's port is one of the node."""
     of_host = spec.value.get("hostNetwork") is True
-    found: list[HostPort] = []
+    ports: list[HostPort] = []
     for key in ("containers", "initContainers"):
         for container in spec.children(key):
             if key == "initContainers" and container.value.get("restartPolicy") != "Always":
@@ -110,23 +110,23 @@ def _host_ports(spec: Reader) -> tuple[HostPort, ...]:
                     port.warn("hostPort", f"{number} is no port", "error", "bad-value")
                     continue
                 protocol = cast(Any, port.choice("protocol", _PROTOCOLS)) or "TCP"
-                found.append(HostPort(port=number, protocol=protocol, ip=port.text("hostIP") or ""))
-    return tuple(found)
+                ports.append(HostPort(port=number, protocol=protocol, ip=port.text("hostIP") or ""))
+    return tuple(ports)
 
 
 def _terms(affinity: Reader) -> tuple[NearTerm, ...]:
     detail = "preferences among nodes are not weighed: of several that fit another may be taken"
     affinity.not_carried("preferredDuringSchedulingIgnoredDuringExecution", detail)
-    found: list[NearTerm] = []
+    terms: list[NearTerm] = []
     for term in affinity.children("requiredDuringSchedulingIgnoredDuringExecution"):
         key = term.text("topologyKey")
         if not key:
             term.findings.add("bad-value", "error", term.at, "a term has a topologyKey")
             continue
         spaces = read_selector(term, "namespaceSelector")
-        if spaces is not None and any(one != "kubernetes.io/metadata.name" for one in _keys(spaces)):
+        if spaces is not None and any(label != "kubernetes.io/metadata.name" for label in _keys(spaces)):
             term.warn("namespaceSelector", "namespaces are known by their names alone, not by their labels")
-        made = PodAffinityTerm(
+        affinity_term = PodAffinityTerm(
             topology_key=key,
             label_selector=read_selector(term, "labelSelector"),
             namespaces=term.strings("namespaces"),
@@ -134,13 +134,13 @@ def _terms(affinity: Reader) -> tuple[NearTerm, ...]:
         )
         same, different = term.strings("matchLabelKeys"), term.strings("mismatchLabelKeys")
         term.close()
-        found.append(NearTerm(made, tuple(same), tuple(different)))
+        terms.append(NearTerm(affinity_term, tuple(same), tuple(different)))
     affinity.close()
-    return tuple(found)
+    return tuple(terms)
 
 
 def _keys(selector: LabelSelector) -> list[str]:
-    return [*selector.match_labels, *(one.key for one in selector.match_expressions)]
+    return [*selector.match_labels, *(expression.key for expression in selector.match_expressions)]
 
 
 def read_selector(reader: Reader, key: str) -> LabelSelector | None:
@@ -150,13 +150,13 @@ def read_selector(reader: Reader, key: str) -> LabelSelector | None:
         return None
     selector = reader.child(key)
     expressions: list[LabelExpression] = []
-    for one in selector.children("matchExpressions"):
-        name, operator = one.text("key"), one.choice("operator", _OPERATORS)
-        values = one.strings("values")
-        one.close()
+    for expression in selector.children("matchExpressions"):
+        name, operator = expression.text("key"), expression.choice("operator", _OPERATORS)
+        values = expression.strings("values")
+        expression.close()
         if name is None or operator is None or (operator in ("In", "NotIn")) != bool(values):
             detail = "a key, and In or NotIn with values, or Exists or DoesNotExist without, are expected"
-            one.findings.add("bad-value", "error", one.at, detail)
+            expression.findings.add("bad-value", "error", expression.at, detail)
             continue
         expressions.append(LabelExpression(key=name, operator=cast(Any, operator), values=values))
     labels = selector.labels("matchLabels")
@@ -165,34 +165,39 @@ def read_selector(reader: Reader, key: str) -> LabelSelector | None:
 
 
 def _spread(spec: Reader) -> tuple[TopologySpreadConstraint, ...]:
-    found: list[TopologySpreadConstraint] = []
-    for one in spec.children("topologySpreadConstraints"):
-        unmet = one.choice("whenUnsatisfiable", _UNMET) or "DoNotSchedule"
-        key, skew, least = one.text("topologyKey"), one.count("maxSkew"), one.count("minDomains")
-        selector, keys = read_selector(one, "labelSelector"), one.strings("matchLabelKeys")
-        affinity, taints = one.choice("nodeAffinityPolicy", _POLICIES), one.choice("nodeTaintsPolicy", _POLICIES)
-        one.close()
+    constraints: list[TopologySpreadConstraint] = []
+    for constraint in spec.children("topologySpreadConstraints"):
+        unmet = constraint.choice("whenUnsatisfiable", _UNMET) or "DoNotSchedule"
+        key, skew, least = constraint.text("topologyKey"), constraint.count("maxSkew"), constraint.count("minDomains")
+        selector, keys = read_selector(constraint, "labelSelector"), constraint.strings("matchLabelKeys")
+        affinity, taints = (
+            constraint.choice("nodeAffinityPolicy", _POLICIES),
+            constraint.choice("nodeTaintsPolicy", _POLICIES),
+        )
+        constraint.close()
         if unmet == "ScheduleAnyway":
-            one.warn("whenUnsatisfiable", "a preferred spread is not weighed: of several nodes another may be taken")
+            constraint.warn(
+                "whenUnsatisfiable", "a preferred spread is not weighed: of several nodes another may be taken"
+            )
             continue
         if not key or not skew or least == 0:
             detail = "a spread constraint has a topologyKey, and a maxSkew and minDomains of at least 1"
-            one.findings.add("bad-value", "error", one.at, detail)
+            constraint.findings.add("bad-value", "error", constraint.at, detail)
             continue
-        found.append(
+        constraints.append(
             TopologySpreadConstraint(
                 max_skew=skew, topology_key=key, label_selector=selector, min_domains=least,
                 node_affinity_policy=cast(Any, affinity) or "Honor", node_taints_policy=cast(Any, taints) or "Ignore",
                 match_label_keys=keys,
             )
         )  # fmt: skip
-    return tuple(found)
+    return tuple(constraints)
 
 
 def _required(terms: Iterable[NearTerm], labels: dict[str, str]) -> list[PodAffinityTerm] | None:
     """The API server writes ``matchLabelKeys`` into the selector when it makes the pod; a manifest may still have
     them."""
-    found: list[PodAffinityTerm] = []
+    required: list[PodAffinityTerm] = []
     for near in terms:
         term, selector = near.term, near.term.label_selector
         wanted = [(key, "In") for key in near.same] + [(key, "NotIn") for key in near.different]
@@ -202,29 +207,33 @@ def _required(terms: Iterable[NearTerm], labels: dict[str, str]) -> list[PodAffi
             if key in labels
         ]
         if selector is not None:
-            kept = [*selector.match_expressions, *(one for one in more if one not in selector.match_expressions)]
+            expressions = [
+                *selector.match_expressions,
+                *(expression for expression in more if expression not in selector.match_expressions),
+            ]
             term = msgspec.structs.replace(
-                term, label_selector=msgspec.structs.replace(selector, match_expressions=kept)
+                term, label_selector=msgspec.structs.replace(selector, match_expressions=expressions)
             )
-        found.append(term)
-    return found or None
+        required.append(term)
+    return required or None
 
 
 def task_of(pod: Pod) -> Task:
     """The pod as the one task of what it is."""
-    made = pod.made
+    manifest = pod.made
     spec = pod.spec if isinstance(pod.spec, KubePodSpec) else _extended(pod.spec)
 
     def make() -> Task:
         fields: dict[str, Any] = {
-            "labels": made.labels or None, "host_ports": list(spec.host_ports) or None,
-            "pod_affinity": _required(spec.near, made.labels), "pod_anti_affinity": _required(spec.apart, made.labels),
+            "labels": manifest.labels or None, "host_ports": list(spec.host_ports) or None,
+            "pod_affinity": _required(spec.near, manifest.labels),
+            "pod_anti_affinity": _required(spec.apart, manifest.labels),
             "topology_spread": list(spec.spread) or None, "required_node": spec.pinned_node,
         }  # fmt: skip
         if pod.phase in ("pending", "gated"):
-            task = as_task(pod, made.name, spec.requests, scheduling_gates=list(spec.gates) or None, **fields)
-            return msgspec.structs.replace(task, node=None, uid=made.uid, state="running")
-        task = as_task(pod, made.name, spec.requests, started_at=made.status.time("startTime"), **fields)
+            task = as_task(pod, manifest.name, spec.requests, scheduling_gates=list(spec.gates) or None, **fields)
+            return msgspec.structs.replace(task, node=None, uid=manifest.uid, state="running")
+        task = as_task(pod, manifest.name, spec.requests, started_at=manifest.status.time("startTime"), **fields)
         return msgspec.structs.replace(task, state="preempted") if _preempted(pod) else task
 
     return pod.once((pod.node, pod.priority), make)
@@ -233,8 +242,10 @@ def task_of(pod: Pod) -> Task:
 def _preempted(pod: Pod) -> bool:
     """Whether it terminates because a scheduler preempted it."""
     return pod.phase == "releasing" and any(
-        one.text("type") == "DisruptionTarget" and one.text("status") == "True" and one.text("reason") == _PREEMPTED
-        for one in pod.made.status.children("conditions")
+        condition.text("type") == "DisruptionTarget"
+        and condition.text("status") == "True"
+        and condition.text("reason") == _PREEMPTED
+        for condition in pod.made.status.children("conditions")
     )
 
 
@@ -247,19 +258,23 @@ def read_workloads(
     asks: list[Ask] = []
     held: list[Reservation] = []
     for pod in pods:
-        made = pod.made
-        space = made.namespace or "default"
+        manifest = pod.made
+        space = manifest.namespace or "default"
         if pod.phase in ("running", "releasing"):
             if pod.node is not None:
                 running.append(
                     Workload(
-                        id=made.id, queue=space, priority=pod.priority, created_at=made.created_at, tasks=[task_of(pod)]
+                        id=manifest.id,
+                        queue=space,
+                        priority=pod.priority,
+                        created_at=manifest.created_at,
+                        tasks=[task_of(pod)],
                     )
                 )
         elif pod.phase != "done":
             if (pod.spec.scheduler or SCHEDULER) not in names:
                 detail = f"it waits for another scheduler, {pod.spec.scheduler!r}: left out"
-                made.root.warn("spec", detail, "info", "other-scheduler")
+                manifest.root.warn("spec", detail, "info", "other-scheduler")
                 continue
             ask = ask_of(pod, classes)
             asks.append(ask)
@@ -270,8 +285,8 @@ def read_workloads(
 
 def ask_of(pod: Pod, classes: Classes) -> Ask:
     """A pod that waits."""
-    found = classes.find(pod.spec.priority_class)
-    never = pod.spec.never_preempts or (found is not None and found.never_preempts)
+    known = classes.find(pod.spec.priority_class)
+    never = pod.spec.never_preempts or (known is not None and known.never_preempts)
     return Ask(
         id=pod.made.id, queue=pod.made.namespace or "default", uid=pod.made.uid, priority=pod.priority,
         created_at=pod.made.created_at, tasks=[task_of(pod)],
@@ -280,23 +295,23 @@ def ask_of(pod: Pod, classes: Classes) -> Ask:
     )  # fmt: skip
 
 
-def read_budgets(found: Iterable[Object]) -> list[DisruptionBudget]:
+def read_budgets(manifests: Iterable[Object]) -> list[DisruptionBudget]:
     """PodDisruptionBudgets, in the order of the source."""
     budgets: list[DisruptionBudget] = []
-    for made in found:
-        if not named(made):
+    for manifest in manifests:
+        if not named(manifest):
             continue
-        spec, status = made.spec, made.status
+        spec, status = manifest.spec, manifest.status
         allowed = status.integer("disruptionsAllowed")
         if allowed is None:
-            made.root.warn("status", "no disruptionsAllowed: taken to allow none")
+            manifest.root.warn("status", "no disruptionsAllowed: taken to allow none")
         disrupted = status.child("disruptedPods")
         selector = read_selector(spec, "selector")
         spec.ignore("minAvailable", "maxUnavailable", "unhealthyPodEvictionPolicy")
         spec.close()
         budgets.append(
             DisruptionBudget(
-                name=made.name, queue=made.namespace or "default", selector=selector,
+                name=manifest.name, queue=manifest.namespace or "default", selector=selector,
                 disruptions_allowed=allowed or 0, disrupted=list(disrupted.value),
             )
         )  # fmt: skip

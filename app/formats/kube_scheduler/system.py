@@ -65,33 +65,33 @@ _ALL_NODES = "nodes are looked at until enough fit: here all are, so that anothe
 _OTHER = ("clientConnection", "leaderElection", "enableProfiling", "enableContentionProfiling")
 
 
-def read_configuration(found: Iterable[Object], spaces: Iterable[Object], findings: Findings) -> Configuration:
-    """The settings that the last of ``found`` says, and the namespaces."""
+def read_configuration(manifests: Iterable[Object], spaces: Iterable[Object], findings: Findings) -> Configuration:
+    """The settings that the last of ``manifests`` says, and the namespaces."""
     settings = KubeSettings()
-    kept: list[dict[str, Any]] = []
-    for made in found:
-        if made.kind != KIND:
+    documents: list[dict[str, Any]] = []
+    for manifest in manifests:
+        if manifest.kind != KIND:
             continue
-        if kept:
-            instead(made, findings)
-        settings = _settings(made.root.keep())
-        document = whole(made)
-        kept = [] if document is None else [{key: value for key, value in document.items() if value != {}}]
-        if kept == [_document({}, settings)]:
-            kept = []
-    queues = [Queue(name=made.name, created_at=made.created_at) for made in spaces if made.name]
+        if documents:
+            instead(manifest, findings)
+        settings = _settings(manifest.root.keep())
+        document = whole(manifest)
+        documents = [] if document is None else [{key: value for key, value in document.items() if value != {}}]
+        if documents == [_document({}, settings)]:
+            documents = []
+    queues = [Queue(name=manifest.name, created_at=manifest.created_at) for manifest in spaces if manifest.name]
     return Configuration(
         engine="kube-scheduler", settings=Settings(kube_scheduler=settings), queues=queues,
-        native=NativeDocuments(objects=kept) if kept else None,
+        native=NativeDocuments(objects=documents) if documents else None,
     )  # fmt: skip
 
 
-def schedulers(found: Iterable[Object]) -> set[str]:
+def schedulers(manifests: Iterable[Object]) -> set[str]:
     """What the schedulers of these configurations are called: pods say by it whose they are."""
     names: set[str] = set()
-    for made in found:
-        if made.kind == KIND:
-            for profile in Reader(made.root.value, (), Findings()).children("profiles"):
+    for manifest in manifests:
+        if manifest.kind == KIND:
+            for profile in Reader(manifest.root.value, (), Findings()).children("profiles"):
                 names.add(profile.text("schedulerName") or SCHEDULER)
     return names or {SCHEDULER}
 
@@ -119,8 +119,8 @@ def _profile(profile: Reader) -> KubeSettings:
     profile.not_carried("percentageOfNodesToScore", _ALL_NODES)
     _plugins(profile.child("plugins"))
     settings = KubeSettings()
-    for one in profile.children("pluginConfig"):
-        name, arguments = one.text("name"), one.keep().child("args")
+    for plugin in profile.children("pluginConfig"):
+        name, arguments = plugin.text("name"), plugin.keep().child("args")
         arguments.ignore("apiVersion", "kind")
         if name == _PLUGIN:
             settings = _arguments(arguments)
@@ -128,7 +128,7 @@ def _profile(profile: Reader) -> KubeSettings:
             for key in _FILTERING.get(name or "", ()):
                 arguments.not_carried(key, f"{name} filters by it, which is not decided here", "error")
             arguments.close()
-        one.close()
+        plugin.close()
     profile.close()
     return settings
 
@@ -152,21 +152,21 @@ def _plugins(plugins: Reader) -> None:
     for point in plugins.value:
         reader = plugins.child(point)
         scores = point in ("score", "preScore")
-        off: list[tuple[Reader, str]] = [(one, one.text("name") or "") for one in reader.children("disabled")]
-        on: list[tuple[Reader, str]] = [(one, one.text("name") or "") for one in reader.children("enabled")]
+        off: list[tuple[Reader, str]] = [(plugin, plugin.text("name") or "") for plugin in reader.children("disabled")]
+        on: list[tuple[Reader, str]] = [(plugin, plugin.text("name") or "") for plugin in reader.children("enabled")]
         again = {name for _, name in on}
-        for one, name in off:
+        for plugin, name in off:
             if name in again or (name == "*" and again >= _FILTERS):
                 continue
-            told = scores or (name not in _FILTERS and name != "*")
+            harmless = scores or (name not in _FILTERS and name != "*")
             detail = f"{name} is off: decided as if it were on"
-            one.warn("name", detail, "warning" if told else "error", "not-decided")
-        for one, name in on:
+            plugin.warn("name", detail, "warning" if harmless else "error", "not-decided")
+        for plugin, name in on:
             if name not in _FILTERS and not scores:
-                one.warn("name", f"{name} is not known here: decided without it", rule="not-decided")
+                plugin.warn("name", f"{name} is not known here: decided without it", rule="not-decided")
             elif scores:
-                one.warn("name", f"{name}: nodes are scored by the default weights", rule="not-decided")
-            one.ignore("weight")
+                plugin.warn("name", f"{name}: nodes are scored by the default weights", rule="not-decided")
+            plugin.ignore("weight")
         reader.ignore("disabled", "enabled")
         reader.close()
     plugins.close()
@@ -178,26 +178,26 @@ def export(configuration: Configuration) -> Exported:
     lost.other_blocks(configuration, "kube-scheduler")
     lost.flavors(configuration, "kube-scheduler")
     documents: list[dict[str, Any]] = []
-    kept = lost.objects(configuration, "kube-scheduler", (GROUP, "scheduling.k8s.io"))
-    own = next((one for one in kept if one.get("kind") == KIND), None)
+    saved = lost.objects(configuration, "kube-scheduler", (GROUP, "scheduling.k8s.io"))
+    own = next((document for document in saved if document.get("kind") == KIND), None)
     settings = configuration.settings.kube_scheduler or KubeSettings()
     if settings.workload_aware:
         detail = "a gate of kube-scheduler (--feature-gates=GenericWorkload=true), no part of its configuration"
         lost.add(("settings", "kube_scheduler", "workload_aware"), detail)
     if own is not None or _shown(settings):
         documents.append(_document(own or {}, settings))
-    documents += [one for one in kept if one is not own]
+    documents += [document for document in saved if document is not own]
     documents += [_namespace(queue, ("queues", i), lost) for i, queue in enumerate(configuration.queues)]
     return dump(documents, lost)
 
 
-def _namespace(queue: Queue, at: Path, lost: Lost) -> dict[str, Any]:
+def _namespace(queue: Queue, path: Path, lost: Lost) -> dict[str, Any]:
     if queue.parent is not None:
-        lost.add((*at, "parent"), "a namespace has no parent")
+        lost.add((*path, "parent"), "a namespace has no parent")
     for key in ("quota", "resource_groups"):
         if getattr(queue, key):
-            lost.add((*at, key), "kube-scheduler knows no quotas of namespaces")
-    lost.queue(at, queue, "kube-scheduler", weight=False, priority=False, created=True)
+            lost.add((*path, key), "kube-scheduler knows no quotas of namespaces")
+    lost.queue(path, queue, "kube-scheduler", weight=False, priority=False, created=True)
     metadata: dict[str, Any] = {"name": queue.name}
     if queue.created_at is not None:
         metadata["creationTimestamp"] = instant_at(micros(queue.created_at)).isoformat().replace("+00:00", "Z")
@@ -206,49 +206,49 @@ def _namespace(queue: Queue, at: Path, lost: Lost) -> dict[str, Any]:
 
 def _shown(settings: KubeSettings) -> dict[str, int]:
     """Arguments other than the default ones."""
-    default, found = KubeSettings(), dict[str, int]()
+    default, arguments = KubeSettings(), dict[str, int]()
     if settings.min_candidate_nodes_percentage != default.min_candidate_nodes_percentage:
-        found["minCandidateNodesPercentage"] = settings.min_candidate_nodes_percentage
+        arguments["minCandidateNodesPercentage"] = settings.min_candidate_nodes_percentage
     if settings.min_candidate_nodes_absolute != default.min_candidate_nodes_absolute:
-        found["minCandidateNodesAbsolute"] = settings.min_candidate_nodes_absolute
-    return found
+        arguments["minCandidateNodesAbsolute"] = settings.min_candidate_nodes_absolute
+    return arguments
 
 
 def _document(own: dict[str, Any], settings: KubeSettings) -> dict[str, Any]:
     """``own`` with these arguments in each of its profiles, unless they say so already."""
-    made = {"apiVersion": f"{GROUP}/v1", "kind": KIND, **own}
+    document = {"apiVersion": f"{GROUP}/v1", "kind": KIND, **own}
     meant, wanted = _settings(Reader(own, (), Findings())), msgspec.structs.replace(settings, workload_aware=False)
     if own and meant == wanted:
-        return made
+        return document
     arguments = _shown(settings)
     mine: list[Any] = [{"name": _PLUGIN, "args": arguments}] if arguments else []
     shown: list[Any] = []
-    for one in _mappings(own.get("profiles")) or [{}]:
-        others = [of for of in _mappings(one.get("pluginConfig")) if of.get("name") != _PLUGIN]
-        shown.append({**one, "pluginConfig": [*others, *mine]})
-    return {**made, "profiles": shown}
+    for profile in _mappings(own.get("profiles")) or [{}]:
+        others = [of for of in _mappings(profile.get("pluginConfig")) if of.get("name") != _PLUGIN]
+        shown.append({**profile, "pluginConfig": [*others, *mine]})
+    return {**document, "profiles": shown}
 
 
 def _mappings(listed: Any) -> list[dict[str, Any]]:
     every = cast(list[Any], listed) if isinstance(listed, list) else []
-    return [cast(dict[str, Any], one) for one in every if isinstance(one, dict)]
+    return [cast(dict[str, Any], item) for item in every if isinstance(item, dict)]
 
 
-def _place(made: Object) -> Role | None:
-    known = made.kind == KIND or (made.group, made.kind) == ("policy", "PodDisruptionBudget")
+def _place(manifest: Object) -> Role | None:
+    known = manifest.kind == KIND or (manifest.group, manifest.kind) == ("policy", "PodDisruptionBudget")
     return "configuration" if known else None
 
 
 def _read(reading: Reading) -> Imported:
-    found, findings = reading.found, reading.findings
-    spaces = [made for made in found.around if made.kind == "Namespace"]
-    own = read_configuration(found.of[FACTS.name], spaces, findings)
-    configuration = reading.counting(with_classes(own, found.classes))
-    names = schedulers(found.of[FACTS.name])
-    nodes = read_cluster_nodes(found.nodes, (), rename={}, conditions=False)
+    objects, findings = reading.found, reading.findings
+    spaces = [manifest for manifest in objects.around if manifest.kind == "Namespace"]
+    own = read_configuration(objects.of[FACTS.name], spaces, findings)
+    configuration = reading.counting(with_classes(own, objects.classes))
+    names = schedulers(objects.of[FACTS.name])
+    nodes = read_cluster_nodes(objects.nodes, (), rename={}, conditions=False)
     places = reading.within.nodes if reading.within else {node.name for node in nodes}
     workloads, asks, held = read_workloads(reading.pods, names, places, reading.classes)
-    budgets = read_budgets(made for made in found.of[FACTS.name] if made.kind == "PodDisruptionBudget")
+    budgets = read_budgets(manifest for manifest in objects.of[FACTS.name] if manifest.kind == "PodDisruptionBudget")
     known = {queue.name for queue in configuration.queues}
     used = {*(of.queue for of in workloads), *(ask.queue for ask in asks), *(of.queue for of in budgets)}
     more = [Queue(name=name) for name in sorted(used - known)]
@@ -272,8 +272,8 @@ class _Recogniser:
         waiting = self._around.waiting.get(pod.made.id)
         if waiting is not None and waiting.uid in (None, pod.made.uid):
             return waiting
-        made = ask_of(with_(pod, spec=read_spec(pod.made.spec)), Classes())
-        return made if self._around.has_queue(made.queue) else None
+        manifest = ask_of(with_(pod, spec=read_spec(pod.made.spec)), Classes())
+        return manifest if self._around.has_queue(manifest.queue) else None
 
 
 _KUBE_SCHEDULER = re.compile(r"Preempted by (?:an? )?\S+ (\S+) on node ")
@@ -283,11 +283,11 @@ def _evicted(old: Item | None, new: Item) -> Evidence | None:
     """An Event on the pod with reason `Preempted`, whose message has the UID of the pod or the pod group that it was
     for (framework/preemption/executor.go)."""
     message, about = new_message(old, new), part(new, "involvedObject")
-    found = None if message is None or new.get("reason") != "Preempted" else _KUBE_SCHEDULER.match(message)
-    if found is None or message is None or about.get("kind") != "Pod":
+    match = None if message is None or new.get("reason") != "Preempted" else _KUBE_SCHEDULER.match(message)
+    if match is None or message is None or about.get("kind") != "Pod":
         return None
     victim = text_of(about.get("namespace")), text_of(about.get("name"))
-    return Evidence(victim, found[1], "PreemptionByScheduler", event_time(new), message)
+    return Evidence(victim, match[1], "PreemptionByScheduler", event_time(new), message)
 
 
 _FOLLOWED = Followed(

@@ -37,25 +37,27 @@ _LABELS_OF_PODS = ("podIndexLabel", "subGroupIndexLabel", "subGroupCount")
 UNDECIDED = "topology-aware scheduling is decided where the source has the Topology and the cluster's Nodes"
 
 
-def read_topology(made: Object) -> Topology:
+def read_topology(manifest: Object) -> Topology:
     """A Topology object; what else it says is kept for an export."""
-    spec, levels = made.spec, list[str]()
+    spec, levels = manifest.spec, list[str]()
     for level in spec.children("levels"):
         levels.append(level.text("nodeLabel") or "")
         level.close()
     spec.close()
-    return Topology(name=made.name, levels=[level for level in levels if level])
+    return Topology(name=manifest.name, levels=[level for level in levels if level])
 
 
-def placed_by_kueue(made: Object) -> bool:
+def placed_by_kueue(manifest: Object) -> bool:
     """Whether a pod was placed by its topology, so that its Workload says what it uses."""
-    return any(name in made.annotations for name in (*ANNOTATIONS, _LAYERS))
+    return any(name in manifest.annotations for name in (*ANNOTATIONS, _LAYERS))
 
 
 def read_flavor_tolerations(spec: Reader) -> list[Toleration] | None:
     """What every pod tolerates that gets the flavor."""
-    for one in spec.children("tolerations"):
-        one.not_carried("tolerationSeconds", "for how long a taint is tolerated does not bear on a decision", "info")
+    for toleration in spec.children("tolerations"):
+        toleration.not_carried(
+            "tolerationSeconds", "for how long a taint is tolerated does not bear on a decision", "info"
+        )
     return read_tolerations(spec) or None
 
 
@@ -69,7 +71,7 @@ def read_request(pod_set: Reader, *, decided: bool) -> TopologyRequest | None:
         SliceLayer(level=layer.text("topology") or "", size=layer.count("size") or 1)
         for layer in request.children("podsetSliceRequiredTopologyConstraints")
     ]
-    found = TopologyRequest(
+    topology = TopologyRequest(
         required=request.text("required"), preferred=request.text("preferred"),
         unconstrained=request.boolean("unconstrained") is True,
         slice_required=request.text("podSetSliceRequiredTopology"), slice_size=request.count("podSetSliceSize") or None,
@@ -77,24 +79,24 @@ def read_request(pod_set: Reader, *, decided: bool) -> TopologyRequest | None:
     )  # fmt: skip
     request.ignore(*_LABELS_OF_PODS)
     request.close()
-    if found == TopologyRequest():
+    if topology == TopologyRequest():
         return None
     if not decided:
         pod_set.warn("topologyRequest", UNDECIDED, "error", "not-carried")
         return None
-    return found
+    return topology
 
 
 def request_of(annotations: Mapping[str, str]) -> TopologyRequest | None:
     """What the annotations of a pod template ask for, as Kueue's job integrations read them."""
     required, preferred, unconstrained, slices = (annotations.get(name) for name in ANNOTATIONS)
     size = annotations.get(_SLICE_SIZE, "")
-    found = TopologyRequest(
+    request = TopologyRequest(
         required=required, preferred=preferred, unconstrained=unconstrained == "true", slice_required=slices,
         slice_size=int(size) if size.isascii() and size.isdigit() and 0 < len(size) < 10 and int(size) > 0 else None,
         slice_layers=_layers(annotations.get(_LAYERS)), pod_set_group=annotations.get(_GROUP_NAME),
     )  # fmt: skip
-    return None if found == TopologyRequest() else found
+    return None if request == TopologyRequest() else request
 
 
 class _Layer(msgspec.Struct):
@@ -107,10 +109,10 @@ def _layers(text: str | None) -> list[SliceLayer] | None:
     Kueue takes no such job."""
     try:
         given = msgspec.json.decode(text or "[]", type=list[_Layer])
-        found = [SliceLayer(level=of.topology, size=int(of.size)) for of in given]
+        layers = [SliceLayer(level=of.topology, size=int(of.size)) for of in given]
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    return found if 0 < len(found) <= _MOST_LAYERS and all(0 < of.size < 2**31 for of in found) else None
+    return layers if 0 < len(layers) <= _MOST_LAYERS and all(0 < of.size < 2**31 for of in layers) else None
 
 
 def read_assignment(of: Reader, *, decided: bool) -> TopologyAssignment | None:
@@ -227,13 +229,13 @@ class Around:
     namespaces: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     admission: Admission = field(default_factory=lambda: Admission(kueue=True))
 
-    def take(self, found: Iterable[Object]) -> None:
+    def take(self, manifests: Iterable[Object]) -> None:
         """Namespaces, LimitRanges and RuntimeClasses."""
-        for made in found:
-            if made.kind == "Namespace":
-                self.namespaces[made.name] = made.labels
+        for manifest in manifests:
+            if manifest.kind == "Namespace":
+                self.namespaces[manifest.name] = manifest.labels
             else:
-                self.admission.add(made)
+                self.admission.add(manifest)
 
 
 class Selectors:
@@ -272,16 +274,22 @@ class Selectors:
 
 def selector_of(reader: Reader) -> list[Expression]:
     """A label selector as expressions that must all match."""
-    found = [Expression(key=key, operator="In", values=[value]) for key, value in reader.labels("matchLabels").items()]
-    for one in reader.children("matchExpressions"):
-        key, operator, values = one.text("key"), one.choice("operator", _OPERATORS), one.strings("values")
-        one.close()
+    expressions = [
+        Expression(key=key, operator="In", values=[value]) for key, value in reader.labels("matchLabels").items()
+    ]
+    for expression in reader.children("matchExpressions"):
+        key, operator, values = (
+            expression.text("key"),
+            expression.choice("operator", _OPERATORS),
+            expression.strings("values"),
+        )
+        expression.close()
         if key is None or operator is None:
-            one.findings.add("bad-value", "error", one.at, "an expression has a key and an operator")
+            expression.findings.add("bad-value", "error", expression.at, "an expression has a key and an operator")
         else:
-            found.append(Expression(key=key, operator=cast(Any, operator), values=values))
+            expressions.append(Expression(key=key, operator=cast(Any, operator), values=values))
     reader.close()
-    return found
+    return expressions
 
 
 def _selector(queue: Queue | None) -> list[Expression] | None:
@@ -335,17 +343,19 @@ class Counting:
 
 def read_counting(resources: Reader) -> Counting:
     """The manager's ``resources``."""
-    found: dict[str, _Transformation] = {}
-    for one in resources.children("transformations"):
-        name, strategy = one.text("input"), one.choice("strategy", _STRATEGY) or "Retain"
-        outputs = one.child("outputs")
+    transformations: dict[str, _Transformation] = {}
+    for transformation in resources.children("transformations"):
+        name, strategy = transformation.text("input"), transformation.choice("strategy", _STRATEGY) or "Retain"
+        outputs = transformation.child("outputs")
         factors = {output: factor for output in outputs.value if (factor := _factor(outputs, output)) is not None}
-        if not name or name in found:
-            one.warn("input", "a transformation has an input, which no other one has", "error", "bad-value")
+        if not name or name in transformations:
+            transformation.warn("input", "a transformation has an input, which no other one has", "error", "bad-value")
         else:
-            found[name] = _Transformation(strategy == "Retain", one.text("multiplyBy") or None, factors)
-        one.close()
-    return Counting(tuple(resources.strings("excludeResourcePrefixes")), found)
+            transformations[name] = _Transformation(
+                strategy == "Retain", transformation.text("multiplyBy") or None, factors
+            )
+        transformation.close()
+    return Counting(tuple(resources.strings("excludeResourcePrefixes")), transformations)
 
 
 def counting_of(configuration: Configuration) -> Counting:

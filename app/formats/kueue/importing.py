@@ -72,10 +72,10 @@ _OPERATIONAL = (
 )  # fmt: skip
 
 
-def read_configuration(found: Iterable[Object], findings: Findings) -> tuple[Configuration, dict[str, LocalQueue]]:
-    """The configuration that ``found`` describe together, and each LocalQueue (by its id)."""
-    found = list(found)
-    given = [read_topology(made) for made in found if made.kind == "Topology" and made.name]
+def read_configuration(manifests: Iterable[Object], findings: Findings) -> tuple[Configuration, dict[str, LocalQueue]]:
+    """The configuration that ``manifests`` describe together, and each LocalQueue (by its id)."""
+    manifests = list(manifests)
+    given = [read_topology(manifest) for manifest in manifests if manifest.kind == "Topology" and manifest.name]
     topologies = {topology.name: topology for topology in given if topology.levels}
     flavors: list[Flavor] = []
     settings: kueue.Settings | None = None
@@ -83,30 +83,32 @@ def read_configuration(found: Iterable[Object], findings: Findings) -> tuple[Con
     objects: list[dict[str, Any]] = []
     queues: list[tuple[Object, Queue]] = []
     local: dict[str, LocalQueue] = {}
-    checks = _Checks(found)
-    for made in found:
-        if made.kind == "Configuration":
+    checks = _Checks(manifests)
+    for manifest in manifests:
+        if manifest.kind == "Configuration":
             if native is not None:
-                instead(made, findings)
-            settings, native = _settings(made)
-        elif not named(made):
+                instead(manifest, findings)
+            settings, native = _settings(manifest)
+        elif not named(manifest):
             continue
-        elif made.kind == "ResourceFlavor":
-            flavors.append(_flavor(made, topologies))
-        elif made.kind == "ClusterQueue":
-            queues.append((made, _cluster_queue(made, checks)))
-        elif made.kind == "Cohort":
-            queues.append((made, _cohort(made)))
+        elif manifest.kind == "ResourceFlavor":
+            flavors.append(_flavor(manifest, topologies))
+        elif manifest.kind == "ClusterQueue":
+            queues.append((manifest, _cluster_queue(manifest, checks)))
+        elif manifest.kind == "Cohort":
+            queues.append((manifest, _cohort(manifest)))
         else:
-            if made.kind == "LocalQueue":
-                local[made.id] = _local_queue(made)
-            elif made.kind == "AdmissionCheck" or (made.kind == "Topology" and made.name in topologies):
+            if manifest.kind == "LocalQueue":
+                local[manifest.id] = _local_queue(manifest)
+            elif manifest.kind == "AdmissionCheck" or (manifest.kind == "Topology" and manifest.name in topologies):
                 pass  # decided on, and kept for what else it says
-            elif made.kind in _KEPT_KINDS:
-                made.root.warn("kind", f"{made.kind}: not decided here; kept for an export", "info", "not-decided")
+            elif manifest.kind in _KEPT_KINDS:
+                manifest.root.warn(
+                    "kind", f"{manifest.kind}: not decided here; kept for an export", "info", "not-decided"
+                )
             else:
-                unknown_kind(made)
-            if (document := whole(made)) is not None:
+                unknown_kind(manifest)
+            if (document := whole(manifest)) is not None:
                 objects.append(document)
     configuration = Configuration(
         engine="kueue", settings=Settings(kueue=settings), flavors=flavors, queues=_told_apart(queues, findings),
@@ -119,11 +121,11 @@ def read_configuration(found: Iterable[Object], findings: Findings) -> tuple[Con
 def _told_apart(queues: list[tuple[Object, Queue]], findings: Findings) -> list[Queue]:
     """Kueue lets a Cohort and a ClusterQueue have one name; Arbiter has one kind of queue, so the Cohort is renamed.
     What it is called in its cluster is kept."""
-    cluster_queues = {queue.name for made, queue in queues if made.kind == "ClusterQueue"}
+    cluster_queues = {queue.name for manifest, queue in queues if manifest.kind == "ClusterQueue"}
     parents = {queue.parent for _, queue in queues if queue.parent is not None}
     taken = cluster_queues | parents | {queue.name for _, queue in queues}
     renamed: dict[str, str] = {}
-    for name in sorted(cluster_queues & (parents | {q.name for made, q in queues if made.kind == "Cohort"})):
+    for name in sorted(cluster_queues & (parents | {q.name for manifest, q in queues if manifest.kind == "Cohort"})):
         new = f"{name}.cohort"
         while new in taken:
             new += ".cohort"
@@ -131,14 +133,17 @@ def _told_apart(queues: list[tuple[Object, Queue]], findings: Findings) -> list[
         renamed[name] = new
     above = {renamed.get(parent, parent) for parent in parents}
     out: list[Queue] = []
-    for made, queue in queues:
-        is_cohort = made.kind == "Cohort"
+    for manifest, queue in queues:
+        is_cohort = manifest.kind == "Cohort"
         name = renamed.get(queue.name, queue.name) if is_cohort else queue.name
         parent = renamed.get(queue.parent, queue.parent) if queue.parent is not None else None
         for old, new in ((queue.name, name), (queue.parent, parent)):
             if old != new:
                 findings.add(
-                    "renamed", "info", made.root.at, f"Cohort {old!r} is called {new!r}: a ClusterQueue has its name"
+                    "renamed",
+                    "info",
+                    manifest.root.at,
+                    f"Cohort {old!r} is called {new!r}: a ClusterQueue has its name",
                 )
         childless = is_cohort and name not in above
         out.append(
@@ -160,8 +165,8 @@ def _with(queue: Queue, **changes: Any) -> Queue:
     return Queue(**{**fields, **changes})
 
 
-def _flavor(made: Object, topologies: Mapping[str, kueue.Topology]) -> Flavor:
-    spec = made.root.keep().child("spec")
+def _flavor(manifest: Object, topologies: Mapping[str, kueue.Topology]) -> Flavor:
+    spec = manifest.root.keep().child("spec")
     labels, taints = spec.labels("nodeLabels"), read_taints(spec, "nodeTaints")
     tolerated = [taint for taint in taints if _tolerates(spec, taint)]
     taints = [taint for taint in taints if taint not in tolerated]
@@ -176,13 +181,13 @@ def _flavor(made: Object, topologies: Mapping[str, kueue.Topology]) -> Flavor:
         counted = "the taints that the flavor itself tolerates do not count"
         unmatched = "a toleration that matches no taint of the flavor changes no decision"
         spec.undecided("tolerations", counted if tolerated else unmatched, "info")
-    native = _closed(made, spec)
+    native = _closed(manifest, spec)
     if tolerated:
         fields: dict[str, Any] = {} if native is None else native.kueue
         own = {**fields.get("spec", {}), "nodeTaints": [msgspec.to_builtins(taint) for taint in tolerated]}
         native = Native(kueue={**fields, "spec": own})
     return Flavor(
-        name=made.name, node_labels=labels, node_taints=taints, native=native, topology=topology or None,
+        name=manifest.name, node_labels=labels, node_taints=taints, native=native, topology=topology or None,
         tolerations=read_flavor_tolerations(spec) if topology else None,
     )  # fmt: skip
 
@@ -205,10 +210,12 @@ def _tolerates(spec: Reader, taint: Taint) -> bool:
 class _Checks:
     """The AdmissionChecks of a source: which there are, and which say of themselves that they are not active."""
 
-    def __init__(self, found: Iterable[Object]) -> None:
-        given = [made for made in found if made.kind == "AdmissionCheck"]
-        self._known = {made.name for made in given}
-        self._inactive = {made.name for made in given if (said := _active(made)) is not None and not said[0]}
+    def __init__(self, manifests: Iterable[Object]) -> None:
+        given = [manifest for manifest in manifests if manifest.kind == "AdmissionCheck"]
+        self._known = {manifest.name for manifest in given}
+        self._inactive = {
+            manifest.name for manifest in given if (said := _active(manifest)) is not None and not said[0]
+        }
 
     def inactive(self, names: list[str], spec: Reader) -> str | None:
         """Why a ClusterQueue with these is not active, in Kueue's words (inactiveReason), or None."""
@@ -223,17 +230,17 @@ class _Checks:
         return ", ".join(why) or None
 
 
-def _active(made: Object) -> tuple[bool, str, str] | None:
+def _active(manifest: Object) -> tuple[bool, str, str] | None:
     """What the condition Active says: whether it holds, its reason and message; None without one."""
-    for condition in made.status.children("conditions"):
+    for condition in manifest.status.children("conditions"):
         if condition.take("type") == "Active":
             reason, message = condition.text("reason") or "", condition.text("message") or ""
             return condition.take("status") == "True", reason, message
     return None
 
 
-def _cluster_queue(made: Object, of_source: _Checks) -> Queue:
-    spec = made.root.keep().child("spec")
+def _cluster_queue(manifest: Object, of_source: _Checks) -> Queue:
+    spec = manifest.root.keep().child("spec")
     strategy = spec.choice("queueingStrategy", _STRATEGY)
     block = kueue.Queue(
         preemption=_unless_default(_preemption(spec.child("preemption"))),
@@ -241,20 +248,20 @@ def _cluster_queue(made: Object, of_source: _Checks) -> Queue:
         queueing_strategy=cast(Any, strategy or "BestEffortFIFO"),
         admission_mode=cast(Any, _admission_mode(spec.child("admissionScope"))),
         stop_policy=cast(Any, spec.choice("stopPolicy", STOP_POLICY) or "None"),
-        inactive=_inactive(made, spec, of_source),
+        inactive=_inactive(manifest, spec, of_source),
     )
     queue = Queue(
-        name=made.name,
+        name=manifest.name,
         parent=spec.text("cohortName") or spec.text("cohort") or None,
         resource_groups=_resource_groups(spec) or None,
         weight=_weight(spec),
-        created_at=made.created_at,
+        created_at=manifest.created_at,
         kueue=_unless_default(block),
     )
     if "namespaceSelector" in spec:
         selector_of(spec.child("namespaceSelector"))
     spec.keep_as_is("namespaceSelector", "admissionChecksStrategy")
-    native = _closed(made, spec, admissionChecksStrategy=_strategy(spec.strings("admissionChecks")))
+    native = _closed(manifest, spec, admissionChecksStrategy=_strategy(spec.strings("admissionChecks")))
     if "namespaceSelector" not in spec:
         fields = {} if native is None else native.kueue
         native = Native(kueue={**fields, "spec": {**fields.get("spec", {}), "namespaceSelector": None}})
@@ -272,7 +279,7 @@ def _strategy(checks: list[str]) -> dict[str, Any]:
     return {"admissionChecks": [{"name": name} for name in checks]} if checks else {}
 
 
-def _inactive(made: Object, spec: Reader, of_source: _Checks) -> str | None:
+def _inactive(manifest: Object, spec: Reader, of_source: _Checks) -> str | None:
     """Why it is not active for other reasons than being stopped: as it says itself, else as its checks are."""
     names = spec.strings("admissionChecks")
     strategy = spec.child("admissionChecksStrategy")
@@ -281,38 +288,38 @@ def _inactive(made: Object, spec: Reader, of_source: _Checks) -> str | None:
         check.strings("onFlavors")
         check.close()
     strategy.close()
-    if made.deleted:
+    if manifest.deleted:
         return "it is terminating"
-    said = _active(made)
+    said = _active(manifest)
     if said is not None:
         holds, reason, message = said
         return None if holds or reason == "Stopped" else message or reason
     return of_source.inactive(names, spec)
 
 
-def _cohort(made: Object) -> Queue:
-    spec = made.root.keep().child("spec")
+def _cohort(manifest: Object) -> Queue:
+    spec = manifest.root.keep().child("spec")
     queue = Queue(
-        name=made.name,
+        name=manifest.name,
         parent=spec.text("parentName") or spec.text("parent") or None,
         resource_groups=_resource_groups(spec) or None,
         weight=_weight(spec),
-        created_at=made.created_at,
+        created_at=manifest.created_at,
     )
-    return _with(queue, native=_closed(made, spec))
+    return _with(queue, native=_closed(manifest, spec))
 
 
-def _local_queue(made: Object) -> LocalQueue:
-    spec = made.root.keep().child("spec")
-    found = replace(read_local_queue(spec), shared=read_consumed(spec, made.status))
-    _closed(made, spec)
-    return found
+def _local_queue(manifest: Object) -> LocalQueue:
+    spec = manifest.root.keep().child("spec")
+    queue = replace(read_local_queue(spec), shared=read_consumed(spec, manifest.status))
+    _closed(manifest, spec)
+    return queue
 
 
-def _closed(made: Object, spec: Reader, **more: Any) -> Native | None:
+def _closed(manifest: Object, spec: Reader, **more: Any) -> Native | None:
     """What nobody has read of the object. ``more``: fields of its spec in their present spelling."""
     spec.close()
-    fields = kept(made)
+    fields = kept(manifest)
     if added := {key: value for key, value in more.items() if value and key not in fields.get("spec", {})}:
         fields = {**fields, "spec": {**fields.get("spec", {}), **added}}
     return Native(kueue=fields) if fields else None
@@ -376,25 +383,25 @@ def _preemption(reader: Reader) -> kueue.Preemption:
 
 def read_milestones(reader: Reader) -> list[Milestone]:
     """KEP-83's ``disruptionCostMilestones``."""
-    found: list[Milestone] = []
+    milestones: list[Milestone] = []
     for milestone in reader.children("disruptionCostMilestones"):
         seconds, cost = milestone.number("seconds"), milestone.number("cost")
         if seconds is None or cost is None:
             milestone.findings.add("bad-value", "error", milestone.at, "a milestone has seconds and a cost")
         else:
-            found.append(Milestone(seconds=seconds, cost=cost))
+            milestones.append(Milestone(seconds=seconds, cost=cost))
         milestone.close()
-    return found
+    return milestones
 
 
 def _fungibility(reader: Reader) -> kueue.FlavorFungibility:
-    made = kueue.FlavorFungibility(
+    fungibility = kueue.FlavorFungibility(
         when_can_borrow=cast(Any, reader.choice("whenCanBorrow", _WHEN_CAN_BORROW) or "MayStopSearch"),
         when_can_preempt=cast(Any, reader.choice("whenCanPreempt", _WHEN_CAN_PREEMPT) or "TryNextFlavor"),
         preference=cast(Any, reader.choice("preference", _PREFERENCE)),
     )
     reader.close()
-    return made
+    return fungibility
 
 
 def _unless_default(block: T) -> T | None:
@@ -406,18 +413,18 @@ def _admission_fair_sharing(reader: Reader) -> kueue.AdmissionFairSharing:
     weights = reader.child("resourceWeights")
     read = {name: weights.number(name) for name in weights.value}
     weights.close()
-    made = kueue.AdmissionFairSharing(
+    sharing = kueue.AdmissionFairSharing(
         usage_half_life_time=reader.duration("usageHalfLifeTime") or 0,
         usage_sampling_interval=reader.duration("usageSamplingInterval") or 300,
         resource_weights={name: weight for name, weight in read.items() if weight is not None},
     )
     reader.close()
-    return made
+    return sharing
 
 
-def _settings(made: Object) -> tuple[kueue.Settings | None, dict[str, Any]]:
+def _settings(manifest: Object) -> tuple[kueue.Settings | None, dict[str, Any]]:
     """The settings, and what is kept of the document: its version too where that is not the present one."""
-    root = made.root.keep()
+    root = manifest.root.keep()
     present = "fairSharing" in root
     fair = root.child("fairSharing")
     enabled = fair.boolean("enable")
@@ -436,15 +443,15 @@ def _settings(made: Object) -> tuple[kueue.Settings | None, dict[str, Any]]:
                 "objectRetentionPolicies", "queueVisibility"):  # fmt: skip
         root.not_carried(key, "how jobs reach Kueue, not how it decides", "info")
     root.keep_as_is(*_OPERATIONAL)
-    fields = kept(made)
-    if made.version != PRESENT_VERSION and made.version:
-        fields = {"apiVersion": f"{made.group}/{made.version}", **fields}
+    fields = kept(manifest)
+    if manifest.version != PRESENT_VERSION and manifest.version:
+        fields = {"apiVersion": f"{manifest.group}/{manifest.version}", **fields}
     # v1beta1 has a switch; in v1beta2 the block's presence is the switch.
-    on = enabled if enabled is not None else made.version != "v1beta1" and present
+    on = enabled if enabled is not None else manifest.version != "v1beta1" and present
     made_settings = kueue.Settings(
         fair_sharing=on,
         quota_check_strategy=cast(Any, strategy),
         admission_fair_sharing=sharing,
         preemption_strategies=None if strategies in ([], _DEFAULT_STRATEGIES) else cast(Any, strategies),
     )
-    return _unless_default(made_settings), {**fields, **config_map(made)}
+    return _unless_default(made_settings), {**fields, **config_map(manifest)}

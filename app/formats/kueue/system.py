@@ -77,13 +77,13 @@ def export(configuration: Configuration) -> Exported:
     for i, queue in enumerate(configuration.queues):
         role = queue.kueue.role if queue.kueue else None
         is_cohort = role == "cohort" or (role is None and queue.name in parents)
-        made = _queue(queue, ("queues", i), lost, names, configuration.engine, is_cohort=is_cohort)
-        documents.append(lost.native(("queues", i), made, queue.native, "kueue"))
+        document = _queue(queue, ("queues", i), lost, names, configuration.engine, is_cohort=is_cohort)
+        documents.append(lost.native(("queues", i), document, queue.native, "kueue"))
     _note_selectors(documents, configuration, lost)
-    kept = lost.objects(configuration, "kueue", GROUPS)
-    there = {of["metadata"]["name"] for of in kept if of.get("kind") == "Topology"}
+    objects = lost.objects(configuration, "kueue", GROUPS)
+    there = {of["metadata"]["name"] for of in objects if of.get("kind") == "Topology"}
     documents += [_topology(of) for of in configuration.topologies if of.name not in there]
-    return dump([*documents, *kept], lost)
+    return dump([*documents, *objects], lost)
 
 
 def _topology(of: kueue.Topology) -> dict[str, Any]:
@@ -96,8 +96,8 @@ def _note_selectors(documents: list[dict[str, Any]], configuration: Configuratio
     queues = documents[len(documents) - len(configuration.queues) :]
     closed = [
         i
-        for i, made in enumerate(queues)
-        if made["kind"] == "ClusterQueue" and made["spec"].get("namespaceSelector") is None
+        for i, document in enumerate(queues)
+        if document["kind"] == "ClusterQueue" and document["spec"].get("namespaceSelector") is None
     ]
     if closed:
         name, more = configuration.queues[closed[0]].name, len(closed) - 1
@@ -108,13 +108,13 @@ def _note_selectors(documents: list[dict[str, Any]], configuration: Configuratio
 
 def _native_names(configuration: Configuration) -> dict[str, str]:
     """What cohorts are called in their cluster, where an import had to rename them."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for queue in configuration.queues:
         metadata: Any = queue.native.kueue.get("metadata") if queue.native is not None else None
         name = cast(dict[str, Any], metadata).get("name") if isinstance(metadata, dict) else None
         if isinstance(name, str) and re.fullmatch(rf"{re.escape(name)}(\.cohort)+", queue.name):
-            found[queue.name] = name
-    return found
+            names[queue.name] = name
+    return names
 
 
 def _manager(configuration: Configuration, lost: Lost) -> dict[str, Any] | None:
@@ -160,8 +160,8 @@ def _flavor(flavor: Flavor) -> dict[str, Any]:
         spec["topologyName"] = flavor.topology
     if flavor.tolerations:
         spec["tolerations"] = [
-            {"operator": one.operator, **{k: v for k, v in msgspec.to_builtins(one).items() if v}}
-            for one in flavor.tolerations
+            {"operator": toleration.operator, **{k: v for k, v in msgspec.to_builtins(toleration).items() if v}}
+            for toleration in flavor.tolerations
         ]
     if flavor.node_labels:
         spec["nodeLabels"] = flavor.node_labels
@@ -174,28 +174,28 @@ def _flavor(flavor: Flavor) -> dict[str, Any]:
 
 
 def _queue(
-    queue: Queue, at: Path, lost: Lost, names: dict[str, str], engine: EngineName | None, *, is_cohort: bool
+    queue: Queue, path: Path, lost: Lost, names: dict[str, str], engine: EngineName | None, *, is_cohort: bool
 ) -> dict[str, Any]:
     """``names``: those of cohorts in their cluster, where they differ; ``engine``: whose resources they are."""
-    lost.queue(at, queue, "Kueue", weight=True, priority=False, created=True)
+    lost.queue(path, queue, "Kueue", weight=True, priority=False, created=True)
     metadata: dict[str, Any] = {"name": names.get(queue.name, queue.name)}
     if queue.created_at is not None:
         metadata["creationTimestamp"] = instant_at(micros(queue.created_at)).isoformat().replace("+00:00", "Z")
     spec: dict[str, Any] = {}
     if queue.parent is not None:
         spec["parentName" if is_cohort else "cohortName"] = names.get(queue.parent, queue.parent)
-    if groups := _groups(queue, at, lost, engine):
+    if groups := _groups(queue, path, lost, engine):
         spec["resourceGroups"] = groups
     if queue.has_weight:
         spec["fairSharing"] = {"weight": weight_text(queue.weight)}
         if float(spec["fairSharing"]["weight"]) != queue.weight:
-            lost.add((*at, "weight"), "a weight of Kueue has nine decimal places: rounded")
+            lost.add((*path, "weight"), "a weight of Kueue has nine decimal places: rounded")
     block = queue.kueue or kueue.Queue()
     if is_cohort:
         if _without_role(block) != kueue.Queue():
-            lost.add((*at, "kueue"), "a Cohort of Kueue has no policies of its own")
+            lost.add((*path, "kueue"), "a Cohort of Kueue has no policies of its own")
     else:
-        spec.update(_policies(block, at, lost))
+        spec.update(_policies(block, path, lost))
     return {
         "apiVersion": VERSION,
         "kind": "Cohort" if is_cohort else "ClusterQueue",
@@ -212,11 +212,11 @@ def _without_role(block: kueue.Queue) -> kueue.Queue:
     )  # fmt: skip
 
 
-def _groups(queue: Queue, at: Path, lost: Lost, engine: EngineName | None) -> list[dict[str, Any]]:
+def _groups(queue: Queue, path: Path, lost: Lost, engine: EngineName | None) -> list[dict[str, Any]]:
     """Resource groups; the shorthand of one flavor is written out as the flavor called default."""
     out: list[dict[str, Any]] = []
     if queue.quota:
-        resources = _quotas(queue.quota, (*at, "quota"), lost, engine)
+        resources = _quotas(queue.quota, (*path, "quota"), lost, engine)
         out.append(
             {
                 "coveredResources": [resource["name"] for resource in resources],
@@ -224,29 +224,29 @@ def _groups(queue: Queue, at: Path, lost: Lost, engine: EngineName | None) -> li
             }
         )
     for g, group in enumerate(queue.resource_groups or ()):
-        out.append(_group(group, (*at, "resource_groups", g), lost, engine))
+        out.append(_group(group, (*path, "resource_groups", g), lost, engine))
     return out
 
 
-def _group(group: ResourceGroup, at: Path, lost: Lost, engine: EngineName | None) -> dict[str, Any]:
+def _group(group: ResourceGroup, path: Path, lost: Lost, engine: EngineName | None) -> dict[str, Any]:
     flavors = [
-        {"name": flavor.name, "resources": _quotas(flavor.quota, (*at, "flavors", f, "quota"), lost, engine)}
+        {"name": flavor.name, "resources": _quotas(flavor.quota, (*path, "flavors", f, "quota"), lost, engine)}
         for f, flavor in enumerate(group.flavors)
     ]
-    covered = {name: ((*at, "resources", i), None) for i, name in enumerate(group.resources)}
+    covered = {name: ((*path, "resources", i), None) for i, name in enumerate(group.resources)}
     return {"coveredResources": list(renamed(covered, engine, "kueue", lost)), "flavors": flavors}
 
 
-def _quotas(quotas: dict[str, Quota], at: Path, lost: Lost, engine: EngineName | None) -> list[dict[str, Any]]:
-    placed = renamed({name: ((*at, name), quota) for name, quota in quotas.items()}, engine, "kueue", lost)
+def _quotas(quotas: dict[str, Quota], path: Path, lost: Lost, engine: EngineName | None) -> list[dict[str, Any]]:
+    placed = renamed({name: ((*path, name), quota) for name, quota in quotas.items()}, engine, "kueue", lost)
     return [_quota(name, quota, where, lost) for name, (where, quota) in placed.items()]
 
 
-def _quota(name: str, quota: Quota, at: Path, lost: Lost) -> dict[str, Any]:
-    lost.quota(at, quota, "Kueue", ("limit", "weight"))
+def _quota(name: str, quota: Quota, path: Path, lost: Lost) -> dict[str, Any]:
+    lost.quota(path, quota, "Kueue", ("limit", "weight"))
     shown: dict[str, Any] = {"name": name, "nominalQuota": 0 if quota.guaranteed is None else quota.guaranteed}
     if quota.guaranteed == "unlimited":
-        lost.add((*at, "guaranteed"), "Kueue has no unlimited quota: written as 0")
+        lost.add((*path, "guaranteed"), "Kueue has no unlimited quota: written as 0")
         shown["nominalQuota"] = 0
     if quota.borrowing_limit is not None:
         shown["borrowingLimit"] = quota.borrowing_limit
@@ -255,14 +255,14 @@ def _quota(name: str, quota: Quota, at: Path, lost: Lost) -> dict[str, Any]:
     return shown
 
 
-def _policies(block: kueue.Queue, at: Path, lost: Lost) -> dict[str, Any]:
+def _policies(block: kueue.Queue, path: Path, lost: Lost) -> dict[str, Any]:
     spec: dict[str, Any] = {}
     if block.admission_mode != "NoAdmissionFairSharing":
         spec["admissionScope"] = {"admissionMode": block.admission_mode}
     if block.stop_policy != "None":
         spec["stopPolicy"] = block.stop_policy
     if block.inactive is not None:
-        lost.note("status", (*at, "kueue", "inactive"), "whether it is active Kueue works out itself")
+        lost.note("status", (*path, "kueue", "inactive"), "whether it is active Kueue works out itself")
     if block.queueing_strategy != "BestEffortFIFO":
         spec["queueingStrategy"] = block.queueing_strategy
     if block.flavor_fungibility is not None:
@@ -273,11 +273,11 @@ def _policies(block: kueue.Queue, at: Path, lost: Lost) -> dict[str, Any]:
             **({"preference": fungibility.preference} if fungibility.preference else {}),
         }
     if block.preemption is not None:
-        spec["preemption"] = _preemption(block.preemption, (*at, "kueue", "preemption"), lost)
+        spec["preemption"] = _preemption(block.preemption, (*path, "kueue", "preemption"), lost)
     return spec
 
 
-def _preemption(preemption: kueue.Preemption, at: Path, lost: Lost) -> dict[str, Any]:
+def _preemption(preemption: kueue.Preemption, path: Path, lost: Lost) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "withinClusterQueue": preemption.within_cluster_queue,
         "reclaimWithinCohort": preemption.reclaim_within_cohort,
@@ -290,7 +290,7 @@ def _preemption(preemption: kueue.Preemption, at: Path, lost: Lost) -> dict[str,
         }  # fmt: skip
     for field, native in _DEFERRED.items():
         if getattr(preemption, field) is not None:
-            lost.add((*at, field), f"Kueue never got {native} (KEP-83 deferred it)")
+            lost.add((*path, field), f"Kueue never got {native} (KEP-83 deferred it)")
     return shown
 
 
@@ -301,22 +301,24 @@ _HASH = 5
 _LONGEST_NAMES = (253, 63)
 
 
-def _place(made: Object) -> Role | None:
-    if made.group == importing.GROUP:
-        return _ROLES.get(made.kind, "configuration")
-    return "configuration" if (made.group, made.kind) == (importing.CONFIGURATION_GROUP, "Configuration") else None
+def _place(manifest: Object) -> Role | None:
+    if manifest.group == importing.GROUP:
+        return _ROLES.get(manifest.kind, "configuration")
+    return (
+        "configuration" if (manifest.group, manifest.kind) == (importing.CONFIGURATION_GROUP, "Configuration") else None
+    )
 
 
 def _read(reading: Reading) -> Imported:
-    found, findings = reading.found, reading.findings
-    _, kept = importing.read_configuration(reading.kept.of[FACTS.name], Findings())
-    duplicates(found.of[FACTS.name], {kind: kind for kind in _KINDS}, findings)
-    own, local = importing.read_configuration(found.of[FACTS.name], findings)
-    configuration = reading.counting(with_classes(own, found.classes))
-    around = Around({**(reading.within.local_queues if reading.within else {}), **kept, **local})
-    around.take(found.around)
-    workloads, asks = read_workloads(found.work[FACTS.name], configuration, around, reading.classes)
-    if not (reading.within.nodes if reading.within else found.nodes):
+    objects, findings = reading.found, reading.findings
+    _, saved = importing.read_configuration(reading.kept.of[FACTS.name], Findings())
+    duplicates(objects.of[FACTS.name], {kind: kind for kind in _KINDS}, findings)
+    own, local = importing.read_configuration(objects.of[FACTS.name], findings)
+    configuration = reading.counting(with_classes(own, objects.classes))
+    around = Around({**(reading.within.local_queues if reading.within else {}), **saved, **local})
+    around.take(objects.around)
+    workloads, asks = read_workloads(objects.work[FACTS.name], configuration, around, reading.classes)
+    if not (reading.within.nodes if reading.within else objects.nodes):
         _report_no_nodes(configuration, asks, findings)
     strangers: list[Pod] = []
     if configuration.topologies:
@@ -325,7 +327,7 @@ def _read(reading: Reading) -> Imported:
         findings.add("not-carried", "info", (), f"Kueue decides on Workloads: {len(reading.pods)} pods are left out")
     based, every = usage_based(configuration), sorted(around.local_queues.items())
     queues = {name: QueueState(kueue=of.shared) for name, of in every if of.cluster_queue in based}
-    nodes = read_cluster_nodes(found.nodes, strangers, rename={})
+    nodes = read_cluster_nodes(objects.nodes, strangers, rename={})
     return imported(configuration, nodes, workloads, asks, findings, queues)
 
 
@@ -356,16 +358,16 @@ class _Recogniser:
 
     def place(self, pod: VictimPod) -> Eviction | None:
         of = pod.metadata
-        found = self._found(of.namespace, of.name, of.uid, of.labels or {}, of.owner_references or [])
-        return next((Eviction(workload=one.id) for one in found if isinstance(one, Workload)), None)
+        works = self._found(of.namespace, of.name, of.uid, of.labels or {}, of.owner_references or [])
+        return next((Eviction(workload=work.id) for work in works if isinstance(work, Workload)), None)
 
     def ask(self, pod: Pod) -> Ask | None:
-        made = pod.made
-        owners = msgspec.convert(_owners(made.root.value), list[OwnerReference], strict=False)
-        for one in self._found(made.namespace, made.name, made.uid or "", made.labels, owners):
-            if isinstance(one, Ask):
-                return one
-            return asking(one, one.id, one.tasks[0]) if one.tasks else None
+        manifest = pod.made
+        owners = msgspec.convert(_owners(manifest.root.value), list[OwnerReference], strict=False)
+        for work in self._found(manifest.namespace, manifest.name, manifest.uid or "", manifest.labels, owners):
+            if isinstance(work, Ask):
+                return work
+            return asking(work, work.id, work.tasks[0]) if work.tasks else None
         return None
 
     def _found(
@@ -373,31 +375,31 @@ class _Recogniser:
     ) -> Iterator[Workload | Ask]:
         """The Workloads that may be the pod's, what runs first: called after what owns it, or owned by the same."""
         around = self._around
-        ids = [f"{space}/{made}" for made in workload_names(name, uid, labels, owners)]
+        ids = [f"{space}/{workload}" for workload in workload_names(name, uid, labels, owners)]
         yield from (around.running[id] for id in ids if id in around.running)  # noqa: A001
         yield from (around.waiting[id] for id in ids if id in around.waiting)  # noqa: A001
-        for owner in (uid, *(one.uid for one in _managing_first(owners))):
-            for one in self._owned_by(owner) if owner else ():
-                if one.id.startswith(f"{space}/"):
-                    yield one
+        for owner in (uid, *(reference.uid for reference in _managing_first(owners))):
+            for work in self._owned_by(owner) if owner else ():
+                if work.id.startswith(f"{space}/"):
+                    yield work
 
     def _owned_by(self, uid: str) -> list[Workload | Ask]:
         if self._owned is None:
             self._owned = {}
-            for one in (*self._around.running.values(), *self._around.waiting.values()):
-                for owner in one.kueue.owners if one.kueue is not None else ():
-                    self._owned.setdefault(owner, []).append(one)
+            for work in (*self._around.running.values(), *self._around.waiting.values()):
+                for owner in work.kueue.owners if work.kueue is not None else ():
+                    self._owned.setdefault(owner, []).append(work)
         return self._owned.get(uid, [])
 
 
 def _owners(document: Mapping[str, Any]) -> list[Any]:
     metadata = document.get("metadata")
-    found = metadata.get("ownerReferences") if isinstance(metadata, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType]
+    references = metadata.get("ownerReferences") if isinstance(metadata, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return [owner for owner in references if isinstance(owner, dict)] if isinstance(references, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
 def _managing_first(owners: list[OwnerReference]) -> list[OwnerReference]:
-    return sorted(owners, key=lambda one: one.controller is not True)
+    return sorted(owners, key=lambda reference: reference.controller is not True)
 
 
 def workload_names(name: str, uid: str, labels: Mapping[str, str], owners: list[OwnerReference]) -> list[str]:
@@ -406,13 +408,13 @@ def workload_names(name: str, uid: str, labels: Mapping[str, str], owners: list[
 
     Source: Kueue's ``pkg/controller/jobframework/workload_names.go``: kind and name of the object, cut to what a name
     may be long, and five digits of a SHA-1 over kind, group, name and UID."""
-    found: list[str] = []
+    names: list[str] = []
     job_set = labels.get(f"{_JOB_SET}name"), labels.get(f"{_JOB_SET}uid")
     for owner in _managing_first(owners):
         if job_set[0] and job_set[1] and owner.kind == "Job" and owner.name.startswith(f"{job_set[0]}-"):
-            found += _named_after("JobSet", "jobset.x-k8s.io", job_set[0], job_set[1])
-        found += _named_after(owner.kind, owner.api_version.rpartition("/")[0], owner.name, owner.uid)
-    return [*found, *_named_after("Pod", "", name, uid)]
+            names += _named_after("JobSet", "jobset.x-k8s.io", job_set[0], job_set[1])
+        names += _named_after(owner.kind, owner.api_version.rpartition("/")[0], owner.name, owner.uid)
+    return [*names, *_named_after("Pod", "", name, uid)]
 
 
 def _named_after(kind: str, group: str, name: str, uid: str) -> list[str]:
@@ -434,18 +436,18 @@ def _evicted(old: Item | None, new: Item) -> Evidence | None:
         return None
     if was is not None and was.get("lastTransitionTime") == evicted.get("lastTransitionTime"):
         return None
-    at, said, why = (
+    path, said, why = (
         instant(evicted.get("lastTransitionTime")),
         text_of(evicted.get("message")),
         text_of(evicted.get("reason")),
     )
     if why != "Preempted":
-        return Evidence(key_of(new), "", why, at, said, preempted=False) if why else None
+        return Evidence(key_of(new), "", why, path, said, preempted=False) if why else None
     preempted = condition(new, "Preempted") or {}
     message = text_of(preempted.get("message")) or said
-    found = _KUEUE.search(message)
-    by = found[1] if found is not None and found[1] != _UNKNOWN else ""
-    return Evidence(key_of(new), by, text_of(preempted.get("reason")) or None, at, message)
+    match = _KUEUE.search(message)
+    by = match[1] if match is not None and match[1] != _UNKNOWN else ""
+    return Evidence(key_of(new), by, text_of(preempted.get("reason")) or None, path, message)
 
 
 def _kind(name: str, plural: str, *, needed: bool = True) -> Kind:

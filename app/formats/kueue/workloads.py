@@ -80,19 +80,19 @@ class _Cluster:
 
 
 def read_workloads(
-    found: Iterable[Object], configuration: Configuration, around: Around, classes: Classes
+    manifests: Iterable[Object], configuration: Configuration, around: Around, classes: Classes
 ) -> tuple[list[Workload], list[Ask]]:
     """Running workloads and asks, in the order of the source; finished ones hold nothing and are left out.
     Where the source has no ClusterQueue, workloads may name any."""
     cluster = _Cluster(configuration, around, classes)
     running: list[Workload] = []
     asks: list[Ask] = []
-    for made in found:
-        if not named(made):
+    for manifest in manifests:
+        if not named(manifest):
             continue
-        conditions = _conditions(made.status)
+        conditions = _conditions(manifest.status)
         if not conditions.get("Finished", _NEVER).holds:
-            _read(replace(made, root=_filled_in(made, around)), conditions, cluster, running, asks)
+            _read(replace(manifest, root=_filled_in(manifest, around)), conditions, cluster, running, asks)
     return running, asks
 
 
@@ -101,52 +101,58 @@ def awaits_victims(message: str) -> bool:
     return _PENDING.search(message) is not None
 
 
-def _filled_in(made: Object, around: Around) -> Reader:
+def _filled_in(manifest: Object, around: Around) -> Reader:
     """With what LimitRanges and RuntimeClasses of the cluster add to its pods (Kueue: AdjustResources)."""
-    specs = (pod_set.child("template").child("spec") for pod_set in made.spec.children("podSets"))
+    specs = (pod_set.child("template").child("spec") for pod_set in manifest.spec.children("podSets"))
     if not around.admission and not any("runtimeClassName" in spec for spec in specs):
-        return made.root
-    return around.admission.admitted(made.root, made.namespace, exists=False)
+        return manifest.root
+    return around.admission.admitted(manifest.root, manifest.namespace, exists=False)
 
 
-def _read(made: Object, conditions: _Conditions, cluster: _Cluster, running: list[Workload], asks: list[Ask]) -> None:
-    admission, spec = made.status.child("admission"), made.spec
-    local = _local_queue(made, spec)
+def _read(
+    manifest: Object, conditions: _Conditions, cluster: _Cluster, running: list[Workload], asks: list[Ask]
+) -> None:
+    admission, spec = manifest.status.child("admission"), manifest.spec
+    local = _local_queue(manifest, spec)
     known = cluster.around.local_queues.get(local)
     queue = admission.text("clusterQueue") or (known.cluster_queue if known is not None else None)
     pod_sets = [_pod_set(reader, cluster) for reader in spec.children("podSets")]
     priority = _priority(spec, cluster.classes)
     active = spec.boolean("active") is not False
     if not queue:
-        detail = f"no LocalQueue {local!r} in the source: workload {made.id!r} is left out"
-        made.root.warn("spec", detail, "error", "no-queue")
+        detail = f"no LocalQueue {local!r} in the source: workload {manifest.id!r} is left out"
+        manifest.root.warn("spec", detail, "error", "no-queue")
     elif cluster.queues and queue not in cluster.queues:
-        detail = f"no ClusterQueue {queue!r} in the source: workload {made.id!r} is left out"
-        made.root.warn("spec", detail, "error", "no-queue")
+        detail = f"no ClusterQueue {queue!r} in the source: workload {manifest.id!r} is left out"
+        manifest.root.warn("spec", detail, "error", "no-queue")
     elif not pod_sets:
-        spec.warn("podSets", f"a Workload has at least one pod set: {made.id!r} is left out", "error", "missing-field")
+        spec.warn(
+            "podSets", f"a Workload has at least one pod set: {manifest.id!r} is left out", "error", "missing-field"
+        )
     elif admission.value and (conditions.get("Admitted", _ADMITTED).holds or not cluster.stopped(queue, local)):
         if active:
-            tasks = _admitted(pod_sets, admission, made.status, decided=cluster.decided)
-            workload = _running(made, spec, queue, priority, conditions, tasks)
+            tasks = _admitted(pod_sets, admission, manifest.status, decided=cluster.decided)
+            workload = _running(manifest, spec, queue, priority, conditions, tasks)
             drained = cluster.drained(local) and not workload.evicted
             block = kueue.Workload(
                 drained=drained, local_queue=local if queue in cluster.usage_based else None,
-                unhealthy_nodes=_unhealthy(made.status), owners=list(made.owner_uids),
+                unhealthy_nodes=_unhealthy(manifest.status), owners=list(manifest.owner_uids),
             )  # fmt: skip
             running.append(structs.replace(workload, kueue=None if block == kueue.Workload() else block))
         else:
-            spec.warn("active", f"workload {made.id!r} is not active any more: its quota is not counted", "info")
+            spec.warn("active", f"workload {manifest.id!r} is not active any more: its quota is not counted", "info")
     else:
-        ask = _ask(made, spec, queue, priority, conditions, _waiting(pod_sets, made.status))
-        why = None if active else f"workload {made.id} is not active (spec.active)"
+        ask = _ask(manifest, spec, queue, priority, conditions, _waiting(pod_sets, manifest.status))
+        why = None if active else f"workload {manifest.id} is not active (spec.active)"
         if queue in cluster.usage_based:
             ask = structs.replace(ask, kueue=structs.replace(ask.kueue or kueue.Ask(), local_queue=local))
-        asks.append(_considered(ask, made, conditions, why or _refusal(made, conditions, queue, local, cluster)))
+        asks.append(
+            _considered(ask, manifest, conditions, why or _refusal(manifest, conditions, queue, local, cluster))
+        )
     spec.not_carried("maximumExecutionTimeSeconds", "a limit of running time does not bear on a decision", "info")
     spec.not_carried("preemptionGates", "gates of preemption are off by default (MultiKueue, alpha)", "info")
     unhealthy = "a pod on a node that failed is placed elsewhere, which is not decided here"
-    made.status.not_carried("unhealthyNodes", unhealthy)
+    manifest.status.not_carried("unhealthyNodes", unhealthy)
     spec.ignore("queueName", "active")
     spec.close()
 
@@ -156,9 +162,9 @@ def _unhealthy(status: Reader) -> list[str]:
     return [of.text("name") or "" for of in status.children("unhealthyNodes")][:_MOST_UNHEALTHY]
 
 
-def _considered(ask: Ask, made: Object, conditions: _Conditions, why: str | None) -> Ask:
+def _considered(ask: Ask, manifest: Object, conditions: _Conditions, why: str | None) -> Ask:
     """The ask with what keeps it from being tried: for good, or until a time."""
-    requeue = made.status.child("requeueState")
+    requeue = manifest.status.child("requeueState")
     until = requeue.time("requeueAt")
     requeued = conditions.get("Requeued")
     if why is None and requeued is not None and not requeued.holds and until is None:
@@ -168,18 +174,18 @@ def _considered(ask: Ask, made: Object, conditions: _Conditions, why: str | None
     return structs.replace(ask, kueue=structs.replace(ask.kueue or kueue.Ask(), inadmissible=why, requeue_at=until))
 
 
-def _refusal(made: Object, conditions: _Conditions, queue: str, local: str, cluster: _Cluster) -> str | None:
+def _refusal(manifest: Object, conditions: _Conditions, queue: str, local: str, cluster: _Cluster) -> str | None:
     """Why Kueue does not try a waiting workload, or None (IsAdmissible; Scheduler.nominate)."""
     reserved = conditions.get("QuotaReserved", _NEVER)
-    if made.annotations.get(_GATED):
-        return f"it is gated by {made.annotations[_GATED]} ({_GATED})"
+    if manifest.annotations.get(_GATED):
+        return f"it is gated by {manifest.annotations[_GATED]} ({_GATED})"
     if not reserved.holds and reserved.reason == "OnHold":
         return reserved.message or "it is on hold"
     if conditions.get("WaitingForReplacementPods", _NEVER).holds:
         return "it waits for replacement pods"
     failed = [
         check.text("name") or ""
-        for check in made.status.children("admissionChecks")
+        for check in manifest.status.children("admissionChecks")
         if check.take("state") in ("Retry", "Rejected")
     ]
     if failed:
@@ -187,19 +193,19 @@ def _refusal(made: Object, conditions: _Conditions, queue: str, local: str, clus
     stopped = cluster.stopped(queue, local)
     return (
         stopped
-        or cluster.selectors.refusal(queue, made.namespace, made.root.findings)
-        or cluster.around.admission.inadmissible(_templates(made), made.namespace)
+        or cluster.selectors.refusal(queue, manifest.namespace, manifest.root.findings)
+        or cluster.around.admission.inadmissible(_templates(manifest), manifest.namespace)
     )
 
 
-def _templates(made: Object) -> list[Mapping[str, Any]]:
-    return [pod_set.child("template").child("spec").value for pod_set in made.spec.children("podSets")]
+def _templates(manifest: Object) -> list[Mapping[str, Any]]:
+    return [pod_set.child("template").child("spec").value for pod_set in manifest.spec.children("podSets")]
 
 
-def _local_queue(made: Object, spec: Reader) -> str:
+def _local_queue(manifest: Object, spec: Reader) -> str:
     """The LocalQueue, by the id that it has as an object."""
-    name = spec.text("queueName") or made.labels.get("kueue.x-k8s.io/queue-name") or ""
-    return f"{made.namespace}/{name}" if made.namespace else name
+    name = spec.text("queueName") or manifest.labels.get("kueue.x-k8s.io/queue-name") or ""
+    return f"{manifest.namespace}/{name}" if manifest.namespace else name
 
 
 def _priority(spec: Reader, classes: Classes) -> int:
@@ -213,12 +219,12 @@ def _priority(spec: Reader, classes: Classes) -> int:
     spec.ignore("priorityClassName", "priorityClassSource")
     if given is not None:
         return given
-    found = classes.find(name, group or "scheduling.k8s.io")
-    if name is not None and found is None:
+    known = classes.find(name, group or "scheduling.k8s.io")
+    if name is not None and known is None:
         spec.warn(
             "priorityClassRef", f"priority class {name!r} is not in the source: priority 0", "warning", "unknown-name"
         )
-    return found.value if found else 0
+    return known.value if known else 0
 
 
 def _conditions(status: Reader) -> _Conditions:
@@ -244,7 +250,7 @@ def _pod_set(reader: Reader, cluster: _Cluster) -> _PodSet:
         detail = "nodes are filled by what the manager's `resources` make of the requests, not by the requests"
         reader.warn("topologyRequest", detail, "warning", "assumed-requests")
     count = reader.count("count")
-    made = _PodSet(
+    pod_set = _PodSet(
         name=reader.text("name") or "main",
         count=1 if count is None else count,
         min_count=reader.count("minCount"),
@@ -253,7 +259,7 @@ def _pod_set(reader: Reader, cluster: _Cluster) -> _PodSet:
         topology=topology,
     )
     reader.close()
-    return made
+    return pod_set
 
 
 def _reclaimable(status: Reader) -> dict[str, int]:
@@ -310,18 +316,18 @@ def _per_pod(usage: Steps, count: int) -> tuple[Steps, int]:
 
 
 def _running(
-    made: Object, spec: Reader, queue: str, priority: int, conditions: _Conditions,
+    manifest: Object, spec: Reader, queue: str, priority: int, conditions: _Conditions,
     tasks: list[Task],
 ) -> Workload:  # fmt: skip
     preemption = spec.child("preemption")
     milestones = read_milestones(preemption)
     preemption.close()
     return Workload(
-        id=made.id,
+        id=manifest.id,
         queue=queue,
-        uid=made.uid,
+        uid=manifest.uid,
         priority=priority,
-        created_at=made.created_at,
+        created_at=manifest.created_at,
         started_at=reserved.since if (reserved := conditions.get("QuotaReserved", _NEVER)).holds else None,
         evicted=conditions.get("Evicted", _NEVER).holds,
         on_preemption=cast(Any, spec.choice("onPreemption", _ON_PREEMPTION)),
@@ -331,7 +337,7 @@ def _running(
 
 
 def _ask(
-    made: Object, spec: Reader, queue: str, priority: int, conditions: _Conditions,
+    manifest: Object, spec: Reader, queue: str, priority: int, conditions: _Conditions,
     pod_sets: list[_PodSet],
 ) -> Ask:  # fmt: skip
     spec.ignore("preemption", "onPreemption")  # they say what happens once it runs
@@ -343,14 +349,14 @@ def _ask(
     block = kueue.Ask(
         preemption_pending=awaits_victims(conditions.get("QuotaReserved", _NEVER).message),
         first_attempt_at=None if admitted.holds else admitted.since,
-        owners=list(made.owner_uids),
+        owners=list(manifest.owner_uids),
     )
     return Ask(
-        id=made.id,
+        id=manifest.id,
         queue=queue,
-        uid=made.uid,
+        uid=manifest.uid,
         priority=priority,
-        created_at=requeued or made.created_at,
+        created_at=requeued or manifest.created_at,
         tasks=[
             Task(
                 name=pod_set.name,

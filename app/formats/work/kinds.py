@@ -167,12 +167,12 @@ def elements(reader: Reader, path: str, first: Sequence[str] = ()) -> Iterator[t
     in the order of ``first``, then by name: the order of a mapping means nothing."""
     if path.endswith(_EACH):
         above, _, name = path.removesuffix(_EACH).rpartition(".")
-        for found in follow(reader, above).children(name):
-            yield "", found
+        for element in follow(reader, above).children(name):
+            yield "", element
     elif path.endswith(_VALUES):
-        found = follow(reader, path.removesuffix(_VALUES))
-        for key in sorted(found.value, key=lambda key: (first.index(key) if key in first else len(first), key)):
-            yield key, found.child(key)
+        element = follow(reader, path.removesuffix(_VALUES))
+        for key in sorted(element.value, key=lambda key: (first.index(key) if key in first else len(first), key)):
+            yield key, element.child(key)
     else:
         yield "", follow(reader, path)
 
@@ -256,13 +256,13 @@ class Work:
 def read_pod_sets(kind: Kind, root: Reader, read: ReadSpec = read_pod_spec) -> list[PodSet]:
     """The pod sets of an object of ``kind``. One without pods is left out, as the queue systems do. ``read``: reads the
     specs of pods."""
-    found = [pod_set for sets in kind.sets for pod_set in _of(sets, root, read)]
+    pod_sets = [pod_set for sets in kind.sets for pod_set in _of(sets, root, read)]
     names: set[str] = set()
-    for pod_set in found:
+    for pod_set in pod_sets:
         if pod_set.name in names:
             root.findings.add("duplicate", "error", pod_set.at, f"a second pod set {pod_set.name!r}")
         names.add(pod_set.name)
-    return [pod_set for pod_set in found if pod_set.count]
+    return [pod_set for pod_set in pod_sets if pod_set.count]
 
 
 def _of(sets: PodSets, root: Reader, read: ReadSpec) -> Iterator[PodSet]:
@@ -282,9 +282,9 @@ def _of(sets: PodSets, root: Reader, read: ReadSpec) -> Iterator[PodSet]:
         if count > MOST_PODS:
             element.findings.add("bad-value", "error", element.at, f"{count} pods are too many")
             continue
-        made = read_template(element, sets, name, max(count, 0), least, read)
-        if made is not None:
-            yield made
+        pod_set = read_template(element, sets, name, max(count, 0), least, read)
+        if pod_set is not None:
+            yield pod_set
 
 
 def _meant(sets: PodSets, element: Reader) -> bool:
@@ -331,11 +331,11 @@ def product(element: Reader, factors: tuple[Times, ...]) -> int:
     """The product of counts; of none, 1."""
     count = 1
     for factor in factors:
-        found = number(element, factor.path)
-        found = factor.default if found is None else found
+        times = number(element, factor.path)
+        times = factor.default if times is None else times
         if factor.at_most is not None and (most := number(element, factor.at_most)) is not None:
-            found = min(found, most)
-        count *= found
+            times = min(times, most)
+        count *= times
     return count
 
 

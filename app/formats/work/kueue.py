@@ -46,10 +46,10 @@ def plan_work(works: list[Work], cluster: Cluster) -> list[Planned]:
     selectors = Selectors(cluster.configuration, cluster.beside.namespaces)
     planned: list[Planned] = []
     for work in _grouped(works, cluster):
-        found = _queue(work, cluster)
-        if found is not None:
-            refused = _refusal(work, *found, selectors, cluster)
-            planned.append(Planned(work.title, list(_asks(work, found[0], refused, cluster, names))))
+        target = _queue(work, cluster)
+        if target is not None:
+            refused = _refusal(work, *target, selectors, cluster)
+            planned.append(Planned(work.title, list(_asks(work, target[0], refused, cluster, names))))
     return planned
 
 
@@ -185,7 +185,7 @@ def leaf_names(configuration: Configuration) -> list[str]:
 def _local_queue(work: Work) -> str | None:
     """The name that its label says. Pods carry it themselves where Kueue decides them one by one; those of an object
     that is one Workload are passed over, whatever they say."""
-    of_template = (found for pod_set in work.pod_sets if (found := pod_set.labels.get(QUEUE)))
+    of_template = (label for pod_set in work.pod_sets if (label := pod_set.labels.get(QUEUE)))
     return work.made.labels.get(QUEUE) or (next(of_template, None) if work.kind.kueue == "pod" else None)
 
 
@@ -198,7 +198,9 @@ def _asks(work: Work, queue: str, refused: str | None, cluster: Cluster, names: 
     priority = _priority(work, cluster)
     decided = bool(cluster.configuration.topologies)
     counting = counting_of(cluster.configuration)
-    tasks = [_task(pod_set, work, names, counting, one=grouping == "pod", decided=decided) for pod_set in work.pod_sets]
+    tasks = [
+        _task(pod_set, work, names, counting, single=grouping == "pod", decided=decided) for pod_set in work.pod_sets
+    ]
     name = _local_queue(work) if queue in usage_based(cluster.configuration) else None
     block = kueue.Ask(inadmissible=refused, local_queue=None if name is None else f"{work.made.namespace}/{name}")
     for i in range(number):
@@ -209,15 +211,15 @@ def _asks(work: Work, queue: str, refused: str | None, cluster: Cluster, names: 
         )  # fmt: skip
 
 
-def _task(pod_set: PodSet, work: Work, names: set[str], counting: Counting, *, one: bool, decided: bool) -> Task:
+def _task(pod_set: PodSet, work: Work, names: set[str], counting: Counting, *, single: bool, decided: bool) -> Task:
     for key in ANNOTATIONS if not decided else ():
         if key in pod_set.annotations:
-            at = (*pod_set.at, "metadata", "annotations", key)
-            work.made.root.findings.add("not-carried", "error", at, f"{UNDECIDED}: planned without it")
+            path = (*pod_set.at, "metadata", "annotations", key)
+            work.made.root.findings.add("not-carried", "error", path, f"{UNDECIDED}: planned without it")
     requests = as_counted(counting.counted(pod_set.pod.requests) if counting else pod_set.pod.requests, names)
     if PODS in names:
         requests = {**requests, PODS: 1}
-    count = 1 if one else pod_set.count
+    count = 1 if single else pod_set.count
     return Task(
         name=pod_set.name,
         count=count,
@@ -236,8 +238,8 @@ def _least(work: Work, count: int) -> int | None:
     if given is None or work.kind.full not in ("batch/Job", "batch/CronJob"):
         return None
     if not given.isascii() or not given.isdigit() or not 0 < int(given[:10]) <= count:
-        at = (*work.metadata, "annotations", _LEAST)
-        work.made.root.findings.add("bad-value", "error", at, f"{given[:40]!r} is no count from 1 to {count}")
+        path = (*work.metadata, "annotations", _LEAST)
+        work.made.root.findings.add("bad-value", "error", path, f"{given[:40]!r} is no count from 1 to {count}")
         return None
     return int(given)
 
@@ -245,9 +247,9 @@ def _least(work: Work, count: int) -> int | None:
 def _priority(work: Work, cluster: Cluster) -> int:
     name = work.made.labels.get(PRIORITY)
     if name is not None:
-        found = cluster.beside.classes.find(name, GROUP)
-        if found is not None:
-            return found.value
+        known = cluster.beside.classes.find(name, GROUP)
+        if known is not None:
+            return known.value
         _unknown_class(work, name, (*work.metadata, "labels", PRIORITY))
         return 0
     given = [work.priority_class, *(pod_set.pod.priority_class for pod_set in work.pod_sets)]
@@ -255,12 +257,12 @@ def _priority(work: Work, cluster: Cluster) -> int:
     name = next((word for word in given if word), None)
     if name is None and numbers:
         return numbers[0]
-    found = cluster.beside.classes.find(name)
-    if name is not None and found is None:
+    known = cluster.beside.classes.find(name)
+    if name is not None and known is None:
         _unknown_class(work, name, (*work.made.root.at, "spec"))
-    return found.value if found else 0
+    return known.value if known else 0
 
 
-def _unknown_class(work: Work, name: str, at: Path) -> None:
+def _unknown_class(work: Work, name: str, path: Path) -> None:
     detail = f"priority class {name!r} is not known here: planned with priority 0"
-    work.made.root.findings.add("unknown-name", "warning", at, detail)
+    work.made.root.findings.add("unknown-name", "warning", path, detail)

@@ -83,7 +83,7 @@ def _name(work: Work, pod_set: PodSet, replica: int, i: int) -> str:
 
 def _pod(work: Work, pod_set: PodSet, cluster: Cluster, name: str) -> Pod:
     bare = work.kind.full == "Pod"
-    made = replace(
+    manifest = replace(
         work.made,
         kind="Pod",
         group="",
@@ -98,9 +98,9 @@ def _pod(work: Work, pod_set: PodSet, cluster: Cluster, name: str) -> Pod:
     spec = pod_set.pod
     priority = spec.priority
     if priority is None:
-        found = cluster.beside.classes.find(spec.priority_class)
-        priority = found.value if found else 0
-    return Pod(made=made, spec=spec, phase="pending", node=None, priority=priority)
+        known = cluster.beside.classes.find(spec.priority_class)
+        priority = known.value if known else 0
+    return Pod(made=manifest, spec=spec, phase="pending", node=None, priority=priority)
 
 
 def plan_kube_scheduler(works: list[Work], cluster: Cluster) -> list[Planned]:
@@ -150,31 +150,35 @@ def _of_groups(works: list[Work], cluster: Cluster) -> Iterator[Planned]:
     """The PodGroups of the manifest, each with its pods."""
     pods = [pod for work in works for _, _, pod in pods_of(work, cluster)]
     named = {group(pod) for pod in pods}
-    groups = [made for made in cluster.beside.groups if made.id in named]
-    known = {made.id for made in groups}
+    groups = [manifest for manifest in cluster.beside.groups if manifest.id in named]
+    known = {manifest.id for manifest in groups}
     for pod in pods:
         if (name := group(pod)) not in known:
             detail = f"there is no PodGroup {name!r} beside it, and KAI makes none for a pod that names one"
-            at = (*pod.made.root.at, "metadata", "annotations", POD_GROUP)
-            cluster.findings.add("no-group", "error", at, f"Pod {pod.made.id}: {detail}")
+            place = (*pod.made.root.at, "metadata", "annotations", POD_GROUP)
+            cluster.findings.add("no-group", "error", place, f"Pod {pod.made.id}: {detail}")
     there = [pod for pod in pods if group(pod) in known]
-    moved = [replace(made, root=_in_queue(made, cluster.queue)) for made in groups] if cluster.queue else groups
+    moved = (
+        [replace(manifest, root=_in_queue(manifest, cluster.queue)) for manifest in groups] if cluster.queue else groups
+    )
     _, asks = read_groups(moved, there, set(cluster.queues), cluster.beside.classes, cluster.created_at)
     for ask in asks:
         parent = next((q.name for q in cluster.configuration.queues if q.parent == ask.queue), None)
         if parent is not None:
-            at = next(made.root.at for made in groups if made.id == ask.id)
+            place = next(manifest.root.at for manifest in groups if manifest.id == ask.id)
             detail = f"PodGroup {ask.id}: {ask.queue!r} is a parent queue"
-            cluster.findings.add("no-queue", "error", (*at, "spec", "queue"), detail)
+            cluster.findings.add("no-queue", "error", (*place, "spec", "queue"), detail)
             continue
         running = ask.id if ask.id in cluster.running else None
-        made = msgspec.structs.replace(ask, id=cluster.free(ask.id), created_at=cluster.created_at, workload=running)
-        yield Planned(f"PodGroup {ask.id}", [made])
+        manifest = msgspec.structs.replace(
+            ask, id=cluster.free(ask.id), created_at=cluster.created_at, workload=running
+        )
+        yield Planned(f"PodGroup {ask.id}", [manifest])
 
 
-def _in_queue(made: Object, queue: str) -> Reader:
-    spec = {**made.spec.value, "queue": queue}
-    return Reader({**made.root.value, "spec": spec}, made.root.at, made.root.findings)
+def _in_queue(manifest: Object, queue: str) -> Reader:
+    spec = {**manifest.spec.value, "queue": queue}
+    return Reader({**manifest.root.value, "spec": spec}, manifest.root.at, manifest.root.findings)
 
 
 def _kai_asks(work: Work, cluster: Cluster) -> Iterator[Ask]:
@@ -196,14 +200,14 @@ def _kai_groups(work: Work, cluster: Cluster) -> Iterator[tuple[str, list[_Membe
     grouped: dict[str, list[_Member]] = {}
     for replica, pod_set, pod in pods_of(work, cluster):
         grouping = work.kind.kai
-        one = work.id
+        key = work.id
         if grouping == "pod":
-            one = pod.made.id
+            key = pod.made.id
         elif grouping == "replica" and work.replicas > 1:
-            one = f"{work.id}-{replica}"
+            key = f"{work.id}-{replica}"
         elif grouping == "set" and work.in_order and len(work.pod_sets) > 1:
-            one = f"{work.id}-{pod_set.name}"
-        grouped.setdefault(one, []).append((pod_set, pod))
+            key = f"{work.id}-{pod_set.name}"
+        grouped.setdefault(key, []).append((pod_set, pod))
     yield from grouped.items()
 
 
@@ -240,9 +244,9 @@ def _priority(work: Work, cluster: Cluster) -> int:
     words = [work.made.labels, *(pod_set.labels for pod_set in work.pod_sets)]
     own = next((pod_set.pod.priority_class for pod_set in work.pod_sets if pod_set.pod.priority_class), None)
     name = next((of[_PRIORITY] for of in words if of.get(_PRIORITY)), None) or own or work.kind.kai_class
-    found = cluster.beside.classes.find(name)
-    if found is not None:
-        return found.value
+    priority_class = cluster.beside.classes.find(name)
+    if priority_class is not None:
+        return priority_class.value
     if name not in OWN_CLASSES:
         detail = f"priority class {name!r} is not known here: planned as {work.kind.kai_class!r}"
         cluster.findings.add("unknown-name", "warning", (*work.made.root.at, "spec"), detail)
@@ -356,37 +360,37 @@ def _with_placeholders(pods: list[Pod], work: Work) -> list[Pod]:
         return pods
     groups = _groups(definition, work)
     left = {name: count for name, count, _ in groups}
-    kept: list[Pod] = []
+    beyond: list[Pod] = []
     for pod in pods:
         group = pod.made.annotations.get(_GROUP, "")
         if left.get(group, 0) > 0:
             left[group] -= 1
         else:
-            kept.append(pod)
-    return [*chain.from_iterable(_placeholders(pods[0], work, *group) for group in groups), *kept]
+            beyond.append(pod)
+    return [*chain.from_iterable(_placeholders(pods[0], work, *group) for group in groups), *beyond]
 
 
 def _groups(definition: str, work: Work) -> list[tuple[str, int, Reader]]:
     root = work.made.root
-    at = (*root.at, "metadata", "annotations", _GROUPS)
+    place = (*root.at, "metadata", "annotations", _GROUPS)
     try:
         listed = json.loads(definition)
     except (ValueError, RecursionError):
         listed = None
     if not isinstance(listed, list):
-        root.findings.add("bad-value", "error", at, "a list of task groups in JSON is expected")
+        root.findings.add("bad-value", "error", place, "a list of task groups in JSON is expected")
         return []
-    found: list[tuple[str, int, Reader]] = []
-    for i, one in enumerate(cast(list[Any], listed)):
-        group = Reader(one, (*at, i), root.findings)
+    groups: list[tuple[str, int, Reader]] = []
+    for i, item in enumerate(cast(list[Any], listed)):
+        group = Reader(item, (*place, i), root.findings)
         count, name = group.count("minMember"), group.text("name")
-        total = sum(known for _, known, _ in found) + (count or 0)
+        total = sum(known for _, known, _ in groups) + (count or 0)
         if not name or count is None or total > MOST_PODS:
             detail = f"a task group has a name and a minMember, all groups together up to {MOST_PODS}"
-            root.findings.add("bad-value", "error", (*at, i), detail)
+            root.findings.add("bad-value", "error", (*place, i), detail)
             continue
-        found.append((name, count, group))
-    return found
+        groups.append((name, count, group))
+    return groups
 
 
 def _placeholders(first: Pod, work: Work, name: str, count: int, group: Reader) -> list[Pod]:
@@ -396,5 +400,5 @@ def _placeholders(first: Pod, work: Work, name: str, count: int, group: Reader) 
     group.ignore("labels", "annotations")
     group.close()
     annotations = {**first.made.annotations, "yunikorn.apache.org/placeholder": "true"}
-    made = [replace(first.made, name=f"tg-{work.name}-{name}-{i}", annotations=annotations) for i in range(count)]
-    return [replace(first, made=one, spec=spec) for one in made]
+    manifests = [replace(first.made, name=f"tg-{work.name}-{name}-{i}", annotations=annotations) for i in range(count)]
+    return [replace(first, made=manifest, spec=spec) for manifest in manifests]

@@ -81,21 +81,21 @@ def read_beside(documents: list[tuple[Path, Any]], into: Beside, findings: Findi
     """Take what stands beside the work out of ``documents``; the other objects."""
     left: list[Object] = []
     classes: list[Object] = []
-    for made in objects(_without_config_maps(documents), findings):
-        if made.kind in _CLASSES:
-            classes.append(made)
-        elif made.kind == "LocalQueue":
-            into.local_queues[made.id] = read_local_queue(made.spec)
-        elif made.kind == "Namespace" and not made.group:
-            into.namespaces[made.name] = made.labels
-        elif made.kind in _RUNTIMES:
-            into.runtimes[made.kind, made.name] = made
-        elif (made.group, made.kind) == _POD_GROUP:
-            into.groups.append(made)
-        elif made.kind in OF_ADMISSION:
-            into.admission.add(made)
+    for manifest in objects(_without_config_maps(documents), findings):
+        if manifest.kind in _CLASSES:
+            classes.append(manifest)
+        elif manifest.kind == "LocalQueue":
+            into.local_queues[manifest.id] = read_local_queue(manifest.spec)
+        elif manifest.kind == "Namespace" and not manifest.group:
+            into.namespaces[manifest.name] = manifest.labels
+        elif manifest.kind in _RUNTIMES:
+            into.runtimes[manifest.kind, manifest.name] = manifest
+        elif (manifest.group, manifest.kind) == _POD_GROUP:
+            into.groups.append(manifest)
+        elif manifest.kind in OF_ADMISSION:
+            into.admission.add(manifest)
         else:
-            left.append(made)
+            left.append(manifest)
     into.classes = read_classes(classes).over(into.classes)
     return left
 
@@ -111,44 +111,46 @@ def read_work(
     """The work of ``documents``. ``namespace``: of objects that name none; ``special``: by full name of the kind. A
     kind that starts pods in a way that nobody knows here is a finding of severity error that lists those that are
     known."""
-    found: list[Work] = []
+    works: list[Work] = []
     names: dict[str, int] = {}
     left = read_beside(documents, beside, findings)
-    beside.groups = [_in(made, namespace) for made in beside.groups]
-    for made in left:
-        kind = _BY_KIND.get((made.group, made.kind))
+    beside.groups = [_in(manifest, namespace) for manifest in beside.groups]
+    for manifest in left:
+        kind = _BY_KIND.get((manifest.group, manifest.kind))
         if kind is not None:
-            work = _work(kind, _in(made, namespace), beside, special.get(kind.full))
+            work = _work(kind, _in(manifest, namespace), beside, special.get(kind.full))
             if work is not None:
-                found.append(_told_apart(work, names))
-        elif made.kind in _NO_PODS:
-            made.root.findings.add("no-pods", "info", made.root.at, f"{made.kind} {made.id!r} starts no pods")
+                works.append(_told_apart(work, names))
+        elif manifest.kind in _NO_PODS:
+            manifest.root.findings.add(
+                "no-pods", "info", manifest.root.at, f"{manifest.kind} {manifest.id!r} starts no pods"
+            )
         else:
-            full = f"{made.group}/{made.kind}" if made.group else made.kind
+            full = f"{manifest.group}/{manifest.kind}" if manifest.group else manifest.kind
             detail = f"kind {full!r} is not known; known are {', '.join(kinds())}"
-            made.root.findings.add("unknown-kind", "error", (*made.root.at, "kind"), detail)
-    return found
+            manifest.root.findings.add("unknown-kind", "error", (*manifest.root.at, "kind"), detail)
+    return works
 
 
-def _in(made: Object, namespace: str) -> Object:
-    return made if made.namespace else replace(made, namespace=namespace)
+def _in(manifest: Object, namespace: str) -> Object:
+    return manifest if manifest.namespace else replace(manifest, namespace=namespace)
 
 
-def _work(kind: Kind, made: Object, beside: Beside, special: Special | None) -> Work | None:
+def _work(kind: Kind, manifest: Object, beside: Beside, special: Special | None) -> Work | None:
     """The object as work; None, and findings, where it starts nothing."""
-    root = beside.admission.admitted(made.root, made.namespace, exists=kind.kueue == "pod", planned=True)
-    made = _as_seen(kind, replace(made, root=root))
-    name = made.name
+    root = beside.admission.admitted(manifest.root, manifest.namespace, exists=kind.kueue == "pod", planned=True)
+    manifest = _as_seen(kind, replace(manifest, root=root))
+    name = manifest.name
     if not name:
         start = root.child("metadata").text("generateName")
         if not start:
             root.warn("metadata", f"{kind.full} without a name or generateName", "error", "missing-field")
             return None
         name = start + _GENERATED
-    pod_sets = read_pod_sets(kind, root, beside.read_spec) if special is None else special(made, beside)
+    pod_sets = read_pod_sets(kind, root, beside.read_spec) if special is None else special(manifest, beside)
     replicas = 1 if kind.replicas is None else number(root, kind.replicas)
     work = Work(
-        kind=kind, made=made, name=name, pod_sets=pod_sets, replicas=1 if replicas is None else replicas,
+        kind=kind, made=manifest, name=name, pod_sets=pod_sets, replicas=1 if replicas is None else replicas,
         least=_least(kind, root), priority_class=_priority_class(kind, root), in_order=_in_order(kind, root),
     )  # fmt: skip
     if not work.pods:
@@ -157,17 +159,19 @@ def _work(kind: Kind, made: Object, beside: Beside, special: Special | None) -> 
     return work
 
 
-def _as_seen(kind: Kind, made: Object) -> Object:
+def _as_seen(kind: Kind, manifest: Object) -> Object:
     """With the labels and annotations of what the system sees: the Job of a CronJob has those of its template."""
     if kind.metadata == Kind.metadata:
-        return made
-    metadata = follow(made.root, kind.metadata)
+        return manifest
+    metadata = follow(manifest.root, kind.metadata)
     labels = metadata.labels("labels")
-    for key in made.labels:
+    for key in manifest.labels:
         if key not in labels and OF_SCHEDULERS.match(key):
             detail = f"a {kind.name} does not hand its own labels on: only those at {kind.metadata}.labels count"
-            made.root.findings.add("not-handed-on", "warning", (*made.root.at, "metadata", "labels", key), detail)
-    return replace(made, labels=labels, annotations=metadata.labels("annotations"))
+            manifest.root.findings.add(
+                "not-handed-on", "warning", (*manifest.root.at, "metadata", "labels", key), detail
+            )
+    return replace(manifest, labels=labels, annotations=metadata.labels("annotations"))
 
 
 def _in_order(kind: Kind, root: Reader) -> bool:
@@ -178,8 +182,8 @@ def _in_order(kind: Kind, root: Reader) -> bool:
 
 
 def _least(kind: Kind, root: Reader) -> int | None:
-    found = (number(root, path) for path in kind.least_of_all)
-    return next((value for value in found if value is not None), None)
+    counts = (number(root, path) for path in kind.least_of_all)
+    return next((value for value in counts if value is not None), None)
 
 
 def _priority_class(kind: Kind, root: Reader) -> str | None:
@@ -195,16 +199,16 @@ def _told_apart(work: Work, names: dict[str, int]) -> Work:
     if names[work.id] == 1:
         return work
     if work.made.name:
-        at = (*work.made.root.at, "metadata", "name")
-        work.made.root.findings.add("duplicate", "error", at, f"a second {work.title}")
+        path = (*work.made.root.at, "metadata", "name")
+        work.made.root.findings.add("duplicate", "error", path, f"a second {work.title}")
     return replace(work, name=f"{work.name}-{names[work.id]}")
 
 
 def _without_config_maps(documents: list[tuple[Path, Any]]) -> list[tuple[Path, Any]]:
     """A ConfigMap beside a job holds its files: nothing that is planned."""
     return [
-        (at, document)
-        for at, document in documents
+        (path, document)
+        for path, document in documents
         if not (isinstance(document, dict) and cast(dict[str, Any], document).get("kind") == "ConfigMap")
     ]
 
@@ -235,12 +239,12 @@ class Cluster:
 
     def free(self, wanted: str) -> str:
         """``wanted``, or the first like it that nobody has; taken from now on."""
-        found, number = wanted, 1
-        while found in self.taken:
+        name, number = wanted, 1
+        while name in self.taken:
             number += 1
-            found = f"{wanted}-{number}"
-        self.taken.add(found)
-        return found
+            name = f"{wanted}-{number}"
+        self.taken.add(name)
+        return name
 
     @property
     def queues(self) -> dict[str, Queue]:
@@ -249,8 +253,8 @@ class Cluster:
 
     def left_out(self, work: Work, detail: str, *below: str, rule: str = "no-queue") -> None:
         """An object that can't be planned, and why."""
-        at = (*work.metadata, *below[1:]) if below[:1] == ("metadata",) else (*work.made.root.at, *below)
-        self.findings.add(rule, "error", at, f"{work.title}: {detail}")
+        path = (*work.metadata, *below[1:]) if below[:1] == ("metadata",) else (*work.made.root.at, *below)
+        self.findings.add(rule, "error", path, f"{work.title}: {detail}")
 
 
 def near(names: Iterable[str], most: int = 10) -> str:
@@ -262,14 +266,14 @@ def near(names: Iterable[str], most: int = 10) -> str:
 
 def resource_names(configuration: Configuration) -> set[str]:
     """Every resource that some queue of the configuration has a quota of."""
-    found: set[str] = set()
+    names: set[str] = set()
     for queue in configuration.queues:
-        found.update(queue.quota or ())
+        names.update(queue.quota or ())
         for group in queue.resource_groups or ():
-            found.update(group.resources)
+            names.update(group.resources)
             for flavor in group.flavors:
-                found.update(flavor.quota)
-    return found
+                names.update(flavor.quota)
+    return names
 
 
 def as_counted(requests: Steps, names: Collection[str]) -> Steps:
@@ -291,11 +295,11 @@ _Read = Callable[[Reader, str, str, int], PodSet | None]
 """Reads the template at a path below an element, with what the cluster fills in of pods: name and count."""
 
 
-def app_wrapper(made: Object, beside: Beside) -> list[PodSet]:
+def app_wrapper(manifest: Object, beside: Beside) -> list[PodSet]:
     """The pod sets of every component that it wraps, numbered as Kueue names them: inferred where the kind is known,
     else as the component's ``podSets`` say."""
-    found: list[PodSet] = []
-    for component in made.spec.children("components"):
+    wrapped: list[PodSet] = []
+    for component in manifest.spec.children("components"):
         template = component.child("template")
         group = (template.text("apiVersion") or "").rpartition("/")[0]
         kind = _SPARK_BY_KIND.get((group, template.text("kind") or ""))
@@ -303,30 +307,32 @@ def app_wrapper(made: Object, beside: Beside) -> list[PodSet]:
         if kind is not None:
             replicas = 1 if kind.replicas is None else number(template, kind.replicas)
             sets = read_pod_sets(kind, template, beside.read_spec)
-            found += [replace(one, count=one.count * (1 if replicas is None else replicas)) for one in sets]
+            wrapped += [
+                replace(pod_set, count=pod_set.count * (1 if replicas is None else replicas)) for pod_set in sets
+            ]
         else:
-            found += [read for one in declared if (read := _declared(component, one, beside))]
-    return [replace(one, name=f"{made.name or 'appwrapper'}-{i}") for i, one in enumerate(found)]
+            wrapped += [read for declaration in declared if (read := _declared(component, declaration, beside))]
+    return [replace(pod_set, name=f"{manifest.name or 'appwrapper'}-{i}") for i, pod_set in enumerate(wrapped)]
 
 
-def _declared(component: Reader, one: Reader, beside: Beside) -> PodSet | None:
-    path, replicas = one.text("path"), one.count("replicas")
+def _declared(component: Reader, declaration: Reader, beside: Beside) -> PodSet | None:
+    path, replicas = declaration.text("path"), declaration.count("replicas")
     if not path or not path.startswith("template."):
-        one.warn("path", "a path that starts with 'template.' is expected", "error", "missing-field")
+        declaration.warn("path", "a path that starts with 'template.' is expected", "error", "missing-field")
         return None
     count = 1 if replicas is None else replicas
     return read_template(component, PodSets("", template=path), "main", count, None, beside.read_spec)
 
 
-def train_job(made: Object, beside: Beside) -> list[PodSet]:
+def train_job(manifest: Object, beside: Beside) -> list[PodSet]:
     """The replicated jobs of the training runtime; the one that trains has the nodes and the resources of the job.
     Where the runtime is not known, only that one, and a finding."""
 
     def read(pods: Reader, path: str, name: str, count: int) -> PodSet | None:
-        admitted = beside.admission.admitted(pods, made.namespace, exists=False, planned=True)
+        admitted = beside.admission.admitted(pods, manifest.namespace, exists=False, planned=True)
         return read_template(admitted, PodSets("", template=path), name, count, None, beside.read_spec)
 
-    spec = made.spec
+    spec = manifest.spec
     reference, trainer = spec.child("runtimeRef"), spec.child("trainer")
     nodes = trainer.count("numNodes")
     resources = trainer.take("resourcesPerNode")
@@ -340,7 +346,7 @@ def train_job(made: Object, beside: Beside) -> list[PodSet]:
     policy = follow(runtime.root, "spec.mlPolicy").count("numNodes")
     count = next((n for n in (nodes, policy) if n is not None), 1)
     jobs = follow(runtime.root, "spec.template.spec").children("replicatedJobs")
-    return [one for job in jobs if (one := _replicated(job, count, resources, read))]
+    return [pod_set for job in jobs if (pod_set := _replicated(job, count, resources, read))]
 
 
 def _replicated(job: Reader, nodes: int, resources: Any, read: _Read) -> PodSet | None:
@@ -354,7 +360,7 @@ def _replicated(job: Reader, nodes: int, resources: Any, read: _Read) -> PodSet 
     if resources:
         listed = document.get("containers")
         containers = cast(list[Any], listed) if isinstance(listed, list) else []
-        document["containers"] = [_with_resources(one, resources) for one in containers]
+        document["containers"] = [_with_resources(container, resources) for container in containers]
     return replace(_trainer(document, nodes, spec, read), name=name)
 
 
@@ -365,9 +371,9 @@ def _with_resources(container: Any, resources: Any) -> Any:
     return {**of, "resources": resources} if of.get("name") == _NODE else of
 
 
-def _trainer(document: Any, nodes: int, at: Reader, read: _Read) -> PodSet:
-    made = read(Reader({"template": {"spec": document}}, at.at, at.findings), "template", _NODE, nodes)
-    return made or PodSet(_NODE, nodes, None, default_pod({}, at), {}, {}, at.at)
+def _trainer(document: Any, nodes: int, spec: Reader, read: _Read) -> PodSet:
+    trainer = read(Reader({"template": {"spec": document}}, spec.at, spec.findings), "template", _NODE, nodes)
+    return trainer or PodSet(_NODE, nodes, None, default_pod({}, spec), {}, {}, spec.at)
 
 
 _MIB = 2**20
@@ -380,14 +386,14 @@ _DEFAULT_EXECUTORS = 2
 _OF_A_POD = ("nodeSelector", "tolerations", "affinity", "initContainers", "priorityClassName")
 
 
-def pod_sets(made: Object, beside: Beside) -> list[PodSet]:
+def pod_sets(manifest: Object, beside: Beside) -> list[PodSet]:
     """Driver and executors of a SparkApplication, whose pods Spark makes up itself.
 
     Source: Spark 3.5 on Kubernetes (memory, its overhead and their defaults) and the Spark operator's fields. A field
     of the role goes before ``sparkConf``, that before ``memoryOverheadFactor``. Memory is in MiB: a plain number means
     MiB too.
     """
-    spec = made.spec
+    spec = manifest.spec
     driver, executor = spec.child("driver"), spec.child("executor")
     roles = [(driver, "driver", 1), (executor, "executor", _executors(spec, executor))]
     return [_pod_set(spec, role, name, count, beside.read_spec) for role, name, count in roles if count]
@@ -395,13 +401,15 @@ def pod_sets(made: Object, beside: Beside) -> list[PodSet]:
 
 def _executors(spec: Reader, executor: Reader) -> int:
     dynamic = spec.child("dynamicAllocation")
-    found = executor.count("instances")
-    if found is None and dynamic.boolean("enabled"):
-        found = next((n for key in ("initialExecutors", "minExecutors") if (n := dynamic.count(key)) is not None), None)
-    if found is None:
+    instances = executor.count("instances")
+    if instances is None and dynamic.boolean("enabled"):
+        instances = next(
+            (n for key in ("initialExecutors", "minExecutors") if (n := dynamic.count(key)) is not None), None
+        )
+    if instances is None:
         executor.warn("instances", f"no number of executors: Spark starts {_DEFAULT_EXECUTORS}", "info", "defaults")
         return _DEFAULT_EXECUTORS
-    return found
+    return instances
 
 
 def _pod_set(spec: Reader, role: Reader, name: str, count: int, read: ReadSpec) -> PodSet:
@@ -415,7 +423,7 @@ def _pod_set(spec: Reader, role: Reader, name: str, count: int, read: ReadSpec) 
     resource, number = gpu.text("name"), gpu.count("quantity")
     if resource and number:
         own["limits"] = {resource: number}
-    sidecars = [one.value for one in role.children("sidecars")]
+    sidecars = [sidecar.value for sidecar in role.children("sidecars")]
     document = {**base, **{key: role.take(key) for key in _OF_A_POD if key in role}}
     document["containers"] = [{**first, "resources": own}, *containers[1:], *sidecars]
     return PodSet(

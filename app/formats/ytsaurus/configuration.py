@@ -71,10 +71,10 @@ def read_configuration(documents: list[tuple[Path, Any]], findings: Findings) ->
     documents = one_tree(documents, findings)
     if not documents:
         return Configuration(engine="ytsaurus")
-    for at, _ in documents[1:]:
-        findings.add("not-carried", "warning", at, "a second pool tree is a cluster of its own: import it by itself")
-    at, document = documents[0]
-    top = Reader(document, at, findings)
+    for path, _ in documents[1:]:
+        findings.add("not-carried", "warning", path, "a second pool tree is a cluster of its own: import it by itself")
+    path, document = documents[0]
+    top = Reader(document, path, findings)
     cypress = "$attributes" in top or "$value" in top
     if cypress:
         _report_opaque(top, findings)
@@ -110,14 +110,14 @@ def is_opaque(value: Any) -> bool:
 
 def _report_opaque(top: Reader, findings: Findings) -> None:
     """Every part of a tree of Cypress that would be read and is not there, with the command that shows it."""
-    told = top.value.get("$attributes")
-    own = cast(dict[str, Any], told).get("path") if isinstance(told, dict) else None
+    described = top.value.get("$attributes")
+    own = cast(dict[str, Any], described).get("path") if isinstance(described, dict) else None
     pending: list[tuple[Any, Path, str]] = [(top.value, top.at, own if isinstance(own, str) else _TREE)]
     while pending:
-        value, at, path = pending.pop()
+        value, place, path = pending.pop()
         if is_opaque(value):
             findings.add(
-                "opaque", "error", at, f"opaque (#), so that what is below is unknown: `yt get {path}` shows it"
+                "opaque", "error", place, f"opaque (#), so that what is below is unknown: `yt get {path}` shows it"
             )
         if not isinstance(value, dict):
             continue
@@ -127,8 +127,8 @@ def _report_opaque(top: Reader, findings: Findings) -> None:
         for key in _MAPS:
             if key in attributes and is_opaque(attributes[key]):
                 detail = f"opaque (#): `yt get {path}/@{key}` shows it"
-                findings.add("opaque", "error", (*at, "$attributes", key), detail)
-        children, below = (of["$value"], (*at, "$value")) if "$value" in of else (of, at)
+                findings.add("opaque", "error", (*place, "$attributes", key), detail)
+        children, below = (of["$value"], (*place, "$value")) if "$value" in of else (of, place)
         if isinstance(children, dict):
             pending += [
                 (child, (*below, name), f"{path}/{name}")
@@ -304,15 +304,15 @@ def _duration(reader: Reader, key: str) -> Duration | None:
 
 def _made(reader: Reader, kind: Any, values: dict[str, Any]) -> Any:
     """The struct of ``values``; those of a wrong type are findings and left out."""
-    kept: dict[str, Any] = {}
+    valid: dict[str, Any] = {}
     for key, value in values.items():
         try:
             msgspec.convert({key: value}, kind)
         except msgspec.ValidationError as error:
             reader.warn(key, str(error).partition(" - at")[0], "error", "wrong-type")
         else:
-            kept[key] = value
-    return msgspec.convert(kept, kind) if kept else None
+            valid[key] = value
+    return msgspec.convert(valid, kind) if valid else None
 
 
 _SPELLED = re.compile(r"[0-9]+(\.[0-9]+)?(ms|s|m|h)")
@@ -333,34 +333,34 @@ def export(configuration: Configuration) -> Exported:
         attributes["config"] = _written_values(settings, TREE_FIELDS, ("settings", "ytsaurus"), lost)
     pools: dict[str, Any] = {}
     below: dict[str, dict[str, Any]] = {}
-    for at, queue in parents_first(configuration.queues):
-        made = lost.native(
-            at, _written_pool(queue, at, lost, configuration.engine), _own(queue.native, at, lost), "ytsaurus"
+    for path, queue in parents_first(configuration.queues):
+        pool = lost.native(
+            path, _written_pool(queue, path, lost, configuration.engine), _own(queue.native, path, lost), "ytsaurus"
         )
         siblings = pools if queue.parent is None else below[queue.parent]
         below[queue.name] = {}
-        siblings[queue.name] = {"$attributes": made, "$value": below[queue.name]}
+        siblings[queue.name] = {"$attributes": pool, "$value": below[queue.name]}
     lost.objects(configuration, "ytsaurus", ())
     attributes = lost.native((), attributes, _own(configuration.native, (), lost), "ytsaurus")
     return Exported(write_yson({"$attributes": attributes, "$value": pools}), lost.findings, MEDIA_TYPE)
 
 
-def _own(native: Native | None, at: Path, lost: Lost) -> Native | None:
+def _own(native: Native | None, path: Path, lost: Lost) -> Native | None:
     """What was kept. Pools are the configuration's."""
     if native is None or "pools" not in native.ytsaurus:
         return native
-    lost.add((*at, "native", "ytsaurus", "pools"), "the configuration has the pools: these are left out")
+    lost.add((*path, "native", "ytsaurus", "pools"), "the configuration has the pools: these are left out")
     return Native(ytsaurus={key: value for key, value in native.ytsaurus.items() if key != "pools"})
 
 
-def _written_pool(queue: Queue, at: Path, lost: Lost, engine: EngineName | None) -> dict[str, Any]:
-    lost.queue(at, queue, "YTsaurus", weight=True, priority=False, created=False)
+def _written_pool(queue: Queue, path: Path, lost: Lost, engine: EngineName | None) -> dict[str, Any]:
+    lost.queue(path, queue, "YTsaurus", weight=True, priority=False, created=False)
     shown: dict[str, Any] = {}
     if queue.has_weight:
         shown["weight"] = number(queue.weight)
     guaranteed: dict[str, Any] = {}
     limits: dict[str, Any] = {}
-    quotas = renamed(flat_quota(queue, at, "YTsaurus", lost), engine, "ytsaurus", lost)
+    quotas = renamed(flat_quota(queue, path, "YTsaurus", lost), engine, "ytsaurus", lost)
     for resource, (where, quota) in quotas.items():
         lost.quota(where, quota, "YTsaurus", ("borrowing_limit", "lending_limit", "weight"))
         for field, side in (("guaranteed", guaranteed), ("limit", limits)):
@@ -377,22 +377,22 @@ def _written_pool(queue: Queue, at: Path, lost: Lost, engine: EngineName | None)
         shown["resource_limits"] = limits
     if block.mode != "fair_share":
         shown["mode"] = block.mode
-    return shown | _written_values(block, POOL_FIELDS, (*at, "ytsaurus"), lost)
+    return shown | _written_values(block, POOL_FIELDS, (*path, "ytsaurus"), lost)
 
 
-def _written_values(block: msgspec.Struct, fields: tuple[str, ...], at: Path, lost: Lost) -> dict[str, Any]:
+def _written_values(block: msgspec.Struct, fields: tuple[str, ...], path: Path, lost: Lost) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     for field in fields:
         value = getattr(block, field)
         if value is None:
             continue
         if isinstance(value, msgspec.Struct):
-            shown[field] = _written_values(value, value.__struct_fields__, (*at, field), lost)
+            shown[field] = _written_values(value, value.__struct_fields__, (*path, field), lost)
             continue
         if field in DURATIONS and not (isinstance(value, str) and _SPELLED.fullmatch(value)):
             micros = base.parse_duration(value)
             if micros % 1000:
-                lost.add((*at, field), "YTsaurus counts milliseconds: rounded")
+                lost.add((*path, field), "YTsaurus counts milliseconds: rounded")
             value = round(micros / 1000)
         shown[field] = number(value) if isinstance(value, float) else value
     return shown

@@ -85,10 +85,10 @@ def _plain(root: Any) -> Any:
             raise Unreadable(f"more than {MAX_VALUES} values")
         attributes = getattr(value, "attributes", None)
         if attributes:
-            made: dict[str, Any] = {"$attributes": None, "$value": None}
-            into[key] = made
-            pending.append((dict(attributes), made, "$attributes", depth + 1))
-            into, key = made, "$value"
+            pair: dict[str, Any] = {"$attributes": None, "$value": None}
+            into[key] = pair
+            pending.append((dict(attributes), pair, "$attributes", depth + 1))
+            into, key = pair, "$value"
         into[key] = _node(value, pending, depth)
     return holder[0]
 
@@ -96,9 +96,9 @@ def _plain(root: Any) -> Any:
 def _node(value: Any, pending: list[tuple[Any, Any, Any, int]], depth: int) -> Any:
     if isinstance(value, dict):
         mapping = cast(dict[Any, Any], value)
-        made: dict[str, Any] = {_text(key): None for key in mapping}
-        pending += [(inner, made, _text(key), depth + 1) for key, inner in mapping.items()]
-        return made
+        plain: dict[str, Any] = {_text(key): None for key in mapping}
+        pending += [(inner, plain, _text(key), depth + 1) for key, inner in mapping.items()]
+        return plain
     if isinstance(value, list):
         listed = cast(list[Any], value)
         items: list[Any] = [None] * len(listed)
@@ -186,8 +186,8 @@ def _written(value: Any) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     """Three octal digits: what comes after them can't be taken for more of them."""
-    one = match[0]
-    return f"\\{one}" if one in '"\\' else f"\\{ord(one):03o}"
+    character = match[0]
+    return f"\\{character}" if character in '"\\' else f"\\{ord(character):03o}"
 
 
 Fields = Mapping[str, Any]
@@ -211,15 +211,15 @@ def is_scheduler_configuration(document: Any) -> bool:
 def one_tree(documents: list[tuple[Path, Any]], findings: Findings) -> list[tuple[Path, Any]]:
     """``documents`` without the scheduler's configuration, and of several trees together (``//sys/pool_trees``) the
     default one, else the first; with its templates' settings below its own."""
-    templates = [(at, _templates(document)) for at, document in documents if is_scheduler_configuration(document)]
-    found: list[tuple[Path, Any]] = []
-    for at, document in documents:
+    templates = [(path, _templates(document)) for path, document in documents if is_scheduler_configuration(document)]
+    trees: list[tuple[Path, Any]] = []
+    for path, document in documents:
         if not is_scheduler_configuration(document):
-            place, name, tree = _chosen(at, document, findings)
+            place, name, tree = _chosen(path, document, findings)
             for where, of in templates:
                 tree = _with_templates(tree, place, name, of, where, findings)
-            found.append((place, tree))
-    return found
+            trees.append((place, tree))
+    return trees
 
 
 def with_preset(pool: Reader, presets: Fields) -> Fields:
@@ -243,20 +243,20 @@ def _fields(value: Any) -> Fields:
     return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 
-def _chosen(at: Path, document: Any, findings: Findings) -> tuple[Path, str | None, Any]:
+def _chosen(path: Path, document: Any, findings: Findings) -> tuple[Path, str | None, Any]:
     """The place of the tree, its name where the source says it, and the tree."""
     attributes = _fields(_fields(document).get("$attributes"))
     trees = _fields(_fields(document).get("$value"))
     if not trees or not all("config" in _fields(_fields(tree).get("$attributes")) for tree in trees.values()):
         said = attributes.get("name") or str(attributes.get("path") or "").rpartition("/")[2]
-        return at, said if isinstance(said, str) and said else None, document
+        return path, said if isinstance(said, str) and said else None, document
     default = attributes.get("default_tree")
     name = default if isinstance(default, str) and default in trees else next(iter(trees))
     for other in trees:
         if other != name:
             detail = f"pool tree {other!r} is a cluster of its own: left out, {name!r} is read"
-            findings.add("not-carried", "warning", (*at, "$value", other), detail)
-    return (*at, "$value", name), name, trees[name]
+            findings.add("not-carried", "warning", (*path, "$value", other), detail)
+    return (*path, "$value", name), name, trees[name]
 
 
 def _templates(document: Any) -> Fields:
@@ -264,7 +264,7 @@ def _templates(document: Any) -> Fields:
     return _fields(top.get(TEMPLATES) or _fields(top.get("$value")).get(TEMPLATES))
 
 
-def _with_templates(tree: Any, at: Path, name: str | None, templates: Fields, where: Path, findings: Findings) -> Any:
+def _with_templates(tree: Any, path: Path, name: str | None, templates: Fields, where: Path, findings: Findings) -> Any:
     """``tree`` with the settings of templates whose filter is its whole name; of two the one of higher priority."""
     matching: list[tuple[int, str, Fields]] = []
     for key, template in templates.items():
@@ -273,19 +273,19 @@ def _with_templates(tree: Any, at: Path, name: str | None, templates: Fields, wh
             continue
         if name is None:
             detail = "the source does not say the tree's name, by which templates hold: `yt get //sys/pool_trees` does"
-            findings.add("unresolved", "error", at, detail)
+            findings.add("unresolved", "error", path, detail)
             return tree
         if _matches(of["filter"], name, (*where, TEMPLATES, key), findings):
             priority = of.get("priority")
             matching.append((priority if isinstance(priority, int) else 0, key, _fields(of.get("config"))))
     plain = "$attributes" not in _fields(tree)
     attributes = dict(_fields(tree) if plain else _fields(_fields(tree)["$attributes"]))
-    place: Path = at if plain else (*at, "$attributes")
+    place: Path = path if plain else (*path, "$attributes")
     holder: Path = (*place, "config") if "config" in attributes else place
     own = _fields(attributes["config"]) if "config" in attributes else attributes
     settings: Fields = {}
     said: dict[str, str] = {}
-    for _, key, config in sorted(matching, key=lambda one: one[0]):
+    for _, key, config in sorted(matching, key=lambda match: match[0]):
         settings = _patched(settings, config)
         said |= dict.fromkeys(config, key)
     settings = _patched(settings, own)
@@ -297,7 +297,7 @@ def _with_templates(tree: Any, at: Path, name: str | None, templates: Fields, wh
     return attributes if plain else {**_fields(tree), "$attributes": attributes}
 
 
-def _matches(pattern: Any, name: str, at: Path, findings: Findings) -> bool:
+def _matches(pattern: Any, name: str, path: Path, findings: Findings) -> bool:
     """Whether ``pattern`` is all of ``name``. Those that could take long to look for are findings."""
     simple = isinstance(pattern, str) and _SIMPLE.fullmatch(pattern) and len(_REPEATED.findall(pattern)) <= 3
     if simple and len(name) <= 100:
@@ -306,14 +306,14 @@ def _matches(pattern: Any, name: str, at: Path, findings: Findings) -> bool:
         except re.error:
             pass
     detail = f"whether it holds for pool tree {name[:100]!r} is not decided: no plain regular expression"
-    findings.add("unresolved", "error", (*at, "filter"), detail)
+    findings.add("unresolved", "error", (*path, "filter"), detail)
     return False
 
 
 def _patched(below: Fields, above: Fields) -> dict[str, Any]:
     """``above`` over ``below``; maps of both are merged."""
-    made = dict(below)
+    merged = dict(below)
     for key, value in above.items():
-        both = isinstance(value, dict) and isinstance(made.get(key), dict)
-        made[key] = _patched(_fields(made[key]), _fields(value)) if both else value
-    return made
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = _patched(_fields(merged[key]), _fields(value)) if both else value
+    return merged

@@ -95,24 +95,24 @@ def is_orchid(document: Any) -> bool:
 def read_trees(documents: list[tuple[Path, Any]], findings: Findings, known: Configuration | None = None) -> Imported:
     """Pool trees are the configuration; of an orchid what runs and waits, and where there is no tree beside it the
     configuration too. ``known`` takes the place of either."""
-    orchids = [(at, document) for at, document in documents if is_orchid(document)]
-    trees = [(at, document) for at, document in documents if not is_orchid(document)]
+    orchids = [(path, document) for path, document in documents if is_orchid(document)]
+    trees = [(path, document) for path, document in documents if not is_orchid(document)]
     own = read_configuration(trees, findings) if trees or not orchids else None
     if known is not None and own is not None and own.queues:
         detail = f"{len(own.queues)} pools of the source: the configuration that is given takes their place"
         findings.add("replaced", "info", (), detail)
     if not orchids:
         return Imported(known or own or Configuration(engine="ytsaurus"), State(), [], findings.all())
-    for at, _ in orchids[1:]:
-        findings.add("not-carried", "warning", at, "a second orchid is another cluster's: import it by itself")
+    for path, _ in orchids[1:]:
+        findings.add("not-carried", "warning", path, "a second orchid is another cluster's: import it by itself")
     return _read_orchid(*orchids[0], findings, known or own)
 
 
-def _read_orchid(at: Path, document: Any, findings: Findings, known: Configuration | None) -> Imported:
+def _read_orchid(path: Path, document: Any, findings: Findings, known: Configuration | None) -> Imported:
     """Configuration, state and asks of one pool tree: the default one, else that with the most operations."""
-    root = Reader(document, at, findings)
-    _report_opaque(document, at, findings)
-    trees = next((root.child(key) for key in _TREES if key in root), Reader(None, at, findings))
+    root = Reader(document, path, findings)
+    _report_opaque(document, path, findings)
+    trees = next((root.child(key) for key in _TREES if key in root), Reader(None, path, findings))
     chosen = _tree_of(root, trees)
     for name in trees.value:
         if name != chosen:
@@ -121,24 +121,24 @@ def _read_orchid(at: Path, document: Any, findings: Findings, known: Configurati
     info = _info(tree)
     pools = info.child("pools")
     nodes = _nodes(root.child("nodes"), tree)
-    told = info.child("operations")
+    shares = info.child("operations")
     running: list[Workload] = []
     asks: list[Ask] = []
     operations = root.child("operations")
     for name in operations.value:
         _operation(
-            name, operations.child(name), _shares(told.child(name)), {node.name for node in nodes}, running, asks
+            name, operations.child(name), _shares(shares.child(name)), {node.name for node in nodes}, running, asks
         )
     state = State(nodes=nodes, workloads=running, queues=_carried(pools))
     if running or asks:
         detail = "what each job asks for is not told: an operation's usage by its jobs, else its demand by its slots"
         findings.add("assumed-size", "warning", operations.at, detail)
-    parts = ((*at, "nodes"), operations.at, told.at)
+    parts = ((*path, "nodes"), operations.at, shares.at)
     of_state = frozenset(pointer(*part) for part in parts)
     return Imported(_configuration(pools, tree, known), state, asks, findings.all(), of_state=of_state)
 
 
-def _report_opaque(document: Any, at: Path, findings: Findings) -> None:
+def _report_opaque(document: Any, place: Path, findings: Findings) -> None:
     """``yt get`` prints ``#`` for a part that it does not descend into: that is not nothing. Every such part that would
     be read is an error with the command that shows it."""
     pending: list[tuple[Any, Path, bool]] = [(document, (), False)]
@@ -146,7 +146,7 @@ def _report_opaque(document: Any, at: Path, findings: Findings) -> None:
         value, path, named = pending.pop()
         if is_opaque(value) and path:
             detail = f"opaque (#): `yt get {_ORCHID}/{'/'.join(map(str, path))}` shows it"
-            findings.add("opaque", "error", (*at, *path), detail)
+            findings.add("opaque", "error", (*place, *path), detail)
         if not isinstance(value, dict):
             continue
         for key, inner in cast(dict[str, Any], value).items():
@@ -178,7 +178,7 @@ def _nodes(nodes: Reader, tree: Reader) -> list[Node]:
 
 def _carried(pools: Reader) -> dict[str, QueueState]:
     """What pools carry over from update to update, of those that starve or have saved a volume."""
-    found: dict[str, QueueState] = {}
+    carried: dict[str, QueueState] = {}
     for name in pools.value:
         pool = pools.child(name)
         status: Any = pool.choice("starvation_status", _STATES)
@@ -187,15 +187,15 @@ def _carried(pools: Reader) -> dict[str, QueueState]:
             starvation=None if status == "non_starving" else status, accumulated_volume=volume or None
         )
         if name != _ROOT and state != ytsaurus.PoolState():
-            found[name] = QueueState(ytsaurus=state)
-    return found
+            carried[name] = QueueState(ytsaurus=state)
+    return carried
 
 
-def _volume(told: Reader) -> dict[str, float]:
+def _volume(reader: Reader) -> dict[str, float]:
     """Resource-seconds by resource."""
-    renamed = {_MEMORY_OF_USERS.get(name, name): name for name in told.value}
-    found = {name: told.number(renamed[name]) for name in _RESOURCES if name in renamed}
-    return {name: float(volume) for name, volume in found.items() if volume}
+    renamed = {_MEMORY_OF_USERS.get(name, name): name for name in reader.value}
+    amounts = {name: reader.number(renamed[name]) for name in _RESOURCES if name in renamed}
+    return {name: float(volume) for name, volume in amounts.items() if volume}
 
 
 def _tree_of(root: Reader, trees: Reader) -> str:
@@ -215,16 +215,16 @@ def _amounts(reader: Reader, key: str) -> Steps:
     """Resources; memory that users can have is memory."""
     inner = reader.child(key)
     value = dict(inner.value)
-    for told, name in _MEMORY_OF_USERS.items():
-        if told in value:
-            value[name] = value.pop(told)
-    kept = {name: amount for name, amount in value.items() if name in _RESOURCES and amount}
-    return steps(Reader({key: kept}, reader.at, reader.findings), key)
+    for old, name in _MEMORY_OF_USERS.items():
+        if old in value:
+            value[name] = value.pop(old)
+    known = {name: amount for name, amount in value.items() if name in _RESOURCES and amount}
+    return steps(Reader({key: known}, reader.at, reader.findings), key)
 
 
 def _pools(pools: Reader) -> list[Queue]:
     """Parents are named; a guarantee or limit of nothing is none."""
-    found: list[Queue] = []
+    queues: list[Queue] = []
     for name in pools.value:
         pool = pools.child(name)
         if name == _ROOT:
@@ -239,13 +239,13 @@ def _pools(pools: Reader) -> list[Queue]:
         weight = pool.number("weight")
         if pool.value.get("fifo_sort_parameters") not in (None, ["weight", "start_time"]):
             pool.not_carried("fifo_sort_parameters", "a fifo pool sorts by weight and start time")
-        found.append(
+        queues.append(
             Queue(
                 name=name, parent=None if parent in (None, _ROOT) else parent, quota=quota or None,
                 weight=weight or UNWEIGHTED, ytsaurus=_block(pool, pools.child(parent or "")),
             )
         )  # fmt: skip
-    return found
+    return queues
 
 
 def _block(pool: Reader, above: Reader) -> ytsaurus.Queue | None:
@@ -262,8 +262,8 @@ def _block(pool: Reader, above: Reader) -> ytsaurus.Queue | None:
         said["integral_guarantees"] = {"guarantee_type": kind, **{name: value for name, value in of.items() if value}}
     if mode == "fifo":
         said["mode"] = mode
-    made = block_of(Reader(said, pool.at, pool.findings), ytsaurus.Queue, tuple(said))
-    return None if made in (None, ytsaurus.Queue()) else made
+    block = block_of(Reader(said, pool.at, pool.findings), ytsaurus.Queue, tuple(said))
+    return None if block in (None, ytsaurus.Queue()) else block
 
 
 def _node(name: str, node: Reader) -> Node:
@@ -275,13 +275,13 @@ def _node(name: str, node: Reader) -> Node:
     )  # fmt: skip
 
 
-def _shares(told: Reader) -> _Shares:
-    said = {name: told.value[name] for name in _OF_AN_OPERATION if told.value.get(name) not in _NOTHING}
-    options = block_of(Reader(said, told.at, told.findings), ytsaurus.Workload, tuple(said))
+def _shares(status: Reader) -> _Shares:
+    said = {name: status.value[name] for name in _OF_AN_OPERATION if status.value.get(name) not in _NOTHING}
+    options = block_of(Reader(said, status.at, status.findings), ytsaurus.Workload, tuple(said))
     return _Shares(
         options={} if options is None else {name: getattr(options, name) for name in said},
-        pool=told.text("pool"), usage=_amounts(told, "resource_usage"), demand=_amounts(told, "resource_demand"),
-        weight=told.number("weight"), starvation=told.choice("starvation_status", _STATES),
+        pool=status.text("pool"), usage=_amounts(status, "resource_usage"), demand=_amounts(status, "resource_demand"),
+        weight=status.number("weight"), starvation=status.choice("starvation_status", _STATES),
     )  # fmt: skip
 
 
@@ -328,8 +328,8 @@ def _options(operation: Reader) -> dict[str, Any]:
     """What its specification and its state say, by names of ``ytsaurus.Workload``."""
     spec = operation.child("spec")
     _warn(spec)
-    made = block_of(spec, ytsaurus.Workload, _OPTIONS)
-    options: dict[str, Any] = {} if made is None else {name: getattr(made, name) for name in _OPTIONS if name in spec}
+    block = block_of(spec, ytsaurus.Workload, _OPTIONS)
+    options: dict[str, Any] = {} if block is None else {name: getattr(block, name) for name in _OPTIONS if name in spec}
     if operation.boolean("suspended"):
         options["suspended"] = True
     if operation.text("state") == "pending":
@@ -380,8 +380,8 @@ def plan_operations(documents: list[tuple[Path, Any]], cluster: Cluster) -> list
     What a limit leaves out has YTsaurus' default: one cpu, 512 MiB, no GPU.
     """
     planned: list[Planned] = []
-    for at, document in documents:
-        root = Reader(document, at, cluster.findings)
+    for path, document in documents:
+        root = Reader(document, path, cluster.findings)
         spec = root.child("spec") if "spec" in root else root
         title = spec.text("alias") or spec.text("title") or root.text("id") or "operation"
         ask = _ask(spec, title, cluster)
@@ -417,7 +417,7 @@ def _in_one_tree(spec: Reader, cluster: Cluster) -> Reader:
     if not every:
         return spec
     own = spec.value.get("pool")
-    chosen = next((one for one in every if one.value.get("pool", own) in cluster.queues), every[0])
+    chosen = next((tree for tree in every if tree.value.get("pool", own) in cluster.queues), every[0])
     if len(every) > 1:
         spec.warn(_PER_TREE, f"planned in one pool tree, {chosen.at[-1]!r}, of {len(every)}")
     _warn(chosen, f"{_PER_TREE}.{chosen.at[-1]}.")
@@ -445,8 +445,8 @@ def _pool(spec: Reader, cluster: Cluster) -> str | None:
 def _tasks(spec: Reader, cluster: Cluster) -> Iterator[Task]:
     tasks = spec.child("tasks")
     for name in sorted(tasks.value):
-        one = tasks.child(name)
-        yield _job_task(name, one, one.count("job_count"), cluster)
+        task = tasks.child(name)
+        yield _job_task(name, task, task.count("job_count"), cluster)
     for name in _SECTIONS:
         if name in spec:
             yield _job_task(name, spec.child(name), spec.count("job_count"), cluster)
@@ -457,26 +457,26 @@ def _job_task(name: str, job: Reader, count: int | None, cluster: Cluster) -> Ta
         detail = "how many jobs there are depends on the input: say job_count; planned with one"
         job.findings.add("assumed-count", "warning", job.at, detail)
         count = 1
-    found: dict[str, Quantity | None] = {
+    amounts: dict[str, Quantity | None] = {
         _SLOTS: 1,
         "cpu": job.quantity("cpu_limit", "cpu") if "cpu_limit" in job else 1,
         "memory": job.quantity("memory_limit", "memory") if "memory_limit" in job else _MEMORY,
         "gpu": job.quantity("gpu_limit", "gpu"),
     }
-    requests = {r: value for r, value in found.items() if value and (r != _SLOTS or r in cluster.counted)}
+    requests = {r: value for r, value in amounts.items() if value and (r != _SLOTS or r in cluster.counted)}
     return Task(name=name, count=count, requests=requests)
 
 
 def _owns(documents: list[tuple[Path, Any]]) -> bool:
     """Whether these are orchids and pool trees as YTsaurus prints them, or writes them without attributes."""
-    return bool(documents) and all(is_orchid(one) or is_tree(one) for _, one in documents)
+    return bool(documents) and all(is_orchid(document) or is_tree(document) for _, document in documents)
 
 
 def _read_own(documents: list[tuple[Path, Any]], findings: Findings, known: Configuration | None) -> Imported:
-    for at, document in documents:
+    for path, document in documents:
         if not isinstance(document, dict):
-            findings.add("wrong-type", "error", at, "a mapping is expected: a pool tree")
-    return read_trees([(at, document) for at, document in documents if isinstance(document, dict)], findings, known)
+            findings.add("wrong-type", "error", path, "a mapping is expected: a pool tree")
+    return read_trees([(path, document) for path, document in documents if isinstance(document, dict)], findings, known)
 
 
 SYSTEM: Final = System(

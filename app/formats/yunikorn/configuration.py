@@ -28,13 +28,13 @@ OTHER_PARTITIONS = "partitions"
 """Where a configuration keeps the partitions that were not read."""
 
 
-def read_configuration(found: Iterable[Object], findings: Findings) -> Configuration:
+def read_configuration(manifests: Iterable[Object], findings: Findings) -> Configuration:
     """The queues of the partition called default, else of the first one; other partitions are findings, and kept."""
     queues: list[Queue] = []
     native: dict[str, Any] = {}
     settings = AS_RELEASED
-    for made in found:
-        partitions = made.root.children("partitions")
+    for manifest in manifests:
+        partitions = manifest.root.children("partitions")
         names = [partition.text("name") or "" for partition in partitions]
         chosen = names.index(DEFAULT_PARTITION) if DEFAULT_PARTITION in names else 0
         others: list[Reader] = []
@@ -47,9 +47,9 @@ def read_configuration(found: Iterable[Object], findings: Findings) -> Configura
                     partition.warn("name", detail, rule="other-partition")
                 queues, settings = _partition(partition.keep())
                 native = partition.kept() | ({"name": names[i]} if names[i] not in ("", DEFAULT_PARTITION) else {})
-        made.root.ignore("kind", "apiVersion", "metadata", "checksum")
-        made.root.keep().close()
-        native |= _others(others, findings) | made.root.kept() | config_map(made)
+        manifest.root.ignore("kind", "apiVersion", "metadata", "checksum")
+        manifest.root.keep().close()
+        native |= _others(others, findings) | manifest.root.kept() | config_map(manifest)
     return Configuration(
         engine="yunikorn", settings=Settings(yunikorn=settings), queues=queues,
         native=NativeDocuments(yunikorn=native) if native else None
@@ -58,7 +58,7 @@ def read_configuration(found: Iterable[Object], findings: Findings) -> Configura
 
 def _others(partitions: list[Reader], findings: Findings) -> dict[str, Any]:
     """Partitions that are not read, to be kept."""
-    kept: list[Any] = []
+    documents: list[Any] = []
     for partition in partitions:
         name = partition.value.get("name")
         if why := unkeepable(partition.value):
@@ -66,8 +66,8 @@ def _others(partitions: list[Reader], findings: Findings) -> dict[str, Any]:
             continue
         detail = f"partition {name!r} is a cluster of its own: import it by itself; kept for an export"
         findings.add("not-decided", "warning", partition.at, detail)
-        kept.append(partition.value)
-    return {OTHER_PARTITIONS: kept} if kept else {}
+        documents.append(partition.value)
+    return {OTHER_PARTITIONS: documents} if documents else {}
 
 
 def _partition(partition: Reader) -> tuple[list[Queue], YuniKornSettings]:
@@ -102,26 +102,26 @@ def _partition(partition: Reader) -> tuple[list[Queue], YuniKornSettings]:
 
 
 def _limits(reader: Reader) -> list[Limit]:
-    found: list[Limit] = []
-    for one in reader.children("limits") if "limits" in reader else ():
-        found.append(
+    limits: list[Limit] = []
+    for limit in reader.children("limits") if "limits" in reader else ():
+        limits.append(
             Limit(
-                limit=one.text("limit") or "", users=one.strings("users"), groups=one.strings("groups"),
-                max_resources=one.quantities("maxresources"), max_applications=one.count("maxapplications") or 0,
+                limit=limit.text("limit") or "", users=limit.strings("users"), groups=limit.strings("groups"),
+                max_resources=limit.quantities("maxresources"), max_applications=limit.count("maxapplications") or 0,
             )
         )  # fmt: skip
-        one.close()
-    if not found:
+        limit.close()
+    if not limits:
         reader.keep_as_is("limits")
-    return found
+    return limits
 
 
 def _most(reader: Reader) -> int:
     """How many applications may run; 0: any number."""
-    found = reader.count("maxapplications") or 0
-    if not found:
+    number = reader.count("maxapplications") or 0
+    if not number:
         reader.keep_as_is("maxapplications")
-    return found
+    return number
 
 
 def _walk(pending: list[tuple[Reader, str | None]], out: list[Queue]) -> None:
@@ -193,13 +193,13 @@ def _properties(reader: Reader) -> dict[str, str]:
 def _template(reader: Reader) -> ChildTemplate | None:
     properties = _properties(reader)
     resources = reader.child("resources")
-    found = ChildTemplate(
+    template = ChildTemplate(
         properties=properties, guaranteed=resources.quantities("guaranteed"), max=resources.quantities("max"),
         max_applications=_most(reader),
     )  # fmt: skip
     resources.close()
     reader.close()
-    return None if found == ChildTemplate() else found
+    return None if template == ChildTemplate() else template
 
 
 def _not_decided(reader: Reader, *keys: str) -> None:
@@ -227,19 +227,19 @@ def export(configuration: Configuration) -> Exported:
     lost.flavors(configuration, "YuniKorn")
     if configuration.settings.yunikorn is not None and configuration.settings.yunikorn.rules != AS_RELEASED.rules:
         lost.add(("settings", "yunikorn", "rules"), "which rules decide is a choice of Arbiter, not of YuniKorn")
-    made: dict[str, dict[str, Any]] = {}
+    partition: dict[str, dict[str, Any]] = {}
     top: list[dict[str, Any]] = []
     left_out: set[str] = set()
-    for at, queue in parents_first(configuration.queues):
+    for path, queue in parents_first(configuration.queues):
         if (queue.yunikorn is not None and queue.yunikorn.dynamic) or queue.parent in left_out:
-            lost.add(at, "a dynamic queue is made by placement rules, not by configuration")
+            lost.add(path, "a dynamic queue is made by placement rules, not by configuration")
             left_out.add(queue.name)
             continue
-        made[queue.name] = lost.native(
-            at, _written_queue(queue, at, lost, configuration.engine), _own(queue, at, lost), "yunikorn"
+        partition[queue.name] = lost.native(
+            path, _written_queue(queue, path, lost, configuration.engine), _own(queue, path, lost), "yunikorn"
         )
-        above = made[queue.parent].setdefault("queues", []) if queue.parent is not None else top
-        above.append(made[queue.name])
+        above = partition[queue.parent].setdefault("queues", []) if queue.parent is not None else top
+        above.append(partition[queue.name])
     lost.objects(configuration, "yunikorn", ())
     settings = configuration.settings.yunikorn or yunikorn.Settings()
     return dump([_document(configuration.native or NativeDocuments(), settings, top, lost)], lost)
@@ -251,50 +251,52 @@ def _document(
     """queues.yaml, in its ConfigMap if it came in one, with what was kept of the partition and of others."""
     fields = dict(native.yunikorn)
     holder, others, name = fields.pop("configMap", None), fields.pop(OTHER_PARTITIONS, []), fields.pop("name", None)
-    at = ("native", "yunikorn")
+    path = ("native", "yunikorn")
     if fields.pop("limits", None) is not None and len(top) == 1 and "limits" in top[0]:
         fields["limits"] = top[0].pop("limits")  # a partition's are its root's
     if fields.pop("queues", None) is not None:
-        lost.add((*at, "queues"), "the configuration has the queues: these are left out")
+        lost.add((*path, "queues"), "the configuration has the queues: these are left out")
     if not isinstance(others, list):
-        lost.add((*at, OTHER_PARTITIONS), "no list of partitions: left out")
+        lost.add((*path, OTHER_PARTITIONS), "no list of partitions: left out")
         others = []
     called = name if isinstance(name, str) and name else DEFAULT_PARTITION
     own = {"name": called} if settings.preemption else {"name": called, "preemption": {"enabled": False}}
     partition = lost.native((), own, NativeDocuments(yunikorn=fields), "yunikorn")
     document = {"partitions": [{**partition, "queues": top}, *cast(list[Any], others)]}
-    return document if holder is None else lost.inside(holder, document, (*at, "configMap"))
+    return document if holder is None else lost.inside(holder, document, (*path, "configMap"))
 
 
-def _own(queue: Queue, at: Path, lost: Lost) -> Native | None:
+def _own(queue: Queue, path: Path, lost: Lost) -> Native | None:
     """What was kept of the queue. Queues below it are the configuration's."""
     if queue.native is None or "queues" not in queue.native.yunikorn:
         return queue.native
-    lost.add((*at, "native", "yunikorn", "queues"), "the configuration has the queues: these are left out")
+    lost.add((*path, "native", "yunikorn", "queues"), "the configuration has the queues: these are left out")
     return Native(yunikorn={key: value for key, value in queue.native.yunikorn.items() if key != "queues"})
 
 
-def _written_queue(queue: Queue, at: Path, lost: Lost, engine: EngineName | None) -> dict[str, Any]:
-    lost.queue(at, queue, "YuniKorn", weight=False, priority=False, created=False)
-    shown: dict[str, Any] = {"name": _name(queue, at, lost)}
+def _written_queue(queue: Queue, path: Path, lost: Lost, engine: EngineName | None) -> dict[str, Any]:
+    lost.queue(path, queue, "YuniKorn", weight=False, priority=False, created=False)
+    shown: dict[str, Any] = {"name": _name(queue, path, lost)}
     block = queue.yunikorn or yunikorn.Queue()
     if block.parent:
         shown["parent"] = True
-    if resources := _resources(queue, at, lost, engine):
+    if resources := _resources(queue, path, lost, engine):
         shown["resources"] = resources
     if block.properties:
         shown["properties"] = block.properties
-    if block.child_template is not None and (template := _written_template(block.child_template, at, lost)):
+    if block.child_template is not None and (template := _written_template(block.child_template, path, lost)):
         shown["childtemplate"] = template
     if block.max_applications:
         shown["maxapplications"] = block.max_applications
     if block.limits:
-        shown["limits"] = [_limit(limit, (*at, "yunikorn", "limits", i), lost) for i, limit in enumerate(block.limits)]
+        shown["limits"] = [
+            _limit(limit, (*path, "yunikorn", "limits", i), lost) for i, limit in enumerate(block.limits)
+        ]
     return shown
 
 
-def _written_template(template: yunikorn.ChildTemplate, at: Path, lost: Lost) -> dict[str, Any]:
-    here = (*at, "yunikorn", "child_template")
+def _written_template(template: yunikorn.ChildTemplate, path: Path, lost: Lost) -> dict[str, Any]:
+    here = (*path, "yunikorn", "child_template")
     resources = {key: _amounts(getattr(template, key), (*here, key), lost) for key in ("guaranteed", "max")}
     shown = {
         "properties": template.properties, "resources": {key: of for key, of in resources.items() if of},
@@ -303,40 +305,40 @@ def _written_template(template: yunikorn.ChildTemplate, at: Path, lost: Lost) ->
     return {key: value for key, value in shown.items() if value}
 
 
-def _limit(limit: yunikorn.Limit, at: Path, lost: Lost) -> dict[str, Any]:
+def _limit(limit: yunikorn.Limit, path: Path, lost: Lost) -> dict[str, Any]:
     shown = {
         "limit": limit.limit, "users": limit.users, "groups": limit.groups,
-        "maxresources": _amounts(limit.max_resources, (*at, "max_resources"), lost),
+        "maxresources": _amounts(limit.max_resources, (*path, "max_resources"), lost),
         "maxapplications": limit.max_applications,
     }  # fmt: skip
     return {key: value for key, value in shown.items() if value}
 
 
-def _amounts(given: dict[str, Quantity], at: Path, lost: Lost) -> dict[str, Quantity]:
-    return {resource: _amount(value, resource, (*at, resource), lost) for resource, value in given.items()}
+def _amounts(given: dict[str, Quantity], path: Path, lost: Lost) -> dict[str, Quantity]:
+    return {resource: _amount(value, resource, (*path, resource), lost) for resource, value in given.items()}
 
 
-def _name(queue: Queue, at: Path, lost: Lost) -> str:
+def _name(queue: Queue, path: Path, lost: Lost) -> str:
     """The last part of its path, as YuniKorn writes it."""
     name = queue.name
     if queue.parent is not None:
         prefix = f"{queue.parent}."
         if not name.startswith(prefix) or "." in name[len(prefix) :]:
-            lost.add((*at, "name"), f"YuniKorn would call this queue {prefix}{name.rpartition('.')[2]}")
+            lost.add((*path, "name"), f"YuniKorn would call this queue {prefix}{name.rpartition('.')[2]}")
         name = name.removeprefix(prefix).rpartition(".")[2]
     elif name != ROOT:
-        lost.add((*at, "name"), "YuniKorn has one root, called root: this queue ends up below it")
+        lost.add((*path, "name"), "YuniKorn has one root, called root: this queue ends up below it")
     if name != name.lower():
-        lost.add((*at, "name"), "YuniKorn reads queue names in lower case")
+        lost.add((*path, "name"), "YuniKorn reads queue names in lower case")
     return name
 
 
-def _resources(queue: Queue, at: Path, lost: Lost, engine: EngineName | None) -> dict[str, Any]:
+def _resources(queue: Queue, path: Path, lost: Lost, engine: EngineName | None) -> dict[str, Any]:
     """``guaranteed`` and ``max`` by resource, those that say something."""
     guaranteed: dict[str, Any] = {}
     limit: dict[str, Any] = {}
     is_root = queue.parent is None and queue.name.lower() == ROOT
-    quotas = renamed(flat_quota(queue, at, "YuniKorn", lost), engine, "yunikorn", lost)
+    quotas = renamed(flat_quota(queue, path, "YuniKorn", lost), engine, "yunikorn", lost)
     for resource, (where, quota) in quotas.items():
         if is_root:
             lost.add(where, "YuniKorn refuses resources on the root: its limit is the sum of the nodes")
@@ -351,7 +353,7 @@ def _resources(queue: Queue, at: Path, lost: Lost, engine: EngineName | None) ->
     return {name: amounts for name, amounts in (("guaranteed", guaranteed), ("max", limit)) if amounts}
 
 
-def _amount(value: Quantity, resource: str, at: Path, lost: Lost) -> Quantity:
+def _amount(value: Quantity, resource: str, path: Path, lost: Lost) -> Quantity:
     """As YuniKorn reads it: whole numbers, with a suffix if there is one; thousandths of vcore only."""
     if _READ.fullmatch(str(value)) or (resource == "vcore" and _MILLI.fullmatch(str(value))):
         return value
@@ -361,5 +363,5 @@ def _amount(value: Quantity, resource: str, at: Path, lost: Lost) -> Quantity:
         return steps // scale
     if resource == "vcore":
         return f"{steps}m"
-    lost.add(at, f"YuniKorn counts whole units of {resource}: rounded up")
+    lost.add(path, f"YuniKorn counts whole units of {resource}: rounded up")
     return -(-steps // scale)

@@ -54,8 +54,8 @@ class _Filter:
     def lets(self, of: Submitted) -> bool:
         if not self.users and not self.groups:
             return self.allow
-        found = _matches(self.users, of.user) or any(_matches(self.groups, group) for group in of.groups)
-        return self.allow if found else not self.allow
+        match = _matches(self.users, of.user) or any(_matches(self.groups, group) for group in of.groups)
+        return self.allow if match else not self.allow
 
 
 def _matches(words: tuple[str, ...], name: str) -> bool:
@@ -122,19 +122,19 @@ class Placement:
     def __init__(self, configuration: Configuration, namespaces: Iterable[Object] = ()) -> None:
         self.queues = {queue.name: queue for queue in configuration.queues}
         self._parents = {queue.parent for queue in configuration.queues}
-        self._above = {made.name: made.annotations.get(_PARENT_QUEUE, "") for made in namespaces}
+        self._above = {manifest.name: manifest.annotations.get(_PARENT_QUEUE, "") for manifest in namespaces}
         native = configuration.native
         given: Any = native.yunikorn.get("placementrules") if native is not None else None
         listed = cast(list[Any], given) if isinstance(given, list) else []
-        read = read_rules(Reader(one, (), Findings()) for one in listed)
+        read = read_rules(Reader(space, (), Findings()) for space in listed)
         self.rules = read or [Rule("provided")]
 
     def tags(self, namespace: str) -> dict[str, str]:
         """Of an application in ``namespace``."""
-        found = {"namespace": namespace or "default"}
+        tags = {"namespace": namespace or "default"}
         if above := self._above.get(namespace):
-            found["namespace.parentqueue"] = above
-        return found
+            tags["namespace.parentqueue"] = above
+        return tags
 
     def place(self, of: Submitted) -> str:
         """The full path of the queue; it may have to be made. Raises Rejected, with the reason."""
@@ -181,10 +181,10 @@ class Placement:
             _check(child.split("."))
             above = ROOT
             if rule.parent is not None:
-                found = self._by(rule.parent, of)
-                if not found:
+                chosen = self._by(rule.parent, of)
+                if not chosen:
                     return None
-                above = found if found.startswith(f"{ROOT}.") else f"{ROOT}.{found}"
+                above = chosen if chosen.startswith(f"{ROOT}.") else f"{ROOT}.{chosen}"
                 if self._is_leaf(above):
                     raise Rejected(f"the parent rule of {rule.name!r} gives a leaf queue: {above}")
             name = f"{above}.{child}"
@@ -201,12 +201,12 @@ def _check(parts: Collection[str]) -> None:
 def submitter(annotations: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
     """User and groups, as the admission controller writes them on every pod."""
     try:
-        told: Any = read_one((annotations.get(_USER_INFO) or "{}").encode(), _USER_INFO)
+        given: Any = read_one((annotations.get(_USER_INFO) or "{}").encode(), _USER_INFO)
     except Unreadable:
-        told = {}
-    if not isinstance(told, dict):
+        given = {}
+    if not isinstance(given, dict):
         return DEFAULT_USER, ()
-    of = cast(dict[str, Any], told)
+    of = cast(dict[str, Any], given)
     user, groups = of.get("user"), of.get("groups")
     listed = cast(list[Any], groups) if isinstance(groups, list) else []
     return (
@@ -260,12 +260,12 @@ def read_applications(
     applications: dict[str, list[Pod]] = {}
     for pod in pods:
         applications.setdefault(application(pod), []).append(pod)
-    told: set[str] = set()
+    reported: set[str] = set()
     used: list[str] = []
     running: list[Workload] = []
     asks: list[Ask] = []
     for name, members in applications.items():
-        queue = _queue(members, placement, told, findings)
+        queue = _queue(members, placement, reported, findings)
         if queue is None:
             continue
         used.append(queue)
@@ -296,18 +296,18 @@ def read_applications(
 
 def _owned(owner: Application, application: str, ask: str) -> YuniKornAsk | None:
     """Whose an ask is of which nothing runs yet; None where there is nothing to say."""
-    found = YuniKornAsk(application=None if application == ask else application, user=owner.user, groups=owner.groups)
-    return None if found == YuniKornAsk() else found
+    known = YuniKornAsk(application=None if application == ask else application, user=owner.user, groups=owner.groups)
+    return None if known == YuniKornAsk() else known
 
 
 def dynamic_queues(known: Mapping[str, Queue], used: Iterable[str]) -> list[Queue]:
     """The queues that placement made for those of ``used`` that are not ``known``, by name: parents come first. None
     where nothing is known."""
-    made: dict[str, Queue] = {}
+    queues: dict[str, Queue] = {}
     for path in dict.fromkeys(used) if known else ():
         for name in _missing(path, known):
-            made.setdefault(name, made_below(name, known))
-    return [made[name] for name in sorted(made)]
+            queues.setdefault(name, made_below(name, known))
+    return [queues[name] for name in sorted(queues)]
 
 
 def age(pod: SinglePod) -> tuple[bool, float]:
@@ -354,21 +354,21 @@ def _whole(name: str) -> str:
     return name if name == "root" or name.startswith("root.") else f"root.{name}"
 
 
-def _queue(members: list[Pod], placement: Placement, told: set[str], findings: Findings) -> str | None:
+def _queue(members: list[Pod], placement: Placement, reported: set[str], findings: Findings) -> str | None:
     """The full path of the queue. One that the configuration does not list is a dynamic queue below its parent.
-    ``told``: those that have been named already."""
+    ``reported``: those that have been named already."""
     pod, known = members[0], placement.queues
-    at = (*pod.made.root.at, "metadata", "labels")
+    place = (*pod.made.root.at, "metadata", "labels")
     try:
-        path = queue_path(pod, placement, lambda: any(one.phase in ("running", "releasing") for one in members))
+        path = queue_path(pod, placement, lambda: any(member.phase in ("running", "releasing") for member in members))
     except Rejected as rejected:
         detail = f"application {application(pod)!r} is rejected: {rejected}; its pods are left out"
-        findings.add("no-queue", "error", at, detail)
+        findings.add("no-queue", "error", place, detail)
         return None
-    if not known or path in known or path in told:
+    if not known or path in known or path in reported:
         return path
-    told.add(path)
-    findings.add(DYNAMIC, "info", at, said_of_dynamic(path))
+    reported.add(path)
+    findings.add(DYNAMIC, "info", place, said_of_dynamic(path))
     return path
 
 
@@ -401,8 +401,8 @@ def _preemptible(pod: Pod, classes: Classes) -> bool:
     own = pod.made.annotations.get(_ALLOW_PREEMPTION)
     if own in ("true", "false"):
         return own == "true"
-    found = classes.find(pod.spec.priority_class)
-    return found is None or found.victim is not False
+    known = classes.find(pod.spec.priority_class)
+    return known is None or known.victim is not False
 
 
 def _required_node(pod: Pod) -> str | None:
@@ -430,16 +430,20 @@ def _task(pod: Pod, classes: Classes, *, originator: bool) -> Task:
 def _pending_reason(pod: Pod) -> PendingReason | None:
     """Why the shim says that the pod waits: its queue's quota is used (`SchedulingSkipped`), or no node takes it. The
     core tries it again in every cycle. Source: ``HandleContainerStateUpdate`` (yunikorn-k8shim, pkg/cache)."""
-    for one in pod.made.status.children("conditions"):
-        if one.text("type") == "PodScheduled" and one.text("status") == "False" and (reason := one.text("reason")):
-            message = one.text("message") or _SAID.get(reason, "YuniKorn says no more")
-            return PendingReason(reason=reason, message=message, since=one.time("lastTransitionTime"))
+    for condition in pod.made.status.children("conditions"):
+        if (
+            condition.text("type") == "PodScheduled"
+            and condition.text("status") == "False"
+            and (reason := condition.text("reason"))
+        ):
+            message = condition.text("message") or _SAID.get(reason, "YuniKorn says no more")
+            return PendingReason(reason=reason, message=message, since=condition.time("lastTransitionTime"))
     return None
 
 
 def _ask(pod: Pod, workload: str | None, queue: str, classes: Classes, *, originator: bool) -> Ask:
-    found = classes.find(pod.spec.priority_class)
-    never = pod.spec.never_preempts or (found is not None and found.never_preempts)
+    known = classes.find(pod.spec.priority_class)
+    never = pod.spec.never_preempts or (known is not None and known.never_preempts)
     return Ask(
         id=pod.made.id,
         queue=queue,

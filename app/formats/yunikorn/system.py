@@ -93,25 +93,25 @@ def read_dump(documents: list[tuple[Path, Any]], findings: Findings, known: Conf
     """Queues, nodes, running applications and what they still ask for, of the partition ``default``. The configuration
     is ``known``, else the ``config`` that a dump has, else the tree of queues as it is; queues that only the tree has
     are added."""
-    found: dict[str, list[Reader]] = {"queues": [], "applications": [], "nodes": [], "partitions": []}
+    readers: dict[str, list[Reader]] = {"queues": [], "applications": [], "nodes": [], "partitions": []}
     configured: list[Object] = []
     taken_at: list[datetime] = []
     given = known
-    for at, document in documents:
+    for path, document in documents:
         kind = _kind(document)
         if kind == "dump":
-            dump = Reader(document, at, findings)
-            _of_dump(dump, found)
+            dump = Reader(document, path, findings)
+            _of_dump(dump, readers)
             taken_at += [] if (at_that_time := _time(dump, "timestamp")) is None else [at_that_time]
             configured += [] if known is not None else _config(dump)
         elif kind is not None:
-            found[kind] += _listed(document, at, findings)
+            readers[kind] += _listed(document, path, findings)
     if known is None and configured:
         known = read_configuration(configured, findings)
-    queues = [queue for tree in found["queues"] for queue in _queues(tree)]
-    nodes = {reader.text("nodeID") or "": reader for reader in found["nodes"]}
+    queues = [queue for tree in readers["queues"] for queue in _queues(tree)]
+    nodes = {reader.text("nodeID") or "": reader for reader in readers["nodes"]}
     applications = _Applications(set(nodes), findings)
-    for reader in found["applications"]:
+    for reader in readers["applications"]:
         applications.read(reader)
     state = State(
         nodes=[_node(name, reader) for name, reader in nodes.items()], workloads=applications.running,
@@ -122,16 +122,16 @@ def read_dump(documents: list[tuple[Path, Any]], findings: Findings, known: Conf
         if known is None
         else _with(known, queues, findings)
     )
-    if found["partitions"] and given is None:
-        configuration = _switched(configuration, found["partitions"])
+    if readers["partitions"] and given is None:
+        configuration = _switched(configuration, readers["partitions"])
     taken = max(taken_at, default=None)
-    parts = frozenset(pointer(*reader.at) for kind in ("applications", "nodes") for reader in found[kind])
+    parts = frozenset(pointer(*reader.at) for kind in ("applications", "nodes") for reader in readers[kind])
     return Imported(configuration, state, applications.asks, findings.all(), taken, of_state=parts)
 
 
 def _switched(configuration: Configuration, partitions: list[Reader]) -> Configuration:
     """With preemption as the partition has it at this moment."""
-    on = all(one.boolean("preemptionEnabled") is not False for one in partitions)
+    on = all(partition.boolean("preemptionEnabled") is not False for partition in partitions)
     settings = replace(configuration.settings.yunikorn or AS_RELEASED, preemption=on)
     return replace(configuration, settings=replace(configuration.settings, yunikorn=settings))
 
@@ -173,33 +173,33 @@ def _lowered(document: dict[str, Any]) -> dict[str, Any]:
             if isinstance(value, dict) and name not in _AS_WRITTEN:
                 new[name] = inner = dict[str, Any]()
                 pending.append((cast(dict[str, Any], value), inner))
-            elif isinstance(value, list) and all(isinstance(one, dict) for one in cast(list[Any], value)):
-                listed = [(cast(dict[str, Any], one), dict[str, Any]()) for one in cast(list[Any], value)]
-                new[name] = [made for _, made in listed]
+            elif isinstance(value, list) and all(isinstance(item, dict) for item in cast(list[Any], value)):
+                listed = [(cast(dict[str, Any], item), dict[str, Any]()) for item in cast(list[Any], value)]
+                new[name] = [lowered for _, lowered in listed]
                 pending += listed
             else:
                 new[name] = value
     return top
 
 
-def _listed(document: Any, at: Path, findings: Findings) -> list[Reader]:
+def _listed(document: Any, path: Path, findings: Findings) -> list[Reader]:
     if isinstance(document, list):
-        return [Reader(one, (*at, i), findings) for i, one in enumerate(cast(list[Any], document))]
-    return [Reader(document, at, findings)]
+        return [Reader(item, (*path, i), findings) for i, item in enumerate(cast(list[Any], document))]
+    return [Reader(document, path, findings)]
 
 
-def _of_dump(dump: Reader, found: dict[str, list[Reader]]) -> None:
+def _of_dump(dump: Reader, parts: dict[str, list[Reader]]) -> None:
     """The parts of a dump; versions differ in whether they list partitions."""
     trees = dump.children("queues") if isinstance(dump.value.get("queues"), list) else [dump.child("queues")]
-    found["queues"] += [tree for tree in trees if _ours(tree)]
-    found["applications"] += [app for app in dump.children("applications") if _ours(app)]
+    parts["queues"] += [tree for tree in trees if _ours(tree)]
+    parts["applications"] += [app for app in dump.children("applications") if _ours(app)]
     if isinstance(dump.value.get("partitions"), list):
-        found["partitions"] += [one for one in dump.children("partitions") if _ours(one, "name")]
-    for one in dump.children("nodes"):
-        if "nodesInfo" in one:
-            found["nodes"] += one.children("nodesInfo") if _ours(one, "partitionName") else []
+        parts["partitions"] += [partition for partition in dump.children("partitions") if _ours(partition, "name")]
+    for node in dump.children("nodes"):
+        if "nodesInfo" in node:
+            parts["nodes"] += node.children("nodesInfo") if _ours(node, "partitionName") else []
         else:
-            found["nodes"].append(one)
+            parts["nodes"].append(node)
 
 
 def _ours(reader: Reader, key: str = "partition") -> bool:
@@ -236,11 +236,11 @@ def _queues(tree: Reader) -> Iterator[Queue]:
 
 
 def _template(reader: Reader) -> ChildTemplate | None:
-    found = ChildTemplate(
+    template = ChildTemplate(
         properties=_properties(reader.child("properties")), guaranteed=_amounts(reader, "guaranteedResource"),
         max=_amounts(reader, "maxResource"), max_applications=reader.count("maxApplications") or 0,
     )  # fmt: skip
-    return None if found == ChildTemplate() else found
+    return None if template == ChildTemplate() else template
 
 
 def _properties(reader: Reader) -> dict[str, str]:
@@ -258,7 +258,7 @@ def _quota(reader: Reader, *, root: bool) -> dict[str, Quota]:
 
 def _amounts(reader: Reader, key: str) -> dict[str, Quantity]:
     inner = reader.child(key)
-    found: dict[str, Quantity] = {}
+    amounts: dict[str, Quantity] = {}
     for name in inner.value:
         value = inner.number(name)
         if value is None:
@@ -266,8 +266,8 @@ def _amounts(reader: Reader, key: str) -> dict[str, Quantity]:
         if value < 0 or value != int(value):
             inner.warn(name, "a whole number from 0 is expected", "error", "bad-value")
         else:
-            found[name] = f"{int(value)}m" if name in _THOUSANDTHS else int(value)
-    return found
+            amounts[name] = f"{int(value)}m" if name in _THOUSANDTHS else int(value)
+    return amounts
 
 
 def _node(name: str, reader: Reader) -> Node:
@@ -298,7 +298,7 @@ class _Applications:
             return
         groups = reader.strings("groups") if "groups" in reader else []
         owner = Application(user=reader.text("user") or DEFAULT_USER, groups=groups)
-        tasks = [_task(one, self._nodes) for one in reader.children("allocations")]
+        tasks = [_task(allocation, self._nodes) for allocation in reader.children("allocations")]
         requests = reader.children("requests")
         if requests:
             backoff = "YuniKorn tries nothing of the application before that time: decided as if it did"
@@ -307,30 +307,30 @@ class _Applications:
         if tasks:
             whose = None if owner == Application() else owner
             self.running.append(Workload(id=name, queue=queue, created_at=created, yunikorn=whose, tasks=tasks))
-        for one in requests:
-            if one.count("pendingCount") != 0:
-                self._waits(one, name, queue, owner, runs=bool(tasks))
+        for request in requests:
+            if request.count("pendingCount") != 0:
+                self._waits(request, name, queue, owner, runs=bool(tasks))
 
-    def _waits(self, one: Reader, application: str, queue: str, owner: Application, *, runs: bool) -> None:
-        task = _task(one, self._nodes)
-        others, itself = one.boolean("allowPreemptionOther"), one.boolean("allowPreemptionSelf")
+    def _waits(self, request: Reader, application: str, queue: str, owner: Application, *, runs: bool) -> None:
+        task = _task(request, self._nodes)
+        others, itself = request.boolean("allowPreemptionOther"), request.boolean("allowPreemptionSelf")
         if others is None and itself is None and not self._told:
             self._told = True
             detail = "it does not say whether pods may preempt and be preempted: all are taken to allow both"
-            self._findings.add("assumed-policy", "warning", one.at, detail)
-        block = YuniKornAsk(triggered_preemption=one.boolean("triggeredPreemption") is True)
+            self._findings.add("assumed-policy", "warning", request.at, detail)
+        block = YuniKornAsk(triggered_preemption=request.boolean("triggeredPreemption") is True)
         if not runs:
             whose = None if application == task.name else application
             block = replace(block, application=whose, user=owner.user, groups=owner.groups)
         ask = Ask(
             id=task.name, queue=queue, workload=application if runs else None, priority=task.priority or 0,
-            created_at=task.created_at, originator=task.originator, required_node=one.text("requiredNodeId") or None,
-            preemptible=task.preemptible, tasks=[task],
+            created_at=task.created_at, originator=task.originator, preemptible=task.preemptible,
+            required_node=request.text("requiredNodeId") or None, tasks=[task],
             preemption_policy="Never" if others is False else "PreemptLowerPriority",
             yunikorn=None if block == YuniKornAsk() else block,
         )  # fmt: skip
         self.asks.append(ask)
-        self._by_key[one.text("allocationKey") or ""] = ask
+        self._by_key[request.text("allocationKey") or ""] = ask
 
     def held(self, node: str, reader: Reader) -> list[Reservation]:
         """What is reserved on a node. A key may have the application before it: ``application|key``."""
@@ -378,24 +378,24 @@ def _time(reader: Reader, key: str) -> datetime | None:
     return instant(int(nanos) // 1000)
 
 
-def _place(made: Object) -> Role | None:
-    return "configuration" if made.kind == YUNIKORN_QUEUES else None
+def _place(manifest: Object) -> Role | None:
+    return "configuration" if manifest.kind == YUNIKORN_QUEUES else None
 
 
 def _read(reading: Reading) -> Imported:
-    found, findings = reading.found, reading.findings
-    configuration = reading.counting(read_configuration(found.of[FACTS.name], findings))
+    source, findings = reading.found, reading.findings
+    configuration = reading.counting(read_configuration(source.of[FACTS.name], findings))
     own, strangers = parted(reading.pods, belongs)
-    spaces = [made for made in found.around if made.kind == "Namespace"]
+    spaces = [manifest for manifest in source.around if manifest.kind == "Namespace"]
     placement = Placement(configuration, spaces)
     workloads, asks, dynamic = read_applications(own, placement, reading.classes, findings)
     if dynamic:
         configuration = replace(configuration, queues=[*configuration.queues, *dynamic])
-    if found.classes and not reading.pods:
+    if source.classes and not reading.pods:
         findings.add(
             "not-carried", "info", (), "priority classes are no part of queues.yaml: an export leaves them out"
         )
-    nodes = read_cluster_nodes(found.nodes, strangers, rename=RENAME)
+    nodes = read_cluster_nodes(source.nodes, strangers, rename=RENAME)
     return imported(configuration, nodes, workloads, asks, findings)
 
 
@@ -431,8 +431,8 @@ def _evicted(old: Item | None, new: Item) -> Evidence | None:
     if message is None or about.get("kind") != "Pod":
         return None
     victim = text_of(about.get("namespace")), text_of(about.get("name"))
-    if (found := _YUNIKORN.match(message)) is not None:
-        return Evidence(victim, found[1], None, event_time(new), message)
+    if (match := _YUNIKORN.match(message)) is not None:
+        return Evidence(victim, match[1], None, event_time(new), message)
     if _YUNIKORN_QUOTA.match(message):
         return Evidence(victim, "", None, event_time(new), message)
     return None
