@@ -72,7 +72,9 @@ def problems(source: str, listed: Sequence[Problem]) -> None:
         complain(f"  {problem.pointer or '(document)'}: {problem.detail}")
 
 
-def noticed(findings: Iterable[Finding], place: Callable[[str], tuple[str, str]] = lambda at: ("", at)) -> None:
+def noticed(
+    findings: Iterable[Finding], place: Callable[[str], tuple[str, str]] = lambda pointer: ("", pointer)
+) -> None:
     """Every finding, on standard error. ``place``: the file that a pointer leads into, empty where it leads into none,
     and the pointer there."""
     for finding in findings:

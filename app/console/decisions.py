@@ -165,9 +165,9 @@ def _looked(
 
 
 _ORDERS: dict[str, Callable[[tuple[int, Json]], Any]] = {
-    "place": lambda one: one[0], "verdict": lambda one: list(VERDICTS).index(one[1]["verdict"]),
-    "name": lambda one: named(one[1]), "queue": lambda one: one[1].get("queue"), "node": lambda one: one[1].get("node"),
-    "rule": lambda one: one[1]["rule"],
+    "place": lambda row: row[0], "verdict": lambda row: list(VERDICTS).index(row[1]["verdict"]),
+    "name": lambda row: named(row[1]), "queue": lambda row: row[1].get("queue"), "node": lambda row: row[1].get("node"),
+    "rule": lambda row: row[1]["rule"],
 }  # fmt: skip
 
 

@@ -64,8 +64,8 @@ async def _asking(visit: Visit, fields: Json, problem: Json | None) -> Response:
 
 
 _ORDERS: dict[str, Callable[[tuple[int, Json]], Any]] = {
-    "rank": lambda one: one[0], "name": lambda one: one[1]["workload"], "queue": lambda one: one[1]["queue"],
-    "priority": lambda one: one[1].get("priority", 0),
+    "rank": lambda row: row[0], "name": lambda row: row[1]["workload"], "queue": lambda row: row[1]["queue"],
+    "priority": lambda row: row[1].get("priority", 0),
 }  # fmt: skip
 
 

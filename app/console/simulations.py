@@ -150,9 +150,9 @@ _MOST_SORTED = 100_000
 """Jobs that are sorted; of more the first."""
 _ORDERS: dict[str, Callable[[Json], Any]] = {
     "name": itemgetter("job"), "queue": itemgetter("queue"), "status": itemgetter("status"),
-    "asked": itemgetter("submitted_at"), "start": lambda one: one.get("started_at"),
-    "end": lambda one: one.get("ended_at"), "waited": lambda one: one.get("waited", 0),
-    "evictions": lambda one: one.get("evictions", 0), "lost": lambda one: one.get("lost", 0),
+    "asked": itemgetter("submitted_at"), "start": lambda job: job.get("started_at"),
+    "end": lambda job: job.get("ended_at"), "waited": lambda job: job.get("waited", 0),
+    "evictions": lambda job: job.get("evictions", 0), "lost": lambda job: job.get("lost", 0),
 }  # fmt: skip
 Order = Annotated[str, Query(max_length=16)]
 

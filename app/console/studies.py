@@ -96,9 +96,9 @@ async def one_backtest(visit: Visiting, id: UUID, variant: Text = "", page: Numb
 
 
 _MEASURES = [
-    one
-    for one in MEASURES
-    if one.title
+    measure
+    for measure in MEASURES
+    if measure.title
     in (
         "Finished",
         "Wait, median",

@@ -164,7 +164,7 @@ class DatabaseStore:
         self._mark_circles([row.returns for row in rows if row.returns is not None])
         self._tell_names(rows)
         if missing:
-            self._lost({one.hex() for one in missing})
+            self._lost({digest.hex() for digest in missing})
 
     def _save_with_documents(self, rows: Sequence[Row]) -> set[bytes]:
         """The digests of what could not be repository."""

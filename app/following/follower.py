@@ -191,7 +191,7 @@ class Follower:
         self._reader = reader
         self._arbiter = arbiter
         self._kinds = followed(task.engine, shadow=task.shadow, namespace=task.namespace)
-        self._mirror = Mirror(self._kinds, History(task.engine, task.quiet, kept=KEPT_SECONDS if task.shadow else 0))
+        self._mirror = Mirror(self._kinds, History(task.engine, task.quiet, window=KEPT_SECONDS if task.shadow else 0))
         self._keeper = Keeper(arbiter, task.configuration, task.snapshot)
         self._translator = Translator(task.engine)
         self._writer = False

@@ -177,11 +177,11 @@ class Met(NamedTuple):
 
 
 class History:
-    """The last changes, and what they say of evictions. ``clock``: in seconds; ``kept``: for how long changes are kept,
-    0: none are, and evictions are seen all the same."""
+    """The last changes, and what they say of evictions. ``clock``: in seconds; ``window``: for how long changes are
+    kept, 0: none are, and evictions are seen all the same."""
 
     def __init__(
-        self, engine: EngineName, quiet: float = QUIET_SECONDS, *, kept: float = KEPT_SECONDS,
+        self, engine: EngineName, quiet: float = QUIET_SECONDS, *, window: float = KEPT_SECONDS,
         clock: Callable[[], float] | None = None,
     ) -> None:  # fmt: skip
         self._engine: EngineName = engine
@@ -190,7 +190,7 @@ class History:
         self._gone: deque[tuple[float, str, int]] = deque()
         self._heard: dict[str, int] = {}
         self._quiet = quiet
-        self._kept = kept
+        self._kept = window
         self._clock = clock or time.monotonic
         self._changes: deque[Change] = deque()
         self._forgotten: Position = (-1, 0)

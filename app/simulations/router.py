@@ -245,7 +245,7 @@ async def get_plot(
     summary="The numbers of a picture",
     **operation(
         needs="read",
-        responses={200: {"application/json": {"schema": {"anyOf": [reference(one) for one in PICTURES]}}}},
+        responses={200: {"application/json": {"schema": {"anyOf": [reference(picture) for picture in PICTURES]}}}},
         errors=(*READ, 409, 429, 504),
     ),
 )

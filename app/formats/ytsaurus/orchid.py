@@ -480,7 +480,8 @@ def _read_own(documents: list[tuple[Path, Any]], findings: Findings, known: Conf
 
 
 SYSTEM: Final = System(
-    facts=FACTS, export=export, yson=True, owns=_owns, is_own=lambda one: is_orchid(one) or is_settings(one),
+    facts=FACTS, export=export, yson=True, owns=_owns,
+    is_own=lambda document: is_orchid(document) or is_settings(document),
     read_own=_read_own, plan=lambda documents, cluster, _: plan_operations(documents, cluster),
     keys=("pools", "config", "nodes_filter", "$attributes", "$value", "operations", "pool_trees",
           "scheduling_info_per_pool_tree", "template_pool_tree_config_map"),

@@ -193,7 +193,7 @@ def test_the_past_has_a_bound_and_what_is_open_too(clock: Clock, bounded: Bounde
 
 
 def test_who_keeps_no_past_sees_evictions_all_the_same(clock: Clock) -> None:
-    history = History("kueue", quiet=0.0, kept=0, clock=clock)
+    history = History("kueue", quiet=0.0, window=0, clock=clock)
     condition = {"type": "Evicted", "status": "True", "reason": "PodsReadyTimeout", "lastTransitionTime": AT}
     old: dict[str, Any] = {"metadata": {"namespace": "ml", "name": "train"}}
     history.changed("Workload", ("ml", "train"), old, {**old, "status": {"conditions": [condition]}}, "9", state=True)
@@ -218,7 +218,7 @@ def test_a_server_that_was_restored_is_noticed(clock: Clock) -> None:
 def test_who_is_there_or_was_of_late_is_known(clock: Clock, engine: EngineName, kept: float) -> None:
     """Whatever happens to those who preempt: an index says the same as a look at each."""
     kind = {"kai": "PodGroup", "kueue": "Workload"}.get(engine, "Pod")
-    random, history = Random(7), History(engine, kept=kept, clock=clock)
+    random, history = Random(7), History(engine, window=kept, clock=clock)
     items: dict[Key, Item] = {}
     gone: list[tuple[float, Key, Item]] = []
     history.there(kind, items)
