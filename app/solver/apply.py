@@ -57,7 +57,7 @@ class Positions(Mapping[str, int]):
     @staticmethod
     def of(workloads: Sequence[Workload]) -> "Positions":
         """Those of a list."""
-        return Positions({w.id: at for at, w in enumerate(workloads)})
+        return Positions({w.id: place for place, w in enumerate(workloads)})
 
     def after(self, gone: Sequence[str], added: Iterable[str]) -> "Positions":
         """Those of the next version: what is ``gone`` closes the gap, what is ``added`` comes last. No id may be there
@@ -174,11 +174,11 @@ def delta_of(
 
 
 def _asked(by_id: dict[str, Ask], placement: Placement, i: int) -> Ask:
-    found = by_id.get(placement.ask or "")
-    if found is None or not any(t.name == placement.task for t in found.tasks):
+    ask = by_id.get(placement.ask or "")
+    if ask is None or not any(t.name == placement.task for t in ask.tasks):
         where = pointer("plan", "placements", i)
         raise InvalidInput([Problem(pointer=where, detail=f"no ask {placement.ask!r} with a task {placement.task!r}")])
-    return found
+    return ask
 
 
 class _Draft:
@@ -199,9 +199,9 @@ class _Draft:
         return None if position is None else self._state.workloads[position]
 
     def _running(self, identity: str, where: str) -> Workload:
-        if (found := self._current(identity)) is None:
+        if (workload := self._current(identity)) is None:
             raise InvalidInput([Problem(pointer=where, detail=f"{identity!r} does not run in this snapshot")])
-        return found
+        return workload
 
     def evict(self, identity: str, task: str | None, where: str) -> None:
         workload = self._running(identity, where)
@@ -240,8 +240,8 @@ class _Draft:
         if workload is None:
             workload = workload_of(ask, identity, self._now)
         taken = {t.name for t in tasks}
-        kept = [t for t in workload.tasks if t.name not in taken]
-        self._workloads[identity] = msgspec.structs.replace(workload, tasks=kept + tasks)
+        others = [t for t in workload.tasks if t.name not in taken]
+        self._workloads[identity] = msgspec.structs.replace(workload, tasks=others + tasks)
 
     def _release(self, ask: Ask) -> None:
         self._released += [
@@ -303,9 +303,9 @@ def workload_of(ask: Ask, identity: str, now: datetime) -> Workload:
 
 def _owner(ask: Ask) -> Application | None:
     """Whose application it is, where the ask says it."""
-    told = ask.yunikorn
-    found = None if told is None else Application(user=told.user, groups=told.groups)
-    return None if found == Application() else found
+    known = ask.yunikorn
+    owner = None if known is None else Application(user=known.user, groups=known.groups)
+    return None if owner == Application() else owner
 
 
 T = TypeVar("T")
@@ -325,9 +325,9 @@ class Patch(Wire, frozen=True, kw_only=True):
 def patch(old: State, index: Index, new: State) -> Patch:
     """What leads from ``old``, whose index is ``index``, to ``new``. Cost: that of what differs, where versions of a
     state share what did not change."""
-    at = {} if new.nodes is old.nodes else {node.name: i for i, node in enumerate(old.nodes)}
+    places = {} if new.nodes is old.nodes else {node.name: i for i, node in enumerate(old.nodes)}
     return Patch(
-        nodes=_steps(old.nodes, new.nodes, at, lambda node: node.name),
+        nodes=_steps(old.nodes, new.nodes, places, lambda node: node.name),
         workloads=_steps(old.workloads, new.workloads, index.workloads, lambda workload: workload.id),
         reservations=None if new.reservations == old.reservations else new.reservations,
         queues=None if new.queues == old.queues else new.queues,
@@ -348,7 +348,7 @@ def patched(old: State, change: Patch) -> State:
     )
 
 
-def _steps(old: list[T], new: list[T], at: Mapping[str, int], name: Callable[[T], str]) -> list[int | list[T]]:
+def _steps(old: list[T], new: list[T], places: Mapping[str, int], name: Callable[[T], str]) -> list[int | list[T]]:
     if new is old:
         return []
     steps: list[int | list[T]] = []
@@ -359,12 +359,12 @@ def _steps(old: list[T], new: list[T], at: Mapping[str, int], name: Callable[[T]
             i, j = i + same, j + same
             continue
         safe_point()
-        found = at.get(name(new[j]), -1)
-        if found > i:  # what stood between is gone; should it come again later, it is put in
-            _leave_out(steps, found - i)
-            i = found
+        place = places.get(name(new[j]), -1)
+        if place > i:  # what stood between is gone; should it come again later, it is put in
+            _leave_out(steps, place - i)
+            i = place
             continue
-        if found == i:
+        if place == i:
             _leave_out(steps, 1)
             i += 1
         _put_in(steps, new[j])

@@ -32,11 +32,11 @@ _encoder = msgspec.json.Encoder()
 def native_problems(configuration: Configuration) -> Iterator[Problem]:
     """Native fields that are nested too deeply, or too large together; pointers start at /configuration."""
     size = 0
-    for at, native in _natives(configuration):
+    for path, native in _natives(configuration):
         fields = [(name, getattr(native, name)) for name in native.__struct_fields__]
         deep = [name for name, value in fields if _too_deep(value)]
         for name in deep:
-            yield Problem(pointer=pointer(*at, name), detail=f"nested deeper than {MAX_DEPTH} levels")
+            yield Problem(pointer=pointer(*path, name), detail=f"nested deeper than {MAX_DEPTH} levels")
         if not deep:
             size += len(_encoder.encode(native))
     if size > MAX_BYTES:
@@ -73,11 +73,13 @@ def _natives(configuration: Configuration) -> Iterator[tuple[tuple[str | int, ..
 def _too_deep(value: Any) -> bool:
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH + 1):
-        mappings = [cast(dict[str, Any], one) for one in level if isinstance(one, dict)]
-        lists = [cast(list[Any], one) for one in level if isinstance(one, list)]
+        mappings = [cast(dict[str, Any], value) for value in level if isinstance(value, dict)]
+        lists = [cast(list[Any], value) for value in level if isinstance(value, list)]
         if not mappings and not lists:
             return False
-        level = [inner for one in mappings for inner in one.values()] + [inner for one in lists for inner in one]
+        level = [inner for mapping in mappings for inner in mapping.values()] + [
+            inner for listed in lists for inner in listed
+        ]
     return True
 
 
@@ -144,61 +146,61 @@ def configuration_problems(configuration: Configuration, *, implicit_parents: bo
 
     ``implicit_parents``: a parent that is no queue of the document exists all the same."""
     base = ("configuration",)
-    found = list(_duplicates((f.name for f in configuration.flavors), (*base, "flavors"), "flavor"))
-    found += _duplicates((t.name for t in configuration.topologies), (*base, "topologies"), "topology")
+    problems = list(_duplicates((f.name for f in configuration.flavors), (*base, "flavors"), "flavor"))
+    problems += _duplicates((t.name for t in configuration.topologies), (*base, "topologies"), "topology")
     for i, topology in enumerate(configuration.topologies):
-        found += _duplicates(topology.levels, (*base, "topologies", i, "levels"), "level")
-    found += _duplicates((q.name for q in configuration.queues), (*base, "queues"), "queue")
-    found += _tree_problems(configuration.queues, implicit=implicit_parents)
-    found += native_problems(configuration)
+        problems += _duplicates(topology.levels, (*base, "topologies", i, "levels"), "level")
+    problems += _duplicates((q.name for q in configuration.queues), (*base, "queues"), "queue")
+    problems += _tree_problems(configuration.queues, implicit=implicit_parents)
+    problems += native_problems(configuration)
     for i, queue in enumerate(configuration.queues):
-        at = (*base, "queues", i)
+        path = (*base, "queues", i)
         if queue.weight != queue.weight or queue.weight < 0 or queue.weight == float("inf"):
-            found.append(Problem(pointer=pointer(*at, "weight"), detail="a weight is a finite number, 0 or more"))
+            problems.append(Problem(pointer=pointer(*path, "weight"), detail="a weight is a finite number, 0 or more"))
         if not _plain_quotas(queue):
-            found += _quota_problems(queue, at)
-    return found
+            problems += _quota_problems(queue, path)
+    return problems
 
 
 def state_problems(names: set[str], state: State) -> list[Problem]:
     """Everything that is wrong with a state; pointers start at /state."""
-    found = list(_duplicates((n.name for n in state.nodes), ("state", "nodes"), "node"))
+    problems = list(_duplicates((n.name for n in state.nodes), ("state", "nodes"), "node"))
     nodes = {n.name for n in state.nodes}
     for i, node in enumerate(state.nodes):
-        at = ("state", "nodes", i)
-        found += _quantity_problems(node.capacity, (*at, "capacity"))
-        found += _quantity_problems(node.occupied, (*at, "occupied"))
-    found += _duplicates((w.id for w in state.workloads), ("state", "workloads"), "workload", field="id")
+        path = ("state", "nodes", i)
+        problems += _quantity_problems(node.capacity, (*path, "capacity"))
+        problems += _quantity_problems(node.occupied, (*path, "occupied"))
+    problems += _duplicates((w.id for w in state.workloads), ("state", "workloads"), "workload", field="id")
     workloads = {w.id for w in state.workloads}
     near = Nearest(names)
     for i, workload in enumerate(state.workloads):
-        at = ("state", "workloads", i)
-        found += _reference(workload.queue, names, (*at, "queue"), "queue", near)
-        found += _quantity_problems(workload.limit or {}, (*at, "limit"))
-        found += _task_problems(workload.tasks, nodes, at)
+        path = ("state", "workloads", i)
+        problems += _reference(workload.queue, names, (*path, "queue"), "queue", near)
+        problems += _quantity_problems(workload.limit or {}, (*path, "limit"))
+        problems += _task_problems(workload.tasks, nodes, path)
     for i, reservation in enumerate(state.reservations):
-        at = ("state", "reservations", i)
-        found += _reference(reservation.node, nodes, (*at, "node"), "node")
-        found += _ask_problems(reservation.ask, names, nodes, workloads, (*at, "ask"), near)
+        path = ("state", "reservations", i)
+        problems += _reference(reservation.node, nodes, (*path, "node"), "node")
+        problems += _ask_problems(reservation.ask, names, nodes, workloads, (*path, "ask"), near)
     for name in sorted(_names_of(state.queues)):
-        found += _reference(name, names, ("state", "queues", name), "queue", near)
+        problems += _reference(name, names, ("state", "queues", name), "queue", near)
     for name, of in state.queues.items():
         own = of.kueue or LocalQueue()
         for field, amounts in (("consumed", own.consumed or {}), ("penalty", own.penalty)):
             for resource, value in amounts.items():
-                found += _refused(exact, value, ("state", "queues", name, "kueue", field, resource))
-    return found
+                problems += _refused(exact, value, ("state", "queues", name, "kueue", field, resource))
+    return problems
 
 
 def ask_problems(names: set[str], index: Index, asks: list[Ask], where: str = "asks") -> list[Problem]:
     """Everything that is wrong with the asks; pointers start at /asks."""
     if _quick_asks(names, index, asks):
         return []
-    found = list(_duplicates((a.id for a in asks), (where,), "ask", field="id"))
+    problems = list(_duplicates((a.id for a in asks), (where,), "ask", field="id"))
     near = Nearest(names)
     for i, ask in enumerate(asks):
-        found += _ask_problems(ask, names, index.nodes, index.workloads, (where, i), near)
-    return found
+        problems += _ask_problems(ask, names, index.nodes, index.workloads, (where, i), near)
+    return problems
 
 
 def _quick_asks(names: set[str], index: Index, asks: list[Ask]) -> bool:
@@ -227,23 +229,23 @@ def one_ask_problems(names: set[str], index: Index, ask: Ask) -> list[Problem]:
 
 
 def _ask_problems(
-    ask: Ask, names: set[str], nodes: Set[str], workloads: Container[str], at: tuple[str | int, ...], near: Nearest
+    ask: Ask, names: set[str], nodes: Set[str], workloads: Container[str], path: tuple[str | int, ...], near: Nearest
 ) -> Iterator[Problem]:
-    yield from _reference(ask.queue, names, (*at, "queue"), "queue", near)
+    yield from _reference(ask.queue, names, (*path, "queue"), "queue", near)
     if ask.workload is not None and ask.workload != ask.id:
-        yield from _reference(ask.workload, workloads, (*at, "workload"), "workload")
+        yield from _reference(ask.workload, workloads, (*path, "workload"), "workload")
     if ask.required_node is not None:
-        yield from _reference(ask.required_node, nodes, (*at, "required_node"), "node")
+        yield from _reference(ask.required_node, nodes, (*path, "required_node"), "node")
     for i, name in enumerate(ask.feasible_nodes or ()):
-        yield from _reference(name, nodes, (*at, "feasible_nodes", i), "node")
-    yield from _quantity_problems(ask.limit or {}, (*at, "limit"))
-    yield from _task_problems(ask.tasks, nodes, at)
+        yield from _reference(name, nodes, (*path, "feasible_nodes", i), "node")
+    yield from _quantity_problems(ask.limit or {}, (*path, "limit"))
+    yield from _task_problems(ask.tasks, nodes, path)
 
 
-def _task_problems(tasks: list[Task], nodes: Set[str], at: tuple[str | int, ...]) -> Iterator[Problem]:
-    yield from _duplicates((t.name for t in tasks), (*at, "tasks"), "task")
+def _task_problems(tasks: list[Task], nodes: Set[str], path: tuple[str | int, ...]) -> Iterator[Problem]:
+    yield from _duplicates((t.name for t in tasks), (*path, "tasks"), "task")
     for i, task in enumerate(tasks):
-        here = (*at, "tasks", i)
+        here = (*path, "tasks", i)
         yield from _quantity_problems(task.requests, (*here, "requests"))
         yield from _quantity_problems(task.usage or {}, (*here, "usage"))
         if task.node is not None:
@@ -260,20 +262,20 @@ def _tree_problems(queues: list[Queue], *, implicit: bool) -> Iterator[Problem]:
     parent = {q.name: q.parent for q in queues}
     near = Nearest(parent)
     for i, queue in enumerate(queues):
-        at = ("configuration", "queues", i, "parent")
+        path = ("configuration", "queues", i, "parent")
         if queue.parent is None:
             continue
         if queue.parent not in parent and not implicit:
-            yield Problem(pointer=pointer(*at), detail=f"no queue {queue.parent!r}{near.meant(queue.parent)}")
+            yield Problem(pointer=pointer(*path), detail=f"no queue {queue.parent!r}{near.meant(queue.parent)}")
             continue
         above, steps = queue.parent, 0
         while above is not None and above != queue.name and steps <= _DEEPEST_TREE:
             above, steps = parent.get(above), steps + 1
         if above == queue.name:
-            yield Problem(pointer=pointer(*at), detail=f"{queue.name!r} is its own ancestor")
+            yield Problem(pointer=pointer(*path), detail=f"{queue.name!r} is its own ancestor")
         elif steps > _DEEPEST_TREE:
             yield Problem(
-                pointer=pointer(*at), detail=f"{queue.name!r} is deeper than {_DEEPEST_TREE} levels, or under a cycle"
+                pointer=pointer(*path), detail=f"{queue.name!r} is deeper than {_DEEPEST_TREE} levels, or under a cycle"
             )
 
 
@@ -297,15 +299,15 @@ def _plain_quotas(queue: Queue) -> bool:
     return True
 
 
-def _quota_problems(queue: Queue, at: tuple[str | int, ...]) -> Iterator[Problem]:
+def _quota_problems(queue: Queue, path: tuple[str | int, ...]) -> Iterator[Problem]:
     if queue.quota and queue.resource_groups:
         yield Problem(
-            pointer=pointer(*at, "quota"), detail="quota is a shorthand for resource_groups: give one of them"
+            pointer=pointer(*path, "quota"), detail="quota is a shorthand for resource_groups: give one of them"
         )
     for resource, quota in (queue.quota or {}).items():
-        yield from _one_quota(resource, quota, (*at, "quota", resource))
+        yield from _one_quota(resource, quota, (*path, "quota", resource))
     for g, group in enumerate(queue.resource_groups or ()):
-        here = (*at, "resource_groups", g)
+        here = (*path, "resource_groups", g)
         yield from _duplicates((f.name for f in group.flavors), (*here, "flavors"), "flavor")
         for f, flavor in enumerate(group.flavors):
             for resource, quota in flavor.quota.items():
@@ -315,44 +317,44 @@ def _quota_problems(queue: Queue, at: tuple[str | int, ...]) -> Iterator[Problem
                 yield from _one_quota(resource, quota, place)
 
 
-def _one_quota(resource: str, quota: object, at: tuple[str | int, ...]) -> Iterator[Problem]:
+def _one_quota(resource: str, quota: object, path: tuple[str | int, ...]) -> Iterator[Problem]:
     for field in ("guaranteed", "limit", "borrowing_limit", "lending_limit"):
         value: Quantity | None = getattr(quota, field)
         if value is not None and not (field in ("guaranteed", "limit") and value == UNLIMITED):
-            yield from _one_quantity(resource, value, (*at, field))
+            yield from _one_quantity(resource, value, (*path, field))
     weight: float | None = getattr(quota, "weight", None)
     if weight is not None and not 0 <= weight < float("inf"):
-        yield Problem(pointer=pointer(*at, "weight"), detail="a weight is a finite number, 0 or more")
+        yield Problem(pointer=pointer(*path, "weight"), detail="a weight is a finite number, 0 or more")
 
 
-def _quantity_problems(quantities: dict[str, Quantity], at: tuple[str | int, ...]) -> Iterator[Problem]:
+def _quantity_problems(quantities: dict[str, Quantity], path: tuple[str | int, ...]) -> Iterator[Problem]:
     for resource, value in quantities.items():
-        yield from _one_quantity(resource, value, (*at, resource))
+        yield from _one_quantity(resource, value, (*path, resource))
 
 
-def _one_quantity(resource: str, value: Quantity, at: tuple[str | int, ...]) -> Iterator[Problem]:
-    yield from _refused(lambda given: parse_quantity(given, scale_of(resource)), value, at)
+def _one_quantity(resource: str, value: Quantity, path: tuple[str | int, ...]) -> Iterator[Problem]:
+    yield from _refused(lambda given: parse_quantity(given, scale_of(resource)), value, path)
 
 
-def _refused(read: Callable[[Quantity], object], value: Quantity, at: tuple[str | int, ...]) -> Iterator[Problem]:
+def _refused(read: Callable[[Quantity], object], value: Quantity, path: tuple[str | int, ...]) -> Iterator[Problem]:
     try:
         read(value)
     except QuantityError as error:
-        yield Problem(pointer=pointer(*at), detail=str(error))
+        yield Problem(pointer=pointer(*path), detail=str(error))
 
 
 def _duplicates(
-    names: Iterable[str], at: tuple[str | int, ...], kind: str, *, field: str = "name"
+    names: Iterable[str], path: tuple[str | int, ...], kind: str, *, field: str = "name"
 ) -> Iterator[Problem]:
     seen: set[str] = set()
     for i, name in enumerate(names):
         if name in seen:
-            yield Problem(pointer=pointer(*at, i, field), detail=f"a second {kind} {name!r}")
+            yield Problem(pointer=pointer(*path, i, field), detail=f"a second {kind} {name!r}")
         seen.add(name)
 
 
 def _reference(
-    name: str, known: Container[str], at: tuple[str | int, ...], kind: str, near: Nearest | None = None
+    name: str, known: Container[str], path: tuple[str | int, ...], kind: str, near: Nearest | None = None
 ) -> Iterator[Problem]:
     if name not in known:
-        yield Problem(pointer=pointer(*at), detail=f"no {kind} {name!r}{near.meant(name) if near else ''}")
+        yield Problem(pointer=pointer(*path), detail=f"no {kind} {name!r}{near.meant(name) if near else ''}")

@@ -27,12 +27,12 @@ class ResourceIndex:
 
     def add(self, name: str) -> int:
         """Index of ``name``, given one if it has none."""
-        found = self.index.get(name)
-        if found is None:
-            found = self.index[name] = len(self.names)
+        index = self.index.get(name)
+        if index is None:
+            index = self.index[name] = len(self.names)
             self.names.append(name)
             self.scales.append(scale_of(name))
-        return found
+        return index
 
     def steps(self, quantities: Mapping[str, Quantity]) -> dict[int, int]:
         """Parsed quantities by resource index. Raises QuantityError; names not yet known are added."""
@@ -92,10 +92,10 @@ class Tree:
         """Every node that is above one of ``nodes``."""
         parent, out = self.parent, set[int]()
         for i in nodes:
-            at = parent[i]
-            while at != ROOTLESS and at not in out:
-                out.add(at)
-                at = parent[at]
+            ancestor = parent[i]
+            while ancestor != ROOTLESS and ancestor not in out:
+                out.add(ancestor)
+                ancestor = parent[ancestor]
         return out
 
     def root(self, i: int) -> int:
@@ -181,30 +181,30 @@ class Journal:
     def __init__(self) -> None:
         self._log: list[tuple[MutableSequence[int], int, int]] = []
 
-    def add(self, table: MutableSequence[int], at: int, delta: int) -> None:
+    def add(self, table: MutableSequence[int], index: int, delta: int) -> None:
         """``table[at] += delta``, remembered."""
-        old = table[at]
-        self._log.append((table, at, old))
-        table[at] = old + delta
+        old = table[index]
+        self._log.append((table, index, old))
+        table[index] = old + delta
 
-    def spread(self, tables: Sequence[MutableSequence[int]], at: int, deltas: Sequence[int], sign: int) -> None:
+    def spread(self, tables: Sequence[MutableSequence[int]], index: int, deltas: Sequence[int], sign: int) -> None:
         """``tables[i][at] += sign * deltas[i]`` for every i, remembered."""
         log = self._log
         for table, delta in zip(tables, deltas, strict=False):
             if delta:
-                old = table[at]
-                log.append((table, at, old))
-                table[at] = old + sign * delta
+                old = table[index]
+                log.append((table, index, old))
+                table[index] = old + sign * delta
 
-    def put(self, table: MutableSequence[int], at: int, value: int) -> None:
+    def put(self, table: MutableSequence[int], index: int, value: int) -> None:
         """``table[at] = value``, remembered."""
-        self._log.append((table, at, table[at]))
-        table[at] = value
+        self._log.append((table, index, table[index]))
+        table[index] = value
 
-    def put_any(self, table: list[T], at: int, value: T) -> None:
+    def put_any(self, table: list[T], index: int, value: T) -> None:
         """``put`` for a table of anything."""
-        self._log.append((cast(list[int], table), at, cast(int, table[at])))
-        table[at] = value
+        self._log.append((cast(list[int], table), index, cast(int, table[index])))
+        table[index] = value
 
     def checkpoint(self) -> int:
         """A mark to roll back to."""
@@ -214,5 +214,5 @@ class Journal:
         """Undo every write since ``mark``, newest first."""
         log = self._log
         while len(log) > mark:
-            table, at, old = log.pop()
-            table[at] = old
+            table, index, old = log.pop()
+            table[index] = old

@@ -40,8 +40,8 @@ class Changes:
 def apply_delta(state: State, index: Index, delta: Delta) -> tuple[State, Index, Changes]:
     """The new state, its index and what changed. Raises InvalidInput with every problem; pointers start at /."""
     problems: list[Problem] = []
-    at = index.node_places if _named(delta.nodes) else {}
-    nodes = _Merger("node", _node_name, at, _place("nodes", "name"), problems).merged(
+    places = index.node_places if _named(delta.nodes) else {}
+    nodes = _Merger("node", _node_name, places, _place("nodes", "name"), problems).merged(
         state.nodes, delta.nodes.add, delta.nodes.change, delta.nodes.remove
     )
     changed = list(delta.workloads.change)
@@ -63,7 +63,7 @@ def apply_delta(state: State, index: Index, delta: Delta) -> tuple[State, Index,
         moved=bool(delta.workloads.remove),
         nodes=_named(delta.nodes),
         rest=bool(delta.queues) or reservations is not state.reservations or budgets is not state.disruption_budgets,
-        replaced=[at[node.name] for node in delta.nodes.change] if stay and delta.nodes.change else None,
+        replaced=[places[node.name] for node in delta.nodes.change] if stay and delta.nodes.change else None,
     )
     return new, index.after(new, delta.workloads.remove, [w.id for w in delta.workloads.add], same_nodes=stay), changes
 
@@ -73,12 +73,12 @@ def asks_after(asks: list[Ask], delta: Delta) -> list[Ask]:
     problems: list[Problem] = []
     changes = delta.asks
     place = {ask.id: i for i, ask in enumerate(asks)} if _named(changes) else {}
-    found = _Merger("ask", _ask_id, place, _place("asks", "id"), problems).merged(
+    merged = _Merger("ask", _ask_id, place, _place("asks", "id"), problems).merged(
         asks, changes.add, changes.change, changes.remove
     )
     if problems:
         raise InvalidInput(problems)
-    return asks_in_order(found) if changes.add else found
+    return asks_in_order(merged) if changes.add else merged
 
 
 def asks_in_order(asks: Iterable[Ask]) -> list[Ask]:
@@ -139,9 +139,9 @@ class _Merger(Generic[T]):
         else:
             self._named.clear()
             for i, item in enumerate(change):
-                if (found := self._found(names[i], "change", i)) is not None:
-                    out[found] = item
-        gone = [found for i, name in enumerate(remove) if (found := self._found(name, "remove", i)) is not None]
+                if (place := self._found(names[i], "change", i)) is not None:
+                    out[place] = item
+        gone = [place for i, name in enumerate(remove) if (place := self._found(name, "remove", i)) is not None]
         for i, item in enumerate(add):
             name = self._key(item)
             if self._once(name, "add", i) and name in self._place:
@@ -154,10 +154,10 @@ class _Merger(Generic[T]):
     def _found(self, name: str, operation: str, i: int) -> int | None:
         if not self._once(name, operation, i):
             return None
-        found = self._place.get(name)
-        if found is None:
+        place = self._place.get(name)
+        if place is None:
             self._wrong(operation, i, f"no {self._kind} {name!r}")
-        return found
+        return place
 
     def _once(self, name: str, operation: str, i: int) -> bool:
         if name in self._named:
@@ -199,10 +199,10 @@ def _by_owner(changes: TaskChanges) -> dict[str, tuple[tuple[str, int], dict[str
     owners: dict[str, tuple[tuple[str, int], dict[str, list[int]]]] = {}
     for operation in ("add", "change", "remove"):
         for i, item in enumerate(getattr(changes, operation)):
-            found = owners.get(item.workload)
-            if found is None:
-                found = owners[item.workload] = ((operation, i), {"add": [], "change": [], "remove": []})
-            found[1][operation].append(i)
+            own = owners.get(item.workload)
+            if own is None:
+                own = owners[item.workload] = ((operation, i), {"add": [], "change": [], "remove": []})
+            own[1][operation].append(i)
     return owners
 
 
@@ -248,50 +248,52 @@ def in_delta(problems: Iterable[Problem], state: State, delta: Delta) -> Iterato
     What the delta did not bring but broke is put down to the node that it removed; what can't be put down to anything
     keeps its pointer."""
     for problem in problems:
-        found = _ITEM.fullmatch(problem.pointer)
-        if found is None:
+        match = _ITEM.fullmatch(problem.pointer)
+        if match is None:
             yield Problem(pointer=problem.pointer.removeprefix("/state"), detail=problem.detail)
         else:
-            yield _item(problem, found[1], int(found[2]), found[3], state, delta)
+            yield _item(problem, match[1], int(match[2]), match[3], state, delta)
 
 
-def _item(problem: Problem, kind: str, at: int, rest: str, state: State, delta: Delta) -> Problem:
+def _item(problem: Problem, kind: str, index: int, rest: str, state: State, delta: Delta) -> Problem:
     where: str | None
     if kind == "workloads":
-        where = _workload(state.workloads[at].id, rest, state, at, delta)
+        where = _workload(state.workloads[index].id, rest, state, index, delta)
     elif kind == "nodes":
-        where = _among([("nodes", op, [n.name for n in of]) for op, of in _brought(delta.nodes)], state.nodes[at].name)
+        where = _among(
+            [("nodes", op, [n.name for n in of]) for op, of in _brought(delta.nodes)], state.nodes[index].name
+        )
     else:
-        held = state.reservations[at]
+        held = state.reservations[index]
         names = [f"{r.node}\0{r.ask.id}" for r in delta.reservations.add]
         where = _among([("reservations", "add", names)], f"{held.node}\0{held.ask.id}")
     if where is not None:
         return Problem(pointer=where + ("" if where.startswith("/tasks") else rest), detail=problem.detail)
-    return _collateral(problem, kind, at, rest, state, delta)
+    return _collateral(problem, kind, index, rest, state, delta)
 
 
-def _workload(name: str, rest: str, state: State, at: int, delta: Delta) -> str | None:
+def _workload(name: str, rest: str, state: State, index: int, delta: Delta) -> str | None:
     where = _among([("workloads", op, [w.id for w in of]) for op, of in _brought(delta.workloads)], name)
     task = _TASK.fullmatch(rest)
     if where is not None or task is None:
         return where
-    named = f"{name}\0{state.workloads[at].tasks[int(task[1])].name}"
+    named = f"{name}\0{state.workloads[index].tasks[int(task[1])].name}"
     parts = [("tasks", op, [f"{t.workload}\0{t.task.name}" for t in of]) for op, of in _brought(delta.tasks)]
     where = _among(parts, named)
     return None if where is None else f"{where}/task{task[2]}"
 
 
-def _collateral(problem: Problem, kind: str, at: int, rest: str, state: State, delta: Delta) -> Problem:
+def _collateral(problem: Problem, kind: str, index: int, rest: str, state: State, delta: Delta) -> Problem:
     """Something that stays names a node that this delta removes."""
     task = _TASK.fullmatch(rest)
     node: str | None = None
     if kind == "workloads" and task is not None:
-        node = state.workloads[at].tasks[int(task[1])].node
+        node = state.workloads[index].tasks[int(task[1])].node
     elif kind == "reservations":
-        node = state.reservations[at].node
+        node = state.reservations[index].node
     if node is None or node not in delta.nodes.remove:
         return problem
-    of = state.workloads[at].id if kind == "workloads" else state.reservations[at].ask.id
+    of = state.workloads[index].id if kind == "workloads" else state.reservations[index].ask.id
     detail = f"{of!r} still needs node {node!r}"
     return Problem(pointer=pointer("nodes", "remove", delta.nodes.remove.index(node)), detail=detail)
 
@@ -313,13 +315,13 @@ _SAMPLE = 16
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
-def digest(document: Any, *at: str) -> str:
-    """``at``: where the document stands in the body. Raises InvalidInput for integers past 64 bits, which only the
+def digest(document: Any, *path: str) -> str:
+    """``path``: where the document stands in the body. Raises InvalidInput for integers past 64 bits, which only the
     blocks of other engines can still hold."""
     try:
         return hashlib.sha256(_encoder.encode(document)).hexdigest()
     except OverflowError:
-        raise _too_large(document, at) from None
+        raise _too_large(document, path) from None
 
 
 class StateDigest:
@@ -359,12 +361,12 @@ class StateDigest:
         if new._stretch != self._stretch:
             return new
         whole = len(self._state.workloads) // self._stretch
-        gone = [at for at, _, workload in changes.workloads if workload is None]
-        kept = min(whole, min(gone, default=len(self._state.workloads)) // self._stretch)
-        new._stretches = self._stretches[:kept]
-        for at, _, _ in changes.workloads:
-            if 0 <= at // self._stretch < len(new._stretches):
-                new._stretches[at // self._stretch] = None
+        gone = [place for place, _, workload in changes.workloads if workload is None]
+        unchanged = min(whole, min(gone, default=len(self._state.workloads)) // self._stretch)
+        new._stretches = self._stretches[:unchanged]
+        for place, _, _ in changes.workloads:
+            if 0 <= place // self._stretch < len(new._stretches):
+                new._stretches[place // self._stretch] = None
         return new
 
     def _encode(self, workloads: list[Workload], buffer: bytearray) -> None:
@@ -372,17 +374,17 @@ class StateDigest:
         if self._known is None:
             _encoder.encode_into(workloads, buffer)
             return
-        known, kept = self._known
+        known, workloads_by_id = self._known
         if len(known) > 2 * len(self._state.workloads) + _STRETCH:
             alive = {id(workload) for workload in self._state.workloads}
             for gone in known.keys() - alive:
-                del known[gone], kept[gone]
+                del known[gone], workloads_by_id[gone]
         try:  # in C, for nearly always all of them are known
             parts = list(map(known.__getitem__, map(id, workloads)))
         except KeyError:
             for workload in workloads:
                 if id(workload) not in known:
-                    known[id(workload)], kept[id(workload)] = _encoder.encode(workload), workload
+                    known[id(workload)], workloads_by_id[id(workload)] = _encoder.encode(workload), workload
             parts = list(map(known.__getitem__, map(id, workloads)))
         buffer[:] = b"".join((_head(len(workloads)), *parts))
 
@@ -394,16 +396,16 @@ class StateDigest:
             into(state.nodes, buffer)
             self._nodes = sha256(buffer).digest()
         count = -(-len(workloads) // size)
-        found = self._stretches + [None] * (count - len(self._stretches))
-        for i, known in enumerate(found):
+        stretches = self._stretches + [None] * (count - len(self._stretches))
+        for i, known in enumerate(stretches):
             if known is None:
                 self._encode(workloads[i * size : (i + 1) * size], buffer)
-                found[i] = sha256(buffer).digest()
-        self._stretches = found
+                stretches[i] = sha256(buffer).digest()
+        self._stretches = stretches
         budgets = [state.disruption_budgets] if state.disruption_budgets else []
         findings = [state.findings] if state.findings else []
         rest = _encoder.encode([state.reservations, state.queues, *budgets, *findings])
-        return sha256(b"".join([self._nodes, sha256(rest).digest(), *cast(list[bytes], found)])).hexdigest()
+        return sha256(b"".join([self._nodes, sha256(rest).digest(), *cast(list[bytes], stretches)])).hexdigest()
 
 
 def _head(count: int) -> bytes:
@@ -418,17 +420,17 @@ def _stretch(workloads: list[Workload]) -> int:
     return max(1, _STRETCH >> max(0, tasks - 1).bit_length())
 
 
-def _too_large(document: Any, at: Iterable[str | int]) -> InvalidInput:
-    found = _past_64_bits(msgspec.to_builtins(document), tuple(at))
-    return InvalidInput(Problem(pointer=where, detail="an integer past 64 bits") for where in found)
+def _too_large(document: Any, path: Iterable[str | int]) -> InvalidInput:
+    pointers = _past_64_bits(msgspec.to_builtins(document), tuple(path))
+    return InvalidInput(Problem(pointer=where, detail="an integer past 64 bits") for where in pointers)
 
 
-def _past_64_bits(value: Any, at: tuple[str | int, ...]) -> Iterator[str]:
+def _past_64_bits(value: Any, path: tuple[str | int, ...]) -> Iterator[str]:
     if isinstance(value, dict):
         for key, child in cast(dict[str, Any], value).items():
-            yield from _past_64_bits(child, (*at, key))
+            yield from _past_64_bits(child, (*path, key))
     elif isinstance(value, list):
         for i, child in enumerate(cast(list[Any], value)):
-            yield from _past_64_bits(child, (*at, i))
+            yield from _past_64_bits(child, (*path, i))
     elif isinstance(value, int) and not -(2**63) <= value < 2**64:
-        yield pointer(*at)
+        yield pointer(*path)

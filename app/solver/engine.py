@@ -208,8 +208,8 @@ class Engine(Generic[C, S]):
 @cache
 def engine_of(name: str) -> Engine[Any, Any]:
     """The engine called ``name``; imported on first use, so that a CLI call loads one system only. Raises KeyError."""
-    found = _module(name)
-    return (found if hasattr(found, "ENGINE") else import_module(f"{found.__name__}.engine")).ENGINE
+    module = _module(name)
+    return (module if hasattr(module, "ENGINE") else import_module(f"{module.__name__}.engine")).ENGINE
 
 
 @cache
@@ -268,7 +268,10 @@ def _told(engine: Engine[Any, Any], refused: list[list[Refusal]]) -> list[list[R
     """With the rule's own sentence where the engine has nothing to add."""
     sentences = {rule.rule: rule.sentence for rule in engine.rules}
     return [
-        [one if one.detail else msgspec.structs.replace(one, detail=sentences[one.rule]) for one in of]
+        [
+            refusal if refusal.detail else msgspec.structs.replace(refusal, detail=sentences[refusal.rule])
+            for refusal in of
+        ]
         for of in refused
     ]
 
@@ -295,12 +298,12 @@ class _Running:
         self._tasks: dict[str, set[str]] = {}
 
     def __contains__(self, eviction: Eviction) -> bool:
-        at = self._index.workloads.get(eviction.workload)
-        if at is None or eviction.task is None:
-            return at is not None
+        index = self._index.workloads.get(eviction.workload)
+        if index is None or eviction.task is None:
+            return index is not None
         names = self._tasks.get(eviction.workload)
         if names is None:
-            names = self._tasks[eviction.workload] = {task.name for task in self._state.workloads[at].tasks}
+            names = self._tasks[eviction.workload] = {task.name for task in self._state.workloads[index].tasks}
         return eviction.task in names
 
 
