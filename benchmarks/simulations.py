@@ -280,8 +280,8 @@ def _job(name: str, queue: str, at: int, lasts: int, requests: Body, count: int 
 
 
 CASES = [
-    Case("kueue-nasa", 155, _nasa),
-    Case("kueue-alibaba", 170, lambda: _alibaba("kueue")),
+    Case("kueue-nasa", 140, _nasa),
+    Case("kueue-alibaba", 145, lambda: _alibaba("kueue")),
     Case("yunikorn-alibaba", 195, lambda: _alibaba("yunikorn")),
     Case("kai-alibaba", 465, lambda: _alibaba("kai")),
     Case("ytsaurus-alibaba", 830, lambda: _alibaba("ytsaurus")),

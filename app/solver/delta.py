@@ -105,8 +105,8 @@ def _workload_id(workload: Workload) -> str:
     return workload.id
 
 
-def _named(changes: msgspec.Struct) -> bool:
-    return any(getattr(changes, field) for field in ("add", "change", "remove"))
+def _named(changes: Any) -> bool:
+    return bool(changes.add or changes.change or changes.remove)
 
 
 class _Merger(Generic[T]):

@@ -82,12 +82,14 @@ class Shapes:
     def column(self, workloads: Sequence[Workload], queues: Indices, indices: Sequence[int]) -> Indices:
         """The shape of each workload, given their queues and their indices in the state. Raises InvalidInput with
         every unknown flavor, QuantityError, ValueError for tasks that ``sound_tasks`` refuses."""
+        if len(workloads) == 1 and (known := self._known(workloads[0], int(queues[0]))) is not None:
+            return np.array([known], dtype=np.int64)
         self._problems = []  # a list of one's own: what is refused here is no problem of the version that was copied
         seen: dict[int, int] = {}
         first = [seen.setdefault(id(w.tasks), at) for at, w in enumerate(workloads)]
         firsts = list(seen.values())  # ascending; a list that many hold is looked at once
         keys = [_encode(_undated(workloads[at].tasks)) for at in firsts]
-        if self._seen_in or not all(map(self._seen.__contains__, keys)):
+        if not all(map(self._seen.__contains__, keys)):
             self._own()
         for at, key in zip(firsts, keys, strict=True):
             if key not in self._seen:
@@ -100,11 +102,18 @@ class Shapes:
             for at in np.flatnonzero(out == _BY_QUEUE).tolist():
                 pair = (key_of[first[at]], int(queues[at]))
                 if pair not in self._seen_in:
+                    self._own()
                     self._seen_in[pair] = self._resolve(indices[at], workloads[at].tasks, pair[1])[0]
                 out[at] = self._seen_in[pair]
         if self._problems:
             raise InvalidInput(self._problems)
         return out
+
+    def _known(self, workload: Workload, queue: int) -> int | None:
+        """Its shape, where tasks like its own were seen before."""
+        key = _encode(_undated(workload.tasks))
+        shape = self._seen.get(key)
+        return self._seen_in.get((key, queue)) if shape == _BY_QUEUE else shape
 
     def _learn(self, key: bytes, workload: Workload, queue: int, i: int) -> None:
         """Take note of tasks that nobody had so far. Raises ValueError, QuantityError."""

@@ -12,6 +12,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -295,10 +296,12 @@ def slack_of(queues: CompiledConfiguration, allocated: list[list[int]], preempti
 
 
 def by_name(workload: Workload) -> Sequence[Task]:
-    """The tasks in canonical order."""
+    """The tasks in canonical order. Raises ValueError where two have the same name."""
     tasks = workload.tasks
     names = [t.name for t in tasks]
     ordered = sorted(names)
+    if len(names) > 1 and len(set(names)) < len(names):
+        raise ValueError(f"tasks of {workload.id!r}")
     return tasks if names == ordered else sorted(tasks, key=lambda t: t.name)
 
 
@@ -327,10 +330,27 @@ class _Numbered(dict[Any, int]):
         return number
 
 
+_encode, _decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder().decode
+
+
+class _Encoded(dict[bytes, int]):
+    """Numbers of requests by their encoding, which takes half as long to make as what requests are told apart by."""
+
+    __slots__ = ("numbers",)
+
+    def __init__(self) -> None:
+        self.numbers = _Numbered()
+
+    def __missing__(self, key: bytes) -> int:
+        number = self[key] = self.numbers[tuple(_decode(key).items())]
+        return number
+
+
 def _shapes(tasks: Sequence[Task]) -> tuple[dict[ShapeKey, int], Ints]:
     """Distinct requests, numbered, and each task's number. Clusters repeat a few hundred."""
-    first = _Numbered()
-    column = [first[tuple(t.requests.items())] for t in tasks]
+    encoded = _Encoded()
+    column = [encoded[_encode(t.requests)] for t in tasks]
+    first = encoded.numbers
     keys: dict[ShapeKey, int] = {(of, 1): number for of, number in first.items()}
     counts = [t.count for t in tasks]
     if counts.count(1) < len(counts):
