@@ -174,8 +174,6 @@ def told(configuration: Configuration, state: StateOrReference, asks: list[Ask],
 
 
 class _Telling:
-    """One translation under way."""
-
     def __init__(self, configuration: Configuration, old: str, new: str) -> None:
         self._configuration = configuration
         self._old = facts_of(old)

@@ -188,7 +188,6 @@ def _run(follower: "Follower", cluster: str, way: Way) -> int:
 
 
 def _replay(engine: Engine, path: Path, recorded: Recorded) -> int:
-    """Judge all of it."""
     from app.following.replaying import Replay, lines
 
     def act() -> int:
@@ -222,7 +221,6 @@ def _settings(engine: Engine, recorded: Recorded) -> "Settings | None":
 
 
 def _backtest(engine: Engine, path: Path, body: Path, recorded: Recorded) -> int:
-    """Decide its preemptions again."""
     import msgspec
 
     from app.answering.operations import Compiled, Sources
@@ -267,7 +265,6 @@ def _backtest(engine: Engine, path: Path, body: Path, recorded: Recorded) -> int
 
 
 def _simulation(engine: Engine, path: Path, out: Path) -> int:
-    """Write it down."""
     import msgspec
 
     from app.following.simulating import simulated

@@ -139,8 +139,6 @@ async def _lines(request: Request) -> AsyncIterator[bytes | ArbiterError]:
 
 
 class _Line:
-    """The line that is being read."""
-
     def __init__(self, limit: int, hold: Hold) -> None:
         self._limit = limit
         self._hold = hold

@@ -237,7 +237,6 @@ def _pass_through(app: FastAPI, settings: Settings, services: Services) -> None:
 
 
 def _pages(app: FastAPI, settings: Settings) -> tuple[Any, ...]:
-    """The console, where it is wanted."""
     if settings.console == "off":
         return ()
     console.install(app)

@@ -231,8 +231,6 @@ def check_stored(request: SimulationRequest, trace: OpenTrace, configurations: C
 
 
 class _Storing:
-    """The sink of one variant."""
-
     leveled = recorded = digested = True
 
     def __init__(self, number: int, name: str, work: Work, limits: Limits, differing: Differing | None) -> None:

@@ -219,8 +219,6 @@ class _Reading:
 
 
 class _Packer:
-    """Lines to chunks."""
-
     def __init__(self) -> None:
         self.size = 0
         self._hash = sha256()

@@ -96,8 +96,6 @@ class Room:
 
 
 class _Places:
-    """The places of one class."""
-
     def __init__(self, of: Class, room: Room) -> None:
         self.threads = ThreadPoolExecutor(room.threads, thread_name_prefix=f"solve-{of}")
         self.room = room

@@ -209,8 +209,6 @@ def _warn_of_left_out(pods: Iterable[Pod]) -> None:
 
 
 class _Reading:
-    """Groups so far."""
-
     def __init__(self, queues: set[str], classes: Classes, now: datetime) -> None:
         self.running: list[Workload] = []
         self.asks: list[Ask] = []

@@ -51,8 +51,6 @@ class _PodSet:
 
 
 class _Cluster:
-    """What a Workload is read with."""
-
     def __init__(self, configuration: Configuration, around: Around, classes: Classes) -> None:
         self.queues = {queue.name: queue for queue in configuration.queues}
         self.around, self.classes = around, classes

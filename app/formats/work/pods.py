@@ -192,7 +192,7 @@ def _kai_asks(work: Work, cluster: Cluster) -> Iterator[Ask]:
             id=cluster.free(name), queue=queue, priority=priority, created_at=cluster.created_at,
             preemptible=_preemptible(work, priority), min_available=_minimum(work, members),
             preemption_delay=_delay(work),
-            tasks=[_task(pod, cluster) for _, pod in members],
+            tasks=[_task(pod) for _, pod in members],
         )  # fmt: skip
 
 
@@ -264,7 +264,7 @@ def _preemptible(work: Work, priority: int) -> bool:
     return said != "non-preemptible" if said else priority < NON_PREEMPTIBLE_FROM
 
 
-def _task(pod: Pod, cluster: Cluster) -> Task:
+def _task(pod: Pod) -> Task:
     requests, shares = asked_of(pod)
     return Task(
         name=pod.made.name,

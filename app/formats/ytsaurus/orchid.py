@@ -338,7 +338,6 @@ def _options(operation: Reader) -> dict[str, Any]:
 
 
 def _each(usage: Steps, jobs: int) -> Steps:
-    """Rounded up."""
     return {name: -(-amount // jobs) for name, amount in usage.items()}
 
 

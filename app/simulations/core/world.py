@@ -288,7 +288,6 @@ class World:
         self._looping = False
 
     def _begin(self) -> None:
-        """What runs at the start."""
         trace = self.scenario.request.trace
         jobs = {} if isinstance(trace, str) else {job.ask.id: job for job in trace.jobs}
         for workload in sorted(self.scenario.request.state.workloads, key=_id):
