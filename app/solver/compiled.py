@@ -182,7 +182,7 @@ class Journal:
         self._log: list[tuple[MutableSequence[int], int, int]] = []
 
     def add(self, table: MutableSequence[int], index: int, delta: int) -> None:
-        """``table[at] += delta``, remembered."""
+        """``table[index] += delta``, remembered."""
         old = table[index]
         self._log.append((table, index, old))
         table[index] = old + delta
@@ -197,7 +197,7 @@ class Journal:
                 table[index] = old + sign * delta
 
     def put(self, table: MutableSequence[int], index: int, value: int) -> None:
-        """``table[at] = value``, remembered."""
+        """``table[index] = value``, remembered."""
         self._log.append((table, index, table[index]))
         table[index] = value
 

@@ -28,11 +28,11 @@ _NONE = -1
 class Unlogged(Journal):
     """Writes that no rollback undoes: whoever keeps books by it takes every step back himself."""
 
-    def add(self, table: MutableSequence[int], at: int, delta: int) -> None:
-        table[at] += delta
+    def add(self, table: MutableSequence[int], index: int, delta: int) -> None:
+        table[index] += delta
 
-    def put(self, table: MutableSequence[int], at: int, value: int) -> None:
-        table[at] = value
+    def put(self, table: MutableSequence[int], index: int, value: int) -> None:
+        table[index] = value
 
 
 class GpuShares:

@@ -100,7 +100,7 @@ def findings(configuration: Configuration) -> list[Finding]:
         out += _quotas(queue, queue.name in parents, at)
         out += _flavors(queue, {f.name for f in configuration.flavors}, at)
         if queue.kueue is not None:
-            out += _policies(queue.kueue, path=(*at, "kueue"))
+            out += _policies(queue.kueue, at=(*at, "kueue"))
     return out
 
 
