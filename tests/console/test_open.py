@@ -72,6 +72,8 @@ def test_with_the_examples_every_page_shows_something(service: TestClient, setti
     shown = {page.partition("?")[0] for page in PLAIN} - {"/why", "/clusters"}
     place = f"?configuration={NAME}&snapshot={NAME}"
     more = {"/why?workload=sweep-17", f"/queues{place}", f"/queues/quotas{place}", f"/simulations/{run}"}
+    assert "No snapshot is called" in service.get("/plan?snapshot=nope").text
+    assert "Type any part of a name" in service.get("/find").text
     for page in sorted(shown | more):
         answer = service.get(page)
         assert answer.status_code == 200, page

@@ -120,6 +120,28 @@ def test_what_was_typed_survives_a_session_that_ended_elsewhere(visit: Visiting,
     assert site.call("GET", "/v1/configurations/typed/queues/q")["queue"]["weight"] == 7
 
 
+def test_whatever_was_typed_is_there_after_going_away_and_back(visit: Visiting, site: Site) -> None:
+    site.call("PUT", "/v1/configurations/typed", {"engine": "kueue", "queues": [QUEUE]}, **{"If-Match": "*"})
+    others = "ask", "plan", "import", "compare", "simulate", "sweeps", "backtests", "traces"
+    with visit("admin") as somebody:
+        somebody.page.on("dialog", lambda dialog: dialog.accept())
+        for path in ("/configurations/typed/edit", *(f"/{other}" for other in others)):
+            fields = somebody.go(path).locator("form[method=post]:has(textarea) :is(textarea, input:not([type]))")
+            somebody.page.locator("details").evaluate_all("folds => folds.forEach(fold => { fold.open = true })")
+            typed = [f"{i} of mine" for i in range(fields.count())]
+            assert typed, path
+            for field, text in zip(fields.all(), typed, strict=True):
+                field.fill(text)
+            somebody.go("/queues")
+            somebody.go(path)
+            assert somebody.page.get_by_text("is filled in again").count() == 1, path
+            assert [field.input_value() for field in fields.all()] == typed, path
+            assert all(field.is_visible() for field in fields.all()), path
+            somebody.page.get_by_role("button", name="Begin anew").click()
+            assert not set(typed) & {field.input_value() for field in fields.all()}, path
+        assert somebody.page.evaluate("Object.keys(sessionStorage).filter(key => key.startsWith('arbiter:'))") == []
+
+
 def test_what_was_typed_is_on_the_page_of_an_old_form(visit: Visiting, site: Site) -> None:
     site.call("PUT", "/v1/configurations/stale", {"engine": "kueue", "queues": [QUEUE]})
     mine = json.dumps({"engine": "kueue", "queues": [{**QUEUE, "weight": 11}], "flavors": [{"name": "a"}]}, indent=1)

@@ -79,15 +79,15 @@ document.addEventListener("focusin", (event) => {
 
 // Text that somebody types is kept in this tab until the form that has it was taken: a session that ended, a service that
 // restarted or an old form loses nothing. Leaving with something unsaved asks.
-const boxes = () => document.querySelectorAll("form[data-keep] textarea[name]");
+const TYPED = "form[data-keep] :is(textarea, input:not([type]))[name]";
 const shelf = (box) => "arbiter:" + location.pathname + location.search + "#" + box.name;
 let unsaved = false;
 document.addEventListener("input", (event) => {
-  const box = event.target.closest("form[data-keep] textarea[name]");
+  const box = event.target.closest(TYPED);
   if (!box) return;
-  unsaved = box.value !== box.defaultValue;
+  unsaved = [...document.querySelectorAll(TYPED)].some((one) => one.value !== one.defaultValue);
   try {
-    if (unsaved) sessionStorage.setItem(shelf(box), box.value);
+    if (box.value !== box.defaultValue) sessionStorage.setItem(shelf(box), box.value);
     else sessionStorage.removeItem(shelf(box));
   } catch { /* too long to be kept: it is on the page all the same */ }
 });
@@ -106,9 +106,9 @@ const restored = () => {
   } else if (taken && location.pathname === "/sign-in") {
     sessionStorage.setItem("arbiter:sent", taken);
   }
-  for (const box of boxes()) {
-    const before = sessionStorage.getItem(shelf(box));
-    if (before === null || before === box.value) continue;
+  for (const form of document.querySelectorAll("form[data-keep]")) {
+    const lost = [...form.querySelectorAll(TYPED)].filter((box) => (sessionStorage.getItem(shelf(box)) ?? box.value) !== box.value);
+    if (!lost.length) continue;
     const note = document.createElement("p");
     note.className = "notice";
     note.setAttribute("role", "status");
@@ -117,10 +117,20 @@ const restored = () => {
     drop.type = "button";
     drop.className = "quiet";
     drop.textContent = "Begin anew";
-    drop.addEventListener("click", () => { box.value = box.defaultValue; sessionStorage.removeItem(shelf(box)); note.remove(); unsaved = false; });
+    drop.addEventListener("click", () => {
+      for (const box of lost) {
+        box.value = box.defaultValue;
+        sessionStorage.removeItem(shelf(box));
+      }
+      note.remove();
+      unsaved = false;
+    });
     note.append(drop);
-    box.before(note);
-    box.value = before;
+    form.prepend(note);
+    for (const box of lost) {
+      box.value = sessionStorage.getItem(shelf(box));
+      for (let fold = box.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    }
     unsaved = true;
   }
 };
