@@ -144,7 +144,7 @@ First = Annotated[int, Query(alias="from", ge=0, le=2**53)]
 Number = Annotated[int, Query(ge=1, le=10**6)]
 Round = Annotated[int | None, Query(alias="round", ge=1, le=2**31)]
 Only = Annotated[Literal["", "evictions", "loops"], Query()]
-Moment = Annotated[float | None, Query(ge=0, le=1e11)]
+Moment = Annotated[float | None, Query(alias="at", ge=0, le=1e11)]
 _MOST_ROUNDS = 1 << 24
 _MOST_SORTED = 100_000
 """Jobs that are sorted; of more the first."""

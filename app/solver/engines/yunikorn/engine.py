@@ -342,7 +342,6 @@ def _units(
 ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(
     facts=FACTS,
     rules=RULES,
-    looks=True,
     configure=compile_configuration,
     load=compile_state,
     update=update,

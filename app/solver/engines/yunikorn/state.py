@@ -296,12 +296,10 @@ def slack_of(queues: CompiledConfiguration, allocated: list[list[int]], preempti
 
 
 def by_name(workload: Workload) -> Sequence[Task]:
-    """The tasks in canonical order. Raises ValueError where two have the same name."""
+    """The tasks in canonical order."""
     tasks = workload.tasks
     names = [t.name for t in tasks]
     ordered = sorted(names)
-    if len(names) > 1 and len(set(names)) < len(names):
-        raise ValueError(f"tasks of {workload.id!r}")
     return tasks if names == ordered else sorted(tasks, key=lambda t: t.name)
 
 
