@@ -180,6 +180,7 @@ def test_all_loops_are_reached(visit: Visiting, site: Site) -> None:
         loops = int(
             page.get_by_role("region", name="Variants").locator("tr", has_text="Loops").locator("td.n").inner_text()
         )
+        page.wait_for_load_state("networkidle")  # pictures above the link move it as they are drawn
         page.get_by_role("link", name=f"All {loops} in its rounds").click()
         page.wait_for_url("**only=loops**")
         assert page.get_by_role("region", name="Rounds").locator("tbody tr").count() == loops
