@@ -188,7 +188,7 @@ class Journal:
         table[index] = old + delta
 
     def spread(self, tables: Sequence[MutableSequence[int]], index: int, deltas: Sequence[int], sign: int) -> None:
-        """``tables[i][at] += sign * deltas[i]`` for every i, remembered."""
+        """``tables[i][index] += sign * deltas[i]`` for every i, remembered."""
         log = self._log
         for table, delta in zip(tables, deltas, strict=False):
             if delta:

@@ -18,9 +18,8 @@ from app.solver.engines.kueue.flavors import (
     Scan,
     Search,
     borrowing_level,
-    flavor_called,
     place,
-    refusal,
+    refusals,
     requests,
 )
 from app.solver.engines.kueue.knobs import Run
@@ -150,11 +149,12 @@ def demands(overlay: Overlay, nomination: Nomination) -> list[dict[int, int]]:
         return [dict(nomination.preemptor.request)]
     configuration, queue = overlay.state.configuration, nomination.preemptor.queue
     covering, out = configuration.covering[queue], list[dict[int, int]]()
+    judged = [refusals(configuration, task) for task in nomination.ask.tasks]
     for at, group in enumerate(configuration.groups[queue]):
         for name in group.flavors[:_MOST_FLAVORS]:
-            flavor, totals = flavor_called(configuration, name), dict[str, int]()
-            for task in nomination.ask.tasks:
-                if flavor is not None and refusal(flavor, task) is None:
+            totals = dict[str, int]()
+            for task, of in zip(nomination.ask.tasks, judged, strict=True):
+                if of[name] is None:
                     for resource, amount in requests(configuration, queue, task, task.count).items():
                         if covering.get(resource) == at and amount:
                             totals[resource] = totals.get(resource, 0) + amount

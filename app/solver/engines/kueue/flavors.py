@@ -58,14 +58,15 @@ _encode = msgspec.msgpack.Encoder().encode
 class Refusals(dict[str, str | None]):
     """Why pod sets that select alike can't use a flavor, or None where they can: by flavor, once somebody asks."""
 
-    def __init__(self, configuration: CompiledConfiguration, task: Task) -> None:
-        self._configuration = configuration
+    def __init__(self, flavors: Mapping[str, Flavor], task: Task) -> None:
+        self._flavors = flavors
         self._task = task
 
     def __missing__(self, name: str) -> str | None:
-        flavor = flavor_called(self._configuration, name)
-        found = self[name] = f"flavor {name} not found" if flavor is None else refusal(flavor, self._task)
-        return found
+        """The flavor that the ``quota`` shorthand means needs no declaration."""
+        flavor = self._flavors.get(name) or (Flavor(name=name) if name == DEFAULT_FLAVOR else None)
+        reason = self[name] = f"flavor {name} not found" if flavor is None else refusal(flavor, self._task)
+        return reason
 
 
 def refusals(configuration: CompiledConfiguration, task: Task) -> dict[str, str | None]:
@@ -73,12 +74,12 @@ def refusals(configuration: CompiledConfiguration, task: Task) -> dict[str, str 
     selects = task.tolerations, task.node_selector, task.node_affinity
     key = _encode(selects) if any(selects) else b""
     known = configuration.refusals
-    found = known.get(key)
-    if found is None:
+    judged = known.get(key)
+    if judged is None:
         if len(known) >= _MOST_KEPT:
             known.clear()
-        found = known[key] = Refusals(configuration, task)
-    return found
+        judged = known[key] = Refusals(configuration.flavors, task)
+    return judged
 
 
 def _relevant_terms(terms: Sequence[Sequence[Expression]], labels: dict[str, str]) -> list[list[Expression]]:
@@ -395,34 +396,23 @@ def requests(configuration: CompiledConfiguration, queue: int, task: Task, count
     return out
 
 
-def flavor_called(configuration: CompiledConfiguration, name: str) -> Flavor | None:
-    """A declared flavor; the one that the ``quota`` shorthand means needs no declaration."""
-    found = configuration.flavors.get(name)
-    return Flavor(name=name) if found is None and name == DEFAULT_FLAVOR else found
-
-
 def never_fits(configuration: CompiledConfiguration, queue: int, tasks: Sequence[Task]) -> str | None:
     """Why no state of the cluster could ever take the ask, or None. Sound, not complete: it looks at each pod set
     alone, at the smallest count it may start with."""
     for task in tasks:
         count = task.count if task.min_count is None else min(task.count, task.min_count)
-        wanted = requests(configuration, queue, task, count)
+        wanted, judged = requests(configuration, queue, task, count), refusals(configuration, task)
         for resource, amount in wanted.items():
             if amount and resource not in configuration.covering[queue] and not configuration.ignores_undeclared:
                 return f"queue {configuration.tree.names[queue]} has no quota for {resource}"
         for at, group in enumerate(configuration.groups[queue]):
             mine = [(r, n) for r, n in wanted.items() if configuration.covering[queue].get(r) == at]
-            if mine and not any(_could(configuration, queue, task, f, mine) for f in group.flavors):
+            if mine and not any(judged[f] is None and _could(configuration, queue, f, mine) for f in group.flavors):
                 names = ", ".join(r for r, _ in mine)
                 return f"no flavor that pod set {task.name} may use could ever hold its {names}"
     return None
 
 
-def _could(
-    configuration: CompiledConfiguration, queue: int, task: Task, name: str, wanted: Sequence[tuple[str, int]]
-) -> bool:
-    flavor = flavor_called(configuration, name)
-    if flavor is None or refusal(flavor, task) is not None:
-        return False
+def _could(configuration: CompiledConfiguration, queue: int, name: str, wanted: Sequence[tuple[str, int]]) -> bool:
     index = configuration.quotas.fr_index
     return all(n <= configuration.quotas.potential_available(queue, index[(name, r)]) for r, n in wanted)
