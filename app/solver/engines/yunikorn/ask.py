@@ -144,8 +144,8 @@ class Lawful:
     def _search(self, node: int) -> tuple[int, list[int]] | None:
         state = self._state
         on_node = state.tasks_on(node)
-        found: list[int] = on_node[self._allowed[on_node]].tolist()
-        order = sorted(found, key=lambda task: (int(state.flags[task]), -state.created(task)))
+        allowed: list[int] = on_node[self._allowed[on_node]].tolist()
+        order = sorted(allowed, key=lambda task: (int(state.flags[task]), -state.created(task)))
         needs = self._path.on(self._overlay, self._request, node)
         taken = self._greedy(needs, order)
         victims = None if taken is None else without_superfluous(needs, taken)
@@ -286,8 +286,8 @@ def _place(overlay: Overlay, request: Request) -> int | None:
     """A node with room now: the required one, else one that the ask holds, else the least used."""
     room = nodes.fits(overlay, request)
     if request.required is not None:
-        kept = any(held.required and not held.is_of(request) for held in overlay.held.get(request.required, ()))
-        return request.required if room[request.required] and not kept else None
+        promised = any(held.required and not held.is_of(request) for held in overlay.held.get(request.required, ()))
+        return request.required if room[request.required] and not promised else None
     room = nodes.among_feasible(request, room & overlay.state.schedulable)
     own: list[int] = []
     for node, holders in overlay.held.items():
@@ -355,18 +355,18 @@ def _preempt(overlay: Overlay, request: Request, context: Context, record: Silen
     if lawful:
         if headroom and (node := _on_cancelled(overlay, request, pool)) is not None:
             return Outcome("admit", node, cancelled=[(n, held) for n, held in pool.cancelled if n == node])
-        found = Lawful(overlay, request, among, pool, record).choose()
-        cancelled = [(n, held) for n, held in pool.cancelled if n == found.node]
+        choice = Lawful(overlay, request, among, pool, record).choose()
+        cancelled = [(n, held) for n, held in pool.cancelled if n == choice.node]
     else:
-        found = Preemptor(overlay, request, among, pool, record).choose(scored=context.scored, nodes_tried=headroom)
-    if found.failed is None:
-        return Outcome("preempt", found.node, found.victims, cancelled=cancelled)
-    if found.failed == "queue-guarantees":
-        return _waits(overlay, request, within, found.failed)
+        choice = Preemptor(overlay, request, among, pool, record).choose(scored=context.scored, nodes_tried=headroom)
+    if choice.failed is None:
+        return Outcome("preempt", choice.node, choice.victims, cancelled=cancelled)
+    if choice.failed == "queue-guarantees":
+        return _waits(overlay, request, within, choice.failed)
     if (holders := _held_up(overlay, request, pool)) is not None:
         return Outcome.wait("nodes-held", holders, cancelled)
     return replace(
-        _waits(overlay, request, within, found.failed if len(among) else "no-candidates"), cancelled=cancelled
+        _waits(overlay, request, within, choice.failed if len(among) else "no-candidates"), cancelled=cancelled
     )
 
 
@@ -383,7 +383,7 @@ def _held_up(overlay: Overlay, request: Request, pool: nodes.Pool) -> str | None
     if not held or nodes.among_feasible(request, pool.usable).any():
         return None
     rank = overlay.state.node_rank
-    held.sort(key=lambda one: int(rank[one[0]]))
+    held.sort(key=lambda held_node: int(rank[held_node[0]]))
     places = joined([overlay.state.node_names[n] for n, _ in held])
     own = sorted({of.unit + 1 for _, of in held if of.ask.id == request.ask.id and of.unit is not None})
     others = sorted({of.ask.id for _, of in held if of.ask.id != request.ask.id})

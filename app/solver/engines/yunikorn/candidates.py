@@ -52,10 +52,10 @@ def reach(overlay: Overlay, request: Request) -> Reach:
     queues = overlay.state.configuration
     lawful = queues.rules.keeps_guarantees
     claim = claim_of(overlay, request) if lawful else None
-    found = Reach(fence, at_limit, claim, [NEVER] * len(queues.tree), {})
+    extent = Reach(fence, at_limit, claim, [NEVER] * len(queues.tree), {})
     protection = _by_law(overlay, request, claim) if lawful else _as_shipped(overlay, request)
-    _descend(overlay, request, protection, priorities, found)
-    return found
+    _descend(overlay, request, protection, priorities, extent)
+    return extent
 
 
 def _fence(overlay: Overlay, request: Request) -> tuple[int, bool, dict[int, int]]:
@@ -80,12 +80,12 @@ def _fence(overlay: Overlay, request: Request) -> tuple[int, bool, dict[int, int
 
 
 def _descend(
-    overlay: Overlay, request: Request, protection: Protection, priorities: dict[int, int], found: Reach
+    overlay: Overlay, request: Request, protection: Protection, priorities: dict[int, int], extent: Reach
 ) -> None:
     """Down from the fence. A branch with a priority fence is eligible as a whole or not at all; otherwise the
     offset of every queue on the way is taken off. Fences of preemption don't matter on the way down."""
     queues = overlay.state.configuration
-    todo = [(found.fence, priorities[found.fence], False)]
+    todo = [(extent.fence, priorities[extent.fence], False)]
     while todo:
         q, priority, fenced = todo.pop()
         if q == request.queue:
@@ -94,9 +94,9 @@ def _descend(
             disabled = queues.settings[q].preemption_policy == "disabled"
             why_not = "preemption-disabled" if disabled else protection(q)
             if why_not is not None:
-                found.excluded[q] = why_not
+                extent.excluded[q] = why_not
             else:
-                found.ceiling[q] = ALWAYS if fenced else priority
+                extent.ceiling[q] = ALWAYS if fenced else priority
             continue
         for child in queues.tree.children[q]:
             if child in priorities:
@@ -108,7 +108,7 @@ def _descend(
             elif settings.priority_offset <= priority:
                 todo.append((child, priority, True))
             else:
-                found.excluded.update(
+                extent.excluded.update(
                     (leaf, "priority-fence") for leaf in queues.tree.under(child) if queues.leaf[leaf]
                 )
 
@@ -132,14 +132,14 @@ def _as_shipped(overlay: Overlay, request: Request) -> Protection:
     return lambda leaf: None if over_any(level[leaf], overlay.slack) else "within-guarantee"
 
 
-def candidates(overlay: Overlay, request: Request, found: Reach) -> Ints:
+def candidates(overlay: Overlay, request: Request, extent: Reach) -> Ints:
     """Canonical indices of the tasks that the ask may preempt."""
-    return np.flatnonzero(_mask(overlay, request, found))
+    return np.flatnonzero(_mask(overlay, request, extent))
 
 
-def _mask(overlay: Overlay, request: Request, found: Reach) -> Bools:
+def _mask(overlay: Overlay, request: Request, extent: Reach) -> Bools:
     state = overlay.state
-    ceiling = np.array(found.ceiling, dtype=np.int64)
+    ceiling = np.array(extent.ceiling, dtype=np.int64)
     mask = state.eligible & (state.priority <= ceiling[state.queue])
     if overlay.gone is not None:
         mask &= ~overlay.gone
@@ -153,17 +153,17 @@ Keeper = Callable[[int], str | None]
 """The rule that keeps a task, by its canonical index; None for a candidate."""
 
 
-def fates(overlay: Overlay, request: Request, found: Reach) -> Iterator[tuple[int, str]]:
+def fates(overlay: Overlay, request: Request, extent: Reach) -> Iterator[tuple[int, str]]:
     """Every task that is no candidate, and the rule that keeps it; for explanations."""
-    of = keeper(overlay, request, found)
+    of = keeper(overlay, request, extent)
     return ((task, rule) for task in range(overlay.state.task_count) if (rule := of(task)) is not None)
 
 
-def keeper(overlay: Overlay, request: Request, found: Reach) -> Keeper:
+def keeper(overlay: Overlay, request: Request, extent: Reach) -> Keeper:
     """The rule that keeps each task, worked out when it is asked for."""
     state = overlay.state
     shares = state.shares_a_type(request.amounts)
-    inside = set(state.configuration.tree.under(found.fence))
+    inside = set(state.configuration.tree.under(extent.fence))
 
     def of(task: int) -> str | None:
         q = int(state.queue[task])
@@ -171,7 +171,7 @@ def keeper(overlay: Overlay, request: Request, found: Reach) -> Keeper:
             return "asking-queue"
         if q not in inside:
             return "outside-the-fence"
-        return found.excluded.get(q) or of_itself(task) or against(task, q)
+        return extent.excluded.get(q) or of_itself(task) or against(task, q)
 
     def of_itself(task: int) -> str | None:
         if state.tasks[task].required_node is not None:
@@ -183,7 +183,7 @@ def keeper(overlay: Overlay, request: Request, found: Reach) -> Keeper:
     def against(task: int, q: int) -> str | None:
         if not shares[task]:
             return "no-common-resource"
-        if int(state.priority[task]) > found.ceiling[q]:
+        if int(state.priority[task]) > extent.ceiling[q]:
             return "higher-priority"
         same = state.configuration.rules.spares_application and int(state.workload[task]) == request.workload
         return "same-application" if same else None

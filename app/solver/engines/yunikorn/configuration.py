@@ -192,13 +192,13 @@ def parse(name: str, text: str) -> Parsed:
         return Parsed(int(text)) if fits else Parsed(0, f"{text[:64]!r} is not a 32-bit integer; 0 is used")
     default, meaning = (DEFAULT_DELAY, "30s is used") if name == PREEMPTION_DELAY else (0, "it is off")
     try:
-        found = nanoseconds(text)
+        duration = nanoseconds(text)
     except DurationError:
         return Parsed(default, f"{text[:64]!r} is not a Go duration; {meaning}")
-    if found <= 0:
-        rule = "negative-delay" if found < 0 else "property-value"
+    if duration <= 0:
+        rule = "negative-delay" if duration < 0 else "property-value"
         return Parsed(default, f"{text[:64]!r} is not above zero; {meaning}", rule)
-    return Parsed(found)
+    return Parsed(duration)
 
 
 def _policy(text: str, known: tuple[str, ...]) -> Parsed:
@@ -224,7 +224,7 @@ def effective(tree: Tree, blocks: Sequence[wire.Queue | None], rules: RuleSet) -
     """Settings of every queue of ``tree``; ``blocks`` are the queues' ``yunikorn`` blocks by index."""
     raw: list[dict[str, tuple[str, str]]] = [{} for _ in blocks]
     templates: list[tuple[str, Properties]] = [("", {}) for _ in blocks]
-    found: list[QueueSettings] = [QueueSettings()] * len(blocks)
+    settings: list[QueueSettings] = [QueueSettings()] * len(blocks)
     for i in tree.top_down:
         block, above = blocks[i] or _NONE, tree.parent[i]
         templates[i] = _template(tree, templates, block, i)
@@ -234,8 +234,8 @@ def effective(tree: Tree, blocks: Sequence[wire.Queue | None], rules: RuleSet) -
         else:
             raw[i] = _inherited(tree, raw, i, rules)
             raw[i] |= {name: (text, tree.names[i]) for name, text in block.properties.items()}
-        found[i] = _settings({k: v for k, v in raw[i].items() if k in KNOWN}, above == ROOTLESS, rules)
-    return found
+        settings[i] = _settings({k: v for k, v in raw[i].items() if k in KNOWN}, above == ROOTLESS, rules)
+    return settings
 
 
 _NONE = wire.Queue()
@@ -364,11 +364,11 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
 
 
 def _amounts(
-    queue: Queue, at: Place, resources: ResourceIndex, problems: list[Problem]
+    queue: Queue, place: Place, resources: ResourceIndex, problems: list[Problem]
 ) -> tuple[Amounts | None, Amounts | None]:
     """Guaranteed and limit of one queue. One that is 0 everywhere is dropped, as YuniKorn drops it."""
-    placed = sorted(quotas(queue, at), key=lambda one: one.resource)
-    problems += _flavor_problems(queue, at, placed)
+    placed = sorted(quotas(queue, place), key=lambda item: item.resource)
+    problems += _flavor_problems(queue, place, placed)
     guaranteed: Amounts = {}
     limit: Amounts = {}
     for _, name, quota, here in placed:
@@ -386,22 +386,22 @@ def _amounts(
     return (guaranteed if any(guaranteed.values()) else None, limit if any(limit.values()) else None)
 
 
-def _flavor_problems(queue: Queue, at: Place, placed: Sequence[PlacedQuota]) -> Iterator[Problem]:
+def _flavor_problems(queue: Queue, where: Place, placed: Sequence[PlacedQuota]) -> Iterator[Problem]:
     """YuniKorn knows one quota a resource."""
     for g, group in enumerate(queue.resource_groups or ()):
         if len(group.flavors) > 1:
             detail = "YuniKorn has no flavors: give one flavor a group"
-            yield Problem(pointer=pointer(*at, "resource_groups", g, "flavors"), detail=detail)
+            yield Problem(pointer=pointer(*where, "resource_groups", g, "flavors"), detail=detail)
             return
-    for one, other in pairwise(placed):
-        if one.resource == other.resource:
-            detail = f"a second quota of {one.resource!r}: YuniKorn has no flavors"
+    for quota, other in pairwise(placed):
+        if quota.resource == other.resource:
+            detail = f"a second quota of {quota.resource!r}: YuniKorn has no flavors"
             yield Problem(pointer=pointer(*other.at), detail=detail)
 
 
-def _root_problems(queue: Queue, at: Place) -> Iterator[Problem]:
+def _root_problems(queue: Queue, prefix: Place) -> Iterator[Problem]:
     """YuniKorn refuses resources on the root (configvalidator.go): what it has is the sum of the nodes."""
-    for _, _, quota, here in quotas(queue, at):
+    for _, _, quota, here in quotas(queue, prefix):
         if quota.guaranteed is not None:
             detail = "YuniKorn knows no guarantee on the root"
             yield Problem(pointer=pointer(*here, "guaranteed"), detail=detail)
@@ -431,10 +431,12 @@ def _nesting_problems(
 
     def above(i: int, r: int, field: str, amount: int, held: int, by: int) -> Problem:
         name = resources.names[r]
-        at = next(one.at for one in quotas(queues[i], ("configuration", "queues", i)) if one.resource == name)
+        setting = next(
+            quota.at for quota in quotas(queues[i], ("configuration", "queues", i)) if quota.resource == name
+        )
         shown, allowed = units(amount, name), units(held, name)
         detail = f"{field} {shown} is above the limit {allowed} of {tree.names[by]}"
-        return Problem(pointer=pointer(*at, field), detail=detail)
+        return Problem(pointer=pointer(*setting, field), detail=detail)
 
     ceilings: list[dict[int, tuple[int, int]]] = [{} for _ in guaranteed]
     for i in tree.top_down:

@@ -101,8 +101,10 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
         version, held = self.version, list(self._held)
         notes = result.notes or {}
-        for one in notes.get("cancelled_reservations", ()):
-            self._held = [held for held in self._held if (held.node, held.ask.id) != (one["node"], one["ask"])]
+        for reservation in notes.get("cancelled_reservations", ()):
+            self._held = [
+                held for held in self._held if (held.node, held.ask.id) != (reservation["node"], reservation["ask"])
+            ]
         turn = Turn(evicted=[eviction for eviction in result.plan.evictions if not leaving(eviction)])
         decisions = {decision.ask: decision for decision in result.decisions}
         left: list[str] = []
@@ -128,9 +130,9 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         (task,) = self._asks[job].pop(name).tasks
         self._settled(name)
         if self._asks[job]:
-            left = {one.tasks[0].name for one in self._asks[job].values()}
+            left = {pending.tasks[0].name for pending in self._asks[job].values()}
             waiting = self.waiting[job]
-            self.waiting[job] = replace(waiting, tasks=[one for one in waiting.tasks if one.name in left])
+            self.waiting[job] = replace(waiting, tasks=[pending for pending in waiting.tasks if pending.name in left])
         else:
             del self._asks[job], self.waiting[job]
         return Start(job, [replace(task, node=decision.node, started_at=at(now), state="running")])
@@ -141,8 +143,8 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         checked, triggered = block.get("last_preemption_check_at"), block.get("triggered_preemption", False)
         before = asks[name].yunikorn
         if before is None or (before.last_preemption_check_at, before.triggered_preemption) != (checked, triggered):
-            told = replace(before or wire.Ask(), last_preemption_check_at=checked, triggered_preemption=triggered)
-            asks[name] = replace(asks[name], yunikorn=told)
+            carried = replace(before or wire.Ask(), last_preemption_check_at=checked, triggered_preemption=triggered)
+            asks[name] = replace(asks[name], yunikorn=carried)
 
     def _hold(self, node: str, name: str) -> None:
         """The ask has triggered preemption, and never does so again: it holds one node at most."""
@@ -158,11 +160,11 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         """When time alone lets an ask that goes on waiting, ``asked`` for in a cycle begun at ``version``, try
         preemption again: once its queue's delay is over, or 15 seconds have passed since its last try and something has
         changed since."""
-        told = self._asks[self._of[name]][name].yunikorn or wire.Ask()
-        if told.last_preemption_check_at is not None and micros(told.last_preemption_check_at) == now:
+        carried = self._asks[self._of[name]][name].yunikorn or wire.Ask()
+        if carried.last_preemption_check_at is not None and micros(carried.last_preemption_check_at) == now:
             self._tried[name] = version
         self._retry.pop(name, None)
-        if told.triggered_preemption or asked.preemption_policy == "Never":
+        if carried.triggered_preemption or asked.preemption_policy == "Never":
             return
         created = asked.tasks[0].created_at or asked.created_at
         queue = self.configured.tree.index[asked.queue]
@@ -301,16 +303,18 @@ def plan(state: CompiledState, question: Question) -> Result:
         waits = decisions[ask.id].outcome == "wait"
         placements[ask.id] = [] if waits else report.placements(overlay, ask, outcomes)
         notes[ask.id] = report.carried(outcomes[-1][0], outcomes[-1][1], question.now)
-        cancelled += [one for _, outcome in outcomes for one in report.cancelled(overlay, outcome.cancelled)]
-    told: dict[str, Any] = {"asks": notes, "cancelled_reservations": cancelled}
+        cancelled += [
+            reservation for _, outcome in outcomes for reservation in report.cancelled(overlay, outcome.cancelled)
+        ]
+    notes_of_all: dict[str, Any] = {"asks": notes, "cancelled_reservations": cancelled}
     if not cycle:
         plans = [_plan([decisions[ask.id]], placements[ask.id]) for ask in asks]
-        return each_alone([(decisions[ask.id], own) for ask, own in zip(asks, plans, strict=True)], told)
+        return each_alone([(decisions[ask.id], own) for ask, own in zip(asks, plans, strict=True)], notes_of_all)
     return Result(
         decisions=[decisions[ask.id] for ask in question.asks],
         order=[ask.id for ask in asks],
-        plan=_plan([decisions[ask.id] for ask in asks], [one for ask in asks for one in placements[ask.id]]),
-        notes=told,
+        plan=_plan([decisions[ask.id] for ask in asks], [place for ask in asks for place in placements[ask.id]]),
+        notes=notes_of_all,
     )
 
 

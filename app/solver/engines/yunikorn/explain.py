@@ -105,16 +105,16 @@ class Recorder(Silent):
         self._tell_nodes(overlay, outcome)
         if request.units > 1:
             self._why.step("task", f"{request.task.name}: {outcome.kind}", place=request.unit)
-        found = {} if self._among is None else dict(self._fates(overlay, request, self._among, outcome))
+        fates_here = {} if self._among is None else dict(self._fates(overlay, request, self._among, outcome))
         if outcome.kind != "wait":
-            for task, fate in found.items():
+            for task, fate in fates_here.items():
                 held = self._final.get(task)
                 if held is None or _NEARNESS[fate[0]] >= _NEARNESS[held[0]]:
                     self._final[task] = fate
             self._places |= {task: len(self._places) + i for i, task in enumerate(outcome.victims)}
         else:
             tried = {task for task, (verdict, _) in self._final.items() if verdict in ("victim", "put-back")}
-            self._final |= found
+            self._final |= fates_here
             self._final |= dict.fromkeys(tried, ("not-needed", "part-waits"))
             self._places = {}
         self._start()
@@ -134,8 +134,8 @@ class Recorder(Silent):
     ) -> Iterable[tuple[int, Fate]]:
         """One verdict a task, from the point of view of one allocation ask."""
         within = self._within
-        kept = fates_on_node(overlay, request) if within is None else fates(overlay, request, within)
-        for task, rule in kept:
+        reasons = fates_on_node(overlay, request) if within is None else fates(overlay, request, within)
+        for task, rule in reasons:
             yield task, ("out-of-reach" if rule in OUT_OF_REACH else "protected", rule)
         victims = set(outcome.victims)
         for task in among:
@@ -147,7 +147,7 @@ class Recorder(Silent):
         if task in self._forbidden:
             return "protected", "law-2"
         if self._pool is not None and not self._pool.usable[node]:
-            held = any(at == node for at, _ in self._pool.held)
+            held = any(holding == node for holding, _ in self._pool.held)
             return "out-of-reach", "node-held" if held else "node-closed"
         if node == outcome.node and task in self._taken.get(node, ()):
             return "put-back", "fits-without"
@@ -287,17 +287,17 @@ class Comparisons:
     def compare(self, overlay: Overlay, request: Request, context: Context, outcome: Outcome, record: Silent) -> None:
         """Record the difference that decided, and the smallest change for an ask that waits. ``overlay``: before it."""
         alike = _likeness(overlay, request)
-        found = self._known.get(alike)
-        if found is None:
-            found = self._known[alike] = _compared(overlay, request, context, outcome)
-        if found.theirs is not None:
+        comparison = self._known.get(alike)
+        if comparison is None:
+            comparison = self._known[alike] = _compared(overlay, request, context, outcome)
+        if comparison.theirs is not None:
             mine = overlay.state.configuration.rules
-            detail = f"{mine.other.name} rules: {headline(found.twin, [(request, found.theirs)])}"
-            for difference in found.differences:
+            detail = f"{mine.other.name} rules: {headline(comparison.twin, [(request, comparison.theirs)])}"
+            for difference in comparison.differences:
                 _tell(record, difference, mine, detail)
         if outcome.kind == "wait":
             record.step(outcome.failed or "", outcome.reason)
-            record.blocked(outcome.reason, found.changes)
+            record.blocked(outcome.reason, comparison.changes)
 
 
 def _likeness(overlay: Overlay, request: Request) -> object:
@@ -320,8 +320,8 @@ def _compared(overlay: Overlay, request: Request, context: Context, outcome: Out
     if (outcome.kind, outcome.node, sorted(outcome.victims)) == (theirs.kind, theirs.node, sorted(theirs.victims)):
         return _Compared(twin, None, [], changes)
     outcomes = {mine.name: outcome, mine.other.name: theirs}
-    found = list(_that_apply(overlay, twin, request, **outcomes)) or [configuration.NODE_CHOICE]
-    return _Compared(twin, theirs, found, changes)
+    differences = list(_that_apply(overlay, twin, request, **outcomes)) or [configuration.NODE_CHOICE]
+    return _Compared(twin, theirs, differences, changes)
 
 
 def _tell(record: Silent, difference: Difference, rules: RuleSet, detail: str) -> None:

@@ -47,24 +47,24 @@ def levels(queues: CompiledConfiguration, asking: int) -> list[Level | None]:
 
 def _levels(queues: CompiledConfiguration, asking: int) -> list[Level | None]:
     tree, above_asking = queues.tree, _ancestor_test(queues, asking)
-    found: list[Level | None] = [None] * len(tree)
+    by_queue: list[Level | None] = [None] * len(tree)
     own_guarantee = bool(queues.guaranteed[asking])
     for i in tree.top_down:
         above = tree.parent[i]
-        parent = found[above] if above != ROOTLESS else None
+        parent = by_queue[above] if above != ROOTLESS else None
         own = queues.cells[i]
         if not own:
-            found[i] = parent
+            by_queue[i] = parent
         elif i == asking:
-            found[i] = {**(parent or {}), **{r: [cell] for r, cell in own.items()}}
+            by_queue[i] = {**(parent or {}), **{r: [cell] for r, cell in own.items()}}
         elif own_guarantee and above != ROOTLESS and above_asking(i):
-            found[i] = None
+            by_queue[i] = None
         else:
             merged = dict(parent or {})
             for r, cell in own.items():
                 merged[r] = [*merged.get(r, ()), cell]
-            found[i] = merged
-    return found
+            by_queue[i] = merged
+    return by_queue
 
 
 def _ancestor_test(queues: CompiledConfiguration, asking: int) -> Callable[[int], bool]:

@@ -56,7 +56,7 @@ class Limits:
 def compile_limits(queues: Sequence[Queue], problems: list[Problem]) -> Limits:
     """Compile; what is wrong is added to ``problems``."""
     blocks = [queue.yunikorn for queue in queues if queue.yunikorn is not None]
-    found = Limits([], [], [], some=any(block.max_applications or block.limits for block in blocks))
+    compiled = Limits([], [], [], some=any(block.max_applications or block.limits for block in blocks))
     for i, queue in enumerate(queues):
         block = queue.yunikorn or wire.Queue()
         users: dict[str, Most] = {}
@@ -65,19 +65,19 @@ def compile_limits(queues: Sequence[Queue], problems: list[Problem]) -> Limits:
             most = _most(limit, ("configuration", "queues", i, "yunikorn", "limits", j), problems)
             users |= dict.fromkeys(limit.users, most)
             groups |= dict.fromkeys(limit.groups, most)
-        found.applications.append(block.max_applications)
-        found.users.append(users)
-        found.groups.append(groups)
-    return found
+        compiled.applications.append(block.max_applications)
+        compiled.users.append(users)
+        compiled.groups.append(groups)
+    return compiled
 
 
-def _most(limit: wire.Limit, at: tuple[str | int, ...], problems: list[Problem]) -> Most:
+def _most(limit: wire.Limit, place: tuple[str | int, ...], problems: list[Problem]) -> Most:
     amounts: dict[str, int] = {}
     for name, given in limit.max_resources.items():
         try:
             amounts[name] = parse_quantity(given, scale_of(name))
         except QuantityError as error:
-            problems.append(Problem(pointer=pointer(*at, "max_resources", name), detail=str(error)))
+            problems.append(Problem(pointer=pointer(*place, "max_resources", name), detail=str(error)))
     return Most(amounts if any(amounts.values()) else {}, limit.max_applications)
 
 
@@ -91,8 +91,8 @@ class Whose(NamedTuple):
     def trackers(self, limits: Limits, path: Sequence[int]) -> list[tuple[Kind, str]]:
         """Under which names it is counted."""
         group = limits.group_of(self.groups, path)
-        found: list[tuple[Kind, str]] = [("user", self.user)]
-        return found if group is None else [*found, ("group", group)]
+        holders: list[tuple[Kind, str]] = [("user", self.user)]
+        return holders if group is None else [*holders, ("group", group)]
 
 
 _Key = tuple[Kind, str, int]
@@ -130,16 +130,16 @@ class Tracked:
 
 def whose(ask: Ask, running: Workload | None) -> Whose:
     """Whose an ask is. ``running``: what runs of its application."""
-    told = ask.yunikorn or wire.Ask()
-    owner = told if running is None else running.yunikorn or _NOBODY
-    return Whose(ask.workload or told.application or ask.id, owner.user, owner.groups)
+    carried = ask.yunikorn or wire.Ask()
+    owner = carried if running is None else running.yunikorn or _NOBODY
+    return Whose(ask.workload or carried.application or ask.id, owner.user, owner.groups)
 
 
 def tracked(
     limits: Limits, paths: Sequence[Sequence[int]], of_queue: Mapping[str, int], running: Sequence[Workload]
 ) -> Tracked:
     """Of what runs. Raises QuantityError."""
-    found = Tracked()
+    holdings = Tracked()
     for workload in running:
         tasks = [task for task in workload.tasks if task.state not in OVER]
         if not tasks:
@@ -149,5 +149,5 @@ def tracked(
             for resource, given in task.requests.items():
                 amounts[resource] += parse_quantity(given, scale_of(resource)) * task.count
         owner = workload.yunikorn or _NOBODY
-        found.add(limits, Whose(workload.id, owner.user, owner.groups), paths[of_queue[workload.queue]], amounts)
-    return found
+        holdings.add(limits, Whose(workload.id, owner.user, owner.groups), paths[of_queue[workload.queue]], amounts)
+    return holdings

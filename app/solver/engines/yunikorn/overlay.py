@@ -53,8 +53,12 @@ class Request:
 
 def requests_of(state: CompiledState, ask: Ask) -> list[Request]:
     """The allocation asks of ``ask``, a task after the other. Raises QuantityError."""
-    found = [one for task in ask.tasks for one in [_request(state, ask, task)] * task.count]
-    return found if len(found) == 1 else [replace(one, unit=i, units=len(found)) for i, one in enumerate(found)]
+    requests = [request for task in ask.tasks for request in [_request(state, ask, task)] * task.count]
+    return (
+        requests
+        if len(requests) == 1
+        else [replace(request, unit=i, units=len(requests)) for i, request in enumerate(requests)]
+    )
 
 
 def holder_of(state: CompiledState, ask: Ask) -> Request | None:
@@ -67,19 +71,19 @@ def check_asks(state: CompiledState, asks: list[Ask]) -> None:
     refuse([problem for i, ask in enumerate(asks) for problem in ask_problems(state, ask, "asks", i)])
 
 
-def ask_problems(state: CompiledState, ask: Ask, *at: str | int) -> list[Problem]:
-    """What is wrong with one ask; ``at`` leads to it."""
+def ask_problems(state: CompiledState, ask: Ask, *place: str | int) -> list[Problem]:
+    """What is wrong with one ask; ``place`` leads to it."""
     problems: list[Problem] = []
     if not state.configuration.leaf[state.configuration.tree.index[ask.queue]]:
         detail = f"{ask.queue!r} is a parent queue: applications run in leaf queues"
-        problems.append(Problem(pointer=pointer(*at, "queue"), detail=detail))
+        problems.append(Problem(pointer=pointer(*place, "queue"), detail=detail))
     if sum(task.count for task in ask.tasks) > MOST_UNITS:
         detail = f"more than {MOST_UNITS} allocation asks in one ask"
-        problems.append(Problem(pointer=pointer(*at, "tasks"), detail=detail))
+        problems.append(Problem(pointer=pointer(*place, "tasks"), detail=detail))
     if not any(task.count for task in ask.tasks):
-        problems.append(Problem(pointer=pointer(*at, "tasks"), detail="asks for nothing"))
+        problems.append(Problem(pointer=pointer(*place, "tasks"), detail="asks for nothing"))
     for i, task in enumerate(ask.tasks):
-        problems += kubernetes.problems(task, (*at, "tasks", i))
+        problems += kubernetes.problems(task, (*place, "tasks", i))
     return problems
 
 
@@ -108,13 +112,13 @@ def _amounts(state: CompiledState, task: Task) -> tuple[ResourceIndex, Amounts, 
     """Resources, with those that the task may name beyond the cluster's, what it requests, and of that what is above
     0. Raises QuantityError."""
     known, key = state.lazy.wanted, tuple(task.requests.items())
-    if (found := known.get(key)) is None:
+    if (wanted := known.get(key)) is None:
         if len(known) >= _DEMANDS:
             known.clear()
         resources = ResourceIndex(state.resources.names)
         amounts = resources.steps(task.requests)
-        found = known[key] = resources, amounts, {r: amount for r, amount in amounts.items() if amount > 0}
-    return found
+        wanted = known[key] = resources, amounts, {r: amount for r, amount in amounts.items() if amount > 0}
+    return wanted
 
 
 def _request(state: CompiledState, ask: Ask, task: Task) -> Request:
@@ -123,14 +127,14 @@ def _request(state: CompiledState, ask: Ask, task: Task) -> Request:
     priority = task.priority if task.priority is not None else ask.priority
     if priority is None:
         priority = state.workloads[workload].priority if workload is not None else 0
-    at = task.created_at or ask.created_at
+    created = task.created_at or ask.created_at
     carried = ask.yunikorn
     checked = carried.last_preemption_check_at if carried is not None else None
     required = task.required_node or ask.required_node
     return Request(
         ask=ask, task=task, queue=state.configuration.tree.index[ask.queue],
         amounts=amounts, needs=needs, resources=resources, priority=priority,
-        created=OLDEST if at is None else micros(at), checked=None if checked is None else micros(checked),
+        created=OLDEST if created is None else micros(created), checked=None if checked is None else micros(checked),
         triggered=carried is not None and carried.triggered_preemption,
         required=None if required is None else state.node_index[required],
         feasible=_feasible(state, ask, task),
@@ -283,10 +287,10 @@ class Overlay:
     def _release(self, node: int, request: Request) -> None:
         """The ask has got ``node``, and lets go of what it holds; what its later tasks may still want is kept."""
         last = request.unit == request.units - 1
-        for at, holders in list(self.held.items()):
+        for other, holders in list(self.held.items()):
             for held in holders:
-                if held.is_of(request) and (last or at == node or held.unit is not None):
-                    self.cancel(at, held)
+                if held.is_of(request) and (last or other == node or held.unit is not None):
+                    self.cancel(other, held)
 
     def _coming(self, held: Held, sign: int) -> None:
         for queue in self.state.configuration.paths[held.queue]:

@@ -35,10 +35,10 @@ def judge(state: CompiledState, now: int, ask: Ask, proposals: list[list[Evictio
     refuse(ask_problems(state, ask, "asks", 0))
     overlay, request = Overlay(state), requests_of(state, ask)[0]
     of = shipped.keeper_on_node(overlay, request) if request.required is not None else None
-    kept: Keeper = of or keeper(overlay, request, reach(overlay, request))
+    reason_of: Keeper = of or keeper(overlay, request, reach(overlay, request))
     together = _together(overlay, request)
     tasks = _Tasks(state)
-    return [_refusals(tasks, evictions, kept, together) for evictions in proposals]
+    return [_refusals(tasks, evictions, reason_of, together) for evictions in proposals]
 
 
 class _Tasks:
@@ -58,24 +58,24 @@ class _Tasks:
         return named[eviction.task]
 
     def _read(self, workload: str) -> dict[str, list[int]]:
-        state, at = self._state, self._state.application(workload)
-        assert at is not None
+        state, running = self._state, self._state.application(workload)
+        assert running is not None
         named: dict[str, list[int]] = {}
-        for task in range(int(state.starts[at]), int(state.starts[at + 1])):
+        for task in range(int(state.starts[running]), int(state.starts[running + 1])):
             named.setdefault(state.tasks[task].name, []).append(task)
         return named
 
 
-def _refusals(tasks_of: _Tasks, evictions: list[Eviction], kept: Keeper, together: _Together) -> list[Refusal]:
+def _refusals(tasks_of: _Tasks, evictions: list[Eviction], reason_of: Keeper, together: _Together) -> list[Refusal]:
     tasks = {task: eviction for eviction in evictions for task in tasks_of.of(eviction)}
-    rules = {task: rule for task in tasks if (rule := kept(task)) is not None}
+    rules = {task: rule for task in tasks if (rule := reason_of(task)) is not None}
     rules |= together([task for task in tasks if task not in rules])
-    found: dict[tuple[str, str | None], Refusal] = {}
+    refusals: dict[tuple[str, str | None], Refusal] = {}
     for task, eviction in tasks.items():
         if (rule := rules.get(task)) is not None:
             refusal = Refusal(workload=eviction.workload, task=eviction.task, rule=rule, detail="")
-            found.setdefault((eviction.workload, eviction.task), refusal)
-    return list(found.values())
+            refusals.setdefault((eviction.workload, eviction.task), refusal)
+    return list(refusals.values())
 
 
 def _together(overlay: Overlay, request: Request) -> _Together:
@@ -127,13 +127,15 @@ def preemptibility(state: CompiledState, question: ProtectionQuestion) -> dict[s
     if question.ask is not None:
         refuse(ask_problems(state, question.ask, "ask"))
         request = requests_of(state, question.ask)[0]
-    kept = dict(_kept_by_themselves(state) if request is None else _kept_from(overlay, request))
+    reasons = dict(_kept_by_themselves(state) if request is None else _kept_from(overlay, request))
     guarantees = _Guarantees(overlay, request)
-    kept |= {task: "law-2" for task in range(state.task_count) if task not in kept and not guarantees.let_go(task)}
-    answer: dict[str, Any] = {"workloads": _workloads(state, kept)}
+    reasons |= {
+        task: "law-2" for task in range(state.task_count) if task not in reasons and not guarantees.let_go(task)
+    }
+    answer: dict[str, Any] = {"workloads": _workloads(state, reasons)}
     if question.evict:
         tasks = _named(state, question)
-        answer["evict_allowed"] = not any(task in kept for task in tasks) and guarantees.let_go_together(tasks)
+        answer["evict_allowed"] = not any(task in reasons for task in tasks) and guarantees.let_go_together(tasks)
     return answer
 
 
@@ -183,25 +185,25 @@ class _Guarantees:
         return not as_released(self._overlay, self._request, known, tasks)
 
 
-def _workloads(state: CompiledState, kept: dict[int, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def _workloads(state: CompiledState, reasons: dict[int, str]) -> dict[str, Any]:
+    workloads: dict[str, Any] = {
         workload.id: {"preemptible": False, "reason": "nothing-runs", "tasks": {}} for workload in state.workloads
     }
     for task in range(state.task_count):
         workload, name = state.label(task)
-        of = found[workload]
-        standing, reason = _standing(state, task, kept)
+        of = workloads[workload]
+        standing, reason = _standing(state, task, reasons)
         of["tasks"][name] = {"preemptibility": standing, "reason": reason}
         if standing != "non_preemptible" and not of["preemptible"]:
             of["preemptible"], of["reason"] = True, reason
         elif not of["preemptible"]:
             of["reason"] = reason
-    return found
+    return workloads
 
 
-def _standing(state: CompiledState, task: int, kept: dict[int, str]) -> tuple[Preemptibility, str]:
-    if task in kept:
-        return "non_preemptible", kept[task]
+def _standing(state: CompiledState, task: int, reasons: dict[int, str]) -> tuple[Preemptibility, str]:
+    if task in reasons:
+        return "non_preemptible", reasons[task]
     flags = int(state.flags[task])
     if flags:
         return "aggressively_preemptible", "opted-out" if flags & OPTED_OUT else "originator"
@@ -215,13 +217,13 @@ def _named(state: CompiledState, question: ProtectionQuestion) -> list[int]:
         workload, name = state.label(task)
         running[workload][name] = task
     problems: list[Problem] = []
-    found: dict[int, None] = {}
+    tasks: dict[int, None] = {}
     for i, eviction in enumerate(question.evict):
         of = running.get(eviction.workload, {})
         wanted = list(of.values()) if eviction.task is None else [of[eviction.task]] if eviction.task in of else []
         if not wanted:
             what = eviction.workload if eviction.task is None else f"{eviction.workload}/{eviction.task}"
             problems.append(Problem(pointer=pointer("evict", i), detail=f"{what!r} does not run"))
-        found |= dict.fromkeys(wanted)
+        tasks |= dict.fromkeys(wanted)
     refuse(problems)
-    return list(found)
+    return list(tasks)

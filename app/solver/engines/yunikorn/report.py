@@ -37,30 +37,30 @@ EVICTED = "PreemptedByScheduler"
 
 def answer(overlay: Overlay, ask: Ask, outcomes: list[tuple[Request, Outcome]], now: int, record: Silent) -> Decision:
     """The decision of one ask from what became of its allocation asks."""
-    at = base.at(now)
+    instant = base.at(now)
     if len(outcomes) == 1 and outcomes[0][1].kind == "wait":
         return Decision(
-            ask=ask.id, outcome="wait", victims=[], conditions=[_condition(overlay, *outcomes[0], at)],
+            ask=ask.id, outcome="wait", victims=[], conditions=[_condition(overlay, outcomes[0][1], instant)],
             explanation=record.explanation(overlay, outcomes),
         )  # fmt: skip
     kinds = {outcome.kind for _, outcome in outcomes}
     kind = "wait" if "wait" in kinds else "preempt" if "preempt" in kinds else "admit"
     placed = {} if kind == "wait" else {r.task.name: _node(overlay, o) for r, o in outcomes if o.node is not None}
     victims = [
-        victim(overlay, task, EVICTED, f"preempted to make room for ask {ask.id} of {ask.queue}", at)
+        victim(overlay, task, EVICTED, f"preempted to make room for ask {ask.id} of {ask.queue}", instant)
         for _, outcome in outcomes
         for task in outcome.victims
         if kind == "preempt"
     ]
     nodes = list(dict.fromkeys(placed.values()))
-    conditions = [_condition(overlay, request, outcome, at) for request, outcome in outcomes]
+    conditions = [_condition(overlay, outcome, instant) for _, outcome in outcomes]
     return Decision(
         ask=ask.id, outcome=kind, node=nodes[0] if len(nodes) == 1 else None, placements=placed or None,
         victims=victims, conditions=list(dict.fromkeys(conditions)), explanation=record.explanation(overlay, outcomes),
     )  # fmt: skip
 
 
-def victim(overlay: Overlay, task: int, reason: str, message: str, at: datetime) -> Victim:
+def victim(overlay: Overlay, task: int, reason: str, message: str, instant: datetime) -> Victim:
     """A task that goes, and what that frees."""
     state = overlay.state
     workload, name = state.label(task)
@@ -68,7 +68,7 @@ def victim(overlay: Overlay, task: int, reason: str, message: str, at: datetime)
         workload=workload, task=name, queue=state.queue_name(task), node=state.tasks[task].node,
         reason=reason, message=message,
         conditions=[
-            Condition(type="Preempted", status="True", reason=reason, message=message, last_transition_time=at)
+            Condition(type="Preempted", status="True", reason=reason, message=message, last_transition_time=instant)
         ],
         freed=state.resources.units(state.amounts(task)),
     )  # fmt: skip
@@ -109,7 +109,7 @@ def _node(overlay: Overlay, outcome: Outcome) -> str:
     return overlay.state.node_names[outcome.node]
 
 
-def _condition(overlay: Overlay, request: Request, outcome: Outcome, at: datetime) -> Condition:
+def _condition(overlay: Overlay, outcome: Outcome, instant: datetime) -> Condition:
     status = "False"
     if outcome.kind == "admit":
         status, reason, message = "True", "Allocated", f"fits on {_node(overlay, outcome)}"
@@ -119,7 +119,7 @@ def _condition(overlay: Overlay, request: Request, outcome: Outcome, at: datetim
         message = f"{_node(overlay, outcome)} is reserved for the ask; it waits for {gone} to leave"
     else:
         reason, message = REASONS[outcome.failed or ""][0], outcome.reason
-    return Condition(type="Allocated", status=status, reason=reason, message=message, last_transition_time=at)
+    return Condition(type="Allocated", status=status, reason=reason, message=message, last_transition_time=instant)
 
 
 def cancelled(overlay: Overlay, dropped: list[tuple[int, Held]]) -> list[dict[str, str]]:
@@ -153,15 +153,15 @@ def _queue(overlay: Overlay, q: int, pending: dict[str, int | float]) -> dict[st
         for r, amount in used.items()
     }
     shown = state.resources.units
-    found: dict[str, Any] = {
+    shown_queue: dict[str, Any] = {
         "fair_share": shown(guarantee), "guaranteed": shown(queues.guaranteed[q] or {}),
         "limit": shown(path_limits(state, q)[q]), "usage": shown(used), "preempting": shown(leaving),
         "remaining": shown(left), "preemptable": shown(preemptable), "pending": pending,
     }  # fmt: skip
     ratios = [(used.get(r, 0) - leaving.get(r, 0)) / amount for r, amount in guarantee.items() if amount]
     if ratios:
-        found["share"] = max(ratios)
-    return found
+        shown_queue["share"] = max(ratios)
+    return shown_queue
 
 
 def _entitled(state: CompiledState, q: int) -> Amounts:
@@ -238,14 +238,14 @@ OTHER_PROPERTIES = frozenset({"application.sort.policy", "application.sort.prior
 
 def findings(configuration: Configuration) -> list[Finding]:
     """Property values that fall back, settings without effect, paths that look like ancestors."""
-    found = [one for i, queue in enumerate(configuration.queues) for one in _properties(i, queue)]
+    problems = [problem for i, queue in enumerate(configuration.queues) for problem in _properties(i, queue)]
     try:
         queues = compile_configuration(configuration)
     except InvalidInput:
-        return found
-    found += _without_effect(configuration.queues, queues)
-    found += _prefixes(queues)
-    return found
+        return problems
+    problems += _without_effect(configuration.queues, queues)
+    problems += _prefixes(queues)
+    return problems
 
 
 def _properties(i: int, queue: Queue) -> Iterator[Finding]:
@@ -255,15 +255,15 @@ def _properties(i: int, queue: Queue) -> Iterator[Finding]:
     template = block.child_template.properties if block.child_template is not None else {}
     for where, properties in ((("properties",), block.properties), (("child_template", "properties"), template)):
         for name, text in sorted(properties.items()):
-            at = pointer("queues", i, "yunikorn", *where, name)
+            place = pointer("queues", i, "yunikorn", *where, name)
             if name not in KNOWN:
                 if name not in OTHER_PROPERTIES:
                     detail = f"{name!r} is no property that preemption knows; it is kept and ignored"
-                    yield Finding(rule="unknown-property", severity="warning", pointer=at, detail=detail)
+                    yield Finding(rule="unknown-property", severity="warning", pointer=place, detail=detail)
                 continue
             parsed = parse(name, text)
             if parsed.problem is not None:
-                yield Finding(rule=parsed.rule, severity="warning", pointer=at, detail=f"{name}: {parsed.problem}")
+                yield Finding(rule=parsed.rule, severity="warning", pointer=place, detail=f"{name}: {parsed.problem}")
 
 
 def _without_effect(documents: Sequence[Queue], queues: CompiledConfiguration) -> Iterator[Finding]:
@@ -271,20 +271,24 @@ def _without_effect(documents: Sequence[Queue], queues: CompiledConfiguration) -
     for i, queue in enumerate(documents):
         root = queues.tree.parent[i] == ROOTLESS
         properties = queue.yunikorn.properties if queue.yunikorn is not None else {}
-        at = ("queues", i, "yunikorn", "properties")
+        place = ("queues", i, "yunikorn", "properties")
         if root and PREEMPTION_POLICY in properties and not queues.rules.reads_root_policy:
             detail = "preemption.policy has no effect on the root"
-            yield Finding(rule="root-policy", severity="info", pointer=pointer(*at, PREEMPTION_POLICY), detail=detail)
+            yield Finding(
+                rule="root-policy", severity="info", pointer=pointer(*place, PREEMPTION_POLICY), detail=detail
+            )
         if not queues.leaf[i] and PREEMPTION_DELAY in properties and not queues.rules.inherits_delay:
             detail = "preemption.delay works on leaf queues only"
-            yield Finding(rule="parent-delay", severity="info", pointer=pointer(*at, PREEMPTION_DELAY), detail=detail)
+            yield Finding(
+                rule="parent-delay", severity="info", pointer=pointer(*place, PREEMPTION_DELAY), detail=detail
+            )
         if queues.leaf[i] and queues.settings[i].preemption_policy == "fence" and not root:
             detail = "a fence on a leaf: its asks find no victims at all, they are never in their own queue"
-            yield Finding(rule="leaf-fence", severity="info", pointer=pointer(*at, PREEMPTION_POLICY), detail=detail)
+            yield Finding(rule="leaf-fence", severity="info", pointer=pointer(*place, PREEMPTION_POLICY), detail=detail)
         dynamic = queue.yunikorn is not None and queue.yunikorn.dynamic
         if dynamic and properties:
             detail = "a queue made at run time takes its properties from the child template, not from its own"
-            yield Finding(rule="dynamic-properties", severity="warning", pointer=pointer(*at), detail=detail)
+            yield Finding(rule="dynamic-properties", severity="warning", pointer=pointer(*place), detail=detail)
 
 
 def _prefixes(queues: CompiledConfiguration) -> Iterator[Finding]:

@@ -88,13 +88,13 @@ def without_superfluous(needs: Needs, taken: Sequence[int]) -> list[int]:
     """Put back whoever is not needed, the one taken last being tried last. ``taken`` must make room."""
     helps = [needs.help_of(task) for task in taken]
     spare = [sum(of) - need.amount for of, need in zip(zip(*helps, strict=True), needs.of, strict=True)]
-    kept: list[int] = []
+    needed: list[int] = []
     for task, help_ in zip(taken, helps, strict=True):
         if all(given <= room for given, room in zip(help_, spare, strict=True)):
             spare = [room - given for given, room in zip(help_, spare, strict=True)]
         else:
-            kept.append(task)
-    return kept
+            needed.append(task)
+    return needed
 
 
 RESERVATION_AGE = (2 * 60 * 60 + 2) * 10**6
@@ -199,14 +199,14 @@ def in_order(
         safe_point()
         turn = (int(bound[node]), int(rank[node]))
         while waiting and waiting[0][:2] < turn:
-            value, _, ready, found = heapq.heappop(waiting)
-            yield value, ready, found
+            value, _, ready, victims = heapq.heappop(waiting)
+            yield value, ready, victims
         result = search(node)
         if result is not None:
             heapq.heappush(waiting, (result[0], int(rank[node]), node, result[1]))
     while waiting:
-        value, _, ready, found = heapq.heappop(waiting)
-        yield value, ready, found
+        value, _, ready, victims = heapq.heappop(waiting)
+        yield value, ready, victims
 
 
 def best_for_placing(overlay: Overlay, nodes: Ints) -> int:

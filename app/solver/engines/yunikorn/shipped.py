@@ -136,9 +136,9 @@ class Preemptor:
     def _ordered(self, node: int) -> list[int]:
         """Candidates on a node: opted-in first, then non-originators, then newest."""
         on_node = self._state.tasks_on(node)
-        found: list[int] = on_node[self._is_candidate[on_node]].tolist()
+        victims: list[int] = on_node[self._is_candidate[on_node]].tolist()
         flags, created = self._state.flags, self._state.created
-        return sorted(found, key=lambda task: (int(flags[task]), -created(task)))
+        return sorted(victims, key=lambda task: (int(flags[task]), -created(task)))
 
     def _search(self, node: int) -> tuple[int, list[int]] | None:
         """A node's victims up to the first with whom the ask fits, and their number, which is one more than the index
@@ -149,9 +149,9 @@ class Preemptor:
         if all(free[r] >= amount for r, amount in self._needs.items()):
             return 0, []
         order = self._first_pass(node, list(free))
-        found = self._second_pass(order, free) if order else None
-        self._record.searched(node, found or (), found)
-        return None if found is None else (len(found), found)
+        victims = self._second_pass(order, free) if order else None
+        self._record.searched(node, victims or (), victims)
+        return None if victims is None else (len(victims), victims)
 
     def _first_pass(self, node: int, free: list[int]) -> list[int]:
         """Tasks that reduce what the node lacks, then the others, until the asking queue's guarantee is used up."""
@@ -285,7 +285,7 @@ def candidates_on_node(overlay: Overlay, request: Request) -> list[int]:
     assert request.required is not None
     spares = state.configuration.rules.spares_application
     on_node: list[int] = state.tasks_on(request.required).tolist()
-    found = [
+    there = [
         task
         for task in on_node
         if state.eligible[task]
@@ -294,9 +294,9 @@ def candidates_on_node(overlay: Overlay, request: Request) -> list[int]:
         and any(r in request.amounts for r in state.amounts(task))
         and not (spares and int(state.workload[task]) == request.workload)
     ]
-    found.sort(key=lambda task: state.tasks[task].name)
+    there.sort(key=lambda task: state.tasks[task].name)
     groups: dict[_Order, list[int]] = {}
-    for task in found:
+    for task in there:
         groups.setdefault(_order(overlay, task), []).append(task)
     return [task for key in sorted(groups) for task in _smaller_first(overlay, groups[key])]
 
@@ -348,10 +348,10 @@ def _smaller_first(overlay: Overlay, group: list[int]) -> list[int]:
         return sorted(backwards, key=lambda task: sum(state.amounts(task).values()))
     out: list[int] = []
     for task in group:
-        at = len(out)
-        while at and not _larger(state.amounts(task), state.amounts(out[at - 1])):
-            at -= 1
-        out.insert(at, task)
+        place = len(out)
+        while place and not _larger(state.amounts(task), state.amounts(out[place - 1])):
+            place -= 1
+        out.insert(place, task)
     return out
 
 
@@ -377,9 +377,9 @@ def shipped_on_node(overlay: Overlay, request: Request, record: Silent) -> list[
             total[r] = total.get(r, 0) + amount
     free = overlay.free[request.required].tolist()
     covered = all(total.get(r, 0) + (free[r] if r < len(free) else 0) >= amount for r, amount in ask.items())
-    found = victims if victims and covered else None
-    record.searched(request.required, victims, found)
-    return found
+    chosen = victims if victims and covered else None
+    record.searched(request.required, victims, chosen)
+    return chosen
 
 
 def documented_on_node(overlay: Overlay, request: Request, record: Silent) -> list[int] | None:
@@ -391,10 +391,10 @@ def documented_on_node(overlay: Overlay, request: Request, record: Silent) -> li
     opted_in = [task for task in everybody if not int(overlay.state.flags[task]) & OPTED_OUT]
     for among in (opted_in, everybody):
         taken = _collect(needs, among)
-        found = None if taken is None else without_superfluous(needs, taken)
-        record.searched(request.required, taken or (), found)
-        if found is not None:
-            return found
+        chosen = None if taken is None else without_superfluous(needs, taken)
+        record.searched(request.required, taken or (), chosen)
+        if chosen is not None:
+            return chosen
     return None
 
 

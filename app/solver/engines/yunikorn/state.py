@@ -130,22 +130,22 @@ class CompiledState:
 
     def created(self, task: int) -> int:
         """Microseconds since 1970 when the task was created; its application's time where it gives none."""
-        at = self.tasks[task].created_at or self.workloads[int(self.workload[task])].created_at
-        return OLDEST if at is None else micros(at)
+        created = self.tasks[task].created_at or self.workloads[int(self.workload[task])].created_at
+        return OLDEST if created is None else micros(created)
 
     def all_created(self) -> Ints:
         """``created`` of every task."""
         if self.lazy.created is None:
             workloads = [OLDEST if w.created_at is None else micros(w.created_at) for w in self.workloads]
             own = [t.created_at for t in self.tasks]
-            missing = [i for i, at in enumerate(own) if at is None] if None in own else []
+            missing = [i for i, instant in enumerate(own) if instant is None] if None in own else []
             for i in missing:
                 own[i] = _EPOCH
-            times = np.array([at.timestamp() for at in own if at is not None], dtype=np.float64)
+            times = np.array([instant.timestamp() for instant in own if instant is not None], dtype=np.float64)
             if len(times) and np.abs(times).max() < _EXACT_TIMES:
                 created = np.rint(times * 1e6).astype(np.int64)
             else:
-                created = np.array([micros(at) for at in own if at is not None], dtype=np.int64)
+                created = np.array([micros(instant) for instant in own if instant is not None], dtype=np.int64)
             for i in missing:
                 created[i] = workloads[int(self.workload[i])]
             self.lazy.created = created

@@ -91,9 +91,9 @@ class _Edit(NamedTuple):
     def source(self) -> Ints:
         """By task of ``workload`` its index in the old tasks, -1 for those to be compiled."""
         places = range(self.end - self.begin) if self.places is None else self.places
-        found = np.array(places, dtype=np.int64) + self.begin
-        found[self.differ] = -1
-        return found
+        source = np.array(places, dtype=np.int64) + self.begin
+        source[self.differ] = -1
+        return source
 
 
 def arrange(old: CompiledState, new: CompiledState, changes: Changes) -> Arranged:
@@ -121,18 +121,18 @@ def _rearrange(old: CompiledState, new: CompiledState, edits: list[_Edit], chang
     workloads: list[Workload] = []
     tasks: list[Task] = []
     pieces: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
-    at = begin = 0
+    done = begin = 0
     for edit in edits:
-        workloads += old.workloads[at : edit.at]
+        workloads += old.workloads[done : edit.at]
         tasks += old.tasks[begin : edit.begin]
-        pieces.append((everybody[begin : edit.begin], sizes[at : edit.at], old.rank[at : edit.at]))
-        at, begin = edit.at + edit.stands, edit.end
+        pieces.append((everybody[begin : edit.begin], sizes[done : edit.at], old.rank[done : edit.at]))
+        done, begin = edit.at + edit.stands, edit.end
         if edit.workload is not None:
             workloads.append(edit.workload)
             tasks += edit.tasks
             pieces.append((edit.source(), np.array((len(edit.tasks),)), np.array((edit.rank,))))
-    pieces.append((everybody[begin:], sizes[at:], old.rank[at:]))
-    new.workloads, new.tasks = workloads + old.workloads[at:], tasks + old.tasks[begin:]
+    pieces.append((everybody[begin:], sizes[done:], old.rank[done:]))
+    new.workloads, new.tasks = workloads + old.workloads[done:], tasks + old.tasks[begin:]
     new.task_count = len(new.tasks)
     source, counts, new.rank = map(np.concatenate, zip(*pieces, strict=True))
     new.tasks_of(counts)
@@ -160,17 +160,17 @@ def _edits(old: CompiledState, changes: Changes) -> list[_Edit]:
             moves.append((rank[queue[now.queue]], now.id, None, now))
     moves.sort(key=itemgetter(0, 1))
     edits: list[_Edit] = []
-    found = np.array(old.find([move[:2] for move in moves]), dtype=np.int64)
+    first = np.array(old.find([move[:2] for move in moves]), dtype=np.int64)
     stands = np.array([was is not None for _, _, was, _ in moves], dtype=np.int64)
-    bounds = zip(found.tolist(), old.starts[found].tolist(), old.starts[found + stands].tolist(), strict=True)
-    for (of, _, was, now), (at, begin, end) in zip(moves, bounds, strict=True):
+    bounds = zip(first.tolist(), old.starts[first].tolist(), old.starts[first + stands].tolist(), strict=True)
+    for (of, _, was, now), (place, begin, end) in zip(moves, bounds, strict=True):
         tasks, differ, places = (), [], None
         if now is not None and was is not None:
             tasks, differ, places = _tasks(was, old.tasks[begin:end], now)
         elif now is not None:
             tasks = by_name(now)
             differ, places = list(range(len(tasks))), [-1] * len(tasks)
-        edits.append(_Edit(at, begin, end, was is not None, of, now, tasks, differ, places))
+        edits.append(_Edit(place, begin, end, was is not None, of, now, tasks, differ, places))
     return edits
 
 
@@ -186,7 +186,7 @@ def _tasks(before: Workload, was: list[Task], now: Workload) -> tuple[Sequence[T
     if differ is None:
         place = dict(zip(map(_name, was), range(len(was)), strict=True))
         places = [place.get(task.name, -1) for task in tasks]
-        differ = [i for i, (at, b) in enumerate(zip(places, tasks, strict=True)) if at < 0 or not _same(was[at], b)]
+        differ = [i for i, (p, b) in enumerate(zip(places, tasks, strict=True)) if p < 0 or not _same(was[p], b)]
     for field in inherited:
         values = list(map(field, tasks))
         if None in values:
@@ -441,10 +441,10 @@ def _keep_by_node(old: CompiledState, new: CompiledState, arranged: Arranged) ->
         new.lazy.by_node = old.lazy.by_node
         return
     size = new.task_count
-    kept = arranged.index()[old.lazy.by_node[0]]
-    kept = kept[kept >= 0]
+    staying = arranged.index()[old.lazy.by_node[0]]
+    staying = staying[staying >= 0]
     coming = np.sort(new.node[arranged.fresh] * size + arranged.fresh)
-    order = np.insert(kept, np.searchsorted(new.node[kept] * size + kept, coming), coming % max(1, size))
+    order = np.insert(staying, np.searchsorted(new.node[staying] * size + staying, coming), coming % max(1, size))
     new.lazy.by_node = (order, np.cumsum(np.bincount(new.node + 1, minlength=len(new.node_names) + 1)))
 
 
@@ -463,6 +463,6 @@ def _forget_shapes(old: CompiledState, new: CompiledState) -> None:
         return
     number = np.cumsum(used) - 1
     live: list[bool] = used.tolist()
-    keys = [key for key, kept in zip(new.shape_of, live, strict=True) if kept]
-    shapes: list[Amounts] = [of for of, kept in zip(new.shapes, live, strict=True) if kept]
+    keys = [key for key, alive in zip(new.shape_of, live, strict=True) if alive]
+    shapes: list[Amounts] = [of for of, alive in zip(new.shapes, live, strict=True) if alive]
     new.shape_of, new.shapes, new.shape = {key: i for i, key in enumerate(keys)}, shapes, number[new.shape]
