@@ -176,6 +176,7 @@ shadow = sa.Table(
     sa.Column("cluster", sa.Text(collation="C"), nullable=False),
     sa.Column("engine", sa.Text, nullable=False),
     sa.Column("outcome", sa.Text, nullable=False),
+    sa.Column("cause", sa.Text, nullable=False),
     sa.Column("ask", sa.Text(collation="C"), nullable=False),
     sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
     sa.Column("bytes", sa.Integer, nullable=False),
@@ -196,6 +197,7 @@ class Filters:
     cluster: str | None = None
     engine: str | None = None
     outcome: str | None = None
+    cause: str | None = None
     ask: str | None = None
     workload: str | None = None
     job: str | None = None
@@ -217,20 +219,17 @@ def comparisons(session: Session, filters: Filters, before: UUID | None, limit: 
     return session.execute(query.order_by(shadow.c.id.desc()).limit(limit)).mappings().all()
 
 
-def agreements(session: Session, filters: Filters, intervals: Intervals) -> list[tuple[int, str, int]]:
-    """How many comparisons of each outcome by interval."""
-    interval = intervals.number(shadow.c.seen_at)
-    query = sa.select(interval, shadow.c.outcome, sa.func.count()).where(*_fitting(filters))
-    return [
-        (number, outcome, times)
-        for number, outcome, times in session.execute(query.group_by(interval, shadow.c.outcome))
-    ]
+def agreements(session: Session, filters: Filters, intervals: Intervals) -> list[tuple[int, str, str, int]]:
+    """How many comparisons of each outcome and cause by interval."""
+    interval, outcome, cause = intervals.number(shadow.c.seen_at), shadow.c.outcome, shadow.c.cause
+    query = sa.select(interval, outcome, cause, sa.func.count()).where(*_fitting(filters))
+    return [(*row,) for row in session.execute(query.group_by(interval, outcome, cause))]
 
 
 def _fitting(filters: Filters) -> list[sa.ColumnElement[bool]]:
     where = [
         shadow.c[name] == wanted
-        for name in ("cluster", "engine", "outcome", "ask")
+        for name in ("cluster", "engine", "outcome", "cause", "ask")
         if (wanted := getattr(filters, name)) is not None
     ]
     of_owner = filters.job is not None or filters.queue is not None

@@ -128,6 +128,8 @@ class ShadowCounts(Wire, frozen=True, kw_only=True):
     """Not included."""
     intervals: list[ShadowCount]
     """60 of equal length, one after the other."""
+    causes: dict[ShadowOutcome, dict[Cause, Total]]
+    """How many had each outcome for each cause, in all of it."""
 
 
 Stage = Literal["listing", "following", "broken"]

@@ -2,6 +2,7 @@
 counted.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -247,9 +248,14 @@ class Shadow:
         intervals = Intervals(begin, end)
         with self._database.session() as session:
             rows = agreements(session, replace(filters, since=begin, until=end), intervals)
-        counted = intervals.counted((number, cast(ShadowOutcome, outcome), times) for number, outcome, times in rows)
+        counted = intervals.counted((number, cast(ShadowOutcome, outcome), times) for number, outcome, _, times in rows)
         listed = [ShadowCount(at=begins, outcomes=outcomes) for begins, outcomes in counted]
-        return ShadowCounts(since=begin, until=end, intervals=listed)
+        causes = defaultdict[ShadowOutcome, Counter[Cause]](Counter)
+        for _, outcome, cause, times in rows:
+            causes[cast(ShadowOutcome, outcome)][cast(Cause, cause)] += times
+        return ShadowCounts(
+            since=begin, until=end, intervals=listed, causes=dict[ShadowOutcome, dict[Cause, int]](causes)
+        )
 
     def get(self, identity: UUID) -> ShadowRecord:
         """One comparison. Raises NotFound, Unavailable."""
@@ -299,8 +305,8 @@ class Shadow:
         retention, now = self._retention, record.created_at
         row = {
             "id": record.id, "cluster": storable(record.cluster), "engine": record.engine, "outcome": record.outcome,
-            "ask": storable(record.ask), "seen_at": record.seen_at, "bytes": len(body) + len(packed or b""),
-            "record": body, "request": packed,
+            "cause": record.cause, "ask": storable(record.ask), "seen_at": record.seen_at,
+            "bytes": len(body) + len(packed or b""), "record": body, "request": packed,
             "victims": list(dict.fromkeys(storable(victim.workload) for victim in record.observed)),
         }  # fmt: skip
         with self._database.session() as session:
@@ -396,12 +402,13 @@ def _filters(
     cluster: Annotated[str | None, Query(description="Where it happened.")] = None,
     engine: Annotated[EngineName | None, Query(description="Which scheduler it was.")] = None,
     outcome: Annotated[ShadowOutcome | None, Query(description="How the two relate.")] = None,
+    cause: Annotated[Cause | None, Query(description="The outcome in one more word.")] = None,
     ask: Annotated[str | None, Query(description="For whom others were evicted.")] = None,
     period: Annotated[tuple[datetime | None, datetime | None], Depends(_period)] = (None, None),
 ) -> Filters:
     since, until = period
     return replace(
-        stopped, cluster=cluster, engine=engine, outcome=outcome, ask=ask, since=since, until=until
+        stopped, cluster=cluster, engine=engine, outcome=outcome, cause=cause, ask=ask, since=since, until=until
     )  # fmt: skip
 
 

@@ -30,6 +30,11 @@ def _whose(queue: Text = "", job: Text = "") -> dict[str, str]:
     return {"queue": queue.strip(), "job": job.strip()}
 
 
+def _alike(outcome: Outcome = "", cause: Text = "") -> dict[str, str]:
+    return {"outcome": outcome, "cause": cause}
+
+
+Alike = Annotated[dict[str, str], Depends(_alike)]
 Whose = Annotated[dict[str, str], Depends(_whose)]
 
 cluster_pages = APIRouter(route_class=PageRoute)
@@ -37,15 +42,15 @@ cluster_pages = APIRouter(route_class=PageRoute)
 
 @cluster_pages.get("/clusters/{name}", **page(needs="read"))
 async def cluster(
-    visit: Visiting, name: str, outcome: Outcome = "", cursor: Cursor = "", older: Cursor = "", finding: Number = 1,
+    visit: Visiting, name: str, alike: Alike, cursor: Cursor = "", older: Cursor = "", finding: Number = 1,
     *, whose: Whose,
 ) -> Response:  # fmt: skip
     """``cursor`` and ``older``: where the comparisons and the evictions that are shown begin; ``whose``: whose
     evictions."""
     followed: Json = await visit.api.get(f"/v1/clusters/{segment(name)}")
     counts: Json = await visit.api.get("/v1/shadow:counts", {"cluster": name})
-    asked = {"cluster": name, "outcome": outcome or None, "cursor": cursor or None, "limit": _ROWS}
-    compared: Json = await visit.api.get("/v1/shadow", asked)
+    asked = {"cluster": name, **{field: text or None for field, text in alike.items()}}
+    compared: Json = await visit.api.get("/v1/shadow", {**asked, "cursor": cursor or None, "limit": _ROWS})
     evicted: Json = await visit.api.get(
         f"/v1/clusters/{segment(name)}/evictions",
         {**{field: text or None for field, text in whose.items()}, "cursor": older or None, "limit": _ROWS},
@@ -56,10 +61,10 @@ async def cluster(
         for follower in followed["followers"]
         for entry in follower.get("findings", ())
     }
-    chosen = {"outcome": outcome, **whose, "cursor": cursor, "older": older}
+    chosen = {**alike, **whose, "cursor": cursor, "older": older}
     here = {field: text for field, text in chosen.items() if text}
     return visit.show(
-        "cluster.html", cluster=followed, name=name, outcome=outcome, here=here, agreement=agreement(counts),
+        "cluster.html", cluster=followed, name=name, outcome=alike["outcome"], here=here, agreement=agreement(counts),
         uses=uses_of(name, used),
         findings=paged(list(findings.values()), finding, _ROWS), compared=compared["items"], evicted=evicted["items"],
         following=next_page(compared, "", here, part="#real"),
@@ -105,7 +110,8 @@ def agreement(counts: Json) -> Json:
     ]
     total = sum(each, Counter[str]())
     x = [datetime.fromisoformat(interval["at"]).timestamp() for interval in intervals]
-    return {"series": {"x": x, "series": series}, "total": total, "judged": total["agreed"] + total["differs"]}
+    judged = total["agreed"] + total["differs"]
+    return {"series": {"x": x, "series": series}, "total": total, "judged": judged, "causes": counts["causes"]}
 
 
 _NODES = 100

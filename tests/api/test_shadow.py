@@ -45,6 +45,9 @@ def test_what_agrees_and_what_differs_and_how(service: TestClient) -> None:
         assert f'arbiter_shadow_total{{cause="{cause}",engine="kueue",outcome="{outcome}"}} {count}.0' in counted
     for outcome, count in (("agreed", 2), ("differs", 2), ("unjudged", 1)):
         assert len(service.get("/v1/shadow", params={"outcome": outcome}).json()["items"]) == count
+    for _, cause, count in causes:
+        assert len(service.get("/v1/shadow", params={"cause": cause}).json()["items"]) == count
+    assert service.get("/v1/shadow", params={"cause": "luck"}).status_code == 422
 
 
 @pytest.mark.parametrize(("weight", "cause"), [(1, "tie"), (2, "victims")])
@@ -153,7 +156,9 @@ def test_agreement_is_counted_over_time(service: TestClient) -> None:
     assert (counted["since"], counted["until"], len(counted["intervals"])) == (*span.values(), 60)
     told = {one["at"][14:16]: one["outcomes"] for one in counted["intervals"] if one["outcomes"]}
     assert told == {"00": {"agreed": 1}, "01": {"agreed": 1, "differs": 1}, "59": {"agreed": 1}}
+    assert counted["causes"] == {"agreed": {"same": 3}, "differs": {"victims": 1}}
     only = service.get("/v1/shadow:counts", params={"cluster": "a", "outcome": "differs", **span}).json()
+    assert only["causes"] == {"differs": {"victims": 1}}
     assert [one["outcomes"] for one in only["intervals"] if one["outcomes"]] == [{"differs": 1}]
     assert service.get("/v1/shadow:counts").json()["intervals"][-1]["outcomes"] == {}
 

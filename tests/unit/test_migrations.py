@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from uuid import UUID
 
 import pytest
+import zstandard
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
@@ -111,6 +112,23 @@ def test_simulations_that_had_a_name_before_are_found_by_it(new_database: Callab
     with connected(url) as connection:
         folded = connection.execute(text("select folded from jobs order by id")).scalars().all()
     assert folded == ["grosse \ufffd runde", None, None]
+
+
+def test_comparisons_that_were_kept_before_have_their_cause(new_database: Callable[[], str]) -> None:
+    url = new_database()
+    migrate(url, "0029")
+    row = (
+        "insert into shadow (id, cluster, engine, outcome, ask, seen_at, bytes, record) "
+        "values (:id, 'c', 'kueue', 'differs', 'a', now(), 1, :record)"
+    )
+    with connected(url) as connection:
+        for number, record in enumerate(({"cause": "tie"}, {}, {"cause": "victims"}, {"cause": "tie"})):
+            packed = zstandard.ZstdCompressor().compress(json.dumps(record).encode())
+            connection.execute(text(row), {"id": UUID(int=number), "record": packed})
+    migrate(url)
+    with connected(url) as connection:
+        causes = connection.execute(text("select cause from shadow order by id")).scalars().all()
+    assert causes == ["tie", "unknown", "victims", "tie"]
 
 
 @pytest.mark.slow

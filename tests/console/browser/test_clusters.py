@@ -41,6 +41,9 @@ def test_one_cluster_with_agreement_over_time(visit: Visiting, site: Site, width
         page.get_by_role("search", name="Comparisons").get_by_role("button", name="Filter").click()
         page.wait_for_url("**outcome=differs**")
         assert real.locator("tbody tr").count() == 1
+        page.get_by_role("link", name="agreed, same: 2").click()
+        page.wait_for_url("**outcome=agreed&cause=same**")
+        assert real.locator("tbody tr").count() == 2
 
 
 def reported(site: Site, name: str) -> None:
