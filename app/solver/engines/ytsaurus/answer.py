@@ -59,10 +59,10 @@ def _decisions(
     situation = overlay.prepared.situation
     started = _started(overlay, asks)
     victims: list[list[Victim]] = [[] for _ in asks]
-    for one in overlay.stopped:
-        if one.want != NOBODY:
-            ask = int(situation.wants.ask[one.want])
-            victims[ask].append(_victim(overlay, one, asks[ask].id, question.now))
+    for stopped in overlay.stopped:
+        if stopped.want != NOBODY:
+            ask = int(situation.wants.ask[stopped.want])
+            victims[ask].append(_victim(overlay, stopped, asks[ask].id, question.now))
     out: list[Decision] = []
     conditions: dict[tuple[str, str], Condition] = {}
     explainer = None if overlay.log is None else Explainer(overlay, asks, question)
@@ -93,9 +93,9 @@ def _started(overlay: Overlay, asks: Sequence[Ask]) -> list[list[tuple[str, str]
     """By ask: task and node of every allocation that started, in the order in which they did."""
     wants, nodes = overlay.prepared.situation.wants, overlay.prepared.situation.cluster.state.nodes
     started: list[list[tuple[str, str]]] = [[] for _ in asks]
-    for one in overlay.started:
-        ask = int(wants.ask[one.want])
-        started[ask].append((asks[ask].tasks[int(wants.task[one.want])].name, nodes[one.node].name))
+    for start in overlay.started:
+        ask = int(wants.ask[start.want])
+        started[ask].append((asks[ask].tasks[int(wants.task[start.want])].name, nodes[start.node].name))
     return started
 
 
@@ -154,18 +154,18 @@ def _placements(overlay: Overlay, asks: Sequence[Ask]) -> list[Placement]:
     nodes = overlay.prepared.situation.cluster.state.nodes
     return [
         Placement(
-            ask=asks[int(wants.ask[one.want])].id,
-            task=asks[int(wants.ask[one.want])].tasks[int(wants.task[one.want])].name,
-            node=nodes[one.node].name, pipelined=False, stage=one.stage,
+            ask=asks[int(wants.ask[start.want])].id,
+            task=asks[int(wants.ask[start.want])].tasks[int(wants.task[start.want])].name,
+            node=nodes[start.node].name, pipelined=False, stage=start.stage,
         )
-        for one in overlay.started
+        for start in overlay.started
     ]  # fmt: skip
 
 
 def _order(overlay: Overlay, asks: Sequence[Ask]) -> list[str]:
     """Asks in the order in which the scheduler first took them; those that started nothing come last."""
     wants = overlay.prepared.situation.wants
-    first = dict.fromkeys(int(wants.ask[one.want]) for one in overlay.started)
+    first = dict.fromkeys(int(wants.ask[start.want]) for start in overlay.started)
     return [asks[i].id for i in (*first, *(i for i in range(len(asks)) if i not in first))]
 
 
@@ -183,8 +183,8 @@ def _notes(overlay: Overlay, heard: Sequence[int]) -> dict[str, Any]:
             note = {"last_preemptive_scheduling_at": _instant(last), "overcommit_since": _instant(since)}
             known[last, since] = note
         carried[nodes[node].name] = note
-    found = warnings(overlay.prepared.situation.cluster)
-    return {"nodes": carried} | ({"warnings": found} if found else {})
+    warned = warnings(overlay.prepared.situation.cluster)
+    return {"nodes": carried} | ({"warnings": warned} if warned else {})
 
 
 def _instant(micros: int) -> datetime | None:
@@ -202,7 +202,7 @@ def after_shares(state: Json, shares: Json) -> Json:
     pools: dict[str, Json] = shares.get("queues") or {}
     queues: dict[str, Json] = state.get("queues") or {}
     return state | {
-        "workloads": [_with(one, operations.get(one["id"], {})) for one in state.get("workloads", [])],
+        "workloads": [_with(workload, operations.get(workload["id"], {})) for workload in state.get("workloads", [])],
         "queues": queues | {name: _with(queues.get(name, {}), element) for name, element in pools.items()},
     }
 

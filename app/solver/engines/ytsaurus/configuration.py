@@ -131,7 +131,7 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
         guaranteed=guaranteed,
         limits=limits,
         resources=_resources(settings, pools, guaranteed, limits),
-        places=[{one.resource: one.at for one in quotas(queue, ("queues", i))} for i, queue in enumerate(queues)],
+        places=[{entry.resource: entry.at for entry in quotas(queue, ("queues", i))} for i, queue in enumerate(queues)],
     )
 
 
@@ -168,15 +168,15 @@ def _inherit(tree: Tree, settings: TreeSettings, pools: list[PoolSettings]) -> l
     return out
 
 
-def _quota(queue: Queue, at: Where, problems: list[Problem]) -> tuple[Steps, Steps]:
+def _quota(queue: Queue, where: Where, problems: list[Problem]) -> tuple[Steps, Steps]:
     """Strong guarantees and resource limits of a pool."""
     guaranteed: Steps = {}
     limits: Steps = {}
     for g, group in enumerate(queue.resource_groups or ()):
         if len(group.flavors) > 1:
-            here = pointer(*at, "resource_groups", g, "flavors", 1)
+            here = pointer(*where, "resource_groups", g, "flavors", 1)
             problems.append(Problem(pointer=here, detail="pools of YTsaurus know no flavors: give one"))
-    for _, resource, quota, here in quotas(queue, at):
+    for _, resource, quota, here in quotas(queue, where):
         if quota.guaranteed == UNLIMITED:
             problems.append(Problem(pointer=pointer(*here, "guaranteed"), detail="a strong guarantee has an amount"))
         elif quota.guaranteed is not None:
@@ -186,15 +186,15 @@ def _quota(queue: Queue, at: Where, problems: list[Problem]) -> tuple[Steps, Ste
     return guaranteed, limits
 
 
-def _add(into: Steps, resource: str, value: int | float | str, at: Where, problems: list[Problem]) -> None:
+def _add(into: Steps, resource: str, value: int | float | str, where: Where, problems: list[Problem]) -> None:
     try:
         into[resource] = parse_quantity(value, scale_of(resource))
     except QuantityError as error:
-        problems.append(Problem(pointer=pointer(*at), detail=str(error)))
+        problems.append(Problem(pointer=pointer(*where), detail=str(error)))
 
 
-def _smallest(one: Steps, other: Steps) -> Steps:
-    return one | {name: min(value, one.get(name, value)) for name, value in other.items()}
+def _smallest(own: Steps, other: Steps) -> Steps:
+    return own | {name: min(value, own.get(name, value)) for name, value in other.items()}
 
 
 def _resources(

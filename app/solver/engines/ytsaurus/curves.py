@@ -112,9 +112,9 @@ def _increments(begin: Ints, end: Ints, rise: Floats, fit: Floats, bounds: Ints)
     gentle, sharp = long[~steep], long[steep]
     length = np.zeros(count)
     length[:-1] = np.maximum(np.diff(fit), 0.0)  # below 0 from the last group of a pool to the next pool
-    at, one = np.flatnonzero(spans == 0), np.flatnonzero(spans == 1)
-    jump = scattered(begin[at], rise[at], count)
-    increment = scattered(begin[one], rise[one], count)
+    upright, adjacent = np.flatnonzero(spans == 0), np.flatnonzero(spans == 1)
+    jump = scattered(begin[upright], rise[upright], count)
+    increment = scattered(begin[adjacent], rise[adjacent], count)
     if len(sharp):
         index, part = _spread(begin[sharp], spans[sharp], length, width[sharp])
         increment += scattered(index, part[:, None] * np.repeat(rise[sharp], spans[sharp], axis=0), count)
@@ -174,14 +174,14 @@ def with_kinks(total: Sum, floor: Floats) -> Sum:
     if not len(bent):
         return total
     rows, parts = _bends(need[bent], need[bent + 1])
-    at = bent[rows]
-    fit = total.fit[at] + parts * (total.fit[at + 1] - total.fit[at])
-    value = total.value[at] + parts[:, None] * (total.value[at + 1] - total.value[at])
+    before = bent[rows]
+    fit = total.fit[before] + parts * (total.fit[before + 1] - total.fit[before])
+    value = total.value[before] + parts[:, None] * (total.value[before + 1] - total.value[before])
     return Sum(
-        np.insert(total.pool, at + 1, total.pool[at]),
-        np.insert(total.fit, at + 1, fit),
-        np.insert(total.value, at + 1, value, axis=0),
-        np.insert(total.jumped, at + 1, False),
+        np.insert(total.pool, before + 1, total.pool[before]),
+        np.insert(total.fit, before + 1, fit),
+        np.insert(total.value, before + 1, value, axis=0),
+        np.insert(total.jumped, before + 1, False),
     )
 
 
@@ -285,10 +285,10 @@ class PoolCurves:
         first, last = self.start[:-1], self.start[1:] - 1
         counts = np.diff(self.start)
         below = self.position < np.repeat(suggestion - TOLERANCE, counts)
-        at = first + np.add.reduceat(below.astype(np.int64), first)
-        high = np.minimum(at, last)
+        upper = first + np.add.reduceat(below.astype(np.int64), first)
+        high = np.minimum(upper, last)
         low = np.maximum(high - 1, first)
-        between = (at <= last) & (self.position[high] > suggestion + TOLERANCE) & (high > first)
+        between = (upper <= last) & (self.position[high] > suggestion + TOLERANCE) & (high > first)
         part = quotients(suggestion - self.position[low], self.position[high] - self.position[low], between, 1.0)
         fit = self.fit[low] + part * (self.fit[high] - self.fit[low])
         value = self.value[low] + part[:, None] * (self.value[high] - self.value[low])

@@ -142,26 +142,26 @@ def heartbeats(overlay: Overlay, nodes: Sequence[int], now: int) -> list[int]:
     exceeds = bool(overlay.prepared.situation.pool_limits_tolerance.any())
     row = np.array(nodes, np.int64)
     passed = quiet[row]
-    at = 0
-    while at < len(row):
+    heard = 0
+    while heard < len(row):
         safe_point()
-        if passed[at]:
+        if passed[heard]:
             asked = bool(overlay.left.any()) or not waits
-            end = at + 1 if not asked else len(row) if passed[at:].all() else at + int(passed[at:].argmin())
-            heartbeat.pass_over(overlay, row[at:end], now)
-            at = end
+            end = heard + 1 if not asked else len(row) if passed[heard:].all() else heard + int(passed[heard:].argmin())
+            heartbeat.pass_over(overlay, row[heard:end], now)
+            heard = end
             if not asked:
                 break
             continue
         before = len(overlay.started)
-        heartbeat.process(overlay, nodes[at], now)
-        at += 1
+        heartbeat.process(overlay, nodes[heard], now)
+        heard += 1
         if waits and not overlay.left.any():
             break
         if skips and exceeds and len(overlay.started) > before and overlay.started[-1].stage != "regular":
             quiet &= quiet_nodes(overlay, now)
             passed = quiet[row]
-    return list(nodes[:at])
+    return list(nodes[:heard])
 
 
 def differences(
@@ -186,11 +186,11 @@ def _outcomes(overlay: Overlay, asks: int) -> list[tuple[list[Started], list[Sto
     """What becomes of each ask, to compare."""
     wants = overlay.prepared.situation.wants.ask
     out: list[tuple[list[Started], list[Stopped]]] = [([], []) for _ in range(asks)]
-    for one in overlay.started:
-        out[int(wants[one.want])][0].append(one)
-    for one in overlay.stopped:
-        if one.want != NOBODY:
-            out[int(wants[one.want])][1].append(one)
+    for allocation in overlay.started:
+        out[int(wants[allocation.want])][0].append(allocation)
+    for allocation in overlay.stopped:
+        if allocation.want != NOBODY:
+            out[int(wants[allocation.want])][1].append(allocation)
     return out
 
 
@@ -237,11 +237,11 @@ def _run(cluster: CompiledState, asks: Sequence[Ask], nodes: Sequence[int], ques
         overlay.log = []
     tried = tried_preemption(overlay, nodes, question.now)
     heard = heartbeats(overlay, nodes, question.now)
-    found: list[list[Difference]] | None = None
+    deciding: list[list[Difference]] | None = None
     if overlay.log is not None and len(nodes) <= MOST_NODES_COMPARED:
-        found = differences(cluster, asks, nodes, question, overlay)
+        deciding = differences(cluster, asks, nodes, question, overlay)
     waiting = Waiting(overlay, asks, heard, tried)
-    return answer(overlay, asks, waiting, found, question)
+    return answer(overlay, asks, waiting, deciding, question)
 
 
 def _nodes(cluster: CompiledState, question: Question) -> list[int]:
@@ -361,7 +361,9 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
                 turn.nodes.append(replace(node, ytsaurus=after))
 
     def evicting(self, workload: Workload, task: str | None) -> Workload:
-        return replace(workload, tasks=[one for one in workload.tasks if task is not None and one.name != task])
+        return replace(
+            workload, tasks=[running for running in workload.tasks if task is not None and running.name != task]
+        )
 
 
 def _carried(block: wire.Workload, standing: Standing) -> wire.Workload:
@@ -375,7 +377,7 @@ def _level(standing: Standing) -> wire.Starvation:
 
 def _pools(state: State, updated: Updated) -> dict[str, QueueState]:
     """The pools that carry something else than before."""
-    found: dict[str, QueueState] = {}
+    carrying: dict[str, QueueState] = {}
     for name, standing in updated.pools.items():
         had = state.queues.get(name, QueueState()).ytsaurus
         since = None if standing.since is None else at(standing.since)
@@ -384,8 +386,8 @@ def _pools(state: State, updated: Updated) -> dict[str, QueueState]:
             starvation=_level(standing), below_fair_share_since=since, accumulated_volume=volume, last_share_ratio=ratio
         )
         if block != (had or wire.PoolState(starvation="non_starving")):
-            found[name] = QueueState(ytsaurus=block)
-    return found
+            carrying[name] = QueueState(ytsaurus=block)
+    return carrying
 
 
 ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(

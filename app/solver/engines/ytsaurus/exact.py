@@ -226,7 +226,7 @@ class Exact:
         self._children = children
         self._weight = weight
         self._inner = _children_in_order(situation, children)
-        self._operations = _operation_functions(situation, demands, _steps(situation))
+        self._operations = _operation_functions(demands, _steps(situation))
         self._pools: dict[int, _Functions] = {}
         self._resources = demands.usage.shape[1]
 
@@ -349,16 +349,16 @@ def one_after_another(functions: list[Polyline]) -> Polyline:
 
 def _largest_fit(whole: Polyline, guarantee: Floats, limits: Floats) -> Polyline:
     """The largest fit factor that a suggestion on top of the guarantee lets through (``MaxFitFactorBySuggestion``)."""
-    found: Polyline | None = None
+    joint: Polyline | None = None
     for r in range(whole.y.shape[1]):
         own = whole.column(r)
         first, last = float(own.y[0, 0]), float(own.y[-1, 0])
         limit = min(max(float(limits[r]), first), last)
         given = min(max(float(guarantee[r]), first), limit)
         fit = own.transposed().narrowed(given, limit).trimmed_left().shifted(-given).extended(1.0).trimmed()
-        found = fit if found is None else smallest(found, fit)
-    assert found is not None
-    return found
+        joint = fit if joint is None else smallest(joint, fit)
+    assert joint is not None
+    return joint
 
 
 def _steps(situation: Situation) -> Flags:
@@ -368,7 +368,7 @@ def _steps(situation: Situation) -> Flags:
     return situation.operations.gang & pools[situation.operation_parent] & settings.gang_steps
 
 
-def _operation_functions(situation: Situation, demands: Demands, steps: Flags) -> list[Polyline]:
+def _operation_functions(demands: Demands, steps: Flags) -> list[Polyline]:
     """One object for those that are equal: most operations of a pool want one of a few things."""
     curves = operation_curves(demands)
     bounds: list[int] = np.searchsorted(curves.owner, np.arange(len(steps) + 1)).tolist()

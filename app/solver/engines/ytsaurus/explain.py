@@ -30,12 +30,12 @@ from app.solver.question import Question, Why
 
 def findings(configuration: Configuration) -> list[Finding]:
     """Remarks in document order; pointers are relative to the configuration document."""
-    found = list(_unread(configuration))
+    unread = list(_unread(configuration))
     try:
         config = compile_configuration(configuration)
     except InvalidInput:
-        return found  # the problems themselves are findings already, and there is no tree to look at
-    return [*found, *_pools(configuration, config)]
+        return unread  # the problems themselves are findings already, and there is no tree to look at
+    return [*unread, *_pools(configuration, config)]
 
 
 def warnings(cluster: CompiledState) -> list[dict[str, Any]]:
@@ -58,51 +58,53 @@ def _unread(configuration: Configuration) -> Iterator[Finding]:
     """What the document says and YTsaurus, or one heartbeat of it, has no use for."""
     settings = configuration.settings.ytsaurus or Settings()
     if settings.use_precommit_for_preemption:
-        at = pointer("settings", "ytsaurus", "use_precommit_for_preemption")
-        yield _info("ytsaurus-unread", at, "it keeps concurrent heartbeats apart; here they come one after another")
+        place = pointer("settings", "ytsaurus", "use_precommit_for_preemption")
+        yield _info("ytsaurus-unread", place, "it keeps concurrent heartbeats apart; here they come one after another")
     if settings.enable_fair_share_truncation_in_fifo_pool:
-        at = pointer("settings", "ytsaurus", "enable_fair_share_truncation_in_fifo_pool")
-        yield _info("ytsaurus-unread", at, "whether a FIFO pool cuts gangs is for each pool to say")
+        place = pointer("settings", "ytsaurus", "enable_fair_share_truncation_in_fifo_pool")
+        yield _info("ytsaurus-unread", place, "whether a FIFO pool cuts gangs is for each pool to say")
     if configuration.flavors:
         yield _warning("ytsaurus-unread", pointer("flavors"), "YTsaurus has no flavors")
     for i, queue in enumerate(configuration.queues):
-        for one in quotas(queue, ("queues", i)):
+        for given in quotas(queue, ("queues", i)):
             for field in ("borrowing_limit", "lending_limit", "weight"):
-                if getattr(one.quota, field) is not None:
-                    at = pointer(*one.at, field)
-                    yield _warning("ytsaurus-unread", at, f"YTsaurus has no {field.replace('_', ' ')} of one resource")
+                if getattr(given.quota, field) is not None:
+                    place = pointer(*given.at, field)
+                    yield _warning(
+                        "ytsaurus-unread", place, f"YTsaurus has no {field.replace('_', ' ')} of one resource"
+                    )
 
 
 def _pools(configuration: Configuration, config: CompiledConfiguration) -> Iterator[Finding]:
     settings = config.settings
     if settings.timeout > settings.aggressive_timeout:
-        at = pointer("settings", "ytsaurus", "fair_share_starvation_timeout")
+        place = pointer("settings", "ytsaurus", "fair_share_starvation_timeout")
         detail = f"longer than fair_share_aggressive_starvation_timeout ({settings.aggressive_timeout / 1e6:g} s)"
-        yield _warning("ytsaurus-timeout-order", at, detail)
+        yield _warning("ytsaurus-timeout-order", place, detail)
     for i, name in enumerate(config.tree.names):
         inherited, own = config.inherited[i], config.pools[i]
         for resource, amount in config.guaranteed[i].items():
             limit = config.limits[i].get(resource)
             if limit is not None and amount > limit:
-                at = pointer(*config.places[i][resource], "guaranteed")
+                place = pointer(*config.places[i][resource], "guaranteed")
                 detail = f"the limit of {units(limit, resource)} {resource} cuts this guarantee"
-                yield _warning("ytsaurus-guarantee-over-limit", at, detail)
+                yield _warning("ytsaurus-guarantee-over-limit", place, detail)
         if config.guaranteed[i] and not config.guaranteed[i].get(settings.main_resource):
-            at = pointer("queues", i, "quota" if configuration.queues[i].quota else "resource_groups")
+            place = pointer("queues", i, "quota" if configuration.queues[i].quota else "resource_groups")
             detail = f"without a guarantee of {settings.main_resource} nothing is inferred for resources left out"
-            yield _info("ytsaurus-no-main-guarantee", at, detail)
+            yield _info("ytsaurus-no-main-guarantee", place, detail)
         if own.mode == "fifo" and config.is_inner(i):
-            at = pointer("queues", i, "ytsaurus", "mode")
-            yield _warning("ytsaurus-fifo-inner-pool", at, "YTsaurus allows FIFO mode only without child pools")
+            place = pointer("queues", i, "ytsaurus", "mode")
+            yield _warning("ytsaurus-fifo-inner-pool", place, "YTsaurus allows FIFO mode only without child pools")
         yield from _share_flags(config, i)
         overrides = own.timeout is not None or own.enable_aggressive_starvation is not None
         if overrides and inherited.enable_aggressive_starvation and inherited.timeout > settings.aggressive_timeout:
-            at = pointer("queues", i, "ytsaurus")
+            place = pointer("queues", i, "ytsaurus")
             detail = (
                 f"{name!r} starves after {inherited.timeout / 1e6:g} s, but aggressively after "
                 f"{settings.aggressive_timeout / 1e6:g} s already"
             )
-            yield _warning("ytsaurus-timeout-order", at, detail)
+            yield _warning("ytsaurus-timeout-order", place, detail)
 
 
 def _share_flags(config: CompiledConfiguration, i: int) -> Iterator[Finding]:
@@ -110,30 +112,30 @@ def _share_flags(config: CompiledConfiguration, i: int) -> Iterator[Finding]:
     tree, own = config.settings.shares, config.pools[i].shares
     block = ("queues", i, "ytsaurus")
     if own.reorder_fifo and not (tree.gang_steps and tree.reorder_fifo and own.gang_steps):
-        at = pointer(*block, "enable_fifo_children_reordering_for_guarantee_utilization")
+        place = pointer(*block, "enable_fifo_children_reordering_for_guarantee_utilization")
         detail = "without the tree's flag of this name and step functions for gangs, nothing is reordered"
-        yield _info("ytsaurus-unread", at, detail)
+        yield _info("ytsaurus-unread", place, detail)
     if i in without_donor(config):
-        at = pointer(*block, "enable_priority_strong_guarantee_adjustment")
-        yield _warning("ytsaurus-priority-without-donor", at, "no pool above donates: the priority does not count")
+        place = pointer(*block, "enable_priority_strong_guarantee_adjustment")
+        yield _warning("ytsaurus-priority-without-donor", place, "no pool above donates: the priority does not count")
     if i in nested_promises(config):
-        at = pointer(*block, "compute_promised_guarantee_fair_share")
-        yield _warning("ytsaurus-nested-promised-guarantee", at, "a pool above says so too, and that one counts")
+        place = pointer(*block, "compute_promised_guarantee_fair_share")
+        yield _warning("ytsaurus-nested-promised-guarantee", place, "a pool above says so too, and that one counts")
     integral = own.integral
     if integral.kind != "none" and not any(integral.flow.values()):
-        at = pointer(*block, "integral_guarantees")
-        yield _warning("ytsaurus-no-resource-flow", at, "without a resource_flow the volume is never refilled")
+        place = pointer(*block, "integral_guarantees")
+        yield _warning("ytsaurus-no-resource-flow", place, "without a resource_flow the volume is never refilled")
     if integral.kind == "burst" and not any(integral.burst.values()):
-        at = pointer(*block, "integral_guarantees")
-        yield _warning("ytsaurus-no-burst-guarantee", at, "without burst_guarantee_resources nothing is ever given")
+        place = pointer(*block, "integral_guarantees")
+        yield _warning("ytsaurus-no-burst-guarantee", place, "without burst_guarantee_resources nothing is ever given")
 
 
-def _warning(rule: str, at: str, detail: str) -> Finding:
-    return Finding(rule=rule, severity="warning", pointer=at, detail=detail)
+def _warning(rule: str, place: str, detail: str) -> Finding:
+    return Finding(rule=rule, severity="warning", pointer=place, detail=detail)
 
 
-def _info(rule: str, at: str, detail: str) -> Finding:
-    return Finding(rule=rule, severity="info", pointer=at, detail=detail)
+def _info(rule: str, place: str, detail: str) -> Finding:
+    return Finding(rule=rule, severity="info", pointer=place, detail=detail)
 
 
 Found = tuple[Verdict, str, str]
@@ -271,9 +273,9 @@ class Explainer:
 
     def _headline(self, identity: str, own: range) -> str:
         nodes = self._overlay.prepared.situation.cluster.state.nodes
-        started = [one for one in self._overlay.started if one.want in own]
-        victims = sum(one.want in own for one in self._overlay.stopped)
-        names = list(dict.fromkeys(nodes[one.node].name for one in started))
+        started = [allocation for allocation in self._overlay.started if allocation.want in own]
+        victims = sum(allocation.want in own for allocation in self._overlay.stopped)
+        names = list(dict.fromkeys(nodes[allocation.node].name for allocation in started))
         where = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         stage = started[-1].stage.replace("_", " ")
         cost = f"{_counted(victims)} must stop" if victims else "nobody has to stop"
@@ -344,10 +346,10 @@ class Explainer:
         row = int(record.rows[place])
         workload = cluster.state.workloads[int(cluster.allocations.operation[row])]
         task = cluster.task_of(row)
-        found, rule, detail = verdict(self._overlay, record, place, seen_by)
+        judgement, rule, detail = verdict(self._overlay, record, place, seen_by)
         share = to_shares(cluster.allocations.usage[row].astype(float), cluster.total).max()
         return {
-            "verdict": found, "rule": rule, "workload": workload.id, "task": task.name, "queue": workload.queue,
+            "verdict": judgement, "rule": rule, "workload": workload.id, "task": task.name, "queue": workload.queue,
             "node": task.node, "detail": detail, "group": GROUPS[int(record.group[place])], "place": turn,
             "share": float(share),
         }  # fmt: skip

@@ -94,11 +94,11 @@ def due_shares(situation: Situation) -> Due:
         situation.pool_limits, situation.pool_tagged, cluster.total, cluster.node_limits, np.array(cluster.index.names),
         config.settings, config.pools, config.tree,
     )  # fmt: skip
-    found: Due | None = cluster.recent.get("due", key)
-    if found is None:
-        found = _satisfied(situation, _demands(situation)) or _due(fair_shares(situation))
-        cluster.recent.put("due", key, found)
-    return found
+    due: Due | None = cluster.recent.get("due", key)
+    if due is None:
+        due = _satisfied(situation, _demands(situation)) or _due(fair_shares(situation))
+        cluster.recent.put("due", key, due)
+    return due
 
 
 def _due(of: FairShares) -> Due:
@@ -196,9 +196,9 @@ def _divided(
     settings = situation.config.settings.shares
     if not (settings.gang_steps or settings.improved):
         levels = LevelCurves(situation, demands, children)
-        found = divided(levels)
+        division = divided(levels)
         if not levels.sensitive or len(situation.operations) + situation.root > MOST_EXACT:
-            return found
+            return division
     return divided(Exact(situation, demands, children, weight))
 
 
@@ -450,12 +450,14 @@ def _pool_timeouts(situation: Situation) -> tuple[Floats, Floats]:
 
 def _later(starvation: Starvation, timeout: Floats, aggressive: Floats, now: int) -> list[int]:
     """The first microsecond past each timeout that is still to come, of elements below their fair share."""
-    found: list[int] = []
+    instants: list[int] = []
     armed = np.flatnonzero(starvation.since != NEVER)
     columns = (starvation.since[armed].tolist(), timeout[armed].tolist(), aggressive[armed].tolist())
     for since, *timeouts in zip(*columns, strict=True):
-        found += [at for one in timeouts if one != np.inf and (at := since + floor(one) + 1) > now]
-    return found
+        instants += [
+            instant for duration in timeouts if duration != np.inf and (instant := since + floor(duration) + 1) > now
+        ]
+    return instants
 
 
 def _volumes(situation: Situation, shares: FairShares) -> dict[str, tuple[dict[str, float], float]]:

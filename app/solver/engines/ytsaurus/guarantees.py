@@ -299,8 +299,8 @@ class IntegralShares:
             taken = self._functions.taken(rows, np.minimum(1.0, fit * weights))
             return np.maximum(taken - self._strong[rows], 0.0)
 
-        found = shares(largest(lambda fit: bool((in_order(shares(fit)) <= available).all()), 0.0, 1.0))
-        for pool, share in zip(pools, found, strict=True):
+        given = shares(largest(lambda fit: bool((in_order(shares(fit)) <= available).all()), 0.0, 1.0))
+        for pool, share in zip(pools, given, strict=True):
             self._give(pool, np.minimum(share, self._room(pool)))
 
     def _multiplier(self, pool: int) -> float:

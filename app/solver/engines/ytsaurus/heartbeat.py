@@ -86,11 +86,11 @@ def resolve(overlay: Overlay, node: int, now: int) -> None:
     cluster = situation.cluster
     rows = cluster.allocations_on(node)
     rows = rows[overlay.running[rows]]
-    kept = np.zeros(len(cluster.total), np.int64)
+    in_use = np.zeros(len(cluster.total), np.int64)
     for row in least_protected_first(overlay, rows)[::-1].tolist():
         usage = cluster.allocations.usage[row]
-        if (kept + usage <= cluster.node_limits[node]).all():
-            kept += usage
+        if (in_use + usage <= cluster.node_limits[node]).all():
+            in_use += usage
         else:
             timeout = int(situation.operations.preemption_timeout[cluster.allocations.operation[row]])
             overlay.stop(row, node, "resource_overcommit", timeout)
@@ -151,9 +151,9 @@ def _over_limits(overlay: Overlay) -> Flags:
 def _asked_gracefully(overlay: Overlay) -> Flags:
     situation = overlay.prepared.situation
     allocations = situation.cluster.allocations
-    told = situation.operations.graceful[allocations.operation] & (overlay.group == PREEMPTIBLE) & overlay.running
+    asked = situation.operations.graceful[allocations.operation] & (overlay.group == PREEMPTIBLE) & overlay.running
     out = np.zeros(len(overlay.node_usage), bool)
-    out[allocations.node[told & (allocations.node >= 0)]] = True
+    out[allocations.node[asked & (allocations.node >= 0)]] = True
     return out
 
 
@@ -337,8 +337,8 @@ def _ask_graceful(overlay: Overlay, node: int) -> None:
         return
     rows = cluster.allocations_on(node)
     operation = cluster.allocations.operation[rows]
-    told = rows[operations.graceful[operation] & overlay.running[rows] & (overlay.group[rows] == PREEMPTIBLE)]
-    for row in told[np.lexsort((cluster.allocations.task[told], cluster.allocations.operation[told]))].tolist():
+    asked = rows[operations.graceful[operation] & overlay.running[rows] & (overlay.group[rows] == PREEMPTIBLE)]
+    for row in asked[np.lexsort((cluster.allocations.task[asked], cluster.allocations.operation[asked]))].tolist():
         overlay.tell(row, int(operations.graceful_timeout[cluster.allocations.operation[row]]))
 
 
@@ -359,7 +359,7 @@ def _preemptive(overlay: Overlay, node: int, name: StageName, *, schedulable: bo
         overlay.rooms.append(Room(node, name, free + np.add.reduce(taken, axis=0)))
     preempt(overlay, node, for_want(overlay, order, want).tolist(), _REASONS[name], want)
     if overlay.log is not None:
-        stopped = {one.allocation: one.reason for one in overlay.stopped[begun:]}
+        stopped = {stop.allocation: stop.reason for stop in overlay.stopped[begun:]}
         record = _record(overlay, node, name, free, started)
         overlay.log.append(
             replace(

@@ -105,10 +105,10 @@ def running_sums(steps: Floats, bounds: Ints) -> Floats:
         width = int(sizes[blocks].max())
         if width < 2:
             continue
-        at = first[blocks][:, None] + np.arange(width - 1)
+        inner = first[blocks][:, None] + np.arange(width - 1)
         inside = np.arange(1, width) < sizes[blocks][:, None]
-        sums = np.cumsum(steps[np.where(inside, at, 0)], axis=1)
-        out[at[inside] + 1] = sums[inside]
+        sums = np.cumsum(steps[np.where(inside, inner, 0)], axis=1)
+        out[inner[inside] + 1] = sums[inside]
     return out
 
 

@@ -182,9 +182,9 @@ def sampled(x: Floats, functions: Sequence[Polyline]) -> Polyline:
     for function in functions:
         if id(function) not in limits:
             limits[id(function)] = function.both(x)
-        one, other = limits[id(function)]
-        left += one
-        right += other
+        before, after = limits[id(function)]
+        left += before
+        right += after
     return polyline(np.repeat(x, 2), np.stack((left, right), axis=1).reshape(2 * len(x), -1))
 
 
@@ -207,23 +207,23 @@ def total(functions: Sequence[Polyline]) -> Polyline:
     return sampled(x[(x >= begin) & (x <= end)], functions)
 
 
-def smallest(one: Polyline, other: Polyline) -> Polyline:
+def smallest(own: Polyline, other: Polyline) -> Polyline:
     """The smaller of two functions with one column, where both are defined."""
-    begin, end = max(one.x[0], other.x[0]), min(one.x[-1], other.x[-1])
-    x = np.unique(np.concatenate((one.x, other.x)))
+    begin, end = max(own.x[0], other.x[0]), min(own.x[-1], other.x[-1])
+    x = np.unique(np.concatenate((own.x, other.x)))
     x = x[(x >= begin) & (x <= end)]
-    crossings = [_crossing(one, other, *bounds) for bounds in _crossed(one, other, x)]
+    crossings = [_crossing(own, other, *bounds) for bounds in _crossed(own, other, x)]
     if crossings:
         x = np.unique(np.concatenate((x, crossings)))
-    (left, right), (other_left, other_right) = one.both(x), other.both(x)
+    (left, right), (other_left, other_right) = own.both(x), other.both(x)
     y = np.stack((np.minimum(left, other_left), np.minimum(right, other_right)), axis=1)
     return polyline(np.repeat(x, 2), y.reshape(-1, 1))
 
 
-def _crossed(one: Polyline, other: Polyline, x: Floats) -> list[tuple[float, float]]:
+def _crossed(own: Polyline, other: Polyline, x: Floats) -> list[tuple[float, float]]:
     """Intervals of ``x`` in which the two change places."""
     low, high = x[:-1], x[1:]
-    before, after = (_on_segment(one, low, at) - _on_segment(other, low, at) for at in (low, high))
+    before, after = (_on_segment(own, low, place) - _on_segment(other, low, place) for place in (low, high))
     crossed = np.sign(before) * np.sign(after) < 0
     return list(zip(low[crossed].tolist(), high[crossed].tolist(), strict=True))
 
@@ -234,9 +234,9 @@ def _on_segment(of: Polyline, begin: Floats, x: Floats) -> Floats:
     return of._within(i, x)[:, 0]  # pyright: ignore[reportPrivateUsage]
 
 
-def _crossing(one: Polyline, other: Polyline, begin: float, end: float) -> float:
+def _crossing(own: Polyline, other: Polyline, begin: float, end: float) -> float:
     """The last double in between at which the lower one is not the higher yet."""
-    low, high = sorted((_segment(one, begin), _segment(other, begin)), key=lambda segment: segment(begin))
+    low, high = sorted((_segment(own, begin), _segment(other, begin)), key=lambda segment: segment(begin))
     return largest(lambda x: low(x) <= high(x), begin, end)
 
 
@@ -327,6 +327,6 @@ def _mergeable(of: Polyline) -> Flags:
     return fine
 
 
-def _orientation(one: Floats, other: Floats) -> Floats:
+def _orientation(own: Floats, other: Floats) -> Floats:
     """Above 0 where ``other`` is steeper than ``one``, by column (``CompareSegments``)."""
-    return one[0] * other[1] - other[0] * one[1]
+    return own[0] * other[1] - other[0] * own[1]

@@ -348,8 +348,8 @@ def _operations(config: CompiledConfiguration, state: State) -> dict[str, Any]:
     for i, workload in enumerate(state.workloads):
         pool = config.inherited[config.tree.index[workload.queue]]
         options = workload.ytsaurus
-        at: Where = ("state", "workloads", i, "ytsaurus")
-        own = OperationSettings() if options is None else operation_settings(options, at, problems)
+        where: Where = ("state", "workloads", i, "ytsaurus")
+        own = OperationSettings() if options is None else operation_settings(options, where, problems)
         gang = options is not None and options.is_gang and not config.settings.allow_gang
         out[workload.id] = _common(pool) | {
             "allow_aggressive_preemption": pool.allow_aggressive and not gang,

@@ -78,9 +78,9 @@ class Reader:
 
     def preferred(self, new: str, old: str, value: Duration | None, alias: Duration | None) -> int | None:
         """A duration that has an older name; the new one wins."""
-        found = self.micros(new, value)
+        newer = self.micros(new, value)
         older = self.micros(old, alias)
-        return older if found is None else found
+        return older if newer is None else newer
 
 
 _TOKEN = re.compile(r"\s*(?:([&|!()])|([A-Za-z0-9_][-A-Za-z0-9_.:/=]*)|(\S))")

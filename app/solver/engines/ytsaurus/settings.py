@@ -416,9 +416,9 @@ def has_overrides(options: OperationOptions) -> bool:
     )
 
 
-def operation_settings(options: OperationOptions, at: Where, problems: list[Problem]) -> OperationSettings:
+def operation_settings(options: OperationOptions, where: Where, problems: list[Problem]) -> OperationSettings:
     """What one operation says itself; problems are added to ``problems``."""
-    read = Reader(at, problems)
+    read = Reader(where, problems)
     read.number("fair_share_starvation_tolerance", options.fair_share_starvation_tolerance, 0.0, 1.0)
     return OperationSettings(
         tolerance=options.fair_share_starvation_tolerance,

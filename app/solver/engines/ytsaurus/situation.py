@@ -214,9 +214,9 @@ def _standing(before: Situation, cluster: CompiledState, fresh: Sequence[Ask]) -
     cluster = _widened(cluster, set(before.resources))
     level, since = cluster.operations.starvation, cluster.operations.since
     if fresh:
-        told = [standing(ask.ytsaurus) for ask in fresh]
-        level = np.concatenate((level, np.array([code for code, _ in told], np.int8)))
-        since = np.concatenate((since, np.array([at for _, at in told], np.int64)))
+        standings = [standing(ask.ytsaurus) for ask in fresh]
+        level = np.concatenate((level, np.array([code for code, _ in standings], np.int8)))
+        since = np.concatenate((since, np.array([instant for _, instant in standings], np.int64)))
     return replace(before, cluster=cluster, operations=replace(before.operations, starvation=level, since=since))
 
 

@@ -160,16 +160,16 @@ def compile_state(config: CompiledConfiguration, state: State) -> CompiledState:
     )
 
 
-def refuse_overflow(amounts: Ints, at: Where) -> None:
+def refuse_overflow(amounts: Ints, where: Where) -> None:
     """Raise InvalidInput where the column sums of ``amounts`` would not fit int64."""
     if len(amounts) and float(np.abs(amounts.astype(float)).sum(axis=0).max(initial=0.0)) >= _MOST:
-        raise InvalidInput([Problem(pointer=pointer(*at), detail="the amounts of one resource add up to over 2^62")])
+        raise InvalidInput([Problem(pointer=pointer(*where), detail="the amounts of one resource add up to over 2^62")])
 
 
 def distinct(maps: list[Resources]) -> tuple[list[Resources], list[int]]:
     """Distinct resource maps, and which of them each one is: a cluster repeats a few hundred."""
     seen: dict[tuple[Quantity, ...], int] = {}
-    which = [seen.setdefault((*one, *one.values()), len(seen)) for one in maps]
+    which = [seen.setdefault((*amounts, *amounts.values()), len(seen)) for amounts in maps]
     halves = ((key, len(key) // 2) for key in seen)
     return [dict(zip(map(str, key[:half]), key[half:], strict=True)) for key, half in halves], which
 
@@ -222,10 +222,10 @@ def heartbeats_left(nodes: Sequence[Node]) -> tuple[Ints, Ints]:
     names = list(map(id, blocks))
     of = dict(zip(names, blocks, strict=True))
     place = dict(zip(of, range(len(of)), strict=True))
-    at = np.fromiter(map(place.__getitem__, names), np.int64, len(names))
-    last = instants([None if one is None else one.last_preemptive_scheduling_at for one in of.values()])
-    since = instants([None if one is None else one.overcommit_since for one in of.values()])
-    return last[at], since[at]
+    row = np.fromiter(map(place.__getitem__, names), np.int64, len(names))
+    last = instants([None if left is None else left.last_preemptive_scheduling_at for left in of.values()])
+    since = instants([None if left is None else left.overcommit_since for left in of.values()])
+    return last[row], since[row]
 
 
 def by_node(node: Ints, count: int) -> tuple[Ints, Ints]:
@@ -238,7 +238,7 @@ def by_node(node: Ints, count: int) -> tuple[Ints, Ints]:
 def node_limits(index: ResourceIndex, nodes: Sequence[Node]) -> Ints:
     """By node, capacity without what is occupied. Raises QuantityError."""
     capacities, which = distinct([node.capacity for node in nodes])
-    rows = np.array([index.vector(one) for one in capacities], np.int64).reshape(-1, len(index))
+    rows = np.array([index.vector(amounts) for amounts in capacities], np.int64).reshape(-1, len(index))
     out = rows[np.array(which, np.int64)]
     for i in [i for i, node in enumerate(nodes) if node.occupied]:
         out[i] -= np.array(index.vector(nodes[i].occupied), np.int64)
@@ -256,7 +256,7 @@ def _usages(index: ResourceIndex, requests: Requests) -> tuple[Ints, Flags]:
     if usages.count(None) < len(usages):
         using = [i for i, usage_of in enumerate(usages) if usage_of is not None]
         reals, real_of = distinct([usages[i] or {} for i in using])
-        real = np.array([index.vector(one) for one in reals], np.int64)[np.array(real_of, np.int64)]
+        real = np.array([index.vector(amounts) for amounts in reals], np.int64)[np.array(real_of, np.int64)]
         has_gap[using] = False if cpu is None else real[:, cpu] < usage[using, cpu]
         usage[using] = real
     counts = [t.count for t in tasks]
@@ -282,7 +282,7 @@ def compile_allocations(
     rows = rows[np.argsort(operation[rows], kind="stable")]
     states = [t.state for t in tasks]
     if states.count("running") < len(states):
-        rows = rows[np.array([one == "running" for one in states], bool)[rows]]
+        rows = rows[np.array([state == "running" for state in states], bool)[rows]]
     operation = operation[rows]
     return Allocations(
         operation=operation,

@@ -86,9 +86,9 @@ def _with_replaced(cluster: CompiledState, before: list[Node], rows: list[int]) 
 
     What heartbeats leave behind changes far more often than what a node has."""
     nodes = cluster.state.nodes
-    fresh, at = [nodes[i] for i in rows], np.array(rows, np.int64)
+    fresh, places = [nodes[i] for i in rows], np.array(rows, np.int64)
     last, since = cluster.last_preemptive.copy(), cluster.overcommit_since.copy()
-    last[at], since[at] = heartbeats_left(fresh)
+    last[places], since[places] = heartbeats_left(fresh)
     cluster = replace(cluster, last_preemptive=last, overcommit_since=since)
     other = [
         i for i, new in zip(rows, fresh, strict=True)
@@ -157,16 +157,16 @@ class _Rows:
     @staticmethod
     def of(old: CompiledState, state: State, changes: Changes) -> "_Rows":
         def rows(*, stay: bool) -> Ints:
-            found = [at for at, was, now in changes.workloads if was is not None and (now is not None) is stay]
-            return np.array(sorted(found), np.int64)
+            touched = [row for row, was, now in changes.workloads if was is not None and (now is not None) is stay]
+            return np.array(sorted(touched), np.int64)
 
         gone, changed = rows(stay=False), rows(stay=True)
         added = len(state.workloads) - (len(old.operations) - len(gone))
-        at = changed - np.searchsorted(gone, changed)
-        places: list[int] = at.tolist()
+        moved = changed - np.searchsorted(gone, changed)
+        places: list[int] = moved.tolist()
         fresh = [state.workloads[i] for i in places] + state.workloads[len(state.workloads) - added :]
-        kept = np.delete(np.arange(len(old.operations)), gone)
-        return _Rows(gone, kept, changed, at, added, fresh)
+        staying = np.delete(np.arange(len(old.operations)), gone)
+        return _Rows(gone, staying, changed, moved, added, fresh)
 
     def column(self, old: NDArray[Any], fresh: NDArray[Any]) -> NDArray[Any]:
         """A column of operations. ``fresh``: of the changed and added ones."""
@@ -218,8 +218,8 @@ def _with_standings(cluster: CompiledState, changes: Changes) -> CompiledState:
     """``cluster`` with what its operations carry, where all else about them is as it was."""
     _refuse_unknown(cluster)
     level, since = cluster.operations.starvation.copy(), cluster.operations.since.copy()
-    for at, _, now in changes.workloads:
-        level[at], since[at] = standing(None if now is None else now.ytsaurus)
+    for row, _, now in changes.workloads:
+        level[row], since[row] = standing(None if now is None else now.ytsaurus)
     return replace(cluster, operations=replace(cluster.operations, starvation=level, since=since))
 
 
@@ -257,13 +257,13 @@ class _Splice:
         starts: list[int] = fresh.of.tolist()
         which = {row: i for i, row in enumerate(rows.changed.tolist())}
         pieces: list[tuple[bool, int, int]] = []
-        at = 0
+        done = 0
         for row, begin, end in zip(touched.tolist(), begins, ends, strict=True):
-            pieces.append((False, at, begin))
+            pieces.append((False, done, begin))
             if (i := which.get(row)) is not None:
                 pieces.append((True, starts[i], starts[i + 1]))
-            at = end
-        pieces += [(False, at, len(old)), (True, starts[len(which)], len(fresh))]
+            done = end
+        pieces += [(False, done, len(old)), (True, starts[len(which)], len(fresh))]
         return _Splice(pieces)
 
     def joined(self, old: Allocations, fresh: Allocations, rows: _Rows) -> Allocations:
@@ -284,17 +284,17 @@ class _Splice:
         """The order by node and where each node begins: rows that stay keep their order, fresh ones are put in."""
         index = np.full(len(old.allocations), -1, np.int64)
         fresh: list[Ints] = []
-        at = 0
+        size = 0
         for is_fresh, begin, end in self.pieces:
             if is_fresh:
-                fresh.append(np.arange(at, at + end - begin))
+                fresh.append(np.arange(size, size + end - begin))
             else:
-                index[begin:end] = np.arange(at, at + end - begin)
-            at += end - begin
-        kept = index[old.on_node]
-        kept = kept[kept >= 0]
+                index[begin:end] = np.arange(size, size + end - begin)
+            size += end - begin
+        staying = index[old.on_node]
+        staying = staying[staying >= 0]
         coming = np.concatenate(fresh)
-        key = np.sort(new.node[coming] * at + coming)
-        order = np.insert(kept, np.searchsorted(new.node[kept] * at + kept, key), key % at)
+        key = np.sort(new.node[coming] * size + coming)
+        order = np.insert(staying, np.searchsorted(new.node[staying] * size + staying, key), key % size)
         nodes = len(old.node_start) - 1
         return order, np.cumsum(np.bincount(new.node + 1, minlength=nodes + 1))

@@ -152,8 +152,8 @@ class Volumes:
     def _counted(self, free: float, part: float, r: int) -> float:
         """A part of ``free`` grain-seconds, cpu in whole ones."""
         grain = float(self._grains[r])
-        found = free / grain * part
-        return float(rounded(np.array(found * grain))) if r == self._cpu else found
+        amount = free / grain * part
+        return float(rounded(np.array(amount * grain))) if r == self._cpu else amount
 
 
 def estimated_guarantees(situation: Situation, strong: Floats, weight: Floats) -> tuple[Floats, Floats]:

@@ -150,14 +150,14 @@ class Waiting:
         need = situation.wants.need[want]
         names = situation.config.tree.names
         pool = int(situation.operation_parent[operation])
-        found = self._over(need, self._overlay.usage[operation], situation.operations.limits[operation], None)
+        beyond = self._over(need, self._overlay.usage[operation], situation.operations.limits[operation], None)
         label = f"operation {situation.operations.ids[operation]}"
-        while not found[0] and pool != situation.root:
-            found = self._over(need, self._overlay.pool_usage[pool], situation.pool_limits[pool], names[pool])
+        while not beyond[0] and pool != situation.root:
+            beyond = self._over(need, self._overlay.pool_usage[pool], situation.pool_limits[pool], names[pool])
             label = f"pool {names[pool]}"
             pool = int(situation.parent[pool])
         outcome = "infeasible" if code in _NEVER else "wait"
-        return Reason(outcome, code, _MESSAGES[code].format(limit=label), found[0] or None, tuple(found[1]))
+        return Reason(outcome, code, _MESSAGES[code].format(limit=label), beyond[0] or None, tuple(beyond[1]))
 
     def _over(self, need: Ints, used: Ints, limit: Ints, queue: str | None) -> tuple[list[Shortage], list[Change]]:
         names = self._overlay.prepared.situation.resources
