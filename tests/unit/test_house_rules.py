@@ -148,8 +148,10 @@ def unnamed(path: Path) -> Iterator[str]:
 
 
 def test_what_is_passed_and_what_comes_back_is_called_by_what_it_is() -> None:
-    """``victims`` and ``revision``, not ``found``. Engines and their model are not so far yet."""
-    assert [line for path in APP.rglob("*.py") if APP / "solver" not in path.parents for line in unnamed(path)] == []
+    """``victims`` and ``revision``, not ``found``. The solver is not so far yet, but for some engines."""
+    engines = {APP / "solver" / "engines" / name for name in ("kai",)}
+    named = [path for path in APP.rglob("*.py") if APP / "solver" not in path.parents or engines & {*path.parents}]
+    assert [line for path in named for line in unnamed(path)] == []
 
 
 def test_no_file_is_past_500_lines() -> None:

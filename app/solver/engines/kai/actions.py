@@ -39,18 +39,18 @@ class Signatures:
 
     def of(self, job: int) -> tuple[str, ...]:
         """Sorted constraints of the job's pods that are not active: as many as there are such pods."""
-        found = self._of.get(job)
-        if found is None:
+        signature = self._of.get(job)
+        if signature is None:
             overlay = self._overlay
             wires = overlay.jobs.task_wire
-            found = self._of[job] = tuple(
+            signature = self._of[job] = tuple(
                 sorted(
                     constraints(wires[t], overlay.ask_of_task(t))
                     for t in overlay.jobs.tasks[job]
                     if overlay.status[t] not in ACTIVE
                 )
             )
-        return found
+        return signature
 
 
 class Failed:
@@ -253,7 +253,9 @@ def _waits(cycle: Cycle, job: int) -> bool:
     tasks = overlay.jobs.tasks[job]
     waits = overlay.jobs.by_pod_set(t for t in tasks if overlay.status[t] == PIPELINED)
     starts = overlay.jobs.by_pod_set(t for t in tasks if overlay.status[t] in (RUNNING, ALLOCATED))
-    return any(one.name in waits and len(starts.get(one.name, ())) < one.minimum for one in gang.pod_sets)
+    return any(
+        pod_set.name in waits and len(starts.get(pod_set.name, ())) < pod_set.minimum for pod_set in gang.pod_sets
+    )
 
 
 def consolidation(cycle: Cycle) -> None:
@@ -331,13 +333,13 @@ def _movable(cycle: Cycle, job: int) -> list[int]:
     """Preemptible jobs that run something. Those that the cap admits are taken by id where they are not drawn."""
     overlay = cycle.overlay
     jobs = overlay.jobs
-    found = [
+    movable = [
         j
         for j in range(len(jobs.id))
         if j != job and overlay.leaf[j] and jobs.preemptible[j] and overlay.seems_active(j) and cycle.passes((), job, j)
     ]
     most = overlay.state.configuration.policy.max_consolidation_preemptees
-    return found if most is None or _cap(cycle) else nsmallest(most + 1, found, key=jobs.id.__getitem__)
+    return movable if most is None or _cap(cycle) else nsmallest(most + 1, movable, key=jobs.id.__getitem__)
 
 
 def _cap(cycle: Cycle) -> int | None:
@@ -400,8 +402,12 @@ def _reclaimable(cycle: Cycle, job: int) -> list[int]:
     own = queue[job]
     return [
         victim
-        for victim, at in enumerate(queue)
-        if at != own and active[victim] and preemptible[victim] and leaf[victim] and cycle.passes(filters, job, victim)
+        for victim, its_leaf in enumerate(queue)
+        if its_leaf != own
+        and active[victim]
+        and preemptible[victim]
+        and leaf[victim]
+        and cycle.passes(filters, job, victim)
     ]
 
 
@@ -437,8 +443,8 @@ def _preemptible(cycle: Cycle, job: int) -> list[int]:
     own, above = queue[job], priority[job]
     return [
         victim
-        for victim, at in enumerate(queue)
-        if at == own
+        for victim, its_leaf in enumerate(queue)
+        if its_leaf == own
         and priority[victim] < above
         and preemptible[victim]
         and overlay.seems_active(victim)

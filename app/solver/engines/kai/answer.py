@@ -315,12 +315,17 @@ _NAMES = QUEUE_RESOURCES
 
 def findings(configuration: Configuration) -> list[Finding]:
     """Remarks in document order; pointers are relative to the configuration document."""
-    found = [*_silent_defaults(configuration), *_unread(configuration)]
+    silent = [*_silent_defaults(configuration), *_unread(configuration)]
     try:
         compiled = compile_configuration(configuration)
     except InvalidInput:
-        return found  # the problems themselves are findings already, and there is no tree to look at
-    return [*found, *_quotas(configuration, compiled), *_minimum_runtimes(configuration, compiled), *_actions(compiled)]
+        return silent  # the problems themselves are findings already, and there is no tree to look at
+    return [
+        *silent,
+        *_quotas(configuration, compiled),
+        *_minimum_runtimes(configuration, compiled),
+        *_actions(compiled),
+    ]
 
 
 def _silent_defaults(configuration: Configuration) -> Iterator[Finding]:
@@ -352,15 +357,15 @@ def _quotas(configuration: Configuration, compiled: CompiledConfiguration) -> It
     tree = compiled.tree
     for q, name in enumerate(tree.names):
         for r in (CPU, MEMORY, GPU):
-            at = _quota_pointer(configuration.queues[q], q, r)
+            where = _quota_pointer(configuration.queues[q], q, r)
             deserved, limit = compiled.deserved[q][r], compiled.limit[q][r]
             if limit != KAI_UNLIMITED and (deserved == KAI_UNLIMITED or deserved > limit):
                 detail = f"{name!r} deserves more {_NAMES[r]} than its limit lets it have"
-                yield _warning("kai-deserved-over-limit", at, detail)
+                yield _warning("kai-deserved-over-limit", where, detail)
             children = [compiled.deserved[c][r] for c in tree.children[q]]
             if children and deserved != KAI_UNLIMITED and KAI_UNLIMITED not in children and sum(children) > deserved:
                 detail = f"the children of {name!r} deserve more {_NAMES[r]} together than it does"
-                yield _info("kai-children-over-deserved", at, detail)
+                yield _info("kai-children-over-deserved", where, detail)
 
 
 def _quota_pointer(queue: Queue, q: int, r: int) -> str:
@@ -399,9 +404,9 @@ def _actions(compiled: CompiledConfiguration) -> Iterator[Finding]:
         yield _warning("kai-no-actions", pointer("settings", "kai", "actions"), "no action: every ask waits")
 
 
-def _warning(rule: str, at: str, detail: str) -> Finding:
-    return Finding(rule=rule, severity="warning", pointer=at, detail=detail)
+def _warning(rule: str, where: str, detail: str) -> Finding:
+    return Finding(rule=rule, severity="warning", pointer=where, detail=detail)
 
 
-def _info(rule: str, at: str, detail: str) -> Finding:
-    return Finding(rule=rule, severity="info", pointer=at, detail=detail)
+def _info(rule: str, where: str, detail: str) -> Finding:
+    return Finding(rule=rule, severity="info", pointer=where, detail=detail)

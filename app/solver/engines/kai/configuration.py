@@ -91,12 +91,12 @@ class MinRuntimes:
 
     def lengths(self, victim: int) -> frozenset[int]:
         """Every minimum runtime that may protect what runs in ``victim`` from anybody, in microseconds."""
-        found = {self._preempt[victim].micros, self._default_reclaim.micros}
-        at = victim
-        while at != ROOTLESS:
-            found.add(self._reclaim[at].micros)
-            at = self._tree.parent[at]
-        return frozenset(found)
+        lengths = {self._preempt[victim].micros, self._default_reclaim.micros}
+        queue = victim
+        while queue != ROOTLESS:
+            lengths.add(self._reclaim[queue].micros)
+            queue = self._tree.parent[queue]
+        return frozenset(lengths)
 
 
 def _nearest(tree: Tree, own: list[int | None], default: MinRuntime) -> list[MinRuntime]:
@@ -201,8 +201,8 @@ def compile_policy(settings: Settings | None) -> Policy:
 
 def _default(value: Duration | None, *, negative: bool = False) -> int:
     try:
-        found = 0 if value is None else parse_duration(value, GO_WITH_DAYS)
-        return found if negative else max(0, found)
+        length = 0 if value is None else parse_duration(value, GO_WITH_DAYS)
+        return length if negative else max(0, length)
     except DurationError:
         return 0
 
@@ -308,8 +308,8 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
 def _quotas(queue: Queue, i: int, problems: list[Problem]) -> tuple[Quota, Quota, Quota]:
     for g, group in enumerate(queue.resource_groups or ()):
         if len(group.flavors) > 1:
-            at = pointer("configuration", "queues", i, "resource_groups", g, "flavors")
-            problems.append(Problem(pointer=at, detail="KAI has no flavors: give one quota a resource"))
+            where = pointer("configuration", "queues", i, "resource_groups", g, "flavors")
+            problems.append(Problem(pointer=where, detail="KAI has no flavors: give one quota a resource"))
     named = {placed.resource: placed for placed in quotas(queue, ("configuration", "queues", i))}
     gpus = [placed for name, placed in named.items() if is_gpu(name)]
     if len(gpus) > 1:

@@ -77,8 +77,8 @@ _BY_TASK = ("task_name", "task_node", "task_state", "task_request", "task_wire",
 
 def update(loaded: CompiledState, configured: CompiledConfiguration, state: State, changes: Changes) -> CompiledState:
     """``state`` compiled, from what was compiled before where that will do. Raises what ``compile_state`` raises."""
-    kept = followed(loaded, configured, state, changes)
-    return compile_state(configured, state) if kept is None else kept
+    compiled = followed(loaded, configured, state, changes)
+    return compile_state(configured, state) if compiled is None else compiled
 
 
 def followed(
@@ -120,13 +120,13 @@ def _readable(workloads: Sequence[Workload]) -> bool:
 
 def _touched(old: Jobs, changes: Changes) -> list[_Touched]:
     """In the order of ids."""
-    found: list[_Touched] = []
+    touched: list[_Touched] = []
     for _, before, new in changes.workloads:
         if before is not None:
-            found.append((old.by_id[before.id], 1, new))
+            touched.append((old.by_id[before.id], 1, new))
         elif new is not None:
-            found.append((bisect_left(old.id, new.id), 0, new))
-    return sorted(found, key=lambda one: (one[0], one[1], one[2].id if one[2] is not None else ""))
+            touched.append((bisect_left(old.id, new.id), 0, new))
+    return sorted(touched, key=lambda entry: (entry[0], entry[1], entry[2].id if entry[2] is not None else ""))
 
 
 def _edits(old: Jobs, fresh: Jobs, touched: list[_Touched]) -> tuple[list[Edit], list[Edit]]:
@@ -134,38 +134,38 @@ def _edits(old: Jobs, fresh: Jobs, touched: list[_Touched]) -> tuple[list[Edit],
     ends = [0, *accumulate(map(len, fresh.tasks))]
     jobs: list[Edit] = []
     tasks: list[Edit] = []
-    at = start = 0  # in the old tasks: the first of job ``at``
-    made = 0
+    job = start = 0  # in the old tasks: the first of job ``job``
+    added = 0
     for j, width, new in touched:
-        start += sum(map(len, old.tasks[at:j]))
-        at = j + width
+        start += sum(map(len, old.tasks[job:j]))
+        job = j + width
         end = start + (len(old.tasks[j]) if width else 0)
-        until = made + (new is not None)
-        jobs.append((j, at, made, until))
-        tasks.append((start, end, ends[made], ends[until]))
-        start, made = end, until
-    jobs.append((len(old.id), len(old.id), made, made))  # what is left of the old ones follows
-    tasks.append((len(old.task_name), len(old.task_name), ends[made], ends[made]))
+        until = added + (new is not None)
+        jobs.append((j, job, added, until))
+        tasks.append((start, end, ends[added], ends[until]))
+        start, added = end, until
+    jobs.append((len(old.id), len(old.id), added, added))  # what is left of the old ones follows
+    tasks.append((len(old.task_name), len(old.task_name), ends[added], ends[added]))
     return jobs, tasks
 
 
 def _spliced(old: list[T], fresh: list[T], edits: list[Edit]) -> list[T]:
     out: list[T] = []
-    at = 0
+    done = 0
     for a, b, c, d in edits:
-        out += old[at:a]
+        out += old[done:a]
         out += fresh[c:d]
-        at = b
+        done = b
     return out
 
 
 def _number(jobs: Jobs, tasks: list[list[int]]) -> None:
     """Number the pods by job; ``tasks`` tells how many each has."""
-    at = 0
+    first = 0
     for j, of in enumerate(tasks):
-        jobs.tasks.append(of if of and of[0] == at else list(range(at, at + len(of))))
+        jobs.tasks.append(of if of and of[0] == first else list(range(first, first + len(of))))
         jobs.task_job += [j] * len(of)
-        at += len(of)
+        first += len(of)
     jobs.by_id = dict(zip(jobs.id, range(len(jobs.id)), strict=True))
 
 
@@ -174,7 +174,7 @@ def _resident(
 ) -> Resident:
     """What decisions found out, for the jobs that are as they were."""
     before, old = loaded.resident, loaded.jobs
-    baseline = _baseline(loaded, jobs, fresh, jobs_edits, task_edits)
+    baseline = _baseline(loaded, fresh, jobs_edits, task_edits)
     resident = Resident(baseline=baseline, layout=before.layout)
     if baseline is not None:
         gone = (t for a, b, _, _ in task_edits for t in range(a, b))
@@ -183,9 +183,9 @@ def _resident(
     known_order, known_victims = before.order.copy(), before.victims.copy()
     if not known_order and not known_victims:
         return resident
-    at = shift = 0
+    done = shift = 0
     for a, b, c, d in jobs_edits:
-        for j in range(at, a):
+        for j in range(done, a):
             now = j + shift
             by = jobs.tasks[now][0] - old.tasks[j][0] if old.tasks[j] else 0
             if (order := known_order.get(j)) is not None:
@@ -193,7 +193,7 @@ def _resident(
             if (victim := known_victims.get(j)) is not None:
                 resident.victims[now] = _renumbered(victim, now, by) if by or shift else victim
         shift += (d - c) - (b - a)
-        at = b
+        done = b
     return resident
 
 
@@ -201,15 +201,15 @@ def _alike(before: Resident, after: Baseline, touched: list[int]) -> dict[Kind, 
     """``state.alike`` where only ``touched`` nodes are others."""
     if before.alike is None or before.layout is None or before.baseline is None:
         return None
-    found, place = before.alike.copy(), before.layout.place
+    kinds, place = before.alike.copy(), before.layout.place
     were, are = (kinds_of(base, before.layout, touched) for base in (before.baseline, after))
     for n, was, now in zip(touched, were, are, strict=True):
         if was != now:
-            found[was] = [other for other in found[was] if other != place[n]]
-            if not found[was]:
-                del found[was]
-            found[now] = sorted((*found.get(now, ()), place[n]))
-    return found
+            kinds[was] = [other for other in kinds[was] if other != place[n]]
+            if not kinds[was]:
+                del kinds[was]
+            kinds[now] = sorted((*kinds.get(now, ()), place[n]))
+    return kinds
 
 
 def _renumbered(victim: Victim, job: int, by: int) -> Victim:
@@ -219,9 +219,7 @@ def _renumbered(victim: Victim, job: int, by: int) -> Victim:
     )
 
 
-def _baseline(
-    loaded: CompiledState, jobs: Jobs, fresh: Jobs, jobs_edits: list[Edit], task_edits: list[Edit]
-) -> Baseline | None:
+def _baseline(loaded: CompiledState, fresh: Jobs, jobs_edits: list[Edit], task_edits: list[Edit]) -> Baseline | None:
     """The sums of before, less the jobs that went, with those that came; None where they have to be worked out anew."""
     before = loaded.resident.baseline
     if before is None or before.homeless or homeless(fresh):
@@ -320,7 +318,7 @@ class KaiRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
 
     def evicting(self, workload: Workload, task: str | None) -> Workload:
         after = super().evicting(workload, task)
-        if not any(one.state == "running" for one in after.tasks):
+        if not any(pod.state == "running" for pod in after.tasks):
             self._gone(workload.id)
         return after
 
@@ -330,7 +328,7 @@ class KaiRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         configured = self.configured
         lengths = configured.min_runtimes.lengths(configured.tree.index[queue])
         ends = (unprotected_from(since, length, configured.policy.rules) for length in lengths)
-        self._wakes.set(job, min((at for at in ends if at > now), default=None))
+        self._wakes.set(job, min((end for end in ends if end > now), default=None))
 
     def _gone(self, job: str) -> None:
         self._since.pop(job, None)
@@ -375,7 +373,7 @@ def draws(
     first = run(state, asks, question, budget, chance)
     if not chance.matters:
         return [Draw(first, 1)], None
-    found: dict[Hashable, Draw] = {}
+    outcomes: dict[Hashable, Draw] = {}
     steps = Budget(MOST_STEPS)
     number = DRAWS if question.draws else 0
     for seed in range(number):
@@ -383,9 +381,9 @@ def draws(
         if steps.spent:
             number = 0
             break
-        draw = found.setdefault(cycle.outcome(), Draw(cycle, 0))
+        draw = outcomes.setdefault(cycle.outcome(), Draw(cycle, 0))
         draw.times += 1
-    drawn = sorted(found.values(), key=lambda draw: -draw.times)
+    drawn = sorted(outcomes.values(), key=lambda draw: -draw.times)
     return (drawn, number) if number else ([Draw(first, 1)], 0)
 
 
@@ -419,27 +417,27 @@ def _check(state: CompiledState, asks: Sequence[Ask]) -> None:
         for t, task in enumerate(ask.tasks):
             problems += kubernetes.problems(task, ("asks", a, "tasks", t))
     homeless = baseline(state).homeless
-    place = {w.id: at for at, w in enumerate(state.workloads)} if homeless else {}
+    place = {w.id: i for i, w in enumerate(state.workloads)} if homeless else {}
     for j, i in homeless:
-        at = pointer("state", "workloads", place[state.jobs.id[j]], "tasks", i, "node")
-        problems.append(Problem(pointer=at, detail="a running pod is on a node: say which"))
+        where = pointer("state", "workloads", place[state.jobs.id[j]], "tasks", i, "node")
+        problems.append(Problem(pointer=where, detail="a running pod is on a node: say which"))
     if problems:
         raise InvalidInput(problems)
 
 
-def _strangers(state: CompiledState, ask: Ask, at: tuple[str | int, ...]) -> Iterator[Problem]:
+def _strangers(state: CompiledState, ask: Ask, path: tuple[str | int, ...]) -> Iterator[Problem]:
     """Pods of an ask that are in none of the sub groups of the workload that it grows."""
     j = state.jobs.by_id.get(ask.workload) if ask.workload is not None else None
     gang = None if j is None else state.jobs.gang[j]
     if gang is None:
         return
-    names = {one.name for one in gang.pod_sets}
+    names = {pod_set.name for pod_set in gang.pod_sets}
     for t, task in enumerate(ask.tasks):
         if task.sub_group not in names:
             detail = (
                 "its workload has sub groups: say which" if task.sub_group is None else "its workload has none of it"
             )
-            yield Problem(pointer=pointer(*at, "tasks", t, "sub_group"), detail=detail)
+            yield Problem(pointer=pointer(*path, "tasks", t, "sub_group"), detail=detail)
 
 
 ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(

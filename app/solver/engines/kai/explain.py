@@ -231,11 +231,11 @@ class Recorder(Trail):
         super().note(rule, detail, **numbers)
         key = (self._action, self._part[0], rule, detail)
         of_job = self._found.setdefault(self._job, {})
-        found = of_job.get(key)
-        if found is None:
-            found = of_job[key] = Tried(self._action, *self._part, rule, detail, {})
-        found.count += 1
-        found.numbers = numbers
+        tried = of_job.get(key)
+        if tried is None:
+            tried = of_job[key] = Tried(self._action, *self._part, rule, detail, {})
+        tried.count += 1
+        tried.numbers = numbers
 
     def spare(self, victim: int, refusal: Refusal) -> None:
         """See ``Trail.spare``."""
@@ -336,18 +336,18 @@ def _candidates(overlay: Overlay, outcomes: Outcomes, a: int, trail: Trail, reco
 def _pods(overlay: Overlay, outcomes: Outcomes, a: int, searches: list[Search]) -> dict[int, _Judged]:
     """The pods that a winning statement took, as they end."""
     holder = {e.task: outcomes.holder(e.ask) for e in outcomes.evictions if e.ask != NO_ASK}
-    found: dict[int, _Judged] = {}
+    judged_pods: dict[int, _Judged] = {}
     for search in searches:
         for t in search.taken if search.ask == a else ():
             if t in search.put_back:
-                found[t] = "put-back", "fits-with-it", f"{search.action}: the ask fits with it where it was", {}
+                judged_pods[t] = "put-back", "fits-with-it", f"{search.action}: the ask fits with it where it was", {}
             elif t in holder:
-                found[t] = "not-needed", "goes-for-another", f"it goes for {overlay.asks[holder[t]].id}", {}
+                judged_pods[t] = "not-needed", "goes-for-another", f"it goes for {overlay.asks[holder[t]].id}", {}
     for e in outcomes.victims[a]:
         moved = overlay.status[e.task] == PIPELINED
         where = f": it runs on at {overlay.node_names[overlay.node[e.task]]}" if moved else ""
-        found[e.task] = "moved" if moved else "victim", e.action, f"{e.action}{where}", {}
-    return {t: judged for t, judged in found.items() if t < overlay.running_tasks}
+        judged_pods[e.task] = "moved" if moved else "victim", e.action, f"{e.action}{where}", {}
+    return {t: judged for t, judged in judged_pods.items() if t < overlay.running_tasks}
 
 
 def _judge(overlay: Overlay, outcomes: Outcomes, a: int, j: int, trail: Trail) -> _Judged:

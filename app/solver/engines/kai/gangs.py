@@ -54,18 +54,18 @@ class Gang:
 
     def every_set_satisfied(self, active: Pods) -> bool:
         """Whether every pod set has the pods that it needs, members that the gang can do without included."""
-        return all(len(active.get(one.name, _NOBODY)) >= one.minimum for one in self.pod_sets)
+        return all(len(active.get(pod_set.name, _NOBODY)) >= pod_set.minimum for pod_set in self.pod_sets)
 
     def rank(self, active: Pods) -> int:
         """0 while some pod set lacks pods, 1 where each has just as many as it needs, 2 above."""
-        counts = [(len(active.get(one.name, _NOBODY)), one.minimum) for one in self.pod_sets]
+        counts = [(len(active.get(pod_set.name, _NOBODY)), pod_set.minimum) for pod_set in self.pod_sets]
         if any(have < need for have, need in counts):
             return 0
         return 2 if any(have > need for have, need in counts) else 1
 
     def elastic(self, pods: Pods) -> bool:
         """Whether some pod set has more pods than it needs, in whatever state."""
-        return any(len(pods.get(one.name, _NOBODY)) > one.minimum for one in self.pod_sets)
+        return any(len(pods.get(pod_set.name, _NOBODY)) > pod_set.minimum for pod_set in self.pod_sets)
 
     def next_pods(self, active: Pods, able: Pods) -> list[int]:
         """The pods to place next: what the gang lacks, else one more of the first member that has any."""
@@ -80,18 +80,18 @@ class Gang:
         """Listed pods beyond what each pod set needs, and the others."""
         elastic: list[int] = []
         core: list[int] = []
-        for one in self.pod_sets:
-            tasks = listed.get(one.name, _NOBODY)
-            core += tasks[: one.minimum]
-            elastic += tasks[one.minimum :]
+        for pod_set in self.pod_sets:
+            tasks = listed.get(pod_set.name, _NOBODY)
+            core += tasks[: pod_set.minimum]
+            elastic += tasks[pod_set.minimum :]
         return elastic, core
 
     def lacking(self, used: Pods, lost: Pods) -> PodSet | None:
         """A pod set that would keep fewer pods than it needs, were those gone; None without any."""
-        for one in self.pod_sets:
-            gone = len(lost.get(one.name, _NOBODY))
-            if gone and len(used.get(one.name, _NOBODY)) - gone < one.minimum:
-                return one
+        for pod_set in self.pod_sets:
+            gone = len(lost.get(pod_set.name, _NOBODY))
+            if gone and len(used.get(pod_set.name, _NOBODY)) - gone < pod_set.minimum:
+                return pod_set
         return None
 
     def part(self, pods: Pods) -> "Gang":
@@ -107,7 +107,7 @@ class Gang:
 def _count(member: Member, active: Pods) -> int:
     if isinstance(member, PodSet):
         return len(active.get(member.name, _NOBODY))
-    return sum(_satisfied(one, active) for one in member.members)
+    return sum(_satisfied(below, active) for below in member.members)
 
 
 def _threshold(member: Member) -> int:
@@ -134,11 +134,11 @@ def _next(branch: SubGroupSet, active: Pods, able: Pods) -> list[int]:
     members = _ordered(branch.members, active)
     if _satisfied(branch, active):
         return next((pods for member in members if (pods := _more(member, active, able))), list[int]())
-    found: list[int] = []
+    lacking: list[int] = []
     for member in members[: branch.threshold]:
         if not _satisfied(member, active):
-            found += _more(member, active, able)
-    return found
+            lacking += _more(member, active, able)
+    return lacking
 
 
 def _more(member: Member, active: Pods, able: Pods) -> list[int]:
@@ -167,28 +167,28 @@ def _surplus(branch: SubGroupSet, active: Pods) -> list[int]:
 
 
 def _all(member: Member, active: Pods) -> list[int]:
-    return [t for one in _leaves(member) for t in active.get(one.name, _NOBODY)]
+    return [t for pod_set in _leaves(member) for t in active.get(pod_set.name, _NOBODY)]
 
 
 def _leaves(member: Member) -> Iterator[PodSet]:
     if isinstance(member, PodSet):
         yield member
         return
-    for one in member.members:
-        yield from _leaves(one)
+    for below in member.members:
+        yield from _leaves(below)
 
 
 def _part(branch: SubGroupSet, pods: Pods) -> SubGroupSet:
     members: list[Member] = []
     held = 0
-    for one in branch.members:
-        if isinstance(one, PodSet):
-            have = len(pods.get(one.name, _NOBODY))
-            members.append(PodSet(one.name, min(one.minimum, have)) if have else one)
+    for below in branch.members:
+        if isinstance(below, PodSet):
+            have = len(pods.get(below.name, _NOBODY))
+            members.append(PodSet(below.name, min(below.minimum, have)) if have else below)
             held += bool(have)
         else:
-            members.append(_part(one, pods))
-            held += any(pods.get(leaf.name) for leaf in _leaves(one))
+            members.append(_part(below, pods))
+            held += any(pods.get(leaf.name) for leaf in _leaves(below))
     minimum = None if branch.minimum is None else min(branch.minimum, held)
     return SubGroupSet(branch.name, minimum, tuple(members))
 
@@ -214,7 +214,7 @@ def compile_gang(groups: Sequence[SubGroup], min_sub_group: int | None, *, flat:
     below: dict[str | None, list[SubGroup]] = {}
     for group in groups:
         below.setdefault(group.parent, []).append(group)
-    leaf = {one.name: one for one in leaves}
+    leaf = {pod_set.name: pod_set for pod_set in leaves}
 
     def branch(name: str | None, minimum: int | None) -> SubGroupSet:
         members = tuple(
@@ -227,14 +227,14 @@ def compile_gang(groups: Sequence[SubGroup], min_sub_group: int | None, *, flat:
 
 
 def gang_problems(
-    groups: Sequence[SubGroup], tasks: Iterable[tuple[tuple[str | int, ...], str | None]], at: tuple[str | int, ...]
+    groups: Sequence[SubGroup], tasks: Iterable[tuple[tuple[str | int, ...], str | None]], path: tuple[str | int, ...]
 ) -> Iterator[Problem]:
     """What is wrong with sub groups: names that occur twice, parents that there are not, circles, and pods of none of
-    the pod sets. ``tasks``: where each pod's ``sub_group`` is, and what it says; ``at``: where the job is."""
+    the pod sets. ``tasks``: where each pod's ``sub_group`` is, and what it says; ``path``: where the job is."""
     parent = {group.name: group.parent for group in groups}
     seen: set[str] = set()
     for i, group in enumerate(groups):
-        where = pointer(*at, "sub_groups", i)
+        where = pointer(*path, "sub_groups", i)
         if group.name in seen:
             yield Problem(pointer=f"{where}/name", detail=f"there is a sub group {group.name!r} already")
         seen.add(group.name)
@@ -255,10 +255,10 @@ def gang_problems(
 
 
 def _too_deep(name: str, parent: Mapping[str, str | None]) -> bool:
-    at = name
+    group = name
     for _ in range(_MOST_LEVELS):
-        above = parent.get(at)
+        above = parent.get(group)
         if above is None:
             return False
-        at = above
+        group = above
     return True

@@ -172,10 +172,10 @@ _Jobs = TypeVar("_Jobs", Heap[int], Turn)
 
 def _next_job(tree: QueueTree[_Jobs]) -> int | None:
     """Take the next job out of the tree of queues; None when there are none."""
-    found = tree.next()
-    if found is None:
+    queue_and_leaf = tree.next()
+    if queue_and_leaf is None:
         return None
-    queue, leaf = found
+    queue, leaf = queue_and_leaf
     job = leaf.pop()
     tree.took(queue)
     return job
@@ -198,10 +198,10 @@ class VictimTable:
             if untouched is None:
                 untouched = resident[job] = self._look(job)
             return untouched
-        found = self._known.get(job)
-        if found is None or found[0] != version:
-            found = self._known[job] = version, self._look(job)
-        return found[1]
+        known = self._known.get(job)
+        if known is None or known[0] != version:
+            known = self._known[job] = version, self._look(job)
+        return known[1]
 
     def _look(self, job: int) -> Victim:
         overlay, status = self._overlay, self._overlay.status
@@ -219,10 +219,10 @@ def what_is_left(overlay: Overlay, victim: Victim, tasks: list[int]) -> Victim:
 def _victim(overlay: Overlay, job: int, tasks: list[int], running: list[int], *, others: bool) -> Victim:
     gang = overlay.jobs.gang[job]
     if gang is None:
-        at = rank(len(tasks), overlay.jobs.min_available[job])
+        gang_rank = rank(len(tasks), overlay.jobs.min_available[job])
     else:
-        at = gang.rank(overlay.jobs.by_pod_set(tasks))
-    key = job_key(overlay, job, at)
+        gang_rank = gang.rank(overlay.jobs.by_pod_set(tasks))
+    key = job_key(overlay, job, gang_rank)
     return Victim(job, key, tasks, total(overlay.request, running), others=others)
 
 
@@ -268,10 +268,10 @@ class VictimOrder:
 
     def pop(self) -> Victim | None:
         """The next victim; None when there are none. What it held counts as given back by its leaf from now on."""
-        found = self._tree.next()
-        if found is None:
+        queue_and_leaf = self._tree.next()
+        if queue_and_leaf is None:
             return None
-        queue, leaf = found
+        queue, leaf = queue_and_leaf
         victim = leaf.items.pop()[1]
         self._taken[queue] = leaf.taken = plus(leaf.taken, victim.holds)
         self._tree.took(queue)
@@ -323,23 +323,23 @@ class Chance:
 
     def order(self, entries: Iterable[T]) -> list[T]:
         """The entries as a map yields them that was filled in the given order."""
-        found = list(entries)
-        if self._random is None or len(found) < 2:
-            return found
-        if len(found) <= _GROUP:
-            return _from(found, self._random.randrange(_GROUP))
+        listed = list(entries)
+        if self._random is None or len(listed) < 2:
+            return listed
+        if len(listed) <= _GROUP:
+            return _from(listed, self._random.randrange(_GROUP))
         groups = 2
-        while len(found) > groups * _FULL:
+        while len(listed) > groups * _FULL:
             groups *= 2
         slots: list[list[T]] = [[] for _ in range(groups)]
-        for entry in found:
-            at = self._random.randrange(groups)
-            while len(slots[at]) == _GROUP:
-                at = (at + 1) % groups
-            slots[at].append(entry)
-        at, first = divmod(self._random.randrange(groups * _GROUP), _GROUP)
-        later = [entry for group in (*slots[at + 1 :], *slots[:at]) for entry in group]
-        return [*slots[at][first:], *later, *slots[at][:first]]
+        for entry in listed:
+            slot = self._random.randrange(groups)
+            while len(slots[slot]) == _GROUP:
+                slot = (slot + 1) % groups
+            slots[slot].append(entry)
+        slot, first = divmod(self._random.randrange(groups * _GROUP), _GROUP)
+        later = [entry for group in (*slots[slot + 1 :], *slots[:slot]) for entry in group]
+        return [*slots[slot][first:], *later, *slots[slot][:first]]
 
 
 def _from(entries: list[T], start: int) -> list[T]:

@@ -68,10 +68,10 @@ class Columns:
         if pod and PODS in quantities:
             quantities = {name: value for name, value in quantities.items() if name != PODS}
         key = (*quantities.items(), *self._one_pod) if pod else tuple(quantities.items())
-        found = self._seen.get(key)
-        if found is None:
-            found = self._seen[key] = self._parse(dict(key))
-        return found
+        known = self._seen.get(key)
+        if known is None:
+            known = self._seen[key] = self._parse(dict(key))
+        return known
 
     def _parse(self, quantities: dict[str, Quantity]) -> Vector:
         steps: dict[int, int] = {}
@@ -103,10 +103,10 @@ class Readable:
 
     def __call__(self, requests: dict[str, Quantity]) -> bool:
         key = tuple(requests.items())
-        found = self._seen.get(key)
-        if found is None:
-            found = self._seen[key] = all(_unreadable(name, value) is None for name, value in key)
-        return found
+        known = self._seen.get(key)
+        if known is None:
+            known = self._seen[key] = all(_unreadable(name, value) is None for name, value in key)
+        return known
 
 
 def _unreadable(name: str, value: Quantity) -> str | None:
@@ -117,39 +117,39 @@ def _unreadable(name: str, value: Quantity) -> str | None:
     return None
 
 
-def task_problems(tasks: Sequence[Task], at: tuple[str | int, ...]) -> Iterator[Problem]:
-    """What KAI can't read of one workload or ask; ``at`` is its place in the request."""
+def task_problems(tasks: Sequence[Task], path: tuple[str | int, ...]) -> Iterator[Problem]:
+    """What KAI can't read of one workload or ask; ``path`` is its place in the request."""
     for t, task in enumerate(tasks):
         whole = [name for name, value in task.requests.items() if is_gpu(name) and value not in (0, "0")]
         if task.gpu_memory and whole:
             detail = f"it asks for {whole[0]} too: a pod asks for GPUs, or for memory of them"
-            yield Problem(pointer=pointer(*at, "tasks", t, "gpu_memory"), detail=detail)
+            yield Problem(pointer=pointer(*path, "tasks", t, "gpu_memory"), detail=detail)
         if task.count != 1:
             detail = f"count {task.count}: a KAI task is one pod, give each its own name"
-            yield Problem(pointer=pointer(*at, "tasks", t, "count"), detail=detail)
+            yield Problem(pointer=pointer(*path, "tasks", t, "count"), detail=detail)
         for name, value in task.requests.items():
             if (why := _unreadable(name, value)) is not None:
-                yield Problem(pointer=pointer(*at, "tasks", t, "requests", name), detail=why)
+                yield Problem(pointer=pointer(*path, "tasks", t, "requests", name), detail=why)
 
 
-def job_problems(job: Workload | Ask, at: tuple[str | int, ...]) -> Iterator[Problem]:
-    """What KAI can't read of a job beside its pods; ``at`` is its place in the request."""
+def job_problems(job: Workload | Ask, path: tuple[str | int, ...]) -> Iterator[Problem]:
+    """What KAI can't read of a job beside its pods; ``path`` is its place in the request."""
     if job.sub_groups is not None:
-        places = (((*at, "tasks", t, "sub_group"), task.sub_group) for t, task in enumerate(job.tasks))
-        yield from gang_problems(job.sub_groups, places, at)
+        places = (((*path, "tasks", t, "sub_group"), task.sub_group) for t, task in enumerate(job.tasks))
+        yield from gang_problems(job.sub_groups, places, path)
     if job.preemption_delay is not None:
-        yield from duration_problems(job.preemption_delay, (*at, "preemption_delay"))
+        yield from duration_problems(job.preemption_delay, (*path, "preemption_delay"))
     if isinstance(job, Workload) and job.staleness_grace_period is not None:
-        yield from duration_problems(job.staleness_grace_period, (*at, "staleness_grace_period"), negative=True)
+        yield from duration_problems(job.staleness_grace_period, (*path, "staleness_grace_period"), negative=True)
 
 
-def duration_problems(value: Duration, at: tuple[str | int, ...], *, negative: bool = False) -> Iterator[Problem]:
+def duration_problems(value: Duration, path: tuple[str | int, ...], *, negative: bool = False) -> Iterator[Problem]:
     """What is wrong with a duration: it does not parse, or is below 0 where it must not be (``negative``: it may)."""
     try:
         if parse_duration(value, GO_WITH_DAYS) < 0 and not negative:
-            yield Problem(pointer=pointer(*at), detail=f"{value!r} is negative")
+            yield Problem(pointer=pointer(*path), detail=f"{value!r} is negative")
     except DurationError as error:
-        yield Problem(pointer=pointer(*at), detail=str(error))
+        yield Problem(pointer=pointer(*path), detail=str(error))
 
 
 def _length(value: Duration | None) -> int | None:
@@ -270,10 +270,10 @@ class Jobs:
     def by_pod_set(self, tasks: Iterable[int]) -> dict[str, list[int]]:
         """Pods of a job that has sub groups by the one that they are in, in the order given."""
         wires = self.task_wire
-        found: dict[str, list[int]] = {}
+        pods: dict[str, list[int]] = {}
         for t in tasks:
-            found.setdefault(wires[t].sub_group or "", []).append(t)
-        return found
+            pods.setdefault(wires[t].sub_group or "", []).append(t)
+        return pods
 
     def elastic(self, j: int) -> bool:
         """More pods (in any state, pending and finished ones too) than the gang needs, of some pod set."""

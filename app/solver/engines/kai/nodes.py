@@ -461,18 +461,18 @@ class Nodes:
         request, (cpus, memories, gpus) = self._request[t], self._free
         cpu, memory, gpu = request[0], request[1], request[2]
         if self.gpus.share[t]:
-            found = self.gpus.fitting(t, [n for n in nodes if cpu <= cpus[n] and memory <= memories[n]])
+            suited = self.gpus.fitting(t, [n for n in nodes if cpu <= cpus[n] and memory <= memories[n]])
         else:
-            found = [n for n in nodes if gpu <= gpus[n] and cpu <= cpus[n] and memory <= memories[n]]
-        return found if self._queue_only else [n for n in found if self.fits(t, n)]
+            suited = [n for n in nodes if gpu <= gpus[n] and cpu <= cpus[n] and memory <= memories[n]]
+        return suited if self._queue_only else [n for n in suited if self.fits(t, n)]
 
     def fitting_idle(self, t: int, nodes: list[int]) -> list[int]:
         """Those of ``nodes`` that ``fits_idle`` holds for, in their order."""
         request, (cpus, memories, gpus) = self._request[t], self._idle
         cpu, memory, gpu = request[0], request[1], request[2]
         if self.gpus.share[t]:
-            found = self.gpus.fitting_idle(t, [n for n in nodes if cpu <= cpus[n] and memory <= memories[n]])
-            return found if self._queue_only else [n for n in found if self.fits_idle(t, n)]
+            suited = self.gpus.fitting_idle(t, [n for n in nodes if cpu <= cpus[n] and memory <= memories[n]])
+            return suited if self._queue_only else [n for n in suited if self.fits_idle(t, n)]
         if self._queue_only and (cpu or memory or gpu):
             return [n for n in nodes if gpu <= gpus[n] and cpu <= cpus[n] and memory <= memories[n]]
         return [n for n in nodes if self.fits_idle(t, n)]

@@ -153,24 +153,24 @@ class Overlay:
     def in_order(self, job: int) -> list[int]:
         """The pods of a job in task order: priority, age, name."""
         resident = self.state.resident.order if self.jobs.ask[job] < 0 else self._ordered
-        found = resident.get(job)
-        if found is None:
+        ordered = resident.get(job)
+        if ordered is None:
             wires, names = self.jobs.task_wire, self.jobs.task_name
 
             def key(t: int) -> tuple[int, int, str]:
                 wire = wires[t]
                 return -(wire.priority or 0), micros(wire.created_at) if wire.created_at else OLDEST, names[t]
 
-            found = resident[job] = sorted(self.jobs.tasks[job], key=key)
-        return found
+            ordered = resident[job] = sorted(self.jobs.tasks[job], key=key)
+        return ordered
 
     def wanted(self, job: int) -> tuple[list[int], Share]:
         """The pods that the job would place next, and their sum: what its gang lacks, else one more.
 
         Pending pods, and those evicted by the statement in hand.
         """
-        found = self._wanted.get(job)
-        if found is None:
+        wanted = self._wanted.get(job)
+        if wanted is None:
             status, virtual = self.status, self.virtual
             able = [t for t in self.in_order(job) if status[t] == PENDING or (status[t] == RELEASING and virtual[t])]
             gang = self.jobs.gang[job]
@@ -178,8 +178,8 @@ class Overlay:
                 tasks = able[: self.lacks(job)]
             else:
                 tasks = gang.next_pods(self.active_pods(job), self.jobs.by_pod_set(able))
-            found = self._wanted[job] = (tasks, total(self.wants, tasks))
-        return found
+            wanted = self._wanted[job] = (tasks, total(self.wants, tasks))
+        return wanted
 
     def lacks(self, job: int) -> int:
         """How many pods the job's gang lacks; 1 where it lacks none."""
@@ -222,7 +222,7 @@ class Overlay:
 
     def evictions_of(self, t: int) -> int:
         """How often the statement in hand evicts the pod."""
-        return sum(not self.undone[at] for at in self._evicted_by.get(t, ()))
+        return sum(not self.undone[op] for op in self._evicted_by.get(t, ()))
 
     def stays_evicted(self, t: int) -> bool:
         """Whether the statement in hand evicts the pod in the end, be it for another place."""
@@ -346,12 +346,12 @@ class Overlay:
 
     def restore(self, t: int) -> bool:
         """Take back the earliest eviction of the statement in hand: the pod stays where it was. False without one."""
-        for at in self._evicted_by.get(t, ()):
-            if not self.undone[at]:
+        for number in self._evicted_by.get(t, ()):
+            if not self.undone[number]:
                 break
         else:
             return False
-        op, put = self.ops[at], self.journal.put
+        op, put = self.ops[number], self.journal.put
         j = self.jobs.task_job[t]
         if self.status[t] == RELEASING:
             put(self.status, t, op.status)
@@ -359,7 +359,7 @@ class Overlay:
             self.counts.back(j)
             self.nodes.change(t, op.node, RELEASING, op.status)
         self.queues.charge(j, self.request[t], 1)
-        put(self.undone, at, 1)
+        put(self.undone, number, 1)
         self._note(Operation(RESTORE, t, RELEASING, op.node))
         return True
 
@@ -435,8 +435,8 @@ class Overlay:
         """Make the statement final."""
         ask = self.asking(job)
         self._committed += 1
-        for at, op in enumerate(self.ops):
-            if self.undone[at]:
+        for number, op in enumerate(self.ops):
+            if self.undone[number]:
                 continue
             if op.kind == EVICT:
                 self.journal.put(self.virtual, op.task, 0)

@@ -38,12 +38,12 @@ class Predicates:
         signature = constraints(task, ask)
         if not signature:
             return None if self._all else self._open
-        found = self._seen.get(signature)
-        if found is None:
+        known = self._seen.get(signature)
+        if known is None:
             if len(self._seen) >= _MOST_KEPT:
                 self._seen.clear()
-            found = self._seen[signature] = [self._allows(task, ask, node) for node in self._nodes]
-        return found
+            known = self._seen[signature] = [self._allows(task, ask, node) for node in self._nodes]
+        return known
 
     def _allows(self, task: Task, ask: Ask | None, node: Node) -> bool:
         required = task.required_node or (ask.required_node if ask else None)
@@ -164,7 +164,6 @@ class Placer:
         )
 
     def _free_nodes(self) -> FreeNodes:
-        """As they are now."""
         if self._by_free is None:
             self._by_free = FreeNodes(self._overlay, self.by_name, self._place)
         else:
@@ -262,30 +261,30 @@ class Placer:
         gpu = shared or bool(overlay.request[t][GPU])
         has, free = (has_gpu, overlay.free[GPU]) if gpu else (self._has_cpu, overlay.free[CPU])
         open_nodes = self._one_of_each_kind(allowed, tried) if nodes is self.everywhere else self._among(nodes)
-        found = overlay.nodes.fitting(t, open_nodes)
+        best = overlay.nodes.fitting(t, open_nodes)
         if allowed is not None:
-            found = [n for n in found if allowed[n]]
+            best = [n for n in best if allowed[n]]
         if tried:
-            found = [n for n in found if n not in tried]
-        if len(found) < 2:
-            return found[0] if found else None
+            best = [n for n in best if n not in tried]
+        if len(best) < 2:
+            return best[0] if best else None
         # The parts of the score, each too small to make up for one before it: so each narrows down what the last left.
         if shared or (overlay.gpus.any and not gpu):  # a pod without GPU takes none of a device, which always fits
-            found = overlay.gpus.fitting_shared(t, found) or found
-        found = overlay.nodes.fitting_idle(t, found) or found
+            best = overlay.gpus.fitting_shared(t, best) or best
+        best = overlay.nodes.fitting_idle(t, best) or best
         if not gpu:
-            found = [n for n in found if not has_gpu[n]] or found
-        held = [free[n] for n in found if has[n]]
-        if len(held) == len(found) and max(held) > 0:  # then what others have free makes no difference
-            return found[held.index(min(held))]
+            best = [n for n in best if not has_gpu[n]] or best
+        held = [free[n] for n in best if has[n]]
+        if len(held) == len(best) and max(held) > 0:  # then what others have free makes no difference
+            return best[held.index(min(held))]
         counted = [free[n] for n in open_nodes if has[n]]
         most = max(counted, default=0)
         if most <= 0:
-            return found[0]
+            return best[0]
         if min(counted) == most:
-            return next((n for n in found if has[n]), found[0])
-        scores = [most - free[n] if has[n] else 0 for n in found]
-        return found[scores.index(max(scores))]
+            return next((n for n in best if has[n]), best[0])
+        scores = [most - free[n] if has[n] else 0 for n in best]
+        return best[scores.index(max(scores))]
 
     def _among(self, nodes: Set[int]) -> list[int]:
         """In order of name."""

@@ -62,12 +62,12 @@ def preemptibility(state: CompiledState, question: ProtectionQuestion) -> dict[s
     """The body of the answer. Raises InvalidInput for evictions of what is not there."""
     rules = state.configuration.policy.rules
     jobs, _ = with_asks(state, _all_asks(question))
-    found = [protection_of(state, jobs, j, question, rules) for j in range(len(state.jobs.id))]
-    evicted = _evicted(jobs, question.evict, len(found), rules)
+    protections = [protection_of(state, jobs, j, question, rules) for j in range(len(state.jobs.id))]
+    evicted = _evicted(jobs, question.evict, len(protections), rules)
     names = state.configuration.tree.names
     return {
-        "workloads": {jobs.id[j]: _shown(p, names, rules) for j, p in enumerate(found)},
-        "evict_allowed": all(found[j].allows(count) for j, count in evicted.items()),
+        "workloads": {jobs.id[j]: _shown(p, names, rules) for j, p in enumerate(protections)},
+        "evict_allowed": all(protections[j].allows(count) for j, count in evicted.items()),
     }
 
 
@@ -202,9 +202,9 @@ class _Judge:
         out: list[Refusal] = []
         for eviction in evictions:
             j = jobs.by_id[eviction.workload]
-            found = self._standing(j) or self._by_runtime(j, len(lost[j]))
-            if found is not None:
-                out.append(Refusal(workload=eviction.workload, task=eviction.task, rule=found[0], detail=found[1]))
+            refusal = self._standing(j) or self._by_runtime(j, len(lost[j]))
+            if refusal is not None:
+                out.append(Refusal(workload=eviction.workload, task=eviction.task, rule=refusal[0], detail=refusal[1]))
         return out
 
     def _standing(self, j: int) -> tuple[str, str] | None:
@@ -218,12 +218,12 @@ class _Judge:
         return None
 
     def _by_runtime(self, j: int, lost: int) -> tuple[str, str] | None:
-        found = self._known.get(j)
-        if found is None:
+        protection = self._known.get(j)
+        if protection is None:
             rules = self.state.configuration.policy.rules
-            found = self._known[j] = protection_of(self.state, self.jobs, j, self.question, rules)
-        if found.allows(lost):
+            protection = self._known[j] = protection_of(self.state, self.jobs, j, self.question, rules)
+        if protection.allows(lost):
             return None
-        _, sentence = why(found, set_by_whom(found, self.state.configuration.tree.names))
-        gang = "-gang" if found.elastic else ""
-        return f"{found.action}-min-runtime{gang}", sentence
+        _, sentence = why(protection, set_by_whom(protection, self.state.configuration.tree.names))
+        gang = "-gang" if protection.elastic else ""
+        return f"{protection.action}-min-runtime{gang}", sentence

@@ -110,14 +110,14 @@ class QueueTree(Generic[L]):
         self._nodes[queue] = node
         while (above := self._parent[node.queue]) != ROOTLESS:
             parent = self._nodes.get(above)
-            found = parent is not None
+            was_there = parent is not None
             if parent is None:
                 parent = self._nodes[above] = Node(above, Heap(self._less), None)
             node.parent = parent
             assert parent.queues is not None
             parent.queues.push(node)
             node = parent
-            if found:
+            if was_there:
                 self._touch(node)
                 return
         self._roots.push(node)
@@ -363,11 +363,11 @@ class Standing:
         return order.older(a, b)
 
     def _of(self, q: int) -> tuple[_Rank, float]:
-        found = self._known.get(q)
-        if found is None:
+        known = self._known.get(q)
+        if known is None:
             order = self._order
-            found = self._known[q] = order.rank(q), order.dominant(q, NOTHING, NOTHING)
-        return found
+            known = self._known[q] = order.rank(q), order.dominant(q, NOTHING, NOTHING)
+        return known
 
     def _left(self, q: int, taken: Share) -> float:
         latest = self._latest.get(q)

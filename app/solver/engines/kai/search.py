@@ -92,13 +92,13 @@ class Search:
 
     def _solve_with(self, generator: Generator) -> bool:
         """Whether one generator solves the whole gang."""
-        number, found = len(self._tasks), Found([], set())
+        number, solved = len(self._tasks), Found([], set())
 
         def probe(size: int) -> bool:
-            nonlocal found
-            solution = self._probe(generator, size, found)
+            nonlocal solved
+            solution = self._probe(generator, size, solved)
             if solution is not None:
-                found = solution
+                solved = solution
             return solution is not None
 
         if not self._rules.doubling:
@@ -115,9 +115,9 @@ class Search:
         number, solved, size = len(self._tasks), 0, 1
 
         def solves(size: int) -> bool:
-            found = probe(size)
+            has_solution = probe(size)
             self._overlay.rollback(self._start)
-            return found
+            return has_solution
 
         while solves(size):
             solved = size
@@ -133,8 +133,8 @@ class Search:
                 failed = size
         return solved
 
-    def _probe(self, generator: Generator, size: int, found: Found) -> Found | None:
-        """What must go for the first ``size`` pods, its statement open; None where nothing will do. ``found``: what
+    def _probe(self, generator: Generator, size: int, last: Found) -> Found | None:
+        """What must go for the first ``size`` pods, its statement open; None where nothing will do. ``last``: what
         the last part needed."""
         trail, budget = self._tools.trail, self._tools.budget
         part, rank = self._part(size)
@@ -143,15 +143,15 @@ class Search:
             return None
         contenders = Contenders(self._overlay, self._job, rank)
         headroom = self._headroom(part)
-        nodes = set(self._open | found.left)
-        for extra, prefix in self._offers(generator, part, found.groups, nodes):
+        nodes = set(self._open | last.left)
+        for extra, prefix in self._offers(generator, part, last.groups, nodes):
             hopeless = headroom is not None and not headroom(prefix, extra)
             if hopeless and self._brief:
                 trail.no_room(prefix, None)
                 continue
             if not budget.spend():
                 return None
-            trial = self._trial(part, found.groups, extra)
+            trial = self._trial(part, last.groups, extra)
             key = size, self._signature(trial)
             if key in self._failed:
                 continue
@@ -238,8 +238,8 @@ class Search:
         self._chance.matters = True
         jobs = self._chance.order(range(len(self._overlay.jobs.id)))
         drawn = set(islice((job for job in jobs if job in self._known), self._cap))
-        found = {q: [item for item in items if item[1].job in drawn] for q, items in self._victims.items()}
-        return {q: items for q, items in found.items() if items}
+        of_leaves = {q: [item for item in items if item[1].job in drawn] for q, items in self._victims.items()}
+        return {q: items for q, items in of_leaves.items() if items}
 
     def _trial(self, part: Sequence[int], recorded: list[Group], extra: list[Group]) -> Trial:
         """What is recorded is listed first, the pods of a group in the order of a map."""
@@ -373,9 +373,9 @@ class Tape:
         self._chunk: dict[int, Group] = {}
         self.with_others: set[int] = set()
 
-    def step(self, at: int) -> Group | None:
+    def step(self, place: int) -> Group | None:
         """The chunk at that place, empty where a victim adds nothing; None past the end."""
-        if at == len(self._steps):
+        if place == len(self._steps):
             victim = self._order.pop()
             if victim is None:
                 return None
@@ -387,7 +387,7 @@ class Tape:
             group = Group(victim.job, chunk)
             self._steps.append(group)
             self._chunk |= dict.fromkeys(chunk, group)
-        return self._steps[at]
+        return self._steps[place]
 
     def serves(self, recorded: Sequence[Group]) -> bool:
         """Whether the order runs the same with these recorded: each a chunk of its own, of a job of which nothing else

@@ -139,8 +139,8 @@ class Trail:
 
     def main(self, job: int) -> tuple[str, str, str] | None:
         """Action, rule and sentence of the job's failure that tells most, the latest of those; None without any."""
-        found = self._main.get(job)
-        return None if found is None else found[1:]
+        failure = self._main.get(job)
+        return None if failure is None else failure[1:]
 
     def of(self, job: int) -> list[Tried]:
         """What was recorded of a job, in order."""
@@ -228,17 +228,17 @@ class Solver:
             self._tools.trail.note("no-victims", "no room, and nobody that it may take from")
             return False
         start = overlay.checkpoint()
-        found = Found([], set())
+        solved = Found([], set())
         for size in range(1, len(tasks) + 1):
             self._tools.trail.part(size, len(tasks))
-            self._take_up(tasks[:size], found.groups, start)
-            solution = self._solve_part(self._open | found.left)
+            self._take_up(tasks[:size], solved.groups, start)
+            solution = self._solve_part(self._open | solved.left)
             if solution is None:
                 if self._tools.budget.spent:
                     self._tools.trail.cut_short()
                 overlay.rollback(start)
                 return False
-            found = solution
+            solved = solution
         return True
 
     def _take_up(self, part: list[int], recorded: list[Group], start: Mark) -> None:
@@ -288,9 +288,9 @@ class Solver:
                 trail.judged(scenario, doomed)
                 return None
             if grew and scenario.room.enough():
-                found = self._try(nodes, headroom, doomed)
-                if found is not None:
-                    return found
+                solution = self._try(nodes, headroom, doomed)
+                if solution is not None:
+                    return solution
             elif grew:
                 trail.too_short(scenario)
             grew = scenario.grow(self._order)
@@ -318,9 +318,9 @@ class Solver:
                 continue
             new = {overlay.node[t] for t in extra} - nodes
             nodes |= new
-            fits, found = self._simulate(extra, nodes)
+            fits, solution = self._simulate(extra, nodes)
             if fits:
-                return found
+                return solution
             nodes -= new
             if not self._tools.budget.spend():
                 break

@@ -278,12 +278,12 @@ def by_memory(state: CompiledState, jobs: Jobs) -> tuple[list[Vector], list[Vect
 
 
 def _by_memory(jobs: Jobs, size: int | None) -> list[Vector]:
-    found = jobs.task_request.copy()
+    counted = jobs.task_request.copy()
     for t, portion in enumerate(jobs.task_portion):
         if portion is not None and portion.memory:
             gpus = 0 if size is None else round(portion.devices * portion.memory / size * 1000)
-            found[t] = (*found[t][:GPU], gpus, *found[t][GPU + 1 :])
-    return found
+            counted[t] = (*counted[t][:GPU], gpus, *counted[t][GPU + 1 :])
+    return counted
 
 
 _HOLDING = (RUNNING, RELEASING, STUCK)
@@ -291,30 +291,30 @@ _HOLDING = (RUNNING, RELEASING, STUCK)
 
 def baseline(state: CompiledState) -> Baseline:
     """Worked out once per state."""
-    found = state.resident.baseline
-    if found is None:
-        found = state.resident.baseline = _baseline(state)
-    return found
+    known = state.resident.baseline
+    if known is None:
+        known = state.resident.baseline = _baseline(state)
+    return known
 
 
 def layout(state: CompiledState) -> Layout:
     """Worked out once for all versions of a state between which no node changes."""
-    found = state.resident.layout
-    if found is None:
-        found = state.resident.layout = _layout(state)
-    return found
+    known = state.resident.layout
+    if known is None:
+        known = state.resident.layout = _layout(state)
+    return known
 
 
 def alike(state: CompiledState) -> dict[Kind, list[int]]:
     """The places of nodes by name, in order, of each kind. Worked out once; a delta changes what it changes."""
-    found = state.resident.alike
-    if found is None:
+    places = state.resident.alike
+    if places is None:
         nodes, kinds = layout(state), kinds_of(baseline(state), layout(state))
-        found = dict[Kind, list[int]]()
+        places = dict[Kind, list[int]]()
         for place, n in enumerate(nodes.by_name):
-            found.setdefault(kinds[n], []).append(place)
-        state.resident.alike = found
-    return found
+            places.setdefault(kinds[n], []).append(place)
+        state.resident.alike = places
+    return places
 
 
 def kinds_of(base: Baseline, nodes: Layout, only: Sequence[int] | None = None) -> list[Kind]:
@@ -348,12 +348,12 @@ def columns(
     """The columns that each request takes from a node, shares of GPUs left out; ``seen`` keeps those worked out."""
     for request, portion in zip(requests, portions, strict=True):
         key = request, portion is not None
-        found = seen.get(key)
-        if found is None:
-            found = seen[key] = tuple(
+        known = seen.get(key)
+        if known is None:
+            known = seen[key] = tuple(
                 (r, amount) for r, amount in enumerate(request) if amount and not (r == GPU and key[1])
             )
-        yield found
+        yield known
 
 
 def _baseline(state: CompiledState) -> Baseline:

@@ -182,12 +182,12 @@ class Fairness:
         by_queue: dict[int, list[int]] = {}
         for victim in victims:
             by_queue.setdefault(jobs.queue[victim], []).append(victim)
-        found: list[tuple[int, Taken]] = []
+        taken_of: list[tuple[int, Taken]] = []
         for queue in sorted(by_queue):
             taken = self._of_queue(scenario, by_queue[queue])
             if taken is not None:
-                found.append((queue, taken))
-        return found
+                taken_of.append((queue, taken))
+        return taken_of
 
     def _drawn(self, chance: Chance, scenario: Scenario) -> list[tuple[int, Taken]]:
         """The same as maps of victims and of their queues yield them. Whatever is taken last may take its queue below
@@ -217,7 +217,7 @@ class Fairness:
         for (ours, theirs), candidates in last.items():
             under_quota = holds_within(plus(before.held(ours), want), before.deserved[ours])
             left = minus(before.held(theirs), taken[ours, theirs])
-            if len({self._may_take(plus(left, one), theirs, under_quota=under_quota) for one in candidates}) > 1:
+            if len({self._may_take(plus(left, chunk), theirs, under_quota=under_quota) for chunk in candidates}) > 1:
                 return True
         return False
 
@@ -246,12 +246,12 @@ class Fairness:
             beyond, needed = listed[core:], listed[:core]
         else:
             beyond, needed = gang.split(overlay.jobs.by_pod_set(listed))
-        found: list[Share] = []
+        chunks: list[Share] = []
         for chunk in (*([t] for t in beyond), needed):
             taken = [t for t in chunk if not (self._ignore_moved and overlay.status[t] in _KEPT)]
             if taken:
-                found.append(total(overlay.request, taken))
-        return found
+                chunks.append(total(overlay.request, taken))
+        return chunks
 
     def _take(
         self, leaf: int, want: Share, queue: int, taken: Taken,
@@ -357,22 +357,22 @@ class Protection:
         if action == "preempt":
             return self._runtimes.for_preempt(queues[victim])
         pair = queues[job], queues[victim]
-        found = self._minimums.get(pair)
-        if found is None:
-            found = self._minimums[pair] = self._runtimes.for_reclaim(*pair)
-        return found
+        known = self._minimums.get(pair)
+        if known is None:
+            known = self._minimums[pair] = self._runtimes.for_reclaim(*pair)
+        return known
 
     def is_protected(self, action: Literal["reclaim", "preempt"], job: int, victim: int) -> bool:
         """Whether the victim's minimum runtime has not passed."""
         key = (action, victim if action == "preempt" else job, victim)
-        found = self._known.get(key)
-        if found is None:
+        known = self._known.get(key)
+        if known is None:
             started = self._overlay.started[victim]
             minimum = self.minimum(action, job, victim).micros
-            found = protected(self._overlay.now, started, minimum, self._rules)
+            known = protected(self._overlay.now, started, minimum, self._rules)
             if started is not None:
-                self._known[key] = found
-        return found
+                self._known[key] = known
+        return known
 
     def filter(self, action: Literal["reclaim", "preempt"], job: int, victim: int) -> Refusal | None:
         """Protected whole, unless the victim is elastic."""
