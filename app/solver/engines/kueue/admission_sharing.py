@@ -103,8 +103,8 @@ def rates_of(configuration: CompiledConfiguration) -> Rates | None:
     given = configuration.admission_fair_sharing
     if given is None or True not in configuration.usage_based:
         return None
-    if found := list(sharing_findings(given)):
-        raise InvalidInput(Problem(pointer="/configuration" + one.pointer, detail=one.detail) for one in found)
+    if problems := list(sharing_findings(given)):
+        raise InvalidInput(Problem(pointer="/configuration" + of.pointer, detail=of.detail) for of in problems)
     half_life = parse_duration(given.usage_half_life_time) / _SECOND
     return Rates(half_life, parse_duration(given.usage_sampling_interval), given.resource_weights)
 
@@ -127,30 +127,30 @@ def sharing_findings(given: AdmissionFairSharing) -> Iterator[Finding]:
             yield _error("sharing-weight", "resource_weights", resource, detail="a weight is finite, 0 or more")
 
 
-def _error(rule: str, *at: str, detail: str) -> Finding:
-    where = pointer("settings", "kueue", "admission_fair_sharing", *at)
+def _error(rule: str, *keys: str, detail: str) -> Finding:
+    where = pointer("settings", "kueue", "admission_fair_sharing", *keys)
     return Finding(rule=f"kueue.{rule}", severity="error", pointer=where, detail=detail)
 
 
 def requested(tasks: Iterable[Task]) -> Consumed:
     """All that pod sets ask for."""
-    found: Consumed = {}
+    total: Consumed = {}
     for task in tasks:
         for resource, amount in task.requests.items():
             steps = Decimal(parse_quantity(amount, scale_of(resource)) * task.count) / scale_of(resource)
-            found[resource] = found.get(resource, Decimal(0)) + steps
-    return found
+            total[resource] = total.get(resource, Decimal(0)) + steps
+    return total
 
 
 def assigned(tasks: Iterable[Task]) -> Consumed:
     """What admitted pod sets use of what has a flavor: of "pods" one each."""
-    found: Consumed = {}
+    total: Consumed = {}
     for task in tasks:
         given = {name: amount for name, amount in task.requests.items() if name in (task.flavors or {})}
         if PODS in (task.flavors or {}):
             given[PODS] = 1
-        found = _sum(found, requested([replace(task, requests=given)]))
-    return found
+        total = _sum(total, requested([replace(task, requests=given)]))
+    return total
 
 
 def local_queue(of: Ask | Workload) -> str:
@@ -160,11 +160,11 @@ def local_queue(of: Ask | Workload) -> str:
 
 def holds(state: CompiledState, workload: int) -> Consumed:
     """What a running workload uses of what its queue has quota for, whatever the flavor."""
-    found: Consumed = {}
+    held: Consumed = {}
     for fr, steps in state.amounts(workload):
         resource = state.quotas.frs[fr][1]
-        found[resource] = found.get(resource, Decimal(0)) + Decimal(steps) / scale_of(resource)
-    return found
+        held[resource] = held.get(resource, Decimal(0)) + Decimal(steps) / scale_of(resource)
+    return held
 
 
 def _sum(a: Consumed, b: Consumed) -> Consumed:
@@ -235,13 +235,13 @@ class Favour(NamedTuple):
 
 def running(state: CompiledState) -> dict[str, Consumed]:
     """What runs of each LocalQueue of a ClusterQueue that goes by it."""
-    found: dict[str, Consumed] = {}
+    by_name: dict[str, Consumed] = {}
     based = state.configuration.usage_based
     for i, of in enumerate(state.workloads):
         if based[int(state.queue[i])]:
             name = local_queue(of)
-            found[name] = _sum(found.get(name, {}), holds(state, i))
-    return found
+            by_name[name] = _sum(by_name.get(name, {}), holds(state, i))
+    return by_name
 
 
 class Ledger:
@@ -288,10 +288,10 @@ class Ledger:
         """As of the last sample."""
         return self._accounts.get(name, NEW).usage(self.rates)
 
-    def news(self, told: Mapping[str, QueueState]) -> dict[str, QueueState]:
+    def news(self, known: Mapping[str, QueueState]) -> dict[str, QueueState]:
         """What differs from what was ``told``."""
         every = {name: of.told() for name, of in sorted(self._accounts.items())}
-        return {name: of for name, of in every.items() if told.get(name) != of}
+        return {name: of for name, of in every.items() if known.get(name) != of}
 
     def turns(self, first: str, others: Sequence[str]) -> int | None:
         """When the next sample could let one of ``others`` go before ``first``; None: never, as things run now. All
@@ -299,7 +299,7 @@ class Ledger:
         if not self.rates.half_life or not any(self._in_the_end(name) < self._in_the_end(first) for name in others):
             return None
         sampled = [of.updated for name in (first, *others) if (of := self._accounts.get(name)) is not None]
-        return min((at + self.rates.interval for at in sampled if at is not None), default=None)
+        return min((since + self.rates.interval for since in sampled if since is not None), default=None)
 
     def _in_the_end(self, name: str) -> float:
         own = self._accounts.get(name, NEW)

@@ -86,25 +86,25 @@ class Shapes:
             return np.array([known], dtype=np.int64)
         self._problems = []  # a list of one's own: what is refused here is no problem of the version that was copied
         seen: dict[int, int] = {}
-        first = [seen.setdefault(id(w.tasks), at) for at, w in enumerate(workloads)]
+        first = [seen.setdefault(id(w.tasks), i) for i, w in enumerate(workloads)]
         firsts = list(seen.values())  # ascending; a list that many hold is looked at once
-        keys = [_encode(_undated(workloads[at].tasks)) for at in firsts]
+        keys = [_encode(_undated(workloads[i].tasks)) for i in firsts]
         if not all(map(self._seen.__contains__, keys)):
             self._own()
-        for at, key in zip(firsts, keys, strict=True):
+        for i, key in zip(firsts, keys, strict=True):
             if key not in self._seen:
-                self._learn(key, workloads[at], int(queues[at]), indices[at])
+                self._learn(key, workloads[i], int(queues[i]), indices[i])
         shapes = np.empty(len(workloads), dtype=np.int64)
         shapes[firsts] = list(map(self._seen.__getitem__, keys))
         out = shapes[np.fromiter(first, dtype=np.int64, count=len(first))]
         if self._seen_in:
             key_of = dict(zip(firsts, keys, strict=True))
-            for at in np.flatnonzero(out == _BY_QUEUE).tolist():
-                pair = (key_of[first[at]], int(queues[at]))
+            for i in np.flatnonzero(out == _BY_QUEUE).tolist():
+                pair = (key_of[first[i]], int(queues[i]))
                 if pair not in self._seen_in:
                     self._own()
-                    self._seen_in[pair] = self._resolve(indices[at], workloads[at].tasks, pair[1])[0]
-                out[at] = self._seen_in[pair]
+                    self._seen_in[pair] = self._resolve(indices[i], workloads[i].tasks, pair[1])[0]
+                out[i] = self._seen_in[pair]
         if self._problems:
             raise InvalidInput(self._problems)
         return out
@@ -176,8 +176,8 @@ class Shapes:
         fr = self._index.get((flavor, resource))
         if fr is None:
             if flavor not in self._configuration.flavor_names:
-                at = pointer("state", "workloads", i, "tasks", t, "flavors", resource)
-                self._problems.append(Problem(pointer=at, detail=f"no flavor {flavor!r}"))
+                where = pointer("state", "workloads", i, "tasks", t, "flavors", resource)
+                self._problems.append(Problem(pointer=where, detail=f"no flavor {flavor!r}"))
             fr = self._index[(flavor, resource)] = len(self.frs)
             self.frs.append((flavor, resource))
         return fr
@@ -187,7 +187,7 @@ def _undated(tasks: list[Task]) -> list[Task]:
     """Without when they started, which is another for each and says nothing of what they use."""
     for task in tasks:
         if task.started_at is not None:
-            return [replace(one, started_at=None) for one in tasks]
+            return [replace(other, started_at=None) for other in tasks]
     return tasks
 
 

@@ -142,9 +142,9 @@ def shortages(overlay: Overlay, queue: int, request: Sequence[tuple[int, int]]) 
 def shortage_text(overlay: Overlay, queue: int, request: Sequence[tuple[int, int]]) -> str:
     """The shortages as a person reads them; what is past every quota and limit on the way up says so."""
     quotas, wanted = overlay.usage.quotas, dict(request)
-    found = shortages(overlay, queue, request)
+    lacks = shortages(overlay, queue, request)
     parts: list[str] = []
-    for short in found[:_MOST_SAID]:
+    for short in lacks[:_MOST_SAID]:
         fr = quotas.fr_index[(short.flavor or "", short.resource)]
         most = quotas.potential_available(queue, fr)
         part = f"insufficient unused quota for {short.resource} in flavor {short.flavor}, {short.short} more needed"
@@ -152,7 +152,7 @@ def shortage_text(overlay: Overlay, queue: int, request: Sequence[tuple[int, int
             part += f" (requested {short.requested}, while this queue can never have more than"
             part += f" {units(most, short.resource)})"
         parts.append(part)
-    more = [f"and {len(found) - _MOST_SAID} more"] if len(found) > _MOST_SAID else []
+    more = [f"and {len(lacks) - _MOST_SAID} more"] if len(lacks) > _MOST_SAID else []
     return "; ".join(parts + more)
 
 
@@ -271,8 +271,8 @@ def shares(state: CompiledState, asks: list[Ask], now: int, options: Options) ->
     topologies: see ``_topologies``."""
     del asks, now  # what waits has no share here, and shares do not move with time
     configuration, usage = state.configuration, state.usage()
-    found = {"queues": {name: _line(configuration, usage, node) for node, name in enumerate(configuration.tree.names)}}
-    return found if state.rooms is None else found | {"topologies": _topologies(state.rooms)}
+    body = {"queues": {name: _line(configuration, usage, node) for node, name in enumerate(configuration.tree.names)}}
+    return body if state.rooms is None else body | {"topologies": _topologies(state.rooms)}
 
 
 def _topologies(rooms: Rooms) -> dict[str, Any]:
@@ -299,17 +299,17 @@ def _line(configuration: CompiledConfiguration, usage: Usage, node: int) -> dict
     over = {fr: max(0, usage.used[cells[fr]] - quotas.subtree[cells[fr]]) for fr in quotas.own[node]}
     borrowed = {} if parent == ROOTLESS else _by_resource(quotas, over.items())
     pool = {} if parent == ROOTLESS else lendable(quotas, parent)
-    found = share(configuration, usage, node)
+    mine = share(configuration, usage, node)
     out: dict[str, Any] = {
         "fair_share": _units(_by_resource(quotas, ((fr, quotas.subtree[cell]) for fr, cell in cells.items()))),
         "usage": _units(_by_resource(quotas, ((fr, usage.used[cell]) for fr, cell in cells.items()))),
         "borrowed": _units(borrowed),
         "lendable": _units(pool),
         "weight": configuration.weight[node],
-        "share": MOST if found.weighted >= MOST else math.ceil(found.value),
+        "share": MOST if mine.weighted >= MOST else math.ceil(mine.value),
     }
-    if not math.isinf(found.weighted):
-        out["precise_share"] = found.value
+    if not math.isinf(mine.weighted):
+        out["precise_share"] = mine.value
     ratios = {r: amount * 1000.0 / pool[r] for r, amount in borrowed.items() if amount and pool[r] > 0}
     if ratios:
         out["dominant_resource"] = max(sorted(ratios), key=ratios.__getitem__)
@@ -323,15 +323,15 @@ def _by_flavor(
 ) -> dict[str, dict[str, dict[str, int | float]]]:
     """The same by flavor and resource, where quotas name flavors: ``fair_share``, ``usage``, ``borrowed``, and
     ``lendable``, what of the fair share it does not use and its parent may give to others."""
-    quotas, found = usage.quotas, dict[str, dict[str, dict[str, int | float]]]()
+    quotas, lines = usage.quotas, dict[str, dict[str, dict[str, int | float]]]()
     for fr, cell in cells.items():
         flavor, resource = quotas.frs[fr]
         mine, used = quotas.subtree[cell], usage.used[cell]
         amounts = {"fair_share": mine, "usage": used}
         if borrows:
             amounts |= {"borrowed": max(0, used - mine), "lendable": max(0, mine - max(used, quotas.local[cell]))}
-        found.setdefault(flavor, {})[resource] = {name: units(steps, resource) for name, steps in amounts.items()}
-    return found
+        lines.setdefault(flavor, {})[resource] = {name: units(steps, resource) for name, steps in amounts.items()}
+    return lines
 
 
 def _by_resource(quotas: Quotas, amounts: Iterable[tuple[int, int]]) -> dict[str, int]:

@@ -43,14 +43,14 @@ def smallest_changes(overlay: Overlay, nomination: Nomination) -> list[Change]:
         short = {fr: need for fr, amount in demand.items() if (need := amount - _room(overlay, nomination, fr)) > 0}
         if len(short) == 1:
             ((fr, need),) = short.items()
-            found = filter(None, map(trial.least, _edits(overlay, nomination, fr, need)))
+            edits = filter(None, map(trial.least, _edits(overlay, nomination, fr, need)))
             # Against what is wanted: steps of different resources do not compare.
-            single += [((edit.value - edit.current) / demand[fr], edit) for edit in found]
+            single += [((edit.value - edit.current) / demand[fr], edit) for edit in edits]
         elif short and not together and len(short) <= _MOST_TOGETHER:
             joint = [next(_nominal(overlay, nomination, fr, need)) for fr, need in short.items()]
             together = joint if trial.lets_in(joint) else []
     if single:
-        best = sorted(single, key=lambda found: found[0])
+        best = sorted(single, key=lambda pair: pair[0])
         return [_as_change(overlay, edit, "this alone lets the ask in") for _, edit in best[:_MOST_SHOWN]]
     return [_as_change(overlay, edit, "together with the others lets the ask in") for edit in together]
 
@@ -128,8 +128,8 @@ class _Trial:
         usage: Usage = self._overlay.usage
         for edit in edits:
             usage = usage.under(usage.quotas.changed(edit.node, edit.fr, edit.field, edit.value), edit.fr)
-        found = self._nomination.elsewhere(self._overlay.imagine(usage))
-        return found.assignment.mode is Mode.FIT or bool(found.targets)
+        nomination = self._nomination.elsewhere(self._overlay.imagine(usage))
+        return nomination.assignment.mode is Mode.FIT or bool(nomination.targets)
 
 
 def _as_change(overlay: Overlay, edit: _Edit, detail: str) -> Change:
@@ -146,27 +146,27 @@ def bottleneck(overlay: Overlay, queue: int, fr: int) -> str:
     usage = overlay.usage
     quotas, used = usage.quotas, usage.used
     names, node = quotas.tree.names, queue
-    lowest, gathered, at = None, 0, queue
+    lowest, gathered, tightest = None, 0, queue
     while (above := quotas.tree.parent[node]) != ROOTLESS:
         cell = quotas.cells[node][fr]
-        kept, limit = quotas.local[cell], quotas.borrowing[cell]
-        gathered += max(0, kept - used[cell])
+        own, limit = quotas.local[cell], quotas.borrowing[cell]
+        gathered += max(0, own - used[cell])
         if limit is not None:
-            cap = gathered + quotas.subtree[cell] - kept - max(0, used[cell] - kept) + limit
+            cap = gathered + quotas.subtree[cell] - own - max(0, used[cell] - own) + limit
             if lowest is None or cap < lowest:
-                lowest, at = cap, node
+                lowest, tightest = cap, node
         node = above
     cell = quotas.cells[node][fr]
     if lowest is None or gathered + quotas.subtree[cell] - used[cell] <= lowest:
         of = "its own quota" if node == queue else f"what cohort {names[node]} has in all"
         return f"{of} is used up"
-    return f"the borrowing limit of {names[at]} is reached"
+    return f"the borrowing limit of {names[tightest]} is reached"
 
 
 _MOST_NAMED = 3
 
 
-def sentence(overlay: Overlay, nomination: Nomination, told: Iterable[Candidate], books: Books | None) -> str:
+def sentence(overlay: Overlay, nomination: Nomination, verdicts: Iterable[Candidate], books: Books | None) -> str:
     """What is short, and who holds it; ``told``: the verdicts. ``books``: what earlier heads of the cycle took."""
     queue, usage = nomination.preemptor.queue, overlay.usage
     lacks = [
@@ -176,7 +176,7 @@ def sentence(overlay: Overlay, nomination: Nomination, told: Iterable[Candidate]
         if amount > usage.available(queue, fr)
     ]
     if not lacks:
-        reasons = [*nomination.assignment.lacking, *nodes.in_the_way(overlay, nomination, told, books)]
+        reasons = [*nomination.assignment.lacking, *nodes.in_the_way(overlay, nomination, verdicts, books)]
         reasons = reasons or ["nothing is short, but nobody may be preempted"]
         return "; ".join([*reasons, *nodes.easier_places(overlay, nomination)])
     # The largest lack, against what was wanted: steps of different resources do not compare.
@@ -187,18 +187,18 @@ def sentence(overlay: Overlay, nomination: Nomination, told: Iterable[Candidate]
         return f"{text}even with nothing running the queue could have {units(most, resource)} at most"
     before = [] if books is None else _in_the_way(books, nomination, fr)
     earlier = f"; {_booked(books, before, fr)} in this cycle" if books is not None and before else ""
-    return text + bottleneck(overlay, queue, fr) + _holders(overlay, fr, told) + earlier
+    return text + bottleneck(overlay, queue, fr) + _holders(overlay, fr, verdicts) + earlier
 
 
-def _holders(overlay: Overlay, fr: int, told: Iterable[Candidate]) -> str:
+def _holders(overlay: Overlay, fr: int, verdicts: Iterable[Candidate]) -> str:
     """Whose usage of what is short could not be had, by the rule that accounts for most of it."""
     index = {workload.id: i for i, workload in enumerate(overlay.state.workloads)}
     held: dict[str, tuple[int, int]] = {}
-    for found in told:
-        amount = dict(overlay.state.amounts(index[found.workload])).get(fr, 0)
-        if found.rule in WORDS and amount:
-            total, count = held.get(found.rule, (0, 0))
-            held[found.rule] = (total + amount, count + 1)
+    for verdict in verdicts:
+        amount = dict(overlay.state.amounts(index[verdict.workload])).get(fr, 0)
+        if verdict.rule in WORDS and amount:
+            total, count = held.get(verdict.rule, (0, 0))
+            held[verdict.rule] = (total + amount, count + 1)
     if not held:
         return ""
     rule, (total, count) = max(held.items(), key=lambda item: (item[1], item[0]))
@@ -221,12 +221,12 @@ def outrun(books: Books, head: Nomination) -> str:
             default=None,
         )
 
-    found = books.without(head, shortest)
-    if found is None:
+    lacks_most = books.without(head, shortest)
+    if lacks_most is None:
         if books.fits(head) == "nodes":
             return "nodes that it counted on are taken by earlier heads of this cycle"
         return "earlier heads of this cycle changed what it counted on"
-    lack, fr = found
+    lack, fr = lacks_most
     resource = books.overlay.usage.quotas.frs[fr][1]
     text = f"{fr_name(books.overlay, fr)}: {units(lack, resource)} more needed once all victims are gone"
     if resource == PODS:

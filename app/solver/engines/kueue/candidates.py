@@ -197,10 +197,10 @@ def _few_ascending(overlay: Overlay, candidates: Indices, level: Mapping[int, in
         return
     place = overlay.state.priority if overlay.rank is None else overlay.rank
     alike: dict[int, list[int]] = {}
-    for workload, at in zip(candidates.tolist(), place[candidates].tolist(), strict=True):
-        alike.setdefault(at, []).append(workload)
-    for at in sorted(alike):
-        yield from _sorted_alike(overlay, alike[at], level)
+    for workload, rank in zip(candidates.tolist(), place[candidates].tolist(), strict=True):
+        alike.setdefault(rank, []).append(workload)
+    for rank in sorted(alike):
+        yield from _sorted_alike(overlay, alike[rank], level)
 
 
 def _by_place(places: Places, candidates: Indices) -> Indices:
@@ -285,16 +285,16 @@ def using(overlay: Overlay, queues: Sequence[int], contested: frozenset[int]) ->
     if not queues:
         return np.zeros(0, dtype=np.int64)
     if len(queues) == 1:
-        found = state.by_queue(queues[0])
+        workloads = state.by_queue(queues[0])
     elif len(queues) <= FEW_QUEUES:
-        found = np.concatenate([state.by_queue(q) for q in queues])
+        workloads = np.concatenate([state.by_queue(q) for q in queues])
     else:
         chosen = np.zeros(len(state.configuration.tree), dtype=bool)
         chosen[list(queues)] = True
-        found = np.flatnonzero(chosen[state.queue])
-    found = found[state.shapes.using(contested)[state.shape[found]]]
+        workloads = np.flatnonzero(chosen[state.queue])
+    workloads = workloads[state.shapes.using(contested)[state.shape[workloads]]]
     absent = overlay.gone | overlay.barred
-    return found[~_marks(state, absent)[found]] if absent else found
+    return workloads[~_marks(state, absent)[workloads]] if absent else workloads
 
 
 def allowed(overlay: Overlay, preemptor: Preemptor, policy: str, candidates: Indices) -> Indices:
@@ -307,9 +307,9 @@ def allowed(overlay: Overlay, preemptor: Preemptor, policy: str, candidates: Ind
     if policy == "LowerPriority":
         return candidates[priority < preemptor.priority]
     lower = priority < preemptor.priority
-    for at in np.flatnonzero(priority == preemptor.priority).tolist():
-        created = instant(overlay.state.workloads[int(candidates[at])].created_at)
-        lower[at] = preemptor.created < created
+    for i in np.flatnonzero(priority == preemptor.priority).tolist():
+        created = instant(overlay.state.workloads[int(candidates[i])].created_at)
+        lower[i] = preemptor.created < created
     return candidates[lower]
 
 
@@ -384,17 +384,17 @@ def spare(
     """The targets that must go, in Kueue's order: a spared one's place is taken by the last of the list.
 
     Called with every target removed from the overlay; leaves them all restored."""
-    kept = list(targets)
-    for i in range(len(kept) - 2, -1, -1):
+    victims = list(targets)
+    for i in range(len(victims) - 2, -1, -1):
         safe_point()
-        workload = kept[i][0]
+        workload = victims[i][0]
         overlay.restore(workload)
         if overlay.fits(preemptor, borrow=borrow):
-            kept[i] = kept[-1]
-            kept.pop()
+            victims[i] = victims[-1]
+            victims.pop()
             record.put_back(overlay, workload)
         else:
             overlay.remove(workload)
-    for workload, _ in kept:
+    for workload, _ in victims:
         overlay.restore(workload)
-    return kept
+    return victims

@@ -63,12 +63,12 @@ def largest(tasks: Sequence[Task], attempt: Callable[[list[int]], R | None]) -> 
     while low < high:
         middle = (low + high) // 2
         counts = scaled(tasks, middle, slack)
-        found = attempt(counts)
-        if found is None:
+        result = attempt(counts)
+        if result is None:
             low = middle + 1
         else:
             high = middle
-            best = (middle, counts, found)
+            best = (middle, counts, result)
     return (best[1], best[2]) if best is not None and best[0] == low else None
 
 
@@ -106,10 +106,10 @@ def nominate(
         reduced = _targeted(overlay, ask, preemptor, quiet.assign(counts), search, SILENT)
         return reduced if reduced.assignment.mode is Mode.FIT or reduced.targets else None
 
-    found = largest(ask.tasks, attempt)
-    if found is None:
+    best = largest(ask.tasks, attempt)
+    if best is None:
         return whole
-    counts, reduced = found
+    counts, reduced = best
     record.reduced(ask.tasks, counts)
     if record is not SILENT and reduced.targets:
         search(overlay, reduced.seeker, reduced.contested, record)
@@ -150,13 +150,13 @@ def demands(overlay: Overlay, nomination: Nomination) -> list[dict[int, int]]:
     configuration, queue = overlay.state.configuration, nomination.preemptor.queue
     covering, out = configuration.covering[queue], list[dict[int, int]]()
     judged = [refusals(configuration, task) for task in nomination.ask.tasks]
-    for at, group in enumerate(configuration.groups[queue]):
+    for g, group in enumerate(configuration.groups[queue]):
         for name in group.flavors[:_MOST_FLAVORS]:
             totals = dict[str, int]()
             for task, of in zip(nomination.ask.tasks, judged, strict=True):
                 if of[name] is None:
                     for resource, amount in requests(configuration, queue, task, task.count).items():
-                        if covering.get(resource) == at and amount:
+                        if covering.get(resource) == g and amount:
                             totals[resource] = totals.get(resource, 0) + amount
             if totals:
                 out.append({overlay.fr(queue, name, resource): totals[resource] for resource in sorted(totals)})
@@ -330,7 +330,7 @@ def queues(run: Run, asks: Iterable[Ask]) -> tuple[list[Ask], list[tuple[Ask, As
         head = min(waiting, key=lambda ask: _queue_order(run, ask))
         heads.append(head)
         behind += [(ask, head) for ask in waiting if ask is not head]
-    place = {ask.id: at for at, ask in enumerate(asks)}
+    place = {ask.id: i for i, ask in enumerate(asks)}
     return sorted(heads, key=lambda ask: place[ask.id]), behind
 
 

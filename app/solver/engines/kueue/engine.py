@@ -52,10 +52,10 @@ class _Rows:
     @staticmethod
     def of(before: int, after: int, changes: Changes) -> "_Rows":
         """``before``, ``after``: how many there were and are."""
-        gone = sorted({at for at, _, new in changes.workloads if at >= 0 and new is None})
-        changed = sorted({at for at, _, new in changes.workloads if at >= 0 and new is not None})
+        gone = sorted({i for i, _, new in changes.workloads if i >= 0 and new is None})
+        changed = sorted({i for i, _, new in changes.workloads if i >= 0 and new is not None})
         added = after - (before - len(gone))
-        moved = [at - bisect_left(gone, at) for at in changed]
+        moved = [i - bisect_left(gone, i) for i in changed]
         return _Rows(gone, changed, added, [*moved, *range(after - added, after)])
 
     @property
@@ -65,11 +65,11 @@ class _Rows:
 
     def column(self, old: Indices, fresh: Sequence[int]) -> Indices:
         """A column of the next version; ``fresh``: its values of those that are another now or new."""
-        stays, at = list[Indices](), 0
+        stays, start = list[Indices](), 0
         for gone in self.gone if len(self.gone) <= _FEW else ():
-            stays.append(old[at:gone])
-            at = gone + 1
-        stays.append(old[at:] if len(self.gone) <= _FEW else np.delete(old, self.gone))
+            stays.append(old[start:gone])
+            start = gone + 1
+        stays.append(old[start:] if len(self.gone) <= _FEW else np.delete(old, self.gone))
         if self.added:
             stays.append(np.array(fresh[len(self.kept) :], dtype=np.int64))
         new = np.concatenate(stays)
@@ -307,16 +307,16 @@ def _plan(state: CompiledState, question: Question) -> Result:
     full = _run(state, question, knobs)
     silent = Question(question.now, question.asks, question.mode, question.options)
     plain = _run(state, silent, NONE)
-    changed = [at for at, kept in enumerate(plain.decisions) if _gist(full.decisions[at]) != _gist(kept)]
+    changed = [i for i, usual in enumerate(plain.decisions) if _gist(full.decisions[i]) != _gist(usual)]
     if not changed:
         return full
     without = {knob: _run(state, silent, knobs - {knob}) for knob in KNOBS if knob in knobs} if len(knobs) > 1 else {}
     decisions = list(full.decisions)
-    for at in changed:
-        mine = _gist(full.decisions[at])
-        guilty = [knob for knob, other in without.items() if _gist(other.decisions[at]) != mine]
+    for i in changed:
+        mine = _gist(full.decisions[i])
+        guilty = [knob for knob, other in without.items() if _gist(other.decisions[i]) != mine]
         guilty = guilty or [knob for knob in KNOBS if knob in knobs]
-        decisions[at] = _marked(full.decisions[at], plain.decisions[at], guilty)
+        decisions[i] = _marked(full.decisions[i], plain.decisions[i], guilty)
     return replace(full, decisions=decisions)
 
 
@@ -354,13 +354,13 @@ def _cycle(run: Run, question: Question) -> Result:
         decision = answer(cycle.overlay, outcome.head, outcome.record, outcome.waiting, outcome.books)
         left = carried(outcome, decision.outcome)
         decided.append(decision if left is None else replace(decision, kueue=left))
-    found = {decision.ask: decision for decision in decided}
+    decisions = {decision.ask: decision for decision in decided}
     for ask, head in behind:
         record = explain(question.why())
         run.tell_consumed(ask, record)
-        found[ask.id] = waits_behind(cycle.overlay, ask, head, record)
+        decisions[ask.id] = waits_behind(cycle.overlay, ask, head, record)
     order = [decision.ask for decision in decided]
-    return Result(decisions=[found[ask.id] for ask in question.asks], order=order, plan=plan_of(decided))
+    return Result(decisions=[decisions[ask.id] for ask in question.asks], order=order, plan=plan_of(decided))
 
 
 def _gist(decision: Decision) -> tuple[Any, ...]:

@@ -68,27 +68,25 @@ class Explainer(Recorder):
         self._why.step("flavor-refused", reason, task=task, flavor=flavor)
 
     def nodes_short(self, overlay: Overlay, pod_sets: PodSets, misfit: Misfit, *, empty: bool) -> None:
-        self._looked_at([one for one in nodes.looked_at(overlay, pod_sets, empty=empty) if one.task == misfit.task])
+        self._looked_at([of for of in nodes.looked_at(overlay, pod_sets, empty=empty) if of.task == misfit.task])
         when = ", even with none of Kueue's work running" if empty else " as things are"
         self._why.step("nodes-short", f"{misfit.task}: {misfit.reason}{when}", task=misfit.task)
 
-    def _looked_at(self, found: Iterable[LookedAt]) -> None:
-        for one in found:
+    def _looked_at(self, levels: Iterable[LookedAt]) -> None:
+        for level in levels:
             self._why.step(
-                "domains-looked-at", one.sentence, task=one.task, level=one.level, need=one.need, unit=one.unit,
-                domains=one.domains, domains_in_all=one.of,
+                "domains-looked-at", level.sentence, task=level.task, level=level.level, need=level.need,
+                unit=level.unit, domains=level.domains, domains_in_all=level.of,
             )  # fmt: skip
 
     def placed(self, overlay: Overlay, pod_sets: PodSets, places: Mapping[str, Place]) -> None:
         self._looked_at(nodes.looked_at(overlay, pod_sets))
         where = nodes.areas(overlay, pod_sets, places)
         index = {workload.id: i for i, workload in enumerate(overlay.state.workloads)}
-        for found in [found for found in self._why.candidates() if found.verdict == "put-back"]:
-            if not nodes.frees(overlay, index[found.workload], where):
-                detail = f"{found.detail}: it frees nothing where the ask's pods go"
-                self._why.candidate(
-                    found.verdict, found.rule, found.workload, queue=found.queue, detail=detail, **found.numbers
-                )
+        for of in [of for of in self._why.candidates() if of.verdict == "put-back"]:
+            if not nodes.frees(overlay, index[of.workload], where):
+                detail = f"{of.detail}: it frees nothing where the ask's pods go"
+                self._why.candidate(of.verdict, of.rule, of.workload, queue=of.queue, detail=detail, **of.numbers)
 
     def flavor_considered(self, task: str, flavor: str, suit: Suit) -> None:
         level = None if suit.fit is Fit.NO_FIT else suit.level
@@ -131,13 +129,13 @@ class Explainer(Recorder):
         judge = Judge(overlay, preemptor, contested)
         self._candidates, self._borrow = [], None
         for workload in range(len(overlay.state.workloads)):
-            found = judge.protection(workload)
-            if found is None:
+            protection = judge.protection(workload)
+            if protection is None:
                 self._candidates.append(workload)
                 self._not_reached(overlay, workload)
             else:
-                verdict: Verdict = "out-of-reach" if found.rule in _OUT_OF_REACH else "protected"
-                self._record(overlay, workload, verdict, found.rule, found.detail, **found.numbers)
+                verdict: Verdict = "out-of-reach" if protection.rule in _OUT_OF_REACH else "protected"
+                self._record(overlay, workload, verdict, protection.rule, protection.detail, **protection.numbers)
 
     def _not_reached(self, overlay: Overlay, workload: int) -> None:
         detail = "it could go, but was not needed before the ask fitted"
@@ -173,8 +171,8 @@ class Explainer(Recorder):
 
     def cohorts_tie(self, overlay: Overlay, cohorts: Sequence[int]) -> None:
         tied = sorted(overlay.state.configuration.tree.names[cohort] for cohort in cohorts)
-        if (told := tuple(tied)) not in self._tied:
-            self._tied.add(told)
+        if (names := tuple(tied)) not in self._tied:
+            self._tied.add(names)
             self._why.tied(tied)
             detail = f"{', '.join(tied)} have the same share: the origin goes into one of them by chance, here by name"
             self._why.step("cohorts-tie", detail)
@@ -250,10 +248,10 @@ class Explainer(Recorder):
     def _skipped(self, message: str) -> None:
         """The search found somebody, and the answer stops nobody: whoever was taken or put back is as if untouched."""
         self._why.step("skipped", message)
-        for found in [found for found in self._why.candidates() if found.verdict in ("victim", "put-back")]:
+        for of in [of for of in self._why.candidates() if of.verdict in ("victim", "put-back")]:
             detail = "it could go, but the ask is skipped in this cycle"
-            shown = {"priority": found.numbers["priority"]}
-            self._why.candidate("not-needed", "head-skipped", found.workload, queue=found.queue, detail=detail, **shown)
+            shown = {"priority": of.numbers["priority"]}
+            self._why.candidate("not-needed", "head-skipped", of.workload, queue=of.queue, detail=detail, **shown)
 
     def deferred(self, books: Books, head: Nomination) -> None:
         self._forget()
@@ -324,7 +322,7 @@ def kept_waiting(state: CompiledState, question: Question) -> dict[str, Decision
     Source: Kueue ``pkg/scheduler/scheduler.go`` (nominate), ``pkg/cache/queue/cluster_queue.go``
     (backoffWaitingTimeExpired).
     """
-    found: dict[str, Decision] = {}
+    decisions: dict[str, Decision] = {}
     for ask in question.asks:
         why = inadmissible(state.configuration, ask, question.now)
         if why is None:
@@ -335,10 +333,10 @@ def kept_waiting(state: CompiledState, question: Question) -> dict[str, Decision
             type="QuotaReserved", status="False", reason="Inadmissible", message=why,
             last_transition_time=at(question.now),
         )  # fmt: skip
-        found[ask.id] = Decision(
+        decisions[ask.id] = Decision(
             ask=ask.id, outcome="wait", victims=[], conditions=[condition], explanation=record.explanation()
         )
-    return found
+    return decisions
 
 
 def drained(state: CompiledState) -> list[PlannedEviction]:
@@ -352,7 +350,7 @@ def drained(state: CompiledState) -> list[PlannedEviction]:
     configuration = state.configuration
     if not configuration.drains and not state.evicted:
         return []
-    found: list[PlannedEviction] = []
+    evictions: list[PlannedEviction] = []
     nodes: list[int] = state.queue.tolist()
     for i in range(len(nodes)) if configuration.drains else sorted(state.evicted):  # who is drained leaves, too
         workload, node = state.workloads[i], nodes[i]
@@ -360,8 +358,8 @@ def drained(state: CompiledState) -> list[PlannedEviction]:
         if stopped is None and workload.kueue is not None and workload.kueue.drained:
             stopped = "LocalQueueStopped"
         if stopped is not None and not workload.evicted:
-            found.append(PlannedEviction(workload=workload.id, queue=workload.queue, reason=stopped))
-    return found
+            evictions.append(PlannedEviction(workload=workload.id, queue=workload.queue, reason=stopped))
+    return evictions
 
 
 def together(

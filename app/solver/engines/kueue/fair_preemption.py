@@ -71,18 +71,18 @@ class Tournament:
 
     def waiting(self, queue: int) -> deque[int]:
         """The queue's remaining candidates, first to go first."""
-        found = self._waiting.get(queue)
-        if found is None:
+        queued = self._waiting.get(queue)
+        if queued is None:
             mine = list(self.remaining(queue))
             candidates.sort_queue(self._overlay, mine)
-            found = self._waiting[queue] = deque(mine)
-        return found
+            queued = self._waiting[queue] = deque(mine)
+        return queued
 
     def remaining(self, queue: int) -> Sequence[int]:
         """The same in no particular order."""
-        found = self._waiting.get(queue)
-        if found is not None:
-            return found
+        queued = self._waiting.get(queue)
+        if queued is not None:
+            return queued
         mine = self._unsorted.get(queue)
         if mine is None:
             mine = self._unsorted[queue] = self._candidates.of(queue) if queue in self._entered else []
@@ -119,8 +119,8 @@ class Tournament:
         heap = self._queues.get(cohort)
         if heap is None:
             queues = [q for q in self._configuration.child_queues[cohort] if q in self._entered]
-            found = shares(self._configuration, self._overlay.usage, queues)
-            heap = self._queues[cohort] = [_entry(q, share) for q, share in zip(queues, found, strict=True)]
+            current = shares(self._configuration, self._overlay.usage, queues)
+            heap = self._queues[cohort] = [_entry(q, share) for q, share in zip(queues, current, strict=True)]
             heapify(heap)
         while heap:
             weightless, value, known, head, queue = heap[0]
@@ -167,13 +167,13 @@ class Tournament:
         """The unpruned child cohorts whose share is the highest."""
         heap = self._cohorts[parent]
         first = heap[0][:2]
-        found: list[int] = []
+        cohorts: list[int] = []
         for *share, _, cohort in heap:
             if tuple(share) == first:
                 borrows, now = self._standing(cohort)
                 if (not now.weightless, -now.value) == first and (cohort in self._above or borrows):
-                    found.append(cohort)
-        return found
+                    cohorts.append(cohort)
+        return cohorts
 
     def _cohort_entry(self, cohort: int) -> _CohortEntry:
         now = self.share(cohort)
@@ -343,11 +343,11 @@ class _Search:
         """The least that any of them uses of each flavor-resource that all use."""
         state = self._overlay.state
         shapes: list[int] = state.shape[list(workloads)].tolist()
-        found = list(map(state.shapes.found.__getitem__, set(shapes)))
-        least, most = min(found), max(found)
-        if {1} == set(map(len, found)) and least[0][0] == most[0][0]:
+        amounts = list(map(state.shapes.found.__getitem__, set(shapes)))
+        least, most = min(amounts), max(amounts)
+        if {1} == set(map(len, amounts)) and least[0][0] == most[0][0]:
             return least  # the commonest kind: all use one flavor-resource, the same
-        used = list(map(dict, found))
+        used = list(map(dict, amounts))
         return tuple((fr, min(of[fr] for of in used)) for fr in used[0] if all(fr in of for of in used))
 
     def _share_without(self, node: int, queue: int, amounts: Amounts) -> Share:

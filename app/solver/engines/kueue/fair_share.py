@@ -144,9 +144,9 @@ def share_without(configuration: CompiledConfiguration, usage: Usage, node: int,
         cells = usage.quotas.cells[queue]
         return standing(configuration, usage, node, {cells[fr]: amount for fr, amount in amounts}).share
     usage.remove(queue, amounts)
-    found = standing(configuration, usage, node).share
+    left = standing(configuration, usage, node).share
     usage.add(queue, amounts)
-    return found
+    return left
 
 
 Rank = tuple[bool, Share, int, int, bool, int]
@@ -246,8 +246,8 @@ def _ranks(overlay: Overlay, place: int, head: Nomination) -> dict[int, Rank]:
     usage.add(queue, request)
     node = queue
     while (above := configuration.tree.parent[node]) != ROOTLESS:
-        found = share(configuration, usage, node)
-        out[above] = (usage.exceeds(node, wanted), found, -priority, created, node == queue, place)
+        mine = share(configuration, usage, node)
+        out[above] = (usage.exceeds(node, wanted), mine, -priority, created, node == queue, place)
         node = above
     usage.remove(queue, request)
     return out
@@ -395,8 +395,8 @@ class SharedLine(Line):
 
     def leave(self, ask: str) -> None:
         super().leave(ask)
-        if (found := self._of.pop(ask, None)) is not None:
-            self._parts[found[0]].leave(ask)
+        if (entry := self._of.pop(ask, None)) is not None:
+            self._parts[entry[0]].leave(ask)
 
     def head(self) -> Ask | None:
         firsts: list[Ask] = []
@@ -424,9 +424,9 @@ class SharedLine(Line):
             part.put_aside(shape)
 
     def come_back(self, shape: bytes | None = None) -> None:
-        for one in list(self._aside_shapes) if shape is None else [shape]:
-            if one in self._aside_shapes:
-                del self._aside_shapes[one]
-                self.mark ^= hash(one)
+        for other in list(self._aside_shapes) if shape is None else [shape]:
+            if other in self._aside_shapes:
+                del self._aside_shapes[other]
+                self.mark ^= hash(other)
         for part in self._parts.values():
             part.come_back(shape)

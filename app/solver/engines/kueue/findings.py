@@ -91,48 +91,49 @@ def findings(configuration: Configuration) -> list[Finding]:
     sharing = (configuration.settings.kueue or model.Settings()).admission_fair_sharing
     out += sharing_findings(sharing) if sharing is not None else ()
     for i, queue in enumerate(configuration.queues):
-        at: Place = ("queues", i)
+        where: Place = ("queues", i)
         if sharing is None and queue.kueue is not None and queue.kueue.admission_mode != "NoAdmissionFairSharing":
             detail = "settings.kueue.admission_fair_sharing is absent: what LocalQueues consumed does not count"
-            out.append(_warning("sharing-unused", (*at, "kueue", "admission_mode"), detail))
-        out += _weight(queue, at)
-        out += _role(queue, queue.name in parents, at)
-        out += _quotas(queue, queue.name in parents, at)
-        out += _flavors(queue, {f.name for f in configuration.flavors}, at)
+            out.append(_warning("sharing-unused", (*where, "kueue", "admission_mode"), detail))
+        out += _weight(queue, where)
+        out += _role(queue, queue.name in parents, where)
+        out += _quotas(queue, queue.name in parents, where)
+        out += _flavors(queue, {f.name for f in configuration.flavors}, where)
         if queue.kueue is not None:
-            out += _policies(queue.kueue, at=(*at, "kueue"))
+            out += _policies(queue.kueue, where=(*where, "kueue"))
     return out
 
 
-def _warning(rule: str, at: Place, detail: str) -> Finding:
-    return Finding(rule=f"kueue.{rule}", severity="warning", pointer=pointer(*at), detail=detail)
+def _warning(rule: str, where: Place, detail: str) -> Finding:
+    return Finding(rule=f"kueue.{rule}", severity="warning", pointer=pointer(*where), detail=detail)
 
 
 def _settings(settings: model.Settings) -> Iterator[Finding]:
     strategies = settings.preemption_strategies
-    at: Place = ("settings", "kueue", "preemption_strategies")
+    where: Place = ("settings", "kueue", "preemption_strategies")
     if strategies is None:
         return
     if strategies and tuple(strategies) not in _STRATEGY_LISTS:
         yield error(
-            "strategies-order", at,
+            "strategies-order", where,
             "Kueue takes LessThanOrEqualToFinalShare, LessThanInitialShare, or both in this order",
         )  # fmt: skip
     if strategies and not settings.fair_sharing:
-        yield _warning("strategies-unused", at, "preemption strategies are for fair sharing, which is off")
+        yield _warning("strategies-unused", where, "preemption strategies are for fair sharing, which is off")
 
 
-def _weight(queue: Queue, at: Place) -> Iterator[Finding]:
+def _weight(queue: Queue, where: Place) -> Iterator[Finding]:
     if not queue.weight >= 0 or queue.weight == float("inf"):
-        yield error("weight-negative", (*at, "weight"), f"a weight of {queue.weight} is not a finite number, 0 or more")
+        detail = f"a weight of {queue.weight} is not a finite number, 0 or more"
+        yield error("weight-negative", (*where, "weight"), detail)
     elif 0 < queue.weight <= _SMALLEST_WEIGHT:
-        yield error("weight-too-small", (*at, "weight"), "a weight other than 0 is above 1e-9")
+        yield error("weight-too-small", (*where, "weight"), "a weight other than 0 is above 1e-9")
 
 
-def _role(queue: Queue, has_children: bool, at: Place) -> Iterator[Finding]:
+def _role(queue: Queue, has_children: bool, where: Place) -> Iterator[Finding]:
     block = queue.kueue or model.Queue()
     if block.role == "cluster_queue" and has_children:
-        yield error("cluster-queue-with-children", (*at, "kueue", "role"), "only a cohort has queues below it")
+        yield error("cluster-queue-with-children", (*where, "kueue", "role"), "only a cohort has queues below it")
     if block.role == "cohort" or (block.role is None and has_children):
         unread = [name for name in ("preemption", "flavor_fungibility") if getattr(block, name) is not None]
         unread += ["queueing_strategy"] if block.queueing_strategy != "BestEffortFIFO" else []
@@ -140,13 +141,13 @@ def _role(queue: Queue, has_children: bool, at: Place) -> Iterator[Finding]:
         unread += ["stop_policy"] if block.stop_policy != "None" else []
         unread += ["inactive"] if block.inactive is not None else []
         for name in unread:
-            yield _warning("cohort-policy-unused", (*at, "kueue", name), f"a cohort has no {name}")
+            yield _warning("cohort-policy-unused", (*where, "kueue", name), f"a cohort has no {name}")
 
 
-def _quotas(queue: Queue, is_cohort: bool, at: Place) -> Iterator[Finding]:
+def _quotas(queue: Queue, is_cohort: bool, where: Place) -> Iterator[Finding]:
     rootless = queue.parent is None
     is_cohort = is_cohort or (queue.kueue is not None and queue.kueue.role == "cohort")
-    for _, resource, quota, place in quotas(queue, at):
+    for _, resource, quota, place in quotas(queue, where):
         for field in ("borrowing_limit", "lending_limit"):
             if rootless and getattr(quota, field) is not None:
                 detail = f"a {field} needs a cohort above: this queue has no parent"
@@ -172,10 +173,10 @@ def _steps(value: object, resource: str) -> int:
         return 0
 
 
-def _flavors(queue: Queue, known: set[str], at: Place) -> Iterator[Finding]:
+def _flavors(queue: Queue, known: set[str], where: Place) -> Iterator[Finding]:
     seen: set[str] = set()
     for g, group in enumerate(queue.resource_groups or ()):
-        here: Place = (*at, "resource_groups", g)
+        here: Place = (*where, "resource_groups", g)
         if not group.flavors or not group.resources:
             yield error("empty-resource-group", here, "a resource group covers at least one resource by one flavor")
         for f, flavor in enumerate(group.flavors):
@@ -193,18 +194,18 @@ def _flavors(queue: Queue, known: set[str], at: Place) -> Iterator[Finding]:
                     yield error("resource-without-quota", (*place, "quota"), detail)
 
 
-def _policies(block: model.Queue, at: Place) -> Iterator[Finding]:
+def _policies(block: model.Queue, where: Place) -> Iterator[Finding]:
     rules = block.flavor_fungibility or model.FlavorFungibility()
     try_next = rules.when_can_borrow == rules.when_can_preempt == "TryNextFlavor"
     if rules.preference is not None and not try_next:
         yield error(
-                "preference-without-try-next", (*at, "flavor_fungibility", "preference"),
+                "preference-without-try-next", (*where, "flavor_fungibility", "preference"),
                 "a preference needs when_can_borrow and when_can_preempt both TryNextFlavor",
             )  # fmt: skip
     preemption = block.preemption
     if preemption is None:
         return
-    here: Place = (*at, "preemption")
+    here: Place = (*where, "preemption")
     borrow = preemption.borrow_within_cohort
     if borrow is not None and borrow.policy != "Never" and preemption.reclaim_within_cohort == "Never":
         detail = "borrow_within_cohort needs reclaim_within_cohort other than Never"

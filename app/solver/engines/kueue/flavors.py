@@ -87,10 +87,10 @@ def _relevant_terms(terms: Sequence[Sequence[Expression]], labels: dict[str, str
     alternatives, so it voids them all (Kueue: flavorSelector)."""
     out: list[list[Expression]] = []
     for term in terms:
-        kept = [e for e in term if e.key in labels]
-        if not kept:
+        relevant = [e for e in term if e.key in labels]
+        if not relevant:
             return []
-        out.append(kept)
+        out.append(relevant)
     return out
 
 
@@ -177,16 +177,16 @@ class Assigner:
         choices: dict[str, Choice] = {}
         scan: dict[str, int] = {}
         all_fit = True
-        for at, resource_group in enumerate(configuration.groups[queue]):
-            mine = {r: amount for r, amount in wanted.items() if covering.get(r) == at}
+        for g, resource_group in enumerate(configuration.groups[queue]):
+            mine = {r: amount for r, amount in wanted.items() if covering.get(r) == g}
             if not mine:
                 continue
-            found, suit, stopped = self._group(tasks, resource_group, mine, out)
-            if found is None:
+            chosen, suit, stopped = self._group(tasks, resource_group, mine, out)
+            if chosen is None:
                 out.lacking = [f"{names}: no flavor for {', '.join(mine)}"]
                 return Mode.NO_FIT
-            choices |= found
-            scan |= dict.fromkeys(found, stopped)
+            choices |= chosen
+            scan |= dict.fromkeys(chosen, stopped)
             all_fit = all_fit and suit.fit is Fit.FIT
         for task, mine in zip(tasks, each, strict=True):
             self._book(task, self._own(task, choices, mine), mine, out)
@@ -257,8 +257,8 @@ class Assigner:
     ) -> str | None:
         if self.pins is not None:
             for task in tasks:
-                kept = self.pins.get(task.name, {})
-                if kept and not any(kept.get(resource) == name for resource in wanted):
+                pins = self.pins.get(task.name, {})
+                if pins and not any(pins.get(resource) == name for resource in wanted):
                     return f"flavor {name} is not the one that was nominated"
         configuration = self.overlay.state.configuration
         for task, of in zip(tasks, judged, strict=True):
@@ -327,7 +327,7 @@ def place(overlay: Overlay, queue: int, tasks: Sequence[Task], out: Assignment, 
     configuration = overlay.state.configuration
     if overlay.room is None:
         return
-    found: list[tuple[str, PodSet]] = []
+    asking: list[tuple[str, PodSet]] = []
     for task, count in zip(tasks, out.counts, strict=True):
         flavors = sorted({c.flavor for c in out.choices[task.name].values()} & configuration.topologies.keys())
         if not asks(task.topology_request) and not configuration.only_topologies[queue]:
@@ -336,9 +336,9 @@ def place(overlay: Overlay, queue: int, tasks: Sequence[Task], out: Assignment, 
             out.mode = Mode.NO_FIT
             out.lacking = [f"{task.name}: gets {len(flavors)} flavors with a topology, not one"]
             return
-        found.append((flavors[0], PodSet.of(task, count)))
-    out.pod_sets = tuple(found)
-    if not found:
+        asking.append((flavors[0], PodSet.of(task, count)))
+    out.pod_sets = tuple(asking)
+    if not asking:
         return
     if out.mode is Mode.FIT:
         out.places, out.misfit = overlay.place(out.pod_sets)
@@ -348,7 +348,7 @@ def place(overlay: Overlay, queue: int, tasks: Sequence[Task], out: Assignment, 
     if out.mode is Mode.PREEMPT:
         out.places, misfit = overlay.place(out.pod_sets, empty=True)
         if misfit is None:
-            out.preempt(of.task.name for _, of in found)
+            out.preempt(of.task.name for _, of in asking)
         else:
             out.mode, out.misfit = Mode.NO_FIT, None
             out.lacking = [f"{misfit.task}: {misfit.reason}, even with none of Kueue's work running"]
@@ -405,8 +405,8 @@ def never_fits(configuration: CompiledConfiguration, queue: int, tasks: Sequence
         for resource, amount in wanted.items():
             if amount and resource not in configuration.covering[queue] and not configuration.ignores_undeclared:
                 return f"queue {configuration.tree.names[queue]} has no quota for {resource}"
-        for at, group in enumerate(configuration.groups[queue]):
-            mine = [(r, n) for r, n in wanted.items() if configuration.covering[queue].get(r) == at]
+        for g, group in enumerate(configuration.groups[queue]):
+            mine = [(r, n) for r, n in wanted.items() if configuration.covering[queue].get(r) == g]
             if mine and not any(judged[f] is None and _could(configuration, queue, f, mine) for f in group.flavors):
                 names = ", ".join(r for r, _ in mine)
                 return f"no flavor that pod set {task.name} may use could ever hold its {names}"

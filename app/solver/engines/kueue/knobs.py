@@ -27,58 +27,58 @@ from app.solver.model.problems import Finding, InvalidInput, Problem, pointer
 from app.solver.model.state import Ask
 
 
-def error(rule: str, at: Place, detail: str) -> Finding:
+def error(rule: str, where: Place, detail: str) -> Finding:
     """A finding that refuses a write; ``rule`` without the engine's name."""
-    return Finding(rule=f"kueue.{rule}", severity="error", pointer=pointer(*at), detail=detail)
+    return Finding(rule=f"kueue.{rule}", severity="error", pointer=pointer(*where), detail=detail)
 
 
-def knob_findings(preemption: model.Preemption, at: Place) -> Iterator[Finding]:
+def knob_findings(preemption: model.Preemption, where: Place) -> Iterator[Finding]:
     """What is wrong with the knobs that KEP-83 deferred."""
     waiting = preemption.trigger_after_workload_waiting_seconds
     if waiting is not None and not 0 <= waiting < float("inf"):
         yield error(
-            "waiting-negative", (*at, "trigger_after_workload_waiting_seconds"), "seconds are finite, 0 or more"
+            "waiting-negative", (*where, "trigger_after_workload_waiting_seconds"), "seconds are finite, 0 or more"
         )
     if preemption.workload_sorting is not None:
-        yield from _sorting_findings(preemption.workload_sorting, (*at, "workload_sorting"))
+        yield from _sorting_findings(preemption.workload_sorting, (*where, "workload_sorting"))
     if preemption.disruption_cost_milestones is not None:
-        yield from milestone_findings(preemption.disruption_cost_milestones, (*at, "disruption_cost_milestones"))
+        yield from milestone_findings(preemption.disruption_cost_milestones, (*where, "disruption_cost_milestones"))
     for name in ("long_runner_penalty", "waiting_boost"):
         rate: model.LongRunnerPenalty | model.WaitingBoost | None = getattr(preemption, name)
         if rate is not None:
-            yield from _rate_findings(rate, (*at, name))
+            yield from _rate_findings(rate, (*where, name))
 
 
-def _sorting_findings(sorting: Sequence[model.Sorting], at: Place) -> Iterator[Finding]:
+def _sorting_findings(sorting: Sequence[model.Sorting], where: Place) -> Iterator[Finding]:
     """Each criterion once, and running time in one direction only."""
     for i, criterion in enumerate(sorting):
         if criterion in sorting[:i]:
-            yield error("sorting-repeated", (*at, i), f"{criterion} is listed twice")
+            yield error("sorting-repeated", (*where, i), f"{criterion} is listed twice")
     if "ByLowestRuntime" in sorting and "ByLongestRuntime" in sorting:
-        yield error("sorting-contradicts", at, "ByLowestRuntime and ByLongestRuntime contradict each other")
+        yield error("sorting-contradicts", where, "ByLowestRuntime and ByLongestRuntime contradict each other")
 
 
-def milestone_findings(milestones: Sequence[model.Milestone], at: Place) -> Iterator[Finding]:
+def milestone_findings(milestones: Sequence[model.Milestone], where: Place) -> Iterator[Finding]:
     """Times ascend strictly from 0 on; costs are finite, 0 or more."""
     for i, milestone in enumerate(milestones):
         if not 0 <= milestone.seconds <= 1e12:
-            yield error("milestone-time", (*at, i, "seconds"), "seconds are from 0 to 1e12")
+            yield error("milestone-time", (*where, i, "seconds"), "seconds are from 0 to 1e12")
         elif i and not milestone.seconds > milestones[i - 1].seconds:
             yield error(
-                "milestones-order", (*at, i, "seconds"), "milestones are listed by ascending time, each time once"
+                "milestones-order", (*where, i, "seconds"), "milestones are listed by ascending time, each time once"
             )
         if not 0 <= milestone.cost <= 1e15:
-            yield error("milestone-cost", (*at, i, "cost"), "a cost is from 0 to 1e15")
+            yield error("milestone-cost", (*where, i, "cost"), "a cost is from 0 to 1e15")
 
 
-def _rate_findings(rate: model.LongRunnerPenalty | model.WaitingBoost, at: Place) -> Iterator[Finding]:
+def _rate_findings(rate: model.LongRunnerPenalty | model.WaitingBoost, where: Place) -> Iterator[Finding]:
     if not 0 <= rate.rate_per_hour <= 1e9:
-        yield error("rate-negative", (*at, "rate_per_hour"), "priority points an hour are from 0 to 1e9")
+        yield error("rate-negative", (*where, "rate_per_hour"), "priority points an hour are from 0 to 1e9")
     try:
         if parse_duration(rate.grace) < 0:
-            yield error("grace-negative", (*at, "grace"), "a grace period is not negative")
+            yield error("grace-negative", (*where, "grace"), "a grace period is not negative")
     except DurationError as refusal:
-        yield error("grace-negative", (*at, "grace"), str(refusal))
+        yield error("grace-negative", (*where, "grace"), str(refusal))
 
 
 HOUR = 3_600_000_000
@@ -152,39 +152,39 @@ def knobs_set(state: CompiledState, asks: Sequence[Ask]) -> frozenset[Knob]:
     those that follow the victim matter wherever they are set."""
     configuration = state.configuration
     mine = [configuration.policy[configuration.tree.index[ask.queue]].preemption for ask in asks]
-    found: set[Knob] = set()
+    knobs: set[Knob] = set()
     for block in mine:
-        found.update(
+        knobs.update(
             name
             for name in ("trigger_after_workload_waiting_seconds", "workload_sorting", "waiting_boost")
             if getattr(block, name) is not None
         )
     if configuration.penalises:
-        found.add("long_runner_penalty")
+        knobs.add("long_runner_penalty")
     if configuration.has_costs or state.has_costs():
-        found.add("disruption_cost_milestones")
-    return frozenset(found)
+        knobs.add("disruption_cost_milestones")
+    return frozenset(knobs)
 
 
 def check_knobs(state: CompiledState) -> None:
     """Raises InvalidInput where a knob has no meaning that could be computed: milestones out of order and the like."""
-    found = knob_problems(state.configuration)
+    problems = knob_problems(state.configuration)
     for i, workload in enumerate(state.workloads):
         if workload.disruption_cost_milestones is not None:
-            at = ("state", "workloads", i, "disruption_cost_milestones")
-            found += _problems(milestone_findings(workload.disruption_cost_milestones, at))
-    if found:
-        raise InvalidInput(found)
+            where = ("state", "workloads", i, "disruption_cost_milestones")
+            problems += _problems(milestone_findings(workload.disruption_cost_milestones, where))
+    if problems:
+        raise InvalidInput(problems)
 
 
 def knob_problems(configuration: CompiledConfiguration) -> list[Problem]:
     """What is wrong with the knobs of every queue."""
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for i, queue in enumerate(configuration.source.queues):
         if queue.kueue is not None and queue.kueue.preemption is not None:
-            at = ("configuration", "queues", i, "kueue", "preemption")
-            found += _problems(knob_findings(queue.kueue.preemption, at))
-    return found
+            where = ("configuration", "queues", i, "kueue", "preemption")
+            problems += _problems(knob_findings(queue.kueue.preemption, where))
+    return problems
 
 
 def _problems(findings: Iterator[Finding]) -> list[Problem]:
@@ -271,7 +271,7 @@ class Run:
         if known is None:
             columns = list(self._columns(sorting))
             keys = list(zip(*columns, strict=True))
-            place = {key: at for at, key in enumerate(sorted(set(keys)))}
+            place = {key: i for i, key in enumerate(sorted(set(keys)))}
             known = self._ranks[sorting] = np.array([place[key] for key in keys], dtype=np.int64)
         return known
 
@@ -286,7 +286,7 @@ class Run:
             if costs is not None:
                 yield costs
                 costs = None
-            yield started if criterion == "ByLongestRuntime" else [-at for at in started]
+            yield started if criterion == "ByLongestRuntime" else [-start for start in started]
         if costs is not None:
             yield costs
 
@@ -295,22 +295,22 @@ class Run:
         default = [curve(p.preemption.disruption_cost_milestones or ()) for p in state.configuration.policy]
         own = [w.disruption_cost_milestones for w in state.workloads]
         return [
-            cost(default[int(queue)] if milestones is None else curve(milestones), self.now - at)
-            for milestones, queue, at in zip(own, state.queue, started, strict=True)
+            cost(default[int(queue)] if milestones is None else curve(milestones), self.now - start)
+            for milestones, queue, start in zip(own, state.queue, started, strict=True)
         ]
 
 
 def ask_turns(block: Preemption, ask: Ask, now: int) -> int | None:
     """When ``ask``, after ``now``, may first preempt at all, or next counts for another priority; None: never."""
     since = waiting_since(ask)
-    found: list[int] = []
+    moments: list[int] = []
     after = block.trigger_after_workload_waiting_seconds
     if after is not None and not may_trigger(block, now - since):
-        found.append(since + _up(Fraction(after) * SECOND))
+        moments.append(since + _up(Fraction(after) * SECOND))
     boost = block.waiting_boost
     if boost is not None and boosted(ask.priority or 0, boost, now - since) < boost.ceiling:
-        found += _next_point(boost.rate_per_hour, since + parse_duration(boost.grace), now)
-    return min(found, default=None)
+        moments += _next_point(boost.rate_per_hour, since + parse_duration(boost.grace), now)
+    return min(moments, default=None)
 
 
 def victim_turns(penalty: LongRunnerPenalty | None, priority: int, since: int, now: int) -> int | None:

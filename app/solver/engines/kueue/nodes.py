@@ -49,14 +49,14 @@ class LookedAt:
     @property
     def sentence(self) -> str:
         """As a person reads it."""
-        shown = ", ".join(f"{one['domain']} has {one['fits']}" for one in self.domains[:_MOST_NAMED])
+        shown = ", ".join(f"{domain['domain']} has {domain['fits']}" for domain in self.domains[:_MOST_NAMED])
         more = f", and {self.of - _MOST_NAMED} more" if self.of > _MOST_NAMED else ""
         return f"{self.task}: room in one {self.level} for {self.need} {self.unit}: {shown or 'there is none'}{more}"
 
 
 def looked_at(overlay: Overlay, pod_sets: PodSets, *, empty: bool = False) -> list[LookedAt]:
     """For each pod set up to the first that finds no places, the levels that its placement goes through."""
-    found: list[LookedAt] = []
+    levels: list[LookedAt] = []
 
     def look(workers: PodSet, forest: Forest, wanted: Wanted, placement: Placement) -> None:
         unit = "pods" if wanted.size == 1 else f"slices of {wanted.size} pods"
@@ -67,10 +67,10 @@ def looked_at(overlay: Overlay, pod_sets: PodSets, *, empty: bool = False) -> li
                 {"domain": called(of), "fits": placement.fitting(of), "free": _free(placement, of)} for of in best
             ]
             need = wanted.count // wanted.size
-            found.append(LookedAt(workers.task.name, level, need, unit, shown, len(domains)))
+            levels.append(LookedAt(workers.task.name, level, need, unit, shown, len(domains)))
 
     overlay.place(pod_sets, empty=empty, look=look)
-    return found
+    return levels
 
 
 def called(domain: Domain) -> str:
@@ -85,12 +85,12 @@ def _free(placement: Placement, domain: Domain) -> dict[str, int | float]:
 def areas(overlay: Overlay, pod_sets: PodSets, places: Mapping[str, Place]) -> dict[str, set[tuple[str, ...]]]:
     """By flavor, the domains that pods are placed in, at the level that each pod set asks for."""
     assert overlay.room is not None, "whoever has places has nodes"
-    found: dict[str, set[tuple[str, ...]]] = {}
+    domains: dict[str, set[tuple[str, ...]]] = {}
     for flavor, of in pod_sets:
         forest, place = overlay.room.rooms.forests[flavor], places.get(of.task.name)
         for leaf in place.pods if place is not None else ():
-            found.setdefault(flavor, set()).add(forest.leaves[leaf].values[: _level(forest, of) + 1])
-    return found
+            domains.setdefault(flavor, set()).add(forest.leaves[leaf].values[: _level(forest, of) + 1])
+    return domains
 
 
 def _level(forest: Forest, of: PodSet) -> int:
@@ -103,13 +103,13 @@ def _level(forest: Forest, of: PodSet) -> int:
 def pods_in(overlay: Overlay, workload: int, pod_sets: PodSets) -> dict[str, int]:
     """How many pods of running work are where, by the domains that the pod sets ask for; of its own flavors only."""
     assert overlay.room is not None, "whoever has pod sets to place has nodes"
-    rooms, found = overlay.room.rooms, dict[str, int]()
+    rooms, pods = overlay.room.rooms, dict[str, int]()
     levels = {flavor: _level(rooms.forests[flavor], of) for flavor, of in reversed(pod_sets)}
     for (flavor, leaf), used in sorted(rooms.used_by(overlay.state.workloads[workload]).items()):
         if flavor in levels:
             name = "/".join(rooms.forests[flavor].leaves[leaf].values[: levels[flavor] + 1])
-            found[name] = found.get(name, 0) + used[PODS]
-    return found
+            pods[name] = pods.get(name, 0) + used[PODS]
+    return pods
 
 
 def frees(overlay: Overlay, workload: int, where: dict[str, set[tuple[str, ...]]]) -> bool:
@@ -124,17 +124,19 @@ def frees(overlay: Overlay, workload: int, where: dict[str, set[tuple[str, ...]]
     )
 
 
-def in_the_way(overlay: Overlay, nomination: Nomination, told: Iterable[Candidate], books: Books | None) -> list[str]:
+def in_the_way(
+    overlay: Overlay, nomination: Nomination, verdicts: Iterable[Candidate], books: Books | None
+) -> list[str]:
     """Where quota is there and nodes are not: the domain that lacks least, and whose pods are there; ``told``: the
     verdicts; ``books``: what earlier heads of the cycle took."""
     assignment, misfit = nomination.assignment, nomination.assignment.misfit
     if misfit is None or overlay.room is None or assignment.mode is not Mode.PREEMPT:
         return []
-    flavor, of = next(one for one in assignment.pod_sets if one[1].task.name == misfit.task)
+    flavor, of = next(pair for pair in assignment.pod_sets if pair[1].task.name == misfit.task)
     forest = overlay.room.rooms.forests[flavor]
     nearest = _nearest(overlay, assignment.pod_sets, of)
     where = () if nearest is None else nearest[0].values
-    rules = {one.workload: one.rule for one in told if one.rule in WORDS}
+    rules = {verdict.workload: verdict.rule for verdict in verdicts if verdict.rule in WORDS}
     there: dict[str, list[str]] = {}
     for i, workload in enumerate(overlay.state.workloads):
         used = overlay.room.rooms.used_by(workload) if workload.id in rules else {}
@@ -189,29 +191,29 @@ def easier_places(overlay: Overlay, nomination: Nomination) -> list[str]:
     _, misfit = overlay.place(pod_sets)
     if misfit is None:
         return []
-    at = next(i for i, (_, of) in enumerate(pod_sets) if of.task.name == misfit.task)
-    flavor, of = pod_sets[at]
+    place = next(i for i, (_, of) in enumerate(pod_sets) if of.task.name == misfit.task)
+    flavor, of = pod_sets[place]
 
     def fits(other: PodSet) -> bool:
-        return overlay.place((*pod_sets[:at], (flavor, other), *pod_sets[at + 1 :]))[1] is None
+        return overlay.place((*pod_sets[:place], (flavor, other), *pod_sets[place + 1 :]))[1] is None
 
-    found: list[str] = []
+    sentences: list[str] = []
     name, request = of.task.name, of.request
     if request is not None and request.required is not None:
         level = request.required
         if fits(replace(of, request=struct_replace(request, required=None, preferred=level))):
-            found.append(f"{name} fits now with {level} preferred, not required")
+            sentences.append(f"{name} fits now with {level} preferred, not required")
         levels = overlay.room.rooms.forests[flavor].levels
         above = levels[: levels.index(level)] if level in levels else ()
         wider = next(
             (up for up in reversed(above) if fits(replace(of, request=struct_replace(request, required=up)))), None
         )
         if wider is not None:
-            found.append(f"{name} fits now within one {wider}")
+            sentences.append(f"{name} fits now within one {wider}")
     few, many = 0, of.count
     while many - few > 1:  # of counts only whole slices and their likes differ, and more is never easier
         middle = (few + many) // 2
         few, many = (middle, many) if fits(replace(of, count=middle)) else (few, middle)
     if few:
-        found.append(f"{few} of the {of.count} pods of {name} fit now")
-    return found
+        sentences.append(f"{few} of the {of.count} pods of {name} fit now")
+    return sentences

@@ -78,11 +78,11 @@ class Overlay:
     def fr(self, queue: int, flavor: str, resource: str) -> int:
         """Index of a flavor-resource, with a cell for ``queue``; one that nobody has quota for gets one too."""
         quotas = self.usage.quotas
-        at = quotas.fr_index.get((flavor, resource))
-        if at is None or at not in quotas.cells[queue]:
+        index = quotas.fr_index.get((flavor, resource))
+        if index is None or index not in quotas.cells[queue]:
             self._provide(queue, [(flavor, resource)])
-            at = self.usage.quotas.fr_index[(flavor, resource)]
-        return at
+            index = self.usage.quotas.fr_index[(flavor, resource)]
+        return index
 
     def request(self, queue: int, amounts: Mapping[FlavorResource, int]) -> tuple[tuple[int, int], ...]:
         """``amounts`` by index, ascending, ready for a Preemptor."""
@@ -94,7 +94,7 @@ class Overlay:
         """Cells for all of ``frs``, made at once: each extension copies the quota tables."""
         quotas = self.usage.quotas
         known = [*quotas.frs, *(fr for fr in frs if fr not in quotas.fr_index)]
-        index = {fr: at for at, fr in enumerate(known)}
+        index = {fr: i for i, fr in enumerate(known)}
         pairs = [(queue, index[fr]) for fr in frs]
         if quotas.missing(pairs):
             self.usage.grow(quotas.extended(known, pairs))
@@ -171,7 +171,6 @@ class Suit(NamedTuple):
 
 WORST = Suit(Fit.NO_FIT, 2**31)
 BEST = Suit(Fit.FIT, 0)
-DEFAULT_FUNGIBILITY = FlavorFungibility()
 
 
 def mode_of(fit: Fit) -> Mode:

@@ -61,8 +61,8 @@ class Judge:
         queue = int(state.queue[workload])
         if queue not in self._by_queue:
             self._by_queue[queue] = self.queue_protection(queue)
-        if (found := self._by_queue[queue]) is not None:
-            return found
+        if (of_queue := self._by_queue[queue]) is not None:
+            return of_queue
         if not self._using[int(state.shape[workload])]:
             wanted = [fr_name(overlay, fr) for fr in sorted(self._contested)]
             return Protection("uses-nothing-contested", f"it uses none of {', '.join(wanted)}", {"contested": wanted})
@@ -194,11 +194,11 @@ def _reasons(state: CompiledState, ask: Ask, now: int) -> list[dict[str, Any]]:
     judge = Judge(overlay, nomination.seeker, frozenset(nomination.contested))
     out: list[dict[str, Any]] = []
     for i in range(len(state.workloads)):
-        kept = None if i in candidates else judge.protection(i)
-        if kept is None:
+        why = None if i in candidates else judge.protection(i)
+        if why is None:
             out.append(_line("candidate", candidates[i]))
         else:
-            out.append({"preemptible": False, "reason": kept.rule, "detail": kept.detail, "numbers": kept.numbers})
+            out.append({"preemptible": False, "reason": why.rule, "detail": why.detail, "numbers": why.numbers})
     return out
 
 
@@ -223,10 +223,10 @@ def _candidates(overlay: Overlay, nomination: Nomination) -> dict[int, Reason]:
             across: Reason = "InCohortReclamation" if within else "InCohortFairSharing"
             out |= dict.fromkeys(workloads, "InClusterQueue" if queue == preemptor.queue else across)
         return out
-    found = preemption.collect(overlay, preemptor, contested)
-    out |= dict.fromkeys(found.own.tolist(), "InClusterQueue")
-    out |= dict.fromkeys([*found.hierarchical.tolist(), *found.priority.tolist()], "InCohortReclamation")
-    out |= dict.fromkeys(found.with_borrowing, "InCohortReclaimWhileBorrowing")
+    candidates = preemption.collect(overlay, preemptor, contested)
+    out |= dict.fromkeys(candidates.own.tolist(), "InClusterQueue")
+    out |= dict.fromkeys([*candidates.hierarchical.tolist(), *candidates.priority.tolist()], "InCohortReclamation")
+    out |= dict.fromkeys(candidates.with_borrowing, "InCohortReclaimWhileBorrowing")
     return out
 
 
@@ -276,12 +276,12 @@ def judge(state: CompiledState, now: int, ask: Ask, proposals: list[list[Evictio
     chosen = [frozenset(index[eviction.workload] for eviction in of) for of in proposals]
     preemptor = _preemptor(run, overlay, ask, index)
     if isinstance(preemptor, str):
-        kept = [dict.fromkeys(of, (preemptor, "")) for of in chosen]
+        refused = [dict.fromkeys(of, (preemptor, "")) for of in chosen]
     else:
-        kept = _all_kept(overlay, preemptor, chosen)
+        refused = _all_kept(overlay, preemptor, chosen)
     return [
         [_refusal(eviction, *of[index[eviction.workload]]) for eviction in evictions if index[eviction.workload] in of]
-        for evictions, of in zip(proposals, kept, strict=True)
+        for evictions, of in zip(proposals, refused, strict=True)
     ]
 
 
@@ -308,9 +308,9 @@ def _all_kept(overlay: Overlay, preemptor: Preemptor, chosen: list[frozenset[int
     judge = Judge(overlay, preemptor, contested)
     alone: _Kept = {}
     for workload in sorted(frozenset[int]().union(*chosen) - proposals.candidates):
-        kept = judge.protection(workload)
-        rule = "uses-nothing-contested" if kept is None else kept.rule
-        alone[workload] = rule, "" if kept is None else kept.detail
+        protection = judge.protection(workload)
+        rule = "uses-nothing-contested" if protection is None else protection.rule
+        alone[workload] = rule, "" if protection is None else protection.detail
     known: dict[frozenset[int], _Kept] = {}
     for of in chosen:
         if of not in known:

@@ -37,10 +37,10 @@ def search(
     overlay: Overlay, preemptor: Preemptor, contested: frozenset[int], record: Recorder = SILENT
 ) -> list[Target]:
     """Victims, empty when no attempt makes room. See ``targets.get_targets``."""
-    found = collect(overlay, preemptor, contested)
-    if record is SILENT and not (len(found.own) or len(found.hierarchical) or len(found.priority)):
+    among = collect(overlay, preemptor, contested)
+    if record is SILENT and not (len(among.own) or len(among.hierarchical) or len(among.priority)):
         return []
-    search = _Search(overlay, preemptor, contested, record, found)
+    search = _Search(overlay, preemptor, contested, record, among)
     for borrow in search.attempts():
         record.attempt_begins(overlay, borrow=borrow)
         targets = search.attempt(borrow=borrow)
@@ -106,11 +106,11 @@ def _with_borrowing(overlay: Overlay, preemptor: Preemptor, candidates: Indices)
     return frozenset(candidates[low].tolist())
 
 
-def _in_order(overlay: Overlay, found: Found) -> Iterator[int]:
+def _in_order(overlay: Overlay, among: Found) -> Iterator[int]:
     """Evicted ones of every class first; in both halves hierarchical before priority before own candidates."""
-    classes = [candidates.split_evicted(overlay, of) for of in (found.hierarchical, found.priority, found.own)]
+    classes = [candidates.split_evicted(overlay, of) for of in (among.hierarchical, among.priority, among.own)]
     depth = overlay.state.configuration.tree.depth
-    nearest_first = {queue: -depth[cohort] for queue, cohort in found.ancestor.items()}
+    nearest_first = {queue: -depth[cohort] for queue, cohort in among.ancestor.items()}
     return candidates.chain(candidates.ascending(overlay, of[half], nearest_first) for half in (0, 1) for of in classes)
 
 
@@ -119,16 +119,16 @@ class Proposals:
 
     def __init__(self, overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -> None:
         self._search = _Search(overlay, preemptor, contested, SILENT, collect(overlay, preemptor, contested))
-        found = self._search.found
-        self._classes = [frozenset(of.tolist()) for of in (found.own, found.hierarchical, found.priority)]
+        among = self._search.found
+        self._classes = [frozenset(of.tolist()) for of in (among.own, among.hierarchical, among.priority)]
         self.candidates = frozenset[int]().union(*self._classes)
 
     def stays(self, chosen: frozenset[int]) -> dict[int, str]:
         """Of ``chosen`` candidates those that would stay, by rule; none where an attempt takes them all and the ask
         then fits. Where no attempt does, what the one says that takes the most."""
-        found = self._search.found
+        every = self._search.found
         own, hierarchical, priority = (np.array(sorted(of & chosen), dtype=np.int64) for of in self._classes)
-        among = replace(found, own=own, hierarchical=hierarchical, priority=priority)
+        among = replace(every, own=own, hierarchical=hierarchical, priority=priority)
         said = [self._search.try_all(among, borrow=borrow) for borrow in self._search.attempts()]
         return min(said, key=len)
 
@@ -137,25 +137,25 @@ class _Search:
     """The candidates of one preemptor, and the attempts at them."""
 
     def __init__(
-        self, overlay: Overlay, preemptor: Preemptor, contested: frozenset[int], record: Recorder, found: Found
+        self, overlay: Overlay, preemptor: Preemptor, contested: frozenset[int], record: Recorder, among: Found
     ) -> None:
         self._overlay = overlay
         self._preemptor = preemptor
         self._contested = contested
         self._record = record
-        self.found = found
-        self._candidates = _Once(_in_order(overlay, found))
+        self.found = among
+        self._candidates = _Once(_in_order(overlay, among))
 
     def attempts(self) -> tuple[bool, ...]:
         """Whether to allow borrowing, attempt by attempt."""
-        found, queue = self.found, self._preemptor.queue
-        if not len(found.hierarchical) and not len(found.priority):
+        among, queue = self.found, self._preemptor.queue
+        if not len(among.hierarchical) and not len(among.priority):
             return (True,)
         if self._overlay.state.configuration.policy[queue].borrow_within_cohort:
             return (True, False)
         if not _under_nominal(self._overlay, queue, self._contested):
             return (True,)
-        return (True, False) if len(found.hierarchical) else (False, True)
+        return (True, False) if len(among.hierarchical) else (False, True)
 
     def attempt(self, *, borrow: bool) -> list[Target]:
         """Remove candidates in order until the preemptor fits, then put back whom it does not need gone."""

@@ -80,14 +80,14 @@ class QueueManager:
 
     def leave(self, job: str) -> None:
         """It waits no longer."""
-        found = self._waiting.pop(job, None)
+        ask = self._waiting.pop(job, None)
         self._own.pop(job, None)
         self._scans.pop(job, None)
         self._back.discard(job)
-        if found is not None:
-            self._lines[found.queue].leave(job)
-            if self.heads.get(found.queue) is found:
-                self._find_head(found.queue)
+        if ask is not None:
+            self._lines[ask.queue].leave(job)
+            if self.heads.get(ask.queue) is ask:
+                self._find_head(ask.queue)
 
     def touched(self, queue: str) -> None:
         """Something came into the queue or left it (Kueue: its generation is another)."""
@@ -233,11 +233,11 @@ class QueueManager:
         scan, sticky = self._scans.get(ask.id), self._lines[ask.queue].sticky == ask.id
         if scan is None and not sticky:
             return ask
-        told = None
+        resumed = None
         if scan is not None:
             changed = self._generation[ask.queue] > scan.generation
-            told = FlavorScan(flavors=scan.flavors, cycles=self._cycle + 1 - scan.cycle, changed=changed)
-        block = replace(ask.kueue or AskBlock(), preemption_pending=sticky, flavor_scan=told)
+            resumed = FlavorScan(flavors=scan.flavors, cycles=self._cycle + 1 - scan.cycle, changed=changed)
+        block = replace(ask.kueue or AskBlock(), preemption_pending=sticky, flavor_scan=resumed)
         return replace(ask, kueue=block)
 
     def _scanned(self, job: str, queue: str, scan: FlavorScan | None) -> bool:

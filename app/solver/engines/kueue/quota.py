@@ -142,7 +142,7 @@ class Quotas:
         new.own = list(self.own)
         for above in self.tree.path(node):
             new.own[above] = tuple(sorted({*new.own[above], fr}))
-        column = [of[fr] for at in new.tree.top_down if fr in (of := new.cells[at])]
+        column = [of[fr] for member in new.tree.top_down if fr in (of := new.cells[member])]
         for cell in column:
             new.subtree[cell] = new.nominal[cell]
         for cell in reversed(column):
@@ -178,7 +178,7 @@ class Usage:
         """The same queues' usage under quotas that differ in ``fr``: what cohorts hold follows from it."""
         new = Usage(quotas, self.used + [0] * (len(quotas.node) - len(self.used)))
         used, above, local = new.used, quotas.above, quotas.local
-        column = [of[fr] for at in quotas.tree.top_down if fr in (of := quotas.cells[at])]
+        column = [of[fr] for node in quotas.tree.top_down if fr in (of := quotas.cells[node])]
         for cell in column:
             if quotas.tree.children[quotas.node[cell]]:
                 used[cell] = 0
@@ -239,15 +239,15 @@ class Usage:
             if up == NOWHERE:
                 total = gathered + subtree[cell] - use
                 return total if best is None or total < best else best
-            kept = local[cell]
-            free = kept - use
+            own = local[cell]
+            free = own - use
             if free > 0:
                 gathered += free
                 free = 0
             limit = borrowing[cell]
             if limit is not None:
                 # free is now minus the part of this node's usage that its parent stores.
-                cap = gathered + subtree[cell] - kept + free + limit
+                cap = gathered + subtree[cell] - own + free + limit
                 if best is None or cap < best:
                     best = cap
             cell = up
@@ -278,7 +278,9 @@ class Usage:
         cells, used, subtree = self.quotas.cells, self.used, self.quotas.subtree
         if len(frs) == 1:
             (fr,) = frs
-            return [at for at in nodes if (cell := cells[at].get(fr)) is not None and used[cell] > subtree[cell]]
+            return [
+                member for member in nodes if (cell := cells[member].get(fr)) is not None and used[cell] > subtree[cell]
+            ]
         out: list[int] = []
         for node in nodes:
             of = cells[node]

@@ -52,30 +52,30 @@ class Replaced:
 def replaced(state: CompiledState) -> Replaced:
     """What becomes of running work with failed nodes."""
     rooms = state.rooms
-    found = Replaced(state, [], [], {})
+    outcome = Replaced(state, [], [], {})
     if rooms is None:
-        return found
+        return outcome
     hit = [of for of in state.workloads if of.kueue is not None and of.kueue.unhealthy_nodes and not of.evicted]
     if not hit:
-        return found
+        return outcome
     now: dict[str, Workload] = {}
     for workload in sorted(hit, key=lambda of: (-of.priority, instant(of.created_at), of.uid or "", of.id)):
         nodes = workload.kueue.unhealthy_nodes if workload.kueue is not None else []
         tasks = _tasks(rooms, workload, nodes[0]) if len(set(nodes)) == 1 else None
         if tasks is None:
-            found.evictions.append(PlannedEviction(workload=workload.id, queue=workload.queue, reason=REASON))
+            outcome.evictions.append(PlannedEviction(workload=workload.id, queue=workload.queue, reason=REASON))
             continue
         after = now[workload.id] = replace(workload, tasks=tasks)
         rooms = rooms.moved([workload], [after])
-        _told(found, rooms, workload, after)
+        _told(outcome, rooms, workload, after)
     other = copy(state)
     other.rooms, other.workloads = rooms, [now.get(of.id, of) for of in state.workloads]
-    return Replaced(other, found.evictions, found.placements, found.assignments)
+    return Replaced(other, outcome.evictions, outcome.placements, outcome.assignments)
 
 
 def marked(state: State, rooms: Rooms) -> list[Workload]:
     """Work on hosts that are there no longer, as Kueue marks it."""
-    there, found = {node.labels.get(HOSTNAME) for node in state.nodes}, list[Workload]()
+    there, workloads = {node.labels.get(HOSTNAME) for node in state.nodes}, list[Workload]()
     for workload in state.workloads:
         lost = {
             domain.values[-1]
@@ -86,23 +86,23 @@ def marked(state: State, rooms: Rooms) -> list[Workload]:
         }
         if lost and not workload.evicted:
             nodes = sorted(lost)[:_MOST]
-            found.append(replace(workload, kueue=replace(workload.kueue or Block(), unhealthy_nodes=nodes)))
-    return found
+            workloads.append(replace(workload, kueue=replace(workload.kueue or Block(), unhealthy_nodes=nodes)))
+    return workloads
 
 
-def _told(found: Replaced, rooms: Rooms, before: Workload, after: Workload) -> None:
+def _told(outcome: Replaced, rooms: Rooms, before: Workload, after: Workload) -> None:
     """Note where the pods of a workload go that were on the failed node."""
     for was, task in zip(before.tasks, after.tasks, strict=True):
         if task is was or task.topology_assignment is None or was.topology_assignment is None:
             continue
-        found.assignments.setdefault(after.id, {})[task.name] = task.topology_assignment
+        outcome.assignments.setdefault(after.id, {})[task.name] = task.topology_assignment
         old = {tuple(of.values): of.count for of in was.topology_assignment.domains}
         for of in task.topology_assignment.domains:
             if of.count > old.get(tuple(of.values), 0):
                 forest = rooms.forests[rooms.flavor_of(task) or ""]
                 node = forest.nodes[forest.index[tuple(of.values)]]
                 name = of.values[-1] if node is None else node.name
-                found.placements.append(
+                outcome.placements.append(
                     PlannedPlacement(workload=after.id, task=task.name, node=name, pipelined=False)
                 )  # fmt: skip
 
@@ -195,8 +195,8 @@ def _patched(request: TopologyRequest | None, lost: int) -> TopologyRequest | No
     """The innermost layer of slices that the lost pods fill, or none: the rest of it stands already."""
     if request is None:
         return None
-    kept = next(((key, size) for key, size in reversed(layers_of(request)) if size and lost % size == 0), None)
-    key, size = kept if kept is not None else (None, None)
+    layer = next(((key, size) for key, size in reversed(layers_of(request)) if size and lost % size == 0), None)
+    key, size = layer if layer is not None else (None, None)
     return replace(request, slice_layers=None, slice_required=key, slice_size=size)
 
 
@@ -262,7 +262,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         changes = list(self._queues.changes())
         if not changes:
             return None
-        return min((at for at in (self._wakes.first(), *changes) if at is not None), default=None)
+        return min((moment for moment in (self._wakes.first(), *changes) if moment is not None), default=None)
 
     def carried(self) -> tuple[Hashable, Hashable]:
         return self._queues.carried()
@@ -297,11 +297,11 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         """Of what a flavor has quota for."""
         if loaded.rooms is None:
             return {}
-        found: Spare = {}
+        by_level: Spare = {}
         for flavor in loaded.rooms.forests:
             resources = sorted({resource for name, resource in self._configuration.quotas.frs if name == flavor})
-            found |= {(flavor, level): of for level, of in loaded.rooms.spare(flavor, resources).items()}
-        return found
+            by_level |= {(flavor, level): of for level, of in loaded.rooms.spare(flavor, resources).items()}
+        return by_level
 
     def question(self, now: int, holds: Holds) -> Question:
         del holds
@@ -344,16 +344,16 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
     def guarantees(self) -> dict[str, dict[str, int]]:
         """Nominal quota over all flavors; a cohort's includes that of everything below it."""
         tree, quotas = self._configuration.tree, self._configuration.quotas
-        found: list[dict[str, int]] = [{} for _ in tree.names]
+        nominal: list[dict[str, int]] = [{} for _ in tree.names]
         for node in reversed(tree.top_down):
             for fr, cell in quotas.cells[node].items():
                 resource = quotas.frs[fr][1]
-                found[node][resource] = found[node].get(resource, 0) + quotas.nominal[cell]
+                nominal[node][resource] = nominal[node].get(resource, 0) + quotas.nominal[cell]
             if tree.parent[node] >= 0:
-                above = found[tree.parent[node]]
-                for resource, amount in found[node].items():
+                above = nominal[tree.parent[node]]
+                for resource, amount in nominal[node].items():
                     above[resource] = above.get(resource, 0) + amount
-        return dict(zip(tree.names, found, strict=True))
+        return dict(zip(tree.names, nominal, strict=True))
 
     def capacity(self, nodes: Sequence[Node]) -> dict[str, int]:
         """Nominal quota of all trees."""
@@ -389,11 +389,11 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
 
     def _counted(self, ask: Ask) -> Consumed:
         """What it asks for, without what is not counted."""
-        found = requested(ask.tasks)
+        asked = requested(ask.tasks)
         if not self._configuration.ignores_undeclared:
-            return found
+            return asked
         covered = self._configuration.covering[self._configuration.tree.index[ask.queue]]
-        return {resource: amount for resource, amount in found.items() if resource in covered}
+        return {resource: amount for resource, amount in asked.items() if resource in covered}
 
     def _preemption(self, queue: str) -> Preemption:
         return self._configuration.policy[self._configuration.tree.index[queue]].preemption

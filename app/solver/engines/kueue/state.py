@@ -69,19 +69,19 @@ class Places:
         fresh[list(new)] = False
         index = np.full(len(self.order), -1, dtype=np.int64)
         index[stays] = np.flatnonzero(fresh)
-        kept = self.order[stays[self.order]]
-        order, rank = index[kept], self.rank[kept]
+        staying = self.order[stays[self.order]]
+        order, rank = index[staying], self.rank[staying]
         alike = np.concatenate((np.zeros(min(1, len(rank)), dtype=bool), np.diff(rank) == 0))
 
         def key(i: int) -> Key:
             return _key(workloads[i], int(priority[i]))
 
         arriving = sorted((key(i), i) for i in new)
-        where = [bisect_left(range(len(order)), k, key=lambda at: key(int(order[at]))) for k, _ in arriving]
+        where = [bisect_left(range(len(order)), k, key=lambda spot: key(int(order[spot]))) for k, _ in arriving]
         order = np.insert(order, where, [i for _, i in arriving])
         alike = np.insert(alike, where, False)
-        for shift, at in enumerate(where):
-            for place in (at + shift, at + shift + 1):
+        for shift, spot in enumerate(where):
+            for place in (spot + shift, spot + shift + 1):
                 if 0 < place < len(order):
                     alike[place] = key(int(order[place - 1]))[:3] == key(int(order[place]))[:3]
         return Places(order, alike, self._latest(workloads, new))
@@ -93,7 +93,7 @@ class Places:
             return None
         if self.latest is None:
             return max((micros(w.started_at) for w in workloads if w.started_at), default=OLDEST)
-        return max([self.latest, *(micros(at) for at in starts if at is not None)])
+        return max([self.latest, *(micros(start) for start in starts if start is not None)])
 
 
 def _key(workload: Workload, priority: int) -> Key:
@@ -168,8 +168,8 @@ class CompiledState:
         lowest = self._lowest
         if lowest is None:
             lowest = self._lowest = self._lowest_by_node()
-        found = min(map(lowest.__getitem__, nodes), default=_NO_PRIORITY)
-        return None if found == _NO_PRIORITY else found
+        least = min(map(lowest.__getitem__, nodes), default=_NO_PRIORITY)
+        return None if least == _NO_PRIORITY else least
 
     def _lowest_by_node(self) -> list[int]:
         if len(self.workloads) > FEW:
@@ -244,8 +244,8 @@ class CompiledState:
 
     def started(self, workload: int, now: int) -> int:
         """When quota was reserved, in microseconds; ``now`` where unknown (Kueue: no QuotaReserved condition)."""
-        at = self.workloads[workload].started_at
-        return now if at is None else micros(at)
+        since = self.workloads[workload].started_at
+        return now if since is None else micros(since)
 
     def uid(self, workload: int) -> tuple[str, str]:
         """The last tie-break: the UID, then the id, so that the order of the request never decides."""
@@ -278,11 +278,11 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
 
 def local_queues_of(state: State) -> dict[str, QueueState]:
     """What LocalQueues have consumed. Raises QuantityError."""
-    found = {name: of.kueue for name, of in state.queues.items() if of.kueue is not None}
-    for of in found.values():
+    blocks = {name: of.kueue for name, of in state.queues.items() if of.kueue is not None}
+    for of in blocks.values():
         for value in (*(of.consumed or {}).values(), *of.penalty.values()):
             exact(value)
-    return found
+    return blocks
 
 
 def rooms_of(configuration: CompiledConfiguration, state: State) -> Rooms | None:
@@ -331,9 +331,9 @@ def _column(values: list[int]) -> NDArray[np.int64]:
     return np.fromiter(values, dtype=np.int64, count=len(values))
 
 
-def instant(at: datetime | None) -> int:
+def instant(moment: datetime | None) -> int:
     """Microseconds; absent is older than everything."""
-    return OLDEST if at is None else micros(at)
+    return OLDEST if moment is None else micros(moment)
 
 
 def refuse_cohorts(

@@ -61,30 +61,30 @@ class Forest:
             domain.children.sort(key=_values_of)
 
     def _add(self, node: Node, values: tuple[str, ...], known: dict[tuple[str, ...], Domain]) -> None:
-        at = self.index.get(self.key(values))
-        if at is None:
-            at = len(self.leaves)
+        place = self.index.get(self.key(values))
+        if place is None:
+            place = len(self.leaves)
             leaf = self._domain(values, known)
-            leaf.leaf = at
+            leaf.leaf = place
             self.leaves.append(leaf)
-            self.index[self.key(values)] = at
+            self.index[self.key(values)] = place
             self.free.append({})
             self.nodes.append(node if self.hosts else None)
-        free = self.free[at]
+        free = self.free[place]
         for resource, value in node.capacity.items():
             free[resource] = free.get(resource, 0) + parse_quantity(value, scale_of(resource))
         for resource, value in node.occupied.items():
             free[resource] = free.get(resource, 0) - parse_quantity(value, scale_of(resource))
 
     def _domain(self, values: tuple[str, ...], known: dict[tuple[str, ...], Domain]) -> Domain:
-        found = known.get(values)
-        if found is None:
+        domain = known.get(values)
+        if domain is None:
             above = self._domain(values[:-1], known) if len(values) > 1 else None
-            found = known[values] = Domain(len(known), values, above)
-            self.by_level[found.level].append(found)
+            domain = known[values] = Domain(len(known), values, above)
+            self.by_level[domain.level].append(domain)
             if above is not None:
-                above.children.append(found)
-        return found
+                above.children.append(domain)
+        return domain
 
     @cached_property
     def leaf_ids(self) -> list[int]:
@@ -94,11 +94,11 @@ class Forest:
     @cached_property
     def place_of(self) -> list[NDArray[np.int64]]:
         """By level, by leaf, the place of its domain among those of the level."""
-        found: list[NDArray[np.int64]] = []
+        places: list[NDArray[np.int64]] = []
         for level, domains in enumerate(self.by_level):
             place = {domain.values: i for i, domain in enumerate(domains)}
-            found.append(np.array([place[leaf.values[: level + 1]] for leaf in self.leaves], dtype=np.int64))
-        return found
+            places.append(np.array([place[leaf.values[: level + 1]] for leaf in self.leaves], dtype=np.int64))
+        return places
 
     def __len__(self) -> int:
         """Domains of all levels."""
@@ -109,17 +109,17 @@ class Forest:
         if not self.hosts:
             return [True] * len(self.leaves)
         demands = kubernetes.demands(task)
-        found = self._allowed.get(demands)
-        if found is None:
+        by_leaf = self._allowed.get(demands)
+        if by_leaf is None:
             tolerations = [*(task.tolerations or ()), *self.tolerations]
-            found = self._allowed[demands] = [
+            by_leaf = self._allowed[demands] = [
                 node is not None
                 and kubernetes.untolerated(node.taints, tolerations) is None
                 and kubernetes.selects(task.node_selector or {}, node.labels)
                 and (not task.node_affinity or kubernetes.matches_any(task.node_affinity, node.labels))
                 for node in self.nodes
             ]
-        return found
+        return by_leaf
 
     def key(self, values: tuple[str, ...]) -> tuple[str, ...]:
         """What an assignment calls a leaf with these values: its hostname alone, or all of them."""
@@ -136,8 +136,8 @@ def _values(node: Node, labels: Mapping[str, str], levels: Sequence[str]) -> tup
     mine = node.labels
     if not node.schedulable or any(mine.get(key) != value for key, value in labels.items()):
         return None
-    found = [mine.get(level) for level in levels]
-    return None if None in found else tuple(value for value in found if value is not None)
+    own = [mine.get(level) for level in levels]
+    return None if None in own else tuple(value for value in own if value is not None)
 
 
 def _values_of(domain: Domain) -> tuple[str, ...]:

@@ -103,17 +103,17 @@ def wanted_of(forest: Forest, workers: PodSet, leader: PodSet | None) -> Wanted 
         workers.count, 0 if leader is None else 1, level, slice_level, size,
         required=request is not None and request.required is not None, least_free=unconstrained or only_slices,
     )  # fmt: skip
-    before, at = size, slice_level
+    before, last = size, slice_level
     for key, given in layers[1:]:
         if key not in levels:
             return f"no requested topology level for a further layer of slices: {key}"
         below = levels.index(key)
-        if below <= at:
-            return f"a further layer of slices, {key}, must be below {levels[at]}"
+        if below <= last:
+            return f"a further layer of slices, {key}, must be below {levels[last]}"
         if given is None or before % given:
             return f"the size {given} of a further layer of slices must divide {before}"
-        wanted.inner |= dict.fromkeys(range(at + 1, below + 1), given)
-        before, at = given, below
+        wanted.inner |= dict.fromkeys(range(last + 1, below + 1), given)
+        before, last = given, below
     return wanted
 
 
@@ -177,15 +177,15 @@ class Placement:
     def looked_at(self) -> list[list[Domain]]:
         """Domains by level in the order in which levels are looked at, up to the first of which one domain holds all.
         Not once ``places`` was asked for."""
-        wanted, found = self._wanted, list[list[Domain]]()
+        wanted, levels = self._wanted, list[list[Domain]]()
         need, leads = wanted.count // wanted.size, self._leads
         for level in range(wanted.level, -1, -1):
             domains = sorted(self._forest.by_level[level], key=self._order_beside)
-            found.append(domains)
+            levels.append(domains)
             holds = any(self._slices_beside[of.id] >= need and leads[of.id] >= wanted.leaders for of in domains)
             if holds or wanted.required or wanted.least_free:
                 break
-        return found
+        return levels
 
     def fitting(self, domain: Domain) -> int:
         """How many slices fit in it, beside their leader if there is one."""
@@ -207,21 +207,21 @@ class Placement:
         chosen = self._choose(self._wanted.level)
         if isinstance(chosen, str):
             return chosen
-        found = self._descend(*chosen)
+        leaves = self._descend(*chosen)
         pods, leads = self._pods, self._leads
         return (
-            {domain.leaf: pods[domain.id] for domain in found if pods[domain.id] > 0},
-            {domain.leaf: leads[domain.id] for domain in found if leads[domain.id] > 0},
+            {domain.leaf: pods[domain.id] for domain in leaves if pods[domain.id] > 0},
+            {domain.leaf: leads[domain.id] for domain in leaves if leads[domain.id] > 0},
         )
 
-    def _holds(self, at: int) -> bool:
+    def _holds(self, number: int) -> bool:
         """Whether a domain holds all of it."""
         wanted = self._wanted
-        return self._slices_beside[at] >= wanted.count // wanted.size and self._leads[at] >= wanted.leaders
+        return self._slices_beside[number] >= wanted.count // wanted.size and self._leads[number] >= wanted.leaders
 
     def _count(self, leaf: int) -> None:
         """What fits in a leaf (phase 1)."""
-        wanted, at = self._wanted, self._forest.leaves[leaf].id
+        wanted, number = self._wanted, self._forest.leaves[leaf].id
         pods = beside = leads = 0
         if self._allowed[leaf]:
             left = self._remaining(leaf)
@@ -230,15 +230,15 @@ class Placement:
                 leads = 1
                 taken = dict(self._leader)
                 beside = fit(self._requests, {name: amount - taken.get(name, 0) for name, amount in left.items()})
-        self._pods[at], self._beside[at], self._leads[at] = pods, beside, leads
+        self._pods[number], self._beside[number], self._leads[number] = pods, beside, leads
         if wanted.slice_level == len(self._forest.levels) - 1:
-            self._slices[at], self._slices_beside[at] = pods // wanted.size, beside // wanted.size
+            self._slices[number], self._slices_beside[number] = pods // wanted.size, beside // wanted.size
 
     def _take(self, units: Sequence[int]) -> None:
         pods, ids = self._pods, self._forest.leaf_ids
-        for at, fit, allowed in zip(ids, units, self._allowed, strict=True):
+        for leaf_id, fit, allowed in zip(ids, units, self._allowed, strict=True):
             if allowed:
-                pods[at] = fit
+                pods[leaf_id] = fit
         self._beside = pods.copy()
         if self._wanted.slice_level == len(self._forest.levels) - 1:
             size = self._wanted.size
@@ -252,33 +252,33 @@ class Placement:
         pods = slices = leads = lost_slices = 0
         lost: int | None = None
         for child in domain.children:
-            at = child.id
-            mine, beside = self._pods[at], self._beside[at]
+            number = child.id
+            mine, beside = self._pods[number], self._beside[number]
             if inner > 1:
                 mine, beside = mine // inner * inner, beside // inner * inner
             pods += mine
-            slices += self._slices[at]
-            if not wanted.leaders or self._leads[at]:
-                fewer = self._slices[at] - self._slices_beside[at]
+            slices += self._slices[number]
+            if not wanted.leaders or self._leads[number]:
+                fewer = self._slices[number] - self._slices_beside[number]
                 lost_slices = fewer if lost is None else min(lost_slices, fewer)
                 lost = mine - beside if lost is None else min(lost, mine - beside)
-            leads = max(leads, self._leads[at])
-        at = domain.id
-        self._pods[at], self._leads[at] = pods, leads
-        self._beside[at] = 0 if lost is None else pods - lost
+            leads = max(leads, self._leads[number])
+        number = domain.id
+        self._pods[number], self._leads[number] = pods, leads
+        self._beside[number] = 0 if lost is None else pods - lost
         if domain.level == wanted.slice_level:
-            self._slices[at], self._slices_beside[at] = pods // wanted.size, self._beside[at] // wanted.size
+            self._slices[number], self._slices_beside[number] = pods // wanted.size, self._beside[number] // wanted.size
         else:
-            self._slices[at], self._slices_beside[at] = slices, 0 if lost is None else slices - lost_slices
+            self._slices[number], self._slices_beside[number] = slices, 0 if lost is None else slices - lost_slices
 
     def _order(self, domain: Domain) -> tuple[int, int, tuple[str, ...]]:
         slices = self._slices[domain.id]
         return slices if self._wanted.least_free else -slices, self._pods[domain.id], domain.values
 
     def _order_beside(self, domain: Domain) -> tuple[int, int, int, tuple[str, ...]]:
-        at = domain.id
-        slices = self._slices_beside[at]
-        return -self._leads[at], slices if self._wanted.least_free else -slices, self._beside[at], domain.values
+        number = domain.id
+        slices = self._slices_beside[number]
+        return -self._leads[number], slices if self._wanted.least_free else -slices, self._beside[number], domain.values
 
     def _capacity(self, domain: Domain, leaders: int, *, slices: bool) -> int:
         if slices:
@@ -323,18 +323,18 @@ class Placement:
         wanted = self._wanted
         need, leaders = wanted.count // wanted.size, wanted.leaders
         taken: list[Domain] = []
-        rest, at = need, 0
-        while leaders > 0 and at < len(domains) and self._leads[domains[at].id] > 0:
-            domain = domains[at]
+        rest, place = need, 0
+        while leaders > 0 and place < len(domains) and self._leads[domains[place].id] > 0:
+            domain = domains[place]
             if not wanted.least_free and self._slices_beside[domain.id] >= rest:
-                domain = self._best(domains[at:], rest, leaders, slices=True)
+                domain = self._best(domains[place:], rest, leaders, slices=True)
             taken.append(domain)
             leaders -= self._leads[domain.id]
             rest -= self._slices_beside[domain.id]
-            at += 1
+            place += 1
         if leaders > 0:
             return _short(wanted, 0)
-        others = sorted(domains[at:], key=self._order)
+        others = sorted(domains[place:], key=self._order)
         for i, first in enumerate(others):
             if rest <= 0:
                 break
@@ -366,15 +366,15 @@ class Placement:
             level += 1
         while level < len(self._forest.levels) - 1:
             size = wanted.inner.get(level + 1, 1)
-            found: list[Domain] = []
+            children: list[Domain] = []
             for domain in chosen:
                 below = sorted(domain.children, key=self._order)
                 for child in below if size > 1 else ():
                     self._slices[child.id] = self._pods[child.id] // size
                     self._slices_beside[child.id] = self._beside[child.id] // size
                 pods, leaders = self._pods[domain.id], self._leads[domain.id]
-                found += self._fewest(below, pods, leaders, size, slices=size > 1)
-            chosen = found
+                children += self._fewest(below, pods, leaders, size, slices=size > 1)
+            chosen = children
             level += 1
         return chosen
 
@@ -390,19 +390,19 @@ class Placement:
             if fits and not self._wanted.least_free:
                 domain = self._best(domains[i:], rest, leaders, slices=slices)
                 capacity = self._capacity(domain, leaders, slices=slices)
-            at = domain.id
+            number = domain.id
             if not beside:
-                leads[at] = 0
+                leads[number] = 0
             gets = min(capacity, rest)
-            done = capacity >= rest and leads[at] >= leaders
+            done = capacity >= rest and leads[number] >= leaders
             if beside:
                 if not done:
-                    (self._slices_beside if slices else self._beside)[at] = gets
-                leads[at] = min(leads[at], leaders)
-                leaders -= leads[at]
+                    (self._slices_beside if slices else self._beside)[number] = gets
+                leads[number] = min(leads[number], leaders)
+                leaders -= leads[number]
             if slices:
-                self._slices[at] = gets
-            self._pods[at] = gets * size if slices else gets
+                self._slices[number] = gets
+            self._pods[number] = gets * size if slices else gets
             rest -= gets
             taken.append(domain)
             if done:
@@ -412,14 +412,14 @@ class Placement:
 
 def fit(requests: Sequence[tuple[str, int]], left: Amounts) -> int:
     """How many units of ``requests``, all above 0."""
-    found: int | None = None
+    fewest: int | None = None
     for name, amount in requests:
         units = left.get(name, 0) // amount
         if units <= 0:
             return 0
-        if found is None or units < found:
-            found = units
-    return found or 0
+        if fewest is None or units < fewest:
+            fewest = units
+    return fewest or 0
 
 
 def _short(wanted: Wanted, fits: int) -> str:

@@ -51,7 +51,7 @@ def place_all(
     """Places by name of the task for pod sets with their flavors, up to the first that does not fit. ``units``: how
     many pods fit in each leaf of a flavor, where that is known for all leaves at once; ``look`` is shown each group's
     placement before it is made."""
-    found: dict[str, Place] = {}
+    places: dict[str, Place] = {}
     hosts: Assumed = {}
     for flavor in sorted({flavor for flavor, _ in pod_sets}):
         forest = forests[flavor]
@@ -63,18 +63,18 @@ def place_all(
             left = _left(forest, flavor, remaining, assumed)
             known = units(flavor, workers.requests) if units is not None and not assumed else None
             if isinstance(wanted, str):
-                return found, Misfit(workers.task.name, wanted)
+                return places, Misfit(workers.task.name, wanted)
             placement = Placement(forest, left, workers, leader, wanted, known)
             if look is not None:
                 look(workers, forest, wanted, placement)
             placed = placement.places()
             if isinstance(placed, str):
-                return found, Misfit(workers.task.name, placed)
+                return places, Misfit(workers.task.name, placed)
             for of, pods in zip((workers, leader), placed, strict=True):
                 if of is not None:
-                    found[of.task.name] = Place(flavor, pods)
+                    places[of.task.name] = Place(flavor, pods)
                     _assume(forest, assumed, of, pods)
-    return found, None
+    return places, None
 
 
 def shown(forest: Forest, pods: Placed) -> TopologyAssignment:
@@ -86,11 +86,11 @@ def shown(forest: Forest, pods: Placed) -> TopologyAssignment:
 
 def groups(pod_sets: Sequence[PodSet]) -> list[list[PodSet]]:
     """Pod sets that are placed together, in order of the first of each."""
-    found: dict[str, list[PodSet]] = {}
+    by_name: dict[str, list[PodSet]] = {}
     for i, of in enumerate(pod_sets):
         name = of.request.pod_set_group if of.request is not None else None
-        found.setdefault(f"/{i}" if name is None else name, []).append(of)
-    return list(found.values())
+        by_name.setdefault(f"/{i}" if name is None else name, []).append(of)
+    return list(by_name.values())
 
 
 def roles(group: list[PodSet]) -> tuple[PodSet, PodSet | None]:
@@ -147,7 +147,7 @@ class Rooms:
 
     def units(self, flavor: str, requests: Amounts, *, empty: bool) -> list[int] | None:
         """How many pods of ``requests`` each leaf has room for; None where that does not go into machine integers."""
-        found: NDArray[np.int64] | None = None
+        most: NDArray[np.int64] | None = None
         for name, amount in requests.items():
             if amount <= 0:
                 continue
@@ -155,10 +155,10 @@ class Rooms:
             if column is None or amount > _MOST:
                 return None
             fits = column // amount
-            found = fits if found is None else np.minimum(found, fits)
-        if found is None:
+            most = fits if most is None else np.minimum(most, fits)
+        if most is None:
             return None
-        units: list[int] = np.maximum(found, 0).tolist()
+        units: list[int] = np.maximum(most, 0).tolist()
         return units
 
     def _column(self, flavor: str, name: str, *, empty: bool) -> NDArray[np.int64] | None:
@@ -226,7 +226,7 @@ class Rooms:
     def spare(self, flavor: str, resources: Iterable[str]) -> dict[str, dict[str, tuple[int, int]]]:
         """By level, by resource: what is left in all domains together, and the most that is left in one."""
         forest = self.forests[flavor]
-        found: dict[str, dict[str, tuple[int, int]]] = {level: {} for level in forest.levels}
+        by_level: dict[str, dict[str, tuple[int, int]]] = {level: {} for level in forest.levels}
         for name in resources if forest.leaves else ():
             column = self._column(flavor, name, empty=False)
             if column is None:
@@ -235,8 +235,8 @@ class Rooms:
             for level, place in zip(forest.levels, forest.place_of, strict=True):
                 sums = np.zeros(int(place.max()) + 1, dtype=np.int64)
                 np.add.at(sums, place, left)
-                found[level][name] = int(left.sum()), int(sums.max())
-        return found
+                by_level[level][name] = int(left.sum()), int(sums.max())
+        return by_level
 
     def used_by(self, workload: Workload) -> Usage:
         """What it uses of its own flavors' leaves."""
@@ -246,7 +246,7 @@ class Rooms:
         return known
 
     def _used_by(self, workload: Workload) -> Usage:
-        found: Usage = {}
+        usage: Usage = {}
         for task in workload.tasks:
             flavor = self.flavor_of(task)
             if flavor is None or task.topology_assignment is None:
@@ -255,17 +255,17 @@ class Rooms:
             for domain in task.topology_assignment.domains:
                 leaf = self.forests[flavor].index.get(tuple(domain.values))
                 if leaf is not None:
-                    _subtract(found.setdefault((flavor, leaf), {}), requests, -domain.count)
-        return found
+                    _subtract(usage.setdefault((flavor, leaf), {}), requests, -domain.count)
+        return usage
 
     def used_at(self, pod_sets: Iterable[tuple[str, PodSet]], places: Mapping[str, Place]) -> Usage:
         """What pod sets use where they are placed."""
-        found: Usage = {}
+        usage: Usage = {}
         for flavor, of in pod_sets:
             place = places.get(of.task.name)
             for leaf, count in place.pods.items() if place is not None else ():
-                _subtract(found.setdefault((flavor, leaf), {}), of.requests, -count)
-        return found
+                _subtract(usage.setdefault((flavor, leaf), {}), of.requests, -count)
+        return usage
 
 
 class Room:
@@ -317,13 +317,13 @@ class Room:
 
     def units(self, flavor: str, requests: Amounts) -> list[int] | None:
         """How many pods of ``requests`` each leaf has room for now; None where that must be counted one by one."""
-        found = self.rooms.units(flavor, requests, empty=False)
-        if found is not None:
+        most = self.rooms.units(flavor, requests, empty=False)
+        if most is not None:
             asked = [pair for pair in requests.items() if pair[1] > 0]
             for changed, leaf in self.taken:
                 if changed == flavor:
-                    found[leaf] = fit(asked, self.left(flavor, leaf))
-        return found
+                    most[leaf] = fit(asked, self.left(flavor, leaf))
+        return most
 
     def empty_units(self, flavor: str, requests: Amounts) -> list[int] | None:
         """The same with no work of Kueue's."""
