@@ -92,17 +92,17 @@ def matches(expression: Expression, labels: Mapping[str, str]) -> bool:
 def parse_int(text: str | None) -> int | None:
     """A signed 64-bit decimal of ASCII digits, as Go's ``strconv.ParseInt(text, 10, 64)`` takes it; None for anything
     else."""
-    found = _INTEGER.fullmatch(text) if text is not None else None
-    if found is None:
+    match = _INTEGER.fullmatch(text) if text is not None else None
+    if match is None:
         return None
-    number = int(found[1] + found[2])
+    number = int(match[1] + match[2])
     return number if -_INT64 <= number < _INT64 else None
 
 
-def problems(task: Task, at: tuple[str | int, ...]) -> Iterator[Problem]:
-    """Expressions and tolerations that Kubernetes itself would refuse in a pod; ``at`` points at the task."""
+def problems(task: Task, where: tuple[str | int, ...]) -> Iterator[Problem]:
+    """Expressions and tolerations that Kubernetes itself would refuse in a pod; ``where`` points at the task."""
     for i, toleration in enumerate(task.tolerations or ()):
-        here = (*at, "tolerations", i)
+        here = (*where, "tolerations", i)
         if not toleration.key and toleration.operator != "Exists":
             yield Problem(pointer=pointer(*here, "operator"), detail="a toleration without a key needs operator Exists")
         if toleration.operator == "Exists" and toleration.value:
@@ -111,7 +111,7 @@ def problems(task: Task, at: tuple[str | int, ...]) -> Iterator[Problem]:
         for j, expression in enumerate(term):
             detail = _expression_problem(expression)
             if detail is not None:
-                yield Problem(pointer=pointer(*at, "node_affinity", i, j, "values"), detail=detail)
+                yield Problem(pointer=pointer(*where, "node_affinity", i, j, "values"), detail=detail)
 
 
 def _expression_problem(expression: Expression) -> str | None:

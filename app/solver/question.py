@@ -119,16 +119,16 @@ class Why:
         )  # fmt: skip
 
     def _groups(self) -> list[Group]:
-        found: dict[tuple[Verdict, str], list[Candidate]] = {}
+        records: dict[tuple[Verdict, str], list[Candidate]] = {}
         for record in self._candidates.values():
-            found.setdefault((record.verdict, record.rule), []).append(record)
-        told = [
+            records.setdefault((record.verdict, record.rule), []).append(record)
+        groups = [
             Group(
                 verdict=verdict, rule=rule, count=len(of), examples=[_label(c.workload, c.task) for c in of[:_EXAMPLES]]
             )
-            for (verdict, rule), of in found.items()
+            for (verdict, rule), of in records.items()
         ]  # fmt: skip
-        return [*self._others, *told]
+        return [*self._others, *groups]
 
 
 def _label(workload: str, task: str | None) -> str:

@@ -209,7 +209,7 @@ class PlacedRounds(Rounds[C, S]):
                 turn.moved.append(Move(placement.workload, placement.task, placement.node))
             elif placement.ask is not None and not placement.pipelined:
                 job = self.job_of(placement.ask)
-                task = next(one for one in self.waiting[job].tasks if one.name == placement.task)
+                task = next(waiting for waiting in self.waiting[job].tasks if waiting.name == placement.task)
                 started.setdefault(job, []).append(replace(task, node=placement.node, started_at=when, state="running"))
         for job, tasks in started.items():
             turn.started.append(Start(job, tasks))
@@ -229,7 +229,8 @@ class PlacedRounds(Rounds[C, S]):
 
     def evicting(self, workload: Workload, task: str | None) -> Workload:
         tasks = [
-            replace(one, state=self.on_its_way) if task is None or one.name == task else one for one in workload.tasks
+            replace(held, state=self.on_its_way) if task is None or held.name == task else held
+            for held in workload.tasks
         ]
         return replace(workload, tasks=tasks)
 
@@ -250,14 +251,14 @@ class PlacedRounds(Rounds[C, S]):
 
 
 def _guarantees(queues: Iterable[Queue]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
+    guarantees: dict[str, dict[str, int]] = {}
     for queue in queues:
-        mine = found.setdefault(queue.name, {})
+        mine = guarantees.setdefault(queue.name, {})
         for placed in quotas(queue):
             given = placed.quota.guaranteed
             if given is not None and given != UNLIMITED:
                 mine[placed.resource] = mine.get(placed.resource, 0) + parse_quantity(given, scale_of(placed.resource))
-    return found
+    return guarantees
 
 
 class Wakes:
@@ -268,14 +269,14 @@ class Wakes:
         self._heap: list[tuple[int, str]] = []
         self._at: dict[str, int] = {}
 
-    def set(self, key: str, at: int | None) -> None:
+    def set(self, key: str, instant: int | None) -> None:
         """``key`` has this instant from now on, or none."""
-        if at is None:
+        if instant is None:
             self._at.pop(key, None)
             return
-        if self._at.get(key) != at:
-            self._at[key] = at
-            heappush(self._heap, (at, key))
+        if self._at.get(key) != instant:
+            self._at[key] = instant
+            heappush(self._heap, (instant, key))
         if len(self._heap) > 2 * len(self._at) + 64:
             self._heap = [(when, name) for name, when in self._at.items()]
             heapify(self._heap)
@@ -293,12 +294,12 @@ class Wakes:
 
     def passed(self, now: int) -> list[str]:
         """The keys whose instant is ``now`` or before, which they then have no longer."""
-        found: list[str] = []
-        while (at := self.first()) is not None and at <= now:
+        keys: list[str] = []
+        while (instant := self.first()) is not None and instant <= now:
             _, key = heappop(self._heap)
             del self._at[key]
-            found.append(key)
-        return found
+            keys.append(key)
+        return keys
 
     def clear(self) -> None:
         """No key has an instant any more."""

@@ -45,8 +45,10 @@ class BrokenLaw(Exception):
 def verify(state: State, index: Index, question: Question, result: Result) -> None:
     """Raises BrokenLaw. Cost: one pass over the answer, whatever the size of the state."""
     _asks_answered(question, result)
-    found = {name: state.workloads[at] for name in _touched(result) if (at := index.workloads.get(name)) is not None}
-    tasks = {name: {t.name for t in workload.tasks} for name, workload in found.items()}
+    touched = {
+        name: state.workloads[place] for name in _touched(result) if (place := index.workloads.get(name)) is not None
+    }
+    tasks = {name: {t.name for t in workload.tasks} for name, workload in touched.items()}
     asks = {a.id for a in question.asks}
     for decision in result.decisions:
         _decision(decision, tasks)
@@ -285,7 +287,9 @@ def planned(loaded: Loaded, question: Question) -> Result:
     else:
         result = _with_reasons(question, configured.engine.plan(loaded.compiled, _without_held(question)))
         if configured.engine.facts.places and not loaded.state.nodes:
-            result = msgspec.structs.replace(result, decisions=[_without_nodes(one) for one in result.decisions])
+            result = msgspec.structs.replace(
+                result, decisions=[_without_nodes(decision) for decision in result.decisions]
+            )
     safe_point()
     verify(loaded.state, loaded.index, question, result)
     return result
@@ -304,15 +308,15 @@ def _without_held(question: Question) -> Question:
 
 def _with_reasons(question: Question, result: Result) -> Result:
     """With those that are not tried, and beside why others wait what their scheduler says of it."""
-    told = {ask.id: ask.pending_reason for ask in question.asks if ask.pending_reason is not None}
-    if not told:
+    reasons = {ask.id: ask.pending_reason for ask in question.asks if ask.pending_reason is not None}
+    if not reasons:
         return result
     said = {decision.ask: decision for decision in result.decisions}
     decisions: list[Decision] = []
     for ask in question.asks:
         decision = said.get(ask.id) or Decision(ask=ask.id, outcome="wait", victims=[], conditions=[])
-        if ask.id in told and decision.outcome not in STARTS:
-            condition = _pending(told[ask.id], question.now)
+        if ask.id in reasons and decision.outcome not in STARTS:
+            condition = _pending(reasons[ask.id], question.now)
             decision = msgspec.structs.replace(decision, conditions=[*decision.conditions, condition])
         decisions.append(decision)
     return msgspec.structs.replace(result, decisions=decisions)
@@ -327,7 +331,7 @@ def _pending(said: PendingReason, now: int) -> Condition:
 
 def _without_nodes(decision: Decision) -> Decision:
     """With what is wrong said in words that an engine, which looks at each of its nodes in turn, has none for."""
-    unmet = [i for i, one in enumerate(decision.conditions) if one.status == "False"]
+    unmet = [i for i, condition in enumerate(decision.conditions) if condition.status == "False"]
     if decision.outcome in STARTS or not unmet or _NO_NODES in decision.conditions[unmet[0]].message:
         return decision
     conditions = list(decision.conditions)
@@ -340,7 +344,8 @@ def carried_out(loaded: Loaded, question: Question, result: Answer | Result) -> 
     """The state that ``result`` was decided on, once everybody who has to has stopped, and everything that can has
     started."""
     decisions = [
-        msgspec.structs.replace(one, outcome="admit") if one.outcome == "preempt" else one for one in result.decisions
+        msgspec.structs.replace(decision, outcome="admit") if decision.outcome == "preempt" else decision
+        for decision in result.decisions
     ]
     delta = delta_of(loaded.state, loaded.index, 0, question.asks, decisions, result.plan, question.now)
     state, index, changes = apply_delta(loaded.state, loaded.index, delta)
@@ -392,15 +397,15 @@ def findings(configuration: Configuration, engine: str | None = None) -> list[Fi
     """What an administrator should know before storing ``configuration``; pointers are relative to the document."""
     chosen = engine_of(engine_name(engine, configuration))
     problems = check.configuration_problems(configuration, implicit_parents=chosen.implicit_parents)
-    found = [as_finding(problem) for problem in problems]
+    warnings = [as_finding(problem) for problem in problems]
     if not problems:
         try:
             chosen.configure(configuration)
         except InvalidInput as invalid:
-            found += [as_finding(problem) for problem in invalid.problems]
-        found += chosen.findings(configuration)
-        found += oversubscribed(configuration)
-    return list({(f.rule, f.pointer): f for f in found}.values())
+            warnings += [as_finding(problem) for problem in invalid.problems]
+        warnings += chosen.findings(configuration)
+        warnings += oversubscribed(configuration)
+    return list({(f.rule, f.pointer): f for f in warnings}.values())
 
 
 def as_finding(problem: Problem) -> Finding:
@@ -429,6 +434,6 @@ def _diagnosed(build: Callable[[], T], problems: Callable[[], list[Problem]]) ->
     try:
         return build()
     except (KeyError, ValueError, OverflowError) as stumble:
-        if found := problems():
-            raise InvalidInput(found) from stumble
+        if faults := problems():
+            raise InvalidInput(faults) from stumble
         raise

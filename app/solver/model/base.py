@@ -115,15 +115,15 @@ def nanoseconds(text: str, dialect: Dialect = GO) -> int:
     body = text[1:] if text[:1] in ("+", "-") else text
     if body == "0":
         return 0
-    total, at = 0, 0
-    while at < len(body) <= _LONGEST:
-        part = _PART.match(body, at)
+    total, position = 0, 0
+    while position < len(body) <= _LONGEST:
+        part = _PART.match(body, position)
         if part is None or not (part[1] or part[2]) or part[3] not in dialect.units:
             break
         unit = dialect.units[part[3]]
         total += int(part[1] or 0) * unit + _fraction(part[2] or "", unit)
-        at = part.end()
-    if at == 0 or at < len(body):
+        position = part.end()
+    if position == 0 or position < len(body):
         raise DurationError(f"{text[:64]!r} is not a duration")
     negative = text[0] == "-"
     if total > dialect.limit + (negative and dialect.limit == _INT64):
@@ -133,13 +133,13 @@ def nanoseconds(text: str, dialect: Dialect = GO) -> int:
 
 def _fraction(digits: str, unit: int) -> int:
     """``0.digits`` of ``unit``: Go leaves out digits that an int64 has no room for, then multiplies doubles."""
-    found, scale = 0, 1.0
+    value, scale = 0, 1.0
     for digit in digits:
-        longer = found * 10 + int(digit)
+        longer = value * 10 + int(digit)
         if longer > 2**63:
             break
-        found, scale = longer, scale * 10
-    return int(found * (unit / scale))
+        value, scale = longer, scale * 10
+    return int(value * (unit / scale))
 
 
 def seconds(micros: int) -> int | float:
@@ -152,9 +152,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO = timedelta(microseconds=1)
 
 
-def micros(at: datetime) -> int:
-    """``at`` in microseconds since the epoch."""
-    gap = at - _EPOCH
+def micros(instant: datetime) -> int:
+    """``instant`` in microseconds since the epoch."""
+    gap = instant - _EPOCH
     return gap.days * 86_400_000_000 + gap.seconds * 1_000_000 + gap.microseconds
 
 

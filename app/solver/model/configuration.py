@@ -186,16 +186,16 @@ class PlacedQuota(NamedTuple):
     at: Place
 
 
-def quotas(queue: Queue, at: Place = ()) -> Iterator[PlacedQuota]:
-    """``quota`` first, then ``resource_groups``, in document order. ``at`` leads to the queue.
+def quotas(queue: Queue, where: Place = ()) -> Iterator[PlacedQuota]:
+    """``quota`` first, then ``resource_groups``, in document order. ``where`` leads to the queue.
 
     A document that uses both forms is refused elsewhere; here each quota is found at its own place.
     """
     for resource, quota in (queue.quota or {}).items():
-        yield PlacedQuota(DEFAULT_FLAVOR, resource, quota, (*at, "quota", resource))
+        yield PlacedQuota(DEFAULT_FLAVOR, resource, quota, (*where, "quota", resource))
     for g, group in enumerate(queue.resource_groups or ()):
         for f, flavor in enumerate(group.flavors):
-            here = (*at, "resource_groups", g, "flavors", f, "quota")
+            here = (*where, "resource_groups", g, "flavors", f, "quota")
             for resource, quota in flavor.quota.items():
                 yield PlacedQuota(flavor.name, resource, quota, (*here, resource))
 
@@ -216,20 +216,20 @@ def oversubscribed(configuration: Configuration) -> Iterator[Finding]:
                 promised[queue.parent][own.flavor, own.resource] += _steps(own.quota.guaranteed, own.resource) or 0
     for i, queue in enumerate(configuration.queues):
         children = promised.get(queue.name, {})
-        for flavor, resource, quota, at in quotas(queue, ("queues", i)):
+        for flavor, resource, quota, where in quotas(queue, ("queues", i)):
             below = children.get((flavor, resource), 0)
             for field, value in (("guaranteed", quota.guaranteed), ("limit", quota.limit)):
                 own = _steps(value, resource)
                 if own is not None and below > own:
-                    yield _warning(resource, pointer(*at, field), below, own, field)
+                    yield _warning(resource, pointer(*where, field), below, own, field)
 
 
-def _warning(resource: str, at: str, promised: int, own: int, field: str) -> Finding:
+def _warning(resource: str, where: str, promised: int, own: int, field: str) -> Finding:
     detail = (
         f"the queues below are guaranteed {units(promised, resource)} {resource} together, "
         f"more than the {units(own, resource)} that this queue has as {field}"
     )
-    return Finding(rule=RULE, severity="warning", pointer=at, detail=detail)
+    return Finding(rule=RULE, severity="warning", pointer=where, detail=detail)
 
 
 def _steps(value: Quantity | None, resource: str) -> int | None:

@@ -395,8 +395,8 @@ def plan_of(decisions: list[Decision]) -> Plan:
 def planned(answer: Answer | Result) -> list[PlannedEviction]:
     """Every eviction that ``answer`` plans, for all of its asks or for one of them, each once."""
     plans = [answer.plan, *(decision.plan for decision in answer.decisions if decision.plan is not None)]
-    found: dict[tuple[str, str | None], PlannedEviction] = {}
+    evictions: dict[tuple[str, str | None], PlannedEviction] = {}
     for plan in plans:
         for eviction in plan.evictions:
-            found.setdefault((eviction.workload, eviction.task), eviction)
-    return list(found.values())
+            evictions.setdefault((eviction.workload, eviction.task), eviction)
+    return list(evictions.values())

@@ -40,8 +40,8 @@ _SEVERITIES = ("error", "warning", "info")
 
 def carried(*sources: Iterable[Finding]) -> list[Finding] | None:
     """The findings of several sources, each once, the worst first. None where there are none."""
-    found = list(dict.fromkeys(finding for source in sources for finding in source))
-    return sorted(found, key=lambda finding: _SEVERITIES.index(finding.severity)) or None
+    findings = list(dict.fromkeys(finding for source in sources for finding in source))
+    return sorted(findings, key=lambda finding: _SEVERITIES.index(finding.severity)) or None
 
 
 class InvalidInput(Exception):

@@ -108,10 +108,10 @@ def _explain(why: Why, state: CompiledState, ask: Ask, outcomes: list[Outcome]) 
 
 def _blocker(outcome: Outcome) -> str:
     """The reason that most nodes give, else that of the attempt."""
-    told = outcome.statuses.reasons()
-    if not told:
+    reasons = outcome.statuses.reasons()
+    if not reasons:
         return outcome.reason
-    reason, count = told.most_common(1)[0]
+    reason, count = reasons.most_common(1)[0]
     return f"{count} of {len(outcome.statuses)} nodes: {reason}"
 
 
@@ -131,7 +131,7 @@ def _candidates(why: Why, state: CompiledState, ask: Ask, outcomes: list[Outcome
     gone = {pod.place: pod for outcome in preempting for pod in outcome.victims}
     spared = {pod.place: pod for outcome in preempting for pod in outcome.spared if pod.place not in gone}
     places = {node for outcome in preempting for _, node in outcome.placed}
-    told = gone.keys() | spared.keys()
+    examined = gone.keys() | spared.keys()
 
     def tell(pods: Iterable[Pod], verdict: Verdict, rule: str) -> None:
         for pod in pods:
@@ -140,14 +140,14 @@ def _candidates(why: Why, state: CompiledState, ask: Ask, outcomes: list[Outcome
                 node=state.name(pod.node), priority=pod.effective_priority, asks=asks,
             )  # fmt: skip
 
-    elsewhere = (pod for pod in state.pods if pod.node not in places and pod.place not in told)
+    elsewhere = (pod for pod in state.pods if pod.node not in places and pod.place not in examined)
     if why.full:
         tell(elsewhere, "out-of-reach", "another-node")
     else:
         count = len(state.pods) - sum(len(state.machines[node].pods) for node in places)
         count -= sum(pod.node not in places for pod in (*gone.values(), *spared.values()))
         why.others("out-of-reach", "another-node", count, ((pod.workload, pod.name) for pod in elsewhere))
-    here = (pod for node in sorted(places) for pod in state.machines[node].pods if pod.place not in told)
+    here = (pod for node in sorted(places) for pod in state.machines[node].pods if pod.place not in examined)
     tell(here, "protected", "not-less-important")
     tell(spared.values(), "put-back", "reprieved")
     tell(gone.values(), "victim", "preempted")
@@ -200,15 +200,15 @@ def sampled(run: DryRun, order: list[int], most: int) -> tuple[int, int]:
     not among the best, and of how many. ``order``: all nodes that preemption might help on."""
     best, worse = set(run.best), 0
     for start in range(len(order)):
-        kept = violating = 0
+        non_violating = violating = 0
         for node in chain(islice(order, start, None), islice(order, start)):
             violations = run.candidates.get(node)
-            if violations is not None and (violating if violations else kept) < most:
+            if violations is not None and (violating if violations else non_violating) < most:
                 if node in best:
                     break
                 violating += violations > 0
-                kept += violations == 0
-            if kept and kept + violating >= most:
+                non_violating += violations == 0
+            if non_violating and non_violating + violating >= most:
                 worse += 1
                 break
         else:
@@ -257,10 +257,10 @@ def shown(steps: dict[str, int]) -> dict[str, int | float]:
 def preemptibility(state: CompiledState, question: ProtectionQuestion) -> Json:
     """By workload: whether its pods may be preempted, and by whom: kube-scheduler protects nothing but by priority."""
     asking = None if question.ask is None else state.pods_of(question.ask, "ask")[0].priority
-    found: dict[str, Json] = {}
+    lines: dict[str, Json] = {}
     refused: set[tuple[str, str]] = set()
     for pod in state.pods:
-        line = found.setdefault(
+        line = lines.setdefault(
             pod.workload,
             {"preemptible": False, "reason": "not-less-important", "tasks": {}, "priorities": {}, "budgets": {}},
         )
@@ -273,10 +273,12 @@ def preemptibility(state: CompiledState, question: ProtectionQuestion) -> Json:
         else:
             line["tasks"][pod.name] = "non_preemptible"
             refused.add((pod.workload, pod.name))
-    answer: Json = {"workloads": found}
+    answer: Json = {"workloads": lines}
     if question.evict:
         answer["evict_allowed"] = not any(
-            (name == one.workload and one.task in (None, task)) for name, task in refused for one in question.evict
+            (name == evicted.workload and evicted.task in (None, task))
+            for name, task in refused
+            for evicted in question.evict
         )
     return answer
 
@@ -290,10 +292,12 @@ def judge(state: CompiledState, now: int, ask: Ask, proposals: list[list[Evictio
         pods.setdefault(pod.workload, []).append(pod)
     return [
         [
-            Refusal(workload=one.workload, task=one.task, rule="not-less-important", detail="")
-            for one in evictions
+            Refusal(workload=eviction.workload, task=eviction.task, rule="not-less-important", detail="")
+            for eviction in evictions
             if any(
-                pod.effective_priority >= asking for pod in pods.get(one.workload, ()) if one.task in (None, pod.name)
+                pod.effective_priority >= asking
+                for pod in pods.get(eviction.workload, ())
+                if eviction.task in (None, pod.name)
             )
         ]
         for evictions in proposals

@@ -59,8 +59,8 @@ def best(world: World, pod: Pod, nodes: Sequence[int]) -> int:
     terms, images) scores alike everywhere."""
     if len(nodes) == 1:
         return nodes[0]
-    at = np.array(nodes)
-    totals = _resources(world, pod)[at] + _taints(world, pod, at) + _affinity(world, pod, nodes)
+    numbers = np.array(nodes)
+    totals = _resources(world, pod)[numbers] + _taints(world, pod, numbers) + _affinity(world, pod, nodes)
     alike: list[int] = np.flatnonzero(totals == totals.max()).tolist()
     return nodes[min(alike, key=lambda i: f"{i + 1:b}")]
 
@@ -103,31 +103,33 @@ def _loads(site: Site) -> tuple[int, ...]:
     )
 
 
-def _taints(world: World, pod: Pod, at: Ints) -> Ints:
-    tolerations = [one for one in pod.task.tolerations or () if one.effect in (None, "PreferNoSchedule")]
+def _taints(world: World, pod: Pod, nodes: Ints) -> Ints:
+    tolerations = [
+        toleration for toleration in pod.task.tolerations or () if toleration.effect in (None, "PreferNoSchedule")
+    ]
 
     def disliked(site: Site) -> tuple[int]:
         taints = site.machine.node.taints
         soft = (taint for taint in taints if taint.effect == "PreferNoSchedule")
-        return (sum(not any(kubernetes.tolerates(one, taint) for one in tolerations) for taint in soft),)
+        return (sum(not any(kubernetes.tolerates(toleration, taint) for toleration in tolerations) for taint in soft),)
 
-    counts = kept(world, (_taints, pod.suiting), 1, disliked)[0][0][at]
+    counts = kept(world, (_taints, pod.suiting), 1, disliked)[0][0][nodes]
     most = counts.max()
     return _TAINTS * (_BEST - (_BEST * counts // most if most else counts))
 
 
 def _affinity(world: World, pod: Pod, nodes: Sequence[int]) -> Ints:
-    found: dict[tuple[str, str], int] = {}
+    terms: dict[tuple[str, str], int] = {}
     machines = world.state.machines
     for other in world.friends:
         labels = machines[other.node].labels
         for term in other.affinity:
             if term.key in labels and term.matches(pod.namespace, pod.labels):
                 pair = (term.key, labels[term.key])
-                found[pair] = found.get(pair, 0) + 1
-    if not found:
+                terms[pair] = terms.get(pair, 0) + 1
+    if not terms:
         return np.zeros(len(nodes), np.int64)
-    counts = np.array([sum(found.get(pair, 0) for pair in machines[node].labels.items()) for node in nodes])
+    counts = np.array([sum(terms.get(pair, 0) for pair in machines[node].labels.items()) for node in nodes])
     least, most = counts.min(), counts.max()
     if most == least:
         return np.zeros(len(nodes), np.int64)
@@ -255,8 +257,8 @@ def _gang(world: World, ask: Ask, pods: list[Pod], chance: Chance) -> Outcome:
         return Outcome("wait", "never", reason, gang=True, placeable=len(assigned))
     hints = {pod.task.nominated_node or ask.nominated_node for pod in pods} - {None}
     for name in hints:
-        at = world.state.place.get(name or "")
-        if at is not None and _on_its_way(world, at, priority, None):
+        nominee = world.state.place.get(name or "")
+        if nominee is not None and _on_its_way(world, nominee, priority, None):
             reason = "a victim of the gang still terminates on a node that it is nominated to"
             return Outcome("wait", "ongoing", reason, gang=True)
     outcome = _gang_preempting(world, ask, pods, needed, chance)
@@ -278,11 +280,11 @@ def _gang_preempting(world: World, ask: Ask, pods: list[Pod], needed: int, chanc
         reason = f"only {len(assigned)} of {needed} pods would have room without all less important pods"
         return Outcome("wait", "no-candidate", reason, gang=True, placeable=len(assigned))
     _take_back(world, assigned)
-    violating, kept = by_budgets(by_importance(units), world.state)
+    violating, non_violating = by_budgets(by_importance(units), world.state)
     victims: list[Unit] = []
     spared: list[Pod] = []
     broken: list[Violation] = []
-    for unit, violations in [*violating, *((unit, list[Violation]()) for unit in kept)]:
+    for unit, violations in [*violating, *((unit, list[Violation]()) for unit in non_violating)]:
         if _reprieved(world, unit, assigned):
             spared += unit.pods
             continue
@@ -429,8 +431,8 @@ def _budgets(world: World, ask: Ask, pods: Sequence[Pod], chance: Chance, outcom
     """No pod charges a budget twice, so that one that allows as many as it selects is violated by none."""
     for budget in islice(dict.fromkeys(budget for _, budget in outcome.broken), _MOST_TRIED):
         allowed = range(budget.allowed, sum(map(budget.charged_by, world.state.pods)) + 1)
-        kept = _keeps(world, ask, pods, chance, budget)
-        needed = allowed[bisect_left(allowed, True, lo=1, hi=len(allowed) - 1, key=kept)]
+        unbroken = _keeps(world, ask, pods, chance, budget)
+        needed = allowed[bisect_left(allowed, True, lo=1, hi=len(allowed) - 1, key=unbroken)]
         yield Change(
             queue=budget.namespace, resource=PODS, field="disruptions_allowed", current=budget.allowed, needed=needed,
             detail=f"with {needed} disruptions allowed {budget.name} would not be violated",
@@ -439,13 +441,13 @@ def _budgets(world: World, ask: Ask, pods: Sequence[Pod], chance: Chance, outcom
 
 def _keeps(world: World, ask: Ask, pods: Sequence[Pod], chance: Chance, budget: Budget) -> Callable[[int], bool]:
     state = world.state
-    at = state.budgets.index(budget)
+    index = state.budgets.index(budget)
 
-    def kept(allowed: int) -> bool:
+    def unbroken(allowed: int) -> bool:
         other = replace(budget, allowed=allowed)
-        budgets = [*state.budgets[:at], other, *state.budgets[at + 1 :]]
+        budgets = [*state.budgets[:index], other, *state.budgets[index + 1 :]]
         imagined = world.copy()
         imagined.state = replace(state, budgets=budgets, budgets_in=by_namespace(budgets))
         return all(broken is not other for _, broken in attempt(imagined, ask, list(pods), chance).broken)
 
-    return kept
+    return unbroken

@@ -84,16 +84,16 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         return self._names[ask]
 
     def question(self, now: int, holds: Holds) -> Question:
-        asks = [one for _, ask in sorted(self.waiting.items()) for one in self._asked(self.asked(ask, holds))]
+        asks = [pod for _, ask in sorted(self.waiting.items()) for pod in self._asked(self.asked(ask, holds))]
         return Question(now, asks, "cycle", _NO_OPTIONS)
 
     def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
         held = dict(self._held)
         asks = {ask.id: ask for ask in question.asks}
         turn = super().answered(question, result, leaving)
-        for one in (result.notes or {}).get("nominations_cleared", ()):
-            if (claim := self._held.get(one["ask"])) is not None and claim.node == one["node"]:
-                del self._held[one["ask"]]
+        for lost in (result.notes or {}).get("nominations_cleared", ()):
+            if (claim := self._held.get(lost["ask"])) is not None and claim.node == lost["node"]:
+                del self._held[lost["ask"]]
         for placement in result.plan.placements:
             if placement.ask is not None:
                 self._held.pop(placement.ask, None)
@@ -218,7 +218,7 @@ def plan(state: CompiledState, question: Question) -> Result:
         safe_point()
         if turn and not cycle and ask.id not in outcomes:
             world = World(state)
-        outcome = _tried(world, ask, unit, chance, told=question.explain != "none")
+        outcome = _tried(world, ask, unit, chance, explained=question.explain != "none")
         outcomes.setdefault(ask.id, []).append(outcome)
         _carry(world, ask, outcome, cleared)
     decided = {ask.id: decision(state, question, ask, outcomes[ask.id]) for ask in question.asks}
@@ -228,7 +228,7 @@ def plan(state: CompiledState, question: Question) -> Result:
     order = list(outcomes)
     decisions = [decided[ask.id][0] for ask in question.asks]
     evictions = plan_of([decided[name][0] for name in order]).evictions
-    placements = [one for name in order for one in decided[name][1].placements]
+    placements = [placement for name in order for placement in decided[name][1].placements]
     return Result(decisions=decisions, order=order, notes=notes, plan=Plan(evictions=evictions, placements=placements))
 
 
@@ -243,12 +243,12 @@ def _turn(of: tuple[Ask, list[Pod]]) -> tuple[int, int]:
     return -pods[0].priority, _OLDEST if ask.created_at is None else micros(ask.created_at)
 
 
-def _tried(world: World, ask: Ask, pods: list[Pod], chance: Chance, *, told: bool) -> Outcome:
-    """``told``: with what explains it, which hangs on what those before it took."""
+def _tried(world: World, ask: Ask, pods: list[Pod], chance: Chance, *, explained: bool) -> Outcome:
+    """``explained``: with what explains it, which hangs on what those before it took."""
     outcome = attempt(world, ask, pods, chance)
     if chance.offset is None and outcome.run is not None:
         outcome = _with_sample(world, outcome)
-    if told:
+    if explained:
         outcome.changes = list(changes(world, ask, pods, chance, outcome))
         if (run := outcome.run) is not None:
             outcome.losses = list(run.losses(islice(run.candidates, MOST_STEPS)))
@@ -275,13 +275,13 @@ def _carry(world: World, ask: Ask, outcome: Outcome, cleared: list[dict[str, str
         if outcome.kind == "admit":
             world.add(pod, node)
             continue
-        kept: list[tuple[str, Pod]] = []
+        nominated: list[tuple[str, Pod]] = []
         for name, other in world.nominated.get(node, ()):
             if other.priority < pod.priority and not outcome.gang:
                 cleared.append({"ask": name, "node": world.state.machines[node].node.name})
             else:
-                kept.append((name, other))
-        world.nominate(node, [*kept, (ask.id, pod)])
+                nominated.append((name, other))
+        world.nominate(node, [*nominated, (ask.id, pod)])
     world.leave(outcome.victims)
 
 

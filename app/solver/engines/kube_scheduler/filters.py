@@ -110,13 +110,13 @@ class Cycle:
             for of, numbers in zip(self.spreads, self.numbers, strict=True):
                 if not _counts(of, pod, machine):
                     continue
-                found = 0
+                matching = 0
                 if not of.selector.everything:  # an empty selector counts nothing, the origin says
                     for other in site.pods:
                         if other.namespace == pod.namespace and not world.terminates(other):
-                            found += of.selector.matches(other.labels)
+                            matching += of.selector.matches(other.labels)
                 value = machine.labels[of.key]
-                numbers[value] = numbers.get(value, 0) + found
+                numbers[value] = numbers.get(value, 0) + matching
         for smallest, numbers in zip(self.smallest, self.numbers, strict=True):
             for value, count in numbers.items():
                 smallest.update(value, count)
@@ -227,12 +227,12 @@ class Statuses:
 
     def reasons(self) -> Counter[str]:
         """How many nodes give each, in the order in which they are first given."""
-        found: Counter[str] = Counter()
+        nodes: Counter[str] = Counter()
         codes, first, counts = np.unique(self._codes, return_index=True, return_counts=True)
         for i in np.argsort(first).tolist():
             if (status := self._told(int(codes[i]))) is not None:
-                found[status.reason] += int(counts[i])
-        return found
+                nodes[status.reason] += int(counts[i])
+        return nodes
 
 
 NONE_LOOKED_AT = Statuses(np.zeros(0, np.int64), [], [])
@@ -243,15 +243,15 @@ def statuses_of(cycle: Cycle, world: World) -> Statuses:
     pod, sites = cycle.pod, world.sites
     if cycle.spreads or cycle.affine or len(pod.requests) > _BITS:
         statuses = Statuses(np.zeros(len(sites), np.int64), [], [])
-        for at, site in enumerate(sites):
+        for node, site in enumerate(sites):
             if (status := fits(cycle, site, world)) is not None:
-                statuses[at] = status
+                statuses[node] = status
         return statuses
     alone = _Alone(world.state, pod)
     (codes,), work = kept(world, (_Alone, pod.shape), 1, alone, alone.on_all)
     statuses = Statuses(codes.copy(), work.names, list(work.unsuited.told))
-    for at in world.nominated:
-        statuses[at] = fits(cycle, sites[at], world)
+    for node in world.nominated:
+        statuses[node] = fits(cycle, sites[node], world)
     return statuses
 
 
@@ -289,10 +289,10 @@ class _Unsuited:
             suspects = state.sites
         else:
             suspects = [site for site in state.sites if site.machine.node.taints or not site.machine.node.schedulable]
-        found = np.zeros((1, len(state.sites)), np.int64)
+        codes = np.zeros((1, len(state.sites)), np.int64)
         for site in suspects:
-            (found[0, site.machine.at],) = self(site)
-        return found
+            (codes[0, site.machine.at],) = self(site)
+        return codes
 
 
 class _Alone:
@@ -421,7 +421,7 @@ def _of_the_node(pod: Pod, machine: Machine) -> Status | None:
 
 
 def _bears(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    return any(kubernetes.tolerates(one, taint) for one in tolerations)
+    return any(kubernetes.tolerates(toleration, taint) for toleration in tolerations)
 
 
 def _ports(pod: Pod, site: Site) -> Status | None:
@@ -438,8 +438,8 @@ def _lacks(resources: str, *, final: bool) -> Status:
 
 
 def _add(pairs: Pairs, pair: tuple[str, str], by: int) -> None:
-    found = pairs.get(pair, 0) + by
-    if found:
-        pairs[pair] = found
+    count = pairs.get(pair, 0) + by
+    if count:
+        pairs[pair] = count
     else:
         pairs.pop(pair, None)

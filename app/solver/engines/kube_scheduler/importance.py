@@ -109,7 +109,7 @@ class _Run(Generic[T]):
             return
         drawn = length
         mask = (1 << length.bit_length()) - 1
-        at = a + (length // 4) * 2 - 1
+        middle = a + (length // 4) * 2 - 1
         for i in range(3):
             drawn ^= drawn << 13 & _WORD
             drawn ^= drawn >> 7
@@ -117,7 +117,7 @@ class _Run(Generic[T]):
             other = drawn & mask
             if other >= length:
                 other -= length
-            self.swap(at + i, a + other)
+            self.swap(middle + i, a + other)
 
     def _pivot(self, a: int, b: int) -> tuple[int, int]:
         length = b - a
@@ -250,12 +250,12 @@ class Columns:
         """Which of ``nodes`` are to be looked at by themselves: those that are not as they were, whose pods have no
         order but at a moment, that some are nominated to, or that could violate a budget."""
         state = world.state
-        found = self._odd[nodes] | self.stale(state.machines)[nodes]
+        apart = self._odd[nodes] | self.stale(state.machines)[nodes]
         if others := world.touched | world.nominated.keys():
-            found |= np.isin(nodes, list(others))
+            apart |= np.isin(nodes, list(others))
         if state.budgets:
-            found |= self._could_violate(state, nodes)
-        return found
+            apart |= self._could_violate(state, nodes)
+        return apart
 
     def _could_violate(self, state: CompiledState, nodes: Ints) -> Bools:
         """Nodes with more pods of a budget than it allows to go."""
@@ -288,9 +288,9 @@ class Search:
         for sums, free in self._limits:
             first = np.minimum(first, sums.searchsorted(sums[ends] + free[nodes], side="right") - 1)
         lower = columns.ranks.searchsorted(nodes * _WIDTH + _MIDDLE - self._pod.priority, side="right")
-        found = np.where((first >= lower) & (first < ends), first, NOBODY)
-        found[columns.alone(self._world, nodes)] = ALONE
-        return found
+        places = np.where((first >= lower) & (first < ends), first, NOBODY)
+        places[columns.alone(self._world, nodes)] = ALONE
+        return places
 
     def is_stale(self, machine: Machine) -> bool:
         """Whether a node is not any more as it was."""
@@ -306,14 +306,14 @@ class Search:
         those of the highest priority started: the less the better."""
         nodes = np.array(list(first))
         columns = self._columns
-        at, ends = np.array(list(first.values())), columns.ends[nodes + 1]
-        places = self._places[nodes] + ends - 1 - at
-        left = [sums[ends] + free[nodes] - sums[at] for sums, free in self._limits]
+        current, ends = np.array(list(first.values())), columns.ends[nodes + 1]
+        places = self._places[nodes] + ends - 1 - current
+        left = [sums[ends] + free[nodes] - sums[current] for sums, free in self._limits]
         total, count = np.zeros((2, len(nodes)), np.int64)
         highest = np.full(len(nodes), -_MIDDLE)
         start = np.zeros(len(nodes), np.int64)
-        while (here := at < ends).any():
-            i = np.where(here, at, 0)
+        while (here := current < ends).any():
+            i = np.where(here, current, 0)
             amounts = [sums[i + 1] - sums[i] for sums, _ in self._limits]
             stays = here & (places > 0)
             for amount, of in zip(amounts, left, strict=True):
@@ -326,7 +326,7 @@ class Search:
             count += goes
             start = np.where(goes & ((priority > highest) | ((priority == highest) & (began < start))), began, start)
             highest = np.where(goes, np.maximum(highest, priority), highest)
-            at += 1
+            current += 1
         return np.stack((total, count, -start), axis=1).tolist()
 
 

@@ -62,7 +62,9 @@ def selector_of(given: wire.LabelSelector | None, also: Iterable[tuple[str, str]
     if given is None:
         return Selector(tuple(more)) if more else NOTHING
     labels = [(key, "In", frozenset((value,))) for key, value in given.match_labels.items()]
-    rest = [(one.key, one.operator, frozenset(one.values)) for one in given.match_expressions]
+    rest = [
+        (expression.key, expression.operator, frozenset(expression.values)) for expression in given.match_expressions
+    ]
     return Selector((*labels, *rest, *more))
 
 
@@ -99,12 +101,12 @@ def terms_of(given: Sequence[wire.PodAffinityTerm], namespace: str) -> tuple[Ter
     """Those of a pod in ``namespace``, which is meant where no namespace is said."""
     return tuple(
         Term(
-            key=one.topology_key,
-            selector=selector_of(one.label_selector),
-            namespaces=frozenset(one.namespaces or ((namespace,) if one.namespace_selector is None else ())),
-            others=selector_of(one.namespace_selector),
+            key=term.topology_key,
+            selector=selector_of(term.label_selector),
+            namespaces=frozenset(term.namespaces or ((namespace,) if term.namespace_selector is None else ())),
+            others=selector_of(term.namespace_selector),
         )
-        for one in given
+        for term in given
     )
 
 
@@ -113,13 +115,13 @@ def spreads_of(task: Task) -> tuple[Spread, ...]:
     labels = task.labels or {}
     return tuple(
         Spread(
-            key=one.topology_key, max_skew=one.max_skew, min_domains=one.min_domains or 1,
+            key=constraint.topology_key, max_skew=constraint.max_skew, min_domains=constraint.min_domains or 1,
             selector=selector_of(
-                one.label_selector, [(key, labels[key]) for key in one.match_label_keys if key in labels]
+                constraint.label_selector, [(key, labels[key]) for key in constraint.match_label_keys if key in labels]
             ),
-            affinity=one.node_affinity_policy == "Honor", taints=one.node_taints_policy == "Honor",
+            affinity=constraint.node_affinity_policy == "Honor", taints=constraint.node_taints_policy == "Honor",
         )
-        for one in task.topology_spread or ()
+        for constraint in task.topology_spread or ()
     )  # fmt: skip
 
 
@@ -164,7 +166,7 @@ class Pod(msgspec.Struct, eq=False):
         """Microseconds; None: it says none."""
         return None if self.started is None else micros(self.started)
 
-    def unit(self, now: int, at: int) -> "Unit":
+    def unit(self, now: int, before: int) -> "Unit":
         """It alone, as what is evicted together. ``at``: how many were looked at before it; without a start it started
         just now, after them. Source: NewVictim."""
         if self._unit is not None:
@@ -172,7 +174,7 @@ class Pod(msgspec.Struct, eq=False):
         alone = 0 if self.group is not None else 1
         start = self.start
         priority = self.effective_priority
-        unit = Unit([self], priority, (-priority, alone, -1, (now, at + 1) if start is None else (start, 0)))
+        unit = Unit([self], priority, (-priority, alone, -1, (now, before + 1) if start is None else (start, 0)))
         if start is not None:
             self._unit = unit
         return unit
@@ -262,8 +264,8 @@ class Machine(msgspec.Struct, eq=False):
             distinct = len({unit.key for unit in units}) == len(units)
             self._ranked = units, [-unit.priority for unit in units], alone and distinct
         units, ranks, distinct = self._ranked
-        found = units[bisect_right(ranks, -priority) :]
-        return found if distinct or (len(found) <= STABLE and len(units) == len(self.pods)) else None
+        lower = units[bisect_right(ranks, -priority) :]
+        return lower if distinct or (len(lower) <= STABLE and len(units) == len(self.pods)) else None
 
 
 class Site:
@@ -306,9 +308,9 @@ class Site:
     def remove(self, pod: Pod) -> None:
         """Ports are a set in the origin: one of two pods with the same port frees it."""
         used, pods = self.used, self.pods
-        at = pods.index(pod)
+        place = pods.index(pod)
         self.used = used | {resource: used[resource] - amount for resource, amount in pod.requests.items()}
-        self._pods = pods[:at] + pods[at + 1 :]
+        self._pods = pods[:place] + pods[place + 1 :]
         self.ports -= frozenset(pod.ports)
 
 
@@ -342,9 +344,9 @@ class Running:
     def of(cls, by_workload: dict[str, tuple[Workload, list[Pod]]]) -> "Running":
         """Pods that are made already."""
         pods = [pod for _, of in by_workload.values() for pod in of]
-        found = cls([], list(map(_task, pods)), [], [], [], {}, 0)
-        found._made[:], found._by_workload = pods, by_workload
-        return found
+        running = cls([], list(map(_task, pods)), [], [], [], {}, 0)
+        running._made[:], running._by_workload = pods, by_workload
+        return running
 
     def __len__(self) -> int:
         return len(self._made)
@@ -411,7 +413,7 @@ def pod_of(workload: str, namespace: str, task: Task, priority: int, required: s
 
 
 def _ports(given: Sequence[wire.HostPort]) -> tuple[Port, ...]:
-    return tuple((one.ip or _ANY_ADDRESS, one.protocol, one.port) for one in given if one.port > 0)
+    return tuple((port.ip or _ANY_ADDRESS, port.protocol, port.port) for port in given if port.port > 0)
 
 
 class Shapes(dict[bytes, int]):
@@ -428,8 +430,8 @@ class Shapes(dict[bytes, int]):
 
     def __missing__(self, packed: bytes) -> int:
         self.parsed.append(steps_of(_unpack(packed)))
-        found = self[packed] = len(self.parsed) - 1
-        return found
+        number = self[packed] = len(self.parsed) - 1
+        return number
 
 
 def steps_of(given: Mapping[str, Quantity]) -> dict[str, int]:

@@ -49,49 +49,49 @@ class DryRun:
 
     def losses(self, nodes: Iterable[int]) -> Iterator[Candidate]:
         """What candidates would lose, as far as it is asked for."""
-        return (found for node in nodes if (found := self.on(node)) is not None)
+        return (loss for node in nodes if (loss := self.on(node)) is not None)
 
 
 def units_of(pods: Iterable[Pod], now: int, below: int) -> list[Unit]:
     """Those of a priority below ``below``, each at its place among all. Pods in the order of their nodes' lists.
     kube-scheduler: getCrossNodesVictims."""
-    found: list[Unit] = []
+    units: list[Unit] = []
     seen: set[int] = set()
     place = 0
     for pod in pods:
         group = pod.group
         if group is None or not group.whole:
             if pod.effective_priority < below:
-                found.append(pod.unit(now, place))
+                units.append(pod.unit(now, place))
         elif id(group) in seen:
             continue
         else:
             seen.add(id(group))
             if group.priority < below:
-                at = (now, place + 1)
-                start = min(at if other.start is None else (other.start, 0) for other in group.pods)
-                found.append(Unit(group.pods, group.priority, (-group.priority, 0, -len(group.pods), start)))
+                unstarted = (now, place + 1)
+                start = min(unstarted if other.start is None else (other.start, 0) for other in group.pods)
+                units.append(Unit(group.pods, group.priority, (-group.priority, 0, -len(group.pods), start)))
         place += 1
-    return found
+    return units
 
 
 def dry_run(world: World, cycle: Cycle, nodes: Ints, most: int, offset: int, now: int) -> DryRun:
     """kube-scheduler: DryRunPreemption. From ``offset`` on, round and round, until ``most`` candidates are there and
     one of them violates no budget."""
     looks = _Looks(world, cycle, now)
-    kept: dict[int, int] = {}
+    non_violating: dict[int, int] = {}
     violating: dict[int, int] = {}
     looked_at = 0
     start = offset % len(nodes)
     for node, violations in looks.through(np.concatenate((nodes[start:], nodes[:start])) if start else nodes, most):
         looked_at += 1
         if violations is not None:
-            into = violating if violations else kept
+            into = violating if violations else non_violating
             if len(into) < most:
                 into[node] = violations
-            if kept and len(kept) + len(violating) >= most:
+            if non_violating and len(non_violating) + len(violating) >= most:
                 break
-    candidates = kept | violating
+    candidates = non_violating | violating
     return DryRun(candidates, looks.best(list(candidates)), looked_at, len(nodes), looks.on)
 
 
@@ -156,20 +156,20 @@ class _Room:
 
     def reprieves(self, units: Sequence[Unit]) -> list[bool]:
         """See ``_Trial``."""
-        free, places, at, wanted = self._free, self._places, self._site.machine.at, tuple(self._wanted)
-        found: list[bool] = []
+        free, places, node, wanted = self._free, self._places, self._site.machine.at, tuple(self._wanted)
+        stayed: list[bool] = []
         for unit in units:
             after, count = free, 0
             for pod in unit.pods:
-                if pod.node == at:
+                if pod.node == node:
                     get = pod.requests.get
                     after = [left - get(name, 0) for name, left in zip(wanted, after)]  # noqa: B905
                     count += 1
             stays = places >= count and (not after or min(after) >= 0)
             if stays:
                 free, places = after, places - count
-            found.append(stays)
-        return found
+            stayed.append(stays)
+        return stayed
 
 
 class _Looks:
@@ -215,22 +215,24 @@ class _Looks:
 
     def best(self, nodes: list[int]) -> list[int]:
         """Of candidates. kube-scheduler: pickOneNodeForPreemption. More than one: it takes any of them by chance."""
-        alone = {node: found for node in nodes if node not in self._first and (found := self.on(node)) is not None}
+        alone = {
+            node: candidate for node in nodes if node not in self._first and (candidate := self.on(node)) is not None
+        }
         left = nodes
-        for at, scores in enumerate(_SCORES):
+        for step, scores in enumerate(_SCORES):
             if len(left) > 1:
                 of = {node: [score(alone[node]) for score in scores] for node in left if node in alone}
                 if self._search is not None and len(of) < len(left):
                     many = {node: self._first[node] for node in left if node not in alone}
-                    looked_up = self._search.scores(many) if at else self._search.highest(many)
+                    looked_up = self._search.scores(many) if step else self._search.highest(many)
                     of |= zip(many, looked_up, strict=True)
                 least = min(of.values())
                 left = [node for node in left if of[node] == least]
         return left
 
     def _violations(self, node: int) -> int | None:
-        found = self.on(node)
-        return None if found is None else len(found.broken)
+        candidate = self.on(node)
+        return None if candidate is None else len(candidate.broken)
 
     def _looked_at(self, site: Site) -> Candidate | None:
         world, cycle = self._world, self._cycle
@@ -241,10 +243,10 @@ class _Looks:
         if known is not None and known[0] is machine and site.pods is machine.pods:
             return known[1]
         dry_runs.singles += self._search is None or self._search.is_stale(machine)
-        found = victims_on(world, site, _Room(cycle.pod, site, self._wanted), self._now)
+        candidate = victims_on(world, site, _Room(cycle.pod, site, self._wanted), self._now)
         if site.pods is machine.pods and machine.less_important(cycle.pod.priority) is not None:
-            dry_runs.keep(self._key, self._known, machine, found)
-        return found
+            dry_runs.keep(self._key, self._known, machine, candidate)
+        return candidate
 
 
 def victims_on(world: World, site: Site, trial: "_Trial | _Room", now: int) -> Candidate | None:
@@ -253,11 +255,11 @@ def victims_on(world: World, site: Site, trial: "_Trial | _Room", now: int) -> C
     units = trial.emptied(now)
     if units is None:
         return None
-    violating, kept = by_budgets(units, world.state)
+    violating, non_violating = by_budgets(units, world.state)
     victims: list[Unit] = []
     spared: list[Pod] = []
     broken: list[Violation] = []
-    units = [*(unit for unit, _ in violating), *kept]
+    units = [*(unit for unit, _ in violating), *non_violating]
     for i, (unit, stays) in enumerate(zip(units, trial.reprieves(units), strict=True)):
         if stays:
             spared += unit.pods
@@ -265,7 +267,7 @@ def victims_on(world: World, site: Site, trial: "_Trial | _Room", now: int) -> C
             victims.append(unit)
             if i < len(violating):
                 broken += violating[i][1]
-    if violating and kept:
+    if violating and non_violating:
         victims = by_importance(victims)
     if not victims:
         return None
@@ -285,7 +287,7 @@ def by_budgets(units: Iterable[Unit], state: CompiledState) -> tuple[list[tuple[
         return [], list(units)
     left: dict[int, int] = {}
     violating: list[tuple[Unit, list[Violation]]] = []
-    kept: list[Unit] = []
+    non_violating: list[Unit] = []
     for unit in units:
         broken: list[Violation] = []
         for pod in unit.pods:
@@ -300,8 +302,8 @@ def by_budgets(units: Iterable[Unit], state: CompiledState) -> tuple[list[tuple[
         if broken:
             violating.append((unit, broken))
         else:
-            kept.append(unit)
-    return violating, kept
+            non_violating.append(unit)
+    return violating, non_violating
 
 
 def ranks(losses: list[Loss]) -> list[int]:

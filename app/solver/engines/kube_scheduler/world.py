@@ -83,11 +83,11 @@ class DryRuns:
         """By place of a node."""
         return self._found.get(key) or {}
 
-    def keep(self, key: object, known: dict[int, tuple[Machine, Any]], machine: Machine, found: object) -> None:
+    def keep(self, key: object, known: dict[int, tuple[Machine, Any]], machine: Machine, outcome: object) -> None:
         """``known``: what ``of`` gave."""
         self._found.setdefault(key, known)
         self._count += machine.at not in known
-        known[machine.at] = machine, found
+        known[machine.at] = machine, outcome
         if self._count > self._MOST:
             self._count = 0
             self._found.clear()
@@ -119,12 +119,12 @@ class CompiledState:
         """Of a node by its place."""
         return self.machines[node].node.name
 
-    def pods_of(self, ask: Ask, *at: str | int) -> list[Pod]:
-        """The pods that ``ask``, which stands at ``at`` in the request, wants. Raises InvalidInput, QuantityError."""
+    def pods_of(self, ask: Ask, *where: str | int) -> list[Pod]:
+        """The pods that ``ask``, at ``where`` in the request, wants. Raises InvalidInput, QuantityError."""
         priority = ask.priority if ask.priority is not None else self._priority_of(ask)
         if not ask.tasks:
-            raise InvalidInput([Problem(pointer=pointer(*at, "tasks"), detail="there is no pod in it")])
-        _one_each(ask.tasks, at)
+            raise InvalidInput([Problem(pointer=pointer(*where, "tasks"), detail="there is no pod in it")])
+        _one_each(ask.tasks, where)
         return [
             pod_of(ask.id, ask.queue, task, priority if task.priority is None else task.priority, ask.required_node)
             for task in ask.tasks
@@ -161,15 +161,19 @@ def compile_state(
         machines = _machines(state.nodes, running)
     else:
         place, numbered, known = before.place, before.numbered, before.pods.by_workload
-        new = [one for one in state.workloads if one.id not in known or known[one.id][0] is not one]
+        new = [
+            workload
+            for workload in state.workloads
+            if workload.id not in known or known[workload.id][0] is not workload
+        ]
         fresh = _running(configuration, state, new, place, numbered)
         known = known | fresh.by_workload
-        entries = ((one, known.get(one.id)) for one in state.workloads)
-        running = Running.of({one.id: had for one, had in entries if had is not None and had[0] is one})
+        entries = ((workload, known.get(workload.id)) for workload in state.workloads)
+        running = Running.of({workload.id: had for workload, had in entries if had is not None and had[0] is workload})
         machines = _machines_after(state.nodes, running, before.machines)
     nominated: dict[int, list[tuple[str, Pod]]] = {}
-    for at, held in enumerate(state.reservations):
-        _one_each(held.ask.tasks, ("state", "reservations", at, "ask"))
+    for position, held in enumerate(state.reservations):
+        _one_each(held.ask.tasks, ("state", "reservations", position, "ask"))
         for task in held.ask.tasks:
             priority = held.ask.priority or 0 if task.priority is None else task.priority
             pod = pod_of(held.ask.id, held.ask.queue, task, priority, held.ask.required_node)
@@ -198,9 +202,9 @@ def update(old: CompiledState, configuration: CompiledConfiguration, state: Stat
     return compile_state(configuration, state, old if stay else None)
 
 
-def _one_each(tasks: Sequence[Task], at: tuple[str | int, ...]) -> None:
+def _one_each(tasks: Sequence[Task], where: tuple[str | int, ...]) -> None:
     problems = [
-        Problem(pointer=pointer(*at, "tasks", i, "count"), detail="a task is one pod here: its count is 1")
+        Problem(pointer=pointer(*where, "tasks", i, "count"), detail="a task is one pod here: its count is 1")
         for i, task in enumerate(tasks)
         if task.count != 1
     ]
@@ -210,15 +214,18 @@ def _one_each(tasks: Sequence[Task], at: tuple[str | int, ...]) -> None:
 
 def by_namespace(budgets: Sequence[Budget]) -> dict[str, list[tuple[int, Budget]]]:
     """Each with its place."""
-    found: dict[str, list[tuple[int, Budget]]] = {}
+    budgets_in: dict[str, list[tuple[int, Budget]]] = {}
     for i, budget in enumerate(budgets):
-        found.setdefault(budget.namespace, []).append((i, budget))
-    return found
+        budgets_in.setdefault(budget.namespace, []).append((i, budget))
+    return budgets_in
 
 
 def _budgets(given: Sequence[wire.DisruptionBudget], before: Sequence[Budget]) -> list[Budget]:
     """Those that stay in their place are kept."""
-    return [before[i] if i < len(before) and before[i].given == one else _budget(one) for i, one in enumerate(given)]
+    return [
+        before[i] if i < len(before) and before[i].given == budget else _budget(budget)
+        for i, budget in enumerate(given)
+    ]
 
 
 def _budget(of: wire.DisruptionBudget) -> Budget:
@@ -246,8 +253,8 @@ def _running(
     if len(set(map(_name, tasks))) < len(tasks) and any(len(set(map(_name, of))) < len(of) for of in lists):
         raise ValueError("two tasks of one workload share a name")
     if not set(map(_count, tasks)) <= {1}:
-        for at, workload in enumerate(state.workloads):
-            _one_each(workload.tasks, ("state", "workloads", at))
+        for i, workload in enumerate(state.workloads):
+            _one_each(workload.tasks, ("state", "workloads", i))
     owners = list(chain.from_iterable(map(repeat, workloads, map(len, lists))))
     nodes = list(map({None: -1, **place}.__getitem__, map(_node, tasks)))
     states = list(map(_state, tasks))
@@ -258,7 +265,7 @@ def _running(
     numbers = shapes.numbers(map(_requests, tasks))
     groups: dict[str, Group] = {}
     if configuration.settings.workload_aware:
-        groups = {one.id: group for one in workloads if (group := _group_of(one)) is not None}
+        groups = {owner.id: group for owner in workloads if (group := _group_of(owner)) is not None}
     return Running(owners, tasks, nodes, numbers, shapes.parsed, groups, first)
 
 
@@ -294,8 +301,8 @@ def _used(running: Running, order: Ints, ends: Ints) -> Iterable[dict[str, int]]
 
 def _sum(requests: Iterable[dict[str, int]]) -> dict[str, int]:
     used: dict[str, int] = {}
-    for one in requests:
-        for resource, amount in one.items():
+    for amounts in requests:
+        for resource, amount in amounts.items():
             used[resource] = used.get(resource, 0) + amount
     return used
 
@@ -320,7 +327,7 @@ def _sites(machines: list[Machine], before: list[Site]) -> list[Site]:
 
 
 def _machine(
-    at: int,
+    index: int,
     node: Node,
     used: dict[str, int],
     ports: frozenset[Port],
@@ -331,7 +338,7 @@ def _machine(
     capacity = steps_of(node.capacity)
     others = steps_of(node.occupied) if node.occupied else {}
     used = _sum((others, used)) if others else used
-    return Machine(at, node, node.labels, capacity, capacity.get(PODS), used, others, ports, pods, unmade)
+    return Machine(index, node, node.labels, capacity, capacity.get(PODS), used, others, ports, pods, unmade)
 
 
 class World:
@@ -371,7 +378,7 @@ class World:
         """The pod of this ask is nominated nowhere."""
         for node, held in self.nominated.items():
             if any(name == ask and other.name == pod.name for name, other in held):
-                self.nominate(node, [one for one in held if one[0] != ask or one[1].name != pod.name])
+                self.nominate(node, [nominee for nominee in held if nominee[0] != ask or nominee[1].name != pod.name])
 
     def nominate(self, node: int, pods: list[tuple[str, Pod]]) -> None:
         """These are nominated to the node, each with its ask."""
@@ -444,9 +451,9 @@ def of_state(
 def _with(of: Ints, changed: list[int], work: Callable[[Site], tuple[int, ...]], sites: list[Site]) -> Ints:
     if not changed:
         return of
-    made = _numbers([work(sites[i]) for i in changed], len(of))
-    of = of.astype(made.dtype) if made.dtype == object else of.copy()
-    of[:, changed] = made
+    columns = _numbers([work(sites[i]) for i in changed], len(of))
+    of = of.astype(columns.dtype) if columns.dtype == object else of.copy()
+    of[:, changed] = columns
     return of
 
 
@@ -468,6 +475,6 @@ def _changed(state: CompiledState, before: list[Machine]) -> list[int]:
     known = state.recent.get(_changed)
     if known is not None and known[0] is machines and known[1] is before:
         return known[2]
-    found = [i for i, (old, new) in enumerate(zip(before, machines, strict=True)) if old is not new]
-    state.recent[_changed] = machines, before, found
-    return found
+    changed = [i for i, (old, new) in enumerate(zip(before, machines, strict=True)) if old is not new]
+    state.recent[_changed] = machines, before, changed
+    return changed
