@@ -3,7 +3,7 @@ counted.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, NamedTuple, Protocol, cast
@@ -78,6 +78,20 @@ class _Answer(msgspec.Struct, frozen=True):
     decisions: list[_Decision]
 
 
+class _Named(Protocol):
+    @property
+    def ties(self) -> Sequence[str] | None: ...
+
+
+class Explained(Protocol):
+    """What is read of a decision that is explained."""
+
+    @property
+    def ask(self) -> str: ...
+    @property
+    def explanation(self) -> _Named | None: ...
+
+
 class Decided(Protocol):
     """What is read of a decision."""
 
@@ -140,9 +154,11 @@ def same(observed: ShadowVictim | None, expected: ShadowVictim | None) -> bool:
     return observed.reason is None or observed.reason == expected.reason
 
 
-def lies_in_tie(ties: Collection[str], request: DecisionRequest, differing: Compared) -> bool:
-    """Whether who was evicted, and who would have been, stand where the scheduler chooses by chance. ``ties``: nodes,
-    or cohorts, as an explanation names them; ``request``: whole by itself."""
+def is_tied(ask: str, decisions: Iterable[Explained], request: DecisionRequest, differing: Compared) -> bool:
+    """Whether who was evicted for ``ask``, and who would have been, stand where the scheduler chooses by chance: nodes,
+    or cohorts, as the explanation names them. ``decisions``: on ``request``, which is whole by itself."""
+    explanation = next(decision.explanation for decision in decisions if decision.ask == ask)
+    ties = set(explanation.ties or ()) if explanation is not None else set[str]()
     if not ties or not differing.not_expected or not differing.not_observed:
         return False
     configuration = request.configuration
@@ -214,7 +230,7 @@ class Shadow:
         _check(said)
         now = datetime.now(UTC)
         outcome, compared = self._judged(said, now)
-        tied = outcome == "differs" and self._is_tied(said, compared, now)
+        tied = outcome == "differs" and self._tied(said, compared, now)
         cause = "tie" if tied else _cause(said, outcome, compared)
         request = said.requests[0] if outcome == "differs" else None
         record = ShadowRecord(
@@ -289,13 +305,10 @@ class Shadow:
         assert first is not None
         return "differs", first
 
-    def _is_tied(self, said: ShadowReport, differing: Compared, now: datetime) -> bool:
-        """Whether the explanation of the first question names chance, and both lie in it."""
+    def _tied(self, said: ShadowReport, differing: Compared, now: datetime) -> bool:
         request = msgspec.structs.replace(said.requests[0], explain="summary")
         answer = self._dispatcher.run(Inquiry(Operation.DECISION, now), msgspec.json.encode(request)).body
-        decided = {decision.ask: decision for decision in msgspec.json.decode(answer, type=_Answer).decisions}[said.ask]
-        explanation = decided.explanation
-        return explanation is not None and lies_in_tie(explanation.ties or (), request, differing)
+        return is_tied(said.ask, msgspec.json.decode(answer, type=_Answer).decisions, request, differing)
 
     def _keep(self, record: ShadowRecord, request: DecisionRequest | None) -> None:
         packed = None

@@ -16,7 +16,7 @@ from datetime import datetime
 from msgspec import structs
 
 from app.clusters.schemas import Assumed, ShadowOutcome, ShadowReport, ShadowVictim, Why
-from app.clusters.shadow import Compared, compared, expected_of, lies_in_tie
+from app.clusters.shadow import Compared, compared, expected_of, is_tied
 from app.following.grouped import Translated, key_of, says_settings
 from app.following.history import Eviction, Preemption, Rewind
 from app.following.memory import TOGETHER_SECONDS, Guess, Memory, Mode, ask_id
@@ -165,25 +165,19 @@ def cycles_of(judge: Judge, preemption: Preemption, ask: str, seen: list[Evictio
     if isinstance(first, _Attempt):
         report = judge.bare(preemption, seen, first.names, ask, "", None)
         report = structs.replace(report, requests=[first.request], unjudged=None, cause=None)
-        return Judgement("differs", first.compared.detail, report, seen, _is_tied(ask, first))
+        return Judgement("differs", first.compared.detail, report, seen, _tied(ask, first))
     detail, cause = first or (f"{ask} did not wait at that moment", "not_waiting")
     return Judgement("unjudged", detail, judge.bare(preemption, seen, {}, ask, detail, cause), seen)
 
 
-def _is_tied(ask: str, first: _Attempt) -> bool:
-    """Whether the explanation names chance, and what differs lies in it."""
+def _tied(ask: str, first: _Attempt) -> bool:
     request = first.request
     assert isinstance(request.configuration, Configuration)
     assert isinstance(request.asks, list)
     loaded = load(configure(request.configuration), request.state)
     assert request.now is not None
     question = Question(micros(request.now), request.asks, request.mode, _NO_OPTIONS, explain="summary")
-    explained = (decision.explanation for decision in planned(loaded, question).decisions if decision.ask == ask)
-    return any(
-        lies_in_tie(explanation.ties or (), request, first.compared)
-        for explanation in explained
-        if explanation is not None
-    )
+    return is_tied(ask, planned(loaded, question).decisions, request, first.compared)
 
 
 _Failure = tuple[str, Why]

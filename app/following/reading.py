@@ -6,11 +6,13 @@ answers are decoded here, as plain values: an object of ours has no model there.
 
 import os
 import random
+import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +70,48 @@ def connect(context: str | None = None, kubeconfig: str | None = None) -> ApiCli
         raise Broken(f"no cluster to follow: the kubeconfig is not one ({type(error).__name__}: {error})") from None
     configuration.retries = False
     configuration.connection_pool_maxsize = 16
-    return ApiClient(configuration)
+    client = ApiClient(configuration)
+    connections: Any = client.rest_client.pool_manager
+    pools = connections.pool_classes_by_scheme
+    connections.pool_classes_by_scheme = {scheme: _in_time(pool) for scheme, pool in pools.items()}
+    return client
+
+
+def _in_time(pool: Any) -> Any:
+    """Connections for which a timeout is that of all of an answer's head, and not between two bytes of it."""
+    before = pool.ConnectionCls
+
+    def answer(connection: Any) -> Any:
+        with _ended_after(connection.timeout, lambda: connection.sock.shutdown(socket.SHUT_RDWR)) as is_late:
+            try:
+                head = before.getresponse(connection)
+                if not is_late.is_set():
+                    return head
+            except (HTTPException, OSError):
+                if not is_late.is_set():
+                    raise
+        raise TimeoutError
+
+    return type(pool.__name__, (pool,), {"ConnectionCls": type(before.__name__, (before,), {"getresponse": answer})})
+
+
+@contextmanager
+def _ended_after(seconds: float, end: Callable[[], object]) -> Generator[threading.Event]:
+    """Do ``end`` where what is done here goes on for longer; whether it has."""
+    is_late = threading.Event()
+
+    def late() -> None:
+        is_late.set()
+        with suppress(AttributeError, RuntimeError, ValueError, OSError):  # it has just ended by itself
+            end()
+
+    timer = threading.Timer(seconds, late)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield is_late
+    finally:
+        timer.cancel()
 
 
 def _look_through(path: Path) -> None:
@@ -188,30 +231,19 @@ class Reader:
 
 def _pieces(of: str, response: Any, size: int, seconds: float) -> Iterator[bytes]:
     """Its body. Raises Broken where it goes on after ``seconds``, and what reading it raises."""
-    is_late = threading.Event()
-
-    def end() -> None:
-        is_late.set()
-        with suppress(RuntimeError, ValueError, OSError):  # it has just ended by itself
-            response.shutdown()
-
-    timer = threading.Timer(seconds, end)
-    timer.daemon = True
-    timer.start()
     late = Broken(f"{of} does not end within {seconds:g} s")
-    try:
-        for piece in response.stream(size):
+    with _ended_after(seconds, response.shutdown) as is_late:
+        try:
+            for piece in response.stream(size):
+                if is_late.is_set():
+                    raise late
+                yield piece
+        except (HTTPError, OSError):
             if is_late.is_set():
-                raise late
-            yield piece
-    except (HTTPError, OSError):
+                raise late from None
+            raise
         if is_late.is_set():
-            raise late from None
-        raise
-    finally:
-        timer.cancel()
-    if is_late.is_set():
-        raise late
+            raise late
 
 
 def _whole(path: str, response: Any, seconds: float) -> bytes:

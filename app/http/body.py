@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Annotated
+from typing import Annotated, Any
 
 import zstandard
 from anyio import to_thread
@@ -282,6 +282,20 @@ async def _inflated(request: Request, body: bytes, coding: str, hold: Hold) -> b
 
 
 Body = Annotated[bytes, Depends(read_body)]
+
+
+def body_or(otherwise: str) -> Any:
+    """A JSON body; the refusal of one that is too large says what to do ``otherwise``."""
+
+    async def read(request: Request) -> bytes:
+        try:
+            return await read_body(request)
+        except TooLarge as error:
+            raise TooLarge(f"{error}; {otherwise}") from None
+
+    return Depends(read if otherwise else read_body)
+
+
 Manifest = Annotated[bytes, Depends(read_manifest)]
 Files = Annotated[dict[str, bytes], Depends(read_files)]
 

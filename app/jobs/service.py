@@ -32,7 +32,7 @@ from app.base.identifiers import Identifiers
 from app.base.installation import python
 from app.base.ticket import held
 from app.db.database import Database
-from app.http.body import Body
+from app.http.body import body_or
 from app.http.openapi import Cursor, Limit, decode_id, encode_cursor, operation
 from app.http.responses import json_response
 from app.http.routing import service
@@ -380,10 +380,11 @@ class Said(NamedTuple):
 def router_of(  # noqa: PLR0913
     jobs: type[JobsOfKind[Any, Any]], kind: str, *, request: type[Wire], shown: type[Wire], page: type[Wire],
     example: dict[str, Any], begin: Said, listed: Said, got: Said, forgotten: str = "forgotten",
-    errors: tuple[int, ...] = (404, 409, 429, 503, 504),
+    errors: tuple[int, ...] = (404, 409, 429, 503, 504), otherwise: str = "",
 ) -> APIRouter:  # fmt: skip
     """The endpoints of ``jobs`` below ``/v1/<kind>s``; those that only this kind has are added to it. ``errors``: of
-    beginning one; ``forgotten``: what becomes of one that has ended and is deleted."""
+    beginning one; ``forgotten``: what becomes of one that has ended and is deleted; ``otherwise``: what to do about a
+    body that is too large."""
     router = APIRouter(prefix=f"/v1/{kind}s", tags=["simulations"])
 
     named = Path(description=f"`id` of {'an' if kind[0] in 'aeiou' else 'a'} {kind}")
@@ -392,7 +393,7 @@ def router_of(  # noqa: PLR0913
         "", **begin.fields(),
         **operation(needs="decide", request=request, responses={202: shown}, errors=errors, example=example),
     )  # fmt: skip
-    async def begin_one(request: Request, body: Body) -> Response:
+    async def begin_one(request: Request, body: Annotated[bytes, body_or(otherwise)]) -> Response:
         job = await service(request, Offload).run("large", service(request, jobs).start, body)
         return json_response(encode(job), 202, {"Location": f"/v1/{kind}s/{job.id}"})
 

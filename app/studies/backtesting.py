@@ -473,6 +473,7 @@ router = router_of(
         "How many decisions each variant makes as they were logged, how many otherwise, and what they come to.",
     ),
     forgotten="forgotten with its results",
+    otherwise="a recording of any length: arbiter follow ENGINE --replay FILE --backtest FILE",
 )  # fmt: skip
 
 

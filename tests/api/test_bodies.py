@@ -65,6 +65,11 @@ def test_a_body_past_the_limit_is_refused(small: TestClient) -> None:
     assert post(small, BODY + b" " * (LIMIT - len(BODY)))[0] == 200
     status, problem = post(small, BODY + b" " * (LIMIT - len(BODY) + 1))
     assert (status, problem["title"]) == (413, "Content too large")
+    refused = small.post("/v1/backtests", content=b" " * (LIMIT + 1), headers={"Content-Type": "application/json"})
+    assert refused.status_code == 413
+    assert refused.json()["detail"] == problem["detail"] + (
+        "; a recording of any length: arbiter follow ENGINE --replay FILE --backtest FILE"
+    )
 
 
 def test_a_body_in_pieces_past_the_limit_is_refused(small: TestClient) -> None:

@@ -70,6 +70,7 @@ WAYS: dict[str, tuple[bytes, bytes]] = {
     "silent": (b"", b""),
     "blanks": (_BEGUN + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
     "a size": (_BEGUN + b"Transfer-Encoding: chunked\r\n\r\n", b"0"),
+    "a head": (b"HTTP/1.1 200 OK\r\n", b"x"),
     "a body": (_BEGUN + b"Content-Length: 1000000\r\n\r\n", b" "),
 }
 
@@ -107,6 +108,7 @@ def test_a_follower_that_is_told_to_end_does(server: Server, tmp_path: Path) -> 
         ("silent", "the API server does not answer"),
         ("blanks", "/api/v1 does not end within 10 s"),
         ("a size", "/api/v1 does not end within 10 s"),
+        ("a head", "Read timed out. (read timeout=10"),
         ("a body", "/api/v1 does not end within 10 s"),
     ],
     indirect=["server"],

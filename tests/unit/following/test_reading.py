@@ -44,6 +44,9 @@ class Answer:
 
     release_conn = close
 
+    def shutdown(self) -> None:
+        """All of it has come by then."""
+
 
 class Silent(Answer):
     """Breaks off where its body begins."""
