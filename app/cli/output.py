@@ -363,7 +363,8 @@ def _rest_of_plan(plan: Plan, decisions: list[Decision]) -> None:
 
 def _eviction(eviction: PlannedEviction) -> tuple[str, str, str, str, str]:
     label = _label(eviction.workload, eviction.task)
-    return label, eviction.queue, eviction.node or "", eviction.reason, eviction.for_ask or ""
+    reason = f"{eviction.reason}, just placed" if eviction.just_placed else eviction.reason
+    return label, eviction.queue, eviction.node or "", reason, eviction.for_ask or ""
 
 
 def _placement(placement: Placement) -> tuple[str, str, str, str]:

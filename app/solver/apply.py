@@ -154,6 +154,8 @@ def delta_of(
     by_id = {ask.id: ask for ask in asks}
     moved = {(p.workload, p.task): p for p in plan.placements if p.workload is not None and p.ask is None}
     for i, eviction in enumerate(plan.evictions):
+        if eviction.just_placed:
+            continue
         if (move := moved.pop((eviction.workload, eviction.task or ""), None)) is not None:
             draft.move(eviction.workload, move, pointer("plan", "evictions", i))
         else:

@@ -6,7 +6,7 @@ before it leaves: one that breaks a law is a defect of Arbiter, never of the inp
 internal error rather than with a wrong victim.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -26,6 +26,7 @@ from app.solver.model.decision import (
     ConfigurationUsed,
     Decision,
     Plan,
+    PlannedEviction,
     Result,
     StateUsed,
 )
@@ -49,11 +50,11 @@ def verify(state: State, index: Index, question: Question, result: Result) -> No
         name: state.workloads[place] for name in _touched(result) if (place := index.workloads.get(name)) is not None
     }
     tasks = {name: {t.name for t in workload.tasks} for name, workload in touched.items()}
-    asks = {a.id for a in question.asks}
+    asks = {a.id: a for a in question.asks}
     for decision in result.decisions:
         _decision(decision, tasks)
         if decision.plan is not None:
-            _plan(decision.plan, [decision], tasks, index, {decision.ask})
+            _plan(decision.plan, [decision], tasks, index, {decision.ask: asks[decision.ask]})
     _plan(result.plan, [d for d in result.decisions if d.plan is None], tasks, index, asks)
 
 
@@ -90,12 +91,15 @@ def _decision(decision: Decision, tasks: dict[str, set[str]]) -> None:
 
 
 def _plan(
-    plan: Plan, decisions: list[Decision], tasks: dict[str, set[str]], index: Index, asks: set[str]
+    plan: Plan, decisions: list[Decision], tasks: dict[str, set[str]], index: Index, asks: Mapping[str, Ask]
 ) -> None:  # fmt: skip
     """``plan`` carries ``decisions`` out and places nothing but ``asks`` and what runs."""
     planned: set[tuple[str, str | None]] = set()
     for eviction in plan.evictions:
-        _runs(eviction.workload, eviction.task, tasks)
+        if eviction.just_placed:
+            _asked(eviction, asks.values())
+        else:
+            _runs(eviction.workload, eviction.task, tasks)
         if (key := (eviction.workload, eviction.task)) in planned:
             raise BrokenLaw(f"{key} is planned for eviction twice")
         planned.add(key)
@@ -116,6 +120,12 @@ def _plan(
 def _runs(workload: str, task: str | None, tasks: dict[str, set[str]]) -> None:
     if workload not in tasks or (task is not None and task not in tasks[workload]):
         raise BrokenLaw(f"{workload}{'/' + task if task else ''} does not run and can't be evicted")
+
+
+def _asked(eviction: PlannedEviction, asks: Iterable[Ask]) -> None:
+    name = eviction.workload
+    if not any(name == (ask.workload or ask.id) and any(t.name == eviction.task for t in ask.tasks) for ask in asks):
+        raise BrokenLaw(f"{name}/{eviction.task} is no pod of an ask, so that nothing can have placed it")
 
 
 T = TypeVar("T")

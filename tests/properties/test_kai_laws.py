@@ -238,7 +238,9 @@ def test_the_plan_and_the_decisions_say_the_same(seed: int, shape: Shape) -> Non
     running = {(w["id"], t["name"]) for w in outcome.workloads.values() for t in w["tasks"] if t["state"] == "running"}
     assert outcome.evicted.keys() <= running
     assert outcome.moved.keys() <= outcome.evicted.keys()
-    assert len(outcome.plan["evictions"]) == len(outcome.evicted)
+    assert len(outcome.plan["evictions"]) == len(outcome.evicted) + len(outcome.taken_back)
+    asked = {(a.get("workload") or a["id"], t["name"]) for a in outcome.asks.values() for t in a["tasks"]}
+    assert outcome.taken_back <= (set() if shape.rules == "documented" else asked)
     for decision in outcome.answer["decisions"]:
         ask = decision["ask"]
         placed = {task: p["node"] for (owner, task), p in outcome.placed.items() if owner == ask}

@@ -291,7 +291,9 @@ class Outcome:
         self.workloads: dict[str, Json] = {w["id"]: w for w in body["state"]["workloads"]}
         self.asks: dict[str, Json] = {a["id"]: a for a in body["asks"]}
         self.queues: dict[str, Json] = {q["name"]: q for q in body["configuration"]["queues"]}
-        self.evicted: dict[tuple[str, str], Json] = {(e["workload"], e["task"]): e for e in self.plan["evictions"]}
+        stops: dict[tuple[str, str], Json] = {(e["workload"], e["task"]): e for e in self.plan["evictions"]}
+        self.evicted = {key: e for key, e in stops.items() if "just_placed" not in e}
+        self.taken_back = stops.keys() - self.evicted.keys()
         self.moved = {(p["workload"], p["task"]): p for p in self.plan["placements"] if p.get("workload")}
         self.placed = {(p["ask"], p["task"]): p for p in self.plan["placements"] if p.get("ask")}
 

@@ -35,23 +35,11 @@ def differences_from(path: Path, record: dict[str, Any], answer: Any) -> list[st
     ids of ``NAMED`` some outcome that the answer names."""
     if path.name != OF_CHANCE:
         return disagreements(record, answer)
-    record = _of_what_runs(record)
     outcomes = [answer["plan"], *(one["plan"] for one in (answer["plan"].get("chance") or {}).get("others", ()))]
     found = [disagreements(record, {"plan": plan}) for plan in outcomes]
     if record["id"] in UNMET:
         return ["a recorded outcome is named now: it is unmet no more"] if [] in found else []
     return [] if record["id"] in NAMED and [] in found else found[0]
-
-
-def _of_what_runs(record: dict[str, Any]) -> dict[str, Any]:
-    """The record without evictions of pods that its own asks bring. Released KAI evicts pods to which the same cycle
-    has given a place; an answer evicts what runs, and says of the others that they have none."""
-    asked = {task["name"] for ask in record["request"]["asks"] for task in ask["tasks"]}
-    alternatives = [
-        one | {"plan": one["plan"] | {"evictions": [e for e in one["plan"]["evictions"] if e["task"] not in asked]}}
-        for one in record["expect_any"]
-    ]
-    return record | {"expect_any": alternatives}
 
 
 class _Matcher:

@@ -185,6 +185,8 @@ class PlannedEviction(Wire, frozen=True, kw_only=True):
     """Why, in one word: the engine's own reason."""
     for_ask: str | None = None
     """The id of the ask that needs it. Absent: no ask does (a limit or a node is exceeded)."""
+    just_placed: Literal[True] | None = None
+    """It does not run: the same cycle gave it a place on `node`, and took it again (released KAI). Absent: it runs."""
 
 
 class Placement(Wire, frozen=True, kw_only=True):

@@ -57,6 +57,12 @@ def test_evictions_remove_and_placements_run() -> None:
     assert new.reservations == []
 
 
+def test_what_never_ran_takes_nothing_with_it() -> None:
+    """KAI takes a pod back to which the same cycle gave a place; another may start in it."""
+    back = {"workload": "ask", "task": "t", "queue": "q", "reason": "r", "node": "n1", "just_placed": True}
+    assert shape(carried_out([ASK], [{"ask": "ask", "outcome": "wait"}], [back], [])) == shape(STATE)
+
+
 def test_an_eviction_that_is_placed_again_is_a_move() -> None:
     new = carried_out(
         [],

@@ -8,7 +8,7 @@ import pytest
 
 from app.solver.apply import Index
 from app.solver.model.decision import Condition, Decision, Placement, Plan, PlannedEviction, Result, Victim, plan_of
-from app.solver.model.state import Ask, State
+from app.solver.model.state import Ask, State, Task
 from app.solver.question import Question
 from app.solver.solve import BrokenLaw, verify
 
@@ -61,6 +61,18 @@ def test_every_sound_outcome_passes(sound: Decision) -> None:
     verify(STATE, Index(STATE), QUESTION, result(sound, order=["a"]))
     alone = msgspec.structs.replace(sound, plan=plan_of([sound]))
     verify(STATE, Index(STATE), QUESTION, result(alone, order=[], plan=NOBODY))
+
+
+@pytest.mark.parametrize(("workload", "task", "sound"), [("a", "p", True), ("a", "o", False), ("w", "t", False)])
+def test_only_a_pod_of_an_ask_can_have_been_placed_just_now(workload: str, task: str, sound: bool) -> None:
+    question = Question(now=0, asks=[Ask(id="a", queue="q", tasks=[Task(name="p")])])
+    back = PlannedEviction(workload=workload, task=task, queue="q", reason="r", just_placed=True)
+    answer = result(decision(victims=[]), plan=Plan(evictions=[back], placements=[]))
+    if sound:
+        verify(STATE, Index(STATE), question, answer)
+    else:
+        with pytest.raises(BrokenLaw, match="is no pod of an ask"):
+            verify(STATE, Index(STATE), question, answer)
 
 
 def test_what_runs_may_be_placed_and_the_ask_itself() -> None:

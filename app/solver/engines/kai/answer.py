@@ -128,11 +128,13 @@ def planned(cycle: Cycle, outcomes: Outcomes) -> list[PlannedEviction]:
     out: list[PlannedEviction] = []
     for e in outcomes.evictions:
         job = jobs.task_job[e.task]
+        runs = e.task < overlay.running_tasks
         out.append(
             PlannedEviction(
                 workload=jobs.id[job], task=jobs.task_name[e.task], queue=overlay.queue_name(jobs.queue[job]),
-                node=overlay.node_names[jobs.task_node[e.task]], reason=e.action,
+                node=overlay.node_names[jobs.task_node[e.task] if runs else e.node], reason=e.action,
                 for_ask=None if e.ask == NO_ASK else overlay.asks[outcomes.holder(e.ask)].id,
+                just_placed=None if runs else True,
             )
         )  # fmt: skip
     return out

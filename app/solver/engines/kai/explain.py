@@ -22,8 +22,8 @@ class Outcomes:
     """What a cycle came to, by number of the ask.
 
     ``placed``: pods that have a place in the end. ``lost``: the eviction that took the last place of an ask that has
-    none in the end. ``victims``: evictions of pods that run, in order; a pod placed by the cycle itself never ran: it
-    just isn't placed. Who makes room and then loses it makes it for whoever has it in the end.
+    none in the end. ``evictions``: all. ``victims``: those of pods that run, in order: a pod placed by the cycle
+    itself never ran. Who makes room and then loses it makes it for whoever has it in the end.
     """
 
     def __init__(self, cycle: Cycle) -> None:
@@ -38,10 +38,10 @@ class Outcomes:
             None if placed else max((evicted[t] for t in pods if t in evicted), key=_statement, default=None)
             for pods, placed in zip(self.pods, self.placed, strict=True)
         ]
-        self.evictions = [e for e in overlay.evictions.values() if e.task < overlay.running_tasks]
+        self.evictions = list(overlay.evictions.values())
         self.victims: list[list[Eviction]] = [[] for _ in self.pods]
         for eviction in self.evictions:
-            if eviction.ask == NO_ASK:
+            if eviction.ask == NO_ASK or eviction.task >= overlay.running_tasks:
                 continue
             self.victims[self.holder(eviction.ask)].append(eviction)
 

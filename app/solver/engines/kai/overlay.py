@@ -51,12 +51,14 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """A committed eviction: the action that did it, the ask that it was done for, and the number of the statement."""
+    """A committed eviction: the action that did it, the ask that it was done for, the number of the statement, and the
+    node that the pod had then."""
 
     task: int
     action: str
     ask: int
     statement: int
+    node: int
 
 
 class Overlay:
@@ -440,7 +442,7 @@ class Overlay:
                 continue
             if op.kind == EVICT:
                 self.journal.put(self.virtual, op.task, 0)
-                self.evictions[op.task] = Eviction(op.task, action, ask, self._committed)
+                self.evictions[op.task] = Eviction(op.task, action, ask, self._committed, op.node)
                 self.evicted_at[self.jobs.task_job[op.task]] = self.now
             elif op.kind == PLACE:
                 self.placed.setdefault(op.task)
@@ -468,7 +470,7 @@ class Overlay:
         self._committed += 1
         for op in self.ops:
             self.journal.put(self.virtual, op.task, 0)
-            self.evictions[op.task] = Eviction(op.task, action, NO_ASK, self._committed)
+            self.evictions[op.task] = Eviction(op.task, action, NO_ASK, self._committed, op.node)
             self.version[self.jobs.task_job[op.task]] += 1
         self._close()
 

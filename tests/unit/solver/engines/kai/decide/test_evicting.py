@@ -260,8 +260,12 @@ def test_who_loses_its_place_again_waits_and_its_victims_go_for_whoever_has_the_
     running = [workload("w", "a", "n", priority=40)]
     asks = [ask("p", "a"), ask("q", "b")]
     case = Case(queues, [node("n", gpu=1)], running, *asks, actions=["preempt", "reclaim"], rules="shipped")
-    (eviction,) = case.answer["plan"]["evictions"]
+    eviction, again = case.answer["plan"]["evictions"]
     assert (eviction["task"], eviction["reason"], eviction["for_ask"]) == ("w-0", "preempt", "q")
+    assert again == {
+        "workload": "p", "task": "p-0", "queue": "a", "node": "n", "reason": "reclaim", "for_ask": "q",
+        "just_placed": True,
+    }  # fmt: skip
     assert (case.outcome("p"), case.decisions["p"]["victims"]) == ("wait", [])
     (condition,) = case.decisions["p"]["conditions"]
     assert (condition["reason"], condition["message"]) == (
@@ -281,7 +285,9 @@ def test_of_those_who_took_its_places_one_by_one_the_last_is_named() -> None:
     case = Case(queues, [node("n", gpu=2)], running, *asks, actions=actions, rules="shipped")
     assert [case.outcome(name) for name in ("p", "q", "r")] == ["wait", "wait", "preempt"]
     assert case.decisions["p"]["conditions"][0]["message"] == "reclaim: r took the place that it was given"
-    assert {e["for_ask"] for e in case.answer["plan"]["evictions"]} == {"r"}
+    evictions = case.answer["plan"]["evictions"]
+    assert {e["for_ask"] for e in evictions if "just_placed" not in e} == {"r"}
+    assert {(e["task"], e["for_ask"]) for e in evictions if "just_placed" in e} == {("p-0", "r"), ("p-1", "q")}
 
 
 def test_victims_go_for_the_ask_whose_pods_they_make_room_for() -> None:

@@ -121,14 +121,14 @@ def test_committed_evictions_say_what_did_them_for_whom_and_in_which_turn() -> N
     overlay.restore(1)
     overlay.pipeline(3, 1)
     overlay.commit("reclaim", 2)
-    assert (overlay.evictions, list(overlay.placed)) == ({0: Eviction(0, "reclaim", 0, 1)}, [3])
+    assert (overlay.evictions, list(overlay.placed)) == ({0: Eviction(0, "reclaim", 0, 1, 0)}, [3])
     assert (overlay.virtual[:2], overlay.status[:2]) == ([0, 0], [RELEASING, RUNNING])
     assert [version > 0 for version in overlay.version] == [True, False, True, False], "known victims are out of date"
     assert (overlay.ops, overlay.undone, overlay.evictions_of(0)) == ([], [], 0)
     overlay.evict(2)
     overlay.allocate(4, 1)
     overlay.commit("preempt", 3)
-    assert overlay.evictions[2] == Eviction(2, "preempt", 1, 2)
+    assert overlay.evictions[2] == Eviction(2, "preempt", 1, 2, 0)
     assert list(overlay.placed) == [3, 4]
     assert min(overlay.version) > 0
 
