@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from app.solver.engines.ytsaurus.explain import Explainer, warnings
-from app.solver.engines.ytsaurus.operations import NEVER
+from app.solver.engines.ytsaurus.operations import NEVER, Ints
 from app.solver.engines.ytsaurus.preparation import NOBODY, Overlay, Stopped
 from app.solver.engines.ytsaurus.settings import Difference
 from app.solver.engines.ytsaurus.waiting import Waiting
@@ -169,14 +169,14 @@ def _order(overlay: Overlay, asks: Sequence[Ask]) -> list[str]:
     return [asks[i].id for i in (*first, *(i for i in range(len(asks)) if i not in first))]
 
 
-def _notes(overlay: Overlay, heard: Sequence[int]) -> dict[str, Any]:
+def _notes(overlay: Overlay, heard: Ints) -> dict[str, Any]:
     """What the next heartbeats need to know of these: to be sent back as ``node.ytsaurus``."""
     nodes = overlay.prepared.situation.cluster.state.nodes
     known: dict[tuple[int, int], Json] = {}
     carried: dict[str, Json] = {}
-    rows = list(heard)
+    rows: list[int] = heard.tolist()
     for node, last, since in zip(
-        rows, overlay.last_preemptive[rows].tolist(), overlay.overcommit_since[rows].tolist(), strict=True
+        rows, overlay.last_preemptive[heard].tolist(), overlay.overcommit_since[heard].tolist(), strict=True
     ):
         note = known.get((last, since))
         if note is None:  # most nodes leave the same behind

@@ -21,6 +21,7 @@ from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, com
 from app.solver.engines.ytsaurus.explain import findings, under
 from app.solver.engines.ytsaurus.fair_shares import Standing, Updated, fair_share_update
 from app.solver.engines.ytsaurus.heartbeat import quiet_nodes
+from app.solver.engines.ytsaurus.operations import Ints
 from app.solver.engines.ytsaurus.preemptibility import effective_settings, preemptibility, shares
 from app.solver.engines.ytsaurus.preparation import NOBODY, Overlay, Started, Stopped, prepare
 from app.solver.engines.ytsaurus.settings import DIFFERENCES, Difference, RuleSet
@@ -134,38 +135,39 @@ RULES: tuple[Rule, ...] = (
 )  # fmt: skip
 
 
-def heartbeats(overlay: Overlay, nodes: Sequence[int], now: int) -> list[int]:
+def heartbeats(overlay: Overlay, nodes: Ints, now: int) -> Ints:
     """Process heartbeats in order until nothing is pending any more; the nodes that were heard."""
     waits = bool(len(overlay.left)) and len(nodes) > 1
     skips = len(nodes) > 1 and overlay.log is None
     quiet = quiet_nodes(overlay, now) if skips else np.zeros(len(overlay.node_usage), bool)
     exceeds = bool(overlay.prepared.situation.pool_limits_tolerance.any())
-    row = np.array(nodes, np.int64)
-    passed = quiet[row]
+    passed = quiet[nodes]
     heard = 0
-    while heard < len(row):
+    while heard < len(nodes):
         safe_point()
         if passed[heard]:
             asked = bool(overlay.left.any()) or not waits
-            end = heard + 1 if not asked else len(row) if passed[heard:].all() else heard + int(passed[heard:].argmin())
-            heartbeat.pass_over(overlay, row[heard:end], now)
+            end = (
+                heard + 1 if not asked else len(nodes) if passed[heard:].all() else heard + int(passed[heard:].argmin())
+            )
+            heartbeat.pass_over(overlay, nodes[heard:end], now)
             heard = end
             if not asked:
                 break
             continue
         before = len(overlay.started)
-        heartbeat.process(overlay, nodes[heard], now)
+        heartbeat.process(overlay, int(nodes[heard]), now)
         heard += 1
         if waits and not overlay.left.any():
             break
         if skips and exceeds and len(overlay.started) > before and overlay.started[-1].stage != "regular":
             quiet &= quiet_nodes(overlay, now)
-            passed = quiet[row]
-    return list(nodes[:heard])
+            passed = quiet[nodes]
+    return nodes[:heard]
 
 
 def differences(
-    cluster: CompiledState, asks: Sequence[Ask], nodes: Sequence[int], question: Question, overlay: Overlay
+    cluster: CompiledState, asks: Sequence[Ask], nodes: Ints, question: Question, overlay: Overlay
 ) -> list[list[Difference]]:
     """For each ask the differences between the rule sets that change what becomes of it, found by deciding again."""
     settings = cluster.config.settings
@@ -230,7 +232,7 @@ def _refuse_endless_work(cluster: CompiledState, asks: int) -> None:
         raise InvalidInput([Problem(pointer="/asks", detail=detail)])
 
 
-def _run(cluster: CompiledState, asks: Sequence[Ask], nodes: Sequence[int], question: Question) -> Answered:
+def _run(cluster: CompiledState, asks: Sequence[Ask], nodes: Ints, question: Question) -> Answered:
     safe_point()
     overlay = Overlay(prepare(cluster, asks))
     if question.explain != "none":
@@ -244,14 +246,14 @@ def _run(cluster: CompiledState, asks: Sequence[Ask], nodes: Sequence[int], ques
     return answer(overlay, asks, waiting, deciding, question)
 
 
-def _nodes(cluster: CompiledState, question: Question) -> list[int]:
+def _nodes(cluster: CompiledState, question: Question) -> Ints:
     options = question.options.ytsaurus
     name = None if options is None else options.heartbeat_node
     if name is None:
-        return list(range(len(cluster.node_index)))
+        return np.arange(len(cluster.node_index))
     if name not in cluster.node_index:
         raise InvalidInput([Problem(pointer="/options/ytsaurus/heartbeat_node", detail=f"no node {name!r}")])
-    return [cluster.node_index[name]]
+    return np.array([cluster.node_index[name]])
 
 
 def waited(cluster: CompiledState, ask: Ask, now: int) -> Ask:

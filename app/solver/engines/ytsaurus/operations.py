@@ -4,11 +4,11 @@ Resources are the columns of a matrix, so there are between one and a dozen of t
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -140,36 +140,92 @@ STARVATION_CODE: dict[str | None, int] = {None: 0, "non_starving": 0, "starving"
 @dataclass(frozen=True, slots=True)
 class Operations:
     """One row an operation. ``tolerance`` and ``timeout`` are inherited already; ``non_preemptible`` too, with
-    ``protects`` saying whether it names any resource. Instants and durations in microseconds."""
+    ``protects`` saying whether it names any resource. Instants and durations in microseconds.
+
+    ``integers``, ``numbers`` and ``flags`` hold columns of one kind, so that putting rows together takes few steps."""
 
     ids: list[str]
-    pool: Ints
-    weight: Floats
+    integers: Ints
+    numbers: Floats
+    flags: Flags
     limits: Ints
-    created: Ints
-    graceful: Flags
-    gang: Flags
-    suspended: Flags
-    tolerance: Floats
-    timeout: Ints
     non_preemptible: Ints
-    protects: Flags
-    preemption_timeout: Ints
-    graceful_timeout: Ints
     starvation: Levels
     since: Ints
 
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def pool(self) -> Ints:
+        """Row of the pool of each."""
+        return self.integers[0]
+
+    @property
+    def created(self) -> Ints:
+        """When it was."""
+        return self.integers[1]
+
+    @property
+    def timeout(self) -> Ints:
+        """How long it is below its fair share before it starves."""
+        return self.integers[2]
+
+    @property
+    def preemption_timeout(self) -> Ints:
+        """What its allocations are given to stop."""
+        return self.integers[3]
+
+    @property
+    def graceful_timeout(self) -> Ints:
+        """The same where they are only asked to."""
+        return self.integers[4]
+
+    @property
+    def weight(self) -> Floats:
+        """Within its pool."""
+        return self.numbers[0]
+
+    @property
+    def tolerance(self) -> Floats:
+        """The part of its fair share from which it has enough."""
+        return self.numbers[1]
+
+    @property
+    def graceful(self) -> Flags:
+        """Whether its allocations are only asked to stop."""
+        return self.flags[0]
+
+    @property
+    def gang(self) -> Flags:
+        """Whether it is one."""
+        return self.flags[1]
+
+    @property
+    def suspended(self) -> Flags:
+        """Whether it starts nothing."""
+        return self.flags[2]
+
+    @property
+    def protects(self) -> Flags:
+        """Whether ``non_preemptible`` names any resource."""
+        return self.flags[3]
+
+    def put_together(self, other: "Operations", ids: list[str], join: Callable[[Any, Any, int], Any]) -> "Operations":
+        """``join`` of each column of these operations and ``other``'s, along its axis of rows."""
+        return Operations(
+            ids=ids,
+            integers=join(self.integers, other.integers, 1), numbers=join(self.numbers, other.numbers, 1),
+            flags=join(self.flags, other.flags, 1), limits=join(self.limits, other.limits, 0),
+            non_preemptible=join(self.non_preemptible, other.non_preemptible, 0),
+            starvation=join(self.starvation, other.starvation, 0), since=join(self.since, other.since, 0),
+        )  # fmt: skip
+
     def joined(self, other: "Operations") -> "Operations":
         """These operations, then ``other``'s."""
-        columns = {
-            name: np.concatenate((getattr(self, name), getattr(other, name)))
-            for name in self.__slots__
-            if name != "ids"
-        }
-        return Operations(ids=self.ids + other.ids, **columns)
+        return self.put_together(
+            other, self.ids + other.ids, lambda own, others, axis: np.concatenate((own, others), axis)
+        )
 
 
 def matrix(index: ResourceIndex, rows: Sequence[Steps], missing: int = 0) -> Ints:
@@ -195,22 +251,24 @@ def compile_operations(
     problems += _problems(config, of, pool, base)
     plain = OperationOptions()
     options = [plain if w.ytsaurus is None else w.ytsaurus for w in of]
-    thresholds = matrix(index, [p.non_preemptible for p in inherited], UNLIMITED_STEPS)[pool]
+    integers = np.empty((5, len(of)), np.int64)
+    integers[0], integers[1], integers[2] = pool, instants([w.created_at for w in of]), columns.timeout[pool]
+    integers[3], integers[4] = settings.preemption_timeout, settings.graceful_timeout
+    numbers = np.empty((2, len(of)))
+    numbers[0] = [1.0 if w.weight is None else w.weight for w in of]
+    numbers[1] = columns.tolerance[pool]
+    flags = np.empty((4, len(of)), bool)
+    flags[0] = [o.preemption_mode == "graceful" for o in options]
+    flags[1] = [o.is_gang for o in options]
+    flags[2] = [o.suspended for o in options]
+    flags[3] = columns.protects[pool]
     out = Operations(
         ids=[w.id for w in of],
-        pool=pool,
-        weight=np.array([1.0 if w.weight is None else w.weight for w in of], float),
+        integers=integers,
+        numbers=numbers,
+        flags=flags,
         limits=np.full((len(of), len(index)), UNLIMITED_STEPS, np.int64),
-        created=instants([w.created_at for w in of]),
-        graceful=np.array([o.preemption_mode == "graceful" for o in options], bool),
-        gang=np.array([o.is_gang for o in options], bool),
-        suspended=np.array([o.suspended for o in options], bool),
-        tolerance=columns.tolerance[pool],
-        timeout=columns.timeout[pool],
-        non_preemptible=thresholds,
-        protects=columns.protects[pool],
-        preemption_timeout=np.full(len(of), settings.preemption_timeout, np.int64),
-        graceful_timeout=np.full(len(of), settings.graceful_timeout, np.int64),
+        non_preemptible=matrix(index, [p.non_preemptible for p in inherited], UNLIMITED_STEPS)[pool],
         starvation=np.array([STARVATION_CODE[o.starvation] for o in options], np.int8),
         since=instants([o.below_fair_share_since for o in options]),
     )

@@ -4,9 +4,10 @@ Pools are rows 0..P-1 in document order; row P is the tree's implicit root.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,7 +133,8 @@ class Wants:
 class Situation:
     """``usage``: steps, by operation; ``pool_usage``: by pool, the root last; ``pending``: allocations wanted by
     operation; ``depth``: of each pool, the root's is -1; ``parent``: of each pool, the root's is itself;
-    ``tagged``, ``pool_tagged``: steps that the nodes of a tag filter have, UNLIMITED_STEPS without one."""
+    ``tagged``, ``pool_tagged``: steps that the nodes of a tag filter have, UNLIMITED_STEPS without one; ``due``: fair
+    shares once they were worked out, of all situations that differ only in what pools and operations carry."""
 
     cluster: CompiledState
     operations: Operations
@@ -148,6 +150,7 @@ class Situation:
     parent: Ints
     depth: Ints
     operation_parent: Ints
+    due: list[Any] = field(default_factory=list[Any], compare=False, repr=False)
 
     @property
     def config(self) -> CompiledConfiguration:
@@ -193,7 +196,7 @@ def situate(cluster: CompiledState, asks: Sequence[Ask]) -> Situation:
     own = cluster.operations
     key = (
         cluster.allocations, cluster.usage, cluster.index, cluster.config, cluster.state.nodes,
-        *(getattr(own, name) for name in own.__slots__ if name not in ("ids", "starvation", "since")),
+        own.integers, own.numbers, own.flags, own.limits, own.non_preemptible,
     )  # fmt: skip
     known: tuple[Sequence[Ask], list[int], Situation] | None = cluster.recent.get("situation", key)
     if known is not None and _asked_alike(known[0], asks):
@@ -241,14 +244,15 @@ def _situated(cluster: CompiledState, asks: Sequence[Ask]) -> tuple[Situation, l
     wanted = np.zeros((len(operations), len(index)))
     np.add.at(wanted, wants.operation[active], wants.need[active].astype(float) * wants.count[active, None])
     parent, depth = config.columns.parent, config.columns.depth
+    limits, tolerance = _pool_limits(cluster)
     situation = Situation(
         cluster=cluster,
         operations=operations,
         wants=wants,
         usage=usage,
         pool_usage=pool_sums(usage, operations.pool, parent, depth),
-        pool_limits=_with_root(matrix(index, config.limits, UNLIMITED_STEPS), UNLIMITED_STEPS),
-        pool_limits_tolerance=_with_root(matrix(index, [p.limits_tolerance or {} for p in config.pools]), 0),
+        pool_limits=limits,
+        pool_limits_tolerance=tolerance,
         tagged=tagged(cluster, asks, operations.ids, wants.operation, wants.ask),
         pool_tagged=_with_root(pool_tagged(cluster), UNLIMITED_STEPS),
         pending=pending,
@@ -258,6 +262,19 @@ def _situated(cluster: CompiledState, asks: Sequence[Ask]) -> tuple[Situation, l
         operation_parent=operations.pool,
     )
     return situation, fresh
+
+
+def _pool_limits(cluster: CompiledState) -> tuple[Ints, Ints]:
+    """By pool, the root last: its limits, and by how much preemptive starts may exceed them."""
+    config, index = cluster.config, cluster.index
+    limits: tuple[Ints, Ints] | None = cluster.recent.get("limits", (config, index))
+    if limits is None:
+        limits = (
+            _with_root(matrix(index, config.limits, UNLIMITED_STEPS), UNLIMITED_STEPS),
+            _with_root(matrix(index, [p.limits_tolerance or {} for p in config.pools]), 0),
+        )
+        cluster.recent.put("limits", (config, index), limits)
+    return limits
 
 
 def pool_sums(amounts: NDArray[Number], pool: Ints, parent: Ints, depth: Ints) -> NDArray[Number]:

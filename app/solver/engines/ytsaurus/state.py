@@ -232,7 +232,7 @@ def by_node(node: Ints, count: int) -> tuple[Ints, Ints]:
     """``on_node`` and ``node_start``, given the node of each allocation."""
     small = np.int16 if count < 2**15 else np.int64  # NumPy sorts short integers by radix
     order = np.argsort(node.astype(small), kind="stable")
-    return order, np.searchsorted(node[order], np.arange(count + 1))
+    return order, np.cumsum(np.bincount(np.maximum(node, -1) + 1, minlength=count + 1))
 
 
 def node_limits(index: ResourceIndex, nodes: Sequence[Node]) -> Ints:

@@ -168,11 +168,15 @@ class _Rows:
         staying = np.delete(np.arange(len(old.operations)), gone)
         return _Rows(gone, staying, changed, moved, added, fresh)
 
-    def column(self, old: NDArray[Any], fresh: NDArray[Any]) -> NDArray[Any]:
-        """A column of operations. ``fresh``: of the changed and added ones."""
-        out = np.concatenate((old[self.kept], fresh[len(self.at) :]))
-        if len(self.at):
-            out[self.at] = fresh[: len(self.at)]
+    def column(self, old: NDArray[Any], fresh: NDArray[Any], axis: int = 0) -> NDArray[Any]:
+        """A column of operations. ``fresh``: of the changed and added ones; ``axis``: of the rows."""
+        changed = len(self.at)
+        if axis:
+            out = np.concatenate((old[:, self.kept], fresh[:, changed:]), 1)
+            out[:, self.at] = fresh[:, :changed]
+            return out
+        out = np.concatenate((old[self.kept], fresh[changed:]))
+        out[self.at] = fresh[:changed]
         return out
 
 
@@ -210,7 +214,7 @@ def _with_operations(cluster: CompiledState, old: CompiledState, changes: Change
         allocations=splice.joined(cluster.allocations, allocations, rows),
     )
     _refuse_unknown(new)
-    on_node, node_start = splice.on_node(cluster, new.allocations)
+    on_node, node_start = by_node(new.allocations.node, len(cluster.node_index))
     return replace(new, on_node=on_node, node_start=node_start)
 
 
@@ -228,10 +232,7 @@ def _operations(old: Operations, rows: _Rows, fresh: Operations) -> Operations:
     if len(rows.gone) or rows.added:
         gone = set(rows.gone.tolist())
         ids = [name for i, name in enumerate(ids) if i not in gone] + fresh.ids[len(rows.at) :]
-    columns = {
-        name: rows.column(getattr(old, name), getattr(fresh, name)) for name in Operations.__slots__ if name != "ids"
-    }
-    return Operations(ids=ids, **columns)
+    return old.put_together(fresh, ids, rows.column)
 
 
 def _indexed(cluster: CompiledState, operations: Operations, rows: _Rows) -> dict[str, int]:
@@ -279,22 +280,3 @@ class _Splice:
             of=np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes))),
             **columns,
         )
-
-    def on_node(self, old: CompiledState, new: Allocations) -> tuple[Ints, Ints]:
-        """The order by node and where each node begins: rows that stay keep their order, fresh ones are put in."""
-        index = np.full(len(old.allocations), -1, np.int64)
-        fresh: list[Ints] = []
-        size = 0
-        for is_fresh, begin, end in self.pieces:
-            if is_fresh:
-                fresh.append(np.arange(size, size + end - begin))
-            else:
-                index[begin:end] = np.arange(size, size + end - begin)
-            size += end - begin
-        staying = index[old.on_node]
-        staying = staying[staying >= 0]
-        coming = np.concatenate(fresh)
-        key = np.sort(new.node[coming] * size + coming)
-        order = np.insert(staying, np.searchsorted(new.node[staying] * size + staying, key), key % size)
-        nodes = len(old.node_start) - 1
-        return order, np.cumsum(np.bincount(new.node + 1, minlength=nodes + 1))

@@ -45,11 +45,11 @@ class Reason:
 class Waiting:
     """Reasons by ask. ``heard``: the nodes whose heartbeats were processed; ``tried``: where preemption was open."""
 
-    def __init__(self, overlay: Overlay, asks: Sequence[Ask], heard: Sequence[int], tried: Flags) -> None:
+    def __init__(self, overlay: Overlay, asks: Sequence[Ask], heard: Ints, tried: Flags) -> None:
         self._overlay = overlay
         self.heard = heard
         self._first = np.searchsorted(overlay.prepared.situation.wants.ask, np.arange(len(asks) + 1))
-        self._only = heard[0] if len(heard) == 1 else None
+        self._only = int(heard[0]) if len(heard) == 1 else None
         self._asks, self._tried = len(asks), tried
         self._codes: Ints | None = None
         self._known: dict[tuple[str, int], Reason] = {}
@@ -57,7 +57,7 @@ class Waiting:
     def reason(self, ask: int) -> Reason:
         """Why ``ask`` (its position) started nothing. Asks of one shape that wait alike share one object."""
         if self._codes is None:  # nobody asks where everything has started
-            tried = bool(self._tried[list(self.heard)].any()) if len(self.heard) else False
+            tried = bool(self._tried[self.heard].any())
             self._codes = self._all_codes(self._asks, tried)
         code, want = _CODES[int(self._codes[ask])], int(self._first[ask])
         if code in ("NeverWithinLimits", "ResourceLimitsReached"):
@@ -203,11 +203,10 @@ def _shortage(name: str, need: int, free: int, *, queue: str | None = None, node
     )  # fmt: skip
 
 
-def tried_preemption(overlay: Overlay, nodes: Sequence[int], now: int) -> Flags:
+def tried_preemption(overlay: Overlay, nodes: Ints, now: int) -> Flags:
     """By node: whether preemption may be tried there now. To be asked before the heartbeats."""
     out = np.zeros(len(overlay.node_usage), bool)
-    rows = np.array(nodes, np.int64)
-    out[rows] = backoffs_over(overlay, rows, now)
+    out[nodes] = backoffs_over(overlay, nodes, now)
     return out
 
 
