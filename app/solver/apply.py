@@ -96,6 +96,7 @@ class _Names:
 
     def __init__(self, state: State) -> None:
         self._nodes = state.nodes
+        self.sound: dict[str, Ask] = {}
 
     @cached_property
     def nodes(self) -> frozenset[str]:
@@ -139,6 +140,11 @@ class Index:
     def node_places(self) -> dict[str, int]:
         """Position of each node by its name, the last one where a name is there twice."""
         return self._names.node_places
+
+    @property
+    def sound(self) -> dict[str, Ask]:
+        """Asks of rounds that name what is there, by id."""
+        return self._names.sound
 
     @property
     def places(self) -> frozenset[str | None]:

@@ -141,7 +141,9 @@ SILENT = Why("none")
 @dataclass(frozen=True, slots=True)
 class Question:
     """A decision request without its configuration and state. ``now`` in microseconds since 1970. ``draws``: whether
-    what the origin leaves to chance is drawn many times, or once as is likeliest."""
+    what the origin leaves to chance is drawn many times, or once as is likeliest. ``brief``: a round that nobody
+    watches: an engine may leave out decisions of asks that go on waiting, and notes that say what the ask says; and
+    asks that go on (``goes_on``) are not checked again."""
 
     now: int
     asks: list[Ask]
@@ -150,10 +152,26 @@ class Question:
     explain: Explain = "none"
     proposals: list[Proposal] | None = None
     draws: bool = True
+    brief: bool = False
 
     def why(self) -> Why:
         """A fresh record for one ask."""
         return Why(self.explain)
+
+
+def goes_on(before: Ask, ask: Ask) -> bool:
+    """Whether ``ask``, asked for under the same name as ``before``, is that one, with other notes of its engine or of
+    what runs of its workload at most."""
+    return before is ask or (
+        before.tasks is ask.tasks
+        and before.queue is ask.queue
+        and before.created_at is ask.created_at
+        and before.priority is ask.priority
+        and before.limit is ask.limit
+        and before.feasible_nodes is ask.feasible_nodes
+        and before.required_node is ask.required_node
+        and before.preemption_policy is ask.preemption_policy
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from app.solver.model.decision import (
 from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupported, carried
 from app.solver.model.request import Options, RunOptions
 from app.solver.model.state import Ask, PendingReason, State
-from app.solver.question import ProtectionQuestion, Question, safe_point
+from app.solver.question import ProtectionQuestion, Question, goes_on, safe_point
 from app.solver.rounds import Rounds
 
 _NO_NODES = "there are no nodes in the state"
@@ -60,7 +60,13 @@ def verify(state: State, index: Index, question: Question, result: Result) -> No
 
 def _asks_answered(question: Question, result: Result) -> None:
     asked = [ask.id for ask in question.asks]
-    if [d.ask for d in result.decisions] != asked:
+    answered = [decision.ask for decision in result.decisions]
+    if question.brief:
+        named = set(answered)
+        asked_for = [name for name in asked if name in named]
+    else:
+        asked_for = asked
+    if answered != asked_for:
         raise BrokenLaw("every ask is answered once, in the order of the request")
     if result.order is not None and not set(result.order) <= set(asked):
         raise BrokenLaw("the order names only asks of the request")
@@ -130,6 +136,8 @@ def _asked(eviction: PlannedEviction, asks: Iterable[Ask]) -> None:
 
 T = TypeVar("T")
 NO_OPTIONS = Options()
+_FEW = 1024
+"""So many asks of rounds are remembered, whether they are asked still or not."""
 NO_RUN_OPTIONS = RunOptions()
 
 
@@ -290,7 +298,10 @@ def answer_of(loaded: Loaded, result: Result) -> Answer:
 def planned(loaded: Loaded, question: Question) -> Result:
     """What the engine returns, verified. Raises InvalidInput for asks that can't be understood."""
     configured = loaded.configured
-    _check_asks(loaded, question.asks)
+    if question.brief:
+        _check_new(loaded, question.asks)
+    else:
+        _check_asks(loaded, question.asks)
     safe_point()
     if question.proposals is not None:
         result = judged(configured.engine, loaded.compiled, (loaded.state, loaded.index), question)
@@ -319,7 +330,7 @@ def _without_held(question: Question) -> Question:
 def _with_reasons(question: Question, result: Result) -> Result:
     """With those that are not tried, and beside why others wait what their scheduler says of it."""
     reasons = {ask.id: ask.pending_reason for ask in question.asks if ask.pending_reason is not None}
-    if not reasons:
+    if question.brief or not reasons:
         return result
     said = {decision.ask: decision for decision in result.decisions}
     decisions: list[Decision] = []
@@ -432,6 +443,17 @@ def _unsupported(engine: Engine[Any, Any], why: str) -> Unsupported:
 
 def _check_asks(loaded: Loaded, asks: list[Ask]) -> None:
     _refuse(check.ask_problems(loaded.configured.names, loaded.index, asks))
+
+
+def _check_new(loaded: Loaded, asks: list[Ask]) -> None:
+    """The same of asks that a round was not asked before."""
+    sound = loaded.index.sound
+    new = [ask for ask in asks if (before := sound.get(ask.id)) is None or not goes_on(before, ask)]
+    if new:
+        _check_asks(loaded, new)
+        if len(sound) > 2 * len(asks) + _FEW:
+            sound.clear()
+        sound.update((ask.id, ask) for ask in new)
 
 
 def _refuse(problems: list[Problem]) -> None:

@@ -196,7 +196,9 @@ class World:
         self._round += 1
         loaded = self._loaded(now)
         question = self._rounds.question(now, loaded.index.workloads.__contains__)
-        if self.scenario.request.explain != "none":
+        if self._watch is None and self.scenario.request.explain == "none":
+            question = with_(question, brief=True)
+        else:
             question = with_(question, explain=self.scenario.request.explain)
         result = solve.planned(loaded, question)
         if self._watch is not None:

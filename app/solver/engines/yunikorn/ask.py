@@ -10,10 +10,10 @@ from app.solver.engines.yunikorn import room as nodes
 from app.solver.engines.yunikorn.candidates import Found, Outcome, Reach, Silent, candidates, joined, reach
 from app.solver.engines.yunikorn.configuration import SECOND
 from app.solver.engines.yunikorn.guarantees import Allowance, law_2_slack
-from app.solver.engines.yunikorn.overlay import Held, Overlay, Request
+from app.solver.engines.yunikorn.overlay import CHECK_EVERY, Held, Overlay, Request, whose_is
 from app.solver.engines.yunikorn.room import Needs, has_headroom, path_needs, without_superfluous
 from app.solver.engines.yunikorn.shipped import Preemptor
-from app.solver.engines.yunikorn.state import OPTED_OUT, ORIGINATOR, Bools, Ints
+from app.solver.engines.yunikorn.state import OPTED_OUT, ORIGINATOR, Bools, CompiledState, Ints
 from app.solver.model.base import units
 from app.solver.question import safe_point
 
@@ -188,8 +188,6 @@ class Lawful:
 
 ATTEMPTS = 10
 """Preemption attempts of a leaf queue in one cycle (YuniKorn: maxPreemptionsPerQueue)."""
-CHECK_EVERY = 15 * 10**6
-"""Microseconds between two checks of one ask (YuniKorn: preemptAttemptFrequency)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +203,7 @@ def decide(overlay: Overlay, request: Request, context: Context, record: Silent)
     if overlay.state.configuration.limits.some and (refused := _refusal(overlay, request)) is not None:
         return refused
     vain = overlay.vain
-    alike = None if record.on or _holds(overlay, request) else _alike(request)
+    alike = None if record.on or request.ask.id in overlay.holders() else request.alike
     if alike in vain:
         headroom: bool = vain[alike][1]
     else:
@@ -218,28 +216,23 @@ def decide(overlay: Overlay, request: Request, context: Context, record: Silent)
         return _on_required_node(overlay, request, request.required, record)
     if (unmet := _precondition(overlay, request, context)) is not None:
         return unmet
-    taker = None if alike is None else (*alike, request.priority, request.workload)
-    if taker in vain:
-        return vain[taker][1]
+    who = None if alike is None else taker(overlay.state, request)
+    if who in vain:
+        return vain[who][1]
     outcome = replace(_preempt(overlay, request, context, record, headroom=headroom), attempted=True)
-    if taker is not None and outcome.kind == "wait" and not outcome.cancelled:
-        vain[taker] = request, outcome
+    if who is not None and outcome.kind == "wait" and not outcome.cancelled:
+        vain[who] = request, outcome
     return outcome
 
 
-def _holds(overlay: Overlay, request: Request) -> bool:
-    return any(held.ask.id == request.ask.id for holders in overlay.held.values() for held in holders)
-
-
-def _alike(request: Request) -> tuple[Hashable, ...]:
-    """Equal for asks that hold no node and find room, or don't, together; with priority and application for those that
-    find the same victims."""
-    return request.queue, id(request.amounts), request.required, request.feasible
+def taker(state: CompiledState, request: Request) -> Hashable:
+    """Equal for asks that are ``alike`` and find the same victims."""
+    return request.alike, request.priority, request.application if request.application in state.queue_of else None
 
 
 def _refusal(overlay: Overlay, request: Request) -> Outcome | None:
     """What limits of applications, users and groups make of the ask, whatever room there is; None: nothing."""
-    queues, whose = overlay.state.configuration, request.whose
+    queues, whose = overlay.state.configuration, whose_is(overlay.state, request)
     limits, path, names = queues.limits, queues.paths[request.queue], queues.tree.names
     running = overlay.tracked()
     holders = whose.trackers(limits, path)

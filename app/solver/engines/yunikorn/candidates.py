@@ -144,8 +144,8 @@ def _mask(overlay: Overlay, request: Request, extent: Reach) -> Bools:
     if overlay.gone is not None:
         mask &= ~overlay.gone
     mask &= state.shares_a_type(request.amounts)
-    if state.configuration.rules.spares_application and request.workload is not None:
-        mask &= state.workload != request.workload
+    if state.configuration.rules.spares_application and request.application in state.queue_of:
+        mask &= state.workload != state.application(request.application)
     return mask
 
 
@@ -164,6 +164,7 @@ def keeper(overlay: Overlay, request: Request, extent: Reach) -> Keeper:
     state = overlay.state
     shares = state.shares_a_type(request.amounts)
     inside = set(state.configuration.tree.under(extent.fence))
+    spared = state.application(request.application) if state.configuration.rules.spares_application else None
 
     def of(task: int) -> str | None:
         q = int(state.queue[task])
@@ -185,8 +186,7 @@ def keeper(overlay: Overlay, request: Request, extent: Reach) -> Keeper:
             return "no-common-resource"
         if int(state.priority[task]) > extent.ceiling[q]:
             return "higher-priority"
-        same = state.configuration.rules.spares_application and int(state.workload[task]) == request.workload
-        return "same-application" if same else None
+        return "same-application" if int(state.workload[task]) == spared else None
 
     return of
 

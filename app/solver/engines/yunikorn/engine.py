@@ -11,12 +11,21 @@ from msgspec.structs import replace
 
 from app.solver.engine import Engine
 from app.solver.engines.yunikorn import FACTS, report
-from app.solver.engines.yunikorn.ask import CHECK_EVERY, Context, apply, decide
-from app.solver.engines.yunikorn.candidates import Outcome, Silent
+from app.solver.engines.yunikorn.ask import ATTEMPTS, Context, apply, decide, taker
+from app.solver.engines.yunikorn.candidates import SILENT, Outcome, Silent
 from app.solver.engines.yunikorn.configuration import DIFFERENCES, CompiledConfiguration, compile_configuration
 from app.solver.engines.yunikorn.explain import Comparisons, recorder
 from app.solver.engines.yunikorn.guarantees import enforce
-from app.solver.engines.yunikorn.overlay import Overlay, Request, check_asks, requests_of
+from app.solver.engines.yunikorn.overlay import (
+    CHECK_EVERY,
+    Asked,
+    Overlay,
+    Request,
+    asked_of,
+    check_asks,
+    in_turn,
+    turn_of,
+)
 from app.solver.engines.yunikorn.preemptibility import judge, preemptibility
 from app.solver.engines.yunikorn.report import effective_settings, findings, shares
 from app.solver.engines.yunikorn.state import CompiledState, compile_state
@@ -34,10 +43,57 @@ from app.solver.rounds import Holds, PlacedRounds, Start, Turn, Unit
 _NO_OPTIONS = Options()
 
 
+class _Waiting:
+    """What is asked for of a job by one name. ``ask``: as it is now; ``sent``: as rounds ask for it, while its job runs
+    and while it doesn't; ``last``: when it last looked for victims, ``tried``: at which version; ``young``: when its
+    queue's delay is over; ``done``: it never looks for victims again; ``retry``: when time alone lets it try again.
+    In microseconds."""
+
+    __slots__ = ("ask", "done", "job", "last", "retry", "sent", "tried", "young")
+
+    def __init__(self, job: str, ask: Ask, delay: int) -> None:
+        self.job = job
+        self.tried: int | None = None
+        self.retry: int | None = None
+        self.delayed(ask, delay)
+        self.told(ask)
+
+    def delayed(self, ask: Ask, delay: int) -> None:
+        """``delay``: of its queue."""
+        created = ask.tasks[0].created_at or ask.created_at
+        self.young = 0 if created is None else micros(created) + delay
+
+    def told(self, ask: Ask) -> None:
+        """The ask is another from now on."""
+        self.ask = ask
+        self.sent: dict[bool, Ask] = {}
+        block = ask.yunikorn
+        self.last = None
+        self.done = ask.preemption_policy == "Never"
+        if block is not None:
+            self.last = None if block.last_preemption_check_at is None else micros(block.last_preemption_check_at)
+            self.done = self.done or block.triggered_preemption
+
+    def wait(self, now: int, last: int | None, begun: int, version: int) -> None:
+        """It goes on waiting after a cycle begun at version ``begun``, in which it was asked for as one that had last
+        looked at ``last``: it tries again once its queue's delay is over, or 15 seconds have passed since its last try
+        and something has changed since."""
+        if self.last == now:
+            self.tried = begun
+        self.retry = None
+        if self.done:
+            return
+        if self.young > now:
+            self.retry = self.young
+        elif last is not None and last + CHECK_EVERY > now and self.tried != version:
+            self.retry = last + CHECK_EVERY
+
+
 class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     """See the module. An ask is called as its job, or ``job/task`` where the job has several tasks. ``_asks``: what is
-    asked, by job and name; ``_of``: the job that an ask of a job that is alive is for; ``_held``: all reservations;
-    ``_tried``: the version at which an ask last tried preemption; ``_retry``: when time alone lets it try again."""
+    asked, by job and name; ``_waiting``: the same by name, in the order of jobs and names; None: to be put in order
+    again; ``_of``: the job that an ask of a job that is alive is for; ``_held``: all reservations; ``_wakes``: when
+    time alone lets somebody try again, ``_stale``: unless somebody has left since."""
 
     unit: ClassVar[Unit] = "task"
     infeasible: ClassVar[bool] = False
@@ -45,12 +101,13 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
 
     def __init__(self, configured: CompiledConfiguration, configuration: Configuration, options: RunOptions) -> None:
         super().__init__(configured, configuration, options)
-        self._asks: dict[str, dict[str, Ask]] = {}
+        self._asks: dict[str, dict[str, _Waiting]] = {}
+        self._waiting: dict[str, _Waiting] | None = None
         self._names: dict[str, dict[str, str]] = {}
         self._of: dict[str, str] = {}
         self._held: list[Reservation] = []
-        self._tried: dict[str, int] = {}
-        self._retry: dict[str, int] = {}
+        self._wakes: int | None = None
+        self._stale = False
 
     def arrive(self, ask: Ask) -> None:
         super().arrive(ask)
@@ -64,7 +121,13 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         for task in ask.tasks:
             name = names[task.name]
             if name not in mine:
-                mine[name] = replace(ask, id=name, workload=None, tasks=[task])
+                own = replace(ask, id=name, workload=None, tasks=[task])
+                mine[name] = _Waiting(ask.id, own, self._delay(ask.queue))
+                self._waiting = None
+
+    def _delay(self, queue: str) -> int:
+        """Of a queue, in microseconds."""
+        return -(-self.configured.settings[self.configured.tree.index[queue]].preemption_delay // 1000)
 
     def leave(self, job: str) -> None:
         super().leave(job)
@@ -80,16 +143,33 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         super().changed(configured, configuration, nodes)
         names = {node.name for node in nodes}
         self._held = [held for held in self._held if held.node in names]
+        for waiting in self._in_order().values():
+            waiting.sent = {}
+            if waiting.ask.queue in configured.tree.index:
+                waiting.delayed(waiting.ask, self._delay(waiting.ask.queue))
 
     def wakes_at(self) -> int | None:
-        return min(self._retry.values(), default=None)
+        if self._stale:
+            self._stale = False
+            retries = [waiting.retry for of in self._asks.values() for waiting in of.values()]
+            self._wakes = min((retry for retry in retries if retry is not None), default=None)
+        return self._wakes
+
+    def _in_order(self) -> dict[str, _Waiting]:
+        if self._waiting is None:
+            self._waiting = {name: of for _, mine in sorted(self._asks.items()) for name, of in sorted(mine.items())}
+        return self._waiting
 
     def question(self, now: int, holds: Holds) -> Question:
-        asks = [
-            replace(ask, workload=job) if holds(job) else self._of_application(ask, job)
-            for job in sorted(self.waiting)
-            for _, ask in sorted(self._asks[job].items())
-        ]
+        asks: list[Ask] = []
+        for waiting in self._in_order().values():
+            running = holds(waiting.job)
+            ask = waiting.sent.get(running)
+            if ask is None:
+                of = waiting.ask
+                ask = replace(of, workload=waiting.job) if running else self._of_application(of, waiting.job)
+                waiting.sent[running] = ask
+            asks.append(ask)
         return Question(now, asks, "cycle", _NO_OPTIONS)
 
     def _of_application(self, ask: Ask, job: str) -> Ask:
@@ -99,7 +179,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         return replace(ask, yunikorn=replace(ask.yunikorn or wire.Ask(), application=job))
 
     def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
-        version, held = self.version, list(self._held)
+        begun, held, waiting = self.version, list(self._held), self._in_order()
         notes = result.notes or {}
         for reservation in notes.get("cancelled_reservations", ()):
             self._held = [
@@ -107,74 +187,57 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             ]
         turn = Turn(evicted=[eviction for eviction in result.plan.evictions if not leaving(eviction)])
         decisions = {decision.ask: decision for decision in result.decisions}
-        left: list[str] = []
+        blocks: dict[str, dict[str, Any]] = notes.get("asks", {})
+        left: list[tuple[_Waiting, int | None]] = []
         for name in result.order or ():
-            decision = decisions[name]
-            if decision.outcome == "admit":
+            decision = decisions.get(name)
+            if decision is not None and decision.outcome == "admit":
                 turn.started.append(self._placed(name, decision, question.now))
                 continue
-            self._carry(name, notes.get("asks", {}).get(name, {}))
-            if decision.node is not None:
-                self._hold(decision.node, name)
-            left.append(name)
+            of = waiting[name]
+            left.append((of, of.last))
+            if name in blocks or of.ask.yunikorn is None:
+                self._carry(of, blocks.get(name, {}))
+            if decision is not None and decision.node is not None:
+                self._hold(decision.node, of)
         self.told(acted=bool(turn.started or turn.evicted) or self._held != held)
-        asks = {ask.id: ask for ask in question.asks}
-        for name in left:
-            self._wait(name, asks[name], question.now, version)
+        for of, last in left:
+            of.wait(question.now, last, begun, self.version)
+        self._wakes = min((of.retry for of, _ in left if of.retry is not None), default=None)
+        self._stale = False
         turn.reservations = list(self._held)
         return turn
 
     def _placed(self, name: str, decision: Decision, now: int) -> Start:
         """One task runs from now on, and is asked for no longer."""
         job = self._of[name]
-        (task,) = self._asks[job].pop(name).tasks
+        (task,) = self._asks[job].pop(name).ask.tasks
         self._settled(name)
         if self._asks[job]:
-            left = {pending.tasks[0].name for pending in self._asks[job].values()}
+            left = {pending.ask.tasks[0].name for pending in self._asks[job].values()}
             waiting = self.waiting[job]
             self.waiting[job] = replace(waiting, tasks=[pending for pending in waiting.tasks if pending.name in left])
         else:
             del self._asks[job], self.waiting[job]
         return Start(job, [replace(task, node=decision.node, started_at=at(now), state="running")])
 
-    def _carry(self, name: str, block: dict[str, Any]) -> None:
+    def _carry(self, waiting: _Waiting, block: dict[str, Any]) -> None:
         """What this cycle did for an ask that goes on waiting, for it and for a reservation of its own."""
-        asks = self._asks[self._of[name]]
         checked, triggered = block.get("last_preemption_check_at"), block.get("triggered_preemption", False)
-        before = asks[name].yunikorn
+        before = waiting.ask.yunikorn
         if before is None or (before.last_preemption_check_at, before.triggered_preemption) != (checked, triggered):
             carried = replace(before or wire.Ask(), last_preemption_check_at=checked, triggered_preemption=triggered)
-            asks[name] = replace(asks[name], yunikorn=carried)
+            waiting.told(replace(waiting.ask, yunikorn=carried))
 
-    def _hold(self, node: str, name: str) -> None:
+    def _hold(self, node: str, waiting: _Waiting) -> None:
         """The ask has triggered preemption, and never does so again: it holds one node at most."""
-        self._held.append(Reservation(node=node, ask=self._asks[self._of[name]][name]))
+        self._held.append(Reservation(node=node, ask=waiting.ask))
 
     def _settled(self, name: str) -> None:
         """An ask is one no longer: it holds no node, and waits for no time."""
         self._held = [held for held in self._held if held.ask.id != name]
-        self._tried.pop(name, None)
-        self._retry.pop(name, None)
-
-    def _wait(self, name: str, asked: Ask, now: int, version: int) -> None:
-        """When time alone lets an ask that goes on waiting, ``asked`` for in a cycle begun at ``version``, try
-        preemption again: once its queue's delay is over, or 15 seconds have passed since its last try and something has
-        changed since."""
-        carried = self._asks[self._of[name]][name].yunikorn or wire.Ask()
-        if carried.last_preemption_check_at is not None and micros(carried.last_preemption_check_at) == now:
-            self._tried[name] = version
-        self._retry.pop(name, None)
-        if carried.triggered_preemption or asked.preemption_policy == "Never":
-            return
-        created = asked.tasks[0].created_at or asked.created_at
-        queue = self.configured.tree.index[asked.queue]
-        delay = -(-self.configured.settings[queue].preemption_delay // 1000)
-        if created is not None and micros(created) + delay > now:
-            self._retry[name] = micros(created) + delay
-            return
-        last = None if asked.yunikorn is None else asked.yunikorn.last_preemption_check_at
-        if last is not None and micros(last) + CHECK_EVERY > now and self._tried.get(name) != self.version:
-            self._retry[name] = micros(last) + CHECK_EVERY
+        self._waiting = None
+        self._stale = True
 
 
 _DESIGN = "Preemption Design"
@@ -269,36 +332,31 @@ def _rules() -> Iterator[Rule]:
 RULES: tuple[Rule, ...] = (*_rules(), *PROPOSALS)
 
 
-def _turn(state: CompiledState, ask: Ask, request: Request) -> tuple[int, int, str]:
-    """The order of a cycle: priority as the root sees it, then age, then id."""
-    priority = request.priority
-    for q in state.configuration.paths[request.queue]:
-        settings = state.configuration.settings[q]
-        priority = settings.priority_offset if settings.priority_fence else priority + settings.priority_offset
-    return -priority, request.created, ask.id
-
-
 def plan(state: CompiledState, question: Question) -> Result:
     """Decide every ask, or bring a queue under its limit. Raises InvalidInput for what YuniKorn can't take."""
     options = question.options.yunikorn
     if options is not None and options.enforce_quota is not None:
         return enforce(state, question, options.enforce_quota)
-    check_asks(state, question.asks)
     context = Context(question.now, options is None or options.node_choice == "scored")
     cycle = question.mode == "cycle"
+    if cycle and question.brief:
+        return _round(state, in_turn(state, question.asks), question, context)
+    check_asks(state, question.asks)
     overlay = Overlay(state)
-    requests = {ask.id: requests_of(state, ask) for ask in question.asks}
-    asks = sorted(question.asks, key=lambda ask: _turn(state, ask, requests[ask.id][0])) if cycle else question.asks
+    asked = [asked_of(state, ask) for ask in question.asks]
+    if cycle:
+        asked.sort(key=turn_of)
+    asks = [of.ask for of in asked]
     decisions: dict[str, Decision] = {}
     placements: dict[str, list[Placement]] = {}
     notes: dict[str, Any] = {}
     cancelled: list[dict[str, str]] = []
     comparisons = Comparisons()
-    for turn, ask in enumerate(asks):
+    for turn, (_, ask, requests, *_) in enumerate(asked):
         if turn and not cycle:
             overlay = Overlay(state)
         record = recorder(question.why())
-        overlay, outcomes = _units(overlay, requests[ask.id], context, record, comparisons)
+        overlay, outcomes = _units(overlay, requests, context, record, comparisons)
         decisions[ask.id] = report.answer(overlay, ask, outcomes, question.now, record)
         waits = decisions[ask.id].outcome == "wait"
         placements[ask.id] = [] if waits else report.placements(overlay, ask, outcomes)
@@ -316,6 +374,41 @@ def plan(state: CompiledState, question: Question) -> Result:
         plan=_plan([decisions[ask.id] for ask in asks], [place for ask in asks for place in placements[ask.id]]),
         notes=notes_of_all,
     )
+
+
+def _round(state: CompiledState, asked: list[Asked], question: Question, context: Context) -> Result:
+    """A cycle that nobody watches: of asks that go on waiting as they did nothing is said."""
+    overlay = Overlay(state)
+    decisions: dict[str, Decision] = {}
+    placements: list[Placement] = []
+    notes: dict[str, Any] = {}
+    cancelled: list[dict[str, str]] = []
+    plain, now = not state.configuration.limits.some and state.configuration.preemption, question.now
+    looked = {"last_preemption_check_at": at(now)}
+    comparisons = Comparisons()
+    for _, ask, requests, until, _ in asked:
+        first = requests[0]
+        if plain and first.alike in overlay.vain and first.required is None and ask.id not in overlay.holders():
+            if until > now or overlay.attempts[first.queue] >= ATTEMPTS:
+                continue
+            if len(requests) == 1 and taker(state, first) in overlay.vain:
+                overlay.attempts[first.queue] += 1
+                notes[ask.id] = looked
+                continue
+        overlay, outcomes = _units(overlay, requests, context, SILENT, comparisons)
+        request, last = outcomes[-1]
+        if last.kind != "wait":
+            decisions[ask.id] = report.answer(overlay, ask, outcomes, now, SILENT)
+            placements += report.placements(overlay, ask, outcomes)
+        if report.tried(last):
+            notes[ask.id] = report.carried(request, last, now)
+        for _, outcome in outcomes:
+            cancelled += report.cancelled(overlay, outcome.cancelled)
+    decided = [decisions[ask.id] for ask in question.asks if ask.id in decisions]
+    return Result(
+        decisions=decided, order=[of.ask.id for of in asked], plan=_plan(decided, placements),
+        notes={"asks": notes, "cancelled_reservations": cancelled},
+    )  # fmt: skip
 
 
 def _plan(decided: list[Decision], placements: list[Placement]) -> Plan:

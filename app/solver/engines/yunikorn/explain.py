@@ -307,7 +307,8 @@ def _likeness(overlay: Overlay, request: Request) -> object:
     ask = encode(structs.replace(request.ask, id="", uid=None, tasks=[]))
     task = encode(structs.replace(request.task, name="", uid=None))
     attempts_left = overlay.attempts[request.queue] < ATTEMPTS
-    return ask, task, request.workload, request.priority, request.created, attempts_left
+    running = overlay.state.application(request.application)
+    return ask, task, running, request.priority, request.created, attempts_left
 
 
 def _compared(overlay: Overlay, request: Request, context: Context, outcome: Outcome) -> _Compared:
@@ -357,7 +358,8 @@ def _of_victims(overlay: Overlay, request: Request, documented: Outcome, shipped
     state = overlay.state
     if not Allowance(state, law_2_slack(overlay, request)).let_together(shipped.victims):
         yield configuration.VICTIM_GUARANTEE
-    if any(int(state.workload[task]) == request.workload for task in shipped.victims):
+    running = state.application(request.application)
+    if any(int(state.workload[task]) == running for task in shipped.victims):
         yield configuration.SAME_APPLICATION
     opted_out = [bool(state.flags[task] & OPTED_OUT) for task in shipped.victims]
     if any(opted_out) and not any(state.flags[task] & OPTED_OUT for task in documented.victims):

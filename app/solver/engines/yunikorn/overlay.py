@@ -1,11 +1,14 @@
 """Pending work as allocation asks, and what a decision changes: an overlay on top of a compiled cluster."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from app.solver import kubernetes
 from app.solver.compiled import ResourceIndex
@@ -15,6 +18,7 @@ from app.solver.engines.yunikorn.state import OLDEST, Bools, CompiledState, Ints
 from app.solver.model.base import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask, Task
+from app.solver.question import goes_on
 
 _DEMANDS = 256
 """Pods ask so many different things, and those are kept; one more begins anew."""
@@ -22,15 +26,15 @@ MOST_UNITS = 256
 """Allocation asks that one ask of the wire may stand for (tasks times count)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True, eq=False):
     """One allocation ask.
 
     ``amounts``: by index of ``resources`` (the cluster's, extended by what only the ask names), the same object for
     equal requests; ``needs``: those above 0, which it takes room for; ``created`` and ``checked`` in microseconds;
     ``required``: index of the only node it may run on; ``feasible``: indices of the nodes that pass the predicates,
-    None when all do; ``workload``: canonical index of its application; ``unit``: its place among the ``units``
-    allocation asks that ``ask`` stands for; ``whose``: by what limits it is counted.
+    None when all do; ``application``: its id, whether it runs or not; ``unit``: its place among the ``units``
+    allocation asks that ``ask`` stands for. ``alike``: equal for asks that hold no node and find room, or don't,
+    together.
     """
 
     ask: Ask
@@ -45,8 +49,8 @@ class Request:
     triggered: bool
     required: int | None
     feasible: frozenset[int] | None
-    workload: int | None
-    whose: Whose
+    application: str
+    alike: Hashable
     unit: int = 0
     units: int = 1
 
@@ -66,7 +70,7 @@ def holder_of(state: CompiledState, ask: Ask) -> Request | None:
     return _request(state, ask, ask.tasks[0]) if ask.tasks else None
 
 
-def check_asks(state: CompiledState, asks: list[Ask]) -> None:
+def check_asks(state: CompiledState, asks: Sequence[Ask]) -> None:
     """Raises InvalidInput with every ask that YuniKorn can't take; pointers start at /asks."""
     refuse([problem for i, ask in enumerate(asks) for problem in ask_problems(state, ask, "asks", i)])
 
@@ -123,23 +127,121 @@ def _amounts(state: CompiledState, task: Task) -> tuple[ResourceIndex, Amounts, 
 
 def _request(state: CompiledState, ask: Ask, task: Task) -> Request:
     resources, amounts, needs = _amounts(state, task)
-    workload = state.application(ask.workload or ask.id)
+    application = ask.workload or ask.id
     priority = task.priority if task.priority is not None else ask.priority
     if priority is None:
-        priority = state.workloads[workload].priority if workload is not None else 0
+        running = state.application(application)
+        priority = state.workloads[running].priority if running is not None else 0
+    queue, feasible = state.configuration.tree.index[ask.queue], _feasible(state, ask, task)
     created = task.created_at or ask.created_at
-    carried = ask.yunikorn
-    checked = carried.last_preemption_check_at if carried is not None else None
+    checked, triggered = _carried(ask)
     required = task.required_node or ask.required_node
+    node = None if required is None else state.node_index[required]
     return Request(
-        ask=ask, task=task, queue=state.configuration.tree.index[ask.queue],
+        ask=ask, task=task, queue=queue,
         amounts=amounts, needs=needs, resources=resources, priority=priority,
-        created=OLDEST if created is None else micros(created), checked=None if checked is None else micros(checked),
-        triggered=carried is not None and carried.triggered_preemption,
-        required=None if required is None else state.node_index[required],
-        feasible=_feasible(state, ask, task),
-        workload=workload, whose=whose(ask, None if workload is None else state.workloads[workload]),
+        created=OLDEST if created is None else micros(created), checked=checked, triggered=triggered,
+        required=node, feasible=feasible, application=application, alike=(queue, id(amounts), node, feasible),
     )  # fmt: skip
+
+
+def whose_is(state: CompiledState, request: Request) -> Whose:
+    """By what limits the ask is counted."""
+    running = state.application(request.application)
+    return whose(request.ask, None if running is None else state.workloads[running])
+
+
+Turn = tuple[int, int, str]
+"""The order of a cycle: priority as the root sees it, then age, then id."""
+
+
+class Asked(NamedTuple):
+    """An ask and its allocation asks. ``until``: no sooner than then, in microseconds, may one that has no room look
+    for victims; ``requests``: one at least; ``inherits``: see ``_inherits``."""
+
+    turn: Turn
+    ask: Ask
+    requests: list[Request]
+    until: int
+    inherits: bool
+
+
+def in_turn(state: CompiledState, asks: Sequence[Ask]) -> list[Asked]:
+    """What a round asks for, in the order of its cycle. Asks that go on are neither checked nor compiled again. Raises
+    InvalidInput with every other one that YuniKorn can't take, QuantityError."""
+    known: dict[str, Asked] = state.lazy.asked
+    asked: list[Asked] = []
+    new: list[Ask] = []
+    for ask in asks:
+        before = known.get(ask.id)
+        if before is None or before.inherits or _inherits(state, ask) or not goes_on(before.ask, ask):
+            new.append(ask)
+            continue
+        if before.ask is not ask:
+            before = known[ask.id] = _gone_on(state, before, ask)
+        asked.append(before)
+    if new:
+        check_asks(state, new)
+        if len(known) > 2 * len(asks) + _SPARE_ASKS:
+            known.clear()
+        for ask in new:
+            known[ask.id] = of = asked_of(state, ask)
+            asked.append(of)
+    asked.sort(key=turn_of)
+    return asked
+
+
+def _gone_on(state: CompiledState, before: Asked, ask: Ask) -> Asked:
+    """An ask that ``goes_on``."""
+    if len(before.requests) > 1:
+        return asked_of(state, ask)
+    (request,), (checked, triggered) = before.requests, _carried(ask)
+    request = replace(request, ask=ask, application=ask.workload or ask.id, checked=checked, triggered=triggered)
+    return Asked(before.turn, ask, [request], _until(state, request), inherits=False)
+
+
+turn_of = itemgetter(0)
+_SPARE_ASKS = 256
+"""So many are kept, whether they are asked for or not."""
+CHECK_EVERY = 15 * 10**6
+"""Microseconds between two checks of one ask (YuniKorn: preemptAttemptFrequency)."""
+_NEVER = 2**62
+
+
+def asked_of(state: CompiledState, ask: Ask) -> Asked:
+    """Raises QuantityError."""
+    requests = requests_of(state, ask)
+    first, queues = requests[0], state.configuration
+    priority = first.priority
+    for q in queues.paths[first.queue]:
+        settings = queues.settings[q]
+        priority = settings.priority_offset if settings.priority_fence else priority + settings.priority_offset
+    turn = -priority, first.created, ask.id
+    return Asked(turn, ask, requests, _until(state, first), _inherits(state, ask))
+
+
+def _inherits(state: CompiledState, ask: Ask) -> bool:
+    """Whether its priority may be that of what runs of its application."""
+    return ask.priority is None and (ask.workload or ask.id) in state.queue_of
+
+
+def _until(state: CompiledState, request: Request) -> int:
+    if request.required is not None:
+        return OLDEST
+    if request.triggered or request.ask.preemption_policy == "Never":
+        return _NEVER
+    delay = -(-state.configuration.settings[request.queue].preemption_delay // 1000)
+    checked = OLDEST if request.checked is None else request.checked + CHECK_EVERY
+    return max(request.created + delay, checked)
+
+
+def _carried(ask: Ask) -> tuple[int | None, bool]:
+    """When it last looked for victims, and whether it has found some."""
+    block = ask.yunikorn
+    if block is None:
+        return None, False
+    checked = block.last_preemption_check_at
+    return None if checked is None else micros(checked), block.triggered_preemption
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +273,8 @@ class Overlay:
     """
 
     __slots__ = (
-        "_tracked", "allocated", "attempts", "coming", "free", "gone", "held", "preempting", "slack", "state", "vain",
+        "_holders", "_tracked", "allocated", "attempts", "coming", "free", "gone", "held", "preempting", "slack",
+        "state", "vain",
     )  # fmt: skip
 
     def __init__(self, state: CompiledState) -> None:
@@ -186,6 +289,7 @@ class Overlay:
         self.vain: dict[Hashable, tuple[Request, Any]] = {}
         self.attempts = Counter[int]()
         self._tracked: Tracked | None = None
+        self._holders: frozenset[str] | None = None
         for reservation in state.reservations:
             request = holder_of(state, reservation.ask)
             if request is not None:
@@ -204,8 +308,15 @@ class Overlay:
         twin.coming = dict(self.coming)
         twin.vain = {}
         twin.attempts = self.attempts.copy()
+        twin._holders = self._holders
         twin._tracked = None if self._tracked is None else self._tracked.copy()
         return twin
+
+    def holders(self) -> frozenset[str]:
+        """The asks that hold a node."""
+        if self._holders is None:
+            self._holders = frozenset(held.ask.id for holders in self.held.values() for held in holders)
+        return self._holders
 
     def tracked(self) -> Tracked:
         """What users, groups and applications have, where something limits them."""
@@ -241,7 +352,7 @@ class Overlay:
         queues = self.state.configuration
         if queues.limits.some:
             amounts = {request.resources.names[r]: amount for r, amount in request.amounts.items()}
-            self.tracked().add(queues.limits, request.whose, queues.paths[request.queue], amounts)
+            self.tracked().add(queues.limits, whose_is(self.state, request), queues.paths[request.queue], amounts)
         self._shift(self.allocated, request.queue, request.amounts, 1)
         self._slack(request.queue, request.amounts, -1)
         for r, amount in request.needs.items():
@@ -267,6 +378,7 @@ class Overlay:
 
     def _hold(self, node: int, request: Request, unit: int | None, *, triggered: bool) -> None:
         self.vain.clear()
+        self._holders = None
         held = Held(
             ask=request.ask, unit=unit, queue=request.queue, amounts=request.amounts, priority=request.priority,
             created=request.created, required=request.required is not None, triggered=triggered,
@@ -278,6 +390,7 @@ class Overlay:
     def cancel(self, node: int, held: Held) -> None:
         """The reservation is dropped."""
         self.vain.clear()
+        self._holders = None
         self.held[node] = [other for other in self.held[node] if other is not held]
         if not self.held[node]:
             del self.held[node]

@@ -83,20 +83,26 @@ def placements(overlay: Overlay, ask: Ask, outcomes: list[tuple[Request, Outcome
     ]
 
 
+_UNTRIED = {
+    "too-many-applications",
+    "user-limit",
+    "preemption-off",
+    "too-young",
+    "checked-lately",
+    "never-preempts",
+    "already-triggered",
+    "attempts-exhausted",
+}
+
+
+def tried(outcome: Outcome) -> bool:
+    """Whether the ask looked for victims, so that its next try has to wait."""
+    return outcome.kind == "preempt" or (outcome.kind == "wait" and outcome.failed not in _UNTRIED)
+
+
 def carried(request: Request, outcome: Outcome, now: int) -> dict[str, Any]:
     """The ask's ``yunikorn`` block for the next request, after this one."""
-    young = {
-        "too-many-applications",
-        "user-limit",
-        "preemption-off",
-        "too-young",
-        "checked-lately",
-        "never-preempts",
-        "already-triggered",
-        "attempts-exhausted",
-    }
-    checked = outcome.kind == "preempt" or (outcome.kind == "wait" and outcome.failed not in young)
-    last = now if checked and request.required is None else request.checked
+    last = now if tried(outcome) and request.required is None else request.checked
     block: dict[str, Any] = {} if request.ask.yunikorn is None else msgspec.to_builtins(request.ask.yunikorn)
     block["triggered_preemption"] = request.triggered or outcome.kind == "preempt"
     if last is not None:

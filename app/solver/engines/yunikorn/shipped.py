@@ -283,7 +283,7 @@ def candidates_on_node(overlay: Overlay, request: Request) -> list[int]:
     either."""
     state = overlay.state
     assert request.required is not None
-    spares = state.configuration.rules.spares_application
+    spared = state.application(request.application) if state.configuration.rules.spares_application else None
     on_node: list[int] = state.tasks_on(request.required).tolist()
     there = [
         task
@@ -292,7 +292,7 @@ def candidates_on_node(overlay: Overlay, request: Request) -> list[int]:
         and not (overlay.gone is not None and overlay.gone[task])
         and int(state.priority[task]) <= request.priority
         and any(r in request.amounts for r in state.amounts(task))
-        and not (spares and int(state.workload[task]) == request.workload)
+        and int(state.workload[task]) != spared
     ]
     there.sort(key=lambda task: state.tasks[task].name)
     groups: dict[_Order, list[int]] = {}

@@ -55,6 +55,12 @@ class Lazy:
         default_factory=dict[object, tuple[ResourceIndex, Amounts, Amounts]]
     )
     tracked: Tracked | None = None
+    asked: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What rounds ask for, as ``overlay.in_turn`` has it."""
+
+    def after(self) -> "Lazy":
+        """What holds of the next version as well, which has the same nodes and resources."""
+        return Lazy(passing=self.passing, wanted=self.wanted, asked=self.asked)
 
 
 class CompiledState:

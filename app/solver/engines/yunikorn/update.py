@@ -241,7 +241,10 @@ def update(old: CompiledState, queues: CompiledConfiguration, state: State, chan
     try:
         return _followed(old, queues, state, changes)
     except _Anew:
-        return compile_state(queues, state)
+        new = compile_state(queues, state)
+        if queues is old.configuration and not changes.nodes and new.resources.names == old.resources.names:
+            new.lazy = old.lazy.after()
+        return new
 
 
 def _followed(old: CompiledState, queues: CompiledConfiguration, state: State, changes: Changes) -> CompiledState:
@@ -254,7 +257,7 @@ def _followed(old: CompiledState, queues: CompiledConfiguration, state: State, c
     for name in CompiledState.__slots__:
         setattr(new, name, getattr(old, name))
     new.reservations = state.reservations
-    new.lazy = Lazy() if changes.nodes else Lazy(passing=old.lazy.passing)
+    new.lazy = Lazy() if changes.nodes else old.lazy.after()
     arranged = arrange(old, new, changes)
     if max(len(arranged.gone), len(arranged.fresh)) * LARGE > old.task_count + len(old.node_names):
         raise _Anew
