@@ -57,6 +57,7 @@ PRINTED = {
 """What stands in for programs that ask a cluster: what they would print."""
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_do_what_they_say(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -53,6 +53,7 @@ def run(command: str, address: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.slow
 def test_commands_say_what_the_readme_shows(live: tuple[str, list[str]]) -> None:
     shown = [(command, output) for command, output in commands() if not command.startswith("curl")]
     assert len(shown) >= 4

@@ -76,6 +76,7 @@ def test_it_sets_itself_up_and_leaves_nothing_running(start: Start, open_folder:
     assert not database_runs(open_folder)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_the_printed_line_returns_a_decision_with_victims(data_folder: Path, start: Start) -> None:
     serving = start()

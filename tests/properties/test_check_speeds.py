@@ -2,6 +2,7 @@
 
 # pyright: reportPrivateUsage=false
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -102,6 +103,7 @@ def test_what_an_engine_looks_at_itself_is_all_that_is_left_to_it(state: State) 
     )
 
 
+@pytest.mark.slow
 @given(states, deltas)
 def test_what_a_delta_leaves_is_sound_at_a_glance_exactly_when_nothing_is_wrong_with_it(
     old: State, delta: Delta

@@ -8,6 +8,7 @@ import pytest
 
 from app.solver.engines.ytsaurus.engine import RULES
 from tests.properties.ytsaurus_trees import heartbeat
+from tests.support.profiles import share
 from tests.unit.solver.engines.ytsaurus.cluster import decide, node, operation, pool, request
 
 Json = dict[str, Any]
@@ -59,7 +60,7 @@ def _one(body: Json) -> Json:
 @pytest.fixture(scope="module")
 def answers() -> list[Json]:
     """By seed. Laws only read them."""
-    return [explained(cluster(seed)) for seed in range(MANY)]
+    return [explained(cluster(seed)) for seed in range(share(MANY))]
 
 
 def test_the_victims_shown_are_those_of_the_answer(answers: list[Json]) -> None:
@@ -127,6 +128,7 @@ def rules_of(answer: Json) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_the_catalogue_is_what_is_said_and_nothing_else(answers: list[Json]) -> None:
     found: set[str] = set()
     for answer in answers:

@@ -35,9 +35,15 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All of it: to walk is slower than to look."""
+    return tuple(ast.walk(tree(path)))
+
+
 def names(path: Path) -> Iterator[str]:
     """Dotted names that the code of ``path`` uses."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             yield f"{node.value.id}.{node.attr}"
 
@@ -83,7 +89,7 @@ def test_no_module_outside_of_an_engines_folders_names_it() -> None:
         path.relative_to(APP).as_posix()
         for path in APP.rglob("*.py")
         if not folders & {*path.relative_to(APP).parts, path.stem}
-        and any(isinstance(node, ast.Constant) and node.value in called for node in ast.walk(tree(path)))
+        and any(isinstance(node, ast.Constant) and node.value in called for node in nodes(path))
     }
     assert naming == set(NAMING_AN_ENGINE)
     word = re.compile(f"[\"'>](?:{'|'.join(map(re.escape, called))})[\"'<]")
@@ -98,7 +104,7 @@ def test_no_module_compares_the_name_of_a_rule_set_or_a_release() -> None:
     comparing = {
         f"{path.relative_to(APP)}:{node.lineno}"
         for path in APP.rglob("*.py")
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Compare)
         and any(isinstance(of, ast.Constant) and of.value in called for one in (node.left, *node.comparators)
                 for of in ast.walk(one))
@@ -114,7 +120,7 @@ def test_no_modules_import_one_another_in_a_circle() -> None:
     for path, name in found.items():
         asked = {
             dotted
-            for node in ast.walk(tree(path))
+            for node in nodes(path)
             if isinstance(node, ast.ImportFrom) and node.module
             for dotted in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
         }
@@ -132,12 +138,12 @@ def unnamed(path: Path) -> Iterator[str]:
     words of the wire."""
     fields = {
         id(line.target)
-        for of in ast.walk(tree(path))
+        for of in nodes(path)
         if isinstance(of, ast.ClassDef)
         for line in of.body
         if isinstance(line, ast.AnnAssign)
     }
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         name = ""
         if isinstance(node, ast.arg):
             name = node.arg
@@ -190,7 +196,7 @@ def test_only_repositories_and_the_database_know_sql() -> None:
             (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("sqlalchemy", "psycopg")
             and {alias.name for alias in node.names} - {"Session", "RowMapping"})
             or (isinstance(node, ast.Import) and {alias.name for alias in node.names} & {"sqlalchemy", "psycopg"})
-            for node in ast.walk(tree(path))
+            for node in nodes(path)
         )
     }  # fmt: skip
     assert {str(path.relative_to(ROOT)) for path in knowing - allowed if path.name != "repository.py"} == set()
@@ -205,7 +211,7 @@ def test_the_solver_reads_no_clock_and_draws_no_lots() -> None:
     banned = {"time", "random", "secrets", "logging", "structlog", "socket", "subprocess", "threading", "os", "uuid"}
     found: set[str] = set()
     for path in (APP / "solver").rglob("*.py"):
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             imported += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             if isinstance(node, ast.ImportFrom) and ast.unparse(node) == "from random import Random":

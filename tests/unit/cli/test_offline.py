@@ -33,6 +33,7 @@ def ask(**changes: Any) -> dict[str, Any]:
     return {**situation()["asks"][0], **changes}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("explain", "--full"), ("decide",), ("decide", "-")])
 def test_a_reader_that_leaves_early_is_no_trouble(arguments: tuple[str, ...]) -> None:
     many = [ask(id=f"a{number}") for number in range(300)]

@@ -24,7 +24,9 @@ COURSES = gzip.decompress(Path(__file__).with_name("courses.jsonl.gz").read_byte
 @pytest.mark.parametrize(
     "how", [{}, {"seed": 3}, {"seed": 5, "late": 3.0, "apart": 0.1}], ids=["at once", "late", "late and apart"]
 )
-@pytest.mark.parametrize("fair", [False, True], ids=["classic", "fair"])
+@pytest.mark.parametrize(
+    "fair", [pytest.param(False, id="classic", marks=pytest.mark.slow), pytest.param(True, id="fair")]
+)
 def test_shadow_agrees_with_what_kueue_did(fair: bool, how: dict[str, Any]) -> None:
     """In both modes, also where admissions are written down late, and evictions of one cycle one after the other."""
     outcomes: Counter[str] = Counter()
@@ -40,6 +42,7 @@ def test_shadow_agrees_with_what_kueue_did(fair: bool, how: dict[str, Any]) -> N
     assert outcomes["agreed"] + outcomes["agreed_earlier"] == outcomes.total(), outcomes
 
 
+@pytest.mark.slow
 def test_without_settings_the_mode_is_that_of_which_fewer_cycles_differ() -> None:
     told: Counter[tuple[bool, bool]] = Counter()
     for vector in map(json.loads, COURSES):

@@ -193,6 +193,7 @@ def test_arbiter_trace_takes_a_recording(tmp_path: Path, capsysbinary: pytest.Ca
     assert b"no Pod is in the recording" in capsysbinary.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_recording_needs_no_client_of_kubernetes(tmp_path: Path) -> None:
     file, out = tmp_path / "recording", tmp_path / "simulation.json"
     file.write_text("".join(json.dumps(line) + "\n" for line in course("kai").lines))

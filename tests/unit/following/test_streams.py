@@ -257,9 +257,14 @@ def judged(change: Callable[[Lines, random.Random], Lines]) -> tuple[Counter[str
 WAYS = (
     finished_pods, held_work, stopped_queues, overheads, default_requests, other_orders, told_again, gaps, everything,
 )  # fmt: skip
+QUICK = (gaps, everything)
+"""What `make test` tries as well."""
 
 
-@pytest.mark.parametrize("change", WAYS, ids=[way.__name__ for way in WAYS])
+@pytest.mark.parametrize(
+    "change",
+    [pytest.param(way, id=way.__name__, marks=() if way in QUICK else pytest.mark.slow) for way in WAYS],
+)
 def test_shadow_agrees_however_it_is_written_down(change: Callable[[Lines, random.Random], Lines]) -> None:
     outcomes, _, wrong = judged(change)
     assert outcomes["agreed"] + outcomes["agreed_earlier"] == outcomes.total() > 10, outcomes

@@ -99,6 +99,7 @@ def test_a_worker_answers_exactly_as_this_process_does(pool: Pool) -> None:
     assert b'"victims":[{' in there.body
 
 
+@pytest.mark.slow
 def test_configurations_by_name_are_fetched_once_a_revision(pool: Pool, shelf: Shelf) -> None:
     for _ in range(3):
         used = msgspec.json.decode(call(pool, Operation.DECISION, body(configuration="prod"), worker=0).body)
@@ -111,6 +112,7 @@ def test_configurations_by_name_are_fetched_once_a_revision(pool: Pool, shelf: S
         call(pool, Operation.DECISION, body(configuration="ghost"))
 
 
+@pytest.mark.slow
 def test_what_a_reference_means_is_sent_along_where_it_is_known(pool: Pool, shelf: Shelf) -> None:
     for revision in (1, 2):
         shelf.revision = revision
@@ -166,6 +168,7 @@ def test_a_killed_worker_is_replaced_and_its_snapshots_are_gone(pool: Pool) -> N
     assert pool.alive() == 2
 
 
+@pytest.mark.slow
 def test_a_change_that_is_past_its_deadline_has_changed_nothing_and_the_count_is_told(pool: Pool) -> None:
     put = msgspec.json.encode({"configuration": CONFIGURATION, "state": STATE})
     call(pool, Operation.SNAPSHOT_PUT, put, snapshot="s")
@@ -225,6 +228,7 @@ def test_closing_ends_what_runs_and_what_waits(pool: Pool) -> None:
         call(pool, Operation.DECISION, body())
 
 
+@pytest.mark.slow
 def test_snapshots_are_spread_evenly_and_stay_where_they_are(pool: Pool) -> None:
     put = msgspec.json.encode({"configuration": CONFIGURATION, "state": STATE})
     for name in "abcd":
@@ -241,6 +245,7 @@ def test_snapshots_are_spread_evenly_and_stay_where_they_are(pool: Pool) -> None
         assert name in {item["name"] for item in listed["items"]}
 
 
+@pytest.mark.slow
 def test_workers_that_end_are_failing_until_one_answers(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     assert pool.failing() == {}
     began = datetime.now(UTC)

@@ -10,6 +10,8 @@ from matplotlib.text import Text
 
 from app.simulations.plots import Evictions, Panel, Picture, Usage, Waits
 
+pytestmark = pytest.mark.slow
+
 LONG = "research-and-development/vision-and-language/evaluation"
 GI = 2.0**30
 
