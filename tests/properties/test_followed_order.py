@@ -1,4 +1,4 @@
-"""Order of arrival changes nothing that is said in the end.
+"""Order of arrival, and what is told again or listed anew, changes nothing that is said in the end.
 
 A snapshot that followed a cluster by deltas decides what one decides that was put as a fresh list gives it.
 
@@ -15,9 +15,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import HealthCheck, Phase, example, given
+from hypothesis import strategies as st
 
 from app.answering.snapshot_store import SnapshotStore
+from app.following.grouped import Translated
+from app.following.objects import FOLLOWED
 from app.following.replaying import Replay
+from app.following.translator import Translator
 from app.solver import solve
 from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration, EngineName, Settings
@@ -25,9 +30,12 @@ from app.solver.model.request import DecisionRequest
 from app.solver.model.state import Ask, AskChanges, Delta, Node, NodeChanges, State, Workload, WorkloadChanges
 from app.solver.question import Question
 from app.solver.solve import Beside, Configured
+from tests.cluster import kueue
 from tests.support.courses import Course
 from tests.support.kai_world import Json, Shape, cluster
+from tests.support.profiles import examples
 from tests.support.recordings import course
+from tests.support.streams import Stream
 from tests.vectors.files import HERE, read
 
 RECORDED = {"kueue": ["cycle", "fair", "classic"], "yunikorn": ["preempt", "fresh-preempt"], "kai": ["decision"]}
@@ -113,17 +121,51 @@ def streams(engine: EngineName) -> list[tuple[list[Json], Settings | None]]:
     return [(Course(one).stream.lines, of) for one, of in zip(vectors, settings, strict=True)]
 
 
-def arrived(lines: list[Json], draw: random.Random) -> list[Json]:
+def arrived(lines: list[Json], draw: random.Random, most: float = LATE_SECONDS) -> list[Json]:
     """Each kind is heard by itself, now at once and now late: an Event before its pod or long after that is gone."""
     lag: dict[str, datetime] = {}
     found: list[tuple[datetime, int, Json]] = []
     for number, line in enumerate(copy.deepcopy(lines)):
         kind, listed = line["kind"], line["type"] in ("ITEM", "LISTED")
-        late = 0.0 if listed else draw.choice((0.0, draw.random() * LATE_SECONDS))
+        late = 0.0 if listed else draw.choice((0.0, draw.random() * most))
         at = datetime.fromisoformat(line["at"]) + timedelta(seconds=late)
         lag[kind] = at = max(at, lag.get(kind, at))
         found.append((at, number, {**line, "at": at.isoformat()}))
     return [line for *_, line in sorted(found, key=lambda one: one[:2])]
+
+
+def disturbed(lines: list[Json], draw: random.Random) -> list[Json]:
+    """Now and then a kind is bookmarked, breaks off, is told again from an older version, or, its history gone, is
+    listed anew."""
+    out: list[Json] = []
+    there: dict[str, dict[tuple[str, str], Json]] = {}
+    told: dict[str, list[Json]] = {}
+    for line in lines:
+        out.append(line)
+        of = there.setdefault(line["kind"], {})
+        if line["type"] in ("ITEM", "ADDED", "MODIFIED", "DELETED"):
+            metadata = line["object"]["metadata"]
+            key = metadata.get("namespace", ""), metadata["name"]
+            of[key] = line["object"]
+            if line["type"] == "DELETED":
+                del of[key]
+            told.setdefault(line["kind"], []).append(line)
+        if line["type"] == "ITEM" or draw.random() < 0.5:
+            continue
+        kind = draw.choice(sorted(there))
+        versions = (one["object"]["metadata"].get("resourceVersion") for one in told.get(kind, ()))
+        version = str(max((int(number) for number in versions if number), default=10))
+        base = {"at": line["at"], "kind": kind}
+        broken = {**base, "type": "BROKEN", "error": "too old resource version"}
+        bookmark = {**base, "type": "BOOKMARK", "object": {"kind": kind, "metadata": {"resourceVersion": version}}}
+        items = [{**base, "type": "ITEM", "object": item} for item in there[kind].values()]
+        listed = {**base, "type": "LISTED", "count": len(items), "resource_version": version, "api_version": "v1"}
+        again = [
+            {**one, "at": line["at"], "type": one["type"].replace("ITEM", "ADDED")}
+            for one in told.get(kind, ())[-draw.randint(1, 3) :]
+        ]
+        out += draw.choice(([bookmark], [broken], again, [broken, *items, listed]))
+    return copy.deepcopy(out)
 
 
 def said(engine: EngineName, lines: list[Json], settings: Settings | None) -> list[Any]:
@@ -140,9 +182,132 @@ def test_in_whatever_order_kinds_are_heard_the_same_is_said_of_evictions(engine:
         wanted = said(engine, lines, settings)
         assert wanted, "nobody was evicted"
         for _ in range(2 if engine == "kueue" else 30):
-            heard = arrived(lines, draw)
+            heard = disturbed(arrived(lines, draw), draw)
             others += [one["object"] for one in heard if "object" in one] != [
                 one["object"] for one in lines if "object" in one
             ]
             assert said(engine, heard, settings) == wanted
     assert others > 3, "the order was never another"
+
+
+SPACES, QUEUES, LOCAL = ("default", "ml"), ("q", "r"), ("l", "m")
+POLICIES = ("None", "None", "Hold", "HoldAndDrain")
+
+
+def cluster_queue(draw: random.Random) -> Json:
+    made = kueue.cluster_queue(draw.choice(QUEUES), draw.randint(1, 9), draw.choice((None, "c")))
+    made["spec"]["namespaceSelector"] = draw.choice(({}, {}, {"matchLabels": {"team": "a"}}, None))
+    made["spec"]["stopPolicy"] = draw.choice(POLICIES)
+    made["spec"]["admissionChecks"] = draw.choice(([], ["ready"]))
+    if draw.random() < 0.2:
+        made["status"] = {"conditions": [condition(draw, "Active", "CheckNotFoundOrInactive")]}
+    return made
+
+
+def local_queue(draw: random.Random) -> Json:
+    made = kueue.local_queue(draw.choice(LOCAL), draw.choice(QUEUES))
+    made["spec"]["stopPolicy"] = draw.choice(POLICIES)
+    return in_some_space(made, draw)
+
+
+def workload(draw: random.Random) -> Json:
+    admitted, asked = draw.choice((None, *QUEUES)), draw.randint(1, 4)
+    made = kueue.workload(f"w{draw.randrange(5)}", draw.choice(LOCAL), asked, admitted=admitted)
+    (pods,) = made["spec"]["podSets"]
+    pods["count"] = draw.randint(1, 4)
+    if draw.random() < 0.3:
+        pods["minCount"] = 1
+    if draw.random() < 0.3:
+        pods["template"]["spec"]["runtimeClassName"] = "vm"
+    made["spec"]["active"] = draw.random() < 0.8
+    if draw.random() < 0.3:
+        del made["spec"]["priority"]
+        made["spec"]["priorityClassRef"] = {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "high"}
+    status = made.setdefault("status", {})
+    if admitted is not None:
+        (assigned,) = status["admission"]["podSetAssignments"]
+        assigned |= {"count": pods["count"], "resourceUsage": {"cpu": asked * pods["count"]}}
+    if draw.random() < 0.3:
+        status["reclaimablePods"] = [{"name": "main", "count": draw.randint(1, pods["count"])}]
+    if draw.random() < 0.2:
+        status["requeueState"] = {"count": 1, "requeueAt": "2026-11-22T23:00:00Z"}
+    if draw.random() < 0.2:
+        status["admissionChecks"] = [{"name": "ready", "state": draw.choice(("Ready", "Retry", "Rejected", "Pending"))}]
+    if draw.random() < 0.5:
+        of = (("Requeued", "Deactivated"), ("Evicted", "PodsReadyTimeout"), ("Evicted", "Preempted"), ("Finished", "x"))
+        status.setdefault("conditions", []).append(condition(draw, *draw.choice(of)))
+    return in_some_space(made, draw)
+
+
+def condition(draw: random.Random, of: str, reason: str) -> Json:
+    since = f"2026-11-22T09:00:{draw.randrange(60):02}Z"
+    word = draw.choice(("True", "False"))
+    return {"type": of, "status": word, "reason": reason, "message": "said", "lastTransitionTime": since}
+
+
+def in_some_space(made: Json, draw: random.Random) -> Json:
+    made["metadata"]["namespace"] = draw.choice(SPACES)
+    return made
+
+
+def around(draw: random.Random) -> Json:
+    """What stands beside the queues and bears on all work."""
+    amount, space = str(draw.randint(1, 3)), draw.choice(SPACES)
+    container = {"type": "Container", "defaultRequest": {"memory": amount}, "max": {"cpu": amount}}
+    outputs = {"input": "cpu", "strategy": "Retain", "outputs": {"credit": amount}}
+    manager = json.dumps({"resources": {"transformations": [outputs]}})
+    active = condition(draw, "Active", "x")
+    stated: tuple[tuple[str, str, Json, Json], ...] = (
+        ("v1", "Namespace", {"name": space, "labels": {"team": draw.choice("ab")}}, {}),
+        ("v1", "LimitRange", {"name": "of", "namespace": space}, {"spec": {"limits": [container]}}),
+        ("node.k8s.io/v1", "RuntimeClass", {"name": "vm"}, {"overhead": {"podFixed": {"cpu": amount}}}),
+        (kueue.GROUP, "AdmissionCheck", {"name": "ready"}, {"status": {"conditions": [active]}}),
+        (kueue.GROUP, "Cohort", {"name": "c"}, {"spec": {"parent": draw.choice(("top", ""))}}),
+        (kueue.GROUP, "WorkloadPriorityClass", {"name": "high"}, {"value": int(amount)}),
+        ("v1", "ConfigMap", {"name": "kueue-manager-config", "namespace": "kueue-system"},
+         {"data": {"controller_manager_config.yaml": manager}}),
+    )  # fmt: skip
+    version, kind, metadata, rest = draw.choice(stated)
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, **rest}
+
+
+def written(draw: random.Random) -> list[Json]:
+    """What an API server beside Kueue says while everything changes on which it hangs who is considered and what
+    counts: objects are made, in any order, changed, and deleted."""
+    made, there = Stream(), dict[tuple[str, str, str], Json]()
+    for kind in FOLLOWED["kueue"]:
+        made.relist(kind.name)
+    made.put(kueue.flavor())
+    for _ in range(draw.randint(20, 40)):
+        made.wait(draw.random())
+        item = draw.choice((cluster_queue, local_queue, workload, workload, workload, around))(draw)
+        key = item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"]
+        if key in there and draw.random() < 0.3:
+            made.remove(there.pop(key))
+        else:
+            there[key] = made.put(item)
+    return made.lines
+
+
+def known(lines: list[Json], draw: random.Random) -> Translated:
+    """What a cluster is in the end, for who has looked at it meanwhile, now and then."""
+    replay, translator = Replay("kueue"), Translator("kueue")
+    for line in copy.deepcopy(lines):
+        replay.hear(line)
+        if draw.random() < 0.3 and (view := replay.mirror.view()) is not None:
+            translator.translate(view)
+    view = replay.mirror.view()
+    assert view is not None
+    return translator.translate(view)
+
+
+@examples(40, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
+@given(st.integers(0, 2**32))
+@example(164)
+def test_in_whatever_order_kinds_are_heard_a_cluster_of_kueue_is_the_same_in_the_end(seed: int) -> None:
+    draw = random.Random(seed)
+    lines = written(draw)
+    in_order, heard = known(lines, draw), known(disturbed(arrived(lines, draw, 20.0), draw), draw)
+    for part in ("configuration", "nodes", "workloads", "asks", "local_queues", "priority_classes",
+                 "workload_priority_classes", "of_state"):  # fmt: skip
+        assert getattr(heard, part) == getattr(in_order, part), part

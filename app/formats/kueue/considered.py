@@ -246,11 +246,11 @@ class Selectors:
         self._queues = {queue.name: queue for queue in configuration.queues}
         self._namespaces = namespaces
         self._read: dict[str, list[Expression] | None] = {}
-        self._assumed: set[str] = set()
 
-    def refusal(self, queue: str, namespace: str, findings: Findings) -> str | None:
-        """Why ``queue`` admits nothing from ``namespace``, or None. Where the source does not show the namespace only
-        its name is known: what is asked of other labels is taken for granted, which is a finding."""
+    def refusal(self, queue: str, work: Object) -> str | None:
+        """Why ``queue`` admits nothing from the namespace of ``work``, or None. Where the source does not show the
+        namespace only its name is known: what is asked of other labels is taken for granted, which is a finding."""
+        namespace, assumed = work.namespace, False
         if queue not in self._read:
             self._read[queue] = _selector(self._queues.get(queue))
         selector = self._read[queue]
@@ -260,16 +260,13 @@ class Selectors:
         labels = {_NAME_LABEL: namespace, **(known or {})}
         for expression in selector:
             if known is None and expression.key != _NAME_LABEL:
-                self._assume(namespace, findings)
+                assumed = True
             elif not kubernetes.matches(expression, labels):
                 return f"namespace {namespace} does not match the namespaceSelector of ClusterQueue {queue}"
-        return None
-
-    def _assume(self, namespace: str, findings: Findings) -> None:
-        if namespace not in self._assumed:
-            self._assumed.add(namespace)
+        if assumed:
             detail = f"namespace {namespace!r} is not in the source: it is taken to match the namespaceSelector"
-            findings.add("assumed-namespace", "warning", (), detail)
+            work.root.warn("metadata", detail, "warning", "assumed-namespace")
+        return None
 
 
 def selector_of(reader: Reader) -> list[Expression]:

@@ -191,7 +191,7 @@ def _refusal(manifest: Object, conditions: _Conditions, queue: str, local: str, 
     stopped = cluster.stopped(queue, local)
     return (
         stopped
-        or cluster.selectors.refusal(queue, manifest.namespace, manifest.root.findings)
+        or cluster.selectors.refusal(queue, manifest)
         or cluster.around.admission.inadmissible(_templates(manifest), manifest.namespace)
     )
 

@@ -151,7 +151,7 @@ def test_a_namespace_that_is_not_selected_waits(selector: Json | None, matches: 
 def test_labels_of_a_namespace_that_is_not_shown_are_taken_for_granted_and_said() -> None:
     queue = cluster_queue(namespaceSelector={"matchLabels": {"team": "b"}})
     found = read(queue, FLAVOR, local_queue(), workload("a"), workload("b"))
-    assert [(one.rule, one.severity) for one in found.findings] == [("assumed-namespace", "warning")]
+    assert [(one.rule, one.severity) for one in found.findings] == [("assumed-namespace", "warning")] * 2
     assert [ask.kueue for ask in found.asks] == [None, None]
     elsewhere = cluster_queue(namespaceSelector={"matchLabels": {"kubernetes.io/metadata.name": "other"}})
     assert decided(elsewhere, local_queue(), workload())[0]["ns/w"][0] == "wait", "its name is known"
