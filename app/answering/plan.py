@@ -35,7 +35,7 @@ from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupporte
 from app.solver.model.request import Options
 from app.solver.model.state import Ask
 from app.solver.question import Question
-from app.solver.solve import Loaded
+from app.solver.solve import Loaded, asides
 
 _SHARES = ("precise_share", "share", "dominant_usage_share")
 _Shares = Mapping[str, dict[str, Any]]
@@ -145,7 +145,12 @@ def plan(body: bytes, now: Time, sources: Sources) -> bytes:
     answer, by_ask = settled.answer, settled.decisions
     waiting, place = {ask.id for ask in cluster.asks}, {ask: i for i, ask in enumerate(settled.order)}
     before = [min(place[ask.id] for ask in job.asks) for job in planned]
-    ahead = [[ask for ask in settled.order[:position] if ask in waiting] for position in before]
+    aside = asides(cluster.loaded.configured, [*cluster.asks, *new], micros(moment))
+    tried = [ask for ask in settled.order if ask in waiting and ask not in aside]
+    ahead = [
+        [] if all(ask.id in aside for ask in job.asks) else [ask for ask in tried if place[ask] < position]
+        for job, position in zip(planned, before, strict=True)
+    ]
     work = [_described(job, by_ask, behind) for job, behind in zip(planned, ahead, strict=True)]
     reply = PlanAnswer(
         engine=answer.engine, configuration=answer.configuration, state=answer.state,

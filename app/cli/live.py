@@ -30,6 +30,8 @@ from app.studies.exposure_schemas import Exposure, ExposureOutcome, ExposureRequ
 
 _NAMED = 10
 _EVICTIONS = 5
+_DRAWN = "[bcdfghjklmnpqrstvwxz2456789]{5}"
+_WORKS = ("Workload", "Pod", "PodGroup")
 _BESIDE = ("local_queues", "priority_classes", "workload_priority_classes")
 
 
@@ -103,7 +105,8 @@ def _why(workload: str, cluster: dict[str, Any], service: Service, *, json: bool
     if running is None:
         past = evictions(service, cluster["name"], workload)
         if not past:
-            raise InvalidInput([Problem(pointer="", detail=f"no such workload in cluster {cluster['name']!r}")])
+            why = left_out(workload, cluster) or f"no such workload in cluster {cluster['name']!r}"
+            raise InvalidInput([Problem(pointer="", detail=why)])
         if json:
             say(documents.dumps({"evictions": past}))
         else:
@@ -123,6 +126,18 @@ def _why(workload: str, cluster: dict[str, Any], service: Service, *, json: bool
     say(f"  {'may be preempted' if protection.get('preemptible') else 'protected'}{f': {said}' if said else ''}")
     _history(past)
     return NOTHING
+
+
+def left_out(wanted: str, cluster: dict[str, Any]) -> str | None:
+    """What the followers of a cluster say of work that they could not carry over; None: of that they say nothing."""
+    said = [finding for follower in cluster["followers"] for finding in follower.get("findings", ())]
+    works: dict[str, dict[str, Any]] = {}
+    for finding in said:
+        _, kind, space, name, *_ = [*finding["pointer"].split("/"), "", "", "", ""]
+        if kind in _WORKS:
+            works.setdefault(f"{space}/{name}", {"id": f"{space}/{name}", "detail": finding["detail"]})
+    work = named(wanted, list(works.values()))
+    return None if work is None else f"{work['id']}: {work['detail']}"
 
 
 def evictions(service: Service, cluster: str, name: str) -> list[dict[str, Any]]:
@@ -199,6 +214,7 @@ def named(wanted: str, works: list[dict[str, Any]]) -> dict[str, Any] | None:
             [work for work in there if _owned(work, name)],
             [work for work in works if any(t["name"] in (wanted, name) for t in work.get("tasks", ()))],
             [work for work in there if any(_owned(work, owner) for owner in _owners(name))],
+            [work for work in there if any(_made_by(pod, name) for pod in _pods(work))],
         )),
         list[dict[str, Any]](),
     )  # fmt: skip
@@ -214,6 +230,19 @@ def _owned(work: dict[str, Any], name: str) -> bool:
     own = work["id"].rpartition("/")[2]
     return (
         re.fullmatch(rf"[a-z]+-{re.escape(name)}-[0-9a-f]{{5}}|pg-{re.escape(name)}-[0-9a-f-]{{36}}", own) is not None
+    )
+
+
+def _pods(work: dict[str, Any]) -> list[str]:
+    """What its pods are called, and it itself, which may be one."""
+    return [name.rpartition("/")[2] for name in (work["id"], *(task["name"] for task in work.get("tasks", ())))]
+
+
+def _made_by(pod: str, name: str) -> bool:
+    """Whether a Job, JobSet or the like of that name calls its pods so: with indices, and five letters that Kubernetes
+    draws (names.SimpleNameGenerator)."""
+    return (
+        re.fullmatch(rf"{re.escape(name)}-(([a-z0-9.-]+-)?[0-9]+|(([a-z0-9.-]+-)?[0-9]+-)?{_DRAWN})", pod) is not None
     )
 
 
@@ -349,7 +378,7 @@ def _lines(outcome: ExposureOutcome) -> None:
             ("", "ask", "queue", "stops"),
             [
                 ("–" if start.round is None else f"round {start.round}", start.ask, start.queue,
-                 ", ".join(start.evicts) or start.reason)
+                 ", ".join(start.evicts) or start.message or start.reason)
                 for start in outcome.order
             ],
         )  # fmt: skip

@@ -85,7 +85,7 @@ def translate(
     findings = Findings(LISTED) if findings is None else findings
     layers = {kind.name: kind.layers for kind in FOLLOWED[engine] if kind.layers}
     items = {**view.items, **{kind: _layered(view.items[kind], names) for kind, names in layers.items()}}
-    read = read_manifests(_documents(items), engine, findings, known, within, view.now)
+    read = read_manifests(_documents(items), engine, findings, known, within, view.now, view.versions)
     return Translated(
         configuration=read.configuration,
         nodes={node.name: node for node in read.state.nodes},

@@ -20,6 +20,7 @@ from urllib3.exceptions import HTTPError
 from app.answering.snapshots import SnapshotRequest, SnapshotStatus
 from app.clusters.schemas import QueueUse, UseReport
 from app.following.grouped import Translated, says_settings
+from app.formats.objects import id_of, key_of
 from app.solver.model import base
 from app.solver.model.configuration import Configuration, Settings
 from app.solver.model.kueue import QueueState as LocalQueueState
@@ -229,8 +230,19 @@ def told(old: Configuration | None, new: Configuration) -> str:
         *_said("queue", {q.name: q for q in old.queues}, {q.name: q for q in new.queues}),
         *_said("flavor", {f.name: f for f in old.flavors}, {f.name: f for f in new.flavors}),
     ]
+    before, after = _objects(old), _objects(new)
+    for kind in sorted({*before, *after}):
+        said += _said(kind, before.get(kind, {}), after.get(kind, {}))
     same = replace(new, findings=old.findings) == old
     return "followed from the cluster: " + ("; ".join(said) or ("its findings" if same else "the order of queues"))
+
+
+def _objects(configuration: Configuration) -> dict[str, dict[str, Any]]:
+    """The objects that it keeps whole, by kind and name."""
+    kinds = defaultdict[str, dict[str, Any]](dict)
+    for document in configuration.native.objects if configuration.native is not None else ():
+        kinds[str(document.get("kind"))][id_of(key_of(document))] = document
+    return kinds
 
 
 def _said(kind: str, old: Mapping[str, T], new: Mapping[str, T]) -> list[str]:

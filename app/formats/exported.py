@@ -158,12 +158,13 @@ class Lost:
         return {"apiVersion": "v1", "kind": "ConfigMap", **shown}
 
     def objects(self, configuration: Configuration, system: str, groups: tuple[str, ...]) -> list[Document]:
-        """Whole objects that belong to ``system`` by their API group; others are findings."""
+        """Whole objects that belong to ``system`` by their API group; others are findings, but for what every cluster
+        has."""
         own: list[Document] = []
         for i, document in enumerate(configuration.native.objects if configuration.native is not None else ()):
             if str(document.get("apiVersion") or "").partition("/")[0] in groups:
                 own.append(document)
-            else:
+            elif document.get("kind") not in _OF_EVERY_CLUSTER:
                 self.add(("native", "objects", i), f"{_shown(document)} means nothing to {system}")
         return own
 
@@ -177,6 +178,9 @@ class Lost:
         for name in fields:
             if getattr(quota, name) is not None:
                 self.add((*path, name), f"{system} has no {name.replace('_', ' ')} of a quota")
+
+
+_OF_EVERY_CLUSTER = ("Namespace", "LimitRange", "RuntimeClass")
 
 
 def _shown(document: Document) -> str:

@@ -176,10 +176,11 @@ class Within:
 def read_manifests(
     documents: list[tuple[Path, Any]], engine: EngineName | None, findings: Findings,
     known: Configuration | None = None, within: Within | None = None, now: datetime | None = None,
+    complete: Collection[str] = (),
 ) -> Imported:  # fmt: skip
     """Read the objects of one system. ``engine`` None: the one that most of them belong to. ``known``: the
     configuration that counts in place of the source's. ``within``: the documents are no whole source. ``now``: when all
-    of this is so; None: as the source tells, else now."""
+    of this is so; None: as the source tells, else now; ``complete``: kinds of which there is nothing beside these."""
     source = Sorted(documents, findings)
     for listed in (*source.work.values(), source.pods):
         unique(((manifest.id, manifest) for manifest in listed), listed[0].kind if listed else "", findings)
@@ -193,7 +194,7 @@ def read_manifests(
     _report_others(source, chosen)
     now = as_of(_taken(source), datetime.now(UTC)) if now is None else now
     if system is not None and system.read is not None:
-        manifest = system.read(Reading(source, saved, pods, classes, known, within, findings, now))
+        manifest = system.read(Reading(source, saved, pods, classes, known, within, findings, now, complete))
         return with_(manifest, taken=_taken(source), about=True, of_state=source.of_state)
     findings.add("no-engine", "warning", (), "nothing here waits, runs or says how it is scheduled")
     nodes = read_cluster_nodes(source.nodes, pods, rename={})
@@ -220,6 +221,7 @@ class Reading:
     within: Within | None
     findings: Findings
     now: datetime
+    complete: Collection[str] = ()
 
     def counting(self, own: Configuration) -> Configuration:
         """The configuration that counts: ``known``, else the source's ``own``."""
@@ -273,11 +275,12 @@ def duplicates(manifests: list[Object], kinds: dict[str, str], findings: Finding
 
 def with_classes(configuration: Configuration, classes: list[Object]) -> Configuration:
     """With its priority classes kept whole, but for those that every cluster has."""
-    documents = [
-        manifest
-        for manifest in map(whole, (manifest for manifest in classes if manifest.name not in SYSTEM_CLASSES))
-        if manifest
-    ]
+    own = (manifest for manifest in classes if manifest.name not in SYSTEM_CLASSES)
+    return with_objects(configuration, [document for document in map(whole, own) if document])
+
+
+def with_objects(configuration: Configuration, documents: list[dict[str, Any]]) -> Configuration:
+    """With these objects beside its own."""
     if not documents:
         return configuration
     native = configuration.native or NativeDocuments()

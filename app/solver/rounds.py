@@ -82,6 +82,11 @@ class Rounds(ABC, Generic[C, S]):
         del loaded, state, now
         return None
 
+    def aside(self, ask: Ask, now: int) -> tuple[str, str] | None:
+        """Why ``ask`` is not tried at all, in the engine's own word and in a sentence; None: it is."""
+        del ask, now
+        return None
+
     @abstractmethod
     def arrive(self, ask: Ask) -> None:
         """``ask`` waits from now on, with these tasks, for the first time, again, or with more tasks than before."""

@@ -407,6 +407,14 @@ def rounds(configured: Configured, options: RunOptions = NO_RUN_OPTIONS) -> Roun
     return engine.rounds(configured.compiled, configured.configuration, options)
 
 
+def asides(configured: Configured, asks: Iterable[Ask], now: int) -> dict[str, tuple[str, str]]:
+    """The asks that are not tried at all, with the engine's word for that, and a sentence."""
+    if configured.engine.rounds is None:
+        return {}
+    waiting = rounds(configured)
+    return {ask.id: why for ask in asks if (why := waiting.aside(ask, now)) is not None}
+
+
 def effective_settings(configured: Configured, state: State | None) -> dict[str, Any]:
     """The body of ``POST /v1/effective-settings``."""
     if state is not None:

@@ -82,7 +82,7 @@ def expose(
     """Answer ``request``, given in full. ``tell``: how many of its decisions are made. Raises as ``prepared``, and
     Stopped."""
     of = prepared(request, configurations)
-    watcher = _Rounds(of.asks, request.rounds)
+    watcher = _Rounds(of.asks, request.rounds, solve.asides(of.scenario.configured, of.asks, of.now))
     if of.attached:  # a run knows no work of which a part runs and a part waits
         _cycles(of.loaded, of.asks, of.now, watcher, stop)
     else:
@@ -202,7 +202,9 @@ class _Rounds(Silence):
     """Sink and watch of the rounds over what waits. ``taken``: what stops each workload first; ``full``: whether as
     many as may be were played."""
 
-    def __init__(self, asks: list[Ask], most: int) -> None:
+    def __init__(self, asks: list[Ask], most: int, aside: dict[str, tuple[str, str]]) -> None:
+        """``aside``: why asks are not tried at all."""
+        self._aside = aside
         self.taken: dict[str, Taking] = {}
         self.played = 0
         self._most = most
@@ -255,12 +257,14 @@ class _Rounds(Silence):
         ]
 
     def _start(self, ask: Ask) -> Start:
-        outcome, reason = self._last.get(ask.id, ("wait", "Queued"))
+        aside, message = self._aside.get(ask.id, ("Queued", ""))
+        outcome, reason = self._last.get(ask.id, ("wait", aside))
         started = self._started.get(ask.id)
         return Start(
             ask=ask.id, queue=ask.queue, outcome=outcome if started is None else "admit",
             round=None if started is None else started[0], at=None if started is None else started[1],
             evicts=list(self._evicts.get(ask.id, ())), reason=reason if started is None else "",
+            message=message if started is None and reason == aside else "",
         )  # fmt: skip
 
 

@@ -132,6 +132,8 @@ class Start(Wire, frozen=True, kw_only=True):
     """The workloads that are stopped for it, in order."""
     reason: str = ""
     """Of one that does not start: the engine's reason, in one word."""
+    message: str = ""
+    """Of one that is not tried at all: why, in a sentence."""
 
 
 class ExposureOutcome(Wire, frozen=True, kw_only=True):

@@ -51,6 +51,18 @@ def test_a_snapshot_with_what_waits_beside_it_and_its_own_configuration(
     assert told["outcome"]["exposures"][0]["now"]["ask"] == "chat"
 
 
+def test_what_is_not_tried_is_never_next_and_says_why(service: TestClient, settings: Settings) -> None:
+    held = [{**ask, "kueue": {"inadmissible": "its queue is held"}} for ask in EXPOSURE["asks"]]
+    where = service.post("/v1/exposures", json={**EXPOSURE, "asks": held}).headers["location"]
+    with working(settings) as worker:
+        assert worker.once()
+    outcome = service.get(where).json()["outcome"]
+    assert {(one.get("round"), one["reason"], one["message"]) for one in outcome["order"]} == {
+        (None, "Inadmissible", "its queue is held")
+    }
+    assert all("now" not in one for one in outcome["exposures"])
+
+
 @pytest.mark.parametrize(
     ("changed", "pointer"),
     [

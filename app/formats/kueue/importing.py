@@ -4,7 +4,7 @@ v1beta1 and v1beta2 are read alike; where they spell a field differently, both s
 those of KEP-83's first API.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -72,8 +72,11 @@ _OPERATIONAL = (
 )  # fmt: skip
 
 
-def read_configuration(manifests: Iterable[Object], findings: Findings) -> tuple[Configuration, dict[str, LocalQueue]]:
-    """The configuration that ``manifests`` describe together, and each LocalQueue (by its id)."""
+def read_configuration(
+    manifests: Iterable[Object], findings: Findings, complete: Collection[str] = ()
+) -> tuple[Configuration, dict[str, LocalQueue]]:
+    """The configuration that ``manifests`` describe together, and each LocalQueue (by its id). ``complete``: kinds of
+    which there is nothing beside these."""
     manifests = list(manifests)
     given = [read_topology(manifest) for manifest in manifests if manifest.kind == "Topology" and manifest.name]
     topologies = {topology.name: topology for topology in given if topology.levels}
@@ -83,7 +86,7 @@ def read_configuration(manifests: Iterable[Object], findings: Findings) -> tuple
     objects: list[dict[str, Any]] = []
     queues: list[tuple[Object, Queue]] = []
     local: dict[str, LocalQueue] = {}
-    checks = _Checks(manifests)
+    checks = _Checks(manifests, complete="AdmissionCheck" in complete)
     for manifest in manifests:
         if manifest.kind == "Configuration":
             if native is not None:
@@ -210,8 +213,9 @@ def _tolerates(spec: Reader, taint: Taint) -> bool:
 class _Checks:
     """The AdmissionChecks of a source: which there are, and which say of themselves that they are not active."""
 
-    def __init__(self, manifests: Iterable[Object]) -> None:
+    def __init__(self, manifests: Iterable[Object], *, complete: bool) -> None:
         given = [manifest for manifest in manifests if manifest.kind == "AdmissionCheck"]
+        self._complete = complete or bool(given)
         self._known = {manifest.name for manifest in given}
         self._inactive = {
             manifest.name for manifest in given if (said := _active(manifest)) is not None and not said[0]
@@ -220,7 +224,7 @@ class _Checks:
     def inactive(self, names: list[str], spec: Reader) -> str | None:
         """Why a ClusterQueue with these is not active, in Kueue's words (inactiveReason), or None."""
         missing = [name for name in names if name not in self._known]
-        if missing and not self._known:
+        if missing and not self._complete:
             detail = f"admission checks {', '.join(missing)} are not in the source: taken as active"
             spec.findings.add("not-decided", "warning", (*spec.at, "admissionChecksStrategy"), detail)
             missing = []

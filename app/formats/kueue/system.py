@@ -17,7 +17,7 @@ from app.formats.kueue import importing
 from app.formats.kueue.considered import Around, placed_by_kueue, usage_based
 from app.formats.kueue.importing import CONFIGURATION_GROUP, GROUP, PRESENT_VERSION
 from app.formats.kueue.workloads import read_workloads
-from app.formats.manifests import Reading, Role, System, duplicates, imported, with_classes
+from app.formats.manifests import Reading, Role, System, duplicates, imported, with_classes, with_objects
 from app.formats.objects import (
     NODE,
     POD,
@@ -31,6 +31,7 @@ from app.formats.objects import (
     instant,
     key_of,
     text_of,
+    whole,
 )
 from app.formats.pods import Pod, read_cluster_nodes
 from app.formats.reader import Findings, Imported
@@ -313,7 +314,9 @@ def _read(reading: Reading) -> Imported:
     objects, findings = reading.found, reading.findings
     _, saved = importing.read_configuration(reading.kept.of[FACTS.name], Findings())
     duplicates(objects.of[FACTS.name], {kind: kind for kind in _KINDS}, findings)
-    own, local = importing.read_configuration(objects.of[FACTS.name], findings)
+    own, local = importing.read_configuration(objects.of[FACTS.name], findings, reading.complete)
+    if "Namespace" in reading.complete:
+        own = with_objects(own, _beside(objects.around, {of.namespace for of in objects.of[FACTS.name]}))
     configuration = reading.counting(with_classes(own, objects.classes))
     around = Around({**(reading.within.local_queues if reading.within else {}), **saved, **local})
     around.take(objects.around)
@@ -329,6 +332,19 @@ def _read(reading: Reading) -> Imported:
     queues = {name: QueueState(kueue=of.shared) for name, of in every if of.cluster_queue in based}
     nodes = read_cluster_nodes(objects.nodes, strangers, rename={})
     return imported(configuration, nodes, workloads, asks, findings, queues)
+
+
+def _beside(around: list[Object], spaces: set[str]) -> list[dict[str, Any]]:
+    """What bears on work that is still to come, of namespaces that have LocalQueues: labels, LimitRanges; and
+    RuntimeClasses."""
+    documents: list[dict[str, Any]] = []
+    for manifest in around:
+        space = manifest.name if manifest.kind == "Namespace" else manifest.namespace
+        if (space in spaces or manifest.kind == "RuntimeClass") and (document := whole(manifest)) is not None:
+            names = {key: value for key, value in document["metadata"].items() if key in ("name", "namespace")}
+            metadata = names | ({"labels": manifest.labels} if manifest.kind == "Namespace" else {})
+            documents.append({**document, "metadata": metadata})
+    return documents
 
 
 def _report_no_nodes(configuration: Configuration, asks: list[Ask], findings: Findings) -> None:

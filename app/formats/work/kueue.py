@@ -130,7 +130,7 @@ def _refusal(work: Work, queue: str, local: LocalQueue | None, selectors: Select
     if local is not None and local.stopped:
         name = _local_queue(work)
         return f"LocalQueue {work.made.namespace}/{name} is stopped: its stop policy is {local.stop_policy}"
-    refused = selectors.refusal(queue, work.made.namespace, cluster.findings)
+    refused = selectors.refusal(queue, work.made)
     specs = [pod_set.spec for pod_set in work.pod_sets]
     return refused or cluster.beside.admission.inadmissible(specs, work.made.namespace)
 

@@ -67,9 +67,11 @@ class Beside:
     read_spec: ReadSpec = read_pod_spec
 
     def complete(self, other: "Beside") -> None:
-        """Take over what ``other`` knows of classes and LocalQueues, and this does not."""
+        """Take over what ``other`` knows of a cluster, and this does not."""
         self.classes = self.classes.over(other.classes)
         self.local_queues = {**other.local_queues, **self.local_queues}
+        self.namespaces = {**other.namespaces, **self.namespaces}
+        self.admission = self.admission or other.admission
 
 
 def kinds() -> list[str]:

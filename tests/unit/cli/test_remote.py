@@ -322,11 +322,13 @@ EVICTED = [
 
 @pytest.fixture
 def followed(service: Fake) -> Fake:
-    """A cluster in which four workloads of a queue run."""
+    """A cluster in which some workloads of a queue run."""
     service.says("GET /v1/clusters/prod", {"name": "prod", "snapshot": "s", "followers": [{"age_seconds": 1}]})
     service.says("GET /v1/snapshots/s/asks", {"items": []})
     ids = {
         "ml/job-train-3f2a1": "main",
+        "yunikorn-ml-autogen": "ml/build-2-x7k2p",
+        "ml/web-6d4b75cb6d-x7k2p": "x",
         "ml/pg-serve-40399c9c-2a6b-4d11-9c1f-0a1b2c3d4e5f": "serve-0",
         "app": "ml/driver",
     }
@@ -352,6 +354,8 @@ def followed(service: Fake) -> Fake:
         ("serve", "ml/pg-serve-40399c9c-2a6b-4d11-9c1f-0a1b2c3d4e5f"),
         ("serve-0", "ml/pg-serve-40399c9c-2a6b-4d11-9c1f-0a1b2c3d4e5f"),
         ("ml/driver", "app"),
+        ("ml/build", "yunikorn-ml-autogen"),
+        ("web-6d4b75cb6d", "ml/web-6d4b75cb6d-x7k2p"),
         ("app", "app"),
     ],
 )
@@ -372,3 +376,17 @@ def test_why_says_which_are_meant_and_what_was_there(followed: Fake, capsys: Cap
     followed.says("GET /v1/clusters/prod/evictions?limit=5&job=ml%2Fgone", {"items": []})
     code, _, errors = said(capsys, "why", "ml/gone", "--cluster", "prod")
     assert (code, "no such workload" in errors[1]) == (3, True)
+
+
+def test_why_says_why_work_was_left_out(service: Fake, capsys: Captured) -> None:
+    left = {
+        "rule": "no-queue",
+        "severity": "warning",
+        "pointer": "/Workload/ml/job-gone-3f2a1/spec",
+        "detail": "no queue",
+    }
+    other = {"rule": "r", "severity": "warning", "pointer": "", "detail": "of nothing"}
+    live(service, [], [], findings=[other, left])
+    for kind in ("workload", "job"):
+        service.says(f"GET /v1/clusters/prod/evictions?limit=5&{kind}=gone", {"items": []})
+    assert said(capsys, "why", "gone")[0::2] == (3, ["gone: 1 problem", "  (document): ml/job-gone-3f2a1: no queue"])

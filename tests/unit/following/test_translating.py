@@ -1,11 +1,17 @@
 """What a translation takes from a cluster beside its work: YuniKorn's two ConfigMaps, LocalQueues, classes."""
 
+import dataclasses
+import json
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
+from app.answering.operations import nothing_stored
+from app.answering.plan import plan
 from app.following.grouped import merged, only, translate, without
 from app.following.mirror import View
+from app.formats import export
 from app.formats.yunikorn.pods import DYNAMIC
 from app.solver.model.problems import Finding
 from tests.cluster import kueue, pods
@@ -66,6 +72,58 @@ def test_queues_and_classes_are_known_by_name() -> None:
     assert found.local_queues == {"default/l": "q"}
     assert found.priority_classes == {"own": 3, "both": 4}
     assert found.workload_priority_classes == {"high": 7, "both": 8}
+
+
+def test_what_waits_in_a_followed_cluster_and_what_would_are_held_for_the_same_reasons() -> None:
+    """Its namespaces, LimitRanges and RuntimeClasses are part of the configuration that is kept, and a check of which
+    there is none in all of the cluster is missing."""
+    queue = kueue.cluster_queue("q", 9)
+    queue["spec"]["namespaceSelector"] = {"matchLabels": {"team": "a"}}
+    checked = kueue.cluster_queue("checked", 9)
+    checked["spec"]["admissionChecks"] = ["gone"]
+    core, container = {"apiVersion": "v1"}, {"type": "Container", "max": {"cpu": "2"}, "defaultRequest": {"cpu": "1"}}
+    spaces = [
+        core | {"kind": "Namespace", "metadata": {"name": name, "labels": {"team": team}, "annotations": {"a": "b"}}}
+        for name, team in (("default", "a"), ("other", "b"), ("nobody", "c"))
+    ]
+    elsewhere = kueue.local_queue("l", "q")
+    elsewhere["metadata"]["namespace"] = "other"
+    limits = core | {
+        "kind": "LimitRange",
+        "metadata": {"name": "of", "namespace": "default"},
+        "spec": {"limits": [container]},
+    }
+    overhead = {"podFixed": {"cpu": "500m"}}
+    runtime = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "vm"}, "overhead": overhead}
+    seen = view(
+        kueue.flavor(), queue, checked, kueue.local_queue("l", "q"), kueue.local_queue("c", "checked"), elsewhere,
+        *spaces, limits, runtime,
+    )  # fmt: skip
+    whole = dataclasses.replace(seen, versions=dict.fromkeys((*seen.items, "AdmissionCheck"), "1"))
+    configuration = translate("kueue", whole).configuration
+    assert configuration.native is not None
+    kept = {(one["kind"], one["metadata"]["name"]): one["metadata"] for one in configuration.native.objects}
+    assert kept["Namespace", "default"] == {"name": "default", "labels": {"team": "a"}}
+    assert ("Namespace", "nobody") not in kept
+    assert {found.rule for found in export(configuration, "kueue").findings} == {"status"}
+
+    def planned(space: str, local: str, cpu: str | None) -> tuple[str, str, Any]:
+        asked = {} if cpu is None else {"resources": {"requests": {"cpu": cpu}}}
+        spec = {"containers": [{"name": "c", **asked}], "runtimeClassName": "vm"}
+        labels = {"kueue.x-k8s.io/queue-name": local}
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": space, "labels": labels}}
+        body = {"configuration": configuration, "state": {}, "manifest": job | {"spec": {"template": {"spec": spec}}}}
+        made = json.loads(plan(msgspec.json.encode(body), datetime.now(UTC), nothing_stored()))
+        return made["work"][0]["outcome"], made["decisions"][0]["conditions"][0]["message"], made["work"][0]["requests"]
+
+    outcome, _, requests = planned("default", "l", None)
+    assert (outcome, requests) == ("admit", {"cpu": 1.5})
+    assert "must not exceed its limits" in planned("default", "l", "3")[1], "the most is a limit where none is given"
+    assert "namespaceSelector" in planned("other", "l", "1")[1]
+    assert "references missing AdmissionCheck(s): gone" in planned("default", "c", "1")[1]
+    assert "checked" not in {
+        of.name for of in translate("kueue", seen).configuration.queues if of.kueue and of.kueue.inactive
+    }
 
 
 def finding(pointer: str, rule: str = "r", detail: str = "") -> Finding:

@@ -286,6 +286,9 @@ def check_asks(state: CompiledState, asks: list[Ask]) -> None:
         raise InvalidInput(problems)
 
 
+INADMISSIBLE = "Inadmissible"
+
+
 def inadmissible(configuration: CompiledConfiguration, ask: Ask, now: int) -> str | None:
     """Why ``ask`` is not nominated at ``now``; None: it is."""
     inactive = configuration.inactive[configuration.tree.index[ask.queue]]

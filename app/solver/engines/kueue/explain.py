@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from app.solver.engines.kueue import answer, blockers, nodes
 from app.solver.engines.kueue.blockers import smallest_changes
 from app.solver.engines.kueue.candidates import SILENT, Recorder
-from app.solver.engines.kueue.cycle import inadmissible
+from app.solver.engines.kueue.cycle import INADMISSIBLE, inadmissible
 from app.solver.engines.kueue.fair_share import Rivals, Share, share_without
 from app.solver.engines.kueue.nodes import LookedAt
 from app.solver.engines.kueue.nomination import Books, Fit, Nomination, Overlay, Preemptor, Suit, Target
@@ -330,7 +330,7 @@ def kept_waiting(state: CompiledState, question: Question) -> dict[str, Decision
         record = explain(question.why())
         record.inadmissible(ask, why)
         condition = Condition(
-            type="QuotaReserved", status="False", reason="Inadmissible", message=why,
+            type="QuotaReserved", status="False", reason=INADMISSIBLE, message=why,
             last_transition_time=at(question.now),
         )  # fmt: skip
         decisions[ask.id] = Decision(

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from app.solver.apply import admitted_tasks
 from app.solver.engines.kueue.admission_sharing import Consumed, assigned, local_queue, requested
 from app.solver.engines.kueue.configuration import CompiledConfiguration
-from app.solver.engines.kueue.cycle import OTHERS, OUTRUN, OVERLAP
+from app.solver.engines.kueue.cycle import INADMISSIBLE, OTHERS, OUTRUN, OVERLAP, inadmissible
 from app.solver.engines.kueue.knobs import ask_turns, victim_turns
 from app.solver.engines.kueue.queue_manager import QueueManager
 from app.solver.engines.kueue.state import CompiledState, instant
@@ -222,6 +222,10 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         self._drains = bool(configured.drains)
         self._moved = False
         self._workloads: Sequence[Workload] = ()
+
+    def aside(self, ask: Ask, now: int) -> tuple[str, str] | None:
+        why = inadmissible(self._configuration, ask, now)
+        return None if why is None else (INADMISSIBLE, why)
 
     def arrive(self, ask: Ask) -> None:
         self._queues.arrive(ask)
