@@ -195,7 +195,7 @@ def columns(of: CompiledState) -> Json:
     of.all_created()
     for at in range(len(of.node_names)):
         of.tasks_on(at)
-    skipped = {"lazy", "configuration", "shape", "shape_of", "shapes", "resources"}
+    skipped = {"lazy", "configuration", "shape", "shape_of", "shapes", "uses", "resources"}
     found = {name: getattr(of, name) for name in CompiledState.__slots__ if name not in skipped}
     found["resources"] = of.resources.names
     found["requests"] = [list(of.amounts(i).items()) for i in range(of.task_count)]
@@ -242,6 +242,25 @@ def test_columns_follow(seed: int) -> None:
         state, index, changes = apply_delta(kept.state, kept.index, draws.delta(kept.state, step))
         kept = solve.update(kept, state, index, changes, generation=step)
         assert columns(kept.compiled) == columns(solve.load(configured, state).compiled)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_columns_that_nobody_looked_at_catch_up(seed: int, bounded: Bounded) -> None:
+    """Over several deltas at once, in every version; by itself once they are far behind."""
+    bounded(update, FAR=(4, 64)[seed % 2])
+    draws = Draws(seed)
+    configured = solve.configure(configuration("documented"))
+    versions = [solve.load(configured, draws.state())]
+    if seed % 3:
+        columns(versions[0].compiled)
+    for step in range(STEPS):
+        kept = versions[-1]
+        state, index, changes = apply_delta(kept.state, kept.index, draws.delta(kept.state, step))
+        versions.append(solve.update(kept, state, index, changes, generation=step))
+    if seed % 2:
+        assert any(kept.compiled.behind is not None for kept in versions)
+    for kept in draws.some(versions, len(versions)):
+        assert columns(kept.compiled) == columns(solve.load(configured, kept.state).compiled)
 
 
 def compilations(monkeypatch: pytest.MonkeyPatch) -> list[None]:
@@ -359,6 +378,7 @@ def test_what_decisions_have_worked_out_is_kept(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(np, "argsort", None)
     for body in ({"change": [app("w1", "root.e", priority=2)]}, {"add": [app("w2", "root.a", task("t", "n1", {}))]}):
         kept = changed(kept, workloads=body)
+        assert len(kept.compiled.tasks) == kept.compiled.task_count
         assert kept.compiled.lazy.by_node is not None
         assert kept.compiled.lazy.created is not None
 

@@ -9,7 +9,7 @@ from app.solver.engines.yunikorn import room, shipped
 from app.solver.engines.yunikorn import room as nodes
 from app.solver.engines.yunikorn.candidates import Found, Outcome, Reach, Silent, candidates, joined, reach
 from app.solver.engines.yunikorn.configuration import SECOND
-from app.solver.engines.yunikorn.guarantees import Allowance, law_2_slack
+from app.solver.engines.yunikorn.guarantees import Allowance, claim_of, law_2_slack
 from app.solver.engines.yunikorn.overlay import CHECK_EVERY, Held, Overlay, Request, whose_is
 from app.solver.engines.yunikorn.room import Needs, has_headroom, path_needs, without_superfluous
 from app.solver.engines.yunikorn.shipped import Preemptor
@@ -337,6 +337,8 @@ def _making_way(overlay: Overlay, request: Request) -> list[tuple[int, Held]]:
 
 def _preempt(overlay: Overlay, request: Request, context: Context, record: Silent, *, headroom: bool) -> Outcome:
     lawful = overlay.state.configuration.rules.keeps_guarantees
+    if lawful and not record.on and claim_of(overlay, request) is None:
+        return Outcome.wait("queue-guarantees", _asking(overlay, request))
     within = reach(overlay, request)
     among = candidates(overlay, request, within)
     record.searching(overlay, request, within, among)
@@ -386,12 +388,16 @@ def _held_up(overlay: Overlay, request: Request, pool: nodes.Pool) -> str | None
     return f"{places} {'is' if len(held) == 1 else 'are'} held for {' and '.join(whose)}"
 
 
+def _asking(overlay: Overlay, request: Request) -> str:
+    return f"asking queue {overlay.state.configuration.tree.names[request.queue]}"
+
+
 def _waits(overlay: Overlay, request: Request, within: Reach, failed: str) -> Outcome:
     """With the facts of what failed."""
     names = overlay.state.configuration.tree.names
     detail = f"searched below {names[within.fence]}"
     if failed == "queue-guarantees":
-        detail = f"asking queue {names[request.queue]}"
+        detail = _asking(overlay, request)
     elif within.at_limit and (over := path_needs(overlay, request).of):
         full = over[0].queue
         resource = min(request.resources.names[need.resource] for need in over if need.queue == full)

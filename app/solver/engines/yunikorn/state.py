@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import numpy as np
@@ -63,8 +63,25 @@ class Lazy:
         return Lazy(passing=self.passing, wanted=self.wanted, asked=self.asked)
 
 
+class Behind(Protocol):
+    """Task columns of an earlier version, and what has changed since."""
+
+    def catch_up(self, state: "CompiledState") -> None:
+        """Fill in the task columns of ``state``."""
+        ...
+
+
+COLUMNS = (
+    "eligible", "flags", "node", "preempted", "priority", "queue", "rank", "shape", "starts", "tasks", "workload",
+    "workloads",
+)  # fmt: skip
+
+
 class CompiledState:
     """Immutable but for ``lazy``. Task columns by canonical index; amounts in integer steps.
+
+    ``behind``: where the columns of tasks and applications come from when they are first looked at, None once they are
+    there; ``uses``: by shape, how many tasks have it.
 
     ``shape``: index into ``shapes``, the requests that occur (some perhaps no longer), numbered by ``shape_of``;
     ``eligible``: running, placed, not bound to its node; ``preempted``: by task, None where nobody is; ``allocated``,
@@ -75,14 +92,15 @@ class CompiledState:
     """
 
     __slots__ = (
-        "allocated", "asked", "capacity", "configuration", "eligible", "flags", "free", "lazy", "limit", "named",
-        "node", "node_index", "node_names", "node_rank", "nodes", "preempted", "preempting", "priority", "queue",
-        "queue_of", "rank", "reservations", "resources", "room", "schedulable", "shape", "shape_of", "shapes", "slack",
-        "starts", "tainted", "task_count", "tasks", "workload", "workloads",
+        "allocated", "asked", "behind", "capacity", "configuration", "eligible", "flags", "free", "lazy", "limit",
+        "named", "node", "node_index", "node_names", "node_rank", "nodes", "preempted", "preempting", "priority",
+        "queue", "queue_of", "rank", "reservations", "resources", "room", "schedulable", "shape", "shape_of",
+        "shapes", "slack", "starts", "tainted", "task_count", "tasks", "uses", "workload", "workloads",
     )  # fmt: skip
 
     def __init__(self, queues: CompiledConfiguration, state: State) -> None:
         self.configuration = queues
+        self.behind: Behind | None = None
         self.lazy = Lazy()
         index = queues.tree.index
         rank = queues.rank
@@ -104,11 +122,19 @@ class CompiledState:
         self.priority: Ints = _filled([t.priority for t in self.tasks], self, "priority", np.int64)
         self._protection()
         self.reservations: list[Reservation] = state.reservations
-        uses = np.bincount(self.shape, minlength=len(self.shapes)).tolist()
-        self.asked: int = sum(n * sum(of.values()) for n, of in zip(uses, self.shapes, strict=True))
+        self.uses: list[int] = np.bincount(self.shape, minlength=len(self.shapes)).tolist()
+        self.asked: int = sum(n * sum(of.values()) for n, of in zip(self.uses, self.shapes, strict=True))
         self.capacities()
         self.take_room()
         self._usage()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """A column that nobody has looked at."""
+            if name in COLUMNS and (behind := self.behind) is not None:
+                behind.catch_up(self)
+            return object.__getattribute__(self, name)
 
     def with_configuration(self, queues: CompiledConfiguration, limit: list[Amounts | None]) -> "CompiledState":
         """The same state under other queues of the same tree; for questions of the kind "what if"."""
@@ -141,9 +167,10 @@ class CompiledState:
 
     def all_created(self) -> Ints:
         """``created`` of every task."""
+        tasks = self.tasks  # looked at first, for columns bring along what is known of them
         if self.lazy.created is None:
             workloads = [OLDEST if w.created_at is None else micros(w.created_at) for w in self.workloads]
-            own = [t.created_at for t in self.tasks]
+            own = [t.created_at for t in tasks]
             missing = [i for i, instant in enumerate(own) if instant is None] if None in own else []
             for i in missing:
                 own[i] = _EPOCH
@@ -159,10 +186,11 @@ class CompiledState:
 
     def tasks_on(self, node: int) -> Ints:
         """Canonical indices of the tasks on ``node``, ascending."""
+        nodes = self.node  # looked at first, for columns bring along what is known of them
         by_node = self.lazy.by_node
         if by_node is None:
-            order = np.argsort(self.node, kind="stable")
-            starts = np.searchsorted(self.node[order], np.arange(len(self.node_names) + 1))
+            order = np.argsort(nodes, kind="stable")
+            starts = np.searchsorted(nodes[order], np.arange(len(self.node_names) + 1))
             by_node = self.lazy.by_node = (order, starts)
         order, starts = by_node
         return order[starts[node] : starts[node + 1]]

@@ -4,7 +4,7 @@ Columns are copied with the changed tasks replaced, put in or left out where the
 and free space move by what has left and what has come. Nothing of the old version is written to: decisions run on it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from app.solver.delta import Changes
 from app.solver.engines.yunikorn.configuration import Amounts, CompiledConfiguration
 from app.solver.engines.yunikorn.state import (  # fmt: skip
+    COLUMNS,
     NOWHERE,
     OPTED_OUT,
     ORIGINATOR,
-    Bools,
     CompiledState,
     Ints,
     Lazy,
@@ -34,6 +34,8 @@ _INHERITED = tuple(map(attrgetter, ("priority", "preemptible", "created_at")))
 """What a task takes from its application where it gives none."""
 _NONE = np.zeros(0, dtype=np.int64)
 _name = attrgetter("name")
+Move = tuple[Workload | None, Workload | None]
+"""What an application was and what it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +98,14 @@ class _Edit(NamedTuple):
         return source
 
 
-def arrange(old: CompiledState, new: CompiledState, changes: Changes) -> Arranged:
+def arrange(old: CompiledState, new: CompiledState, moves: Iterable[Move]) -> Arranged:
     """Fill in what ``new`` has by application, and its tasks and their applications and queues."""
-    if not changes.workloads:
+    edits = _edits(old, moves)
+    if not edits:
         return Arranged(old.task_count, None, _NONE, _NONE)
-    edits = _edits(old, changes)
     if all(edit.stands and edit.workload is not None and edit.places is None for edit in edits):
         return _replace(old, new, edits)
-    return _rearrange(old, new, edits, changes)
+    return _rearrange(old, new, edits)
 
 
 def _replace(old: CompiledState, new: CompiledState, edits: list[_Edit]) -> Arranged:
@@ -116,7 +118,7 @@ def _replace(old: CompiledState, new: CompiledState, edits: list[_Edit]) -> Arra
     return Arranged(old.task_count, None, differ, differ)
 
 
-def _rearrange(old: CompiledState, new: CompiledState, edits: list[_Edit], changes: Changes) -> Arranged:
+def _rearrange(old: CompiledState, new: CompiledState, edits: list[_Edit]) -> Arranged:
     everybody, sizes = np.arange(old.task_count), np.diff(old.starts)
     workloads: list[Workload] = []
     tasks: list[Task] = []
@@ -136,7 +138,6 @@ def _rearrange(old: CompiledState, new: CompiledState, edits: list[_Edit], chang
     new.task_count = len(new.tasks)
     source, counts, new.rank = map(np.concatenate, zip(*pieces, strict=True))
     new.tasks_of(counts)
-    _name_queues(new, changes)
     return Arranged(old.task_count, source, _gone(old, source), np.flatnonzero(source < 0))
 
 
@@ -146,11 +147,11 @@ def _gone(old: CompiledState, source: Ints) -> Ints:
     return np.flatnonzero(gone)
 
 
-def _edits(old: CompiledState, changes: Changes) -> list[_Edit]:
+def _edits(old: CompiledState, changed: Iterable[Move]) -> list[_Edit]:
     """In canonical order."""
     queue, rank = old.configuration.tree.index, old.configuration.rank
     moves: list[tuple[int, str, Workload | None, Workload | None]] = []
-    for _, was, now in changes.workloads:
+    for was, now in changed:
         if was is not None and now is not None and was.queue == now.queue:
             moves.append((rank[queue[now.queue]], now.id, was, now))
             continue
@@ -226,10 +227,9 @@ MANY = 16
 """Nor is one that touches an application for so many applications, tasks and nodes."""
 SPARE_SHAPES = 64
 """So few are kept, whether tasks have them or not."""
+FAR = 64
+"""Columns fall behind by so many applications at most."""
 _UNKNOWN = -2
-_SIGNS = np.array([-1, 1])
-_FEW = 64
-"""Changes that Python has counted before NumPy has begun."""
 
 
 class _Anew(Exception):
@@ -247,59 +247,100 @@ def update(old: CompiledState, queues: CompiledConfiguration, state: State, chan
         return new
 
 
+_KEPT = tuple(name for name in CompiledState.__slots__ if name not in COLUMNS)
+
+
+class _Behind:
+    """``base``: a version that has its columns; ``moves``: by application what it was there and what it is now.
+
+    Most rounds of a simulation look at no column, and columns cost as much to arrange for many changes as for one."""
+
+    __slots__ = ("base", "moves")
+
+    def __init__(self, old: CompiledState, changes: Changes) -> None:
+        self.base, self.moves = old, dict[str, Move]()
+        if isinstance(old.behind, _Behind):
+            self.base, self.moves = old.behind.base, dict(old.behind.moves)
+        for _, was, now in changes.workloads:
+            touched = now if was is None else was
+            assert touched is not None
+            self.moves[touched.id] = self.moves[touched.id][0] if touched.id in self.moves else was, now
+
+    def catch_up(self, state: CompiledState) -> None:
+        """See ``Behind``. The nodes are those of ``base``."""
+        self.columns(state, None)
+
+    def columns(self, state: CompiledState, nodes: Ints | None) -> None:
+        """Fill in the task columns of ``state``. ``nodes``: by node of ``base`` its index now, and in the end that of
+        no node; None: the same. Whoever looks meanwhile finds each column as it should be, or not at all. Raises _Anew.
+        """
+        base, twin = self.base, CompiledState.__new__(CompiledState)
+        for name in CompiledState.__slots__:
+            setattr(twin, name, getattr(base if name in COLUMNS else state, name))
+        arranged = arrange(base, twin, self.moves.values())
+        _columns(base, twin, arranged, base.node if nodes is None else nodes[base.node])
+        if nodes is None:
+            _keep_by_node(base, twin, arranged)
+        _keep_created(base, twin, arranged)
+        for name in COLUMNS:
+            setattr(state, name, getattr(twin, name))
+        state.behind = None
+
+
 def _followed(old: CompiledState, queues: CompiledConfiguration, state: State, changes: Changes) -> CompiledState:
-    size = len(old.workloads) + old.task_count + len(old.node_names)
+    size = len(old.queue_of) + old.task_count + len(old.node_names)
     if queues is not old.configuration or len(changes.workloads) * MANY > size:
         raise _Anew
     if not all(queues.leaf[queues.tree.index[w.queue]] for _, _, w in changes.workloads if w is not None):
         raise _Anew
+    if changes.nodes and old.behind is not None:
+        old.behind.catch_up(old)
     new = CompiledState.__new__(CompiledState)
-    for name in CompiledState.__slots__:
+    for name in _KEPT:
         setattr(new, name, getattr(old, name))
     new.reservations = state.reservations
     new.lazy = Lazy() if changes.nodes else old.lazy.after()
-    arranged = arrange(old, new, changes)
-    if max(len(arranged.gone), len(arranged.fresh)) * LARGE > old.task_count + len(old.node_names):
+    new.behind = behind = _Behind(old, changes)
+    _name_queues(new, changes)
+    turnover = _Turnover(old, new, changes)
+    if max(turnover.left, turnover.came) * LARGE > old.task_count + len(old.node_names):
         raise _Anew
-    moved = changes.nodes and _place_nodes(old, new, state)
-    _columns(old, new, arranged)
-    turnover = _Turnover.of(old, new, arranged)
-    new.asked += sum(net * sum(new.shapes[shape].values()) for shape, net in turnover.nets(turnover.shape).items())
+    _count(new, turnover)
+    nodes = _place_nodes(old, new, state) if changes.nodes else None
     _check_resources(new, turnover, nodes=changes.nodes)
     if changes.nodes:
         new.capacities()
     if new.narrow != old.narrow:
         raise _Anew
     if changes.nodes:
+        behind.columns(new, nodes)
         new.take_room()
     else:
         _move_room(new, turnover)
+        if len(behind.moves) > FAR:
+            behind.catch_up(new)
     _move_usage(new, turnover)
-    if not moved:
-        _keep_by_node(old, new, arranged)
-    _keep_created(old, new, arranged)
     _forget_shapes(old, new)
     return new
 
 
-def _place_nodes(old: CompiledState, new: CompiledState, state: State) -> bool:
-    """Whether nodes have other indices than before."""
+def _place_nodes(old: CompiledState, new: CompiledState, state: State) -> Ints | None:
+    """By old node its index now, and in the end that of no node; None where all have those that they had."""
     new.place_nodes(state.nodes)
     if new.node_names == old.node_names:
-        return False
+        return None
     index = np.full(len(old.node_names) + 1, NOWHERE, dtype=np.int64)
     index[:-1] = [new.node_index.get(name, _UNKNOWN) for name in old.node_names]
-    new.node = index[old.node]
-    return True
+    return index
 
 
-def _columns(old: CompiledState, new: CompiledState, arranged: Arranged) -> None:
+def _columns(old: CompiledState, new: CompiledState, arranged: Arranged, nodes: Ints) -> None:
+    """``nodes``: by old task its node, as nodes are numbered now."""
     fresh: list[int] = arranged.fresh.tolist()
     tasks = [new.tasks[i] for i in fresh]
     of: list[int] = new.workload[fresh].tolist()
     owners = [new.workloads[i] for i in of]
-    node = [NOWHERE if t.node is None else new.node_index[t.node] for t in tasks]
-    new.node = arranged.column(new.node, node)
+    new.node = arranged.column(nodes, [NOWHERE if t.node is None else new.node_index[t.node] for t in tasks])
     if (new.node == _UNKNOWN).any():
         raise _Anew
     new.shape = arranged.column(old.shape, _numbered(new, tasks))
@@ -335,94 +376,82 @@ def _numbered(new: CompiledState, tasks: list[Task]) -> list[int]:
     return [new.shape_of[key] for key in keys]
 
 
-@dataclass(frozen=True, slots=True)
+Kind = tuple[int, int, int, bool]
+"""Of tasks that count alike: queue, shape, node, and whether they are being preempted."""
+
+
 class _Turnover:
-    """Tasks that have left and that have come, one after the other; ``sign``: -1 and 1; ``preempted``: None where
-    nobody is."""
+    """Tasks that have left or changed, ``left``, and that have come or changed, ``came``, of applications touched.
+    ``nets``: by kind how many more there are now, where that is not 0. Raises QuantityError, KeyError, _Anew."""
 
-    sign: Ints
-    queue: Ints
-    shape: Ints
-    node: Ints
-    preempted: Bools | None
+    __slots__ = ("came", "left", "nets")
 
-    @staticmethod
-    def of(old: CompiledState, new: CompiledState, arranged: Arranged) -> "_Turnover":
-        def both(before: NDArray[Any], after: NDArray[Any]) -> NDArray[Any]:
-            return np.concatenate((before[arranged.gone], after[arranged.fresh]))
+    def __init__(self, old: CompiledState, new: CompiledState, changes: Changes) -> None:
+        self.left = self.came = 0
+        counts: dict[Kind, int] = {}
+        for _, was, now in changes.workloads:
+            left, came = [] if was is None else was.tasks, [] if now is None else now.tasks
+            new.task_count += len(came) - len(left)
+            if was is not None and now is not None and was.queue == now.queue:
+                stay = set(map(id, left)).intersection(map(id, came))
+                left, came = [t for t in left if id(t) not in stay], [t for t in came if id(t) not in stay]
+            self.left += len(left)
+            self.came += len(came)
+            for workload, tasks, sign in ((was, left, -1), (now, came, 1)):
+                if workload is None:
+                    continue
+                queue = new.configuration.tree.index[workload.queue]
+                for task, shape in zip(tasks, _numbered(new, tasks), strict=True):
+                    node = NOWHERE if task.node is None or changes.nodes else old.node_index[task.node]
+                    kind = queue, shape, node, task.state == "preempted"
+                    counts[kind] = counts.get(kind, 0) + sign
+        self.nets = {kind: net for kind, net in counts.items() if net}
 
-        def leaving(state: CompiledState) -> Bools:
-            return np.zeros(state.task_count, dtype=bool) if state.preempted is None else state.preempted
 
-        nobody = old.preempted is None and new.preempted is None
-        return _Turnover(
-            sign=np.repeat(_SIGNS, (len(arranged.gone), len(arranged.fresh))),
-            queue=both(old.queue, new.queue), shape=both(old.shape, new.shape),
-            node=both(old.node, new.node), preempted=None if nobody else both(leaving(old), leaving(new)),
-        )  # fmt: skip
-
-    def nets(self, column: Ints, among: Bools | None = None) -> dict[int, int]:
-        """By value of ``column``: how many more there are now, where that is not 0."""
-        sign = self.sign
-        if among is not None:
-            column, sign = column[among], sign[among]
-        if len(column) < _FEW:
-            counted: dict[int, int] = {}
-            for value, by in zip(column.tolist(), sign.tolist(), strict=True):
-                counted[value] = counted.get(value, 0) + by
-            return {value: net for value, net in sorted(counted.items()) if net}
-        values, which = np.unique(column, return_inverse=True)
-        nets = np.bincount(which, weights=sign, minlength=len(values)).astype(np.int64)
-        changed = np.flatnonzero(nets)
-        return dict(zip(values[changed].tolist(), nets[changed].tolist(), strict=True))
+def _count(new: CompiledState, turnover: _Turnover) -> None:
+    """By shape how many tasks have it, and the bound of what they request."""
+    new.uses = [*new.uses, *[0] * (len(new.shapes) - len(new.uses))]
+    for (_, shape, _, _), net in turnover.nets.items():
+        new.uses[shape] += net
+        new.asked += net * sum(new.shapes[shape].values())
 
 
 def _check_resources(new: CompiledState, turnover: _Turnover, *, nodes: bool) -> None:
     """Columns of resources that nothing names any more are dropped, and new ones put in, by compiling anew."""
-    if not nodes and (len(new.named) == len(new.resources) or not len(turnover.shape)):
+    if not nodes and (len(new.named) == len(new.resources) or not turnover.nets):
         return
-    used = np.bincount(new.shape, minlength=len(new.shapes)).tolist()
-    live = [key for key, uses in zip(new.shape_of, used, strict=True) if uses]
+    live = [key for key, uses in zip(new.shape_of, new.uses, strict=True) if uses]
     if resources_of(new.configuration, new.nodes, live).names != new.resources.names:
         raise _Anew
 
 
 def _move_room(new: CompiledState, turnover: _Turnover) -> None:
     """Free space by what has come and what has left; capacities are as they were."""
-    size = len(new.shapes)
-    nets = turnover.nets(turnover.node * size + turnover.shape, turnover.node >= 0)
-    if not nets:
+    if not turnover.nets:
         return
     new.free = new.free.copy()
-    changes: dict[int, tuple[list[int], list[int]]] = {}
-    for pair, net in nets.items():
-        node, shape = divmod(pair, size)
-        for r, amount in new.shapes[shape].items():
-            nodes, amounts = changes.setdefault(r, ([], []))
-            nodes.append(node)
-            amounts.append(net * amount)
-    for r, (nodes, amounts) in changes.items():
-        np.subtract.at(new.free[:, r], nodes, np.array(amounts, dtype=new.free.dtype))
+    for (_, shape, node, _), net in turnover.nets.items():
+        if node != NOWHERE:
+            for r, amount in new.shapes[shape].items():
+                new.free[node, r] -= net * amount
 
 
 def _move_usage(new: CompiledState, turnover: _Turnover) -> None:
     """Usage of queues, and what they have above their guarantees, by what has come and what has left."""
-    pairs = turnover.queue * len(new.shapes) + turnover.shape
-    allocated = turnover.nets(pairs)
-    preempting = {} if turnover.preempted is None else turnover.nets(pairs, turnover.preempted)
-    if not allocated and not preempting:
+    if not turnover.nets:
         return
     new.slack = list(new.slack)
-    new.allocated = _moved(new, new.allocated, allocated, -1)
-    new.preempting = _moved(new, new.preempting, preempting, 1)
+    new.allocated = _moved(new, new.allocated, turnover.nets.items(), -1)
+    preempting = [(kind, net) for kind, net in turnover.nets.items() if kind[3]]
+    if preempting:
+        new.preempting = _moved(new, new.preempting, preempting, 1)
 
 
-def _moved(new: CompiledState, usage: list[list[int]], nets: dict[int, int], sign: int) -> list[list[int]]:
-    """``usage`` with ``nets`` by queue and shape; the slack moves by the same times ``sign``."""
+def _moved(new: CompiledState, usage: list[list[int]], nets: Iterable[tuple[Kind, int]], sign: int) -> list[list[int]]:
+    """``usage`` with ``nets`` of kinds; the slack moves by the same times ``sign``."""
     queues, usage = new.configuration, list(usage)
     own: set[int] = set()
-    for pair, net in nets.items():
-        queue, shape = divmod(pair, len(new.shapes))
+    for (queue, shape, _, _), net in nets:
         amounts, cells = new.shapes[shape], queues.path_cells[queue]
         for q in queues.paths[queue]:
             if q not in own:
@@ -461,11 +490,11 @@ def _forget_shapes(old: CompiledState, new: CompiledState) -> None:
     """Drop shapes that no task has any more, once they are most of what is kept."""
     if new.shapes is old.shapes or len(new.shapes) < SPARE_SHAPES:
         return
-    used = np.bincount(new.shape, minlength=len(new.shapes)) > 0
-    if int(used.sum()) * 2 > len(new.shapes):
+    live = [uses > 0 for uses in new.uses]
+    if sum(live) * 2 > len(live):
         return
-    number = np.cumsum(used) - 1
-    live: list[bool] = used.tolist()
     keys = [key for key, alive in zip(new.shape_of, live, strict=True) if alive]
     shapes: list[Amounts] = [of for of, alive in zip(new.shapes, live, strict=True) if alive]
-    new.shape_of, new.shapes, new.shape = {key: i for i, key in enumerate(keys)}, shapes, number[new.shape]
+    new.shape = (np.cumsum(live) - 1)[new.shape]
+    new.shape_of, new.shapes = {key: i for i, key in enumerate(keys)}, shapes
+    new.uses = [uses for uses in new.uses if uses]
