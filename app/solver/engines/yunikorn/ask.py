@@ -289,9 +289,9 @@ def _place(overlay: Overlay, request: Request) -> int | None:
         else:
             room[node] = False
     open_ = np.flatnonzero(room)
-    kept_for_it = open_[np.isin(open_, np.array(own, dtype=np.int64))]
-    if len(kept_for_it):
-        open_ = kept_for_it
+    kept_for_it = [node for node in own if room[node]]
+    if kept_for_it:
+        open_ = np.array(sorted(kept_for_it), dtype=np.int64)
     return nodes.best_for_placing(overlay, open_) if len(open_) else None
 
 

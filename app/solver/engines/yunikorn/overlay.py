@@ -14,7 +14,7 @@ from app.solver import kubernetes
 from app.solver.compiled import ResourceIndex
 from app.solver.engines.yunikorn.configuration import Amounts
 from app.solver.engines.yunikorn.limits import Tracked, Whose, tracked, whose
-from app.solver.engines.yunikorn.state import OLDEST, Bools, CompiledState, Ints
+from app.solver.engines.yunikorn.state import OLDEST, Bools, CompiledState, Doubles, Ints
 from app.solver.model.base import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask, Task
@@ -273,8 +273,8 @@ class Overlay:
     """
 
     __slots__ = (
-        "_holders", "_tracked", "allocated", "attempts", "coming", "free", "gone", "held", "preempting", "slack",
-        "state", "vain",
+        "_holders", "_tracked", "_use", "allocated", "attempts", "coming", "free", "gone", "held", "preempting",
+        "slack", "state", "vain",
     )  # fmt: skip
 
     def __init__(self, state: CompiledState) -> None:
@@ -283,6 +283,7 @@ class Overlay:
         self.preempting = [list(row) for row in state.preempting]
         self.slack = list(state.slack)
         self.free: Ints = state.free.copy()
+        self._use: Doubles | None = None
         self.gone: Bools | None = None
         self.held: dict[int, list[Held]] = {}
         self.coming: dict[tuple[int, int], int] = {}
@@ -303,6 +304,7 @@ class Overlay:
         twin.preempting = [list(row) for row in self.preempting]
         twin.slack = list(self.slack)
         twin.free = self.free.copy()
+        twin._use = None if self._use is None else self._use.copy()
         twin.gone = None if self.gone is None else self.gone.copy()
         twin.held = {node: list(holders) for node, holders in self.held.items()}
         twin.coming = dict(self.coming)
@@ -328,6 +330,12 @@ class Overlay:
             self._tracked = state.lazy.tracked.copy()
         return self._tracked
 
+    def use(self) -> Doubles:
+        """See ``CompiledState.use``; as it is now."""
+        if self._use is None:
+            self._use = self.state.use()
+        return self._use
+
     def used(self, queue: int, resource: int) -> int:
         """Allocated in ``queue``, what is being preempted included, of a resource that the cluster has."""
         return self.allocated[queue][resource]
@@ -349,6 +357,7 @@ class Overlay:
     def place(self, node: int, request: Request) -> None:
         """The ask runs on ``node`` now."""
         self.vain.clear()
+        use = self.use()
         queues = self.state.configuration
         if queues.limits.some:
             amounts = {request.resources.names[r]: amount for r, amount in request.amounts.items()}
@@ -357,6 +366,9 @@ class Overlay:
         self._slack(request.queue, request.amounts, -1)
         for r, amount in request.needs.items():
             self.free[node, r] -= amount
+        if use is self.state.lazy.use:
+            use = self._use = use.copy()
+        use[node] = self.state.use_of(node, self.free[node])
         self._release(node, request)
 
     def evict(self, tasks: Iterable[int]) -> None:

@@ -101,7 +101,6 @@ RESERVATION_AGE = (2 * 60 * 60 + 2) * 10**6
 """Microseconds after which a reservation of a lower priority may be cancelled (YuniKorn: 2 x 60 min + 2 s)."""
 IMPOSSIBLE = 2**31
 _SURE = 1e-9
-_SCORED_RESOURCES = ("vcore", "memory")
 T = TypeVar("T")
 
 
@@ -158,10 +157,11 @@ def column(table: Ints, resource: int) -> Ints:
 
 def fits(overlay: Overlay, request: Request) -> Bools:
     """By node: whether the ask fits into what is free now (missing is 0, negative is 0)."""
-    room = np.ones(len(overlay.state.node_names), dtype=bool)
+    room: Bools | None = None
     for r, amount in request.needs.items():
-        room &= column(overlay.free, r) >= amount
-    return room
+        enough = column(overlay.free, r) >= amount
+        room = enough if room is None else np.logical_and(room, enough, out=room)
+    return np.ones(len(overlay.state.node_names), dtype=bool) if room is None else room
 
 
 def at_least(
@@ -211,13 +211,6 @@ def in_order(
 
 def best_for_placing(overlay: Overlay, nodes: Ints) -> int:
     """The node that plain scheduling takes: the least used in vcore and memory, then by name (YuniKorn: fair)."""
-    state = overlay.state
-    used = np.zeros(len(nodes), dtype=np.float64)
-    for name in _SCORED_RESOURCES:
-        r = state.resources.index.get(name)
-        if r is not None:
-            total = state.capacity[nodes, r].astype(np.float64)
-            free = overlay.free[nodes, r].astype(np.float64)
-            used += np.where(total > 0, (total - free) / np.where(total > 0, total, 1), 0)
-    least = nodes[used == used.min()]
-    return int(least[state.node_rank[least].argmin()])
+    use = overlay.use()[nodes]
+    least = nodes[use == use.min()]
+    return int(least[0] if len(least) == 1 else least[overlay.state.node_rank[least].argmin()])

@@ -26,6 +26,7 @@ from app.solver.model.state import Node, Reservation, State, Task, Workload
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Doubles = NDArray[np.float64]
 
 ShapeKey = tuple[tuple[tuple[str, Quantity], ...], int]
 """Requests as they are written, and the count."""
@@ -33,6 +34,7 @@ OLDEST = -(2**62)
 """When no creation time is given: older than everything."""
 ORIGINATOR, OPTED_OUT = 1, 2
 """Bits of ``flags``; sorting by them puts opted-in before opted-out, and others before originators."""
+_SCORED = ("vcore", "memory")
 _EXACT = 2**53
 _WIDEST = 2**61
 _MOST_RESOURCES = 128
@@ -55,6 +57,7 @@ class Lazy:
         default_factory=dict[object, tuple[ResourceIndex, Amounts, Amounts]]
     )
     tracked: Tracked | None = None
+    use: Doubles | None = None
     asked: dict[str, Any] = field(default_factory=dict[str, Any])
     """What rounds ask for, as ``overlay.in_turn`` has it."""
 
@@ -194,6 +197,27 @@ class CompiledState:
             by_node = self.lazy.by_node = (order, starts)
         order, starts = by_node
         return order[starts[node] : starts[node + 1]]
+
+    def use(self) -> Doubles:
+        """By node: what is used of its vcore and memory, as parts of what it has, added up. Not to be changed."""
+        if self.lazy.use is None:
+            use = np.zeros(len(self.node_names), dtype=np.float64)
+            for r in self._scored():
+                total, free = self.capacity[:, r].astype(np.float64), self.free[:, r].astype(np.float64)
+                use += np.where(total > 0, (total - free) / np.where(total > 0, total, 1), 0)
+            self.lazy.use = use
+        return self.lazy.use
+
+    def use_of(self, node: int, free: Ints) -> float:
+        """The same of one node, with this free there, to the last bit."""
+        use = 0.0
+        for r in self._scored():
+            if (total := float(self.capacity[node, r])) > 0:
+                use += (total - float(free[r])) / total
+        return use
+
+    def _scored(self) -> list[int]:
+        return [r for name in _SCORED if (r := self.resources.index.get(name)) is not None]
 
     def amounts(self, task: int) -> Amounts:
         """What the task requests, all of its count."""

@@ -138,13 +138,9 @@ def _rearrange(old: CompiledState, new: CompiledState, edits: list[_Edit]) -> Ar
     new.task_count = len(new.tasks)
     source, counts, new.rank = map(np.concatenate, zip(*pieces, strict=True))
     new.tasks_of(counts)
-    return Arranged(old.task_count, source, _gone(old, source), np.flatnonzero(source < 0))
-
-
-def _gone(old: CompiledState, source: Ints) -> Ints:
     gone = np.ones(old.task_count, dtype=bool)
     gone[source[source >= 0]] = False
-    return np.flatnonzero(gone)
+    return Arranged(old.task_count, source, np.flatnonzero(gone), np.flatnonzero(source < 0))
 
 
 def _edits(old: CompiledState, changed: Iterable[Move]) -> list[_Edit]:
@@ -187,7 +183,7 @@ def _tasks(before: Workload, was: list[Task], now: Workload) -> tuple[Sequence[T
     if differ is None:
         place = dict(zip(map(_name, was), range(len(was)), strict=True))
         places = [place.get(task.name, -1) for task in tasks]
-        differ = [i for i, (p, b) in enumerate(zip(places, tasks, strict=True)) if p < 0 or not _same(was[p], b)]
+        differ = [i for i, (p, b) in enumerate(zip(places, tasks, strict=True)) if p < 0 or was[p] != b]
     for field in inherited:
         values = list(map(field, tasks))
         if None in values:
@@ -203,10 +199,6 @@ def _differ(was: list[Task], tasks: Sequence[Task]) -> list[int] | None:
         return []
     differ = [i for i, (a, b) in enumerate(zip(was, tasks, strict=True)) if a is not b and a != b]
     return None if any(was[i].name != tasks[i].name for i in differ) else differ
-
-
-def _same(a: Task, b: Task) -> bool:
-    return a is b or a == b
 
 
 def _name_queues(new: CompiledState, changes: Changes) -> None:
@@ -226,7 +218,7 @@ LARGE = 4
 MANY = 16
 """Nor is one that touches an application for so many applications, tasks and nodes."""
 SPARE_SHAPES = 64
-"""So few are kept, whether tasks have them or not."""
+"""So few are kept, whoever has them."""
 FAR = 64
 """Columns fall behind by so many applications at most."""
 _UNKNOWN = -2
@@ -316,7 +308,7 @@ def _followed(old: CompiledState, queues: CompiledConfiguration, state: State, c
         behind.columns(new, nodes)
         new.take_room()
     else:
-        _move_room(new, turnover)
+        _move_room(old, new, turnover)
         if len(behind.moves) > FAR:
             behind.catch_up(new)
     _move_usage(new, turnover)
@@ -425,15 +417,20 @@ def _check_resources(new: CompiledState, turnover: _Turnover, *, nodes: bool) ->
         raise _Anew
 
 
-def _move_room(new: CompiledState, turnover: _Turnover) -> None:
+def _move_room(old: CompiledState, new: CompiledState, turnover: _Turnover) -> None:
     """Free space by what has come and what has left; capacities are as they were."""
     if not turnover.nets:
+        new.lazy.use = old.lazy.use
         return
     new.free = new.free.copy()
     for (_, shape, node, _), net in turnover.nets.items():
         if node != NOWHERE:
             for r, amount in new.shapes[shape].items():
                 new.free[node, r] -= net * amount
+    if old.lazy.use is not None:
+        new.lazy.use = old.lazy.use.copy()
+        for node in {node for _, _, node, _ in turnover.nets} - {NOWHERE}:
+            new.lazy.use[node] = new.use_of(node, new.free[node])
 
 
 def _move_usage(new: CompiledState, turnover: _Turnover) -> None:
