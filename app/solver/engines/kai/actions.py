@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
+from typing import Any, TypeVar
 
 from app.solver.engines.kai.job_order import Chance, PendingOrder, VictimTable
 from app.solver.engines.kai.jobs import ALLOCATED, GPU, PENDING, PIPELINED, RELEASING, RUNNING
@@ -28,6 +29,7 @@ from app.solver.model.state import Ask
 from app.solver.question import safe_point
 
 Request = tuple[int, ...]
+T = TypeVar("T")
 
 
 class Signatures:
@@ -36,6 +38,7 @@ class Signatures:
     def __init__(self, overlay: Overlay) -> None:
         self._overlay = overlay
         self._of: dict[int, tuple[str, ...]] = {}
+        self._pending: dict[int, tuple[int, list[Request]]] = {}
 
     def of(self, job: int) -> tuple[str, ...]:
         """Sorted constraints of the job's pods that are not active: as many as there are such pods."""
@@ -52,30 +55,35 @@ class Signatures:
             )
         return signature
 
+    def pending(self, job: int) -> list[Request]:
+        """What the job's pending pods ask for now, sorted."""
+        overlay = self._overlay
+        known = self._pending.get(job)
+        if known is None or known[0] != overlay.closed:
+            pods = overlay.jobs.tasks[job]
+            requests = sorted([overlay.request[t] for t in pods if overlay.status[t] == PENDING])
+            known = self._pending[job] = overlay.closed, requests
+        return known[1]
+
 
 class Failed:
     """The smallest job that failed, by signature."""
 
-    def __init__(self, overlay: Overlay, signatures: Signatures) -> None:
-        self._overlay = overlay
+    def __init__(self, signatures: Signatures) -> None:
         self._signatures = signatures
         self._smallest: dict[tuple[str, ...], int] = {}
 
     def easier(self, job: int) -> bool:
         """Whether the job may do what its like could not: fewer pods, or some smaller one."""
         like = self._smallest.get(self._signatures.of(job))
-        return like is None or _easier(self._pending(job), self._pending(like))
+        return like is None or _easier(self._signatures.pending(job), self._signatures.pending(like))
 
     def add(self, job: int) -> None:
         """The job failed."""
         signature = self._signatures.of(job)
         like = self._smallest.get(signature)
-        if like is None or _smaller(self._pending(job), self._pending(like)):
+        if like is None or _smaller(self._signatures.pending(job), self._signatures.pending(like)):
             self._smallest[signature] = job
-
-    def _pending(self, job: int) -> list[Request]:
-        overlay = self._overlay
-        return sorted(overlay.request[t] for t in overlay.jobs.tasks[job] if overlay.status[t] == PENDING)
 
 
 def _easier(job: list[Request], failed: list[Request]) -> bool:
@@ -102,11 +110,26 @@ class Cycle:
     signatures: Signatures
     taken: dict[int, None] = field(default_factory=dict[int, None])
     starts: set[int] = field(default_factory=set[int])
+    _known: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
+    _closed: int = 0
 
     @property
     def overlay(self) -> Overlay:
         """The overlay that everything happens in."""
         return self.tools.overlay
+
+    def still(self, key: Hashable, look: Callable[[], T]) -> T:
+        """What ``look`` says, asked once for each key until a statement closes."""
+        if self._closed != self.overlay.closed:
+            self._known.clear()
+            self._closed = self.overlay.closed
+        if key not in self._known:
+            self._known[key] = look()
+        return self._known[key]
+
+    def victims(self, key: Hashable, look: Callable[[], list[int]]) -> list[int]:
+        """The same of victims; who explains hears of those spared each time."""
+        return look() if self.tools.trail.counts else self.still(key, look)
 
     def outcome(self) -> Hashable:
         """Who is evicted by which action and who has a place where: equal for cycles that came to the same."""
@@ -183,7 +206,7 @@ class Cycle:
             trail.begin(job, action)
             if not overlay.ready(job) or (gate is not None and not gate(job)):
                 continue
-            of_like = failed.setdefault(overlay.jobs.queue[job] if by_queue else -1, Failed(overlay, self.signatures))
+            of_like = failed.setdefault(overlay.jobs.queue[job] if by_queue else -1, Failed(self.signatures))
             if use_signatures and not of_like.easier(job):
                 trail.note("no-easier", "a job of the same constraints that is no harder failed before it")
             elif attempt(job):
@@ -231,7 +254,7 @@ def allocate(cycle: Cycle) -> None:
 def _place(cycle: Cycle, job: int) -> bool:
     overlay, placer, trail = cycle.overlay, cycle.tools.placer, cycle.tools.trail
     tasks = overlay.wanted(job)[0]
-    if placer.place_job(job, tasks, placer.everywhere, bind=True):
+    if placer.place_everywhere(job, tasks):
         trail.note("placed", "the pods fit what is idle or being released", pods=len(tasks))
         return True
     if placer.refused is not None:
@@ -287,6 +310,11 @@ def _solve(
     foregone: Foregone | None = None, cap: int | None = None,
 ) -> bool:  # fmt: skip
     """One attempt, with the search of the release. ``cap``: how many of the victims it may draw each time."""
+    trail = cycle.tools.trail
+    trail.search(victims)
+    if not victims or not cycle.overlay.wanted(job)[0]:
+        trail.note("no-victims", "no room, and nobody that it may take from")
+        return False
     if cycle.overlay.state.configuration.policy.release.one_prefix:
         return Solver(cycle.tools, job, victims, validators, foregone).solve()
     return Search(cycle.tools, job, victims, validators, cap).solve() and not _forgotten(cycle, job)
@@ -366,7 +394,9 @@ def reclaim(cycle: Cycle) -> None:
 
 
 def _may_reclaim(cycle: Cycle, job: int) -> bool:
-    refusal = may_reclaim(cycle.overlay, cycle.tools.order, job)
+    overlay, jobs = cycle.overlay, cycle.overlay.jobs
+    key = "gate", jobs.queue[job], jobs.preemptible[job], overlay.wanted(job)[1]
+    refusal = cycle.still(key, lambda: may_reclaim(overlay, cycle.tools.order, job))
     if refusal is not None:
         cycle.tools.trail.note(refusal.rule, refusal.detail, **refusal.numbers)
     return refusal is None
@@ -385,7 +415,9 @@ def _reclaim_for(cycle: Cycle, job: int) -> bool:
     def breaks_protected_gang(scenario: Scenario, victim: int) -> Refusal | None:
         return cycle.protection.foregone("reclaim", scenario, victim)
 
-    return _solve(cycle, job, _reclaimable(cycle, job), (keeps_protected_gangs, fairness), breaks_protected_gang)
+    key = "reclaimable", cycle.overlay.jobs.queue[job], cycle.overlay.wanted(job)[1]
+    victims = cycle.victims(key, lambda: _reclaimable(cycle, job))
+    return _solve(cycle, job, victims, (keeps_protected_gangs, fairness), breaks_protected_gang)
 
 
 def _reclaimable(cycle: Cycle, job: int) -> list[int]:
@@ -429,7 +461,10 @@ def _preempt_for(cycle: Cycle, job: int) -> bool:
     def breaks_protected_gang(scenario: Scenario, victim: int) -> Refusal | None:
         return cycle.protection.foregone("preempt", scenario, victim)
 
-    return _solve(cycle, job, _preemptible(cycle, job), (keeps_protected_gangs,), breaks_protected_gang)
+    jobs = cycle.overlay.jobs
+    key = "preemptible", jobs.queue[job], jobs.priority[job]
+    victims = cycle.victims(key, lambda: _preemptible(cycle, job))
+    return _solve(cycle, job, victims, (keeps_protected_gangs,), breaks_protected_gang)
 
 
 def _preemptible(cycle: Cycle, job: int) -> list[int]:

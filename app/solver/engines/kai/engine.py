@@ -175,7 +175,7 @@ def _resident(
     """What decisions found out, for the jobs that are as they were."""
     before, old = loaded.resident, loaded.jobs
     baseline = _baseline(loaded, fresh, jobs_edits, task_edits)
-    resident = Resident(baseline=baseline, layout=before.layout)
+    resident = Resident(baseline=baseline, layout=before.layout, asks=before.asks)
     if baseline is not None:
         gone = (t for a, b, _, _ in task_edits for t in range(a, b))
         touched = {*(old.task_node[t] for t in gone), *fresh.task_node} - {NOWHERE}
@@ -346,7 +346,9 @@ def plan(state: CompiledState, question: Question) -> Result:
     a node."""
     _check(state, question.asks)
     if question.mode == "cycle":
-        return _cycle(state, question)
+        result = _cycle(state, question)
+        _found_sound(state, question.asks)
+        return result
     return _each_alone(state, question)
 
 
@@ -410,7 +412,11 @@ def _trail(question: Question) -> Trail:
 
 def _check(state: CompiledState, asks: Sequence[Ask]) -> None:
     problems: list[Problem] = []
+    known = state.resident.asks
     for a, ask in enumerate(asks):
+        read = known.get(id(ask))
+        if read is not None and read.ask is ask and read.sound:
+            continue
         problems += job_problems(ask, ("asks", a))
         problems += _strangers(state, ask, ("asks", a))
         problems += task_problems(ask.tasks, ("asks", a))
@@ -423,6 +429,14 @@ def _check(state: CompiledState, asks: Sequence[Ask]) -> None:
         problems.append(Problem(pointer=where, detail="a running pod is on a node: say which"))
     if problems:
         raise InvalidInput(problems)
+
+
+def _found_sound(state: CompiledState, asks: Sequence[Ask]) -> None:
+    """What was checked and read need not be checked again; what grows a workload is checked against it."""
+    known = state.resident.asks
+    for ask in asks:
+        if ask.workload is None and (read := known.get(id(ask))) is not None:
+            read.sound = True
 
 
 def _strangers(state: CompiledState, ask: Ask, path: tuple[str | int, ...]) -> Iterator[Problem]:

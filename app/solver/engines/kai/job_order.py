@@ -3,8 +3,8 @@ chance, the order in which Go yields the entries of a map.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping
-from operator import itemgetter
+from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter, lt
 from random import Random
 from typing import TypeVar
 
@@ -22,13 +22,61 @@ def job_key(overlay: Overlay, job: int, rank: int) -> Key:
     return -jobs.priority[job], rank, jobs.created[job], jobs.uid[job], job
 
 
+class Waiting:
+    """The pending jobs of a leaf: a heap, kept as a sorted list for as long as no job changes its rank while it waits.
+    Jobs are pushed before the first is popped, or where none changes."""
+
+    __slots__ = ("_closed", "_entries", "_heap", "_key", "_next", "_overlay")
+
+    def __init__(self, overlay: Overlay, key: Callable[[int], Key]) -> None:
+        self._overlay = overlay
+        self._closed = overlay.closed
+        self._key = key
+        self._entries: list[Entry] = []
+        self._next = 0
+        self._heap: Heap[int] | None = None
+
+    def __len__(self) -> int:
+        return len(self._entries) - self._next if self._heap is None else len(self._heap)
+
+    def first(self) -> int:
+        """The top."""
+        return self._entries[self._next][1] if self._heap is None else self._heap.items[0]
+
+    def push(self, job: int) -> None:
+        """Add."""
+        insort(self._entries, (self._key(job), job), self._next)
+
+    def pop(self) -> int:
+        """Remove the top."""
+        if self._heap is None and self._closed != self._overlay.closed:
+            self._closed = self._overlay.closed
+            if any(self._key(job) != key for key, job in self._entries[self._next :]):
+                self._heap = self._as_it_stands()
+        if self._heap is not None:
+            return self._heap.pop()
+        self._next += 1
+        return self._entries[self._next - 1][1]
+
+    def _as_it_stands(self) -> Heap[int]:
+        """The heap that the jobs were pushed to in order and the first ones popped from, which looks again from now
+        on."""
+        places = Heap[int](lt)
+        places.items = list(range(len(self._entries)))
+        for _ in range(self._next):
+            places.pop()
+        heap = Heap[int](lambda a, b: self._key(a) < self._key(b))
+        heap.items = [self._entries[place][1] for place in places.items]
+        return heap
+
+
 class PendingOrder:
-    """The pending jobs of an action. Ranks change while it runs, so jobs sit in heaps that look again."""
+    """The pending jobs of an action. What runs may change its rank while it waits with more pods."""
 
     def __init__(self, overlay: Overlay, order: QueueOrder) -> None:
         self._overlay = overlay
         self._order = order
-        self._tree: QueueTree[Heap[int]] = QueueTree(overlay.parent_queue, self._queue_first)
+        self._tree: QueueTree[Waiting] = QueueTree(overlay.parent_queue, self._queue_first)
 
     def add_all(self, jobs: Iterable[int]) -> None:
         """Add jobs, the best first."""
@@ -42,7 +90,7 @@ class PendingOrder:
         if leaf is not None:
             leaf.push(job)
             return
-        leaf = Heap(self._job_first)
+        leaf = Waiting(self._overlay, self._key)
         leaf.push(job)
         self._tree.add(queue, leaf)
 
@@ -53,17 +101,14 @@ class PendingOrder:
     def _key(self, job: int) -> Key:
         return job_key(self._overlay, job, self._overlay.elastic_rank(job))
 
-    def _job_first(self, a: int, b: int) -> bool:
-        return self._key(a) < self._key(b)
-
-    def _wants(self, node: Node[Heap[int]]) -> Share:
+    def _wants(self, node: Node[Waiting]) -> Share:
         while node.queues is not None:
             node = node.queues.items[0]
         assert node.jobs is not None
-        return self._overlay.wanted(node.jobs.items[0])[1]
+        return self._overlay.wanted(node.jobs.first())[1]
 
-    def _queue_first(self, a: Node[Heap[int]], b: Node[Heap[int]]) -> bool:
-        return self._order.first(a.queue, b.queue, self._wants(a), self._wants(b), NOTHING, NOTHING)
+    def _queue_first(self, a: Node[Waiting], b: Node[Waiting]) -> bool:
+        return self._order.first_pending(a.queue, b.queue, self._wants(a), self._wants(b))
 
 
 class Contenders:
@@ -167,7 +212,7 @@ class Turns:
         return self._order.first(a.queue, b.queue, self._wants(a), self._wants(b), NOTHING, NOTHING)
 
 
-_Jobs = TypeVar("_Jobs", Heap[int], Turn)
+_Jobs = TypeVar("_Jobs", Waiting, Turn)
 
 
 def _next_job(tree: QueueTree[_Jobs]) -> int | None:

@@ -118,6 +118,7 @@ class Overlay:
         self.evictions: dict[int, Eviction] = {}
         self.placed: dict[int, None] = {}
         self._committed = 0
+        self.closed = 0  # statements: between two of them all stands still
 
     def _waiting_pods(self) -> list[int]:
         """The job of every pod of an ask that waits for a place: gated ones don't."""
@@ -459,6 +460,7 @@ class Overlay:
         self._close()
 
     def _close(self) -> None:
+        self.closed += 1
         self.ops.clear()
         self.undone.clear()
         self._evicted_by.clear()

@@ -12,7 +12,7 @@ from heapq import heappop, heappush, merge
 from itertools import groupby
 
 from app.solver import kubernetes
-from app.solver.engines.kai.jobs import CPU, GPU
+from app.solver.engines.kai.jobs import CPU, GPU, Vector
 from app.solver.engines.kai.overlay import Overlay, total
 from app.solver.engines.kai.queue_order import OverBound, QueueOrder
 from app.solver.engines.kai.state import alike, layout
@@ -57,6 +57,11 @@ class Predicates:
 
 def constraints(task: Task, ask: Ask | None) -> str:
     """The pod's constraints as one string; empty without any. Equal constraints give equal strings."""
+    if not (
+        task.required_node is not None or task.node_selector or task.tolerations or task.node_affinity
+        or (ask is not None and (ask.required_node is not None or ask.feasible_nodes is not None))
+    ):  # fmt: skip
+        return ""
     parts = (
         task.required_node or (ask.required_node if ask else None),
         tuple(sorted(ask.feasible_nodes)) if ask and ask.feasible_nodes is not None else None,
@@ -128,6 +133,8 @@ class Placer:
         self._allowed: dict[int, list[bool] | None] = {}
         self._by_free: FreeNodes | None = None
         self.refused: OverBound | None = None
+        self._in_vain: dict[tuple[int, bool, tuple[tuple[Vector, int], ...]], OverBound | None] = {}
+        self._closed = 0
 
     def allowed(self, t: int) -> list[bool] | None:
         """Nodes that the pod's constraints allow; None: all."""
@@ -135,6 +142,25 @@ class Placer:
             jobs = self._overlay.jobs
             self._allowed[t] = self._predicates.allowed(jobs.task_wire[t], self._overlay.ask_of_task(t))
         return self._allowed[t]
+
+    def place_everywhere(self, job: int, tasks: list[int]) -> bool:
+        """``place_job`` of pending pods on all nodes, at once where they can start. What was tried in vain is not tried
+        again until a statement closes: but tries may leave traces in books of shared GPUs."""
+        overlay = self._overlay
+        if overlay.gpus.any:
+            return self.place_job(job, tasks, self.everywhere, bind=True)
+        if self._closed != overlay.closed:
+            self._in_vain.clear()
+            self._closed = overlay.closed
+        request, jobs = overlay.request, overlay.jobs
+        key = jobs.queue[job], jobs.preemptible[job], tuple([(request[t], id(self.allowed(t))) for t in tasks])
+        if key in self._in_vain:
+            self.refused = self._in_vain[key]
+            return False
+        placed = self.place_job(job, tasks, self.everywhere, bind=True)
+        if not placed:
+            self._in_vain[key] = self.refused
+        return placed
 
     def place_job(self, job: int, tasks: list[int], nodes: Set[int], *, bind: bool) -> bool:
         """Place all of ``tasks`` or none on ``nodes``. ``bind``: pods that fit what is idle start now; otherwise

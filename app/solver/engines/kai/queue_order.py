@@ -182,6 +182,9 @@ class QueueOrder:
     def __init__(self, overlay: Overlay) -> None:
         configuration = overlay.state.configuration
         division = overlay.division
+        self._overlay = overlay
+        self._known: dict[tuple[int, int, Share, Share], bool] = {}
+        self._closed = 0
         self._jobs = overlay.jobs
         self.paths = overlay.paths
         self.allocated = overlay.allocated
@@ -222,6 +225,17 @@ class QueueOrder:
         if below_a != below_b:  # 7
             return below_a
         return self.older(a, b)  # 8
+
+    def first_pending(self, a: int, b: int, want_a: Share, want_b: Share) -> bool:
+        """``first`` between statements, of which each comparison is worked out once."""
+        if self._closed != self._overlay.closed:
+            self._known.clear()
+            self._closed = self._overlay.closed
+        key = a, b, want_a, want_b
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self.first(a, b, want_a, want_b, NOTHING, NOTHING)
+        return known
 
     def rank(self, q: int) -> tuple[bool, bool, int, bool]:
         """Steps 1 to 4 without a job that wants anything, as a key: less is earlier."""

@@ -51,8 +51,8 @@ class Trial:
 
 
 class Search:
-    """One attempt to make room for one job. ``victims``: jobs that may be taken from, in order of the request.
-    ``cap``: how many of them are drawn for each part."""
+    """One attempt to make room for one job that has pods to place. ``victims``: jobs that may be taken from, at least
+    one, in order of the request. ``cap``: how many of them are drawn for each part."""
 
     def __init__(
         self, tools: Tools, job: int, victims: Sequence[int], validators: Sequence[ScenarioValidator], cap: int | None
@@ -65,7 +65,6 @@ class Search:
         self._job = job
         self._validators = validators
         self._before = Standing(tools.order.frozen())
-        tools.trail.search(victims)
         self._victims = sort_victims(self._overlay, map(tools.victims.of, victims))
         self._known = set(victims)
         self._open = frozenset(open_nodes(tools, job))
@@ -81,9 +80,6 @@ class Search:
         """Whether the job found its place. True leaves the winning statement open; False leaves nothing behind."""
         overlay, trail = self._overlay, self._tools.trail
         self._tasks = list(overlay.wanted(self._job)[0])
-        if not self._tasks or not self._victims:
-            trail.note("no-victims", "no room, and nobody that it may take from")
-            return False
         if any(self._solve_with(generator) for generator in self._rules.generators):
             return True
         if self._tools.budget.spent:

@@ -197,8 +197,8 @@ def disturbed(overlay: Overlay, tasks: Iterable[int]) -> list[int]:
 
 
 class Solver:
-    """One attempt to make room for one job. ``victims``: jobs that may be taken from, in order of the request.
-    ``foregone``: see ``validators.Foregone``."""
+    """One attempt to make room for one job that has pods to place. ``victims``: jobs that may be taken from, at least
+    one, in order of the request. ``foregone``: see ``validators.Foregone``."""
 
     def __init__(
         self, tools: Tools, job: int, victims: Sequence[int], validators: Sequence[ScenarioValidator],
@@ -210,7 +210,6 @@ class Solver:
         self._validators = validators
         self._foregone = foregone
         self._before = Standing(tools.order.frozen())
-        tools.trail.search(victims)
         self._victims = sort_victims(self._overlay, map(tools.victims.of, victims))
         self._open = set(open_nodes(tools, job))
         self._contenders = Contenders(self._overlay, job, 0)
@@ -224,9 +223,6 @@ class Solver:
         """Whether the job found its place. True leaves the winning statement open; False leaves nothing behind."""
         overlay, job = self._overlay, self._job
         tasks = list(overlay.wanted(job)[0])
-        if not tasks or not self._victims:
-            self._tools.trail.note("no-victims", "no room, and nobody that it may take from")
-            return False
         start = overlay.checkpoint()
         solved = Found([], set())
         for size in range(1, len(tasks) + 1):

@@ -150,12 +150,25 @@ class Victim:
 
 
 @dataclass(slots=True)
+class AskRead:
+    """The pods of an ask as they go into the tables; ``sound``: nothing is wrong with them."""
+
+    ask: Ask
+    names: list[str]
+    states: list[int]
+    requests: list[Vector]
+    portions: list[Portion | None]
+    sound: bool = False
+
+
+@dataclass(slots=True)
 class Resident:
-    """``alike``: see there. By job of the state: its pods in order, and the job as a victim before anything happened to
-    it."""
+    """``alike``: see there. ``asks``: those last decided, by identity. By job of the state: its pods in order, and the
+    job as a victim before anything happened to it."""
 
     baseline: Baseline | None = None
     layout: Layout | None = None
+    asks: dict[int, "AskRead"] = field(default_factory=dict[int, "AskRead"])
     alike: dict[Kind, list[int]] | None = None
     order: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     victims: dict[int, Victim] = field(default_factory=dict[int, Victim])
@@ -241,27 +254,41 @@ def with_asks(state: CompiledState, asks: Sequence[Ask]) -> tuple[Jobs, Resource
     resources = ResourceIndex(state.resources.names)
     columns = Columns(resources)
     queues = state.configuration.tree.index
+    known, reads = state.resident.asks, dict[int, AskRead]()
     for a, ask in enumerate(asks):
+        read = known.get(id(ask))
+        if read is None or read.ask is not ask:
+            read = _read(ask, columns)
+        reads[id(ask)] = read
         j = jobs.by_id.get(ask.workload) if ask.workload is not None else None
         if j is None:
             j = add_ask(jobs, ask, queues[ask.queue], state.configuration.policy.release)
         if jobs.ask[j] < 0:
             jobs.ask[j] = a
         jobs.of_ask.append(j)
-        first = len(jobs.task_name)
-        jobs.tasks[j] = [*jobs.tasks[j], *range(first, first + len(ask.tasks))]
-        for task in ask.tasks:
-            jobs.task_name.append(task.name)
-            jobs.task_job.append(j)
-            jobs.task_node.append(NOWHERE)
-            jobs.task_state.append(GONE if task.state == "gated" else PENDING)
-            request = columns(task.requests, pod=True)
-            jobs.task_portion.append(portion_of(task, request[GPU]))
-            jobs.task_request.append(with_shares(request, jobs.task_portion[-1], None))
-            jobs.task_wire.append(task)
+        first, count = len(jobs.task_name), len(ask.tasks)
+        jobs.tasks[j] = [*jobs.tasks[j], *range(first, first + count)]
+        jobs.task_name += read.names
+        jobs.task_job += [j] * count
+        jobs.task_node += [NOWHERE] * count
+        jobs.task_state += read.states
+        jobs.task_portion += read.portions
+        jobs.task_request += read.requests
+        jobs.task_wire += ask.tasks
     width = len(resources)
+    if width == len(state.resources):
+        state.resident.asks = reads
     jobs.task_request = [v if len(v) == width else widened(v, width) for v in jobs.task_request]
     return jobs, resources
+
+
+def _read(ask: Ask, columns: Columns) -> AskRead:
+    requests = [columns(task.requests, pod=True) for task in ask.tasks]
+    portions = [portion_of(task, request[GPU]) for task, request in zip(ask.tasks, requests, strict=True)]
+    return AskRead(
+        ask, [task.name for task in ask.tasks], [GONE if task.state == "gated" else PENDING for task in ask.tasks],
+        [with_shares(request, portion, None) for request, portion in zip(requests, portions, strict=True)], portions,
+    )  # fmt: skip
 
 
 def by_memory(state: CompiledState, jobs: Jobs) -> tuple[list[Vector], list[Vector]]:
