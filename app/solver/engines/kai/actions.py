@@ -197,6 +197,8 @@ class Cycle:
         """Attempt every pending job once that passes ``gate``; commit what succeeds. With signatures on, a job that
         is no easier than one of its like that failed (of its queue, with ``by_queue``) is skipped."""
         overlay, trail = self.overlay, self.tools.trail
+        if not overlay.pending_jobs():
+            return
         failed: dict[int, Failed] = {}
         order = self.pending(preemptible_only=preemptible_only)
         use_signatures = overlay.state.configuration.policy.use_scheduling_signatures

@@ -9,7 +9,7 @@ from math import floor
 from app.solver.compiled import Journal, Tree
 from app.solver.engines.kai.configuration import CompiledConfiguration
 from app.solver.engines.kai.jobs import CPU, GPU, KAI_UNLIMITED, MEMORY, PENDING, Jobs, Share, Vector
-from app.solver.engines.kai.state import CompiledState, baseline, by_memory, layout, upwards
+from app.solver.engines.kai.state import Baseline, CompiledState, baseline, by_memory, layout, upwards
 
 _EXTRA_ROUNDS = 64
 
@@ -255,12 +255,12 @@ class QueueUse:
     """What queues hold by resource and queue, those below included: ``allocated``, and ``fixed`` of it by pods that
     can't be preempted."""
 
-    def __init__(self, journal: Journal, division: Division, paths: list[list[int]], jobs: Jobs) -> None:
+    def __init__(self, journal: Journal, base: Baseline, paths: list[list[int]], jobs: Jobs) -> None:
         self._spread = journal.spread
         self._paths = paths
         self._queue, self._preemptible = jobs.queue, jobs.preemptible
-        self.allocated = [list(column) for column in zip(*division.allocated, strict=True)] or [[], [], []]
-        self.fixed = [list(column) for column in zip(*division.non_preemptible, strict=True)] or [[], [], []]
+        self.allocated = [list(column) for column in zip(*base.allocated, strict=True)] or [[], [], []]
+        self.fixed = [list(column) for column in zip(*base.fixed, strict=True)] or [[], [], []]
 
     def charge(self, j: int, request: Vector | Share, sign: int) -> None:
         """Count a pod of job j in, or out of, what its queue and every queue above holds."""

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from app.solver.compiled import Journal
-from app.solver.engines.kai.fair_share import QueueUse, divide
+from app.solver.engines.kai.fair_share import Division, QueueUse, divide
 from app.solver.engines.kai.jobs import (
     ALLOCATED,
     GPU,
@@ -79,7 +80,6 @@ class Overlay:
         tree = state.configuration.tree
         self.paths = [tree.path(q) for q in range(len(tree))]
         self.parent_queue = tree.parent
-        self.division = divide(state, jobs)
         self.journal = Journal()
         self.status: list[int] = jobs.task_state.copy()
         self.node: list[int] = jobs.task_node.copy()
@@ -101,7 +101,7 @@ class Overlay:
         self._memory = memory
         self.wants, self.bounded = by_memory(state, jobs)
         self.counts = JobCounts(self.journal, jobs, base, self._waiting_pods())
-        self.queues = QueueUse(self.journal, self.division, self.paths, jobs)
+        self.queues = QueueUse(self.journal, base, self.paths, jobs)
         self._show_tables()
         self.started = list(jobs.started)
         self.evicted_at = list(jobs.evicted_at)
@@ -119,6 +119,11 @@ class Overlay:
         self.placed: dict[int, None] = {}
         self._committed = 0
         self.closed = 0  # statements: between two of them all stands still
+
+    @cached_property
+    def division(self) -> Division:
+        """The cluster divided between queues; only where somebody compares them."""
+        return divide(self.state, self.jobs)
 
     def _waiting_pods(self) -> list[int]:
         """The job of every pod of an ask that waits for a place: gated ones don't."""

@@ -5,6 +5,7 @@ must keep.
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Generic, Protocol, TypeVar
 
 from app.solver.compiled import ROOTLESS
@@ -181,7 +182,6 @@ class QueueOrder:
 
     def __init__(self, overlay: Overlay) -> None:
         configuration = overlay.state.configuration
-        division = overlay.division
         self._overlay = overlay
         self._known: dict[tuple[int, int, Share, Share], bool] = {}
         self._closed = 0
@@ -193,12 +193,21 @@ class QueueOrder:
         self._priority = configuration.priority
         self.deserved = configuration.deserved
         self.limit = configuration.limit
-        self.fair = [_steps(v) for v in division.fair]
-        self.allocatable = [_steps(v) for v in division.allocatable]
-        self._measure = [
-            tuple(float(division.total[r]) if v[r] == KAI_UNLIMITED else v[r] for r in _RESOURCES)
-            for v in self.allocatable
-        ]
+
+    @cached_property
+    def fair(self) -> list[tuple[float, float, float]]:
+        """Fair shares in steps, by queue."""
+        return [_steps(v) for v in self._overlay.division.fair]
+
+    @cached_property
+    def allocatable(self) -> list[tuple[float, float, float]]:
+        """What queues may hold before others take from them, in steps."""
+        return [_steps(v) for v in self._overlay.division.allocatable]
+
+    @cached_property
+    def _measure(self) -> list[tuple[float, ...]]:
+        total = self._overlay.division.total
+        return [tuple(float(total[r]) if v[r] == KAI_UNLIMITED else v[r] for r in _RESOURCES) for v in self.allocatable]
 
     def first(self, a: int, b: int, want_a: Share, want_b: Share, taken_a: Share, taken_b: Share) -> bool:
         """Whether queue a comes before queue b. ``want``: what the best job of each would add; ``taken``: what
