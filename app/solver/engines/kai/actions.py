@@ -304,7 +304,12 @@ def _consolidate_for(cycle: Cycle, job: int) -> bool:
     def all_placed_again(scenario: Scenario) -> Refusal | None:
         return _without_place(overlay, scenario)
 
-    return _solve(cycle, job, _movable(cycle, job), (all_placed_again,), cap=_cap(cycle))
+    key = "movable", job if overlay.exact else None
+    victims = [victim for victim in cycle.victims(key, lambda: _movable(cycle, job)) if victim != job]
+    most = cycle.overlay.state.configuration.policy.max_consolidation_preemptees
+    if most is not None and not _cap(cycle):
+        victims = nsmallest(most + 1, victims, key=cycle.overlay.jobs.id.__getitem__)
+    return _solve(cycle, job, victims, (all_placed_again,), cap=_cap(cycle))
 
 
 def _solve(
@@ -360,16 +365,17 @@ def _is_stale(overlay: Overlay, job: int) -> bool:
 
 
 def _movable(cycle: Cycle, job: int) -> list[int]:
-    """Preemptible jobs that run something. Those that the cap admits are taken by id where they are not drawn."""
+    """Preemptible jobs that run something, the job itself among them."""
     overlay = cycle.overlay
-    jobs = overlay.jobs
-    movable = [
+    leaf, preemptible, exact = overlay.leaf, overlay.jobs.preemptible, overlay.exact
+    return [
         j
-        for j in range(len(jobs.id))
-        if j != job and overlay.leaf[j] and jobs.preemptible[j] and overlay.seems_active(j) and cycle.passes((), job, j)
+        for j in range(len(leaf))
+        if preemptible[j]
+        and leaf[j]
+        and overlay.seems_active(j)
+        and (not exact or j == job or cycle.passes((), job, j))
     ]
-    most = overlay.state.configuration.policy.max_consolidation_preemptees
-    return movable if most is None or _cap(cycle) else nsmallest(most + 1, movable, key=jobs.id.__getitem__)
 
 
 def _cap(cycle: Cycle) -> int | None:

@@ -3,7 +3,8 @@ chance, the order in which Go yields the entries of a map.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from operator import itemgetter, lt
 from random import Random
 from typing import TypeVar
@@ -351,6 +352,8 @@ MOST_STEPS = 30_000
 
 _GROUP = 8
 _FULL = 7
+_TABLE = 128 * _FULL
+"""Entries that a single table of a map holds."""
 
 
 class Chance:
@@ -365,6 +368,16 @@ class Chance:
     def drawn(self) -> bool:
         """Whether the orders are drawn."""
         return self._random is not None
+
+    def some(self, keys: Sequence[int], number: int, of: int) -> list[int]:
+        """The first ``number`` of ``keys`` that a map of 0 up to ``of`` yields. One that has several tables yields any
+        of them alike."""
+        if self._random is None:
+            return list(keys[:number])
+        if of > _TABLE:
+            return self._random.sample(keys, number)
+        wanted = set(keys)
+        return list(islice((key for key in self.order(range(of)) if key in wanted), number))
 
     def order(self, entries: Iterable[T]) -> list[T]:
         """The entries as a map yields them that was filled in the given order."""

@@ -7,7 +7,7 @@ KAI-Scheduler ``actions/common/solvers/job_solver.go``, ``plugins/nodelocalgreed
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import cached_property
 
 from app.solver.engines.kai.job_order import Chance, Contenders, Turns, VictimOrder, sort_victims
 from app.solver.engines.kai.jobs import GPU, NOWHERE, Jobs
@@ -16,7 +16,6 @@ from app.solver.engines.kai.queue_order import Standing
 from app.solver.engines.kai.rule_sets import Generator
 from app.solver.engines.kai.scenario import Group, Headroom, Scenario, first_to_go
 from app.solver.engines.kai.solver import Found, Tools, disturbed, open_nodes
-from app.solver.engines.kai.state import Key, Victim
 from app.solver.engines.kai.validators import ScenarioValidator, refused_scenario
 
 _Sizes = tuple[tuple[int, ...], tuple[int, ...]]
@@ -65,16 +64,22 @@ class Search:
         self._job = job
         self._validators = validators
         self._before = Standing(tools.order.frozen())
-        self._victims = sort_victims(self._overlay, map(tools.victims.of, victims))
-        self._known = set(victims)
+        self._victims = victims
         self._open = frozenset(open_nodes(tools, job))
         self._free = self._overlay.nodes.gpu_free().copy()
         self._start: Mark = self._overlay.checkpoint()
         self._failed: set[tuple[int, _Sizes]] = set()
         self._tasks: list[int] = []
-        self._tape = Tape(self._overlay, VictimOrder(self._overlay, self._before, self._victims))
         self._prefix: Prefix | None = None
         self._brief = not tools.trail.counts and not tools.chance.drawn
+
+    @cached_property
+    def _tape(self) -> "Tape":
+        return Tape(self._overlay, self._order_of(self._victims))
+
+    def _order_of(self, victims: Iterable[int]) -> VictimOrder:
+        by_leaf = sort_victims(self._overlay, map(self._tools.victims.of, victims))
+        return VictimOrder(self._overlay, self._before, by_leaf)
 
     def solve(self) -> bool:
         """Whether the job found its place. True leaves the winning statement open; False leaves nothing behind."""
@@ -217,25 +222,21 @@ class Search:
 
     def _walked(self, part: list[int], recorded: list[Group]) -> "Prefix":
         """Where the walk for a part begins: as far on as the last one's had come, where nothing before can do."""
-        victims, last = self._drawn(), self._prefix
-        if victims is not self._victims or not self._tape.serves(recorded):
+        drawn, last = self._drawn(), self._prefix
+        if drawn is not None or not self._tape.serves(recorded):
             self._prefix = None
-            return Prefix(self._overlay, self._job, part, recorded, VictimOrder(self._overlay, self._before, victims))
+            order = self._order_of(self._victims if drawn is None else drawn)
+            return Prefix(self._overlay, self._job, part, recorded, order)
         if last is None or not self._rules.own_scenario or not last.go_on(part, recorded):
             last = self._prefix = Prefix(self._overlay, self._job, part, recorded, self._tape)
         return last
 
-    def _drawn(self) -> dict[int, list[tuple[Key, Victim]]]:
-        """The victims of one part, by leaf: all of them, or as many as the cap admits, as a map of all jobs yields
-        them."""
-        number = sum(map(len, self._victims.values()))
-        if self._cap is None or number <= self._cap:
-            return self._victims
+    def _drawn(self) -> list[int] | None:
+        """As many of the victims as the cap admits, as a map of all jobs yields them; None: all of them."""
+        if self._cap is None or len(self._victims) <= self._cap:
+            return None
         self._chance.matters = True
-        jobs = self._chance.order(range(len(self._overlay.jobs.id)))
-        drawn = set(islice((job for job in jobs if job in self._known), self._cap))
-        of_leaves = {q: [item for item in items if item[1].job in drawn] for q, items in self._victims.items()}
-        return {q: items for q, items in of_leaves.items() if items}
+        return self._chance.some(self._victims, self._cap, len(self._overlay.jobs.id))
 
     def _trial(self, part: Sequence[int], recorded: list[Group], extra: list[Group]) -> Trial:
         """What is recorded is listed first, the pods of a group in the order of a map."""

@@ -179,7 +179,13 @@ def open_nodes(tools: Tools, job: int) -> Iterable[int]:
     overlay = tools.overlay
     if any(not overlay.request[t][GPU] and not overlay.gpus.share[t] for t in overlay.jobs.tasks[job]):
         return tools.placer.everywhere
-    return [n for n in tools.placer.everywhere if overlay.nodes.has_gpu_room(n)]
+    if overlay.gpus.any:
+        return [n for n in tools.placer.everywhere if overlay.nodes.has_gpu_room(n)]
+    return [
+        n
+        for n, (free, idle) in enumerate(zip(overlay.free[GPU], overlay.idle[GPU], strict=True))
+        if idle > 0 or free > idle
+    ]
 
 
 def disturbed(overlay: Overlay, tasks: Iterable[int]) -> list[int]:

@@ -18,7 +18,7 @@ def failed_by(*asks: Any) -> tuple[Failed, dict[str, int]]:
         "state": {"nodes": [node("n", gpu=1)], "workloads": []}, "asks": list(asks),
     }  # fmt: skip
     overlay = open_overlay(body)
-    failed = Failed(overlay, Signatures(overlay))
+    failed = Failed(Signatures(overlay))
     return failed, {one["id"]: overlay.jobs.of_ask[a] for a, one in enumerate(asks)}
 
 
