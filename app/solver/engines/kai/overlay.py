@@ -88,17 +88,15 @@ class Overlay:
         self.request = jobs.task_request
         base, first = baseline(state), self.running_tasks
         taken = [*base.columns, *columns(self.request[first:], jobs.task_portion[first:], {})]
-        memory = layout(state).gpu_memory
+        self._memory = memory = layout(state).gpu_memory
         gpus = GpuNodes(memory, layout(state).gpus, [0] * len(memory), jobs.task_portion)
         shares = any(portion is not None for portion in jobs.task_portion)
         self.by_steps = shares and not self.strict and not state.configuration.policy.release.one_prefix
         books = Unlogged() if self.by_steps else self.journal
         self.nodes = Nodes(self.journal, books, base, self.request, taken, width, gpus)
         self._unlisted: set[int] = set()
-        by_id = jobs.by_id
-        as_sent = (t for w in state.workloads for t in state.jobs.tasks[by_id[w.id]])
+        as_sent = (t for w in state.workloads for t in state.jobs.tasks[jobs.by_id[w.id]])
         self.nodes.seed(as_sent, self.status, self.node, jobs.task_wire)
-        self._memory = memory
         self.wants, self.bounded = by_memory(state, jobs)
         self.counts = JobCounts(self.journal, jobs, base, self._waiting_pods())
         self.queues = QueueUse(self.journal, base, self.paths, jobs)

@@ -96,9 +96,10 @@ def test_a_job_that_has_found_all_its_places_is_no_easier_and_no_measure() -> No
     """An attempt for another job may place its pods while the action goes on; its constraints are asked for once."""
     failed, job = failed_by(ask("f", "a", gpu=4), ask("p", "a", gpu=3), ask("q", "a", gpu=2))
     assert failed.easier(job["p"])
-    overlay = failed._overlay  # pyright: ignore[reportPrivateUsage]
+    overlay = failed._signatures._overlay  # pyright: ignore[reportPrivateUsage]
     failed.add(job["f"])
     overlay.pipeline(overlay.jobs.tasks[job["p"]][0], 0)
+    overlay.commit("reclaim", job["f"])
     assert not failed.easier(job["p"])
     failed.add(job["p"])
     assert failed.easier(job["q"])
