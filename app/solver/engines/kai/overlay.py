@@ -68,12 +68,9 @@ class Overlay:
     def __init__(self, state: CompiledState, asks: Sequence[Ask], now: int, *, strict: bool = False) -> None:
         jobs, resources = with_asks(state, asks)
         width = len(resources)
-        self.state = state
-        self.asks = asks
-        self.jobs = jobs
-        self.resources = resources
+        self.state, self.asks, self.now = state, asks, now
+        self.jobs, self.resources = jobs, resources
         self.running_tasks = len(state.jobs.task_name)
-        self.now = now
         self.exact = state.configuration.policy.rules.exact
         self.strict = strict or self.exact
         self.width = width
