@@ -5,8 +5,9 @@ the division by fit factors that its improved computation adds (``ComputeImprove
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from app.solver.engines.ytsaurus.polyline import (
 )
 from app.solver.engines.ytsaurus.pool_curves import Children, Demands, operation_curves
 from app.solver.engines.ytsaurus.situation import Situation
+from app.solver.engines.ytsaurus.state import Recent
 from app.solver.question import safe_point
 
 if TYPE_CHECKING:
@@ -210,11 +212,14 @@ def _last(sums: "Floats", bound: "Floats") -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Functions:
-    """Of one pool: what it takes of a suggestion, the fit factor then, and how the improved computation divides."""
+    """Of one pool: its children's; what it takes of a suggestion, the fit factor then, and how the improved computation
+    divides. ``handed``: what the children were suggested and got when they were asked last, by what the pool was."""
 
+    children: list[Polyline]
     taken: Polyline
     fit: Polyline
     improved: ByFitFactor | None
+    handed: dict[tuple[float, bytes], tuple[list[float], list[Floats]]] = field(default_factory=dict, compare=False)
 
 
 class Exact:
@@ -226,7 +231,8 @@ class Exact:
         self._children = children
         self._weight = weight
         self._inner = _children_in_order(situation, children)
-        self._operations = _operation_functions(demands, _steps(situation))
+        self._recent = situation.cluster.recent
+        self._operations = _operation_functions(demands, _steps(situation), self._recent)
         self._pools: dict[int, _Functions] = {}
         self._resources = demands.usage.shape[1]
 
@@ -268,13 +274,7 @@ class Exact:
             if not inner:
                 continue
             pool_fair[pool] = share
-            improved = self._pools[pool].improved
-            if improved is None:
-                suggestions = self._suggestions(pool, offered, share)
-                shares = values_at([self._function(child) for child in inner], suggestions)
-            else:
-                suggestions = [0.0] * len(inner)
-                shares = improved.divided(share, gap=self._settings.distribution_gap)
+            suggestions, shares = self._handed(pool, offered, share)
             for (child, is_pool), own, part in zip(inner, suggestions, shares, strict=True):
                 if is_pool:
                     given.append((child, own, part))
@@ -282,25 +282,49 @@ class Exact:
                     fair[child] = part
         return fair, pool_fair
 
+    def _handed(self, pool: int, offered: float, share: Floats) -> tuple[list[float], list[Floats]]:
+        """What the children of ``pool`` are suggested, and what they get of its ``share``."""
+        of = self._pools[pool]
+        key = offered, share.tobytes()
+        handed = of.handed.get(key)
+        if handed is None:
+            if of.improved is None:
+                suggestions = self._suggestions(pool, offered, share)
+                handed = suggestions, values_at(of.children, suggestions)
+            else:
+                parts = of.improved.divided(share, gap=self._settings.distribution_gap)
+                handed = [0.0] * len(of.children), parts
+            of.handed.clear()
+            of.handed[key] = handed
+        return handed
+
     def _function(self, child: tuple[int, bool]) -> Polyline:
         row, is_pool = child
         return self._pools[row].taken if is_pool else self._operations[row]
 
     def _prepared(self, pool: int, guarantee: Floats, limits: Floats) -> _Functions:
         functions = [self._function(child) for child in self._inner[pool]]
+        fifo = bool(self._children.fifo[pool])
+        weights = () if fifo or not functions else tuple(self._weights(pool))
+        key = (
+            tuple(map(id, functions)), weights, fifo, self._settings, guarantee.tobytes(), limits.tobytes()
+        )  # fmt: skip
+        return self._recent.part(key, lambda: self._worked_out(functions, weights, guarantee, limits))
+
+    def _worked_out(
+        self, functions: list[Polyline], weights: Sequence[float], guarantee: Floats, limits: Floats
+    ) -> _Functions:
+        """``weights``: none where the children come one after another."""
         improved: ByFitFactor | None = None
         if not functions:
             whole = Polyline(np.array([0.0, 1.0]), np.zeros((2, self._resources)))
         elif self._settings.improved:
-            fifo = bool(self._children.fifo[pool])
-            improved = by_fit_factor(functions if fifo else self._weighted(pool, functions), fifo=fifo)
+            improved = by_fit_factor(_weighted(functions, weights) if weights else functions, fifo=not weights)
             whole = improved.whole
-        elif self._children.fifo[pool]:
-            whole = one_after_another(functions)
         else:
-            whole = total(self._weighted(pool, functions))
+            whole = total(_weighted(functions, weights)) if weights else one_after_another(functions)
         fit = _largest_fit(whole, guarantee, limits)
-        return _Functions(compressed(composed(whole, fit)), fit, improved)
+        return _Functions(functions, compressed(composed(whole, fit)), fit, improved)
 
     def _weights(self, pool: int) -> list[float]:
         """Of the children, over the smallest."""
@@ -309,19 +333,9 @@ class Exact:
         least = min((weight for weight in weights if weight > EPSILON), default=min(weights))
         return [weight / least for weight in weights]
 
-    def _weighted(self, pool: int, functions: list[Polyline]) -> list[Polyline]:
-        known: dict[tuple[int, float], Polyline] = {}
-        out: list[Polyline] = []
-        for function, weight in zip(functions, self._weights(pool), strict=True):
-            key = id(function), weight
-            if key not in known:
-                known[key] = function.scaled(weight).extended(1.0)
-            out.append(known[key])
-        return out
-
     def _suggestions(self, pool: int, offered: float, share: Floats) -> list[float]:
         """What the children are suggested: by the fit factor, or the largest one below it that is safe."""
-        functions = [self._function(child) for child in self._inner[pool]]
+        functions = self._pools[pool].children
         weights = [] if self._children.fifo[pool] else self._weights(pool)
 
         def handed(fit: float) -> list[float]:
@@ -368,23 +382,38 @@ def _steps(situation: Situation) -> Flags:
     return situation.operations.gang & pools[situation.operation_parent] & settings.gang_steps
 
 
-def _operation_functions(demands: Demands, steps: Flags) -> list[Polyline]:
-    """One object for those that are equal: most operations of a pool want one of a few things."""
-    curves = operation_curves(demands)
-    bounds: list[int] = np.searchsorted(curves.owner, np.arange(len(steps) + 1)).tolist()
-    gang: list[bool] = steps.tolist()
-    known: dict[tuple[bytes, bytes], Polyline] = {}
+def _weighted(functions: list[Polyline], weights: Sequence[float]) -> list[Polyline]:
+    known: dict[tuple[int, float], Polyline] = {}
     out: list[Polyline] = []
-    for i, (begin, end) in enumerate(pairwise(bounds)):
-        if gang[i]:
-            out.append(_step(demands.demand[i], demands.limits[i]))
-            continue
-        x, y = curves.position[begin:end], curves.value[begin:end]
-        key = x.tobytes(), y.tobytes()
+    for function, weight in zip(functions, weights, strict=True):
+        key = id(function), weight
         if key not in known:
-            known[key] = _operation_function(np.minimum(x, 1.0), y)
+            known[key] = function.scaled(weight).extended(1.0)
         out.append(known[key])
     return out
+
+
+def _operation_functions(demands: Demands, steps: Flags, recent: Recent) -> list[Polyline]:
+    """One object for those that are equal: most operations of a pool want one of a few things."""
+    rows = np.concatenate((demands.usage, demands.demand, demands.limits), axis=1)
+    gang: list[bool] = steps.tolist()
+    size, block = rows.shape[1] * rows.itemsize, rows.tobytes()
+    keys = [(block[i * size : (i + 1) * size], step) for i, step in enumerate(gang)]
+    rows_of = {key: i for i, key in enumerate(keys)}
+    new = [i for key, i in rows_of.items() if not recent.knows(key)]
+    curves = operation_curves(demands.take(np.array(new, np.int64)))
+    bounds: list[int] = np.searchsorted(curves.owner, np.arange(len(new) + 1)).tolist()
+    spans = dict(zip(new, pairwise(bounds), strict=True))
+
+    def work_out(i: int) -> Polyline:
+        if gang[i]:
+            return _step(demands.demand[i], demands.limits[i])
+        begin, end = spans[i]
+        x, y = curves.position[begin:end], curves.value[begin:end]
+        return recent.part((x.tobytes(), y.tobytes()), lambda: _operation_function(np.minimum(x, 1.0), y))
+
+    known = {key: recent.part(key, partial(work_out, i)) for key, i in rows_of.items()}
+    return [known[key] for key in keys]
 
 
 def _operation_function(x: Floats, y: Floats) -> Polyline:

@@ -197,10 +197,12 @@ def _divided(
     """All pools of a level at once. Pool by pool, to the last bit, where gangs get all or nothing; and where
     something else hangs on the last bits, in a tree small enough for it."""
     settings = situation.config.settings.shares
+    situation.cluster.recent.turn()
     if not (settings.gang_steps or settings.improved):
-        levels = LevelCurves(situation, demands, children)
+        small = len(situation.operations) + situation.root <= MOST_EXACT
+        levels = LevelCurves(situation, demands, children, remembers=small)
         division = divided(levels)
-        if not levels.sensitive or len(situation.operations) + situation.root > MOST_EXACT:
+        if not (levels.sensitive and small):
             return division
     return divided(Exact(situation, demands, children, weight))
 

@@ -5,7 +5,9 @@ worked out at once (``curves``), exact but for rounding of doubles. Gangs whose 
 the last bits, and the improved computation divides otherwise: both take ``exact``.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -187,10 +189,13 @@ def _second_phase(
 class LevelCurves:
     """The functions of every element: prepared below a pool at a time, kept until forgotten.
 
-    ``sensitive``: whether the last bits of doubles may have decided something that was asked of them."""
+    ``sensitive``: whether the last bits of doubles may have decided something that was asked of them. ``remembers``:
+    pools of which nothing has changed since the last turn are not worked out again."""
 
-    def __init__(self, situation: Situation, demands: Demands, children: Children) -> None:
+    def __init__(self, situation: Situation, demands: Demands, children: Children, *, remembers: bool = False) -> None:
         self._situation = situation
+        self._remembers = remembers
+        self._alone: dict[int, PoolCurves] = {}
         self._demands = demands
         self._children = children
         self._batches: list[tuple[Ints, PoolCurves]] = []
@@ -208,9 +213,8 @@ class LevelCurves:
             safe_point()
             pools = rows[missing[rows]]
             if len(pools):
-                local = np.zeros(len(missing), np.int64)
-                local[pools] = np.arange(len(pools))
-                self._keep(pools, self._level(pools, local, guarantee[pools], limits[pools]))
+                curves = self._remembered if self._remembers else self._level
+                self._keep(pools, curves(pools, guarantee[pools], limits[pools]))
 
     def taken(self, pools: Ints, suggestions: Floats) -> Floats:
         """What prepared ``pools`` take, each of its suggestion."""
@@ -264,8 +268,45 @@ class LevelCurves:
             out[rows] |= out[situation.parent[rows]]
         return out
 
-    def _level(self, pools: Ints, local: Ints, guarantee: Floats, limits: Floats) -> PoolCurves:
+    def _remembered(self, pools: Ints, guarantee: Floats, limits: Floats) -> PoolCurves:
+        """As ``_level``; worked out for those pools of which something has changed since the last turn."""
+        recent = self._situation.cluster.recent
+        rows: list[int] = pools.tolist()
+        keys = [
+            (*self._read(pool), guarantee[i].tobytes(), limits[i].tobytes()) for i, pool in enumerate(rows)
+        ]  # fmt: skip
+        new = np.array([i for i, key in enumerate(keys) if not recent.knows(key)], np.int64)
+        fresh = self._level(pools[new], guarantee[new], limits[new]) if len(new) else None
+        place = {i: np.array([n]) for n, i in enumerate(new.tolist())}
+
+        def part(i: int) -> tuple[PoolCurves, list[PoolCurves]]:
+            assert fresh is not None
+            return fresh.take(place[i]), self._inner(rows[i])
+
+        for i, pool in enumerate(rows):
+            self._alone[pool], _ = recent.part(keys[i], partial(part, i))
+        return PoolCurves.joined([self._alone[pool] for pool in rows])
+
+    def _inner(self, pool: int) -> list[PoolCurves]:
+        situation = self._situation
+        return [self._alone[i] for i in np.flatnonzero(situation.parent[: situation.root] == pool).tolist()]
+
+    def _read(self, pool: int) -> tuple[Hashable, ...]:
+        """All that the curve of ``pool`` hangs on beside guarantee and limits."""
+        situation, children, demands = self._situation, self._children, self._demands
+        rows = np.flatnonzero(situation.operation_parent == pool)
+        inner = np.flatnonzero(situation.parent[: situation.root] == pool)
+        return (
+            *(part[rows].tobytes() for part in (demands.usage, demands.demand, demands.limits)),
+            children.scale[rows].tobytes(), children.shift[rows].tobytes(), float(children.end[pool]),
+            children.pool_scale[inner].tobytes(), children.pool_shift[inner].tobytes(),
+            *map(id, self._inner(pool)),
+        )  # fmt: skip
+
+    def _level(self, pools: Ints, guarantee: Floats, limits: Floats) -> PoolCurves:
         situation, children = self._situation, self._children
+        local = np.zeros(situation.root + 1, np.int64)
+        local[pools] = np.arange(len(pools))
         among = np.zeros(situation.root + 1, bool)
         among[pools] = True
         operations = np.flatnonzero(among[situation.operation_parent])

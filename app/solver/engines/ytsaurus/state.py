@@ -4,10 +4,10 @@ Rows are nodes, operations (workloads first, then the asks that are operations o
 columns are resources. Amounts are int64 steps (thousandths of cpu and gpu, whole units of the rest).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from app.solver.model.base import Quantity, Resources
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Node, State, Task, Workload
 
+T = TypeVar("T")
 _block = attrgetter("ytsaurus")
 _MOST = float(2**62)
 _SPARSE = 16
@@ -62,10 +63,29 @@ class Recent:
     All versions that follow one another have one, so that what did not change need not be worked out again. A lookup
     compares the whole key, so who asks gets the same with it and without."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_known", "_of_this_turn", "_parts")
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[tuple[object, ...], Any]] = {}
+        self._parts: dict[Hashable, Any] = {}
+        self._of_this_turn: dict[Hashable, Any] = {}
+
+    def turn(self) -> None:
+        """Something is worked out anew: of its parts, those of the last time are known to it."""
+        self._parts, self._of_this_turn = self._of_this_turn, {}
+
+    def knows(self, key: Hashable) -> bool:
+        """Whether this part was worked out in the last turn or this one."""
+        return key in self._of_this_turn or key in self._parts
+
+    def part(self, key: Hashable, work_out: Callable[[], T]) -> T:
+        """What ``work_out`` gives, or gave in the last turn or this one: the key says all that it depends on. Nobody
+        may change it, and it holds whatever the key names by ``id``."""
+        known: T | None = self._of_this_turn.get(key, self._parts.get(key))
+        if known is None:
+            known = work_out()
+        self._of_this_turn[key] = known
+        return known
 
     def get(self, what: str, key: tuple[object, ...]) -> Any:
         """The result where ``key`` is that of the last time (arrays by content, all else by identity), or None."""
