@@ -172,17 +172,15 @@ def _order(overlay: Overlay, asks: Sequence[Ask]) -> list[str]:
 def _notes(overlay: Overlay, heard: Ints) -> dict[str, Any]:
     """What the next heartbeats need to know of these: to be sent back as ``node.ytsaurus``."""
     nodes = overlay.prepared.situation.cluster.state.nodes
-    known: dict[tuple[int, int], Json] = {}
-    carried: dict[str, Json] = {}
     rows: list[int] = heard.tolist()
-    for node, last, since in zip(
-        rows, overlay.last_preemptive[heard].tolist(), overlay.overcommit_since[heard].tolist(), strict=True
-    ):
-        note = known.get((last, since))
-        if note is None:  # most nodes leave the same behind
-            note = {"last_preemptive_scheduling_at": _instant(last), "overcommit_since": _instant(since)}
-            known[last, since] = note
-        carried[nodes[node].name] = note
+    left: list[tuple[int, int]] = list(
+        zip(overlay.last_preemptive[heard].tolist(), overlay.overcommit_since[heard].tolist(), strict=True)
+    )
+    notes: dict[tuple[int, int], Json] = {  # most nodes leave the same behind
+        (last, since): {"last_preemptive_scheduling_at": _instant(last), "overcommit_since": _instant(since)}
+        for last, since in dict.fromkeys(left)
+    }
+    carried = dict(zip([nodes[row].name for row in rows], map(notes.__getitem__, left), strict=True))
     warned = warnings(overlay.prepared.situation.cluster)
     return {"nodes": carried} | ({"warnings": warned} if warned else {})
 

@@ -9,6 +9,7 @@ Sources are files below yt/yt/server/scheduler/strategy of the public repository
 """
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -331,11 +332,8 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         turn = super().answered(question, result, leaving)
         notes: dict[str, Any] = (result.notes or {}).get("nodes", {})
         named: dict[int, tuple[dict[str, Any], list[str]]] = {}
-        for name, note in notes.items():  # most nodes leave the same behind
-            if id(note) in named:
-                named[id(note)][1].append(name)
-            else:
-                named[id(note)] = note, [name]
+        for note, names in groupby(notes, notes.__getitem__):  # most nodes leave the same behind
+            named.setdefault(id(note), (note, []))[1].extend(names)
         wakes: set[int] = set()
         for note, names in named.values():
             after = wire.Node(**note)

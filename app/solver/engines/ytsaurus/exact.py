@@ -7,7 +7,6 @@ the division by fit factors that its improved computation adds (``ComputeImprove
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -309,7 +308,8 @@ class Exact:
         key = (
             tuple(map(id, functions)), weights, fifo, self._settings, guarantee.tobytes(), limits.tobytes()
         )  # fmt: skip
-        return self._recent.part(key, lambda: self._worked_out(functions, weights, guarantee, limits))
+        known: _Functions | None = self._recent.part(key)
+        return known or self._recent.keep(key, self._worked_out(functions, weights, guarantee, limits))
 
     def _worked_out(
         self, functions: list[Polyline], weights: Sequence[float], guarantee: Floats, limits: Floats
@@ -399,21 +399,19 @@ def _operation_functions(demands: Demands, steps: Flags, recent: Recent) -> list
     gang: list[bool] = steps.tolist()
     size, block = rows.shape[1] * rows.itemsize, rows.tobytes()
     keys = [(block[i * size : (i + 1) * size], step) for i, step in enumerate(gang)]
-    rows_of = {key: i for i, key in enumerate(keys)}
-    new = [i for key, i in rows_of.items() if not recent.knows(key)]
+    known: dict[tuple[bytes, bool], Polyline | None] = {key: recent.part(key) for key in dict.fromkeys(keys)}
+    new = [i for key, i in {key: i for i, key in enumerate(keys)}.items() if known[key] is None]
     curves = operation_curves(demands.take(np.array(new, np.int64)))
     bounds: list[int] = np.searchsorted(curves.owner, np.arange(len(new) + 1)).tolist()
-    spans = dict(zip(new, pairwise(bounds), strict=True))
-
-    def work_out(i: int) -> Polyline:
+    for i, (begin, end) in zip(new, pairwise(bounds), strict=True):
         if gang[i]:
-            return _step(demands.demand[i], demands.limits[i])
-        begin, end = spans[i]
-        x, y = curves.position[begin:end], curves.value[begin:end]
-        return recent.part((x.tobytes(), y.tobytes()), lambda: _operation_function(np.minimum(x, 1.0), y))
-
-    known = {key: recent.part(key, partial(work_out, i)) for key, i in rows_of.items()}
-    return [known[key] for key in keys]
+            function = _step(demands.demand[i], demands.limits[i])
+        else:
+            x, y = curves.position[begin:end], curves.value[begin:end]
+            alike = x.tobytes(), y.tobytes()
+            function = recent.part(alike) or recent.keep(alike, _operation_function(np.minimum(x, 1.0), y))
+        known[keys[i]] = recent.keep(keys[i], function)
+    return [function for key in keys if (function := known[key]) is not None]
 
 
 def _operation_function(x: Floats, y: Floats) -> Polyline:

@@ -129,7 +129,7 @@ def _satisfied(situation: Situation, demands: Demands) -> Due | None:
         return None
     steps = situation.pool_usage.astype(float)
     wanted = pool_sums(situation.wanted, situation.operation_parent, situation.parent, situation.depth)
-    limits = _limits(situation, situation.pool_limits, situation.pool_tagged)
+    limits = _pool_limits(situation)
     pool_demand = _shares(situation, steps + wanted)
     if not ((pool_demand <= limits - _SLACK) | (pool_demand == 0)).all():
         return None
@@ -142,7 +142,7 @@ def fair_shares(situation: Situation, update: Update = NO_UPDATE) -> FairShares:
     usage_steps = situation.pool_usage.astype(float)
     wanted = pool_sums(situation.wanted, situation.operation_parent, situation.parent, situation.depth)
     pool_demand = _shares(situation, usage_steps + wanted)
-    limits = _limits(situation, situation.pool_limits, situation.pool_tagged)
+    limits = _pool_limits(situation)
     promises = specified(situation)
     volumes = Volumes(situation, promises.flow, promises.total_flow, update)
     fit = fitted(situation, promises, limits)
@@ -199,10 +199,9 @@ def _divided(
     settings = situation.config.settings.shares
     situation.cluster.recent.turn()
     if not (settings.gang_steps or settings.improved):
-        small = len(situation.operations) + situation.root <= MOST_EXACT
-        levels = LevelCurves(situation, demands, children, remembers=small)
+        levels = LevelCurves(situation, demands, children)
         division = divided(levels)
-        if not (levels.sensitive and small):
+        if not levels.sensitive or len(situation.operations) + situation.root > MOST_EXACT:
             return division
     return divided(Exact(situation, demands, children, weight))
 
@@ -215,7 +214,22 @@ def _promised(situation: Situation, functions: Functions) -> tuple[Floats, Float
 
 def _shares(situation: Situation, steps: Floats) -> Floats:
     """Steps as parts of the cluster. The origin divides whole units: so do we, for the last bits."""
-    return to_shares(situation.units(steps), situation.total)
+    cluster = situation.cluster
+    known: tuple[Floats, Floats, bool] | None = cluster.recent.get("scales", (cluster.index, cluster.total))
+    if known is None:
+        known = np.array(cluster.index.scales, float), situation.total, bool((cluster.total > 0).all())
+        cluster.recent.put("scales", (cluster.index, cluster.total), known)
+    scales, total, everything = known
+    return steps / scales / total if everything else to_shares(steps / scales, total)
+
+
+def _pool_limits(situation: Situation) -> Floats:
+    key = (situation.pool_limits, situation.pool_tagged, situation.cluster.index, situation.cluster.total)
+    limits: Floats | None = situation.cluster.recent.get("pool_limits", key)
+    if limits is None:
+        limits = _limits(situation, situation.pool_limits, situation.pool_tagged)
+        situation.cluster.recent.put("pool_limits", key, limits)
+    return limits
 
 
 def _limits(situation: Situation, limits: Ints, tagged: Ints) -> Floats:

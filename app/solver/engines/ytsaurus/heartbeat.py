@@ -192,7 +192,8 @@ def run(
     discount = _discount(overlay, candidates)
     free = overlay.free(node) + discount
     rows = _candidates(overlay, node, among, _fitting(overlay, free))
-    rows = rows[_without_its_own(overlay, rows, free, candidates)]
+    if candidates is not None:
+        rows = rows[_without_its_own(overlay, rows, free, candidates)]
     rows = rows[_allowed(overlay, rows, preemptive=preemptive)]
     most = min(most, MOST_STARTS_IN_ALL - len(overlay.started))
     while len(started) < most and _goes_on(overlay, free):
@@ -211,20 +212,18 @@ def run(
     return started
 
 
-def _discount(overlay: Overlay, candidates: Ints | None) -> Ints:
+def _discount(overlay: Overlay, candidates: Ints | None) -> Ints | int:
     """What ``candidates`` use together."""
-    cluster = overlay.prepared.situation.cluster
     if candidates is None:
-        return np.zeros(len(cluster.total), np.int64)
-    return np.add.reduce(cluster.allocations.usage[candidates], axis=0)
+        return 0
+    return np.add.reduce(overlay.prepared.situation.cluster.allocations.usage[candidates], axis=0)
 
 
-def _without_its_own(overlay: Overlay, rows: Ints, free: Ints, candidates: Ints | None) -> Flags:
+def _without_its_own(overlay: Overlay, rows: Ints, free: Ints, candidates: Ints) -> Flags:
     """Which wants fit ``free`` without what ``candidates`` of their own operation use, where the rules ask that."""
     situation = overlay.prepared.situation
-    fits = np.ones(len(rows), bool)
-    if candidates is None or situation.config.settings.rules.own_allocations_make_room:
-        return fits
+    if situation.config.settings.rules.own_allocations_make_room:
+        return np.ones(len(rows), bool)
     owner, usage = situation.cluster.allocations.operation[candidates], situation.cluster.allocations.usage[candidates]
     own = np.zeros_like(overlay.usage)
     np.add.at(own, owner, usage)
@@ -345,6 +344,8 @@ def _ask_graceful(overlay: Overlay, node: int) -> None:
 def _preemptive(overlay: Overlay, node: int, name: StageName, *, schedulable: bool) -> bool:
     """Run one preemptive stage; whether it started an allocation. Any but the normal one needs an operation."""
     normal = name == "preemptive_normal"
+    if not (normal or overlay.prepared.somebody_preempts):
+        return False
     who = participants(overlay, name)
     if not who.any() and not (normal and _must_go(overlay, node)):
         return False

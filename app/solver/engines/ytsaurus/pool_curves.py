@@ -7,7 +7,6 @@ the last bits, and the improved computation divides otherwise: both take ``exact
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -186,15 +185,20 @@ def _second_phase(
         line = np.where(ends, line, nearest)
 
 
+MOST_REMEMBERED = 1_000
+"""Pools and operations of a tree of which it is quicker to look pool by pool for what is known."""
+
+
 class LevelCurves:
     """The functions of every element: prepared below a pool at a time, kept until forgotten.
 
-    ``sensitive``: whether the last bits of doubles may have decided something that was asked of them. ``remembers``:
-    pools of which nothing has changed since the last turn are not worked out again."""
+    ``sensitive``: whether the last bits of doubles may have decided something that was asked of them.
 
-    def __init__(self, situation: Situation, demands: Demands, children: Children, *, remembers: bool = False) -> None:
+    In a small tree pools of which nothing has changed since the last turn are not worked out again."""
+
+    def __init__(self, situation: Situation, demands: Demands, children: Children) -> None:
         self._situation = situation
-        self._remembers = remembers
+        self._remembers = len(situation.operations) + situation.root <= MOST_REMEMBERED
         self._alone: dict[int, PoolCurves] = {}
         self._demands = demands
         self._children = children
@@ -275,17 +279,15 @@ class LevelCurves:
         keys = [
             (*self._read(pool), guarantee[i].tobytes(), limits[i].tobytes()) for i, pool in enumerate(rows)
         ]  # fmt: skip
-        new = np.array([i for i, key in enumerate(keys) if not recent.knows(key)], np.int64)
-        fresh = self._level(pools[new], guarantee[new], limits[new]) if len(new) else None
-        place = {i: np.array([n]) for n, i in enumerate(new.tolist())}
-
-        def part(i: int) -> tuple[PoolCurves, list[PoolCurves]]:
-            assert fresh is not None
-            return fresh.take(place[i]), self._inner(rows[i])
-
-        for i, pool in enumerate(rows):
-            self._alone[pool], _ = recent.part(keys[i], partial(part, i))
-        return PoolCurves.joined([self._alone[pool] for pool in rows])
+        parts: list[tuple[PoolCurves, list[PoolCurves]] | None] = [recent.part(key) for key in keys]
+        new = [i for i, part in enumerate(parts) if part is None]
+        if new:
+            fresh = self._level(pools[new], guarantee[new], limits[new])
+            for n, i in enumerate(new):
+                parts[i] = recent.keep(keys[i], (fresh.take(np.array([n])), self._inner(rows[i])))
+        curves = [part[0] for part in parts if part is not None]
+        self._alone.update(zip(rows, curves, strict=True))
+        return PoolCurves.joined(curves)
 
     def _inner(self, pool: int) -> list[PoolCurves]:
         situation = self._situation

@@ -199,6 +199,11 @@ class Prepared:
         return priorities(self.situation)
 
     @cached_property
+    def somebody_preempts(self) -> bool:
+        """Whether some operation has a priority."""
+        return bool((self.priority > NO_PRIORITY).any())
+
+    @cached_property
     def rank(self) -> Ints:
         """Place of each operation in a depth-first walk: below a pool first its child pools, then its operations."""
         operations = self.situation.operations

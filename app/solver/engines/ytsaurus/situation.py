@@ -45,12 +45,14 @@ def tagged(cluster: CompiledState, asks: Sequence[Ask], names: Sequence[str], op
     differ, any of them (``ComputeSchedulingTagFilterResourceLimits``)."""
     out = np.full((len(names), len(cluster.index)), UNLIMITED_STEPS, np.int64)
     workloads = cluster.state.workloads
+    selecting = _selecting(workloads)
+    if not (selecting or any(_selects(wanted.tasks) for wanted in asks)):
+        return out
     pending: dict[int, list[Task]] = {}
     asked_of: dict[int, int] = dict(zip(ask.tolist(), operation.tolist(), strict=True))
     for asked, row in asked_of.items():
         pending.setdefault(row, []).extend(asks[asked].tasks)
-    rows = _selecting(workloads)
-    rows += [row for row, tasks in pending.items() if _selects(tasks)]
+    rows = selecting + [row for row, tasks in pending.items() if _selects(tasks)]
     having: dict[frozenset[Selector], Ints] = {}
     for row in rows:
         running = workloads[row].tasks if row < len(workloads) else []

@@ -4,7 +4,7 @@ Rows are nodes, operations (workloads first, then the asks that are operations o
 columns are resources. Amounts are int64 steps (thousandths of cpu and gpu, whole units of the rest).
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, TypeVar, cast
@@ -74,18 +74,17 @@ class Recent:
         """Something is worked out anew: of its parts, those of the last time are known to it."""
         self._parts, self._of_this_turn = self._of_this_turn, {}
 
-    def knows(self, key: Hashable) -> bool:
-        """Whether this part was worked out in the last turn or this one."""
-        return key in self._of_this_turn or key in self._parts
-
-    def part(self, key: Hashable, work_out: Callable[[], T]) -> T:
-        """What ``work_out`` gives, or gave in the last turn or this one: the key says all that it depends on. Nobody
-        may change it, and it holds whatever the key names by ``id``."""
-        known: T | None = self._of_this_turn.get(key, self._parts.get(key))
-        if known is None:
-            known = work_out()
-        self._of_this_turn[key] = known
+    def part(self, key: Hashable) -> Any:
+        """What was worked out in the last turn or this one for all that ``key`` says, or None."""
+        known = self._of_this_turn.get(key)
+        if known is None and (known := self._parts.get(key)) is not None:
+            self._of_this_turn[key] = known
         return known
+
+    def keep(self, key: Hashable, part: T) -> T:
+        """``part`` is known from now on. Nobody may change it, and it holds whatever ``key`` names by ``id``."""
+        self._of_this_turn[key] = part
+        return part
 
     def get(self, what: str, key: tuple[object, ...]) -> Any:
         """The result where ``key`` is that of the last time (arrays by content, all else by identity), or None."""

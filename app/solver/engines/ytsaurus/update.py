@@ -5,6 +5,7 @@ and spliced in. The old version is not written to: decisions run on it. Fair sha
 part of a cluster: each answer works them out.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -144,40 +145,33 @@ def _with_nodes(cluster: CompiledState, before: list[Node]) -> CompiledState:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Operations that a delta touches. ``gone``, ``kept``: old rows; ``changed``, ``at``: old rows and the new ones;
-    ``added``: how many come last; ``fresh``: the changed and the added ones, in rows ``at`` and the last ones."""
+    """Operations that a delta touches. ``touched``: old rows, and which of the fresh ones each becomes, None where it
+    goes; ``added``: how many come last; ``fresh``: the changed and then the added ones; ``order``: each new row's place
+    among the old ones with the fresh ones after them."""
 
-    gone: Ints
-    kept: Ints
-    changed: Ints
-    at: Ints
+    touched: dict[int, int | None]
     added: int
     fresh: list[Workload]
+    order: Ints
 
     @staticmethod
     def of(old: CompiledState, state: State, changes: Changes) -> "_Rows":
-        def rows(*, stay: bool) -> Ints:
-            touched = [row for row, was, now in changes.workloads if was is not None and (now is not None) is stay]
-            return np.array(sorted(touched), np.int64)
-
-        gone, changed = rows(stay=False), rows(stay=True)
-        added = len(state.workloads) - (len(old.operations) - len(gone))
-        moved = changed - np.searchsorted(gone, changed)
-        places: list[int] = moved.tolist()
-        fresh = [state.workloads[i] for i in places] + state.workloads[len(state.workloads) - added :]
-        staying = np.delete(np.arange(len(old.operations)), gone)
-        return _Rows(gone, staying, changed, moved, added, fresh)
+        was = sorted((row, now is None) for row, before, now in changes.workloads if before is not None)
+        gone = [row for row, goes in was if goes]
+        changed = [row for row, goes in was if not goes]
+        count = len(old.operations)
+        added = len(state.workloads) - (count - len(gone))
+        fresh = [state.workloads[row - bisect_left(gone, row)] for row in changed]
+        fresh += state.workloads[len(state.workloads) - added :]
+        order = np.arange(count + len(fresh))
+        order[changed] = order[count : count + len(changed)]
+        order = np.delete(order, [*gone, *range(count, count + len(changed))])
+        which = dict.fromkeys(gone) | {row: i for i, row in enumerate(changed)}
+        return _Rows(dict(sorted(which.items())), added, fresh, order)
 
     def column(self, old: NDArray[Any], fresh: NDArray[Any], axis: int = 0) -> NDArray[Any]:
-        """A column of operations. ``fresh``: of the changed and added ones; ``axis``: of the rows."""
-        changed = len(self.at)
-        if axis:
-            out = np.concatenate((old[:, self.kept], fresh[:, changed:]), 1)
-            out[:, self.at] = fresh[:, :changed]
-            return out
-        out = np.concatenate((old[self.kept], fresh[changed:]))
-        out[self.at] = fresh[:changed]
-        return out
+        """A column of operations. ``axis``: of the rows."""
+        return np.concatenate((old, fresh), axis).take(self.order, axis)
 
 
 def _with_operations(cluster: CompiledState, old: CompiledState, changes: Changes) -> CompiledState:
@@ -205,17 +199,19 @@ def _with_operations(cluster: CompiledState, old: CompiledState, changes: Change
     usage = rows.column(cluster.usage, sum_of(allocations, len(rows.fresh)))
     if int(usage.sum(axis=0).max(initial=0)) >= _SURE:
         raise _Anew
-    splice = _Splice.of(cluster.allocations, allocations, rows)
-    new = replace(
+    allocations = _spliced(cluster.allocations, allocations, rows)
+    if (allocations.node == _UNKNOWN).any():
+        raise _Anew
+    on_node, node_start = by_node(allocations.node, len(cluster.node_index))
+    return replace(
         cluster,
         operations=operations,
         operation_index=_indexed(cluster, operations, rows),
         usage=usage,
-        allocations=splice.joined(cluster.allocations, allocations, rows),
+        allocations=allocations,
+        on_node=on_node,
+        node_start=node_start,
     )
-    _refuse_unknown(new)
-    on_node, node_start = by_node(new.allocations.node, len(cluster.node_index))
-    return replace(new, on_node=on_node, node_start=node_start)
 
 
 def _with_standings(cluster: CompiledState, changes: Changes) -> CompiledState:
@@ -228,15 +224,12 @@ def _with_standings(cluster: CompiledState, changes: Changes) -> CompiledState:
 
 
 def _operations(old: Operations, rows: _Rows, fresh: Operations) -> Operations:
-    ids = old.ids
-    if len(rows.gone) or rows.added:
-        gone = set(rows.gone.tolist())
-        ids = [name for i, name in enumerate(ids) if i not in gone] + fresh.ids[len(rows.at) :]
-    return old.put_together(fresh, ids, rows.column)
+    ids = old.ids + fresh.ids
+    return old.put_together(fresh, [ids[row] for row in rows.order.tolist()], rows.column)
 
 
 def _indexed(cluster: CompiledState, operations: Operations, rows: _Rows) -> dict[str, int]:
-    if len(rows.gone):
+    if len(operations) < len(cluster.operations) + rows.added:
         return dict(zip(operations.ids, range(len(operations)), strict=True))
     if rows.added:
         start = len(cluster.operations)
@@ -244,39 +237,26 @@ def _indexed(cluster: CompiledState, operations: Operations, rows: _Rows) -> dic
     return cluster.operation_index
 
 
-@dataclass(frozen=True, slots=True)
-class _Splice:
-    """Allocation rows of the new version, piece by piece: (whether fresh, from, to) in the old or the fresh ones."""
-
-    pieces: list[tuple[bool, int, int]]
-
-    @staticmethod
-    def of(old: Allocations, fresh: Allocations, rows: _Rows) -> "_Splice":
-        touched = np.sort(np.concatenate((rows.gone, rows.changed)))
-        begins: list[int] = old.of[touched].tolist()
-        ends: list[int] = old.of[touched + 1].tolist()
-        starts: list[int] = fresh.of.tolist()
-        which = {row: i for i, row in enumerate(rows.changed.tolist())}
-        pieces: list[tuple[bool, int, int]] = []
-        done = 0
-        for row, begin, end in zip(touched.tolist(), begins, ends, strict=True):
-            pieces.append((False, done, begin))
-            if (i := which.get(row)) is not None:
-                pieces.append((True, starts[i], starts[i + 1]))
-            done = end
-        pieces += [(False, done, len(old)), (True, starts[len(which)], len(fresh))]
-        return _Splice(pieces)
-
-    def joined(self, old: Allocations, fresh: Allocations, rows: _Rows) -> Allocations:
-        """All columns of the new version."""
-        sizes = rows.column(np.diff(old.of), np.diff(fresh.of))
-        columns = {
-            name: np.concatenate([(b if new else a)[i:j] for new, i, j in self.pieces])
-            for name in ("node", "task", "usage", "has_gap", "started")
-            for a, b in [(getattr(old, name), getattr(fresh, name))]
-        }
-        return Allocations(
-            operation=np.repeat(np.arange(len(sizes)), sizes),
-            of=np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes))),
-            **columns,
-        )
+def _spliced(old: Allocations, fresh: Allocations, rows: _Rows) -> Allocations:
+    """The allocations of the new version: what operations that stay have, and those of the fresh ones."""
+    count, done = len(old), 0
+    pieces: list[Ints] = []
+    begins: list[int] = (fresh.of + count).tolist()
+    for row, which in rows.touched.items():
+        begin, end = int(old.of[row]), int(old.of[row + 1])
+        pieces.append(np.arange(done, begin))
+        if which is not None:
+            pieces.append(np.arange(begins[which], begins[which + 1]))
+        done = end
+    pieces += [np.arange(done, count), np.arange(begins[len(rows.fresh) - rows.added], count + len(fresh))]
+    order = np.concatenate(pieces)
+    sizes = rows.column(np.diff(old.of), np.diff(fresh.of))
+    columns = {
+        name: np.concatenate((getattr(old, name), getattr(fresh, name)))[order]
+        for name in ("node", "task", "usage", "has_gap", "started")
+    }
+    return Allocations(
+        operation=np.repeat(np.arange(len(sizes)), sizes),
+        of=np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes))),
+        **columns,
+    )
