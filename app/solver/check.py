@@ -6,6 +6,7 @@ Native fields of a configuration are kept and never looked into, so they have bo
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
 from typing import Any, cast
@@ -194,7 +195,7 @@ def state_problems(names: set[str], state: State) -> list[Problem]:
 
 def ask_problems(names: set[str], index: Index, asks: list[Ask], where: str = "asks") -> list[Problem]:
     """Everything that is wrong with the asks; pointers start at /asks."""
-    if _quick_asks(names, index, asks):
+    if plain_asks(names, asks, index):
         return []
     problems = list(_duplicates((a.id for a in asks), (where,), "ask", field="id"))
     near = Nearest(names)
@@ -203,24 +204,32 @@ def ask_problems(names: set[str], index: Index, asks: list[Ask], where: str = "a
     return problems
 
 
-def _quick_asks(names: set[str], index: Index, asks: list[Ask]) -> bool:
-    """Whether plain asks (no limit, no node named) are sound: yes is certain, no only means look closer."""
-    if len({a.id for a in asks}) != len(asks) or not {a.queue for a in asks} <= names:
-        return False
-    if not {a.workload for a in asks if a.workload is not None and a.workload != a.id} <= index.workloads.keys():
-        return False
-    if any(a.limit or a.required_node is not None for a in asks):
-        return False
-    if any(len(a.tasks) != 1 and len({t.name for t in a.tasks}) != len(a.tasks) for a in asks):
-        return False
+def plain_asks(names: set[str], asks: list[Ask], index: Index | None = None) -> bool:
+    """Whether plain asks (no limit, no node named) are sound: yes is certain, no only means look closer. Without
+    ``index``: whatever the state, for they name nothing in it."""
+    seen = set[str]()
     for ask in asks:
-        if ask.feasible_nodes and not index.nodes.issuperset(ask.feasible_nodes):
+        if ask.id in seen or ask.queue not in names or ask.limit or ask.required_node is not None:
             return False
-    tasks = [task for ask in asks for task in ask.tasks]
-    if any(t.usage or t.node is not None or t.required_node is not None or t.min_count is not None for t in tasks):
-        return False
-    shapes = {tuple(t.requests.items()) for t in tasks}
-    return not any(True for shape in shapes for _ in _quantity_problems(dict(shape), ()))
+        seen.add(ask.id)
+        of, nodes = ask.workload, ask.feasible_nodes
+        if of is not None and of != ask.id and (index is None or of not in index.workloads):
+            return False
+        if nodes and (index is None or not index.nodes.issuperset(nodes)):
+            return False
+        if len(ask.tasks) != 1 and len({task.name for task in ask.tasks}) != len(ask.tasks):
+            return False
+        for task in ask.tasks:
+            if task.usage or task.node is not None or task.required_node is not None or task.min_count is not None:
+                return False
+            if not _sound(tuple(task.requests.items())):
+                return False
+    return True
+
+
+@lru_cache(maxsize=4096)
+def _sound(requests: tuple[tuple[str, Quantity], ...]) -> bool:
+    return not any(True for _ in _quantity_problems(dict(requests), ()))
 
 
 def one_ask_problems(names: set[str], index: Index, ask: Ask) -> list[Problem]:

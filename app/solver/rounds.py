@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from typing import ClassVar, Generic, Literal, TypeVar
+from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -62,6 +62,18 @@ class Turn:
     more: bool = False
 
 
+class Ahead(Protocol[S]):
+    """Goes ahead of a compiled state that has not followed what has changed."""
+
+    def moved(self, name: str, after: Workload | None) -> bool:
+        """The workload is ``after`` now, or gone; False: from here on the state has to follow."""
+        ...
+
+    def state(self, follow: Callable[[], S]) -> S:
+        """The state of now, to be asked once; ``follow``: the same, compiled, for whoever looks at all of it."""
+        ...
+
+
 class Rounds(ABC, Generic[C, S]):
     """What waits, as one engine keeps it. One run's own; not shared between threads."""
 
@@ -85,6 +97,12 @@ class Rounds(ABC, Generic[C, S]):
     def aside(self, ask: Ask, now: int) -> tuple[str, str] | None:
         """Why ``ask`` is not tried at all, in the engine's own word and in a sentence; None: it is."""
         del ask, now
+        return None
+
+    def ahead(self, loaded: S) -> Ahead[S] | None:
+        """What keeps up from ``loaded`` on with each workload that changes, where a round needs the state itself only
+        now and then; ``before`` has nothing to carry then. None: nothing does."""
+        del loaded
         return None
 
     @abstractmethod

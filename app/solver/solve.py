@@ -81,6 +81,13 @@ def _touched(result: Result) -> set[str]:
     return touched
 
 
+def _touches(result: Result) -> bool:
+    """Whether it names anything that runs, or a node."""
+    if result.plan.evictions or result.plan.placements:
+        return True
+    return any(decision.victims or decision.plan is not None for decision in result.decisions)
+
+
 def _decision(decision: Decision, tasks: dict[str, set[str]]) -> None:
     seen: set[tuple[str, str | None]] = set()
     for victim in decision.victims:
@@ -138,6 +145,10 @@ T = TypeVar("T")
 NO_OPTIONS = Options()
 _FEW = 1024
 """So many asks of rounds are remembered, whether they are asked still or not."""
+_ALL_AGAIN = 8
+"""So few asks are checked as soon as compared with what they were."""
+_NOTHING = State()
+_NO_INDEX = Index(_NOTHING)
 NO_RUN_OPTIONS = RunOptions()
 
 
@@ -298,7 +309,7 @@ def answer_of(loaded: Loaded, result: Result) -> Answer:
 def planned(loaded: Loaded, question: Question) -> Result:
     """What the engine returns, verified. Raises InvalidInput for asks that can't be understood."""
     configured = loaded.configured
-    if question.brief:
+    if question.brief and len(question.asks) > _ALL_AGAIN:
         _check_new(loaded, question.asks)
     else:
         _check_asks(loaded, question.asks)
@@ -312,7 +323,10 @@ def planned(loaded: Loaded, question: Question) -> Result:
                 result, decisions=[_without_nodes(decision) for decision in result.decisions]
             )
     safe_point()
-    verify(loaded.state, loaded.index, question, result)
+    if _touches(result):
+        verify(loaded.state, loaded.index, question, result)
+    else:  # nor does who runs matter
+        verify(_NOTHING, _NO_INDEX, question, result)
     return result
 
 
@@ -450,7 +464,8 @@ def _unsupported(engine: Engine[Any, Any], why: str) -> Unsupported:
 
 
 def _check_asks(loaded: Loaded, asks: list[Ask]) -> None:
-    _refuse(check.ask_problems(loaded.configured.names, loaded.index, asks))
+    if not check.plain_asks(loaded.configured.names, asks):  # the index is not looked at for nothing
+        _refuse(check.ask_problems(loaded.configured.names, loaded.index, asks))
 
 
 def _check_new(loaded: Loaded, asks: list[Ask]) -> None:

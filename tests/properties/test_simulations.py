@@ -26,7 +26,7 @@ from tests.properties.recount import Recount, S
 from tests.properties.runs import ENGINES, flavored, requests
 from tests.support.bounds import Bounded
 from tests.support.profiles import examples
-from tests.unit.simulations.running import Told, play, told_again
+from tests.unit.simulations.running import Told, play, told_again, unseen, without_digests
 
 Observed = tuple[Asked, int]
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
@@ -53,6 +53,7 @@ def test_the_laws_of_a_run(engine: str) -> None:
         assert told_again(request, told) == [asked.request() for asked, _ in rounds]
         _events_counted_give_the_summary(told, rounds, request)
         assert play(request).bytes() == told.bytes()
+        assert unseen(request).bytes() == without_digests(told), "whether or not a state follows each round"
 
     check()
 
@@ -66,6 +67,7 @@ def test_what_a_cycle_of_kueue_leaves_behind_is_in_the_next_request(request: Sim
         return  # a job that no queue could ever hold
     _every_round_can_be_posted(told, rounds)
     assert told_again(request, told) == [asked.request() for asked, _ in rounds]
+    assert unseen(request).bytes() == without_digests(told)
     left: dict[str, Any] = {}
     for line, (asked, _) in zip(told.rounds, rounds, strict=True):
         for ask in asked.question.asks:

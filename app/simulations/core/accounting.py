@@ -2,21 +2,15 @@
 
 from array import array
 from collections.abc import Callable, Hashable, Mapping
-from hashlib import blake2b
 from math import fsum
 from typing import Any
 
 from app.simulations.core.life import Areas, Life
-from app.simulations.core.sink import Amounts, Sink, amounts_of, time_of, work
+from app.simulations.core.sink import Amounts, Sink, amounts_of, hears, time_of, work
 from app.simulations.schemas import Event, EventKind, Evicted, Loop, Spread, Totals
 from app.solver.model.base import seconds
 from app.solver.model.state import Task
 from app.solver.question import safe_point
-
-
-def mark_of(text: str) -> int:
-    """A number that stands for ``text``; the exclusive or of such numbers stands for a set of texts."""
-    return int.from_bytes(blake2b(text.encode(), digest_size=16).digest())
 
 
 class Loops:
@@ -72,7 +66,7 @@ class Account:
 
     __slots__ = (
         "_at", "_changed", "_completions", "_demand", "_entitled_at", "_guarantee", "_guaranteed", "_level", "_missing",
-        "_name", "_slowdowns", "_usage", "_used",
+        "_moments", "_name", "_slowdowns", "_usage",
         "_waits", "cancelled", "evictions", "finished", "jobs", "most_evictions", "work_done", "work_lost",
         "work_overhead",
     )  # fmt: skip
@@ -85,7 +79,9 @@ class Account:
         self._guarantee = guarantee
         self._usage: Amounts = {}
         self._demand: Amounts = {}
-        self._used: Areas = {}
+        self._moments: Areas = {}
+        """Amounts that came, times when, less those that went: what the usage of now would have come to since 0, less
+        this, is the area under usage."""
         self._guaranteed: Areas = {}
         self._missing: Areas = {}
         self._waits, self._completions, self._slowdowns = array("q"), array("q"), array("d")
@@ -98,7 +94,11 @@ class Account:
         """``amounts`` are held from now on, or (``sign`` -1) no longer."""
         self.advance(now)
         self._changed = True
-        _add(self._usage, amounts, sign)
+        usage, moments = self._usage, self._moments
+        for resource, amount in amounts.items():
+            more = amount * sign
+            usage[resource] = usage.get(resource, 0) + more
+            moments[resource] = moments.get(resource, 0) + more * now
 
     def want(self, now: int, amounts: Amounts, sign: int) -> None:
         """``amounts`` are waited for from now on, or no longer."""
@@ -123,7 +123,6 @@ class Account:
             self._changed = False
             self._level(self._name, self._at, usage, demand, guarantee)
         self._at = now
-        _add(self._used, usage, passed)
         for resource, wanted in demand.items():
             if not wanted:
                 continue
@@ -172,12 +171,13 @@ class Account:
     def totals(self) -> Totals:
         """Everything, as the wire has it."""
         self._settle()
+        used = {resource: held * self._at - self._moments[resource] for resource, held in self._usage.items()}
         return Totals(
             jobs=self.jobs, finished=self.finished, cancelled=self.cancelled, wait=_spread(self._waits),
             completion=_spread(self._completions), slowdown=_ratios(self._slowdowns),
             evictions=self.evictions, most_evictions=self.most_evictions, work_done=_works(self.work_done),
-            work_lost=_works(self.work_lost), work_overhead=_works(self.work_overhead), used=_works(self._used),
-            utilisation={r: self._used.get(r, 0) / area for r, area in sorted(self._guaranteed.items()) if area},
+            work_lost=_works(self.work_lost), work_overhead=_works(self.work_overhead), used=_works(used),
+            utilisation={r: used.get(r, 0) / area for r, area in sorted(self._guaranteed.items()) if area},
             shortfall=_works(self._missing),
         )  # fmt: skip
 
@@ -307,6 +307,7 @@ class Accounting:
         self.last: int | None = None
         self.ended = 0
         self.mark = 0
+        self._hears_events, self._hears_jobs = hears(sink, "event"), hears(sink, "job")
 
     def submitted(self, life: Life, now: int) -> None:
         """A job is asked for."""
@@ -363,12 +364,14 @@ class Accounting:
                 account.done(life, now)
         self.ended += 1
         self.last = now
-        self._sink.job(life.line())
+        if self._hears_jobs:
+            self._sink.job(life.line())
         self.remark(life)
 
     def event(self, now: int, kind: EventKind, life: Life, **more: Any) -> None:
         """Something happened to a job."""
-        self._sink.event(Event(at=time_of(now), kind=kind, job=life.ask.id, queue=life.ask.queue, **more))
+        if self._hears_events:
+            self._sink.event(Event(at=time_of(now), kind=kind, job=life.ask.id, queue=life.ask.queue, **more))
 
     def other(self, now: int, kind: EventKind, **more: Any) -> None:
         """Something happened to no job."""
@@ -379,14 +382,20 @@ class Accounting:
         self.mark ^= life.mark
         life.mark = 0
         if life.waiting or life.running or life.leaving:
-            life.mark = mark_of(_standing(life))
+            life.mark = _standing(life)
             self.mark ^= life.mark
 
 
-def _standing(life: Life) -> str:
-    """What runs where of a job, and what waits."""
-    parts = [life.ask.id, *sorted(life.waiting)]
-    for phase in (life.running, life.leaving):
-        parts.append("|")
-        parts += [f"{name}@{task.node or task.flavors}" for name, task in sorted(phase.items())]
-    return "\0".join(parts)
+def _standing(life: Life) -> int:
+    """A number that stands for what runs where of a job, and what waits, in this process; the exclusive or of such
+    numbers stands for all jobs."""
+    phases = [
+        tuple([(name, task.node or str(task.flavors)) for name, task in sorted(phase.items())]) if phase else ()
+        for phase in (life.running, life.leaving)
+    ]
+    standing = life.ask.id, tuple(sorted(life.waiting)), *phases
+    return hash(standing) ^ hash((standing, _AGAIN)) << 64
+
+
+_AGAIN = "again"
+"""Two hashes make twice as many bits."""

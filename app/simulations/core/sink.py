@@ -6,6 +6,7 @@ Times are microseconds since 1970, amounts integer steps by resource: exact, so 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol
 
 import msgspec
@@ -13,7 +14,17 @@ import msgspec
 from app.answering.answers import encode
 from app.simulations.schemas import Event, Instant, JobLine, RoundLine
 from app.solver import solve
-from app.solver.model.base import Duration, DurationError, Time, at, micros, parse_duration, parse_quantity, scale_of
+from app.solver.model.base import (
+    Duration,
+    DurationError,
+    Quantity,
+    Time,
+    at,
+    micros,
+    parse_duration,
+    parse_quantity,
+    scale_of,
+)
 from app.solver.model.decision import Result
 from app.solver.model.request import DecisionRequest, StateOrReference
 from app.solver.model.state import State, Task
@@ -62,13 +73,21 @@ Amounts = dict[str, int]
 
 
 def amounts_of(tasks: Iterable[Task]) -> Amounts:
-    """What asks and running workloads hold, added up: steps by resource, over all units of all tasks. Raises
-    QuantityError."""
+    """What asks and running workloads hold, added up: steps by resource, over all units of all tasks; not to be
+    changed, for equal ones share it. Raises QuantityError."""
+    each = [_held(tuple(task.requests.items()), task.count) for task in tasks]
+    if len(each) == 1:
+        return each[0]
     amounts: Amounts = {}
-    for task in tasks:
-        for resource, value in task.requests.items():
-            amounts[resource] = amounts.get(resource, 0) + task.count * parse_quantity(value, scale_of(resource))
+    for held in each:
+        for resource, amount in held.items():
+            amounts[resource] = amounts.get(resource, 0) + amount
     return amounts
+
+
+@lru_cache(maxsize=4096)
+def _held(requests: tuple[tuple[str, Quantity], ...], count: int) -> Amounts:
+    return {resource: count * parse_quantity(value, scale_of(resource)) for resource, value in requests}
 
 
 def work(area: int, resource: str) -> int | float:
@@ -157,6 +176,11 @@ class Sink(Protocol):
         """Once an instant: the virtual time in microseconds since 1970, jobs that ended of all (None: not known), and
         rounds."""
         ...
+
+
+def hears(sink: Sink, what: str) -> bool:
+    """Whether anybody does anything with what the sink's method ``what`` is told."""
+    return getattr(type(sink), what) is not getattr(Silence, what)
 
 
 class Silence:

@@ -4,6 +4,7 @@ Nodes, and what runs at the start, are in order of name, whatever the order of t
 """
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -28,7 +29,7 @@ from app.solver.model.state import (
     WorkloadChanges,
 )
 from app.solver.question import Question
-from app.solver.rounds import Turn
+from app.solver.rounds import Ahead, Turn
 from app.solver.solve import Configured, Loaded
 
 LEAST_BYTES = 64 << 10
@@ -186,6 +187,8 @@ class SimulatedCluster:
         self._queues: dict[str, QueueState] = {}
         self._reservations: list[Reservation] | None = None
         self._place: dict[str, int] = {node.name: i for i, node in enumerate(sorted_state.nodes)}
+        self._ahead: Ahead[Any] | None = None
+        self._touched: set[str] = set()
 
     @property
     def configured(self) -> Configured:
@@ -197,6 +200,14 @@ class SimulatedCluster:
         """The nodes, without what occupies them only until it is released."""
         return [self._occupied(self._nodes.get(node.name) or node, -1) for node in self._loaded.state.nodes]
 
+    @property
+    def holds(self) -> Callable[[str], bool]:
+        """Whether one of a name runs, as of a round."""
+        return self._loaded.index.workloads.__contains__ if self._ahead is None else self._runs
+
+    def _runs(self, name: str) -> bool:
+        return self.workload(name) is not None
+
     def workload(self, name: str) -> Workload | None:
         """One that runs, or None."""
         if name in self._pending:
@@ -206,11 +217,26 @@ class SimulatedCluster:
 
     def set(self, workload: Workload) -> None:
         """It runs from now on, or runs otherwise."""
-        self._pending[workload.id] = workload
+        name = workload.id
+        if self._ahead is not None:
+            if name not in self._touched and self._pending.get(name, workload) is None:
+                self._follow()  # it went before an earlier round, and comes last now
+            self._moves(name, workload)
+        self._pending[name] = workload
 
     def remove(self, name: str) -> None:
         """It runs no longer."""
+        if self._ahead is not None:
+            self._moves(name, None)
+            if name not in self._loaded.index.workloads:
+                self._pending.pop(name, None)
+                return
         self._pending[name] = None
+
+    def _moves(self, name: str, after: Workload | None) -> None:
+        self._touched.add(name)
+        if self._ahead is not None and not self._ahead.moved(name, after):
+            self._ahead = None
 
     def occupy(self, name: str, amounts: Amounts, sign: int) -> None:
         """Something that is no workload's any more holds so much of a node, or (``sign`` -1) no longer."""
@@ -252,6 +278,18 @@ class SimulatedCluster:
         if turn.reservations is not None:
             self._reservations = turn.reservations
 
+    def go_ahead(self, ahead: "Ahead[Any] | None") -> None:
+        """Of the state as it is: keeps up from now on in place of it, unless None."""
+        self._ahead = ahead
+
+    def unfollowed(self) -> Loaded | None:
+        """The state as it is, which follows once somebody looks at more than who goes ahead of it knows; None: nobody
+        does."""
+        if self._ahead is None:
+            return None
+        self._touched.clear()
+        return _Unfollowed(self.loaded, self.configured, self._ahead.state(lambda: self.loaded().compiled))
+
     def loaded(self) -> Loaded:
         """The state as it is, compiled."""
         if self._pending or self._queues or self._nodes or self._reservations is not None:
@@ -259,6 +297,7 @@ class SimulatedCluster:
         return self._loaded
 
     def _replace(self, configured: Configured, state: State) -> None:
+        self._ahead = None
         self._loaded = _load(configured, state)
         if self._recorder is not None:
             self._recorder.replaced()
@@ -282,6 +321,17 @@ class SimulatedCluster:
         if self._recorder is not None:
             self._recorder.changed(delta)
         self._pending, self._queues, self._nodes, self._reservations = {}, {}, {}, None
+
+
+class _Unfollowed(Loaded):
+    """Its state is that of ``follow``, for whoever looks at it."""
+
+    def __init__(self, follow: Callable[[], Loaded], configured: Configured, compiled: Any) -> None:
+        self.__dict__.update(configured=configured, compiled=compiled, _follow=follow)
+
+    def __getattr__(self, name: str) -> Any:
+        """Raises AttributeError where there is no such thing."""
+        return getattr(self.__dict__["_follow"](), name)
 
 
 def _load(configured: Configured, state: State) -> Loaded:

@@ -22,7 +22,7 @@ from app.simulations.core.life import (
 )
 from app.simulations.core.lifecycle import JobLifecycle
 from app.simulations.core.scenario import Scenario
-from app.simulations.core.sink import Amounts, Asked, Sink, Watch, span, time_of, work
+from app.simulations.core.sink import Amounts, Asked, Sink, Watch, hears, span, time_of, work
 from app.simulations.core.state import Recorder, SimulatedCluster
 from app.simulations.schemas import Evicted, Fragmentation, Job, RoundLine, Summary
 from app.solver import solve
@@ -117,6 +117,7 @@ class World:
         self.scenario = scenario
         self._sink = sink
         self._watch = watch
+        self._heard = hears(sink, "round")
         self._recorder = Recorder() if sink.recorded else None
         self._cluster = SimulatedCluster(scenario.configured, scenario.request.state, self._recorder)
         self._rounds: Rounds[Any, Any] = solve.rounds(scenario.configured, scenario.request.options)
@@ -195,7 +196,7 @@ class World:
         """Ask, and carry the answer out; whether another round follows at this instant."""
         self._round += 1
         loaded = self._loaded(now)
-        question = self._rounds.question(now, loaded.index.workloads.__contains__)
+        question = self._rounds.question(now, self._cluster.holds)
         if self._watch is None and self.scenario.request.explain == "none":
             question = with_(question, brief=True)
         else:
@@ -215,12 +216,13 @@ class World:
         stop = looping or spinning
         turn = Turn() if stop else self._rounds.answered(question, result, self._lifecycle.leaving)
         evicted = [self._evicted(eviction) for eviction in turn.evicted]
-        line = RoundLine(
-            n=self._round, at=time_of(now), asks=[ask.id for ask in question.asks], order=result.order,
-            admitted=list(dict.fromkeys(start.job for start in turn.started)), evicted=evicted,
-            state=loaded.used.digest if self._sink.digested else None, loop=stop,
-        )  # fmt: skip
-        self._sink.round(line)
+        if self._heard:
+            line = RoundLine(
+                n=self._round, at=time_of(now), asks=[ask.id for ask in question.asks], order=result.order,
+                admitted=list(dict.fromkeys(start.job for start in turn.started)), evicted=evicted,
+                state=loaded.used.digest if self._sink.digested else None, loop=stop,
+            )  # fmt: skip
+            self._sink.round(line)
         if self._recorder is not None:
             self._sink.record(self._recorder.round(self._round, loaded.state, question))
         if loop is not None:
@@ -259,13 +261,17 @@ class World:
             self._free.note(now, self._rounds.spare(self._cluster.loaded().compiled))
 
     def _loaded(self, now: int) -> Loaded:
-        """The state that a round is asked of."""
+        """The state that a round is asked of. Nobody is shown it where no round is watched, recorded or digested."""
+        if (unfollowed := self._cluster.unfollowed()) is not None:
+            return unfollowed
         loaded = self._cluster.loaded()
         before = self._rounds.before(loaded.compiled, loaded.state, now)
-        if before is None:
-            return loaded
-        self._cluster.note(before)
-        return self._cluster.loaded()
+        if before is not None:
+            self._cluster.note(before)
+            return self._cluster.loaded()
+        if self._recorder is None and self._watch is None and not self._sink.digested:
+            self._cluster.go_ahead(self._rounds.ahead(loaded.compiled))
+        return loaded
 
     def _carry(self, turn: Turn, evicted: list[Evicted], now: int) -> None:
         """What the answer says, done: who goes, who moves, who comes."""

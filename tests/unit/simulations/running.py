@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from app.answering.operations import Compiled
 from app.base.decoding import convert
@@ -79,6 +80,19 @@ def played(configuration: Any, jobs: Iterable[Any], changes: Iterable[Any] = (),
 
 def play(request: SimulationRequest) -> Told:
     told = Told()
+    told.summary = simulate(request, Compiled(None), told, lambda: False)
+    return told
+
+
+def without_digests(told: Told) -> bytes:
+    rounds = [replace(line, state=None) for line in told.rounds]
+    return msgspec.json.encode([told.events, rounds, told.jobs, told.summary])
+
+
+def unseen(request: SimulationRequest) -> Told:
+    """A run of which nobody sees what its rounds are asked of."""
+    told = Told()
+    told.recorded = told.digested = False
     told.summary = simulate(request, Compiled(None), told, lambda: False)
     return told
 

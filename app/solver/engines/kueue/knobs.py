@@ -245,16 +245,17 @@ class Run:
 
     def prepare(self, overlay: Overlay, ask: Ask) -> None:
         """Tell the overlay whom the ask spares, and in which order candidates of one class go for it."""
-        overlay.barred = self.state.protected
-        overlay.spare_own(ask.workload)
-        overlay.rank = overlay.usual_rank()
         overlay.favour = None if self.consumed is None else self.consumed.by_workload
         sorting = self.block(ask).workload_sorting if "workload_sorting" in self.enabled else None
-        costs = "disruption_cost_milestones" in self.enabled
-        # Sorting all workloads once pays off when many asks would each sort those within their reach.
-        many = self.asks >= MANY
-        if sorting or costs or (many and overlay.rank is None):
-            overlay.rank = self._rank(tuple(sorting or DEFAULT_SORTING))
+        if sorting or "disruption_cost_milestones" in self.enabled:
+            overlay.prepare(ask.workload, lambda _: self._rank(tuple(sorting or DEFAULT_SORTING)))
+        else:
+            overlay.prepare(ask.workload, self._usual_rank if self.asks >= MANY else Overlay.usual_rank)
+
+    def _usual_rank(self, overlay: Overlay) -> Ranks:
+        """Sorting all workloads once pays off when many asks would each sort those within their reach."""
+        rank = overlay.usual_rank()
+        return self._rank(tuple(DEFAULT_SORTING)) if rank is None else rank
 
     def _penalised(self) -> list[int]:
         state = self.state

@@ -43,10 +43,11 @@ class Overlay:
     """``now`` in microseconds. ``gone``: workloads taken out of the overlay; ``barred``: those that stay but are no
     candidates (not preemptible, or the ask's own running workload). ``rank``: places of workloads, worked out for many
     asks at once, known of the state, or chosen by the ask's queue (KEP-83), that stand for priority and start; or None.
-    ``favour``: what counts before that between candidates of one queue; None: nothing.
+    ``favour``: what counts before that between candidates of one queue; None: nothing. Nobody's place is worked out,
+    and nobody looked for who is barred, before somebody asks.
     """
 
-    __slots__ = ("barred", "favour", "gone", "now", "rank", "room", "state", "usage")
+    __slots__ = ("_barred", "_own", "_rank", "_ranked", "favour", "gone", "now", "room", "state", "usage")
 
     def __init__(self, state: CompiledState, now: int) -> None:
         self.state = state
@@ -54,9 +55,29 @@ class Overlay:
         self.usage = state.usage()
         self.room = None if state.rooms is None else Room(state.rooms)
         self.gone: set[int] = set()
-        self.barred: frozenset[int] = state.protected
         self.favour: Favour | None = None
-        self.rank: NDArray[np.int64] | None = self.usual_rank()
+        self.prepare(None, Overlay.usual_rank)
+
+    def prepare(self, own: str | None, ranked: "Ranked") -> None:
+        """For an ask that never evicts its ``own`` running workload; ``ranked`` works out the places."""
+        self._own = own
+        self._ranked: Ranked | None = ranked
+        self._barred: frozenset[int] | None = None
+        self._rank: NDArray[np.int64] | None = None
+
+    @property
+    def barred(self) -> frozenset[int]:
+        if self._barred is None:
+            self._barred = self.state.protected
+            if self._own is not None:
+                self._barred |= {i for i, w in enumerate(self.state.workloads) if w.id == self._own}
+        return self._barred
+
+    @property
+    def rank(self) -> NDArray[np.int64] | None:
+        if self._ranked is not None:
+            self._rank, self._ranked = self._ranked(self), None
+        return self._rank
 
     def usual_rank(self) -> NDArray[np.int64] | None:
         """The places that the state knows of, where they hold now."""
@@ -69,11 +90,6 @@ class Overlay:
         other.usage, other.gone = usage, set(self.gone)
         other.room = None if self.room is None else self.room.copy()
         return other
-
-    def spare_own(self, workload: str | None) -> None:
-        """An ask never evicts the running workload that it belongs to."""
-        if workload is not None:
-            self.barred |= {i for i, w in enumerate(self.state.workloads) if w.id == workload}
 
     def fr(self, queue: int, flavor: str, resource: str) -> int:
         """Index of a flavor-resource, with a cell for ``queue``; one that nobody has quota for gets one too."""
@@ -142,6 +158,9 @@ class Overlay:
             if workload in self.gone:
                 self.gone.discard(workload)
                 self.restore(workload)
+
+
+Ranked = Callable[[Overlay], NDArray[np.int64] | None]
 
 
 class Fit(IntEnum):

@@ -17,7 +17,7 @@ from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.cycle import INADMISSIBLE, OTHERS, OUTRUN, OVERLAP, inadmissible
 from app.solver.engines.kueue.knobs import ask_turns, victim_turns
 from app.solver.engines.kueue.queue_manager import QueueManager
-from app.solver.engines.kueue.state import CompiledState, instant
+from app.solver.engines.kueue.state import Ahead, CompiledState, instant
 from app.solver.engines.kueue.topology.forest import Domain, Forest
 from app.solver.engines.kueue.topology.placement import Placement, PodSet, Wanted, layers_of, wanted_of
 from app.solver.engines.kueue.topology.room import Rooms, Usage
@@ -291,6 +291,11 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         news = ledger.news(loaded.local_queues)
         queues = {name: QueueState(kueue=of) for name, of in news.items()}
         return Turn(queues=queues, workloads=lost) if queues or lost else None
+
+    def ahead(self, loaded: CompiledState) -> Ahead | None:
+        """Where nothing but usage counts: no nodes, and nobody's consumption."""
+        covered = loaded.quotas is loaded.configuration.quotas
+        return Ahead(loaded) if covered and loaded.rooms is None and self._queues.ledger is None else None
 
     def _on_lost_nodes(self, loaded: CompiledState, state: State) -> list[Workload]:
         """What runs on hosts that went, as Kueue marks it."""

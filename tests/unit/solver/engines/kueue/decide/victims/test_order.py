@@ -77,12 +77,16 @@ def test_ascending_by_another_rank() -> None:
     of = state(rng, 200, starts=True, uids=False)
     overlay = Overlay(of, NOW)
     of.places = Places.of(of.workloads, of.priority)  # known, and not what counts here
-    overlay.rank = np.array([rng.randint(0, 9) for _ in range(200)], dtype=np.int64)
-    rank = overlay.rank
+    rank = [rng.randint(0, 9) for _ in range(200)]
+    overlay.prepare(None, lambda _: np.array(rank, dtype=np.int64))
+
+    def whole(i: int) -> tuple[Any, ...]:
+        return rank[i], of.workloads[i].uid, of.workloads[i].id
+
     for size in (0, 20, 150):
-        chosen = np.array(sorted(rng.sample(range(200), size)), dtype=np.int64)
-        expected = sorted(chosen.tolist(), key=lambda i: (rank[i], of.workloads[i].uid, of.workloads[i].id))
-        assert list(candidates.ascending(overlay, chosen, {})) == expected
+        chosen = sorted(rng.sample(range(200), size))
+        rows = np.array(chosen, dtype=np.int64)
+        assert list(candidates.ascending(overlay, rows, {})) == sorted(chosen, key=whole)
 
 
 @pytest.mark.parametrize("rank", ["none", "distinct", "ties"])
@@ -96,7 +100,7 @@ def test_a_queue_is_sorted_by_the_whole_comparator(rank: str, evicted: bool) -> 
     if rank != "none":
         places = list(range(90)) if rank == "distinct" else [i // 4 for i in range(90)]
         rng.shuffle(places)
-        overlay.rank = np.array(places, dtype=np.int64)
+        overlay.prepare(None, lambda _: np.array(places, dtype=np.int64))
     mine = rng.sample(range(90), 40)
     sorted_queue = list(mine)
     candidates.sort_queue(overlay, sorted_queue)
@@ -118,7 +122,7 @@ def test_a_queue_is_sorted_by_the_whole_comparator(rank: str, evicted: bool) -> 
 def test_who_uses_what_is_contested(number: int) -> None:
     of = state(random.Random(number), 200, starts=True, uids=True)
     overlay = Overlay(of, NOW)
-    overlay.barred, overlay.gone = frozenset({1, 2}), {2, 3}
+    of.protected, overlay.gone = frozenset({1, 2}), {2, 3}
     queues = [CONFIGURATION.tree.index[f"q{i}"] for i in range(number)]
     found = candidates.using(overlay, queues, frozenset({0}))
     assert sorted(found.tolist()) == [i for i in range(200) if int(of.queue[i]) in queues and i not in (1, 2, 3)]
