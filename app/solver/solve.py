@@ -471,12 +471,13 @@ def _check_asks(loaded: Loaded, asks: list[Ask]) -> None:
 def _check_new(loaded: Loaded, asks: list[Ask]) -> None:
     """The same of asks that a round was not asked before."""
     sound = loaded.index.sound
-    new = [ask for ask in asks if (before := sound.get(ask.id)) is None or not goes_on(before, ask)]
+    others = [ask for ask in asks if sound.get(ask.id) is not ask]
+    new = [ask for ask in others if (before := sound.get(ask.id)) is None or not goes_on(before, ask)]
     if new:
         _check_asks(loaded, new)
-        if len(sound) > 2 * len(asks) + _FEW:
-            sound.clear()
-        sound.update((ask.id, ask) for ask in new)
+    if len(sound) > 2 * len(asks) + _FEW:
+        sound.clear()
+    sound.update((ask.id, ask) for ask in others)
 
 
 def _refuse(problems: list[Problem]) -> None:

@@ -174,12 +174,15 @@ def in_turn(state: CompiledState, asks: Sequence[Ask]) -> list[Asked]:
     new: list[Ask] = []
     for ask in asks:
         before = known.get(ask.id)
-        if before is None or before.inherits or _inherits(state, ask) or not goes_on(before.ask, ask):
-            new.append(ask)
-            continue
-        if before.ask is not ask:
-            before = known[ask.id] = _gone_on(state, before, ask)
-        asked.append(before)
+        if before is not None and not before.inherits and (ask.priority is not None or not _inherits(state, ask)):
+            if before.ask is ask:
+                asked.append(before)
+                continue
+            if goes_on(before.ask, ask):
+                known[ask.id] = of = _gone_on(state, before, ask)
+                asked.append(of)
+                continue
+        new.append(ask)
     if new:
         check_asks(state, new)
         if len(known) > 2 * len(asks) + _SPARE_ASKS:
