@@ -282,7 +282,7 @@ def _job(name: str, queue: str, at: int, lasts: int, requests: Body, count: int 
 CASES = [
     Case("kueue-nasa", 140, _nasa),
     Case("kueue-alibaba", 145, lambda: _alibaba("kueue")),
-    Case("yunikorn-alibaba", 195, lambda: _alibaba("yunikorn")),
+    Case("yunikorn-alibaba", 190, lambda: _alibaba("yunikorn")),
     Case("kai-alibaba", 465, lambda: _alibaba("kai")),
     Case("ytsaurus-alibaba", 830, lambda: _alibaba("ytsaurus")),
     Case("kube-scheduler-alibaba", 1_030, lambda: _alibaba("kube-scheduler")),
@@ -291,7 +291,7 @@ CASES = [
         Case(f"overload-{engine}", budget, partial(_overload, engine))
         for engine, budget in (
             ("kueue", 2_650),
-            ("yunikorn", 8_000),
+            ("yunikorn", 4_050),
             ("kai", 17_200),
             ("ytsaurus", 14_700),
             ("kube-scheduler", 5_700),
