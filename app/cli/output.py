@@ -251,6 +251,8 @@ _MOST_MESSAGES = 5
 def answer(result: Answer, *, why: bool) -> None:
     """Each ask with its outcome and victims, and ``why``; then what the plan has beyond them."""
     each_alone = len(result.decisions) > 1 and any(decision.plan is not None for decision in result.decisions)
+    if why and result.release is not None:
+        say(f"by the rules of {result.engine} {result.release}")
     for decision in result.decisions:
         _decision(decision)
         if why and decision.explanation is not None:

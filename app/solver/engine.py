@@ -58,7 +58,8 @@ class Facts:
     schema: str = ""
     """What the names of its structs begin with in the OpenAPI document."""
     releases: Mapping[str, str]
-    """Those whose rules it speaks, the oldest first, and what each is; ``settings.<block>.release`` names one."""
+    """Those whose rules it speaks, the oldest first, and what each is; ``settings.<block>.release`` names one,
+    else it is the oldest."""
     formats: str | None = None
     """The module with what is known of its documents, ``SYSTEM``: by its name, for it knows more than a solver may.
     None: it has no documents of its own."""
@@ -113,6 +114,13 @@ class Facts:
     def block(self) -> str:
         """What its blocks are called in ``settings``, ``options``, queues, asks and ``native``."""
         return self.name.replace("-", "_")
+
+    def release(self, configuration: Configuration) -> str | None:
+        """The one of several releases whose rules decide under the configuration. None: there is one."""
+        if len(self.releases) < 2:
+            return None
+        settings: Any = getattr(configuration.settings, self.block)
+        return next(iter(self.releases)) if settings is None else settings.release
 
 
 @dataclass(frozen=True, slots=True)

@@ -299,10 +299,11 @@ def decide(loaded: Loaded, question: Question) -> Answer:
 
 def answer_of(loaded: Loaded, result: Result) -> Answer:
     """What the engine returned, as the answer to a decision request."""
+    configured = loaded.configured
     return Answer(
-        engine=loaded.configured.engine.name, configuration=loaded.configured.used, state=loaded.used,
-        decisions=result.decisions, order=result.order, plan=result.plan, notes=result.notes,
-        proposals=result.proposals, findings=loaded.findings,
+        engine=configured.engine.name, release=configured.engine.facts.release(configured.configuration),
+        configuration=configured.used, state=loaded.used, decisions=result.decisions, order=result.order,
+        plan=result.plan, notes=result.notes, proposals=result.proposals, findings=loaded.findings,
     )  # fmt: skip
 
 

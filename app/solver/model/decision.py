@@ -347,6 +347,8 @@ class Answer(Wire, frozen=True, kw_only=True):
 
     engine: str
     """Whose rules decided."""
+    release: str | None = None
+    """Of which release, where Arbiter has the rules of several (KAI). Absent: it has those of one."""
     configuration: ConfigurationUsed
     """The configuration that was used."""
     state: StateUsed

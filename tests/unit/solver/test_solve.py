@@ -123,6 +123,20 @@ def test_settings_of_a_state_that_is_wrong_are_refused() -> None:
         assert set(solve.effective_settings(configured, state)["queues"]) == {"q", "co"}
 
 
+@pytest.mark.parametrize(
+    ("engine", "settings", "release"),
+    [
+        ("kai", {}, "0.13"), ("kai", {"kai": {}}, "0.13"), ("kai", {"kai": {"release": "0.17"}}, "0.17"),
+        ("kueue", {"kai": {"release": "0.17"}}, None),
+    ],
+)  # fmt: skip
+def test_an_answer_says_by_which_of_several_releases(engine: str, settings: Any, release: str | None) -> None:
+    configuration = {"engine": engine, "queues": [{"name": "q"}], "settings": settings}
+    configured = solve.configure(msgspec.convert(configuration, Configuration))
+    state = State(workloads=[], nodes=[])
+    assert solve.decide(solve.load(configured, state), Question(0, [], "cycle")).release == release
+
+
 def test_findings_are_of_the_document_and_then_of_the_engine() -> None:
     """What makes it unusable comes alone; the engine's own, and promises past a parent's, only of what is usable."""
     broken = configuration(queues=[{"name": "q", "weight": -1, "quota": {"cpu": {"borrowing_limit": 1}}}])
