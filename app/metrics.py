@@ -49,7 +49,7 @@ class Workers(Protocol):
         """How many wait, by class."""
         ...
 
-    def kept(self) -> tuple[int, int]:
+    def snapshot_totals(self) -> tuple[int, int]:
         """Snapshots in memory, and their estimated bytes."""
         ...
 
@@ -132,8 +132,8 @@ class Metrics:
             gauge.labels(of).set_function(lambda of=of: dispatcher.waiting()[of])
         self._gauge("arbiter_workers", "Worker processes that run.", lambda: dispatcher.workers()[0])
         self._gauge("arbiter_workers_busy", "Worker processes that answer a request.", lambda: dispatcher.workers()[1])
-        self._gauge("arbiter_snapshots", "Snapshots in memory.", lambda: dispatcher.kept()[0])
-        self._gauge("arbiter_snapshots_bytes", "Their estimated memory.", lambda: dispatcher.kept()[1])
+        self._gauge("arbiter_snapshots", "Snapshots in memory.", lambda: dispatcher.snapshot_totals()[0])
+        self._gauge("arbiter_snapshots_bytes", "Their estimated memory.", lambda: dispatcher.snapshot_totals()[1])
 
     def _gauge(self, name: str, what: str, value: Callable[[], float]) -> None:
         Gauge(name, what, registry=self.registry).set_function(value)

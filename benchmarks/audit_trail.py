@@ -20,7 +20,7 @@ import msgspec
 from app.answering.answerer import Answerer
 from app.answering.operations import Compiled, Inquiry, Operation
 from app.answering.snapshot_store import SnapshotStore
-from app.decisions.kept import LONGEST, Ledger, squeezed
+from app.decisions.kept import LONGEST, LoggedStates, squeezed
 from app.decisions.log import Entry
 
 _RUNNING, _TEAMS, _CHANGES = 2000, 20, 100
@@ -100,7 +100,7 @@ class Stream:
 def entries(decisions: int, waiting_jobs: int) -> Iterator[Entry]:
     """The log's entries of a stream of ``decisions``."""
     of = Answerer(Compiled(None), SnapshotStore(budget=1 << 40, idle=1e9, clock=lambda: 0.0))
-    stream, ledger = Stream(), Ledger()
+    stream, ledger = Stream(), LoggedStates()
     jobs = [stream.running() for _ in range(_RUNNING)]
     waiting = [stream.job() for _ in range(waiting_jobs)]
     put = {"configuration": stream.configuration(), "state": {"workloads": jobs}}
@@ -111,10 +111,10 @@ def entries(decisions: int, waiting_jobs: int) -> Iterator[Entry]:
         reply = of.run(Inquiry(Operation.DECISION, stream.now, known=ledger.known("prod")), body.encode())
         answered = reply.answered()
         facts = answered.facts
-        ledger.taken("prod", facts.state_digest, facts.configuration.digest, reply.kept)
+        ledger.taken("prod", facts.state_digest, facts.configuration.digest, reply.documents)
         identity = UUID(int=number, version=4)
         yield Entry(
-            identity, stream.now, body.encode(), answered, None, "token:scheduler", reply.kept,
+            identity, stream.now, body.encode(), answered, None, "token:scheduler", reply.documents,
             facts.state_digest, facts.configuration.digest,
         )  # fmt: skip
         gone, new = stream.gone(ids), [stream.running() for _ in range(_CHANGES // 2)]

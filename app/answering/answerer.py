@@ -134,7 +134,7 @@ def _named_pods(pod: Pod, args: ExtenderPreemptionArgs) -> list[str]:
     """The pod without room first, then those that kube-scheduler would evict, as far as they have names."""
     victims = (victim.metadata for of in (args.victims or {}).values() for victim in of.pods or ())
     names = (f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name for metadata in victims)
-    return list(islice(dict.fromkeys((pod.made.id, *names)), _MOST_NAMED))
+    return list(islice(dict.fromkeys((pod.manifest.id, *names)), _MOST_NAMED))
 
 
 def _proposals(args: ExtenderPreemptionArgs, recogniser: Recogniser, loaded: Loaded) -> list[Proposal]:
@@ -251,7 +251,7 @@ class Reply:
     body: bytes
     facts: Facts | None = None
     seconds: dict[str, float] = field(default_factory=dict[str, float])
-    kept: list[Kept] = field(default_factory=list[Kept])
+    documents: list[Kept] = field(default_factory=list[Kept])
     logged: Logged | None = None
 
     def answered(self) -> Answered:
@@ -316,7 +316,7 @@ class Answerer:
 
         sources = self._sources if asked.pinned is None else self._sources.pinned(asked.pinned)
         answered = answer(body, asked.now, sources, through=through)
-        states = self._kept(asked, *seen[0]) if seen else []
+        states = self._lacking(asked, *seen[0]) if seen else []
         return Reply(answered.body, answered.facts, answered.seconds, states)
 
     def _guarded(self, asked: Inquiry, body: bytes) -> Reply:
@@ -324,15 +324,15 @@ class Answerer:
         if guarded.answered is None or guarded.loaded is None:
             return Reply(guarded.result)
         logged = Logged(guarded.request, guarded.answered.body)
-        states = self._kept(asked, guarded.loaded, own=False)
+        states = self._lacking(asked, guarded.loaded, own=False)
         return Reply(guarded.result, guarded.answered.facts, guarded.answered.seconds, states, logged)
 
-    def _kept(self, asked: Inquiry, loaded: Loaded, own: bool) -> list[Kept]:
+    def _lacking(self, asked: Inquiry, loaded: Loaded, own: bool) -> list[Kept]:
         """What the decision log lacks of the snapshot; ``own``: the configuration is the snapshot's."""
         if asked.known is None:
             return []
         self._recorder.forget(self.store.names())
-        return self._recorder.kept(loaded, asked.known, own=own)
+        return self._recorder.lacking(loaded, asked.known, own=own)
 
 
 def _as_then(loaded: Loaded, used: Used) -> Loaded:

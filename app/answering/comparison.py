@@ -15,7 +15,7 @@ from app.answering.answers import Stopwatch, asks_of, configure, encode, stats_o
 from app.answering.operations import Sources
 from app.answering.overrides import with_fields
 from app.answering.snapshots import FollowedAge
-from app.answering.translation import told
+from app.answering.translation import translate
 from app.base.decoding import decode
 from app.solver import solve
 from app.solver.model.base import Time, micros
@@ -212,7 +212,7 @@ def _loaded(
     state, asks, findings = request.state, _asks(request, configured, sources), list[Finding]()
     origin = request.engine or configured.configuration.engine
     if variant.engine is not None and origin is not None and variant.engine != origin and _native(variant):
-        translated = told(configured.configuration, state, asks, origin, variant.engine)
+        translated = translate(configured.configuration, state, asks, origin, variant.engine)
         state, asks, findings = translated.state, translated.asks, translated.findings
         configured = solve.configure(translated.configuration, variant.engine)
     elif variant.engine is not None and configured.engine.name != variant.engine:

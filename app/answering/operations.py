@@ -55,7 +55,7 @@ class Recorder:
         self._given: dict[str, OrderedDict[str, tuple[State, Index]]] = {}
         self._lock = Lock()
 
-    def kept(self, loaded: Loaded, known: Known, *, own: bool) -> list[Kept]:
+    def lacking(self, loaded: Loaded, known: Known, *, own: bool) -> list[Kept]:
         """What the log lacks of a decision on ``loaded``. ``own``: the request named no configuration."""
         name, lacking = loaded.snapshot or "", list[Kept]()
         if loaded.used.digest != known.state:

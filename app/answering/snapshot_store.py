@@ -88,7 +88,7 @@ class SnapshotStore:
         self._budget = budget
         self._idle = idle
         self._clock = clock
-        self._kept: dict[str, Snapshot] = {}
+        self._snapshots: dict[str, Snapshot] = {}
         self._used: dict[str, float] = {}
         self._lock = Lock()
 
@@ -108,7 +108,7 @@ class SnapshotStore:
         )
         safe_point()  # the last one: from here on it is kept, and the answer says so
         with self._lock:
-            old = self._kept.get(name)
+            old = self._snapshots.get(name)
             generation = old.generation + 1 if old is not None else 1
             return self._keep(replace(snapshot, loaded=replace(loaded, generation=generation), generation=generation))
 
@@ -116,26 +116,26 @@ class SnapshotStore:
         """The next generation. Raises NotFound, Conflict for a stale generation, InvalidInput; then nothing changes."""
         while True:
             with self._lock:
-                old = self._found(name)
+                old = self._live(name)
             check_generation(old, delta.generation)
             new = _after(old, delta)
             safe_point()
             with self._lock:
-                if self._found(name) is old:
+                if self._live(name) is old:
                     return self._keep(new)
             # Somebody was faster: with a change, which makes this one stale, or by compiling the same state again.
 
     def get(self, name: str) -> Snapshot:
         """The current version. Raises NotFound with code ``snapshot_lost``: send it again."""
         with self._lock:
-            snapshot = self._found(name)
+            snapshot = self._live(name)
             self._used[name] = self._clock()
             return snapshot
 
     def peek(self, name: str) -> Snapshot | None:
         """The current version, where there is one; looking is no use of it."""
         with self._lock:
-            return self._kept.get(name)
+            return self._snapshots.get(name)
 
     def own(self, name: str) -> Own:
         """The configuration and the engine that it was put with. Raises NotFound."""
@@ -159,32 +159,32 @@ class SnapshotStore:
         loaded = solve.load(configured, snapshot.loaded.state, snapshot=name, generation=snapshot.generation)
         loaded = replace(loaded, beside=snapshot.loaded.beside)
         with self._lock:
-            if self._kept.get(name) is snapshot:
+            if self._snapshots.get(name) is snapshot:
                 used = (
                     configured.used
                     if snapshot.used.name and snapshot.used.name == configured.used.name
                     else snapshot.used
                 )
-                self._kept[name] = replace(snapshot, loaded=loaded, used=used)
+                self._snapshots[name] = replace(snapshot, loaded=loaded, used=used)
         return loaded
 
     def delete(self, name: str) -> None:
         """Raises NotFound."""
         with self._lock:
-            self._found(name)
+            self._live(name)
             self._drop(name)
 
     def names(self) -> list[str]:
         """What is kept now, in order of name."""
         with self._lock:
             self._expire()
-            return sorted(self._kept)
+            return sorted(self._snapshots)
 
     @property
-    def kept(self) -> tuple[int, int]:
+    def totals(self) -> tuple[int, int]:
         """How many there are, and their estimated bytes."""
         with self._lock:
-            return len(self._kept), sum(snapshot.size for snapshot in self._kept.values())
+            return len(self._snapshots), sum(snapshot.size for snapshot in self._snapshots.values())
 
     def idle_seconds(self, name: str) -> float:
         """Since the snapshot was last used."""
@@ -194,9 +194,9 @@ class SnapshotStore:
         """Since its state was last put whole."""
         return self._clock() - snapshot.created_at
 
-    def _found(self, name: str) -> Snapshot:
+    def _live(self, name: str) -> Snapshot:
         self._expire()
-        if (snapshot := self._kept.get(name)) is None:
+        if (snapshot := self._snapshots.get(name)) is None:
             raise NotFound(
                 f"no snapshot {name!r}: it was never put, has expired or had to make room; put it again",
                 problems=[Problem(pointer="/state/snapshot", detail=f"no snapshot {name!r}")],
@@ -205,11 +205,11 @@ class SnapshotStore:
         return snapshot
 
     def _keep(self, snapshot: Snapshot) -> Snapshot:
-        self._kept[snapshot.name] = snapshot
+        self._snapshots[snapshot.name] = snapshot
         self._used[snapshot.name] = self._clock()
         self._expire()
-        while len(self._kept) > 1 and sum(s.size for s in self._kept.values()) > self._budget:
-            least = min((n for n in self._kept if n != snapshot.name), key=lambda n: self._used[n])
+        while len(self._snapshots) > 1 and sum(s.size for s in self._snapshots.values()) > self._budget:
+            least = min((n for n in self._snapshots if n != snapshot.name), key=lambda n: self._used[n])
             self._drop(least)
         return snapshot
 
@@ -219,5 +219,5 @@ class SnapshotStore:
             self._drop(name)
 
     def _drop(self, name: str) -> None:
-        del self._kept[name]
+        del self._snapshots[name]
         del self._used[name]

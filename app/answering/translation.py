@@ -159,7 +159,7 @@ _MOST_PODS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Translation:
     """The situation in other words, and what was lost."""
 
     configuration: Configuration
@@ -168,12 +168,14 @@ class Told:
     findings: list[Finding]
 
 
-def told(configuration: Configuration, state: StateOrReference, asks: list[Ask], old: str, new: str) -> Told:
+def translate(
+    configuration: Configuration, state: StateOrReference, asks: list[Ask], old: str, new: str
+) -> Translation:
     """The situation of engine ``old`` for engine ``new``. A state that is only named stays as it is."""
-    return _Telling(configuration, old, new).all(state, asks)
+    return _Translator(configuration, old, new).all(state, asks)
 
 
-class _Telling:
+class _Translator:
     def __init__(self, configuration: Configuration, old: str, new: str) -> None:
         self._configuration = configuration
         self._old = facts_of(old)
@@ -184,7 +186,7 @@ class _Telling:
         self._first: dict[str, dict[str, str]] = {}
         self._gpus: dict[str, int] = {}
 
-    def all(self, state: StateOrReference, asks: list[Ask]) -> Told:
+    def all(self, state: StateOrReference, asks: list[Ask]) -> Translation:
         """Queues first: they say what everybody else is called."""
         queues = [self._queue(i, queue) for i, queue in enumerate(self._configuration.queues)]
         if self._new.root is not None and self._new.root.name not in {queue.name for queue in queues}:
@@ -200,7 +202,7 @@ class _Telling:
         if state.snapshot is not None:
             detail = "a snapshot is decided on as it is: its names are not translated"
             self._lose("/state/snapshot", "kept-as-is", detail)
-            return Told(configuration, state, self._each(asks, "asks"), list(self._findings.values()))
+            return Translation(configuration, state, self._each(asks, "asks"), list(self._findings.values()))
         self._lose_unsaid(msgspec.structs.replace(state, snapshot=None), "/state")
         for name, queue in state.queues.items():
             self._lose_unsaid(queue, pointer("state", "queues", name))
@@ -213,7 +215,7 @@ class _Telling:
             nodes=[self._node(node, pointer("state", "nodes", i)) for i, node in enumerate(nodes)],
             workloads=self._each(workloads, "state", "workloads"),
         )
-        return Told(configuration, translated, self._each(asks, "asks"), list(self._findings.values()))
+        return Translation(configuration, translated, self._each(asks, "asks"), list(self._findings.values()))
 
     def _lose(self, where: str, rule: str, detail: str, severity: Any = "warning") -> None:
         """Of one kind only the first is listed."""
@@ -322,9 +324,9 @@ class _Telling:
         by_resource: dict[str, list[PlacedQuota]] = {}
         for placed in quotas(queue, ("configuration", "queues", i)):
             by_resource.setdefault(self._resource(placed.resource), []).append(placed)
-        return {name: self._one(name, queue, listed) for name, listed in by_resource.items()}
+        return {name: self._combined(name, queue, listed) for name, listed in by_resource.items()}
 
-    def _one(self, name: str, queue: Queue, placed: list[PlacedQuota]) -> Quota:
+    def _combined(self, name: str, queue: Queue, placed: list[PlacedQuota]) -> Quota:
         listed = [placed_quota.quota for placed_quota in placed]
         guaranteed = _sum(name, (quota.guaranteed for quota in listed))
         limit = _sum(name, (quota.limit for quota in listed)) if all(q.limit is not None for q in listed) else None
@@ -482,7 +484,7 @@ def _pods(task: Task) -> list[Task]:
 
 def _first(placed: list[PlacedQuota], has: Callable[[Quota], bool]) -> str:
     """The pointer of the first quota of its kind; of the first, where there is none."""
-    return pointer(*next((quota.at for quota in placed if has(quota.quota)), placed[0].at))
+    return pointer(*next((quota.where for quota in placed if has(quota.quota)), placed[0].where))
 
 
 def _sum(name: str, given: Iterable[Quantity | None]) -> Quantity | None:

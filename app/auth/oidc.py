@@ -263,7 +263,7 @@ class CodeFlow:
         self._ask = ask
         self._clock = clock
         self._places, self._threads = Semaphore(_AT_ONCE), CapacityLimiter(_AT_ONCE)
-        self._found: tuple[float, dict[str, Any]] | None = None
+        self._discovered: tuple[float, dict[str, Any]] | None = None
 
     async def begin(self, back: str) -> tuple[str, dict[str, str]]:
         """Where to send the browser, and what to keep until it comes ``back``. Raises Unavailable."""
@@ -297,10 +297,10 @@ class CodeFlow:
 
     async def _provider(self) -> dict[str, Any]:
         """The provider's own description (OpenID Connect Discovery), kept for minutes."""
-        if self._found is None or self._clock() - self._found[0] > _DISCOVERY_SECONDS:
+        if self._discovered is None or self._clock() - self._discovered[0] > _DISCOVERY_SECONDS:
             where = self._client.issuer.rstrip("/") + "/.well-known/openid-configuration"
-            self._found = (self._clock(), await self._asked(where))
-        return self._found[1]
+            self._discovered = (self._clock(), await self._asked(where))
+        return self._discovered[1]
 
     async def _asked(self, *question: Any) -> dict[str, Any]:
         try:

@@ -183,18 +183,18 @@ class _Builder:
             self._end(event)
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor not in self._anchors:
-                raise _at(event, f"alias *{event.anchor} has no anchor before it")
+                raise _unreadable(event, f"alias *{event.anchor} has no anchor before it")
             value, size = self._anchors[event.anchor]
             self._add(value, size, event)
 
     def _scalar(self, event: Any) -> None:
         if "\0" in event.value:
-            raise _at(event, "a NUL, which no text of a cluster holds")
+            raise _unreadable(event, "a NUL, which no text of a cluster holds")
         frame = self._frames[-1] if self._frames else None
         if frame is not None and isinstance(frame.container, dict) and frame.key is None:
             frame.key, frame.merging = event.value, event.value == _MERGE and event.implicit[0]
             if event.value in frame.container and not frame.merging:
-                raise _at(event, f"key {event.value[:200]!r} occurs twice in one mapping")
+                raise _unreadable(event, f"key {event.value[:200]!r} occurs twice in one mapping")
             return
         value = plain(event.value) if event.implicit[0] and event.tag is None else self._tagged(event)
         if event.anchor is not None:
@@ -204,16 +204,16 @@ class _Builder:
     @staticmethod
     def _tagged(event: Any) -> Any:
         if event.tag not in (None, "!") and event.tag not in _TAGS:
-            raise _at(event, f"tag {event.tag[:200]!r} is not supported")
+            raise _unreadable(event, f"tag {event.tag[:200]!r} is not supported")
         return event.value if event.tag in (None, "!", _STRING_TAG) else plain(event.value)
 
     def _start(self, event: Any) -> None:
         if len(self._frames) >= MAX_DEPTH:
-            raise _at(event, f"nested deeper than {MAX_DEPTH} levels")
+            raise _unreadable(event, f"nested deeper than {MAX_DEPTH} levels")
         if event.tag not in (None, "!") and event.tag not in _TAGS:
-            raise _at(event, f"tag {event.tag[:200]!r} is not supported")
+            raise _unreadable(event, f"tag {event.tag[:200]!r} is not supported")
         if self._frames and isinstance(self._frames[-1].container, dict) and self._frames[-1].key is None:
-            raise _at(event, "a key must be a scalar")
+            raise _unreadable(event, "a key must be a scalar")
         container: dict[str, Any] | list[Any] = {} if isinstance(event, yaml.MappingStartEvent) else []
         self._frames.append(_Frame(container, event.anchor))
 
@@ -230,7 +230,7 @@ class _Builder:
     def _add(self, value: Any, size: int, event: Any) -> None:
         self.values += size if isinstance(event, yaml.AliasEvent) else 1
         if self.values > MAX_VALUES:
-            raise _at(event, f"more than {MAX_VALUES} values, counting what aliases stand for")
+            raise _unreadable(event, f"more than {MAX_VALUES} values, counting what aliases stand for")
         if not self._frames:
             self.root = value
             return
@@ -250,7 +250,7 @@ class _Builder:
 def _merged(value: Any, event: Any) -> list[dict[str, Any]]:
     sources = cast(list[Any], value) if isinstance(value, list) else [value]
     if not all(isinstance(source, dict) for source in sources):
-        raise _at(event, "<< merges mappings only")
+        raise _unreadable(event, "<< merges mappings only")
     return sources
 
 
@@ -278,5 +278,5 @@ def _explained(error: yaml.YAMLError) -> str:
     return f"neither JSON nor YAML{where}: {getattr(error, 'problem', None) or 'a character that YAML does not allow'}"
 
 
-def _at(event: Any, detail: str) -> Unreadable:
+def _unreadable(event: Any, detail: str) -> Unreadable:
     return Unreadable(f"line {event.start_mark.line + 1}: {detail}")

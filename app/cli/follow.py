@@ -226,7 +226,7 @@ def _backtest(engine: Engine, path: Path, body: Path, recorded: Recorded) -> int
     from app.answering.operations import Compiled, Sources
     from app.base.decoding import decode
     from app.following.replaying import judgements
-    from app.studies.backtesting import BacktestRequest, Course, DecisionDiffers, decide_again, refuse
+    from app.studies.backtesting import BacktestRequest, BacktestTallies, DecisionDiffers, decide_again, refuse
 
     def act() -> int:
         asked = decode(as_json(body.read_bytes()), BacktestRequest)
@@ -245,7 +245,7 @@ def _backtest(engine: Engine, path: Path, body: Path, recorded: Recorded) -> int
             say(f"{line.created_at.isoformat()} {line.ask} under {name}: {'; '.join(how[:5])}")
 
         cycles = judgements(path, engine, _settings(engine, recorded) or asked.settings)
-        course = Course(asked, write)
+        course = BacktestTallies(asked, write)
         decide_again(asked, cycles, course, Sources(Compiled(None)))
         outcome = course.outcome()
         if recorded.json:

@@ -50,7 +50,7 @@ class Live:
 _ONLY = Live()
 
 
-class Refused(Exception):
+class ApiError(Exception):
     """The service did not do it."""
 
     def __init__(self, reply: Reply) -> None:
@@ -69,7 +69,7 @@ def why(workload: str, /, *, live: Live = _ONLY, json: Json = False) -> int:
     def act() -> int:
         try:
             return _why(workload, followed(service, live.cluster), service, json=json)
-        except Refused as no:
+        except ApiError as no:
             return refused(workload, no.reply)
 
     return guarded(act, workload)
@@ -97,7 +97,7 @@ def _why(workload: str, cluster: dict[str, Any], service: Service, *, json: bool
     waiting = named(workload, got(service, f"{address}/asks")["items"])
     if waiting is not None:
         body = {"state": state, "asks": [waiting], "explain": "summary"}
-        code = _told(posted(service, "/v1/decisions", body), json=json)
+        code = _printed(posted(service, "/v1/decisions", body), json=json)
         if not json:
             _history(evictions(service, cluster["name"], waiting["id"]))
         return code
@@ -145,7 +145,7 @@ def evictions(service: Service, cluster: str, name: str) -> list[dict[str, Any]]
     for kind in ("workload", "job"):
         reply = service.get(f"/v1/clusters/{segment(cluster)}/evictions?limit={_EVICTIONS}&{kind}={segment(name)}")
         if not reply.ok and reply.status != HTTPStatus.NOT_FOUND:
-            raise Refused(reply)
+            raise ApiError(reply)
         if reply.ok and (listed := reply.json()["items"]):
             return listed
     return []
@@ -177,7 +177,7 @@ def warned(followed: FollowedAge | None) -> None:
         complain(followed.warning)
 
 
-def _told(body: bytes, *, json: bool) -> int:
+def _printed(body: bytes, *, json: bool) -> int:
     fields: dict[str, Any] = documents.loads(body)
     # Of an answer the service says more than an engine: its id, its times, how old what was followed is.
     result = msgspec.convert({name: fields[name] for name in Answer.__struct_fields__ if name in fields}, Answer)
@@ -192,7 +192,7 @@ def _told(body: bytes, *, json: bool) -> int:
 
 
 def followed(service: Service, name: str | None) -> dict[str, Any]:
-    """A cluster that is followed. Raises InvalidInput where it is not clear which is meant, Refused, Unreachable."""
+    """A cluster that is followed. Raises InvalidInput where it is not clear which is meant, ApiError, Unreachable."""
     if name is not None:
         return got(service, f"/v1/clusters/{segment(name)}")
     clusters: list[dict[str, Any]] = got(service, "/v1/clusters")["items"]
@@ -253,18 +253,18 @@ def _owners(pod: str) -> list[str]:
 
 
 def got(service: Service, path: str) -> dict[str, Any]:
-    """The answer to GET ``path``. Raises Refused, Unreachable."""
+    """The answer to GET ``path``. Raises ApiError, Unreachable."""
     reply = service.get(path)
     if not reply.ok:
-        raise Refused(reply)
+        raise ApiError(reply)
     return reply.json()
 
 
 def posted(service: Service, path: str, body: dict[str, Any]) -> bytes:
-    """The answer to POST ``path``. Raises Refused, Unreachable."""
+    """The answer to POST ``path``. Raises ApiError, Unreachable."""
     reply = service.post(path, {}, documents.dumps(body).encode())
     if not reply.ok:
-        raise Refused(reply)
+        raise ApiError(reply)
     return reply.body
 
 
@@ -304,7 +304,7 @@ def who_is_next(
         def ask() -> int:
             try:
                 job, outcome = exposures(service, body)
-            except Refused as refusal:
+            except ApiError as refusal:
                 return refused(named, refusal.reply)
             warned(job.followed)
             noticed(outcome.findings or ())
@@ -331,7 +331,7 @@ def exposures(
     service: Service, body: dict[str, Any], waits: Callable[[Exposures], None] = lambda _: None
 ) -> tuple[Exposures, ExposureOutcome]:
     """The answer to ``POST /v1/exposures``. ``waits`` is called until there is one, and raises where nobody waits any
-    more: the question is stopped then. Raises Refused, Unreachable, InvalidInput: there is no answer."""
+    more: the question is stopped then. Raises ApiError, Unreachable, InvalidInput: there is no answer."""
     job = msgspec.json.decode(posted(service, "/v1/exposures", body), type=Exposures)
     where = f"/v1/exposures/{job.id}"
     try:
@@ -344,7 +344,7 @@ def exposures(
             elif reply.status == HTTPStatus.NOT_FOUND:
                 raise InvalidInput([Problem(pointer="", detail="the question was stopped")])
             elif reply.status < HTTPStatus.INTERNAL_SERVER_ERROR and reply.status != HTTPStatus.TOO_MANY_REQUESTS:
-                raise Refused(reply)
+                raise ApiError(reply)
     except BaseException:
         service.delete(where, {})
         raise

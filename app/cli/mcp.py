@@ -15,7 +15,7 @@ from cyclopts.validators import Number
 from app.base.installation import installed_version
 from app.base.settings import own_address
 from app.cli.configuration import DEFAULT_URL, Token, Url
-from app.cli.live import Refused
+from app.cli.live import ApiError
 from app.cli.output import BAD_INPUT, NOTHING, announce, complain
 from app.cli.remote import Service, Unreachable
 from app.cli.tools import TOOLS, Asking, Tool
@@ -141,12 +141,12 @@ def _listed(tool: Tool) -> "types.Tool":
 def _answered(tool: Tool, asking: Asking, arguments: dict[str, Any]) -> tuple[str, bool]:
     """The text of the answer, and whether it says why there is none."""
     try:
-        return tool.told(asking, arguments), False
+        return tool.call(asking, arguments), False
     except InvalidInput as invalid:
         return "\n".join(f"{problem.pointer or '(arguments)'}: {problem.detail}" for problem in invalid.problems), True
     except Unreachable as away:
         return str(away), True
-    except Refused as refused:
+    except ApiError as refused:
         body = refused.reply.json()
         lines = [f"{refused.reply.status} {body.get('detail') or body.get('title') or 'refused'}"]
         lines += [

@@ -201,7 +201,7 @@ def plan(
                 answer = planned(documents.dumps(asked).encode(), datetime.now(UTC), nothing_stored())
             except InvalidInput as invalid:
                 raise files.blamed(invalid.problems) from None
-            return _told(answer, files, json=json)
+            return _printed(answer, files, json=json)
         asked |= {"state": {"snapshot": where.snapshot}, "configuration": where.configuration}
         return _sent(files, asked, service, json)
 
@@ -247,10 +247,10 @@ def _followed(where: Where) -> str | None:
 
 def _sent(files: _Blamed, asked: dict[str, Any], service: Service, json: bool) -> int:
     reply = service.post("/v1/plans", {}, documents.dumps(asked).encode())
-    return _told(reply.body, files, json=json) if reply.ok else refused(files.of["/manifest"], reply)
+    return _printed(reply.body, files, json=json) if reply.ok else refused(files.of["/manifest"], reply)
 
 
-def _told(body: bytes, files: _Blamed, *, json: bool) -> int:
+def _printed(body: bytes, files: _Blamed, *, json: bool) -> int:
     answer = msgspec.json.decode(body, type=PlanAnswer)
     noticed(answer.findings, files.place)
     warned(answer.followed)

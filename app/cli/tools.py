@@ -13,7 +13,7 @@ import msgspec
 
 from app.answering.overrides import with_fields
 from app.base.decoding import convert, decode, descriptions
-from app.cli.live import Refused, evictions, exposures, followed, got, happened, named, planned_at, posted, stopped_by
+from app.cli.live import ApiError, evictions, exposures, followed, got, happened, named, planned_at, posted, stopped_by
 from app.cli.output import amount
 from app.cli.remote import Service, commented, segment
 from app.cli.tool_arguments import (
@@ -62,7 +62,7 @@ Answered = Callable[[Asking, Any], Iterable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool. ``answer`` raises InvalidInput, Refused, Unreachable."""
+    """One tool. ``answer`` raises InvalidInput, ApiError, Unreachable."""
 
     name: str
     title: str
@@ -81,7 +81,7 @@ class Tool:
         schema = components.pop(root["$ref"].removeprefix("#/$defs/"))
         return schema | ({"$defs": components} if components else {})
 
-    def told(self, asking: Asking, arguments: dict[str, Any]) -> str:
+    def call(self, asking: Asking, arguments: dict[str, Any]) -> str:
         """The answer to ``arguments``. Raises as ``answer``."""
         return "\n".join(self.answer(asking, decode(json.dumps(arguments).encode(), self.shape)))
 
@@ -340,7 +340,7 @@ def _change_configuration(asking: Asking, wanted: ChangeConfiguration) -> Iterat
     path = f"/v1/configurations/{segment(wanted.name)}"
     reply = asking.service.get(path)
     if not reply.ok:
-        raise Refused(reply)
+        raise ApiError(reply)
     known = reply.json()
     if known["revision"] != wanted.revision:
         detail = f"the newest revision is {known['revision']}: nothing was changed"
@@ -349,7 +349,7 @@ def _change_configuration(asking: Asking, wanted: ChangeConfiguration) -> Iterat
     headers = {"If-Match": reply.etag or ""} | commented(wanted.comment)
     written = asking.service.put(path, msgspec.json.encode(document), headers)
     if not written.ok:
-        raise Refused(written)
+        raise ApiError(written)
     done = written.json()
     yield f"{wanted.name}: {'revision' if done['changed'] else 'unchanged at revision'} {done['revision']}"
     yield from _findings([*done.get("findings", ()), *known["configuration"].get("findings", ())])

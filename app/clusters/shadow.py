@@ -141,7 +141,7 @@ def compared(observed: Sequence[ShadowVictim], decided: Decided, gone: Collectio
     not_observed = [victim for key, victim in wanted.items() if not same(seen.get(key), victim)]
     if not not_expected and not not_observed:
         return Compared(expected, [], [], "")
-    return Compared(expected, not_expected, not_observed, _told(decided.outcome, not_expected, not_observed))
+    return Compared(expected, not_expected, not_observed, _sentence(decided.outcome, not_expected, not_observed))
 
 
 def _key(victim: ShadowVictim) -> tuple[str, str | None]:
@@ -180,7 +180,7 @@ def is_tied(ask: str, decisions: Iterable[Explained], request: DecisionRequest, 
     return all(not places(victim).isdisjoint(ties) for victim in (*differing.not_expected, *differing.not_observed))
 
 
-def _told(outcome: str, not_expected: list[ShadowVictim], not_observed: list[ShadowVictim]) -> str:
+def _sentence(outcome: str, not_expected: list[ShadowVictim], not_observed: list[ShadowVictim]) -> str:
     said = [f"Arbiter says {outcome}"]
     if not_expected:
         said.append(f"evicted, though Arbiter would not: {_few(not_expected)}")

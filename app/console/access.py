@@ -21,7 +21,7 @@ from app.auth.oidc import CodeFlow
 from app.auth.router import Sessions
 from app.auth.tokens import Guesses, address_of
 from app.base.errors import ArbiterError, Forbidden, NotFound, Unavailable
-from app.console.api import Json, Refused, next_page
+from app.console.api import ApiError, Json, next_page
 from app.console.situation import paged
 from app.console.visit import (
     Number,
@@ -66,7 +66,7 @@ async def create(visit: Visiting) -> Response:
         body["expires_at"] = f"{datetime.now(UTC) + timedelta(days=int(days)):%Y-%m-%dT%H:%M:%SZ}"
     try:
         token = await visit.api.ask("/v1/tokens", body)
-    except Refused as refused:
+    except ApiError as refused:
         return await _shown(visit, fields, problem=refused.document)
     return await _shown(visit, {}, token=token)
 
@@ -102,7 +102,7 @@ async def ask_to_revoke(visit: Visiting, id: UUID) -> Response:  # noqa: A002
 
 @access_pages.post("/access/tokens/{id}/revoke", **page(needs="admin"))
 async def revoke(visit: Visiting, id: UUID) -> Response:  # noqa: A002
-    """It works no longer. Raises Refused."""
+    """It works no longer. Raises ApiError."""
     await visit.api.call("DELETE", f"/v1/tokens/{id}")
     return visit.go("/access")
 
@@ -117,7 +117,7 @@ async def ask_to_end(visit: Visiting, id: UUID) -> Response:  # noqa: A002
 
 @access_pages.post("/access/sessions/{id}/end", **page(needs="admin"))
 async def end(visit: Visiting, id: UUID) -> Response:  # noqa: A002
-    """They are signed out. Raises Refused."""
+    """They are signed out. Raises ApiError."""
     await visit.api.call("DELETE", f"/v1/sessions/{id}")
     return visit.go("/access")
 

@@ -27,7 +27,7 @@ Query = Mapping[str, str | int | bool | None]
 Json = dict[str, Any]
 
 
-class Refused(Exception):
+class ApiError(Exception):
     """The API's answer is a problem document (RFC 9457)."""
 
     def __init__(self, status: int, document: dict[str, Any], headers: Mapping[str, str]) -> None:
@@ -88,38 +88,38 @@ class Api:
         return allows(self._caller.scopes, scope)
 
     async def get(self, path: str, query: Query | None = None) -> Any:
-        """The JSON document at ``path``. Raises Refused."""
+        """The JSON document at ``path``. Raises ApiError."""
         return (await self.call("GET", path, query)).json()
 
     async def find(self, path: str, query: Query | None = None) -> Any:
-        """The same; None where there is none. Raises Refused for anything else."""
+        """The same; None where there is none. Raises ApiError for anything else."""
         try:
             return await self.get(path, query)
-        except Refused as refused:
+        except ApiError as refused:
             if refused.status == 404:
                 return None
             raise
 
     async def ask(self, path: str, body: Any, query: Query | None = None) -> Any:
-        """The answer to a question, which a program would POST. Raises Refused."""
+        """The answer to a question, which a program would POST. Raises ApiError."""
         return (await self.call("POST", path, query, body)).json()
 
     async def call(
         self, method: str, path: str, query: Query | None = None, body: Any = None, headers: Query | None = None
     ) -> Reply:
-        """The answer, where it is no error. ``body``: bytes, or what becomes JSON. Raises Refused, Forbidden."""
+        """The answer, where it is no error. ``body``: bytes, or what becomes JSON. Raises ApiError, Forbidden."""
         asked = {name: _word(value) for name, value in (query or {}).items() if value is not None}
         sent = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
         search = urlencode(asked)
         raw = quote(path, safe="/:@!$&'()*+,;=~-._%")
         self.calls.append(Call(method, raw + (f"?{search}" if search else ""), sent))
-        scope = self._made(method, path, search, sent, headers or {})
+        scope = self._request_scope(method, path, search, sent, headers or {})
         reply = await self._run(scope, sent or b"")
         if reply.status >= 400:
-            raise Refused(reply.status, reply.json(), reply.headers)
+            raise ApiError(reply.status, reply.json(), reply.headers)
         return reply
 
-    def _made(self, method: str, path: str, search: str, body: bytes | None, headers: Query) -> Scope:
+    def _request_scope(self, method: str, path: str, search: str, body: bytes | None, headers: Query) -> Scope:
         """The scope of the call; ``path`` is as ``segment`` puts it together."""
         scope: Scope = {name: self._scope[name] for name in _KEPT if name in self._scope}
         said = {name.lower(): str(value) for name, value in headers.items() if value is not None}
@@ -157,7 +157,7 @@ class _Answer:
 
     def __init__(self, body: bytes) -> None:
         self._body: bytes | None = body
-        self._told = asyncio.Event()
+        self._ended = asyncio.Event()
         self._status = 500
         self._headers: dict[str, str] = {}
         self._pieces: list[bytes] = []
@@ -165,7 +165,7 @@ class _Answer:
     async def receive(self) -> Message:
         """The body, in one piece; then nothing before the answer is whole: who streams it waits for our going away."""
         if self._body is None:
-            await self._told.wait()
+            await self._ended.wait()
             return {"type": "http.disconnect"}
         body, self._body = self._body, None
         return {"type": "http.request", "body": body, "more_body": False}
@@ -178,7 +178,7 @@ class _Answer:
         elif message["type"] == "http.response.body":
             self._pieces.append(message.get("body", b""))
             if not message.get("more_body"):
-                self._told.set()
+                self._ended.set()
 
     def reply(self) -> Reply:
         """All of it."""

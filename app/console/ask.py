@@ -15,7 +15,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from app.base.installation import shipped
-from app.console.api import Json, Refused, places_of, segment
+from app.console.api import ApiError, Json, places_of, segment
 from app.console.quotas import quota_of
 from app.console.situation import named, sentence
 from app.console.visit import Packed, PageRoute, Text, Visit, Visiting, packed, unpacked
@@ -63,7 +63,7 @@ async def ask(
     """A request to start with: that of a decision, or the example; with the answers that somebody was sent."""
     answers = [
         (title, await _recorded(visit, identity))
-        for title, identity in (("As it is", answer), (", ".join(_told(changes or {})) or "Changed", changed))
+        for title, identity in (("As it is", answer), (", ".join(_described(changes or {})) or "Changed", changed))
         if identity is not None
     ]
     if (of := origin or answer) is None:
@@ -95,7 +95,7 @@ async def asked(visit: Visiting) -> Response:
             answers.append((", ".join(what), await _decided(visit, changed)))
     except Malformed as wrong:
         problem = wrong.document()
-    except Refused as refused:
+    except ApiError as refused:
         problem = refused.document
     return _asked(visit, fields, answers, problem)
 
@@ -136,7 +136,7 @@ async def _request(visit: Visit, fields: dict[str, str]) -> Json:
     return recorded
 
 
-def _told(fields: Json) -> list[str]:
+def _described(fields: Json) -> list[str]:
     """In words what the form changes."""
     what: list[str] = []
     if engine := fields.get("engine", ""):
@@ -175,7 +175,7 @@ async def _changed(visit: Visit, request: Json | None, fields: dict[str, str]) -
             faults += wrong.faults
     if faults:
         raise Malformed(*faults)
-    return {name: said for name, said in changed.items() if said is not None}, _told(fields)
+    return {name: said for name, said in changed.items() if said is not None}, _described(fields)
 
 
 async def _configuration(visit: Visit, request: Json) -> Json:
@@ -261,7 +261,7 @@ async def _tried(visit: Visit, place: str, text: str) -> tuple[Json | None, Json
         return await visit.api.ask(place, document(text, "request")), None
     except Malformed as wrong:
         return None, wrong.document()
-    except Refused as refused:
+    except ApiError as refused:
         return None, refused.document
 
 
@@ -349,7 +349,7 @@ def _whole(text: str) -> int | str:
 async def _planned(visit: Visit, body: Json) -> tuple[Json | None, Json | None]:
     try:
         return await visit.api.ask("/v1/plans", body), None
-    except Refused as refused:
+    except ApiError as refused:
         return None, refused.document
 
 

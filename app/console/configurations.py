@@ -11,7 +11,7 @@ from starlette.responses import Response
 from app.base.errors import BadRequest
 from app.base.identifiers import NAME
 from app.configurations.revisions import difference
-from app.console.api import Json, Refused, Reply, segment
+from app.console.api import ApiError, Json, Reply, segment
 from app.console.visit import Cursor, PageRoute, Text, Visit, Visiting
 from app.console.words import placed, pretty
 from app.formats.exported import YAML, Format
@@ -28,7 +28,7 @@ Number = Annotated[int | None, Query(ge=1, le=10**9)]
 configurations_pages = APIRouter(route_class=PageRoute)
 
 
-def at(name: str) -> str:
+def path_of(name: str) -> str:
     """Where the API has a configuration."""
     return f"/v1/configurations/{segment(name)}"
 
@@ -60,14 +60,14 @@ async def shown(
     problem: Json | None = None,
 ) -> Response:  # fmt: skip
     """The page; with ``problem`` what went wrong on it."""
-    current = await visit.api.call("GET", at(name))
+    current = await visit.api.call("GET", path_of(name))
     stored = current.json()
     if revision is not None and revision != stored["revision"]:
-        stored = await visit.api.get(f"{at(name)}/revisions/{revision}")
+        stored = await visit.api.get(f"{path_of(name)}/revisions/{revision}")
     number = stored["revision"]
-    diff = await visit.api.get(f"{at(name)}/revisions/{number}/diff", {"against": against})
-    history = await visit.api.get(f"{at(name)}/revisions", {"cursor": cursor or None, "limit": _PAGE})
-    labels = (await visit.api.get(f"{at(name)}/labels"))["items"]
+    diff = await visit.api.get(f"{path_of(name)}/revisions/{number}/diff", {"against": against})
+    history = await visit.api.get(f"{path_of(name)}/revisions", {"cursor": cursor or None, "limit": _PAGE})
+    labels = (await visit.api.get(f"{path_of(name)}/labels"))["items"]
     clusters = [
         cluster for cluster in (await visit.api.get("/v1/clusters"))["items"] if cluster["configuration"] == name
     ]
@@ -82,7 +82,7 @@ async def shown(
 @configurations_pages.get("/configurations/{name}/export", **page(needs="read"))
 async def export(visit: Visiting, name: str) -> Response:
     """The native document of its system."""
-    exported: Reply = await visit.api.call("GET", f"{at(name)}:export")
+    exported: Reply = await visit.api.call("GET", f"{path_of(name)}:export")
     kind = exported.headers.get("content-type", YAML)
     file = f"{segment(name)}.{'yson' if kind == YSON else 'yaml'}"
     headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{file}"'}
@@ -96,9 +96,9 @@ async def ask_to_restore(visit: Visiting, name: str, revision: Annotated[int, Qu
 
 
 async def _restoring(visit: Visit, name: str, revision: int, problem: Json | None) -> Response:
-    current = await visit.api.call("GET", at(name))
+    current = await visit.api.call("GET", path_of(name))
     now = current.json()["revision"]
-    diff = await visit.api.get(f"{at(name)}/revisions/{revision}/diff", {"against": now})
+    diff = await visit.api.get(f"{path_of(name)}/revisions/{revision}/diff", {"against": now})
     return visit.show(
         "confirm.html", 200 if problem is None else int(problem["status"]), problem=problem,
         question=f"Restore revision {revision} of {name}?", verb=f"Restore revision {revision}", diff=diff,
@@ -114,10 +114,10 @@ async def restore(visit: Visiting, name: str) -> Response:
     fields = await visit.form()
     try:
         await visit.api.call(
-            "POST", f"{at(name)}/revisions/{_number(fields)}:restore",
+            "POST", f"{path_of(name)}/revisions/{_number(fields)}:restore",
             {"comment": fields.get("comment") or None}, headers={"If-Match": fields.get("etag")},
         )  # fmt: skip
-    except Refused as refused:
+    except ApiError as refused:
         return await _restoring(visit, name, int(_number(fields)), {**refused.document, "status": refused.status})
     return visit.go(f"/configurations/{segment(name)}")
 
@@ -126,16 +126,16 @@ async def restore(visit: Visiting, name: str) -> Response:
 async def label(visit: Visiting, name: str) -> Response:
     """Point a label at a revision."""
     fields = await visit.form()
-    place = f"{at(name)}/labels/{segment(fields.get('label', ''))}"
+    place = f"{path_of(name)}/labels/{segment(fields.get('label', ''))}"
     try:
         try:
             tag = (await visit.api.call("GET", place)).etag
-        except Refused as refused:
+        except ApiError as refused:
             if refused.status != 404:
                 raise
             tag = None
         await visit.api.call("PUT", place, body={"revision": int(_number(fields))}, headers={"If-Match": tag})
-    except Refused as refused:
+    except ApiError as refused:
         return await shown(visit, name, problem={**refused.document, "status": refused.status})
     return visit.go(f"/configurations/{segment(name)}")
 
@@ -164,7 +164,7 @@ class Edited:
     @property
     def place(self) -> str:
         """Where the API has it."""
-        return f"{at(self.name)}/queues/{segment(self.queue)}" if self.queue else at(self.name)
+        return f"{path_of(self.name)}/queues/{segment(self.queue)}" if self.queue else path_of(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +243,7 @@ async def _checked(visit: Visit, sent: Edited, document: Any, *, save: bool) -> 
     try:
         done = await visit.api.call("PUT", sent.place, query, document, headers)
         findings = done.json()["findings"]
-    except Refused as refused:
+    except ApiError as refused:
         problem, lost = refused.document, refused.status == 412
         faults = {
             (fault.get("pointer"), fault.get("detail")) for fault in refused.faults
@@ -257,12 +257,12 @@ async def _checked(visit: Visit, sent: Edited, document: Any, *, save: bool) -> 
 async def _current(visit: Visit, sent: Edited) -> tuple[Json | None, str]:
     try:
         reply = await visit.api.call("GET", sent.place)
-    except Refused as refused:
+    except ApiError as refused:
         if refused.status != 404:
             raise
         if not sent.queue:
             return None, ""
-        return None, (await visit.api.call("GET", at(sent.name))).etag or ""
+        return None, (await visit.api.call("GET", path_of(sent.name))).etag or ""
     return reply.json()["queue" if sent.queue else "configuration"], reply.etag or ""
 
 
@@ -325,7 +325,7 @@ async def read(visit: Visiting) -> Response:
         )  # fmt: skip
         manifest: Json = reply.json()
         return await offered(visit, fields.get("name", ""), manifest["configuration"], manifest["findings"])
-    except Refused as refused:
+    except ApiError as refused:
         return _form(visit, fields, refused.document)
 
 

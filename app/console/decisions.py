@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from app.base.lru import Lru
 from app.console import situation
-from app.console.api import Api, Call, Json, Refused, next_page, segment
+from app.console.api import Api, ApiError, Call, Json, next_page, segment
 from app.console.api import Json as Document
 from app.console.exposures import Nearest, nearest_of
 from app.console.situation import VERDICTS, Rules, chosen, groups, named, ordered, paged, rules_of, sentence
@@ -68,7 +68,7 @@ class Recordings(Lru[UUID, Recorded]):
 
 
 async def recorded(visit: Visit, identity: UUID) -> Recorded:
-    """All that the API says about a decision. Raises Refused."""
+    """All that the API says about a decision. Raises ApiError."""
     recordings = service(visit.request, Recordings)
     record = (await visit.api.call("GET", f"/v1/decisions/{identity}")).body  # each time: the log forgets
     known = recordings.get(identity)
@@ -97,7 +97,7 @@ async def _read(api: Api, identity: UUID, body: bytes) -> tuple[Recorded, int]:
         identical = explained["identical"]
         if identical:
             answer = explained["answer"]
-    except Refused as refused:
+    except ApiError as refused:
         unexplained = refused.detail
     recording = Recorded(
         record=record, request=request, resolved=resolved, unknown=unknown,
@@ -117,7 +117,7 @@ async def _resolved(api: Api, address: str, request: Document) -> tuple[Document
         return request, None
     try:
         return await api.get(f"{address}/request", {"resolved": True}), None
-    except Refused as refused:
+    except ApiError as refused:
         return request, refused.detail
 
 
@@ -375,7 +375,7 @@ async def decisions(
     problem = None
     try:
         listing = await visit.api.get("/v1/decisions", {**wanted, "cursor": cursor or None, "limit": _PAGE})
-    except Refused as refused:
+    except ApiError as refused:
         if refused.status not in (400, 422):
             raise
         problem = refused.document

@@ -10,7 +10,7 @@ from uuid import UUID
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.console.api import Api, Json, Refused, next_page, places_of, segment
+from app.console.api import Api, ApiError, Json, next_page, places_of, segment
 from app.console.situation import ordered, paged
 from app.console.visit import Cursor, Number, PageRoute, Text, Visit, Visiting
 from app.console.words import amounts
@@ -46,7 +46,7 @@ async def expose(visit: Visiting) -> Response:
         job = await visit.api.ask("/v1/exposures", body)
     except ValueError:
         return await _asking(visit, fields, {"title": "Invalid input", "detail": "How many is a whole number."})
-    except Refused as refused:
+    except ApiError as refused:
         return await _asking(visit, fields, refused.document)
     return visit.go(f"/next/{segment(job['id'])}")
 
@@ -111,14 +111,14 @@ def threat(threatening: Json) -> str:
 
 @exposures_pages.post("/next/{id}/why", **page(needs="decide"))
 async def explain(visit: Visiting, id: UUID) -> Response:  # noqa: A002
-    """Ask what would stop a workload as a decision, whose page says why. Raises Refused."""
+    """Ask what would stop a workload as a decision, whose page says why. Raises ApiError."""
     workload = (await visit.form()).get("workload", "")
     job: Json = await visit.api.get(f"/v1/exposures/{id}")
     outcome: Json = job.get("outcome") or {}
     exposure = next((e for e in outcome.get("exposures", ()) if e["workload"] == workload), None)
     if exposure is None or not job.get("snapshot") or not (exposure.get("now") or exposure.get("next")):
         detail = "Nothing is there to be asked: the state was sent along, or nothing takes that workload."
-        raise Refused(409, {"title": "Conflict", "detail": detail, "status": 409}, {})
+        raise ApiError(409, {"title": "Conflict", "detail": detail, "status": 409}, {})
     used = outcome["configuration"]
     body: Json = {
         "engine": outcome["engine"], "now": outcome["now"], "state": {"snapshot": job["snapshot"]}, "explain": "full",

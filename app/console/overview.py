@@ -19,7 +19,7 @@ from starlette.responses import Response, StreamingResponse
 
 from app.base.errors import ArbiterError, TooManyRequests
 from app.console.access import access_pages, provider_pages, sign_in_pages
-from app.console.api import Api, Json, Refused, segment
+from app.console.api import Api, ApiError, Json, segment
 from app.console.api import Query as Search
 from app.console.ask import planning_pages
 from app.console.ask import router as ask_pages
@@ -85,7 +85,7 @@ class Listeners:
             self._looked[topic] = now
             try:
                 bodies = [(await api.call("GET", *place)).body for place in TOPICS[topic]]
-            except (ArbiterError, Refused):
+            except (ArbiterError, ApiError):
                 return self._marks.get(topic, "")
             finally:
                 api.calls.clear()  # one page may stay for long
@@ -112,10 +112,10 @@ async def events(visit: Visiting, topics: Annotated[str, Query(max_length=64)] =
     except BaseException:
         listeners.leave()
         raise
-    return StreamingResponse(_told(visit.api, listeners, known), headers=HEADERS, media_type=_MEDIA)
+    return StreamingResponse(_events(visit.api, listeners, known), headers=HEADERS, media_type=_MEDIA)
 
 
-async def _told(api: Api, listeners: Listeners, known: dict[str, str]) -> AsyncGenerator[bytes]:
+async def _events(api: Api, listeners: Listeners, known: dict[str, str]) -> AsyncGenerator[bytes]:
     """What differs from ``known``, the marks of the topics when the page began to listen."""
     try:
         yield b"retry: 5000\n\n"

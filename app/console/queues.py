@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from app.console import situation
-from app.console.api import Api, Json, Refused, segment
+from app.console.api import Api, ApiError, Json, segment
 from app.console.clusters import uses_of
 from app.console.situation import ordered, paged
 from app.console.visit import PageRoute, Text, Visiting
@@ -161,7 +161,7 @@ async def _shares(api: Api, configuration: str, snapshot: str) -> tuple[Json, st
     try:
         asked = {"configuration": configuration, "state": {"snapshot": snapshot}}
         return await api.ask("/v1/shares", asked), None
-    except Refused as refused:
+    except ApiError as refused:
         return {}, refused.detail
 
 
@@ -221,7 +221,7 @@ async def queue(
         try:
             asked = {"configuration": configuration}
             effective = (await visit.api.ask("/v1/effective-settings", asked))["queues"].get(queue, {})
-        except Refused as refused:
+        except ApiError as refused:
             problem = refused.detail
     documents = {configured["name"]: configured for configured in stored["configuration"].get("queues", ())}
     engine = stored["configuration"].get("engine", FIRST)
@@ -256,7 +256,7 @@ async def _clusters(api: Api, configuration: str, queue: str) -> list[tuple[str,
 
 
 async def _work(api: Api, snapshot: str, queues: frozenset[str]) -> tuple[list[Json], list[Json]]:
-    """What runs in these queues by a snapshot, and what waits for them beside it. Raises Refused."""
+    """What runs in these queues by a snapshot, and what waits for them beside it. Raises ApiError."""
     if not snapshot:
         return [], []
     address = f"/v1/snapshots/{segment(snapshot)}"

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from app.console import situation
-from app.console.api import Json, Refused, segment
+from app.console.api import ApiError, Json, segment
 from app.console.configurations import offered
 from app.console.situation import Cell, named, sentence
 from app.console.visit import PageRoute, Visit, Visiting
@@ -170,7 +170,7 @@ async def _shown(visit: Visit, stored: Json, asked: Asked, cells: list[Cell]) ->
             asks = "pending" if waiting else _described(asked)
         if asks and any(slider.moved for slider in sliders):
             comparison = await _compared(visit, stored, asked, asks)
-    except Refused as refused:
+    except ApiError as refused:
         problem = refused.document
     status = 200 if problem is None or visit.request.headers.get("hx-request") else int(problem.get("status", 422))
     return visit.show(
@@ -239,7 +239,7 @@ def _with_quotas(document: Json, cell: Cell, moved: Mapping[str, int | float]) -
 
 
 async def _compared(visit: Visit, stored: Json, asked: Asked, asks: list[Json] | str) -> Tried:
-    """Raises Refused, also where one of the two is refused by its engine."""
+    """Raises ApiError, also where one of the two is refused by its engine."""
     document = _with_quotas(stored["configuration"], asked.cell, asked.moved)
     answer = await visit.api.ask("/v1/comparisons", {
         "configuration": f"{stored['name']}@{stored['revision']}", "state": {"snapshot": asked.snapshot}, "asks": asks,
@@ -248,7 +248,9 @@ async def _compared(visit: Visit, stored: Json, asked: Asked, asks: list[Json] |
     for variant in answer["variants"]:
         if "answer" not in variant:
             detail = f"It can't be decided {variant['name']}."
-            raise Refused(422, {"title": "Refused", "status": 422, "detail": detail, "errors": variant["problems"]}, {})
+            raise ApiError(
+                422, {"title": "Refused", "status": 422, "detail": detail, "errors": variant["problems"]}, {}
+            )
     before, after = (variant["answer"]["decisions"] for variant in answer["variants"])
     stopped = [{named(v): v for decision in decisions for v in decision["victims"]} for decisions in (before, after)]
     pairs = [

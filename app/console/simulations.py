@@ -14,7 +14,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from app.console.api import Json, Refused, segment
+from app.console.api import ApiError, Json, segment
 from app.console.ask import Malformed, document
 from app.console.pictures import pictures_of
 from app.console.situation import ordered, paged
@@ -334,7 +334,7 @@ async def simulated(visit: Visiting) -> Response:
         run = await visit.api.ask("/v1/simulations", request)
     except Malformed as wrong:
         return await _begun(visit, fields, wrong.document())
-    except Refused as refused:
+    except ApiError as refused:
         return await _begun(visit, fields, refused.document)
     return visit.go(f"/simulations/{segment(run['id'])}")
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from app.base.documents import read_one
 from app.base.errors import BadRequest
-from app.console.api import Json, Refused, next_page, segment
+from app.console.api import ApiError, Json, next_page, segment
 from app.console.decisions import moment_of
 from app.console.simulations import MEASURES
 from app.console.situation import paged
@@ -65,7 +65,7 @@ async def backtest(visit: Visiting) -> Response:
     body["variants"] = [{"name": other, "configuration": other}]
     try:
         begun = await visit.api.ask("/v1/backtests", body)
-    except Refused as refused:
+    except ApiError as refused:
         return await _backtests(visit, fields, refused.document, "")
     return visit.go(f"/backtests/{begun['id']}")
 
@@ -126,7 +126,7 @@ async def begin_sweep(visit: Visiting) -> Response:
         begun = await visit.api.ask("/v1/sweeps", _swept(fields))
     except (BadRequest, InvalidInput) as error:
         return await _sweeps(visit, fields, {"title": "The form can't be read", "detail": str(error)}, "")
-    except Refused as refused:
+    except ApiError as refused:
         return await _sweeps(visit, fields, refused.document, "")
     return visit.go(f"/sweeps/{begun['id']}")
 
@@ -189,7 +189,7 @@ def _stops(what: str) -> None:
 
     @studies_pages.post(address, name=f"stop_{what}", **page(needs="decide"))
     async def stop(visit: Visiting, id: UUID) -> Response:  # noqa: A002
-        """Stop or forget it. Raises Refused."""
+        """Stop or forget it. Raises ApiError."""
         await visit.api.call("DELETE", f"/v1/{what}s/{id}")
         return visit.go(f"/{what}s")
 
@@ -224,7 +224,7 @@ async def store_trace(visit: Visiting) -> Response:
     query = {"format": form, "dry_run": preview or None}
     try:
         reply = await visit.api.call("PUT", f"/v1/traces/{segment(name)}", query, _multipart(parts, boundary), headers)
-    except Refused as refused:
+    except ApiError as refused:
         return await _traces(visit, fields, refused.document, None, "")
     if preview:
         return await _traces(visit, fields, None, reply.json(), "")
@@ -280,7 +280,7 @@ async def ask_to_forget(visit: Visiting, name: Name) -> Response:
 
 @traces_pages.post("/traces/{name}/forget", **page(needs="decide"))
 async def forget(visit: Visiting, name: Name) -> Response:
-    """Forget it, unless another was stored since it was looked at. Raises Refused."""
+    """Forget it, unless another was stored since it was looked at. Raises ApiError."""
     seen = (await visit.form()).get("etag")
     await visit.api.call("DELETE", f"/v1/traces/{segment(name)}", headers={"If-Match": seen})
     return visit.go("/traces")

@@ -27,7 +27,7 @@ from app.auth.audit import caller_of
 from app.auth.router import Session, Sessions
 from app.base.errors import ArbiterError, BadRequest, Forbidden, Unavailable
 from app.base.settings import Settings
-from app.console.api import Api, Refused
+from app.console.api import Api, ApiError
 from app.console.words import (
     amount,
     amounts,
@@ -37,9 +37,9 @@ from app.console.words import (
     marked,
     moment,
     pretty,
+    readable,
     seconds,
     settled,
-    told,
 )  # fmt: skip
 from app.http.assets import HEADERS, address
 from app.http.body import read_form
@@ -126,7 +126,7 @@ def environment() -> Environment:
     cast(dict[str, Any], templates.globals).update(asset=address, size_unit=figure("size", "unit"))
     templates.filters.update(
         amount=amount, amounts=amounts, moment=moment, pretty=pretty, compact=compact,
-        told=told, span=seconds, lasted=lasted,
+        readable=readable, span=seconds, lasted=lasted,
     )  # fmt: skip
     return templates
 
@@ -331,7 +331,7 @@ class PageRoute(APIRoute):
                 if request.method not in ("GET", "HEAD"):
                     await _visit(request).check_form()
                 return await inner(request)
-            except Refused as refused:
+            except ApiError as refused:
                 return failure(_visit(request), refused.status, refused.document)
             except (ArbiterError, RequestValidationError, HTTPException) as error:
                 return failure(_visit(request), *await _described(request, error))

@@ -100,13 +100,13 @@ def pretty(document: Any) -> str:
     return msgspec.json.format(encoded, indent=2).decode()
 
 
-def told(value: Any, name: str = "") -> str:
+def readable(value: Any, name: str = "") -> str:
     """A number that a rule looked at, or several by name, without the signs of JSON. ``name``: what it is a number
     of."""
     if isinstance(value, dict):
-        return ", ".join(f"{of} {told(inner, f'{name} {of}')}" for of, inner in cast(dict[str, Any], value).items())
+        return ", ".join(f"{of} {readable(inner, f'{name} {of}')}" for of, inner in cast(dict[str, Any], value).items())
     if isinstance(value, list):
-        return ", ".join(told(inner, name) for inner in cast(list[Any], value))
+        return ", ".join(readable(inner, name) for inner in cast(list[Any], value))
     if isinstance(value, int | float) and not isinstance(value, bool):
         return amount(value, name)
     return value if isinstance(value, str) else compact(value)

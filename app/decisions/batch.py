@@ -93,7 +93,7 @@ async def _answers(request: Request) -> AsyncGenerator[bytes]:
         with suppress(ClientDisconnect):
             async for line in _lines(request):
                 number += 1
-                task = asyncio.create_task(_one(request, number, line))
+                task = asyncio.create_task(_answer_line(request, number, line))
                 working.add(task)
                 task.add_done_callback(working.discard)
                 await begun.put(task)
@@ -109,7 +109,7 @@ async def _answers(request: Request) -> AsyncGenerator[bytes]:
             task.cancel()
 
 
-async def _one(request: Request, number: int, line: bytes | ArbiterError) -> BatchAnswer:
+async def _answer_line(request: Request, number: int, line: bytes | ArbiterError) -> BatchAnswer:
     try:
         if isinstance(line, ArbiterError):
             raise line

@@ -17,7 +17,7 @@ from app.decisions import repository
 from app.decisions.repository import New, storable
 from app.search.service import Kind
 from app.solver.delta import StateDigest
-from app.solver.model.base import at
+from app.solver.model.base import to_datetime
 
 WITHIN = 3600 * 10**6
 """Microseconds between the times that two decisions are made for."""
@@ -87,7 +87,7 @@ putting one together stays quick."""
 MOST_SNAPSHOTS = 10_000
 
 
-class Ledger:
+class LoggedStates:
     """By name of snapshot the latest state that was taken into the log, its configuration, and how many states lie
     between the state and a whole one. Thread-safe."""
 
@@ -155,7 +155,7 @@ class Resolver:
         """The request of ``row`` as it can be answered anywhere, and without a clock. Raises NotFound, Unavailable, and
         Conflict with code ``state_not_kept`` where the log has no state for it."""
         body, named = _read(row)
-        written: _Fields = {"engine": row["engine"], "now": at(row["now"])}
+        written: _Fields = {"engine": row["engine"], "now": to_datetime(row["now"])}
         if bytes(named.configuration)[:1] in (b'"', b"n"):
             written["configuration"] = msgspec.Raw(self._configuration(row))
         if named.state.snapshot is not None:

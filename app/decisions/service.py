@@ -24,7 +24,7 @@ from app.base.errors import NotFound, Unavailable
 from app.base.identifiers import Identifiers
 from app.db.database import Database, Intervals
 from app.decisions import repository
-from app.decisions.kept import Ledger, Resolver, unsqueezed
+from app.decisions.kept import LoggedStates, Resolver, unsqueezed
 from app.decisions.log import DecisionLog, Entry
 from app.decisions.repository import Filters, Mentions
 from app.decisions.schemas import (
@@ -45,7 +45,7 @@ from app.decisions.schemas import (
 from app.http.openapi import decode_id, encode_cursor
 from app.metrics import Metrics
 from app.search.service import Hit, ids_beginning
-from app.solver.model.base import at
+from app.solver.model.base import to_datetime
 from app.solver.model.decision import (
     ConfigurationUsed,
     Decision,
@@ -90,7 +90,7 @@ def _event(row: RowMapping, workload: str) -> WorkloadEvent:
     return WorkloadEvent(
         decision=identity,
         created_at=row["created_at"],
-        now=at(row["now"]),
+        now=to_datetime(row["now"]),
         engine=row["engine"],
         configuration=ConfigurationUsed(
             name=row["configuration_name"], revision=row["configuration_revision"], digest=row["configuration_digest"]
@@ -226,7 +226,7 @@ class Decider:
         database: Database,
         waits: float | None = None,
         documents: Documents | None = None,
-        ledger: Ledger | None = None,
+        ledger: LoggedStates | None = None,
     ) -> None:
         """``waits``: seconds that an answer waits for its entry to be stored; None: it does not wait. ``documents``:
         where stored configurations are; ``ledger``: what the log has of snapshots."""
@@ -235,7 +235,7 @@ class Decider:
         self._metrics = metrics
         self._database = database
         self._waits = waits
-        self._ledger = ledger or Ledger()
+        self._ledger = ledger or LoggedStates()
         self.ages = FollowedAges()
         self._resolver = Resolver(database, documents)
         self._identifiers = Identifiers()
@@ -287,7 +287,7 @@ class Decider:
             request = _written_out(request, facts.pending)
         identity = self._identifiers.new(moment)
         stored = None if self._waits is None else Future[None]()
-        entry = Entry(identity, moment, request, answered, stored, current_actor(), reply.kept, purpose=purpose)
+        entry = Entry(identity, moment, request, answered, stored, current_actor(), reply.documents, purpose=purpose)
         entry.ended = _told_when_logged()
         self._offer(entry)
         return identity, stored
@@ -401,7 +401,7 @@ class Decider:
             request = msgspec.json.encode(
                 {**msgspec.json.decode(request, type=dict[str, msgspec.Raw]), "explain": level}
             )
-        return self._dispatcher.run(Inquiry(Operation.DECISION, at(row["now"]), pinned=used), request).body
+        return self._dispatcher.run(Inquiry(Operation.DECISION, to_datetime(row["now"]), pinned=used), request).body
 
     def _row(self, identity: UUID) -> RowMapping:
         self._log.settle(_SETTLE_SECONDS)
@@ -459,7 +459,7 @@ def _summary(row: RowMapping) -> DecisionSummary:
     return DecisionSummary(
         id=row["id"],
         created_at=row["created_at"],
-        now=at(row["now"]),
+        now=to_datetime(row["now"]),
         engine=row["engine"],
         configuration=ConfigurationUsed(
             name=row["configuration_name"], revision=row["configuration_revision"], digest=row["configuration_digest"]

@@ -196,7 +196,7 @@ class Follower:
         self._translator = Translator(task.engine)
         self._writer = False
         self._error: str | None = None
-        self._found: Translated | None = None
+        self._translated: Translated | None = None
         self._synced_at: datetime | None = None
         self._lag = 0.0
         self._reported = 0.0
@@ -302,7 +302,7 @@ class Follower:
 
     def _keep(self, view: View) -> None:
         known = self._mirror.known_at()
-        self._found = translated = self._translator.translate(view)
+        self._translated = translated = self._translator.translate(view)
         if not self._writer:
             self._report(now=True)
         self._keeper.keep(translated, view.versions, writer=self._writer)
@@ -313,12 +313,12 @@ class Follower:
     def _use(self) -> None:
         """Say what queues use, once in each interval. A service that can't hear it hears of the next."""
         interval = time.time() // USE_SECONDS
-        if not self._writer or self._found is None or self._synced_at is None or interval == self._used:
+        if not self._writer or self._translated is None or self._synced_at is None or interval == self._used:
             return
         self._used = interval
         with suppress(ApiUnavailable, ApiError):
             self._arbiter.ask(
-                "POST", "clusters", self._task.cluster, "use", body=use_of(self._found, datetime.now(UTC))
+                "POST", "clusters", self._task.cluster, "use", body=use_of(self._translated, datetime.now(UTC))
             )
 
     def _report(self, *, now: bool = False) -> None:
@@ -336,7 +336,7 @@ class Follower:
             self._error = str(error)
 
     def _findings(self) -> list[Finding]:
-        return [*self._keeper.refused, *(self._found.findings if self._found else ())]
+        return [*self._keeper.refused, *(self._translated.findings if self._translated else ())]
 
     def _lists(self) -> Counter[str]:
         return self._mirror.lists + self._keeper.puts
@@ -346,7 +346,7 @@ class Follower:
         errors = self._errors()
         whole = all(kind.whole for kind in kinds if kind.kind.state)
         stage: Stage = "broken" if errors else "following" if whole and self._synced_at else "listing"
-        translated, status = self._found, self._keeper.status
+        translated, status = self._translated, self._keeper.status
         return ClusterReport(
             follower=self._task.follower,
             engine=self._task.engine,

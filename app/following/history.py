@@ -33,7 +33,7 @@ _PREEMPTORS = 20_000
 class Change(NamedTuple):
     """One object was ``old`` and is ``new`` since; None: there was none, or is none. ``heard``: in seconds."""
 
-    at: Position
+    position: Position
     heard: float
     kind: str
     key: Key
@@ -42,10 +42,10 @@ class Change(NamedTuple):
 
 
 class Eviction(NamedTuple):
-    """One that was seen. ``at``: of the first change that shows it; ``listed``: only a list shows it, which was read
-    because what happened before was missed."""
+    """One that was seen. ``position``: of the first change that shows it; ``listed``: only a list shows it, which
+    was read because what happened before was missed."""
 
-    at: Position
+    position: Position
     heard: float
     seen: Evidence
     listed: bool = False
@@ -54,7 +54,7 @@ class Eviction(NamedTuple):
 class Ended(NamedTuple):
     """A pod was told to end, or was gone."""
 
-    at: Position
+    position: Position
     heard: float
     listed: bool
 
@@ -74,7 +74,7 @@ class Preemption:
 class Sign(NamedTuple):
     """A Workload awaits victims since then, or, as it has quota, no more."""
 
-    at: Position
+    position: Position
     key: Key
     awaits: bool
 
@@ -118,23 +118,23 @@ class Rewind:
 
     def before(self, position: Position) -> bool:
         """Whether one more step back goes before ``position``, which was the last to change then."""
-        return self._left > 0 and self._changes[self._left - 1].at <= position
+        return self._left > 0 and self._changes[self._left - 1].position <= position
 
     def preemptors(self, before: Position) -> dict[str, Position]:
         """The Workloads that had ended a cycle by then with victims that must stop first, and had got no quota since;
         each with when it did last."""
         by_uid = {part(item, "metadata").get("uid"): key for key, item in self.items.get("Workload", {}).items()}
         evicting = (
-            Sign(eviction.at, by_uid[eviction.seen.by], awaits=True)
+            Sign(eviction.position, by_uid[eviction.seen.by], awaits=True)
             for eviction in self.evictions
             if eviction.seen.by in by_uid
         )
         waiting: dict[str, Position] = {}
         for sign in sorted((*self._signs, *evicting), key=_position):
-            if sign.at >= before:
+            if sign.position >= before:
                 break
             if sign.awaits:
-                waiting[id_of(sign.key)] = sign.at
+                waiting[id_of(sign.key)] = sign.position
             else:
                 waiting.pop(id_of(sign.key), None)
         return waiting
@@ -190,7 +190,7 @@ class History:
         self._gone: deque[tuple[float, str, int]] = deque()
         self._heard: dict[str, int] = {}
         self._quiet = quiet
-        self._kept = window
+        self._window = window
         self._clock = clock or time.monotonic
         self._changes: deque[Change] = deque()
         self._forgotten: Position = (-1, 0)
@@ -199,7 +199,7 @@ class History:
         self._ended: dict[Key, Ended] = {}
         self._open: dict[str, Preemption] = {}
         self._evictions: deque[Eviction] = deque(maxlen=_EVICTIONS)
-        self._told: dict[Evidence, None] = {}
+        self._evidence: dict[Evidence, None] = {}
         self._others: list[Eviction] = []
         self._signs: deque[Sign] = deque(maxlen=_PREEMPTORS)
 
@@ -211,7 +211,7 @@ class History:
         cluster is; ``listed``: a list says so, of that version."""
         now = self._clock()
         position = self._position(kind, version, state=state)
-        if state and self._kept:
+        if state and self._window:
             self._changes.append(Change(position, now, kind, key, old, new))
             self._forget(now)
         if kind == self._preemptors:
@@ -280,14 +280,14 @@ class History:
 
     def _went(self, name: str, number: int) -> None:
         """Who is gone stays known as long as changes are kept; where none are not at all."""
-        if not self._kept:
+        if not self._window:
             self._known.pop(name, None)
         else:
             self._gone.append((self._clock(), name, number))
 
     def _let_go(self, now: float) -> None:
         """Who went long ago is forgotten, unless one of that name has come since."""
-        while self._gone and (self._gone[0][0] < now - self._kept or len(self._gone) > MOST_CHANGES):
+        while self._gone and (self._gone[0][0] < now - self._window or len(self._gone) > MOST_CHANGES):
             _, name, number = self._gone.popleft()
             if name in self._known and self._known[name].number <= number:
                 del self._known[name]
@@ -320,16 +320,16 @@ class History:
         ended = self._ended.get(eviction.seen.victim)
         if ended is None or abs(ended.heard - eviction.heard) > _LONGEST_SECONDS:
             return eviction
-        return Eviction(ended.at, ended.heard, eviction.seen, ended.listed)
+        return Eviction(ended.position, ended.heard, eviction.seen, ended.listed)
 
     def _see(self, eviction: Eviction, seen: Evidence, now: float) -> None:
         """What is said again, with its time, is the same eviction: a server may tell of older versions once more."""
         if seen.at is not None:
-            if seen in self._told:
+            if seen in self._evidence:
                 return
-            self._told[seen] = None
-            if len(self._told) > _EVICTIONS:
-                del self._told[next(iter(self._told))]
+            self._evidence[seen] = None
+            if len(self._evidence) > _EVICTIONS:
+                del self._evidence[next(iter(self._evidence))]
         if not seen.preempted:
             if len(self._others) < _EVICTIONS:
                 self._others.append(eviction)
@@ -345,13 +345,13 @@ class History:
 
     def _forget(self, now: float) -> None:
         self._let_go(now)
-        while len(self._changes) > MOST_CHANGES or self._changes[0].heard < now - self._kept:
+        while len(self._changes) > MOST_CHANGES or self._changes[0].heard < now - self._window:
             gone = self._changes.popleft()
-            self._forgotten = max(self._forgotten, gone.at)
+            self._forgotten = max(self._forgotten, gone.position)
             ended = self._ended.get(gone.key)
-            if ended is not None and ended.at == gone.at:
+            if ended is not None and ended.position == gone.position:
                 del self._ended[gone.key]
 
 
 def _position(change: Change | Sign) -> Position:
-    return change.at
+    return change.position

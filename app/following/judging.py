@@ -214,7 +214,7 @@ class _Cycles:
 
     def __init__(self, judge: Judge, preemption: Preemption, ask: str, seen: list[Eviction], rewind: Rewind) -> None:
         self._judge = judge
-        self._one = preemption
+        self._preemption = preemption
         self._ask = ask
         self._seen = seen
         self._rewind = rewind
@@ -250,11 +250,11 @@ class _Cycles:
         """Questions about the moments before an eviction, the youngest first; or one reason why there are none.
         ``rare``: as if some of what was written down just after had been already, and some not."""
         first, rewind = self._seen[start], self._rewind.copy()
-        if not rewind.to(first.at):
+        if not rewind.to(first.position):
             yield _TOO_LONG_AGO, "too_long_ago"
             return
         engine = self._judge.engine
-        memory = Memory(engine, self._ask, self._one.by, first, rewind) if facts_of(engine).remembers else None
+        memory = Memory(engine, self._ask, self._preemption.by, first, rewind) if facts_of(engine).remembers else None
         if not rare or memory is not None:
             yield from self._moments(start, rewind, memory, rare=rare)
 
@@ -262,7 +262,7 @@ class _Cycles:
         self, start: int, rewind: Rewind, memory: Memory | None, *, rare: bool
     ) -> Iterator[_Attempt | _Failure]:
         judge, first = self._judge, self._seen[start]
-        view = View(rewind.items, {}, None, None, first.seen.at or self._one.seen_at)
+        view = View(rewind.items, {}, None, None, first.seen.at or self._preemption.seen_at)
         translator = Translator(judge.engine)
         translated, changes = translator.translate(view), 0
         oldest = (-1, 0) if memory is None else memory.oldest()
@@ -270,7 +270,7 @@ class _Cycles:
             seconds = 0.0 if not changes or rewind.since is None else max(0.0, first.heard - rewind.since)
             if self._ask in translated.asks:
                 for of, guesses, assumed in self._situations(self._drawn(translated, start), view, memory, rare=rare):
-                    yield from self._at(of, start, seconds, changes, guesses, assumed, memory)
+                    yield from self._attempts(of, start, seconds, changes, guesses, assumed, memory)
             while True:
                 if judge.late() or rewind.before(oldest) or (undone := rewind.back()) is None:
                     return
@@ -313,12 +313,12 @@ class _Cycles:
         else:
             yield Guess([translated.asks[self._ask]], "independent")
 
-    def _at(
+    def _attempts(
         self, translated: Translated, start: int, seconds: float, changes: int, guesses: Iterator[Guess],
         assumed: tuple[Assumed, ...], memory: Memory | None,
     ) -> Iterator[_Attempt | _Failure]:  # fmt: skip
         judge, moment = self._judge, _Moment(translated, self._judge.settings)
-        last = self._seen[start].seen.at or self._one.seen_at
+        last = self._seen[start].seen.at or self._preemption.seen_at
         names = names_of(judge.engine, translated)
         observed = victims_of(self._seen[start:], names)
         gone = moment.gone()
@@ -350,7 +350,7 @@ class _Cycles:
     def _judgement(self, start: int, attempt: _Attempt) -> Judgement:
         judge, seen = self._judge, self._seen[start : start + attempt.takes]
         report = structs.replace(
-            judge.bare(self._one, seen, attempt.names, self._ask, "", None), requests=[attempt.request],
+            judge.bare(self._preemption, seen, attempt.names, self._ask, "", None), requests=[attempt.request],
             seconds=round(attempt.seconds, 3), changes=attempt.changes, assumed=attempt.assumed, unjudged=None,
         )  # fmt: skip
         return Judgement("agreed_earlier" if attempt.changes else "agreed", "", report, seen)

@@ -222,7 +222,7 @@ def _use(held: Counter[Cell], waiting: Counter[Cell]) -> QueueUse:
     )
 
 
-def told(old: Configuration | None, new: Configuration) -> str:
+def change_summary(old: Configuration | None, new: Configuration) -> str:
     """What changed, for the comment of a revision."""
     if old is None:
         return f"followed from the cluster: {len(new.queues)} queues"
@@ -280,7 +280,7 @@ class Keeper:
         self._configuration = configuration
         self._snapshot = snapshot
         self._settled: Configuration | None = None
-        self._kept: Configuration | None = None
+        self._document: Configuration | None = None
         self._last: Translated | None = None
         self._why = "start"  # the snapshot is to be put whole, while nothing is known to be there
         self._losses, self._lost_at, self._left_until = 0, 0.0, 0.0
@@ -353,7 +353,7 @@ class Keeper:
                 raise NotYet("the configuration is written by another follower, which has not yet")
             self._write(stored, etag, wanted)
         else:
-            self._kept, self.refused = stored.configuration, []
+            self._document, self.refused = stored.configuration, []
         self._settled = wanted
         return "configuration"
 
@@ -370,15 +370,15 @@ class Keeper:
         """A new revision; where it is refused, the last good one stays. Raises NotYet where there is none."""
         before = None if stored is None else stored.configuration
         document = wanted if before is None else replace(wanted, settings=_settings(before, wanted))
-        comment = told(before, document).encode().decode("latin-1")
+        comment = change_summary(before, document).encode().decode("latin-1")
         headers = {"X-Comment": comment, **({"If-Match": etag} if etag else {"If-None-Match": "*"})}
         refused = self._refusal(document, headers)
-        self._kept, self.refused = document, []
+        self._document, self.refused = document, []
         if refused is not None:
             self.refused = [Finding(rule=_REFUSED, severity="error", pointer="/configuration", detail=refused)]
             if before is None:
                 raise NotYet(refused)
-            self._kept = before
+            self._document = before
             others = [finding for finding in before.findings if finding.rule != _REFUSED]
             known = replace(before, findings=[*self.refused, *others][:MOST_CARRIED])
             self._refusal(known, headers | {"X-Comment": "not what the cluster says any more: that is refused"})
@@ -411,7 +411,7 @@ class Keeper:
 
     def _within(self, translated: Translated) -> Translated:
         """What of ``translated`` the last good configuration has a queue for."""
-        queues = {queue.name for queue in self._kept.queues} if self._kept is not None else set[str]()
+        queues = {queue.name for queue in self._document.queues} if self._document is not None else set[str]()
         fields: dict[str, Any] = {name: getattr(translated, name) for name in translated.__dataclass_fields__}
         for name in ("workloads", "asks"):
             fields[name] = {key: work for key, work in fields[name].items() if work.queue in queues}

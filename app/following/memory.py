@@ -75,14 +75,18 @@ class Memory:
         self._near = {*_others(engine, by, first, rewind), *(id_of(key_of(item)) for item in late)}
         self._got = {id_of(key_of(item)) for item in later}
         self._evicted = _evicted(engine, first, rewind)
-        self._told = list(_told(rewind))
-        self._sticky = rewind.preemptors(first.at)
+        self._waiting = list(_waiting(rewind))
+        self._sticky = rewind.preemptors(first.position)
 
     def oldest(self) -> Position:
         """No cycle begins before the last one has written down whom it evicts, and who waits."""
         before = self._first.heard - TOGETHER_SECONDS
-        evicted = (eviction.at for eviction in self._rewind.evictions if eviction.seen.by and eviction.heard < before)
-        waiting = (change.at for change in self._rewind.earlier() if change.heard < before and told_to_wait(change))
+        evicted = (
+            eviction.position for eviction in self._rewind.evictions if eviction.seen.by and eviction.heard < before
+        )
+        waiting = (
+            change.position for change in self._rewind.earlier() if change.heard < before and told_to_wait(change)
+        )
         return max(max(evicted, default=(-1, 0)), next(waiting, (-1, 0)))
 
     def passed(self, change: Change) -> None:
@@ -135,7 +139,7 @@ class Memory:
         }
         waiting = {
             translated.asks[name].queue: translated.asks[name]
-            for name in reversed(self._told)
+            for name in reversed(self._waiting)
             if name in translated.asks
         }
         waiting.pop(own.queue, None)
@@ -214,7 +218,7 @@ def _evicted(engine: EngineName, first: Eviction, rewind: Rewind) -> dict[str, s
     return victims
 
 
-def _told(rewind: Rewind) -> Iterator[str]:
+def _waiting(rewind: Rewind) -> Iterator[str]:
     """Workloads of which it was written just after the cycle that they wait, in that order."""
     yield from (id_of(change.key) for change in rewind.undone(TOGETHER_SECONDS) if told_to_wait(change))
 

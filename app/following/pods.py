@@ -210,7 +210,7 @@ class Pods:
             if known.findings is not None:
                 findings.take(known.findings)
             if known.pod is not None:
-                known.pod.made.root.findings = findings
+                known.pod.manifest.root.findings = findings
                 pods.append(known.pod)
         return pods
 

@@ -63,7 +63,7 @@ class Recorder:
     def item(self, kind: Kind, item: Item) -> None:
         """An object of a list."""
         self._is_news(kind, item)
-        self._write(kind.name, "ITEM", object=_told(item))
+        self._write(kind.name, "ITEM", object=_essential(item))
 
     def listed(self, kind: Kind, api_version: str, count: int, version: str, reason: str) -> None:
         """The list of which all items have been told is whole."""
@@ -78,7 +78,7 @@ class Recorder:
             self._known.pop((kind.name, key_of(given)), None)
         elif word in ("ADDED", "MODIFIED") and not self._is_news(kind, given):
             return
-        self._write(kind.name, str(said.get("type")), object=_told(given))
+        self._write(kind.name, str(said.get("type")), object=_essential(given))
 
     def absent(self, kind: Kind) -> None:
         """The server has no such kind."""
@@ -137,7 +137,7 @@ def _compressed(path: Path, file: IO[bytes]) -> IO[bytes]:
     return file
 
 
-def _told(item: Item) -> Item:
+def _essential(item: Item) -> Item:
     metadata = part(item, "metadata")
     if not any(field in metadata for field in _UNTOLD):
         return item

@@ -94,7 +94,7 @@ class _Workloads(_Way):
         self._configured = Configuration()
         self._local: dict[str, LocalQueue] = {}
         self._on: dict[str, set[Key]] = {}
-        self._at: dict[Key, str] = {}
+        self._nodes: dict[Key, str] = {}
 
     def whole(self, view: View) -> Translated:
         translated = translate(self._engine, view)
@@ -102,7 +102,7 @@ class _Workloads(_Way):
         own = None if native is None else msgspec.structs.replace(native, objects=[])  # LocalQueues are among them
         self._configured = msgspec.structs.replace(translated.configuration, native=own)
         self._local = {f"{space}/{name}": _read(item) for (space, name), item in view.items[_LOCAL_QUEUE].items()}
-        self._on, self._at = {}, {}
+        self._on, self._nodes = {}, {}
         for key, item in view.items.get(_POD, {}).items():
             self._place(key, item)
         return translated
@@ -143,24 +143,24 @@ class _Workloads(_Way):
         or there are nodes and no topology that decides anything."""
         if not of[_NODE] and not of[_POD]:
             return False
-        nobody = not view.items[_NODE] or not view.items[_POD] or not self._at
+        nobody = not view.items[_NODE] or not view.items[_POD] or not self._nodes
         return nobody or not last.configuration.topologies
 
     def _touched(self, view: View, of: dict[str, set[Key]]) -> set[str]:
         """The nodes that changed, or on which a pod came, changed, or went."""
         nodes = {name for _, name in of[_NODE]}
         for key in of[_POD]:
-            if (old := self._at.pop(key, None)) is not None:
+            if (old := self._nodes.pop(key, None)) is not None:
                 self._on[old].discard(key)
                 nodes.add(old)
             if (item := view.items[_POD].get(key)) is not None:
                 self._place(key, item)
-                nodes |= {self._at[key]} if key in self._at else set()
+                nodes |= {self._nodes[key]} if key in self._nodes else set()
         return nodes
 
     def _place(self, key: Key, item: Item) -> None:
         if isinstance(node := part(item, "spec").get("nodeName"), str):
-            self._at[key] = node
+            self._nodes[key] = node
             self._on.setdefault(node, set()).add(key)
 
     def _consumed(self, last: Translated, view: View, changed: set[Key]) -> dict[str, QueueState] | None:
@@ -182,10 +182,10 @@ class _PodsAlone(_Way):
     def __init__(self, engine: EngineName) -> None:
         self._engine: EngineName = engine
         self._on: dict[str, set[Key]] = {}
-        self._at: dict[Key, str] = {}
+        self._nodes: dict[Key, str] = {}
 
     def whole(self, view: View) -> Translated:
-        self._on, self._at = {}, {}
+        self._on, self._nodes = {}, {}
         for key, item in view.items[_POD].items():
             self._place(key, item)
         return translate(self._engine, view)
@@ -202,7 +202,7 @@ class _PodsAlone(_Way):
         if len(pods) >= _MOST * len(view.items[_POD]) > 0:
             return None
         for key in pods:
-            if (node := self._at.pop(key, None)) is not None:
+            if (node := self._nodes.pop(key, None)) is not None:
                 self._on[node].discard(key)
             if (item := view.items[_POD].get(key)) is not None:
                 self._place(key, item)
@@ -242,7 +242,7 @@ class _PodsAlone(_Way):
 
     def _place(self, key: Key, item: Item) -> None:
         if isinstance(node := part(item, "spec").get("nodeName"), str):
-            self._at[key] = node
+            self._nodes[key] = node
             self._on.setdefault(node, set()).add(key)
 
 

@@ -44,7 +44,9 @@ class _Bounds:
 
     def narrowed(self, other: "_Bounds") -> "_Bounds":
         return _Bounds(
-            _kept(max, self.least, other.least), _kept(min, self.most, other.most), _kept(min, self.ratio, other.ratio)
+            _merged(max, self.least, other.least),
+            _merged(min, self.most, other.most),
+            _merged(min, self.ratio, other.ratio),
         )
 
     def refusals(self, kind: str, asked: Steps, limits: Steps) -> Iterator[str]:
@@ -72,7 +74,7 @@ class _Validated:
     """A pod spec as Kueue validates it."""
 
     def __init__(self, path: str, spec: Mapping[str, Any]) -> None:
-        self._at, self._spec = path, Reader(dict(spec), (), Findings())
+        self._path, self._spec = path, Reader(dict(spec), (), Findings())
         self._containers = [
             (f"{path}.{key}[{i}]", *_resources_of(container.child("resources")))
             for key in reversed(_CONTAINERS)
@@ -81,17 +83,17 @@ class _Validated:
 
     def past_limits(self) -> Iterator[str]:
         of_pod = self._spec.child("resources")
-        for path, asked, limits in (*self._containers, (f"{self._at}.resources", *_resources_of(of_pod))):
+        for path, asked, limits in (*self._containers, (f"{self._path}.resources", *_resources_of(of_pod))):
             yield from _past(path, asked, limits, "requests must not exceed its limits")
 
     def past_bounds(self, of_container: _Bounds, of_pod: _Bounds) -> Iterator[str]:
         for path, asked, limits in self._containers:
-            yield from _past(path, _kept(max, asked, limits), of_container.most, _MAX)
-            yield from _past(path, of_container.least, _kept(min, asked, limits), _MIN)
+            yield from _past(path, _merged(max, asked, limits), of_container.most, _MAX)
+            yield from _past(path, of_container.least, _merged(min, asked, limits), _MIN)
         if of_pod.most or of_pod.least:
             total = pod_requests(self._spec)
-            yield from _past(self._at, total, of_pod.most, _MAX)
-            yield from _past(self._at, of_pod.least, total, _MIN)
+            yield from _past(self._path, total, of_pod.most, _MAX)
+            yield from _past(self._path, of_pod.least, total, _MIN)
 
 
 @dataclass(slots=True)
@@ -135,7 +137,7 @@ class Admission:
         them, so that the API server goes first whoever decides. ``planned``: the API server has not seen them, and what
         it would refuse is a finding. Without recursion."""
         top: list[Any] = [root.value]
-        pending: list[tuple[Any, Any, Path]] = [(top, 0, root.at)]
+        pending: list[tuple[Any, Any, Path]] = [(top, 0, root.path)]
         # What aliases of YAML share stays shared, however much it stands for. What is known is held: ids come again.
         known: dict[int, tuple[Any, Any]] = {}
         while pending:
@@ -160,7 +162,7 @@ class Admission:
                 known[id(old)] = old, listed
                 holder[key] = listed
                 pending += [(listed, i, (*path, i)) for i in range(len(listed))]
-        return Reader(top[0], root.at, root.findings)
+        return Reader(top[0], root.path, root.findings)
 
     def inadmissible(self, specs: Iterable[Mapping[str, Any]], namespace: str) -> str | None:
         """Why Kueue does not try work of pods like ``specs``, which are filled in, or None: requests past their own
@@ -266,7 +268,7 @@ def _ratios(reader: Reader) -> Steps:
     return ratios
 
 
-def _kept(which: Callable[[int, int], int], first: Steps, other: Steps) -> Steps:
+def _merged(which: Callable[[int, int], int], first: Steps, other: Steps) -> Steps:
     """All of both, and ``which`` of what is in both."""
     return {**first, **{name: which(first.get(name, value), value) for name, value in other.items()}}
 

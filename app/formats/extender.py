@@ -143,7 +143,7 @@ def light_pod(pod: VictimPod) -> Pod:
         scheduler=pod.spec.scheduler_name, gated=False, node_selector=None, tolerations=None, node_affinity=None,
         pinned_node=None,
     )  # fmt: skip
-    return Pod(made=manifest, spec=spec, phase="running", node=None, priority=0)
+    return Pod(manifest=manifest, spec=spec, phase="running", node=None, priority=0)
 
 
 _SYSTEM_CRITICAL = 2_000_000_000
@@ -241,4 +241,4 @@ class ByTask:
 
     def _place(self, pod: Pod, work: str, name: str) -> Eviction:
         """Evicting ``pod``, which is task ``name`` of the workload ``work``."""
-        return self._tasks.place(self._around.running.get(work), work, name, pod.made.uid)
+        return self._tasks.place(self._around.running.get(work), work, name, pod.manifest.uid)

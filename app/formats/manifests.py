@@ -137,7 +137,7 @@ class Sorted:
         """Pointers of the objects of those kinds."""
         own = chain.from_iterable((*self.of.values(), *self.work.values()))
         every = (*own, *self.pods, *self.nodes, *self.around)
-        return frozenset(pointer(*manifest.root.at) for manifest in every if manifest.kind in OF_STATE)
+        return frozenset(pointer(*manifest.root.path) for manifest in every if manifest.kind in OF_STATE)
 
     def _place(self, manifest: Object) -> list[Object] | None:
         for system in self._systems:
@@ -211,10 +211,10 @@ def kept_objects(configuration: Configuration | None) -> list[tuple[Path, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What every system's reader gets. ``kept``: the objects that ``known`` keeps."""
+    """What every system's reader gets. ``carried``: the objects that ``known`` keeps."""
 
-    found: Sorted
-    kept: Sorted
+    objects: Sorted
+    carried: Sorted
     pods: list[Pod]
     classes: Classes
     known: Configuration | None
@@ -254,7 +254,7 @@ def _engine(source: Sorted, findings: Findings) -> EngineName | None:
 
 
 def _unheard(root: Reader) -> Reader:
-    return Reader(root.value, root.at, Findings())
+    return Reader(root.value, root.path, Findings())
 
 
 def _report_others(source: Sorted, chosen: EngineName | None) -> None:

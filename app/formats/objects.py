@@ -62,7 +62,7 @@ class Object:
 class _Found(NamedTuple):
     """A value that should be an object; ``kind`` and ``version`` are those that a typed list says for its items."""
 
-    at: Path
+    path: Path
     value: Any
     kind: str = ""
     version: str = ""
@@ -73,7 +73,7 @@ def objects(documents: list[tuple[Path, Any]], findings: Findings) -> Iterator[O
     """Every object of every document, its kind told, lists of any type flattened. What is no object is a finding."""
     pending: list[_Found] = [item for path, doc in documents for item in _flattened(path, doc, findings)]
     for item in pending:
-        manifest = _object(Reader(item.value, item.at, findings), item.kind, item.version)
+        manifest = _object(Reader(item.value, item.path, findings), item.kind, item.version)
         if manifest is None:
             continue
         if item.inside is not None:
@@ -98,7 +98,7 @@ def _opened(holder: Object) -> Iterator[_Found]:
             data.warn(key, error.problems[0].detail, "error", "unreadable")
             continue
         for place, value in inner:
-            for item in _flattened((*data.at, key, *place), value, data.findings):
+            for item in _flattened((*data.path, key, *place), value, data.findings):
                 yield item._replace(inside=(holder, key))
     holder.root.not_carried("binaryData", "binary data of a ConfigMap is not read", "info")
 
@@ -140,7 +140,7 @@ def _object(root: Reader, listed_kind: str, listed_version: str) -> Object | Non
     kind = root.text("kind") or listed_kind
     group, _, version = (root.text("apiVersion") or listed_version).rpartition("/")
     if not kind:
-        root.findings.add("unknown-kind", "error", root.at, "no kind: cut short, or no Kubernetes object")
+        root.findings.add("unknown-kind", "error", root.path, "no kind: cut short, or no Kubernetes object")
         return None
     metadata = root.child("metadata")
     references = list(metadata.children("ownerReferences"))
@@ -168,7 +168,7 @@ def named(manifest: Object) -> bool:
     return bool(manifest.name)
 
 
-def kept(manifest: Object) -> dict[str, Any]:
+def unread(manifest: Object) -> dict[str, Any]:
     """What an importer that asked ``manifest.root`` to keep has not read of the object; nothing of what servers add."""
     metadata = manifest.root.child("metadata")
     metadata.ignore(*_OF_SERVERS, "name", "creationTimestamp")
@@ -179,7 +179,7 @@ def kept(manifest: Object) -> dict[str, Any]:
     metadata.keep_rest()
     manifest.root.ignore("status")
     manifest.root.close()
-    return manifest.root.kept()
+    return manifest.root.unread()
 
 
 def whole(manifest: Object) -> dict[str, Any] | None:
@@ -191,7 +191,7 @@ def whole(manifest: Object) -> dict[str, Any] | None:
     rest = {key: value for key, value in manifest.root.value.items() if key not in (*head, "metadata", "status")}
     document = {**head, "metadata": _metadata(manifest), **rest}
     if why := unkeepable(document):
-        manifest.root.findings.add("not-carried", "error", manifest.root.at, f"can't be kept: {why}")
+        manifest.root.findings.add("not-carried", "error", manifest.root.path, f"can't be kept: {why}")
         return None
     return document
 
@@ -230,7 +230,7 @@ def unknown_kind(manifest: Object, severity: Severity = "warning") -> None:
 def instead(manifest: Object, findings: Findings) -> None:
     """Say that ``manifest`` holds and the settings of the same kind before it don't."""
     detail = f"a second {manifest.kind}: this one holds, nothing of the one before"
-    findings.add("several-settings", "warning", manifest.root.at, detail)
+    findings.add("several-settings", "warning", manifest.root.path, detail)
 
 
 def unique(names: Iterable[tuple[str, Object]], kind: str, findings: Findings) -> set[str]:
@@ -238,7 +238,7 @@ def unique(names: Iterable[tuple[str, Object]], kind: str, findings: Findings) -
     seen: set[str] = set()
     for name, manifest in names:
         if name in seen:
-            findings.add("duplicate", "error", (*manifest.root.at, "metadata", "name"), f"a second {kind} {name!r}")
+            findings.add("duplicate", "error", (*manifest.root.path, "metadata", "name"), f"a second {kind} {name!r}")
         seen.add(name)
     return seen
 

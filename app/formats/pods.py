@@ -202,7 +202,7 @@ def read_taints(reader: Reader, key: str) -> list[Taint]:
     for taint in reader.children(key):
         name, effect = taint.text("key"), taint.choice("effect", EFFECTS)
         if name is None or effect is None:
-            taint.findings.add("bad-value", "error", taint.at, "a taint has a key and an effect")
+            taint.findings.add("bad-value", "error", taint.path, "a taint has a key and an effect")
             continue
         taints.append(Taint(key=name, value=taint.text("value") or "", effect=cast(Any, effect)))
         taint.ignore("timeAdded")
@@ -231,7 +231,7 @@ def _affinity(affinity: Reader, *, by_itself: bool) -> tuple[list[list[Expressio
             if expression and expression.key == "metadata.name" and expression.operator == "In":
                 pinned.update(expression.values)
             elif expression:
-                reader.findings.add("not-carried", "warning", reader.at, "only metadata.name In is understood")
+                reader.findings.add("not-carried", "warning", reader.path, "only metadata.name In is understood")
         if expressions:
             terms.append(expressions)
         term.close()
@@ -255,7 +255,7 @@ class SinglePod:
     """A pod by itself, whatever else there is. ``phase``: gated ones are not ready to be scheduled, done ones hold
     nothing."""
 
-    made: Object
+    manifest: Object
     spec: PodSpec
     phase: Phase
     tasks: dict[Hashable, Task] | None = field(default=None, compare=False, kw_only=True)
@@ -293,7 +293,7 @@ def read_pods(singles: Iterable[SinglePod | None], nodes: Collection[str], class
     for single in singles:
         if single is None:
             continue
-        manifest, spec, node = single.made, single.spec, single.spec.node_name
+        manifest, spec, node = single.manifest, single.spec, single.spec.node_name
         if node is not None and node not in nodes:
             if single.phase != "done":
                 manifest.root.warn("spec", f"node {node!r} is not in the source: the pod is on no node", rule="no-node")
@@ -367,7 +367,7 @@ def as_task(pod: Pod, name: str, requests: Steps, **fields: Any) -> Task:
     """``pod`` as a task of a workload, or of an ask while it is pending: then it has no node and no state."""
     if pod.phase != "pending":
         fields["node"] = pod.node
-        fields["uid"] = pod.made.uid
+        fields["uid"] = pod.manifest.uid
         fields["state"] = {"releasing": "releasing", "done": "released"}.get(pod.phase, "running")
     return Task(
         name=name,

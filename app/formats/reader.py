@@ -37,7 +37,7 @@ class Findings:
 
     def __init__(self, most: int = MOST_ALIKE) -> None:
         self._most = most
-        self._found: list[tuple[tuple[str, str], Finding]] = []
+        self._findings: list[tuple[tuple[str, str], Finding]] = []
         self._alike: Counter[tuple[str, str]] = Counter()
         self._severity: dict[tuple[str, str], Severity] = {}
 
@@ -47,15 +47,15 @@ class Findings:
         self._alike[kind] += 1
         self._severity[kind] = severity
         if self._alike[kind] <= self._most:
-            self._found.append((kind, Finding(rule=rule, severity=severity, pointer=pointer(*path), detail=detail)))
+            self._findings.append((kind, Finding(rule=rule, severity=severity, pointer=pointer(*path), detail=detail)))
 
     def take(self, other: "Findings") -> None:
         """All that ``other`` has, as if it had been found here."""
         listed: Counter[tuple[str, str]] = Counter()
-        for kind, finding in other._found:
+        for kind, finding in other._findings:
             listed[kind] += 1
             if self._alike[kind] + listed[kind] <= self._most:
-                self._found.append((kind, finding))
+                self._findings.append((kind, finding))
         self._alike.update(other._alike)
         self._severity.update(other._severity)
 
@@ -69,20 +69,20 @@ class Findings:
             for (rule, name), count in self._alike.items()
             if count > self._most
         ]  # fmt: skip
-        return [*(finding for _, finding in self._found), *more]
+        return [*(finding for _, finding in self._findings), *more]
 
 
 class Reader:
     """One mapping of a source. Every method that takes a key marks it as read; ``close`` reports the others.
 
-    After ``keep`` what has no meaning here is kept too, for an export of the same system (``kept``): in this mapping
+    After ``keep`` what has no meaning here is kept too, for an export of the same system (``unread``): in this mapping
     and in those below it, though not inside of lists."""
 
-    __slots__ = ("_below", "_kept", "_left", "at", "findings", "value")
+    __slots__ = ("_below", "_left", "_rest", "findings", "path", "value")
 
     def __init__(self, value: Any, path: Path, findings: Findings) -> None:
         safe_point()
-        self.at = path
+        self.path = path
         self.findings = findings
         self.value: Mapping[str, Any] = {}
         if isinstance(value, dict):
@@ -90,18 +90,18 @@ class Reader:
         elif value is not None:
             findings.add("wrong-type", "error", path, f"a mapping is expected, not {_kind(value)}")
         self._left = dict.fromkeys(self.value)
-        self._kept: dict[str, Any] | None = None
+        self._rest: dict[str, Any] | None = None
         self._below: dict[str, Reader] = {}
 
     def keep(self) -> "Reader":
         """Keep from now on what nobody reads."""
-        self._kept = {}
+        self._rest = {}
         return self
 
-    def kept(self, *without: str) -> dict[str, Any]:
+    def unread(self, *without: str) -> dict[str, Any]:
         """What was kept, in the shape of the source; empty where nothing was. ``without``: mappings to leave out."""
-        below = {key: reader.kept() for key, reader in self._below.items() if key not in without}
-        return {**{key: saved for key, saved in below.items() if saved}, **(self._kept or {})}
+        below = {key: reader.unread() for key, reader in self._below.items() if key not in without}
+        return {**{key: saved for key, saved in below.items() if saved}, **(self._rest or {})}
 
     def keep_as_is(self, *keys: str) -> None:
         """Keep without a finding what bears on no decision, read or not."""
@@ -116,12 +116,12 @@ class Reader:
 
     def _keep(self, key: str, value: Any) -> bool:
         """Keep ``value`` under ``key`` where that is possible."""
-        if self._kept is None:
+        if self._rest is None:
             return False
         if why := unkeepable(value):
             self.warn(key, f"can't be kept: {why}", "error")
             return True
-        self._kept[key] = value
+        self._rest[key] = value
         return True
 
     def __contains__(self, key: str) -> bool:
@@ -134,7 +134,7 @@ class Reader:
 
     def warn(self, key: str, detail: str, severity: Severity = "warning", rule: str = "not-carried") -> None:
         """A finding about ``key``."""
-        self.findings.add(rule, severity, (*self.at, key), detail)
+        self.findings.add(rule, severity, (*self.path, key), detail)
 
     def not_carried(self, key: str, detail: str, severity: Severity = "warning") -> None:
         """Read ``key``, and say why it does not count if there is something in it: it is lost, or only kept."""
@@ -247,7 +247,7 @@ class Reader:
     def time(self, key: str) -> datetime | None:
         """An instant in RFC 3339."""
         value = self.take(key)
-        return None if value is None else instant(value, (*self.at, key), self.findings)
+        return None if value is None else instant(value, (*self.path, key), self.findings)
 
     def choice(self, key: str, words: Mapping[str, str]) -> str | None:
         """One of ``words``, translated."""
@@ -297,8 +297,8 @@ class Reader:
 
     def child(self, key: str) -> "Reader":
         """The mapping under ``key``; an empty one where there is none."""
-        below = Reader(self.take(key), (*self.at, key), self.findings)
-        if self._kept is not None:
+        below = Reader(self.take(key), (*self.path, key), self.findings)
+        if self._rest is not None:
             self._below[key] = below.keep()
         return below
 
@@ -312,7 +312,7 @@ class Reader:
             self._wrong(key, value, "a list")
             return
         for i, item in enumerate(cast(list[Any], value)):
-            yield (*self.at, key, i), item
+            yield (*self.path, key, i), item
 
     def _wrong(self, key: str, value: Any, expected: str) -> None:
         if value is not None:

@@ -47,14 +47,14 @@ class TracedRequest:
         """A stage as a span below the request's, from any thread; also after the request has ended."""
         from opentelemetry.trace import Status, StatusCode
 
-        span = self._tracer.start_span(stage.name, self._context, start_time=self._at(stage.begin))
+        span = self._tracer.start_span(stage.name, self._context, start_time=self._nanoseconds(stage.begin))
         span.set_attribute("process.pid", stage.process)
         if stage.failed == TooSlow.__name__:
             span.set_attribute("arbiter.begun_again", True)
         elif stage.failed:
             span.set_attribute("error.type", stage.failed)
             span.set_status(Status(StatusCode.ERROR))
-        span.end(self._at(stage.end))
+        span.end(self._nanoseconds(stage.end))
 
     def answered(self, method: str, route: str, status: int, request_id: str, error: Exception | None) -> None:
         """The end of the request. ``route``: the template of its path; ``status``: 0 where the caller was gone."""
@@ -72,7 +72,7 @@ class TracedRequest:
             self._span.set_status(Status(StatusCode.ERROR))
         self._span.end()
 
-    def _at(self, instant: float) -> int:
+    def _nanoseconds(self, instant: float) -> int:
         return self._epoch + round(instant * 1e9)
 
 

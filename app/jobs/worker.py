@@ -225,7 +225,7 @@ class Worker:
             self._left, self._away = (job.id, job.attempt), time.monotonic()
             raise  # it begins again once the database is back
         except Exception as error:
-            text = _told(error)
+            text = _reason(error)
             if text is None:
                 said.exception("job failed")
                 text = "unexpected; the worker's log has the rest"
@@ -329,7 +329,7 @@ class _Heart:
         self._abandon()
 
 
-def _told(error: Exception) -> str | None:
+def _reason(error: Exception) -> str | None:
     """What went wrong, for whoever asked for the job; None where it is nobody's fault but ours."""
     match error:
         case LimitPassed():

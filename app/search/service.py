@@ -71,7 +71,7 @@ class Names:
     def __init__(self, database: Database, keep: timedelta | None = None) -> None:
         self._database = database
         self._keep = keep
-        self._told: dict[tuple[Kind, str], float] = {}
+        self._stored: dict[tuple[Kind, str], float] = {}
         self._lock = Lock()
         self._prune_at = 0.0
 
@@ -79,14 +79,14 @@ class Names:
         """Keep names; those told within the hour cost nothing. Raises Unavailable."""
         now = monotonic()
         with self._lock:
-            new = sorted({pair for pair in named if now - self._told.get(pair, -_AGAIN) >= _AGAIN})[:_MOST_TOLD]
+            new = sorted({pair for pair in named if now - self._stored.get(pair, -_AGAIN) >= _AGAIN})[:_MOST_TOLD]
         rows = [(kind, name, fold(name)) for kind, name in new if 0 < len(name.encode()) <= _LONGEST]
         if rows:
             self._database.send(saving(rows))
         with self._lock:
-            if len(self._told) + len(new) > _REMEMBERED:
-                self._told.clear()
-            self._told.update(dict.fromkeys(new, now))
+            if len(self._stored) + len(new) > _REMEMBERED:
+                self._stored.clear()
+            self._stored.update(dict.fromkeys(new, now))
         if now >= self._prune_at:
             self._prune_at = now + _PRUNE_EVERY
             self._prune()

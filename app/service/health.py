@@ -130,7 +130,7 @@ async def readiness(request: Request, purpose: Purpose = "everything") -> Respon
         service(request, Dispatcher),
         service(request, Settings).workers,
     )
-    state = await to_thread.run_sync(_found, service(request, Database), outages, *_heads(request), limiter=_LOOKS)
+    state = await to_thread.run_sync(_readiness, service(request, Database), outages, *_heads(request), limiter=_LOOKS)
     unable = [*state.unable, *outages.processes(dispatcher, count)]
     ready = not unable
     if purpose == "decisions":
@@ -150,7 +150,7 @@ def _heads(request: Request) -> tuple[Literal["current", "stale", "unknown"], da
     return ("stale" if stale else "current"), heads.as_of
 
 
-def _found(
+def _readiness(
     database: Database, outages: Outages, heads: Literal["current", "stale", "unknown"], as_of: datetime | None
 ) -> Readiness:
     try:

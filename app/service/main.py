@@ -42,7 +42,7 @@ from app.db.database import Database
 from app.decisions import batch, snapshots
 from app.decisions import guard as extenders
 from app.decisions import router as decisions
-from app.decisions.kept import Ledger
+from app.decisions.kept import LoggedStates
 from app.decisions.log import DatabaseStore, DecisionLog
 from app.decisions.service import Decider
 from app.decisions.snapshots import Snapshots
@@ -155,7 +155,7 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
     )  # fmt: skip
     database = Database(settings.database_url, settings)
     meters = Metrics()
-    ledger = Ledger()
+    ledger = LoggedStates()
     names = Names(database, _longest(settings))
     log = _decision_log(database, settings, meters, ledger, names)
     stored = Configurations(database, settings.configuration_cache_bytes)
@@ -254,7 +254,7 @@ def _longest(settings: Settings) -> timedelta | None:
 
 
 def _decision_log(
-    database: Database, settings: Settings, metrics: Metrics, ledger: Ledger, names: Names
+    database: Database, settings: Settings, metrics: Metrics, ledger: LoggedStates, names: Names
 ) -> DecisionLog:
     """The log, which tells ``ledger`` what it could not keep."""
     return DecisionLog(

@@ -65,7 +65,7 @@ from app.simulations.results import (
     spare_of,
 )
 from app.simulations.schemas import Change, Event, Job, JobLine, RoundLine, SimulationRequest, Summary, Trace, Units
-from app.solver.model.base import at, micros
+from app.solver.model.base import micros, to_datetime
 from app.solver.solve import Configured
 
 _MOST = 20
@@ -242,7 +242,7 @@ class _Storing:
             stream_of(number, kind) for kind in STREAMS
         )
         self._days = VirtualDays(limits.days)
-        self._told: dict[str, Any] = {"variants_done": number, "variant": number}
+        self._progress: dict[str, Any] = {"variants_done": number, "variant": number}
 
     def stop(self) -> bool:
         """Asked between rounds. Raises Unwanted, LimitPassed."""
@@ -278,7 +278,7 @@ class _Storing:
     def progress(self, now: int, ended: int, total: int | None, rounds: int) -> None:
         """See ``Sink``. Raises DaysPassed."""
         self._days.check(now)
-        self._work.progress = {**self._told, "at": now, "ended": ended, "total": total, "rounds": rounds}
+        self._work.progress = {**self._progress, "at": now, "ended": ended, "total": total, "rounds": rounds}
 
 
 KIND = "simulation"
@@ -470,8 +470,8 @@ def _shown(row: RowMapping) -> Simulation:
 
 def _progress(progress: dict[str, int], about: About) -> Progress:
     return Progress(
-        variant=about.variants[progress["variant"]], variants_done=progress["variants_done"], at=at(progress["at"]),
-        ended=progress["ended"], total=progress["total"], rounds=progress["rounds"],
+        variant=about.variants[progress["variant"]], variants_done=progress["variants_done"],
+        at=to_datetime(progress["at"]), ended=progress["ended"], total=progress["total"], rounds=progress["rounds"],
     )  # fmt: skip
 
 

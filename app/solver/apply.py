@@ -20,7 +20,7 @@ from typing import TypeVar
 
 import msgspec
 
-from app.solver.model.base import Wire, at
+from app.solver.model.base import Wire, to_datetime
 from app.solver.model.decision import Decision, Placement, Plan
 from app.solver.model.kube_scheduler import DisruptionBudget
 from app.solver.model.problems import Carried, InvalidInput, Problem, pointer
@@ -195,7 +195,7 @@ class _Draft:
     def __init__(self, state: State, index: Index, now: int) -> None:
         self._state = state
         self._index = index
-        self._now = at(now)
+        self._now = to_datetime(now)
         self._workloads: dict[str, Workload | None] = {}
         self._reserved: list[Reservation] = []
         self._released: list[ReservationName] = []

@@ -139,9 +139,9 @@ class _Merger(Generic[T]):
         else:
             self._named.clear()
             for i, item in enumerate(change):
-                if (place := self._found(names[i], "change", i)) is not None:
+                if (place := self._place_of(names[i], "change", i)) is not None:
                     out[place] = item
-        gone = [place for i, name in enumerate(remove) if (place := self._found(name, "remove", i)) is not None]
+        gone = [place for i, name in enumerate(remove) if (place := self._place_of(name, "remove", i)) is not None]
         for i, item in enumerate(add):
             name = self._key(item)
             if self._once(name, "add", i) and name in self._place:
@@ -151,7 +151,7 @@ class _Merger(Generic[T]):
         out.extend(add)
         return out
 
-    def _found(self, name: str, operation: str, i: int) -> int | None:
+    def _place_of(self, name: str, operation: str, i: int) -> int | None:
         if not self._once(name, operation, i):
             return None
         place = self._place.get(name)

@@ -18,7 +18,7 @@ import msgspec
 from app.solver.apply import Index
 from app.solver.delta import Changes
 from app.solver.engines import ENGINES
-from app.solver.model.base import at
+from app.solver.model.base import to_datetime
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.decision import Condition, Decision, Plan, ProposalVerdict, Refusal, Result
 from app.solver.model.problems import Finding, InvalidInput, Problem, Rule, Unsupported, pointer
@@ -254,7 +254,7 @@ def judged(engine: Engine[Any, Any], loaded: Any, situation: tuple[State, Index]
     if ask is None:
         refused = [[_refusal(e, "no-queue", _NO_QUEUE) for e in of] for of in known]
     else:
-        refused = _told(engine, judge(loaded, question.now, ask, known))
+        refused = _with_sentences(engine, judge(loaded, question.now, ask, known))
     refusals = [[*a, *b] for a, b in zip(strange, refused, strict=True)]
     first = min((p.rank for p in proposals if p.rank is not None), default=None)
     first_left = min(
@@ -272,7 +272,7 @@ def judged(engine: Engine[Any, Any], loaded: Any, situation: tuple[State, Index]
     return Result(decisions=decisions, plan=Plan(evictions=[], placements=[]), proposals=verdicts)
 
 
-def _told(engine: Engine[Any, Any], refused: list[list[Refusal]]) -> list[list[Refusal]]:
+def _with_sentences(engine: Engine[Any, Any], refused: list[list[Refusal]]) -> list[list[Refusal]]:
     """With the rule's own sentence where the engine has nothing to add."""
     sentences = {rule.rule: rule.sentence for rule in engine.rules}
     return [
@@ -339,6 +339,6 @@ def _decision(ask: Ask, verdicts: list[ProposalVerdict], now: int) -> Decision:
         )
     condition = Condition(
         type=_ALLOWED, status="True" if allowed else "False", reason=reason, message=message,
-        last_transition_time=at(now),
+        last_transition_time=to_datetime(now),
     )  # fmt: skip
     return Decision(ask=ask.id, outcome="preempt" if allowed else "wait", victims=[], conditions=[condition])

@@ -13,7 +13,7 @@ from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from app.solver.model.base import UNLIMITED, at, parse_quantity, scale_of
+from app.solver.model.base import UNLIMITED, parse_quantity, scale_of, to_datetime
 from app.solver.model.configuration import Configuration, Queue, quotas
 from app.solver.model.decision import PlannedEviction, Result
 from app.solver.model.request import Options, RunOptions
@@ -226,7 +226,7 @@ class PlacedRounds(Rounds[C, S]):
         """Placements that wait for somebody to go are no starts yet: the next round finds the room."""
         turn = Turn(evicted=[eviction for eviction in result.plan.evictions if not leaving(eviction)])
         started: dict[str, list[Task]] = {}
-        when = at(question.now)
+        when = to_datetime(question.now)
         for placement in result.plan.placements:
             if placement.ask is None and placement.workload is not None:
                 turn.moved.append(Move(placement.workload, placement.task, placement.node))
@@ -242,10 +242,10 @@ class PlacedRounds(Rounds[C, S]):
                 self.waiting[job] = replace(self.waiting[job], tasks=left)
             else:
                 del self.waiting[job]
-        self.told(acted=bool(turn.started or turn.evicted or turn.moved))
+        self.mark_seen(acted=bool(turn.started or turn.evicted or turn.moved))
         return turn
 
-    def told(self, *, acted: bool) -> None:
+    def mark_seen(self, *, acted: bool) -> None:
         """A round has seen everything that there was to see; what it did itself is news only for those after it."""
         self.version += acted
         self._seen = self.version
@@ -290,28 +290,28 @@ class Wakes:
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, str]] = []
-        self._at: dict[str, int] = {}
+        self._instants: dict[str, int] = {}
 
     def set(self, key: str, instant: int | None) -> None:
         """``key`` has this instant from now on, or none."""
         if instant is None:
-            self._at.pop(key, None)
+            self._instants.pop(key, None)
             return
-        if self._at.get(key) != instant:
-            self._at[key] = instant
+        if self._instants.get(key) != instant:
+            self._instants[key] = instant
             heappush(self._heap, (instant, key))
-        if len(self._heap) > 2 * len(self._at) + 64:
-            self._heap = [(when, name) for name, when in self._at.items()]
+        if len(self._heap) > 2 * len(self._instants) + 64:
+            self._heap = [(when, name) for name, when in self._instants.items()]
             heapify(self._heap)
 
     def has(self, key: str) -> bool:
         """Whether ``key`` has an instant."""
-        return key in self._at
+        return key in self._instants
 
     def first(self) -> int | None:
         """The earliest instant; None: there is none."""
         heap = self._heap
-        while heap and self._at.get(heap[0][1]) != heap[0][0]:
+        while heap and self._instants.get(heap[0][1]) != heap[0][0]:
             heappop(heap)
         return heap[0][0] if heap else None
 
@@ -320,10 +320,10 @@ class Wakes:
         keys: list[str] = []
         while (instant := self.first()) is not None and instant <= now:
             _, key = heappop(self._heap)
-            del self._at[key]
+            del self._instants[key]
             keys.append(key)
         return keys
 
     def clear(self) -> None:
         """No key has an instant any more."""
-        self._heap, self._at = [], {}
+        self._heap, self._instants = [], {}

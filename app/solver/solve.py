@@ -17,7 +17,7 @@ from app.solver import check
 from app.solver.apply import Index, delta_of
 from app.solver.delta import Changes, StateDigest, apply_delta, digest
 from app.solver.engine import ENGINES, Engine, engine_of, judged
-from app.solver.model.base import at
+from app.solver.model.base import to_datetime
 from app.solver.model.configuration import Configuration, oversubscribed
 from app.solver.model.decision import (
     STARTS,
@@ -359,7 +359,7 @@ def _with_reasons(question: Question, result: Result) -> Result:
 
 
 def _pending(said: PendingReason, now: int) -> Condition:
-    since = said.since or at(now)
+    since = said.since or to_datetime(now)
     return Condition(
         type="Pending", status="True", reason=said.reason, message=said.message, last_transition_time=since
     )  # fmt: skip

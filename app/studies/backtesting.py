@@ -54,7 +54,7 @@ from app.jobs.service import (
 from app.jobs.worker import Work
 from app.simulations.accepting import Pinning
 from app.simulations.service import stream_of
-from app.solver.model.base import Time, Wire, at
+from app.solver.model.base import Time, Wire, to_datetime
 from app.solver.model.configuration import EngineName, Settings
 from app.solver.model.decision import Answer, planned
 from app.solver.model.problems import InvalidInput, Problem
@@ -241,12 +241,12 @@ class Tally:
         )
 
 
-class Course:
-    """What the variants have come to so far. ``told`` takes what one makes otherwise, with its number."""
+class BacktestTallies:
+    """What the variants have come to so far. ``write`` takes what one makes otherwise, with its number."""
 
     def __init__(self, asked: BacktestRequest, write: Callable[[int, DecisionDiffers], None]) -> None:
         self._tallies = [Tally(variant.name) for variant in asked.variants]
-        self._told = write
+        self._write = write
         self._skipped: list[Skipped] = []
         self._left_out = 0
         self.decisions = 0
@@ -264,7 +264,7 @@ class Course:
         for number, (tally, (answer, of)) in enumerate(zip(self._tallies, answers, strict=True)):
             differences, problems = tally.add(logged, answer, partial(again.logged, of))
             if differences or problems:
-                self._told(number, msgspec.structs.replace(decision, differences=differences, problems=problems))
+                self._write(number, msgspec.structs.replace(decision, differences=differences, problems=problems))
 
     def outcome(self) -> BacktestOutcome:
         """As the wire has it."""
@@ -314,7 +314,7 @@ class Backtesting:
         """See ``app.jobs.worker.Doing``."""
         del job
         asked = decode(request, BacktestRequest)
-        course = Course(asked, lambda number, line: work.write(stream_of(number, DIFFERENCES), _encode(line)))
+        course = BacktestTallies(asked, lambda number, line: work.write(stream_of(number, DIFFERENCES), _encode(line)))
         sources = Sources(self._configurations)
         if asked.recording is None:
             self._decide_the_log(asked, course, sources, work)
@@ -322,7 +322,7 @@ class Backtesting:
             decide_again(asked, self._cycles(asked.recording, asked.engine, asked.settings), course, sources, work)
         return _encode(course.outcome())
 
-    def _decide_the_log(self, asked: BacktestRequest, course: Course, sources: Sources, work: Work) -> None:
+    def _decide_the_log(self, asked: BacktestRequest, course: BacktestTallies, sources: Sources, work: Work) -> None:
         filters = Filters(
             engine=asked.engine, configuration=asked.configuration, queue=asked.queue, actor=asked.actor,
             since=asked.since, until=asked.until,
@@ -343,7 +343,7 @@ class Backtesting:
             except msgspec.ValidationError as other:
                 course.skip(Skipped(decision=row["id"], reason=f"its answer is of another version: {other}"))
             else:
-                differs = DecisionDiffers(decision=row["id"], created_at=row["created_at"], now=at(row["now"]))
+                differs = DecisionDiffers(decision=row["id"], created_at=row["created_at"], now=to_datetime(row["now"]))
                 course.add(differs, logged, again)
 
     def _rows(self, filters: Filters) -> Iterator[Any]:
@@ -358,7 +358,7 @@ class Backtesting:
 
 
 def decide_again(
-    asked: BacktestRequest, cycles: Iterable[Cycle], course: Course, sources: Sources, work: Work | None = None
+    asked: BacktestRequest, cycles: Iterable[Cycle], course: BacktestTallies, sources: Sources, work: Work | None = None
 ) -> None:
     """The preemptions of a recording. Those in which Arbiter agrees are decided again; of the others what was done is
     not the answer to a question that it has, and they are skipped. Raises what ``cycles`` raises."""

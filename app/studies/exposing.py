@@ -23,7 +23,7 @@ from app.simulations.core.scenario import Scenario, scenario_of
 from app.simulations.core.sink import Asked, Silence, Stopped, span, time_of
 from app.simulations.schemas import Job, SimulationRequest, Trace
 from app.solver import solve
-from app.solver.model.base import DurationError, Time, at, micros
+from app.solver.model.base import DurationError, Time, micros, to_datetime
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import STARTS, Outcome, planned
 from app.solver.model.problems import InvalidInput, Problem
@@ -109,7 +109,7 @@ def expose(
     exposures.sort(key=lambda exposure: _rank(exposure, probes))
     return ExposureOutcome(
         engine=of.scenario.configured.engine.name,  # pyright: ignore[reportArgumentType]
-        configuration=of.scenario.configured.used, state=of.loaded.used, now=at(of.now), exposures=exposures,
+        configuration=of.scenario.configured.used, state=of.loaded.used, now=to_datetime(of.now), exposures=exposures,
         order=watcher.order(), rounds=watcher.played, decisions=probes.decisions,
         complete=not watcher.full and not probes.spent, findings=of.loaded.findings,
     )  # fmt: skip

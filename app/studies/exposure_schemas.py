@@ -14,7 +14,7 @@ from app.jobs.service import JobState
 from app.simulations.core.life import one_by_one
 from app.simulations.core.sink import Stopped
 from app.solver import solve
-from app.solver.model.base import Count, Duration, Name, Priority, Time, Wire, at, parse_quantity, scale_of
+from app.solver.model.base import Count, Duration, Name, Priority, Time, Wire, parse_quantity, scale_of, to_datetime
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.decision import STARTS, ConfigurationUsed, Outcome, StateUsed
 from app.solver.model.problems import Finding
@@ -357,7 +357,9 @@ class Probes:
 
     def _ask(self, queue: str, units: int, priority: int) -> Ask:
         task = replace(self._shapes[queue], count=units)
-        ask = Ask(id=PROBE, queue=queue, priority=priority, created_at=at(self.now - self.waited), tasks=[task])
+        ask = Ask(
+            id=PROBE, queue=queue, priority=priority, created_at=to_datetime(self.now - self.waited), tasks=[task]
+        )
         return solve.waited(self.loaded, ask if self.unit == "job" else one_by_one(ask), self.now)
 
     def _of_queues(self) -> dict[str, Task]:

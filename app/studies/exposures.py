@@ -52,18 +52,18 @@ class ExposureJobs(JobsOfKind[Exposures, ExposuresPage]):
         super().__init__(jobs, KIND, _shown, ExposuresPage)
         self._documents = documents
         self._configurations = Compiled(documents)
-        self._kept = snapshots
+        self._snapshots = snapshots
 
     def start(self, body: bytes) -> Exposures:
         """Accept a question; what it names is written out, so that the worker reads what was meant. Raises
         InvalidInput, NotFound, TooManyRequests, Unavailable."""
         request = decode(body, ExposureRequest)
         pins, snapshot = Pinning(self._documents), request.state.snapshot
-        followed = self._kept.age(snapshot)
+        followed = self._snapshots.age(snapshot)
         pinned = msgspec.structs.replace(
             request, now=request.now or datetime.now(UTC),
             configuration=pins.reference(self._configuration(request)), asks=self._asks(request),
-            state=request.state if snapshot is None else decode(self._kept.state(snapshot)[1], StateOrReference),
+            state=request.state if snapshot is None else decode(self._snapshots.state(snapshot)[1], StateOrReference),
         )  # fmt: skip
         prepared(pinned, self._configurations)  # what is wrong is told now
         named = pinned.configuration if isinstance(pinned.configuration, str) else None
@@ -75,7 +75,7 @@ class ExposureJobs(JobsOfKind[Exposures, ExposuresPage]):
             return request.configuration
         if request.state.snapshot is None:
             raise _missing("missing field: only a snapshot has a configuration of its own")
-        used = msgspec.json.decode(self._kept.status(request.state.snapshot), type=SnapshotStatus).configuration
+        used = msgspec.json.decode(self._snapshots.status(request.state.snapshot), type=SnapshotStatus).configuration
         if used.name is None:
             raise _missing("missing field: the snapshot was put with a document that has no name")
         return f"{used.name}@{used.revision}"
@@ -86,7 +86,7 @@ class ExposureJobs(JobsOfKind[Exposures, ExposuresPage]):
         if request.state.snapshot is None:
             detail = "`pending` means what waits beside a snapshot: name one in `state`"
             raise InvalidInput([Problem(pointer="/asks", detail=detail)])
-        return msgspec.json.decode(self._kept.asks(request.state.snapshot), type=PendingAsks).items
+        return msgspec.json.decode(self._snapshots.asks(request.state.snapshot), type=PendingAsks).items
 
 
 def _missing(detail: str) -> InvalidInput:

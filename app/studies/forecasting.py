@@ -240,7 +240,7 @@ class Watcher(Silence):
         self.rounds = 0
         self._left = set(self.awaited)
         self._here: dict[str, Awaited] = {}
-        self._made = 0
+        self._freed = 0
         self._room: deque[tuple[int, str]] = deque(maxlen=_REMEMBERED)
 
     @property
@@ -251,8 +251,8 @@ class Watcher(Silence):
     def event(self, event: Event) -> None:
         """See ``Sink``."""
         if event.kind in _ROOM and event.job is not None:
-            self._made += 1
-            self._room.append((self._made, event.job))
+            self._freed += 1
+            self._room.append((self._freed, event.job))
         if event.kind == "evicted" and event.by in self._here:
             evicts = self._here[event.by].evicts
             if event.job is not None and len(evicts) < MOST:
@@ -265,7 +265,7 @@ class Watcher(Silence):
             self._here[event.job or ""] = awaited
         elif event.kind == "started" and awaited.starts_at is None:
             awaited.starts_at = micros(event.at)
-            awaited.look(awaited.starts_at, self._made)
+            awaited.look(awaited.starts_at, self._freed)
             freed = dict.fromkeys(job for number, job in self._room if number > awaited.seen)
             awaited.freed_by = [] if not awaited.waits else list(freed)[-MOST:]
             self._left.discard(event.job or "")
@@ -290,7 +290,7 @@ class Watcher(Silence):
                 waiting = _waiting(asked.question.now, decided.get(name), heads.get(awaited.queue), awaited)
                 if waiting is not None:
                     _note(awaited.waits, waiting)
-                awaited.look(asked.question.now, self._made)
+                awaited.look(asked.question.now, self._freed)
 
 
 def _waiting(now: int, decision: Decision | None, head: str | None, awaited: Awaited) -> Waiting | None:

@@ -375,7 +375,7 @@ class Local:
                 elif isinstance(error, BrokenProcessPool) and attempt < ATTEMPTS:
                     again.append((point, attempt + 1))
                 else:
-                    yield Ran(point, None, _told(error))
+                    yield Ran(point, None, _reason(error))
         if again:
             self._close()
 
@@ -416,7 +416,7 @@ def on_ray(address: str) -> Runner:
                 try:
                     came: Came = ray.get(done)
                 except Exception as error:  # whatever it is, the rest goes on
-                    yield Ran(point, None, _told(error))
+                    yield Ran(point, None, _reason(error))
                 else:
                     yield Ran(point, *came)
 
@@ -440,10 +440,10 @@ def _tried(request: bytes, trace: Played) -> Came:
     try:
         return play(request, trace), ""
     except Exception as error:  # whatever it is, the rest goes on
-        return None, _told(error)
+        return None, _reason(error)
 
 
-def _told(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     if isinstance(error, InvalidInput):
         return "; ".join(f"{p.pointer}: {p.detail}" for p in error.problems[:5])
     return str(error).strip().splitlines()[-1][:500] if str(error).strip() else type(error).__name__

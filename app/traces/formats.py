@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import partial
 from typing import NamedTuple
 
-from app.solver.model.base import at
+from app.solver.model.base import to_datetime
 from app.solver.model.problems import Problem
 from app.solver.model.state import Node
 
@@ -259,7 +259,7 @@ class SwfHeader:
     def start(self) -> datetime | None:
         """When second 0 was: ``UnixStartTime``."""
         text = self.fields.get("UnixStartTime", "")
-        return at(int(text) * 1_000_000) if _START.fullmatch(text) else None
+        return to_datetime(int(text) * 1_000_000) if _START.fullmatch(text) else None
 
     def number(self, name: str) -> int | None:
         """A number of the header, such as ``MaxProcs``; None where it does not say."""

@@ -16,7 +16,7 @@ import zstandard
 
 from app.simulations.schemas import Change, Job, too_many_jobs
 from app.solver.model import base
-from app.solver.model.base import QuantityError, at, parse_quantity, scale_of
+from app.solver.model.base import QuantityError, parse_quantity, scale_of, to_datetime
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.state import Node, NodeChanges
 from app.traces import jobs as lines
@@ -145,12 +145,12 @@ class _Reading:
                 )
                 break
         if self._complaints.count:
-            raise InvalidInput(_told(self._complaints))
+            raise InvalidInput(_problems(self._complaints))
         return self._ingested(jobs, changes)
 
     def _ingested(self, jobs: int, changes: int) -> Ingested:
         order = self._order
-        start = self._header.start if order.start is None else at(order.start)
+        start = self._header.start if order.start is None else to_datetime(order.start)
         chunks, digest = self._packer.done()
         return Ingested(
             digest=digest, jobs=jobs, changes=changes, size=self._packer.size, start=start,
@@ -271,7 +271,7 @@ def _group(mapping: Mapping, header: SwfHeader, complaints: Complaints) -> list[
     return [Node(name=f"node-{i}", capacity=mapping.nodes.capacity) for i in range(1, count + 1)]
 
 
-def _told(complaints: Complaints) -> list[Problem]:
+def _problems(complaints: Complaints) -> list[Problem]:
     more = complaints.count - len(complaints.listed)
     last = [Problem(pointer="", detail=f"and {more} more")] if more else []
     return complaints.listed + last

@@ -275,9 +275,9 @@ class Dispatcher:
         """Workers that don't answer, and since when."""
         return {} if self._pool is None else self._pool.failing()
 
-    def kept(self) -> tuple[int, int]:
+    def snapshot_totals(self) -> tuple[int, int]:
         """Snapshots in memory, and their estimated bytes."""
-        return self._answerer.store.kept if self._pool is None else self._pool.kept()
+        return self._answerer.store.totals if self._pool is None else self._pool.snapshot_totals()
 
     def start(self) -> None:
         """Start the workers, and import every engine: within a request that takes as long as a hundred decisions, and

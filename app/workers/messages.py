@@ -98,10 +98,10 @@ class Document(msgspec.Struct, frozen=True, tag=True):
 
 
 class Done(msgspec.Struct, frozen=True, tag=True):
-    """Worker to service: the body is the answer. ``kept``: how many snapshots the worker has, and their bytes;
+    """Worker to service: the body is the answer. ``snapshot_totals``: how many the worker has, and their bytes;
     ``documents``: for the decision log."""
 
-    kept: tuple[int, int]
+    snapshot_totals: tuple[int, int]
     facts: Facts | None = None
     seconds: dict[str, float] = {}
     documents: list[Kept] = []

@@ -144,11 +144,12 @@ class Limits:
 
 
 class _Worker:
-    """One process and its connection; replaced when it dies. ``kept``: its snapshots and their bytes, as last heard."""
+    """One process and its connection; replaced when it dies. ``snapshot_totals``: how many it has, and
+    their bytes, as last heard."""
 
     def __init__(self, start: Callable[[], tuple[subprocess.Popen[bytes], socket.socket]]) -> None:
         self._start = start
-        self.kept: tuple[int, int] = (0, 0)
+        self.snapshot_totals: tuple[int, int] = (0, 0)
         self.process, self.connection = start()
 
     def restart(self) -> None:
@@ -156,7 +157,7 @@ class _Worker:
         self.kill()
         self.process.wait()
         self.connection.close()
-        self.kept = (0, 0)
+        self.snapshot_totals = (0, 0)
         self.process, self.connection = self._start()
 
     def kill(self) -> None:
@@ -240,9 +241,11 @@ class Pool:
         """How many workers answer a call."""
         return self._turns.busy()
 
-    def kept(self) -> tuple[int, int]:
+    def snapshot_totals(self) -> tuple[int, int]:
         """Snapshots in the memory of all workers, and their bytes."""
-        return sum(worker.kept[0] for worker in self._workers), sum(worker.kept[1] for worker in self._workers)
+        return sum(worker.snapshot_totals[0] for worker in self._workers), sum(
+            worker.snapshot_totals[1] for worker in self._workers
+        )
 
     def close(self) -> None:
         """Stop every worker at once, also one that is at work: its caller gets Unavailable."""
@@ -302,7 +305,7 @@ class Pool:
 
     def _replace(self, worker: int) -> bool:
         """A fresh worker for one that is gone or stuck. Whether snapshots were lost with it."""
-        lost = self._workers[worker].kept != (0, 0)
+        lost = self._workers[worker].snapshot_totals != (0, 0)
         with self._guard:
             names = [name for name, owner in self._owners.items() if owner == worker]
         self._forget(names)
@@ -326,7 +329,7 @@ class Pool:
                 _tell(header)
                 match header:
                     case Done():
-                        worker.kept = header.kept
+                        worker.snapshot_totals = header.snapshot_totals
                         if call.asked.operation is Operation.SNAPSHOT_DELETE:
                             self._forget([call.asked.snapshot])
                         return Reply(answer, header.facts, header.seconds, header.documents, header.logged)

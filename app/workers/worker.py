@@ -157,7 +157,7 @@ def _answer(answerer: Answerer, store: SnapshotStore, call: Call, body: bytes) -
         raise
     except Exception as error:
         return replace(failed(error, traceback.format_exc()), stages=stages), b""
-    return Done(store.kept, reply.facts, reply.seconds, reply.kept, reply.logged, stages), reply.body
+    return Done(store.totals, reply.facts, reply.seconds, reply.documents, reply.logged, stages), reply.body
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from app.answering.answers import answer
 from app.answering.operations import Compiled, nothing_stored
-from app.solver.model.base import at
+from app.solver.model.base import to_datetime
 from app.solver.model.problems import InvalidInput
 from app.studies.exposing import expose
 from app.studies.exposure_schemas import ExposureOutcome, ExposureRequest
@@ -16,7 +16,7 @@ from tests.vectors.files import ENGINES, HERE, files, read
 
 SAMPLE = 25
 MOST_RUNNING = 60
-START = at(0)
+START = to_datetime(0)
 
 
 def exposures(request: dict[str, Any], **more: Any) -> ExposureOutcome | None:

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from app.answering.comparison import compare
 from app.answering.operations import nothing_stored
-from app.answering.translation import told as translated
+from app.answering.translation import translate as translated
 from app.solver import solve
 from app.solver.delta import apply_delta
-from app.solver.model.base import at
+from app.solver.model.base import to_datetime
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Change
 from app.solver.model.request import DecisionRequest, StateOrReference
@@ -206,7 +206,7 @@ def test_on_one_node_kueue_lets_in_whom_kube_scheduler_does(body: Json, there_an
             {"configuration": kueue.configuration, "state": kueue.state, "asks": kueue.asks}
         )
     variants = [{"name": "kueue", "engine": "kueue"}, {"name": "kube-scheduler", "engine": "kube-scheduler"}]
-    found = json.loads(compare(json.dumps({**body, "variants": variants}).encode(), at(0), nothing_stored()))
+    found = json.loads(compare(json.dumps({**body, "variants": variants}).encode(), to_datetime(0), nothing_stored()))
     one, other = (of["answer"]["decisions"][0] for of in found["variants"])
     outcome = {"infeasible": "wait"}.get(one["outcome"], one["outcome"])
     assert outcome == other["outcome"]

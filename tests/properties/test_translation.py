@@ -6,13 +6,13 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from app.answering.translation import read_by, told
+from app.answering.translation import read_by, translate
 from app.base.decoding import descriptions
 from app.solver import solve
 from app.solver.model import configuration as configuration_model
 from app.solver.model import kai, kueue, ytsaurus, yunikorn
 from app.solver.model import state as state_model
-from app.solver.model.base import at
+from app.solver.model.base import to_datetime
 from app.solver.model.configuration import Configuration, EngineName, Flavor, Queue, Quota, Settings, Taint
 from app.solver.model.kube_scheduler import (
     DisruptionBudget,
@@ -41,7 +41,8 @@ def test_who_reads_a_field_is_what_its_description_says() -> None:
 
 TASK = Task(
     name="t", min_count=1, requests={"cpu": 1}, usage={"cpu": 1}, node="n", flavors={"cpu": "f"}, priority=3,
-    created_at=at(5), started_at=at(6), preemptible=False, originator=True, required_node="n", state="releasing",
+    created_at=to_datetime(5), started_at=to_datetime(6), preemptible=False, originator=True, required_node="n",
+    state="releasing",
     node_selector={"a": "b"}, tolerations=[Toleration(key="a")], labels={"a": "b"}, host_ports=[HostPort(port=1)],
     pod_affinity=[PodAffinityTerm(topology_key="a")], pod_anti_affinity=[PodAffinityTerm(topology_key="a")],
     topology_spread=[TopologySpreadConstraint(max_skew=1, topology_key="a")], scheduling_gates=["a"],
@@ -50,23 +51,26 @@ TASK = Task(
     node_affinity=[[Expression(key="a", operator="Exists")]], sub_group="g", gpu_memory=1, gpu_devices=2, gpu_group="0",
 )  # fmt: skip
 COMMON: dict[str, Any] = {
-    "queue": "root.a", "uid": "u", "priority": 4, "created_at": at(7), "min_available": 1, "weight": 2.0,
+    "queue": "root.a", "uid": "u", "priority": 4, "created_at": to_datetime(7), "min_available": 1, "weight": 2.0,
     "limit": {"cpu": 4}, "ytsaurus": ytsaurus.Workload(starvation="starving"), "tasks": [TASK], "preemptible": False,
-    "sub_groups": [kai.SubGroup(name="g")], "min_sub_group": 1, "preemption_delay": 5, "last_evicted_at": at(9),
+    "sub_groups": [kai.SubGroup(name="g")], "min_sub_group": 1, "preemption_delay": 5,
+    "last_evicted_at": to_datetime(9),
 }  # fmt: skip
 ASK = Ask(
     id="ask", **COMMON, workload="w", preemption_policy="Never", originator=True, required_node="n",
     feasible_nodes=["n"], nominated_node="n",
-    yunikorn=yunikorn.Ask(triggered_preemption=True), kueue=kueue.Ask(first_attempt_at=at(3)),
+    yunikorn=yunikorn.Ask(triggered_preemption=True), kueue=kueue.Ask(first_attempt_at=to_datetime(3)),
 )  # fmt: skip
 RUNNING = Workload(
     id="w", **COMMON, kueue=kueue.Workload(drained=True), yunikorn=yunikorn.Application(),
-    started_at=at(8), evicted=True, disruption_mode="all", on_preemption="Terminate",
-    disruption_cost_milestones=[kueue.Milestone(seconds=60, cost=2)], stale_since=at(4), staleness_grace_period=7,
+    started_at=to_datetime(8), evicted=True, disruption_mode="all", on_preemption="Terminate",
+    disruption_cost_milestones=[kueue.Milestone(seconds=60, cost=2)], stale_since=to_datetime(4),
+    staleness_grace_period=7,
 )  # fmt: skip
 NODE = Node(
     name="n", capacity={"cpu": 8}, occupied={"cpu": 1}, labels={"a": "b"}, schedulable=False,
-    taints=[Taint(key="a", effect="NoSchedule")], ytsaurus=ytsaurus.Node(overcommit_since=at(2)), gpu_memory=100,
+    taints=[Taint(key="a", effect="NoSchedule")], ytsaurus=ytsaurus.Node(overcommit_since=to_datetime(2)),
+    gpu_memory=100,
 )  # fmt: skip
 STATE = StateOrReference(
     nodes=[NODE], workloads=[RUNNING], reservations=[Reservation(node="n", ask=ASK)],
@@ -82,7 +86,7 @@ CONFIGURATION = Configuration(
     flavors=[Flavor(name="f", node_labels={"a": "b"})], topologies=[kueue.Topology(name="t", levels=["r"])],
     queues=[
         Queue(name="root"),
-        Queue(name="root.a", parent="root", priority=2, created_at=at(1), weight=3.0,
+        Queue(name="root.a", parent="root", priority=2, created_at=to_datetime(1), weight=3.0,
               quota={"cpu": Quota(guaranteed=2, borrowing_limit=1, lending_limit=1, weight=2.0)},
               kueue=kueue.Queue(), yunikorn=yunikorn.Queue(), kai=kai.Queue(), ytsaurus=ytsaurus.Queue()),
     ],
@@ -91,7 +95,7 @@ CONFIGURATION = Configuration(
 
 @pytest.mark.parametrize(("old", "new"), PAIRS)
 def test_whatever_the_other_engine_does_not_read_is_a_finding(old: EngineName, new: EngineName) -> None:
-    found = told(CONFIGURATION, STATE, [ASK], old, new).findings
+    found = translate(CONFIGURATION, STATE, [ASK], old, new).findings
     named = [re.sub(r"/\d+", "/#", finding.pointer) for finding in found]
     places: dict[type, str] = {
         Configuration: "/configuration", Queue: "/configuration/queues/#", Node: "/state/nodes/#",
@@ -117,7 +121,7 @@ def test_settings_and_blocks_of_an_engine_are_findings_of_every_other(old: Engin
         queue = msgspec.structs.replace(queue, **{called: model.Queue()})
         wanted.add(f"/configuration/queues/1/{called}")
     changes: Any = {"queues": [CONFIGURATION.queues[0], queue], "settings": Settings(**{called: model.Settings()})}
-    made = told(msgspec.structs.replace(CONFIGURATION, **changes), StateOrReference(), [], old, new)
+    made = translate(msgspec.structs.replace(CONFIGURATION, **changes), StateOrReference(), [], old, new)
     named = {finding.pointer for finding in made.findings}
     assert wanted <= named
     solve.configure(made.configuration, new)

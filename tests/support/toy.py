@@ -11,7 +11,7 @@ from app.formats.exported import Exported, Lost, dump
 from app.formats.manifests import System
 from app.formats.reader import Findings, Imported
 from app.solver.engine import Engine, Facts
-from app.solver.model.base import at
+from app.solver.model.base import to_datetime
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.decision import Condition, Decision, Plan, PlannedEviction, Result, Victim
 from app.solver.model.problems import Rule
@@ -38,7 +38,11 @@ def _decide(state: State, ask: Ask, now: int) -> Decision:
     chosen = weaker[: max(0, len(state.workloads) + 1 - MOST)]
     fits = len(state.workloads) - len(chosen) < MOST
     condition = Condition(
-        type="Running", status="False", reason="Full", message="nobody weaker runs", last_transition_time=at(now)
+        type="Running",
+        status="False",
+        reason="Full",
+        message="nobody weaker runs",
+        last_transition_time=to_datetime(now),
     )
     victims = [
         Victim(workload=one.id, queue=one.queue, reason="Weaker", message="it is weaker", conditions=[], freed={})

@@ -17,7 +17,7 @@ from typing import Any, cast, get_args
 
 from app.base.documents import MAX_BYTES, Path, Unreadable
 from app.formats.exported import unkeepable
-from app.formats.objects import KAI_SCHEDULER, Object, instead, kept, named, whole
+from app.formats.objects import KAI_SCHEDULER, Object, instead, named, unread, whole
 from app.formats.pods import quantity
 from app.formats.reader import Findings, Reader
 from app.solver.model import base, kai
@@ -108,7 +108,7 @@ def _chosen(manifests: Iterable[Object], findings: Findings) -> list[Object]:
     for shard, of in shards:
         if of != pool:
             detail = f"a shard of node pool {of!r}, which is decided by itself: left out; import it without the others"
-            findings.add("other-pool", "warning", (*shard.root.at, "spec", "partitionLabelValue"), detail)
+            findings.add("other-pool", "warning", (*shard.root.path, "spec", "partitionLabelValue"), detail)
     return [shard for shard in manifests if id(shard) not in others]
 
 
@@ -153,7 +153,7 @@ def _queue(manifest: Object) -> Queue:
     resources.close()
     spec.keep_as_is("displayName")
     spec.close()
-    fields = kept(manifest)
+    fields = unread(manifest)
     return Queue(
         name=manifest.name,
         parent=parent,
@@ -214,7 +214,7 @@ def _scheduler_file(root: Reader) -> kai.Settings:
     words = [] if actions is None else [word.strip() for word in actions.split(",") if word.strip()]
     flags = flags_of(cast(dict[str, Any], parameters)) if isinstance(parameters, dict) else {}
     chosen = None if not words else _actions(words, root)
-    k_value = _factor(Reader(arguments.get("proportion"), root.at, Findings()))
+    k_value = _factor(Reader(arguments.get("proportion"), root.path, Findings()))
     return _settings(arguments.get("minruntime", {}), chosen, flags, root, k_value=k_value)
 
 
@@ -283,7 +283,7 @@ def _shard(manifest: Object) -> tuple[kai.Settings, dict[str, Any]]:
         if name == "minruntime" and "arguments" in plugin:
             arguments = dict(given)
     k_value = _factor(spec)
-    of_plugin = _factor(Reader(by_plugin.get("proportion"), spec.at, Findings()))
+    of_plugin = _factor(Reader(by_plugin.get("proportion"), spec.path, Findings()))
     if k_value is None and of_plugin is not None:
         k_value = of_plugin
         spec.warn("kValue", "as plugin 'proportion' says it; an export writes it here too", "info", "rewritten")
@@ -292,7 +292,7 @@ def _shard(manifest: Object) -> tuple[kai.Settings, dict[str, Any]]:
     flags = spec.child("args")
     actions = spec.take("actions")
     settings = _settings(
-        arguments, shard_actions(Reader(actions, (*spec.at, "actions"), spec.findings)), flags.value, flags,
+        arguments, shard_actions(Reader(actions, (*spec.path, "actions"), spec.findings)), flags.value, flags,
         manifest.annotations, k_value,
     )  # fmt: skip
     flags.ignore("max-consolidation-preemptees", "use-scheduling-signatures", "allow-consolidating-reclaim", STALENESS,
@@ -312,7 +312,7 @@ def _shard(manifest: Object) -> tuple[kai.Settings, dict[str, Any]]:
 
 def _kept_of_shard(manifest: Object, actions: Any, written: Any) -> dict[str, Any]:
     """``actions`` as they were, unless an export would write them so anyway; a name of its own."""
-    fields = kept(manifest)
+    fields = unread(manifest)
     metadata = dict(fields.get("metadata", {}))
     annotations = {
         key: value

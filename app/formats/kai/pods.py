@@ -52,17 +52,17 @@ def _group(name: str) -> str:
 def key_of(pod: SinglePod) -> tuple[str, str, str]:
     """Kind of the owner, namespace, and what the group is called after."""
     kind, name = _owner(pod)
-    namespace = pod.made.namespace
-    if kind == "ReplicaSet" and _TEMPLATE_HASH in pod.made.labels:
-        return "Deployment", namespace, pod.made.name
+    namespace = pod.manifest.namespace
+    if kind == "ReplicaSet" and _TEMPLATE_HASH in pod.manifest.labels:
+        return "Deployment", namespace, pod.manifest.name
     if kind in ("", "Job"):
-        return kind, namespace, pod.made.name
+        return kind, namespace, pod.manifest.name
     return kind, namespace, name
 
 
 def _owner(pod: SinglePod) -> tuple[str, str]:
     """The first owner, empty where there is none."""
-    metadata = pod.made.root.value.get("metadata")
+    metadata = pod.manifest.root.value.get("metadata")
     owners = cast(dict[str, Any], metadata).get("ownerReferences") if isinstance(metadata, dict) else None
     for owner in cast(list[Any], owners) if isinstance(owners, list) else []:
         if isinstance(owner, dict):
@@ -74,7 +74,7 @@ def _owner(pod: SinglePod) -> tuple[str, str]:
 def _object(key: tuple[str, str, str], pods: list[Pod], queue_labels: tuple[str, ...]) -> Object:
     kind, _, name = key
     first = pods[0]
-    labels = first.made.labels
+    labels = first.manifest.labels
     queue = next((labels[label] for label in (*queue_labels, _PROJECT) if labels.get(label)), _DEFAULT_QUEUE)
     usual = "inference" if kind == "Deployment" else "train"
     spec = {
@@ -84,18 +84,18 @@ def _object(key: tuple[str, str, str], pods: list[Pod], queue_labels: tuple[str,
         **{
             field: text
             for field, key in (("stalenessGracePeriod", _GRACE), ("preemptionDelay", DELAY))
-            if (text := first.made.annotations.get(key))
+            if (text := first.manifest.annotations.get(key))
         },
     }
-    created = [pod.made.created_at for pod in pods if pod.made.created_at is not None]
+    created = [pod.manifest.created_at for pod in pods if pod.manifest.created_at is not None]
     return replace(
-        first.made,
+        first.manifest,
         kind="PodGroup",
         name=_group(name),
         uid=None,
         created_at=min(created) if created else None,
         annotations={},
-        root=Reader({"spec": spec}, first.made.root.at, first.made.root.findings),
+        root=Reader({"spec": spec}, first.manifest.root.path, first.manifest.root.findings),
     )
 
 
@@ -136,15 +136,15 @@ def belongs(pod: SinglePod) -> bool:
 
 def names_group(pod: SinglePod) -> bool:
     """Whether it says itself which PodGroup it is in."""
-    return POD_GROUP in pod.made.annotations
+    return POD_GROUP in pod.manifest.annotations
 
 
 def group(pod: SinglePod) -> str:
     """The id of its PodGroup: the one that it names, else the one that the pod grouper would make."""
-    name = pod.made.annotations.get(POD_GROUP)
+    name = pod.manifest.annotations.get(POD_GROUP)
     if name is None:
         return group_of(pod)
-    return f"{pod.made.namespace}/{name}" if pod.made.namespace else name
+    return f"{pod.manifest.namespace}/{name}" if pod.manifest.namespace else name
 
 
 def stuck_from(pod: SinglePod) -> datetime | None:
@@ -152,9 +152,9 @@ def stuck_from(pod: SinglePod) -> datetime | None:
 
     Source: ``getTaskStatus`` (pkg/scheduler/api/pod_info), ``--stuck-in-releasing-threshold`` as it is by default.
     """
-    if pod.phase != "releasing" or pod.made.status.text("phase") != "Running":
+    if pod.phase != "releasing" or pod.manifest.status.text("phase") != "Running":
         return None
-    end = pod.made.root.child("metadata").time("deletionTimestamp")
+    end = pod.manifest.root.child("metadata").time("deletionTimestamp")
     return None if end is None else end + _STUCK_AFTER
 
 
@@ -168,8 +168,8 @@ def read_groups(
     for pod in pods:
         if not names_group(pod):
             without.append(pod)
-            path = (*pod.made.root.at, "metadata", "annotations")
-            warn_of_topology(pod.made.annotations, pod.made.root, path, waits=pod.phase == "pending")
+            path = (*pod.manifest.root.path, "metadata", "annotations")
+            warn_of_topology(pod.manifest.annotations, pod.manifest.root, path, waits=pod.phase == "pending")
         else:
             members.setdefault(group(pod), []).append(pod)
     reading = _Reading(queues, classes, now)
@@ -178,9 +178,9 @@ def read_groups(
             reading.group(manifest, members.pop(manifest.id, []))
     for name, orphans in members.items():
         detail = f"no PodGroup {name!r} in the source: its {len(orphans)} pods are left out"
-        orphans[0].made.root.findings.add("no-group", "warning", orphans[0].made.root.at, detail)
+        orphans[0].manifest.root.findings.add("no-group", "warning", orphans[0].manifest.root.path, detail)
     for manifest, of in groups_of(without, QUEUE_LABELS):
-        path = (*of[0].made.root.at, "metadata", "annotations")
+        path = (*of[0].manifest.root.path, "metadata", "annotations")
         detail = f"in no pod group: grouped by owner as {manifest.id!r}, as KAI's pod grouper would"
         manifest.root.findings.add("grouped", "info", path, detail)
         reading.group(manifest, of)
@@ -203,9 +203,9 @@ def with_gpu_memory(nodes: Iterable[Node]) -> list[Node]:
 def _warn_of_left_out(pods: Iterable[Pod]) -> None:
     for pod in pods:
         if pod.phase == "gated":
-            pod.made.root.warn("spec", "a gated pod is not ready to be scheduled: left out", "info", "gated")
+            pod.manifest.root.warn("spec", "a gated pod is not ready to be scheduled: left out", "info", "gated")
         elif pod.phase in ("running", "releasing") and pod.node is None:
-            pod.made.root.warn("spec", "KAI counts pods on nodes only: left out", rule="left-out")
+            pod.manifest.root.warn("spec", "KAI counts pods on nodes only: left out", rule="left-out")
 
 
 class _Reading:
@@ -273,15 +273,15 @@ class _Reading:
             requests, shares = asked_of(pod)
             if sub_group is not None:
                 shares["sub_group"] = sub_group
-            if not whole and pod.phase != "pending" and (groups := _gpu_groups(pod.made.labels)):
+            if not whole and pod.phase != "pending" and (groups := _gpu_groups(pod.manifest.labels)):
                 shares["gpu_group"] = ",".join(groups)
-            task = as_task(pod, pod.made.name, requests, **shares)
-            state = _ENDED.get(pod.made.status.text("phase") or "", "stuck_in_releasing" if stuck else task.state)
+            task = as_task(pod, pod.manifest.name, requests, **shares)
+            state = _ENDED.get(pod.manifest.status.text("phase") or "", "stuck_in_releasing" if stuck else task.state)
             return task if state == task.state else structs.replace(task, state=state)
 
         stuck = (end := stuck_from(pod)) is not None and end < self._now
-        sub_group = pod.made.labels.get(_SUB_GROUP) if parts else None
-        whole = _GPU_MEMORY not in pod.made.annotations and _FRACTION not in pod.made.annotations
+        sub_group = pod.manifest.labels.get(_SUB_GROUP) if parts else None
+        whole = _GPU_MEMORY not in pod.manifest.annotations and _FRACTION not in pod.manifest.annotations
         plain = whole and not parts  # shares of GPUs may be findings; parts are the group's
         return pod.once((pod.node, stuck), make) if plain else make()
 
@@ -302,7 +302,9 @@ def _sub_groups(spec: Reader, pods: Iterable[Pod], *, waits: bool) -> dict[str, 
         )  # fmt: skip
         sub_group.close()
     counted = [pod for pod in pods if pod.phase != "gated"]
-    places: list[tuple[Path, str | None]] = [((pod.made.id,), pod.made.labels.get(_SUB_GROUP)) for pod in counted]
+    places: list[tuple[Path, str | None]] = [
+        ((pod.manifest.id,), pod.manifest.labels.get(_SUB_GROUP)) for pod in counted
+    ]
     from app.solver.engines.kai.gangs import gang_problems  # the command line loads no engine before it must
 
     problem = next(iter(gang_problems(groups, places, ())), None) if groups else None
@@ -364,7 +366,7 @@ def _told_at(manifest: Object, annotation: str) -> datetime | None:
     """What the scheduler itself writes down; an empty one says nothing."""
     text = manifest.annotations.get(annotation)
     return (
-        instant(text, (*manifest.root.at, "metadata", "annotations", annotation), manifest.root.findings)
+        instant(text, (*manifest.root.path, "metadata", "annotations", annotation), manifest.root.findings)
         if text
         else None
     )
@@ -377,7 +379,7 @@ def asked_of(pod: Pod) -> tuple[Steps, dict[str, Any]]:
     Source: ``updatePodAdditionalFields`` (pkg/scheduler/api/pod_info): annotations go before containers, and a share
     before memory.
     """
-    requests, annotations = pod.spec.requests, pod.made.annotations
+    requests, annotations = pod.spec.requests, pod.manifest.annotations
     share, memory = annotations.get(_FRACTION), annotations.get(_GPU_MEMORY)
     if share is not None:
         if not re.fullmatch(r"0?\.[0-9]{1,3}0*|1(\.0*)?", share):
@@ -398,12 +400,12 @@ def asked_of(pod: Pod) -> tuple[Steps, dict[str, Any]]:
 
 
 def _bad_value(pod: Pod, annotation: str, detail: str) -> None:
-    path = (*pod.made.root.at, "metadata", "annotations", annotation)
-    pod.made.root.findings.add("bad-value", "error", path, detail)
+    path = (*pod.manifest.root.path, "metadata", "annotations", annotation)
+    pod.manifest.root.findings.add("bad-value", "error", path, detail)
 
 
 def _devices(pod: Pod) -> int:
-    text = pod.made.annotations.get(_DEVICES, "1")
+    text = pod.manifest.annotations.get(_DEVICES, "1")
     if re.fullmatch(r"[1-9][0-9]{0,3}", text) and int(text) <= _MOST_DEVICES:
         return int(text)
     _bad_value(pod, _DEVICES, "a whole number of GPUs is expected")

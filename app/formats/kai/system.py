@@ -69,7 +69,7 @@ from app.formats.work.pods import plan_kai
 from app.solver.engines.kai import FACTS
 from app.solver.model import kai
 from app.solver.model.base import UNLIMITED, NativeDocuments, Quantity, micros, parse_quantity, scale_of
-from app.solver.model.base import at as instant_at
+from app.solver.model.base import to_datetime as instant_at
 from app.solver.model.configuration import Configuration, EngineName, Queue, Quota
 from app.solver.model.request import Eviction
 from app.solver.model.state import Ask, Task
@@ -217,7 +217,7 @@ def _place(manifest: Object) -> Role | None:
 
 
 def _read(reading: Reading) -> Imported:
-    objects, findings = reading.found, reading.findings
+    objects, findings = reading.objects, reading.findings
     duplicates(objects.of[FACTS.name], {"Queue": "Queue"}, findings)
     own = read_configuration(objects.of[FACTS.name], findings)
     pool = pool_of(
@@ -237,7 +237,7 @@ def _of_pool(
 ) -> tuple[list[Object], list[Object], Configuration, list[Pod]]:
     """Nodes, pod groups, configuration and pods that the shard of ``pool`` sees. A scheduler that is configured by its
     file has no pools."""
-    objects, every = reading.found, reading.pods
+    objects, every = reading.objects, reading.pods
     if any(manifest.kind == KAI_SCHEDULER for manifest in objects.of[FACTS.name]):
         return objects.nodes, objects.work[FACTS.name], own, every
     others = {
@@ -249,11 +249,11 @@ def _of_pool(
     pods = [
         pod
         for pod in every
-        if not belongs(pod) or (group(pod) not in left if names_group(pod) else in_pool(pod.made, pool))
+        if not belongs(pod) or (group(pod) not in left if names_group(pod) else in_pool(pod.manifest, pool))
     ]
     counted = {"nodes": len(objects.nodes) - len(nodes), "queues": len(others), "pod groups": len(left)}
     counted["pods without a group"] = sum(
-        belongs(pod) and not names_group(pod) and not in_pool(pod.made, pool) for pod in every
+        belongs(pod) and not names_group(pod) and not in_pool(pod.manifest, pool) for pod in every
     )
     if left_out := ", ".join(f"{count} {kind}" for kind, count in counted.items() if count):
         which = f"of {POOL_LABEL}={pool}" if pool else f"without the label {POOL_LABEL}"
@@ -266,12 +266,12 @@ def _of_pool(
 class _Recogniser(ByTask):
     def place(self, pod: VictimPod) -> Eviction | None:
         light = light_pod(pod)
-        return self._place(light, group(light), light.made.name) if belongs(light) else None
+        return self._place(light, group(light), light.manifest.name) if belongs(light) else None
 
     def ask(self, pod: Pod) -> Ask | None:
         if not belongs(pod):
             return None
-        own, name, uid = group(pod), pod.made.name, pod.made.uid
+        own, name, uid = group(pod), pod.manifest.name, pod.manifest.uid
         requests, shares = asked_of(pod)
         task = Task(name=name, uid=uid, requests=quantities(requests), **shares)
         waiting, running = self._around.waiting.get(own), self._around.running.get(own)
@@ -279,11 +279,11 @@ class _Recogniser(ByTask):
             return asking(running, own, task)
         if waiting is not None and self._tasks.has(waiting, name, uid):
             return replace(waiting, tasks=[task])
-        alone = with_(pod, made=with_(pod.made, annotations={}))
+        alone = with_(pod, made=with_(pod.manifest, annotations={}))
         _, asks = read_groups([], [alone], set(), Classes(), datetime.now(UTC))
         if not asks or not self._around.has_queue(asks[0].queue):
             return None
-        return replace(asks[0], id=pod.made.id, tasks=[task])
+        return replace(asks[0], id=pod.manifest.id, tasks=[task])
 
 
 _KAI = re.compile(r"Pod ([^/\s]+)/(\S+) was preempted by (higher priority )?workload ([^/\s]+)/(\S+)")

@@ -91,7 +91,7 @@ def _volumes(spec: Reader) -> None:
         kind = next((kind for kind in LOOKED_AT if isinstance(volume, dict) and kind in volume), None)
         if kind is not None:
             detail = f"{kind}: where its volume may be used is not decided here"
-            spec.findings.add("not-carried", "error", (*spec.at, "volumes", i, kind), detail)
+            spec.findings.add("not-carried", "error", (*spec.path, "volumes", i, kind), detail)
 
 
 def _host_ports(spec: Reader) -> tuple[HostPort, ...]:
@@ -121,7 +121,7 @@ def _terms(affinity: Reader) -> tuple[NearTerm, ...]:
     for term in affinity.children("requiredDuringSchedulingIgnoredDuringExecution"):
         key = term.text("topologyKey")
         if not key:
-            term.findings.add("bad-value", "error", term.at, "a term has a topologyKey")
+            term.findings.add("bad-value", "error", term.path, "a term has a topologyKey")
             continue
         spaces = read_selector(term, "namespaceSelector")
         if spaces is not None and any(label != "kubernetes.io/metadata.name" for label in _keys(spaces)):
@@ -156,7 +156,7 @@ def read_selector(reader: Reader, key: str) -> LabelSelector | None:
         expression.close()
         if name is None or operator is None or (operator in ("In", "NotIn")) != bool(values):
             detail = "a key, and In or NotIn with values, or Exists or DoesNotExist without, are expected"
-            expression.findings.add("bad-value", "error", expression.at, detail)
+            expression.findings.add("bad-value", "error", expression.path, detail)
             continue
         expressions.append(LabelExpression(key=name, operator=cast(Any, operator), values=values))
     labels = selector.labels("matchLabels")
@@ -182,7 +182,7 @@ def _spread(spec: Reader) -> tuple[TopologySpreadConstraint, ...]:
             continue
         if not key or not skew or least == 0:
             detail = "a spread constraint has a topologyKey, and a maxSkew and minDomains of at least 1"
-            constraint.findings.add("bad-value", "error", constraint.at, detail)
+            constraint.findings.add("bad-value", "error", constraint.path, detail)
             continue
         constraints.append(
             TopologySpreadConstraint(
@@ -220,7 +220,7 @@ def _required(terms: Iterable[NearTerm], labels: dict[str, str]) -> list[PodAffi
 
 def task_of(pod: Pod) -> Task:
     """The pod as the one task of what it is."""
-    manifest = pod.made
+    manifest = pod.manifest
     spec = pod.spec if isinstance(pod.spec, KubePodSpec) else _extended(pod.spec)
 
     def make() -> Task:
@@ -245,7 +245,7 @@ def _preempted(pod: Pod) -> bool:
         condition.text("type") == "DisruptionTarget"
         and condition.text("status") == "True"
         and condition.text("reason") == _PREEMPTED
-        for condition in pod.made.status.children("conditions")
+        for condition in pod.manifest.status.children("conditions")
     )
 
 
@@ -258,7 +258,7 @@ def read_workloads(
     asks: list[Ask] = []
     held: list[Reservation] = []
     for pod in pods:
-        manifest = pod.made
+        manifest = pod.manifest
         space = manifest.namespace or "default"
         if pod.phase in ("running", "releasing"):
             if pod.node is not None:
@@ -288,10 +288,10 @@ def ask_of(pod: Pod, classes: Classes) -> Ask:
     known = classes.find(pod.spec.priority_class)
     never = pod.spec.never_preempts or (known is not None and known.never_preempts)
     return Ask(
-        id=pod.made.id, queue=pod.made.namespace or "default", uid=pod.made.uid, priority=pod.priority,
-        created_at=pod.made.created_at, tasks=[task_of(pod)],
+        id=pod.manifest.id, queue=pod.manifest.namespace or "default", uid=pod.manifest.uid, priority=pod.priority,
+        created_at=pod.manifest.created_at, tasks=[task_of(pod)],
         preemption_policy="Never" if never else "PreemptLowerPriority",
-        nominated_node=pod.made.status.text("nominatedNodeName") or None,
+        nominated_node=pod.manifest.status.text("nominatedNodeName") or None,
     )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ from app.formats.work import planner
 from app.formats.work.pods import plan_kube_scheduler
 from app.solver.engines.kube_scheduler import FACTS
 from app.solver.model.base import NativeDocuments, micros
-from app.solver.model.base import at as instant_at
+from app.solver.model.base import to_datetime as instant_at
 from app.solver.model.configuration import Configuration, Queue, Settings
 from app.solver.model.kube_scheduler import Settings as KubeSettings
 from app.solver.model.request import Eviction
@@ -240,7 +240,7 @@ def _place(manifest: Object) -> Role | None:
 
 
 def _read(reading: Reading) -> Imported:
-    objects, findings = reading.found, reading.findings
+    objects, findings = reading.objects, reading.findings
     spaces = [manifest for manifest in objects.around if manifest.kind == "Namespace"]
     own = read_configuration(objects.of[FACTS.name], spaces, findings)
     configuration = reading.counting(with_classes(own, objects.classes))
@@ -269,10 +269,10 @@ class _Recogniser:
         return None
 
     def ask(self, pod: Pod) -> Ask | None:
-        waiting = self._around.waiting.get(pod.made.id)
-        if waiting is not None and waiting.uid in (None, pod.made.uid):
+        waiting = self._around.waiting.get(pod.manifest.id)
+        if waiting is not None and waiting.uid in (None, pod.manifest.uid):
             return waiting
-        manifest = ask_of(with_(pod, spec=read_spec(pod.made.spec)), Classes())
+        manifest = ask_of(with_(pod, spec=read_spec(pod.manifest.spec)), Classes())
         return manifest if self._around.has_queue(manifest.queue) else None
 
 

@@ -147,7 +147,7 @@ def _slice(part: Reader, levels: int) -> list[TopologyDomain]:
     part.close()
     individual = [universal] * number if universal is not None else given
     if len(columns) != levels or len(individual) != number or any(len(column) != number for column in columns):
-        part.findings.add("bad-value", "error", part.at, f"a slice of {number} domains has as many values and counts")
+        part.findings.add("bad-value", "error", part.path, f"a slice of {number} domains has as many values and counts")
         return []
     return [TopologyDomain(values=[column[i] for column in columns], count=individual[i]) for i in range(number)]
 
@@ -282,7 +282,7 @@ def selector_of(reader: Reader) -> list[Expression]:
         )
         expression.close()
         if key is None or operator is None:
-            expression.findings.add("bad-value", "error", expression.at, "an expression has a key and an operator")
+            expression.findings.add("bad-value", "error", expression.path, "an expression has a key and an operator")
         else:
             expressions.append(Expression(key=key, operator=cast(Any, operator), values=values))
     reader.close()

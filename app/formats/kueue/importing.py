@@ -20,7 +20,7 @@ from app.formats.kueue.considered import (
     read_topology,
     selector_of,
 )
-from app.formats.objects import Object, config_map, instead, kept, named, unknown_kind, whole
+from app.formats.objects import Object, config_map, instead, named, unknown_kind, unread, whole
 from app.formats.pods import read_taints
 from app.formats.reader import Findings, Reader
 from app.solver.model import kueue
@@ -145,7 +145,7 @@ def _told_apart(queues: list[tuple[Object, Queue]], findings: Findings) -> list[
                 findings.add(
                     "renamed",
                     "info",
-                    manifest.root.at,
+                    manifest.root.path,
                     f"Cohort {old!r} is called {new!r}: a ClusterQueue has its name",
                 )
         childless = is_cohort and name not in above
@@ -226,7 +226,7 @@ class _Checks:
         missing = [name for name in names if name not in self._known]
         if missing and not self._complete:
             detail = f"admission checks {', '.join(missing)} are not in the source: taken as active"
-            spec.findings.add("not-decided", "warning", (*spec.at, "admissionChecksStrategy"), detail)
+            spec.findings.add("not-decided", "warning", (*spec.path, "admissionChecksStrategy"), detail)
             missing = []
         stopped = [name for name in names if name in self._inactive]
         why = [f"references missing AdmissionCheck(s): {','.join(missing)}"] if missing else []
@@ -323,7 +323,7 @@ def _local_queue(manifest: Object) -> LocalQueue:
 def _closed(manifest: Object, spec: Reader, **more: Any) -> Native | None:
     """What nobody has read of the object. ``more``: fields of its spec in their present spelling."""
     spec.close()
-    fields = kept(manifest)
+    fields = unread(manifest)
     if added := {key: value for key, value in more.items() if value and key not in fields.get("spec", {})}:
         fields = {**fields, "spec": {**fields.get("spec", {}), **added}}
     return Native(kueue=fields) if fields else None
@@ -391,7 +391,7 @@ def read_milestones(reader: Reader) -> list[Milestone]:
     for milestone in reader.children("disruptionCostMilestones"):
         seconds, cost = milestone.number("seconds"), milestone.number("cost")
         if seconds is None or cost is None:
-            milestone.findings.add("bad-value", "error", milestone.at, "a milestone has seconds and a cost")
+            milestone.findings.add("bad-value", "error", milestone.path, "a milestone has seconds and a cost")
         else:
             milestones.append(Milestone(seconds=seconds, cost=cost))
         milestone.close()
@@ -447,7 +447,7 @@ def _settings(manifest: Object) -> tuple[kueue.Settings | None, dict[str, Any]]:
                 "objectRetentionPolicies", "queueVisibility"):  # fmt: skip
         root.not_carried(key, "how jobs reach Kueue, not how it decides", "info")
     root.keep_as_is(*_OPERATIONAL)
-    fields = kept(manifest)
+    fields = unread(manifest)
     if manifest.version != PRESENT_VERSION and manifest.version:
         fields = {"apiVersion": f"{manifest.group}/{manifest.version}", **fields}
     # v1beta1 has a switch; in v1beta2 the block's presence is the switch.

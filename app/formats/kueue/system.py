@@ -40,7 +40,7 @@ from app.formats.work.kueue import plan_work
 from app.solver.engines.kueue import FACTS
 from app.solver.model import kueue
 from app.solver.model.base import NativeDocuments, micros
-from app.solver.model.base import at as instant_at
+from app.solver.model.base import to_datetime as instant_at
 from app.solver.model.configuration import Configuration, EngineName, Flavor, Queue, Quota, ResourceGroup, Settings
 from app.solver.model.request import Eviction
 from app.solver.model.state import Ask, QueueState, Workload
@@ -311,8 +311,8 @@ def _place(manifest: Object) -> Role | None:
 
 
 def _read(reading: Reading) -> Imported:
-    objects, findings = reading.found, reading.findings
-    _, saved = importing.read_configuration(reading.kept.of[FACTS.name], Findings())
+    objects, findings = reading.objects, reading.findings
+    _, saved = importing.read_configuration(reading.carried.of[FACTS.name], Findings())
     duplicates(objects.of[FACTS.name], {kind: kind for kind in _KINDS}, findings)
     own, local = importing.read_configuration(objects.of[FACTS.name], findings, reading.complete)
     if "Namespace" in reading.complete:
@@ -325,7 +325,7 @@ def _read(reading: Reading) -> Imported:
         _report_no_nodes(configuration, asks, findings)
     strangers: list[Pod] = []
     if configuration.topologies:
-        strangers = [pod for pod in reading.pods if not placed_by_kueue(pod.made)]
+        strangers = [pod for pod in reading.pods if not placed_by_kueue(pod.manifest)]
     elif reading.pods:
         findings.add("not-carried", "info", (), f"Kueue decides on Workloads: {len(reading.pods)} pods are left out")
     based, every = usage_based(configuration), sorted(around.local_queues.items())
@@ -374,19 +374,19 @@ class _Recogniser:
 
     def place(self, pod: VictimPod) -> Eviction | None:
         of = pod.metadata
-        works = self._found(of.namespace, of.name, of.uid, of.labels or {}, of.owner_references or [])
+        works = self._workloads_of(of.namespace, of.name, of.uid, of.labels or {}, of.owner_references or [])
         return next((Eviction(workload=work.id) for work in works if isinstance(work, Workload)), None)
 
     def ask(self, pod: Pod) -> Ask | None:
-        manifest = pod.made
+        manifest = pod.manifest
         owners = msgspec.convert(_owners(manifest.root.value), list[OwnerReference], strict=False)
-        for work in self._found(manifest.namespace, manifest.name, manifest.uid or "", manifest.labels, owners):
+        for work in self._workloads_of(manifest.namespace, manifest.name, manifest.uid or "", manifest.labels, owners):
             if isinstance(work, Ask):
                 return work
             return asking(work, work.id, work.tasks[0]) if work.tasks else None
         return None
 
-    def _found(
+    def _workloads_of(
         self, space: str, name: str, uid: str, labels: Mapping[str, str], owners: list[OwnerReference]
     ) -> Iterator[Workload | Ask]:
         """The Workloads that may be the pod's, what runs first: called after what owns it, or owned by the same."""

@@ -34,7 +34,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class PodSets:
-    """Pod sets of a kind: ``at`` leads to one or several elements of the object, the other paths go on from there.
+    """Pod sets of a kind: ``path`` leads to one or several elements of the object, the other paths go on from there.
 
     ``name``: a fixed one, or ``@field`` for the value of that field, ``@`` for the key of the mapping in lower case.
     ``less``: pods that another pod set has out of this count. ``unless``, ``when``: a field beside the template that
@@ -42,7 +42,7 @@ class PodSets:
     keys of the mapping that go before the others, in this order.
     """
 
-    at: str
+    path: str
     template: str = "template"
     name: str = "main"
     count: tuple[Times, ...] = (Times("replicas"),)
@@ -212,7 +212,7 @@ class PodSet:
     pod: PodSpec
     labels: dict[str, str]
     annotations: dict[str, str]
-    at: Path
+    path: Path
     spec: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -220,11 +220,11 @@ class PodSet:
 class Work:
     """An object that starts pods: ``replicas`` times its pod sets. ``least``: the pods that it says must start
     together. ``priority_class``: the one that the object itself names; ``in_order``: whether its pod sets start one
-    after the other; ``made.name`` may be the start of a generated name. Labels and annotations of ``made`` are those
-    that the system sees, at ``metadata``."""
+    after the other; ``manifest.name`` may be the start of a generated name. Labels and annotations of ``manifest`` are
+    those that the system sees, at ``metadata``."""
 
     kind: Kind
-    made: Object
+    manifest: Object
     name: str
     pod_sets: list[PodSet]
     replicas: int = 1
@@ -235,7 +235,7 @@ class Work:
     @property
     def id(self) -> str:
         """Namespace and name, as objects of an import are called."""
-        return f"{self.made.namespace}/{self.name}" if self.made.namespace else self.name
+        return f"{self.manifest.namespace}/{self.name}" if self.manifest.namespace else self.name
 
     @property
     def title(self) -> str:
@@ -245,7 +245,7 @@ class Work:
     @property
     def metadata(self) -> Path:
         """Where the labels and annotations are that the system sees."""
-        return (*self.made.root.at, *_steps(self.kind.metadata))
+        return (*self.manifest.root.path, *_steps(self.kind.metadata))
 
     @property
     def pods(self) -> int:
@@ -260,13 +260,13 @@ def read_pod_sets(kind: Kind, root: Reader, read: ReadSpec = read_pod_spec) -> l
     names: set[str] = set()
     for pod_set in pod_sets:
         if pod_set.name in names:
-            root.findings.add("duplicate", "error", pod_set.at, f"a second pod set {pod_set.name!r}")
+            root.findings.add("duplicate", "error", pod_set.path, f"a second pod set {pod_set.name!r}")
         names.add(pod_set.name)
     return [pod_set for pod_set in pod_sets if pod_set.count]
 
 
 def _of(sets: PodSets, root: Reader, read: ReadSpec) -> Iterator[PodSet]:
-    for key, element in elements(root, sets.at, sets.first):
+    for key, element in elements(root, sets.path, sets.first):
         if not _meant(sets, element):
             continue
         name = key.lower() if sets.name == "@" else sets.name
@@ -280,7 +280,7 @@ def _of(sets: PodSets, root: Reader, read: ReadSpec) -> Iterator[PodSet]:
         if least is not None:
             least *= product(element, sets.count[1:])
         if count > MOST_PODS:
-            element.findings.add("bad-value", "error", element.at, f"{count} pods are too many")
+            element.findings.add("bad-value", "error", element.path, f"{count} pods are too many")
             continue
         pod_set = read_template(element, sets, name, max(count, 0), least, read)
         if pod_set is not None:
@@ -302,11 +302,11 @@ def read_template(
     """The pod set of the template below ``element``; None, and a finding, where there is none."""
     template = follow(element, sets.template)
     if not template.value and sets.default_requests:
-        return PodSet(name, count, least, default_pod(dict(sets.default_requests), element), {}, {}, element.at)
+        return PodSet(name, count, least, default_pod(dict(sets.default_requests), element), {}, {}, element.path)
     metadata = template.child("metadata")
     if "spec" not in template:
         detail = f"no pod template: {'.'.join([*sets.template.split('.'), 'spec']).lstrip('.')!r} is missing"
-        element.findings.add("missing-field", "error", element.at, detail)
+        element.findings.add("missing-field", "error", element.path, detail)
         return None
     spec = template.child("spec")
     if not spec.value.get("containers"):
@@ -314,13 +314,13 @@ def read_template(
         return None
     return PodSet(
         name=name, count=count, least=least, pod=read(spec), labels=metadata.labels("labels"),
-        annotations=metadata.labels("annotations"), at=template.at, spec=spec.value,
+        annotations=metadata.labels("annotations"), path=template.path, spec=spec.value,
     )  # fmt: skip
 
 
 def default_pod(requests: dict[str, Any], element: Reader) -> PodSpec:
     """A pod that asks for ``requests`` and nothing else."""
-    amounts: Steps = steps(Reader({"requests": requests}, element.at, element.findings), "requests")
+    amounts: Steps = steps(Reader({"requests": requests}, element.path, element.findings), "requests")
     return PodSpec(
         requests=amounts, node_name=None, priority=None, priority_class=None, never_preempts=False, scheduler=None,
         gated=False, node_selector=None, tolerations=None, node_affinity=None, pinned_node=None,

@@ -58,12 +58,12 @@ def _grouped(works: list[Work], cluster: Cluster) -> Iterator[Work]:
     members: dict[str, list[Work]] = {}
     for work in works:
         if name := _group_name(work):
-            members.setdefault(f"{work.made.namespace}/{name}", []).append(work)
+            members.setdefault(f"{work.manifest.namespace}/{name}", []).append(work)
     for work in works:
         name = _group_name(work)
         if not name:
             yield work
-        elif (pods := members.pop(f"{work.made.namespace}/{name}", None)) is not None:
+        elif (pods := members.pop(f"{work.manifest.namespace}/{name}", None)) is not None:
             group = _group(name, pods, cluster)
             if group is not None:
                 yield group
@@ -72,7 +72,7 @@ def _grouped(works: list[Work], cluster: Cluster) -> Iterator[Work]:
 def _group_name(work: Work) -> str | None:
     if work.kind.full != "Pod":
         return None
-    return work.made.labels.get(_POD_GROUP) or work.made.annotations.get(_POD_GROUP)
+    return work.manifest.labels.get(_POD_GROUP) or work.manifest.annotations.get(_POD_GROUP)
 
 
 def _group(name: str, pods: list[Work], cluster: Cluster) -> Work | None:
@@ -82,7 +82,7 @@ def _group(name: str, pods: list[Work], cluster: Cluster) -> Work | None:
     group = replace(first, kind=replace(first.kind, name="Pod group", kueue="one"), name=name)
     total = 0
     for pod in pods:
-        given = pod.made.annotations.get(_IN_GROUP, "")
+        given = pod.manifest.annotations.get(_IN_GROUP, "")
         if not re.fullmatch("[1-9][0-9]{0,5}", given):
             detail = f"a pod of group {name!r} says in {_IN_GROUP!r} how many there are"
             cluster.left_out(pod, detail, "metadata", "annotations", rule="bad-value")
@@ -96,14 +96,14 @@ def _group(name: str, pods: list[Work], cluster: Cluster) -> Work | None:
             detail = f"group {name!r} waits in {_local_queue(first)!r} by its first pod"
             cluster.left_out(pod, detail, "metadata", "labels", QUEUE)
             return None
-    fast = first.made.annotations.get(_FAST) == "true"
+    fast = first.manifest.annotations.get(_FAST) == "true"
     if len(pods) < total and not fast:
         detail = f"{len(pods)} of its {total} pods are here: Kueue waits for the others"
         cluster.left_out(group, detail, "metadata", "annotations", _IN_GROUP, rule="bad-value")
         return None
     if len(pods) > total:
         detail = f"{len(pods)} pods of {total} in group {name!r}: the last are left out, as Kueue deletes them"
-        cluster.findings.add("excess-pods", "warning", pods[total].made.root.at, detail)
+        cluster.findings.add("excess-pods", "warning", pods[total].manifest.root.path, detail)
     if fast:
         return replace(group, pod_sets=[replace(first.pod_sets[0], count=total)])
     return replace(group, pod_sets=_roles(group, [pod.pod_sets[0] for pod in pods[:total]], cluster))
@@ -121,7 +121,7 @@ def _roles(group: Work, pods: list[PodSet], cluster: Cluster) -> list[PodSet]:
     if len(roles) == 1:
         return [replace(roles[0], name="main")]
     detail = f"{group.title} has {len(roles)} roles: they go in the order of the manifest, Kueue's is that of a hash"
-    cluster.findings.add("assumed-order", "info", group.made.root.at, detail)
+    cluster.findings.add("assumed-order", "info", group.manifest.root.path, detail)
     return roles
 
 
@@ -129,10 +129,10 @@ def _refusal(work: Work, queue: str, local: LocalQueue | None, selectors: Select
     """Why Kueue would not try the work, or None."""
     if local is not None and local.stopped:
         name = _local_queue(work)
-        return f"LocalQueue {work.made.namespace}/{name} is stopped: its stop policy is {local.stop_policy}"
-    refused = selectors.refusal(queue, work.made)
+        return f"LocalQueue {work.manifest.namespace}/{name} is stopped: its stop policy is {local.stop_policy}"
+    refused = selectors.refusal(queue, work.manifest)
     specs = [pod_set.spec for pod_set in work.pod_sets]
-    return refused or cluster.beside.admission.inadmissible(specs, work.made.namespace)
+    return refused or cluster.beside.admission.inadmissible(specs, work.manifest.namespace)
 
 
 def _queue(work: Work, cluster: Cluster) -> tuple[str, LocalQueue | None] | None:
@@ -150,7 +150,7 @@ def _queue(work: Work, cluster: Cluster) -> tuple[str, LocalQueue | None] | None
         detail = f"no label {QUEUE!r}: Kueue leaves it alone, and it would start at once"
         cluster.left_out(work, detail, "metadata", "labels")
         return None
-    id = f"{work.made.namespace}/{name}"  # noqa: A001
+    id = f"{work.manifest.namespace}/{name}"  # noqa: A001
     target = local.get(id)
     if target is not None and target.cluster_queue in known:
         return target.cluster_queue, target
@@ -163,7 +163,7 @@ def _queue(work: Work, cluster: Cluster) -> tuple[str, LocalQueue | None] | None
         )
     elif not local and name in leaves:
         detail = f"no LocalQueues are known: {name!r} is taken for the ClusterQueue of that name"
-        work.made.root.findings.add("assumed-queue", "info", (*work.metadata, "labels", QUEUE), detail)
+        work.manifest.root.findings.add("assumed-queue", "info", (*work.metadata, "labels", QUEUE), detail)
         return name, None
     else:
         there = f"LocalQueues {near(local)}" if local else f"no LocalQueues; ClusterQueues are {near(leaves)}"
@@ -186,7 +186,7 @@ def _local_queue(work: Work) -> str | None:
     """The name that its label says. Pods carry it themselves where Kueue decides them one by one; those of an object
     that is one Workload are passed over, whatever they say."""
     of_template = (label for pod_set in work.pod_sets if (label := pod_set.labels.get(QUEUE)))
-    return work.made.labels.get(QUEUE) or (next(of_template, None) if work.kind.kueue == "pod" else None)
+    return work.manifest.labels.get(QUEUE) or (next(of_template, None) if work.kind.kueue == "pod" else None)
 
 
 def _asks(work: Work, queue: str, refused: str | None, cluster: Cluster, names: set[str]) -> Iterator[Ask]:
@@ -202,7 +202,7 @@ def _asks(work: Work, queue: str, refused: str | None, cluster: Cluster, names: 
         _task(pod_set, work, names, counting, single=grouping == "pod", decided=decided) for pod_set in work.pod_sets
     ]
     name = _local_queue(work) if queue in usage_based(cluster.configuration) else None
-    block = kueue.Ask(inadmissible=refused, local_queue=None if name is None else f"{work.made.namespace}/{name}")
+    block = kueue.Ask(inadmissible=refused, local_queue=None if name is None else f"{work.manifest.namespace}/{name}")
     for i in range(number):
         yield Ask(
             id=cluster.free(work.id if number == 1 else f"{work.id}-{i}"),
@@ -214,8 +214,8 @@ def _asks(work: Work, queue: str, refused: str | None, cluster: Cluster, names: 
 def _task(pod_set: PodSet, work: Work, names: set[str], counting: Counting, *, single: bool, decided: bool) -> Task:
     for key in ANNOTATIONS if not decided else ():
         if key in pod_set.annotations:
-            path = (*pod_set.at, "metadata", "annotations", key)
-            work.made.root.findings.add("not-carried", "error", path, f"{UNDECIDED}: planned without it")
+            path = (*pod_set.path, "metadata", "annotations", key)
+            work.manifest.root.findings.add("not-carried", "error", path, f"{UNDECIDED}: planned without it")
     requests = as_counted(counting.counted(pod_set.pod.requests) if counting else pod_set.pod.requests, names)
     if PODS in names:
         requests = {**requests, PODS: 1}
@@ -234,18 +234,18 @@ def _task(pod_set: PodSet, work: Work, names: set[str], counting: Counting, *, s
 
 def _least(work: Work, count: int) -> int | None:
     """Partial admission of a batch/v1 Job."""
-    given = work.made.annotations.get(_LEAST)
+    given = work.manifest.annotations.get(_LEAST)
     if given is None or work.kind.full not in ("batch/Job", "batch/CronJob"):
         return None
     if not given.isascii() or not given.isdigit() or not 0 < int(given[:10]) <= count:
         path = (*work.metadata, "annotations", _LEAST)
-        work.made.root.findings.add("bad-value", "error", path, f"{given[:40]!r} is no count from 1 to {count}")
+        work.manifest.root.findings.add("bad-value", "error", path, f"{given[:40]!r} is no count from 1 to {count}")
         return None
     return int(given)
 
 
 def _priority(work: Work, cluster: Cluster) -> int:
-    name = work.made.labels.get(PRIORITY)
+    name = work.manifest.labels.get(PRIORITY)
     if name is not None:
         known = cluster.beside.classes.find(name, GROUP)
         if known is not None:
@@ -259,10 +259,10 @@ def _priority(work: Work, cluster: Cluster) -> int:
         return numbers[0]
     known = cluster.beside.classes.find(name)
     if name is not None and known is None:
-        _unknown_class(work, name, (*work.made.root.at, "spec"))
+        _unknown_class(work, name, (*work.manifest.root.path, "spec"))
     return known.value if known else 0
 
 
 def _unknown_class(work: Work, name: str, path: Path) -> None:
     detail = f"priority class {name!r} is not known here: planned with priority 0"
-    work.made.root.findings.add("unknown-name", "warning", path, detail)
+    work.manifest.root.findings.add("unknown-name", "warning", path, detail)

@@ -49,7 +49,7 @@ def report_unknown_classes(work: Work, cluster: Cluster) -> None:
         name = pod_set.pod.priority_class
         if pod_set.pod.priority is None and name is not None and cluster.beside.classes.find(name) is None:
             detail = f"priority class {name!r} is not known here: planned with priority 0"
-            cluster.findings.add("unknown-name", "warning", (*pod_set.at, "spec", "priorityClassName"), detail)
+            cluster.findings.add("unknown-name", "warning", (*pod_set.path, "spec", "priorityClassName"), detail)
 
 
 def too_many(works: list[Work], cluster: Cluster) -> bool:
@@ -65,9 +65,9 @@ def too_many(works: list[Work], cluster: Cluster) -> bool:
 def _counting(work: Work) -> list[str]:
     """The field that says how many pods there are, where one does."""
     sets = work.kind.sets[0] if len(work.kind.sets) == 1 else None
-    if sets is None or not sets.count or sets.at.endswith(("[]", "{}")):
+    if sets is None or not sets.count or sets.path.endswith(("[]", "{}")):
         return []
-    return [name for path in (sets.at, sets.count[0].path) for name in path.split(".") if name]
+    return [name for path in (sets.path, sets.count[0].path) for name in path.split(".") if name]
 
 
 def _name(work: Work, pod_set: PodSet, replica: int, i: int) -> str:
@@ -84,14 +84,14 @@ def _name(work: Work, pod_set: PodSet, replica: int, i: int) -> str:
 def _pod(work: Work, pod_set: PodSet, cluster: Cluster, name: str) -> Pod:
     bare = work.kind.full == "Pod"
     manifest = replace(
-        work.made,
+        work.manifest,
         kind="Pod",
         group="",
         name=name,
         uid=None,
         created_at=cluster.created_at,
-        labels=work.made.labels if bare else pod_set.labels,
-        annotations=work.made.annotations if bare else pod_set.annotations,
+        labels=work.manifest.labels if bare else pod_set.labels,
+        annotations=work.manifest.annotations if bare else pod_set.annotations,
         owners=() if bare else (work.kind.name,),
         owner_uids=(),
     )
@@ -100,7 +100,7 @@ def _pod(work: Work, pod_set: PodSet, cluster: Cluster, name: str) -> Pod:
     if priority is None:
         known = cluster.beside.classes.find(spec.priority_class)
         priority = known.value if known else 0
-    return Pod(made=manifest, spec=spec, phase="pending", node=None, priority=priority)
+    return Pod(manifest=manifest, spec=spec, phase="pending", node=None, priority=priority)
 
 
 def plan_kube_scheduler(works: list[Work], cluster: Cluster) -> list[Planned]:
@@ -141,7 +141,7 @@ def plan_kai(works: list[Work], cluster: Cluster) -> list[Planned]:
     """
     if works and too_many(works, cluster):
         return []
-    grouped = [work for work in works if work.kind.full == "Pod" and POD_GROUP in work.made.annotations]
+    grouped = [work for work in works if work.kind.full == "Pod" and POD_GROUP in work.manifest.annotations]
     others = [work for work in works if work not in grouped]
     return [*_of_groups(grouped, cluster), *(Planned(work.title, list(_kai_asks(work, cluster))) for work in others)]
 
@@ -155,8 +155,8 @@ def _of_groups(works: list[Work], cluster: Cluster) -> Iterator[Planned]:
     for pod in pods:
         if (name := group(pod)) not in known:
             detail = f"there is no PodGroup {name!r} beside it, and KAI makes none for a pod that names one"
-            place = (*pod.made.root.at, "metadata", "annotations", POD_GROUP)
-            cluster.findings.add("no-group", "error", place, f"Pod {pod.made.id}: {detail}")
+            place = (*pod.manifest.root.path, "metadata", "annotations", POD_GROUP)
+            cluster.findings.add("no-group", "error", place, f"Pod {pod.manifest.id}: {detail}")
     there = [pod for pod in pods if group(pod) in known]
     moved = (
         [replace(manifest, root=_in_queue(manifest, cluster.queue)) for manifest in groups] if cluster.queue else groups
@@ -165,7 +165,7 @@ def _of_groups(works: list[Work], cluster: Cluster) -> Iterator[Planned]:
     for ask in asks:
         parent = next((q.name for q in cluster.configuration.queues if q.parent == ask.queue), None)
         if parent is not None:
-            place = next(manifest.root.at for manifest in groups if manifest.id == ask.id)
+            place = next(manifest.root.path for manifest in groups if manifest.id == ask.id)
             detail = f"PodGroup {ask.id}: {ask.queue!r} is a parent queue"
             cluster.findings.add("no-queue", "error", (*place, "spec", "queue"), detail)
             continue
@@ -178,14 +178,14 @@ def _of_groups(works: list[Work], cluster: Cluster) -> Iterator[Planned]:
 
 def _in_queue(manifest: Object, queue: str) -> Reader:
     spec = {**manifest.spec.value, "queue": queue}
-    return Reader({**manifest.root.value, "spec": spec}, manifest.root.at, manifest.root.findings)
+    return Reader({**manifest.root.value, "spec": spec}, manifest.root.path, manifest.root.findings)
 
 
 def _kai_asks(work: Work, cluster: Cluster) -> Iterator[Ask]:
     queue = _queue(work, cluster)
     if queue is None:
         return
-    warn_of_topology(work.made.annotations, work.made.root, (*work.metadata, "annotations"), waits=True)
+    warn_of_topology(work.manifest.annotations, work.manifest.root, (*work.metadata, "annotations"), waits=True)
     priority = _priority(work, cluster)
     for name, members in _kai_groups(work, cluster):
         yield Ask(
@@ -202,7 +202,7 @@ def _kai_groups(work: Work, cluster: Cluster) -> Iterator[tuple[str, list[_Membe
         grouping = work.kind.kai
         key = work.id
         if grouping == "pod":
-            key = pod.made.id
+            key = pod.manifest.id
         elif grouping == "replica" and work.replicas > 1:
             key = f"{work.id}-{replica}"
         elif grouping == "set" and work.in_order and len(work.pod_sets) > 1:
@@ -225,7 +225,7 @@ def _minimum(work: Work, members: list[_Member]) -> int:
 
 def _queue(work: Work, cluster: Cluster) -> str | None:
     known = cluster.queues
-    words = [work.made.labels, *(pod_set.labels for pod_set in work.pod_sets)]
+    words = [work.manifest.labels, *(pod_set.labels for pod_set in work.pod_sets)]
     given = next((of[key] for of in words for key in (*QUEUE_LABELS, *_PROJECT) if of.get(key)), None)
     name = cluster.queue or given or _DEFAULT_QUEUE
     parents = {queue.parent for queue in known.values()}
@@ -241,7 +241,7 @@ def _queue(work: Work, cluster: Cluster) -> str | None:
 
 
 def _priority(work: Work, cluster: Cluster) -> int:
-    words = [work.made.labels, *(pod_set.labels for pod_set in work.pod_sets)]
+    words = [work.manifest.labels, *(pod_set.labels for pod_set in work.pod_sets)]
     own = next((pod_set.pod.priority_class for pod_set in work.pod_sets if pod_set.pod.priority_class), None)
     name = next((of[_PRIORITY] for of in words if of.get(_PRIORITY)), None) or own or work.kind.kai_class
     priority_class = cluster.beside.classes.find(name)
@@ -249,17 +249,17 @@ def _priority(work: Work, cluster: Cluster) -> int:
         return priority_class.value
     if name not in OWN_CLASSES:
         detail = f"priority class {name!r} is not known here: planned as {work.kind.kai_class!r}"
-        cluster.findings.add("unknown-name", "warning", (*work.made.root.at, "spec"), detail)
+        cluster.findings.add("unknown-name", "warning", (*work.manifest.root.path, "spec"), detail)
     return OWN_CLASSES.get(name, OWN_CLASSES[work.kind.kai_class])
 
 
 def _delay(work: Work) -> Duration | None:
-    annotations = Reader(work.made.annotations, (*work.metadata, "annotations"), work.made.root.findings)
+    annotations = Reader(work.manifest.annotations, (*work.metadata, "annotations"), work.manifest.root.findings)
     return annotations.duration(DELAY)
 
 
 def _preemptible(work: Work, priority: int) -> bool:
-    words = [work.made.labels, *(pod_set.labels for pod_set in work.pod_sets)]
+    words = [work.manifest.labels, *(pod_set.labels for pod_set in work.pod_sets)]
     said = next((of[_PREEMPTIBILITY] for of in words if of.get(_PREEMPTIBILITY)), None)
     return said != "non-preemptible" if said else priority < NON_PREEMPTIBLE_FROM
 
@@ -267,7 +267,7 @@ def _preemptible(work: Work, priority: int) -> bool:
 def _task(pod: Pod) -> Task:
     requests, shares = asked_of(pod)
     return Task(
-        name=pod.made.name,
+        name=pod.manifest.name,
         requests=quantities(requests),
         **shares,
         node_selector=pod.spec.node_selector,
@@ -317,14 +317,19 @@ def _asks(work: Work, cluster: Cluster) -> Iterator[Ask]:
 
 def _labelled(pod: Pod, work: Work, cluster: Cluster) -> Pod:
     """With the labels that reach it, and in the queue that the request says."""
-    own = work.made.labels
+    own = work.manifest.labels
     if work.kind.group in _HANDED_ON:
-        pod = replace(pod, made=replace(pod.made, labels={**own, **pod.made.labels}))
-    elif work.kind.full != "Pod" and not _says(pod.made.labels) and not _says(pod.made.annotations) and _says(own):
+        pod = replace(pod, made=replace(pod.manifest, labels={**own, **pod.manifest.labels}))
+    elif (
+        work.kind.full != "Pod"
+        and not _says(pod.manifest.labels)
+        and not _says(pod.manifest.annotations)
+        and _says(own)
+    ):
         detail = "labels of the object do not reach its pods: put YuniKorn's labels into the pod template"
         cluster.findings.add("not-handed-on", "warning", (*work.metadata, "labels"), detail)
     if cluster.queue is not None:
-        pod = replace(pod, made=replace(pod.made, labels={**pod.made.labels, QUEUE: cluster.queue}))
+        pod = replace(pod, made=replace(pod.manifest, labels={**pod.manifest.labels, QUEUE: cluster.queue}))
     return pod
 
 
@@ -355,14 +360,14 @@ def _counted(task: Any, cluster: Cluster) -> Any:
 
 def _with_placeholders(pods: list[Pod], work: Work) -> list[Pod]:
     """``pods``, of each task group only those beyond its placeholders, and before them the placeholders."""
-    definition = next((text for pod in pods if (text := pod.made.annotations.get(_GROUPS))), None)
+    definition = next((text for pod in pods if (text := pod.manifest.annotations.get(_GROUPS))), None)
     if definition is None:
         return pods
     groups = _groups(definition, work)
     left = {name: count for name, count, _ in groups}
     beyond: list[Pod] = []
     for pod in pods:
-        group = pod.made.annotations.get(_GROUP, "")
+        group = pod.manifest.annotations.get(_GROUP, "")
         if left.get(group, 0) > 0:
             left[group] -= 1
         else:
@@ -371,8 +376,8 @@ def _with_placeholders(pods: list[Pod], work: Work) -> list[Pod]:
 
 
 def _groups(definition: str, work: Work) -> list[tuple[str, int, Reader]]:
-    root = work.made.root
-    place = (*root.at, "metadata", "annotations", _GROUPS)
+    root = work.manifest.root
+    place = (*root.path, "metadata", "annotations", _GROUPS)
     try:
         listed = json.loads(definition)
     except (ValueError, RecursionError):
@@ -399,6 +404,8 @@ def _placeholders(first: Pod, work: Work, name: str, count: int, group: Reader) 
     spec = replace(first.spec, requests=steps(group, "minResource"), **read_nodes(group))
     group.ignore("labels", "annotations")
     group.close()
-    annotations = {**first.made.annotations, "yunikorn.apache.org/placeholder": "true"}
-    manifests = [replace(first.made, name=f"tg-{work.name}-{name}-{i}", annotations=annotations) for i in range(count)]
+    annotations = {**first.manifest.annotations, "yunikorn.apache.org/placeholder": "true"}
+    manifests = [
+        replace(first.manifest, name=f"tg-{work.name}-{name}-{i}", annotations=annotations) for i in range(count)
+    ]
     return [replace(first, made=manifest, spec=spec) for manifest in manifests]

@@ -125,12 +125,12 @@ def read_work(
                 works.append(_told_apart(work, names))
         elif manifest.kind in _NO_PODS:
             manifest.root.findings.add(
-                "no-pods", "info", manifest.root.at, f"{manifest.kind} {manifest.id!r} starts no pods"
+                "no-pods", "info", manifest.root.path, f"{manifest.kind} {manifest.id!r} starts no pods"
             )
         else:
             full = f"{manifest.group}/{manifest.kind}" if manifest.group else manifest.kind
             detail = f"kind {full!r} is not known; known are {', '.join(kinds())}"
-            manifest.root.findings.add("unknown-kind", "error", (*manifest.root.at, "kind"), detail)
+            manifest.root.findings.add("unknown-kind", "error", (*manifest.root.path, "kind"), detail)
     return works
 
 
@@ -152,11 +152,11 @@ def _work(kind: Kind, manifest: Object, beside: Beside, special: Special | None)
     pod_sets = read_pod_sets(kind, root, beside.read_spec) if special is None else special(manifest, beside)
     replicas = 1 if kind.replicas is None else number(root, kind.replicas)
     work = Work(
-        kind=kind, made=manifest, name=name, pod_sets=pod_sets, replicas=1 if replicas is None else replicas,
+        kind=kind, manifest=manifest, name=name, pod_sets=pod_sets, replicas=1 if replicas is None else replicas,
         least=_least(kind, root), priority_class=_priority_class(kind, root), in_order=_in_order(kind, root),
     )  # fmt: skip
     if not work.pods:
-        root.findings.add("no-pods", "warning", root.at, f"{work.title} starts no pods: left out")
+        root.findings.add("no-pods", "warning", root.path, f"{work.title} starts no pods: left out")
         return None
     return work
 
@@ -171,7 +171,7 @@ def _as_seen(kind: Kind, manifest: Object) -> Object:
         if key not in labels and OF_SCHEDULERS.match(key):
             detail = f"a {kind.name} does not hand its own labels on: only those at {kind.metadata}.labels count"
             manifest.root.findings.add(
-                "not-handed-on", "warning", (*manifest.root.at, "metadata", "labels", key), detail
+                "not-handed-on", "warning", (*manifest.root.path, "metadata", "labels", key), detail
             )
     return replace(manifest, labels=labels, annotations=metadata.labels("annotations"))
 
@@ -200,9 +200,9 @@ def _told_apart(work: Work, names: dict[str, int]) -> Work:
     names[work.id] = names.get(work.id, 0) + 1
     if names[work.id] == 1:
         return work
-    if work.made.name:
-        path = (*work.made.root.at, "metadata", "name")
-        work.made.root.findings.add("duplicate", "error", path, f"a second {work.title}")
+    if work.manifest.name:
+        path = (*work.manifest.root.path, "metadata", "name")
+        work.manifest.root.findings.add("duplicate", "error", path, f"a second {work.title}")
     return replace(work, name=f"{work.name}-{names[work.id]}")
 
 
@@ -255,7 +255,7 @@ class Cluster:
 
     def left_out(self, work: Work, detail: str, *below: str, rule: str = "no-queue") -> None:
         """An object that can't be planned, and why."""
-        path = (*work.metadata, *below[1:]) if below[:1] == ("metadata",) else (*work.made.root.at, *below)
+        path = (*work.metadata, *below[1:]) if below[:1] == ("metadata",) else (*work.manifest.root.path, *below)
         self.findings.add(rule, "error", path, f"{work.title}: {detail}")
 
 
@@ -374,8 +374,8 @@ def _with_resources(container: Any, resources: Any) -> Any:
 
 
 def _trainer(document: Any, nodes: int, spec: Reader, read: _Read) -> PodSet:
-    trainer = read(Reader({"template": {"spec": document}}, spec.at, spec.findings), "template", _NODE, nodes)
-    return trainer or PodSet(_NODE, nodes, None, default_pod({}, spec), {}, {}, spec.at)
+    trainer = read(Reader({"template": {"spec": document}}, spec.path, spec.findings), "template", _NODE, nodes)
+    return trainer or PodSet(_NODE, nodes, None, default_pod({}, spec), {}, {}, spec.path)
 
 
 _MIB = 2**20
@@ -429,9 +429,9 @@ def _pod_set(spec: Reader, role: Reader, name: str, count: int, read: ReadSpec) 
     document = {**base, **{key: role.take(key) for key in _OF_A_POD if key in role}}
     document["containers"] = [{**first, "resources": own}, *containers[1:], *sidecars]
     return PodSet(
-        name=name, count=count, least=None, pod=read(Reader(document, role.at, role.findings)),
+        name=name, count=count, least=None, pod=read(Reader(document, role.path, role.findings)),
         labels={**metadata.labels("labels"), **role.labels("labels")},
-        annotations={**metadata.labels("annotations"), **role.labels("annotations")}, at=role.at,
+        annotations={**metadata.labels("annotations"), **role.labels("annotations")}, path=role.path,
     )  # fmt: skip
 
 

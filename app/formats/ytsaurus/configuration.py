@@ -88,7 +88,7 @@ def read_configuration(documents: list[tuple[Path, Any]], findings: Findings) ->
     if config is not attributes:
         attributes.ignore(*_BOOKKEEPING)
         attributes.close("info")
-    fields = attributes.kept("pools")
+    fields = attributes.unread("pools")
     if config is attributes:
         beside = {key: fields.pop(key) for key in ("nodes_filter", *_OF_PEOPLE) if key in fields}
         fields = {**beside, **({"config": fields} if fields else {})}
@@ -112,7 +112,7 @@ def _report_opaque(top: Reader, findings: Findings) -> None:
     """Every part of a tree of Cypress that would be read and is not there, with the command that shows it."""
     described = top.value.get("$attributes")
     own = cast(dict[str, Any], described).get("path") if isinstance(described, dict) else None
-    pending: list[tuple[Any, Path, str]] = [(top.value, top.at, own if isinstance(own, str) else _TREE)]
+    pending: list[tuple[Any, Path, str]] = [(top.value, top.path, own if isinstance(own, str) else _TREE)]
     while pending:
         value, place, path = pending.pop()
         if is_opaque(value):
@@ -169,7 +169,7 @@ def is_settings(document: Any) -> bool:
 def settings_of(config: Reader) -> ytsaurus.Settings | None:
     """The settings of a tree among all the others that a scheduler tells of it, with every default written out."""
     values = _values(config, TREE_FIELDS, _TREE_BLOCKS)
-    return _made(config, ytsaurus.Settings, values) if values else None
+    return _struct(config, ytsaurus.Settings, values) if values else None
 
 
 def _split(reader: Reader, *, cypress: bool) -> tuple[Reader, Reader]:
@@ -180,7 +180,7 @@ def _split(reader: Reader, *, cypress: bool) -> tuple[Reader, Reader]:
         reader.close()
         return attributes.keep(), children
     if cypress:
-        return Reader(None, reader.at, reader.findings), reader
+        return Reader(None, reader.path, reader.findings), reader
     return reader.keep(), reader.child("pools")
 
 
@@ -195,7 +195,7 @@ def _tree(config: Reader) -> ytsaurus.Settings | None:
     _keep_the_rest(config, "PoolTree", "config.")
     config.ignore(*_BOOKKEEPING)
     config.close()
-    return _made(config, ytsaurus.Settings, values) if values else None
+    return _struct(config, ytsaurus.Settings, values) if values else None
 
 
 def _keep_the_rest(reader: Reader, kind: str, below: str = "") -> None:
@@ -220,12 +220,12 @@ def _pools(children: Reader, presets: Mapping[str, Any], *, cypress: bool) -> It
     while pending:
         reader, name, above, depth = pending.pop()
         if depth > MAX_DEPTH:
-            findings.add("bad-value", "error", reader.at, f"pools nested deeper than {MAX_DEPTH} levels: left out")
+            findings.add("bad-value", "error", reader.path, f"pools nested deeper than {MAX_DEPTH} levels: left out")
             continue
         if not name or name in seen:
-            findings.add("duplicate", "error", reader.at, f"a second pool {name!r} in one tree: left out")
+            findings.add("duplicate", "error", reader.path, f"a second pool {name!r} in one tree: left out")
             continue
-        seen[name] = reader.at
+        seen[name] = reader.path
         attributes, below = _split(reader, cypress=cypress)
         yield _pool(attributes, presets, name, above)
         pending += [(below.child(child), child, name, depth + 1) for child in reversed(list(below.value))]
@@ -236,14 +236,14 @@ def _pool(attributes: Reader, presets: Mapping[str, Any], name: str, above: str 
     renamed = {old: new for old, new in _ALIASES.items() if said.get(old) is not None and said.get(new) is None}
     if said is not attributes.value or renamed:
         under: dict[str, Any] = {**said, **{new: said[old] for old, new in renamed.items()}}
-        attributes = Reader(under, attributes.at, attributes.findings).keep()
+        attributes = Reader(under, attributes.path, attributes.findings).keep()
         attributes.ignore(*renamed)
     guaranteed = attributes.quantities("strong_guarantee_resources")
     limits = attributes.quantities("resource_limits")
     weight = attributes.number("weight")
     values = _values(attributes, POOL_FIELDS, _POOL_BLOCKS)
     mode = attributes.choice("mode", {"fair_share": "fair_share", "fifo": "fifo"})
-    block = _made(attributes, ytsaurus.Queue, values if mode is None else {**values, "mode": mode})
+    block = _struct(attributes, ytsaurus.Queue, values if mode is None else {**values, "mode": mode})
     if attributes.value.get("fifo_sort_parameters") == ["weight", "start_time"]:
         attributes.keep_as_is("fifo_sort_parameters")
     attributes.not_carried("fifo_sort_parameters", "a fifo pool sorts by weight and start time")
@@ -254,7 +254,7 @@ def _pool(attributes: Reader, presets: Mapping[str, Any], name: str, above: str 
     attributes.ignore(*_BOOKKEEPING, "pools")
     attributes.keep_as_is(*_OF_PEOPLE)
     attributes.close()
-    fields = attributes.kept("pools")
+    fields = attributes.unread("pools")
     quota = {key: Quota(guaranteed=guaranteed.get(key), limit=limits.get(key)) for key in {**guaranteed, **limits}}
     return Queue(
         name=name, parent=above, quota=quota or None, weight=UNWEIGHTED if weight is None else weight,
@@ -266,7 +266,7 @@ def _pool(attributes: Reader, presets: Mapping[str, Any], name: str, above: str 
 def block_of(reader: Reader, kind: Any, fields: tuple[str, ...]) -> Any:
     """The struct ``kind`` of ``fields``; None where the source says none of them."""
     values = _values(reader, fields, {})
-    return _made(reader, kind, values) if values else None
+    return _struct(reader, kind, values) if values else None
 
 
 def _values(reader: Reader, fields: tuple[str, ...], blocks: dict[str, type[msgspec.Struct]]) -> dict[str, Any]:
@@ -275,7 +275,7 @@ def _values(reader: Reader, fields: tuple[str, ...], blocks: dict[str, type[msgs
     for key in fields:
         if key in blocks and isinstance(reader.value.get(key), dict):
             below = reader.child(key)
-            own = _made(below, blocks[key], _values(below, blocks[key].__struct_fields__, {}))
+            own = _struct(below, blocks[key], _values(below, blocks[key].__struct_fields__, {}))
             below.close()
             if own is not None:
                 values[key] = msgspec.to_builtins(own)
@@ -302,7 +302,7 @@ def _duration(reader: Reader, key: str) -> Duration | None:
     return int(millis // 1000) if millis % 1000 == 0 else millis / 1000
 
 
-def _made(reader: Reader, kind: Any, values: dict[str, Any]) -> Any:
+def _struct(reader: Reader, kind: Any, values: dict[str, Any]) -> Any:
     """The struct of ``values``; those of a wrong type are findings and left out."""
     valid: dict[str, Any] = {}
     for key, value in values.items():

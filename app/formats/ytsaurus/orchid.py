@@ -132,8 +132,8 @@ def _read_orchid(path: Path, document: Any, findings: Findings, known: Configura
     state = State(nodes=nodes, workloads=running, queues=_carried(pools))
     if running or asks:
         detail = "what each job asks for is not told: an operation's usage by its jobs, else its demand by its slots"
-        findings.add("assumed-size", "warning", operations.at, detail)
-    parts = ((*path, "nodes"), operations.at, shares.at)
+        findings.add("assumed-size", "warning", operations.path, detail)
+    parts = ((*path, "nodes"), operations.path, shares.path)
     of_state = frozenset(pointer(*part) for part in parts)
     return Imported(_configuration(pools, tree, known), state, asks, findings.all(), of_state=of_state)
 
@@ -165,7 +165,7 @@ def _configuration(pools: Reader, tree: Reader, known: Configuration | None) -> 
     more = [queue for queue in queues if queue.name not in names]
     for queue in more:
         detail = f"pool {queue.name!r} is not configured: added as it is in the orchid"
-        pools.findings.add("dynamic-queue", "info", (*pools.at, queue.name), detail)
+        pools.findings.add("dynamic-queue", "info", (*pools.path, queue.name), detail)
     return replace(known, engine="ytsaurus", queues=[*known.queues, *more])
 
 
@@ -219,7 +219,7 @@ def _amounts(reader: Reader, key: str) -> Steps:
         if old in value:
             value[name] = value.pop(old)
     known = {name: amount for name, amount in value.items() if name in _RESOURCES and amount}
-    return steps(Reader({key: known}, reader.at, reader.findings), key)
+    return steps(Reader({key: known}, reader.path, reader.findings), key)
 
 
 def _pools(pools: Reader) -> list[Queue]:
@@ -262,7 +262,7 @@ def _block(pool: Reader, above: Reader) -> ytsaurus.Queue | None:
         said["integral_guarantees"] = {"guarantee_type": kind, **{name: value for name, value in of.items() if value}}
     if mode == "fifo":
         said["mode"] = mode
-    block = block_of(Reader(said, pool.at, pool.findings), ytsaurus.Queue, tuple(said))
+    block = block_of(Reader(said, pool.path, pool.findings), ytsaurus.Queue, tuple(said))
     return None if block in (None, ytsaurus.Queue()) else block
 
 
@@ -277,7 +277,7 @@ def _node(name: str, node: Reader) -> Node:
 
 def _shares(status: Reader) -> _Shares:
     said = {name: status.value[name] for name in _OF_AN_OPERATION if status.value.get(name) not in _NOTHING}
-    options = block_of(Reader(said, status.at, status.findings), ytsaurus.Workload, tuple(said))
+    options = block_of(Reader(said, status.path, status.findings), ytsaurus.Workload, tuple(said))
     return _Shares(
         options={} if options is None else {name: getattr(options, name) for name in said},
         pool=status.text("pool"), usage=_amounts(status, "resource_usage"), demand=_amounts(status, "resource_demand"),
@@ -291,7 +291,7 @@ def _operation(
     pool = shares.pool or operation.text("pool")
     if not pool:
         operation.findings.add(
-            "no-queue", "warning", operation.at, f"operation {name!r} is in no pool of the tree: left out"
+            "no-queue", "warning", operation.path, f"operation {name!r} is in no pool of the tree: left out"
         )
         return
     jobs = next((operation.child(key) for key in _RUNNING if key in operation), None)
@@ -299,7 +299,7 @@ def _operation(
     each = _each(shares.usage, len(names)) if names else {}
     if jobs is None and any(shares.usage.values()):
         detail = f"operation {name!r} runs jobs that the source does not list: they hold nothing here"
-        operation.findings.add("not-carried", "warning", operation.at, detail)
+        operation.findings.add("not-carried", "warning", operation.path, detail)
     tasks = [_job(job, jobs.child(job), each, nodes) for job in names] if jobs is not None else []
     options = _options(operation) | shares.options
     if shares.starvation is not None:
@@ -397,7 +397,7 @@ def _ask(said: Reader, title: str, cluster: Cluster) -> Ask | None:
         return None
     if not any(task.count for task in tasks):
         detail = f"operation {title!r} starts no user jobs: {near(('tasks', *_SECTIONS))} are looked for"
-        cluster.findings.add("no-pods", "error", spec.at, detail)
+        cluster.findings.add("no-pods", "error", spec.path, detail)
         return None
     options = block_of(spec, ytsaurus.Workload, _OPTIONS)
     limits = spec.quantities("resource_limits")
@@ -418,9 +418,9 @@ def _in_one_tree(spec: Reader, cluster: Cluster) -> Reader:
     own = spec.value.get("pool")
     chosen = next((tree for tree in every if tree.value.get("pool", own) in cluster.queues), every[0])
     if len(every) > 1:
-        spec.warn(_PER_TREE, f"planned in one pool tree, {chosen.at[-1]!r}, of {len(every)}")
-    _warn(chosen, f"{_PER_TREE}.{chosen.at[-1]}.")
-    return Reader({**spec.value, **chosen.value}, spec.at, spec.findings)
+        spec.warn(_PER_TREE, f"planned in one pool tree, {chosen.path[-1]!r}, of {len(every)}")
+    _warn(chosen, f"{_PER_TREE}.{chosen.path[-1]}.")
+    return Reader({**spec.value, **chosen.value}, spec.path, spec.findings)
 
 
 def _warn(reader: Reader, below: str = "") -> None:
@@ -437,7 +437,7 @@ def _pool(spec: Reader, cluster: Cluster) -> str | None:
     if pool in cluster.queues:
         return pool
     why = "no pool is named" if pool is None else f"there is no pool {pool!r}"
-    cluster.findings.add("no-queue", "error", (*spec.at, "pool"), f"{why}; there are {near(cluster.queues)}")
+    cluster.findings.add("no-queue", "error", (*spec.path, "pool"), f"{why}; there are {near(cluster.queues)}")
     return None
 
 
@@ -454,7 +454,7 @@ def _tasks(spec: Reader, cluster: Cluster) -> Iterator[Task]:
 def _job_task(name: str, job: Reader, count: int | None, cluster: Cluster) -> Task:
     if count is None:
         detail = "how many jobs there are depends on the input: say job_count; planned with one"
-        job.findings.add("assumed-count", "warning", job.at, detail)
+        job.findings.add("assumed-count", "warning", job.path, detail)
         count = 1
     amounts: dict[str, Quantity | None] = {
         _SLOTS: 1,

@@ -46,10 +46,10 @@ def read_configuration(manifests: Iterable[Object], findings: Findings) -> Confi
                     detail = "read as the whole cluster; on Kubernetes YuniKorn has nodes in 'default' alone"
                     partition.warn("name", detail, rule="other-partition")
                 queues, settings = _partition(partition.keep())
-                native = partition.kept() | ({"name": names[i]} if names[i] not in ("", DEFAULT_PARTITION) else {})
+                native = partition.unread() | ({"name": names[i]} if names[i] not in ("", DEFAULT_PARTITION) else {})
         manifest.root.ignore("kind", "apiVersion", "metadata", "checksum")
         manifest.root.keep().close()
-        native |= _others(others, findings) | manifest.root.kept() | config_map(manifest)
+        native |= _others(others, findings) | manifest.root.unread() | config_map(manifest)
     return Configuration(
         engine="yunikorn", settings=Settings(yunikorn=settings), queues=queues,
         native=NativeDocuments(yunikorn=native) if native else None
@@ -62,10 +62,10 @@ def _others(partitions: list[Reader], findings: Findings) -> dict[str, Any]:
     for partition in partitions:
         name = partition.value.get("name")
         if why := unkeepable(partition.value):
-            findings.add("not-carried", "error", partition.at, f"partition {name!r} can't be kept: {why}")
+            findings.add("not-carried", "error", partition.path, f"partition {name!r} can't be kept: {why}")
             continue
         detail = f"partition {name!r} is a cluster of its own: import it by itself; kept for an export"
-        findings.add("not-decided", "warning", partition.at, detail)
+        findings.add("not-decided", "warning", partition.path, detail)
         documents.append(partition.value)
     return {OTHER_PARTITIONS: documents} if documents else {}
 
@@ -139,7 +139,7 @@ def _walk(pending: list[tuple[Reader, str | None]], out: list[Queue]) -> None:
 def _queue(reader: Reader, above: str | None) -> tuple[Queue | None, list[Reader]]:
     name = (reader.text("name") or "").lower()  # YuniKorn compares queue names in lower case
     if not name:
-        reader.findings.add("bad-value", "error", reader.at, "a queue without a name: left out with all below it")
+        reader.findings.add("bad-value", "error", reader.path, "a queue without a name: left out with all below it")
         return None, []
     if "." in name:
         reader.warn("name", f"{name!r}: a dot separates queues in a path", "error", "bad-value")
@@ -160,7 +160,7 @@ def _queue(reader: Reader, above: str | None) -> tuple[Queue | None, list[Reader
         quota = {}
     _not_decided(reader, "adminacl", "submitacl")
     reader.close()
-    fields = reader.kept()
+    fields = reader.unread()
     queue = Queue(
         name=path, parent=above, quota=quota or None,
         yunikorn=None if block == YuniKornQueue() else block,

@@ -271,11 +271,11 @@ def read_applications(
         used.append(queue)
         # The first pod of an application is its originator; later ones of it may be replaced, it may not.
         first = min(members, key=age)
-        user, groups = submitter(members[0].made.annotations)
+        user, groups = submitter(members[0].manifest.annotations)
         owner = Application(user=user, groups=list(groups))
         held = [pod for pod in members if pod.phase in ("running", "releasing")]
         if held:
-            created = [pod.made.created_at for pod in members if pod.made.created_at is not None]
+            created = [pod.manifest.created_at for pod in members if pod.manifest.created_at is not None]
             running.append(
                 Workload(
                     id=name,
@@ -290,7 +290,7 @@ def read_applications(
                 ask = _ask(pod, name if held else None, queue, classes, originator=pod is first)
                 asks.append(ask if held else replace(ask, yunikorn=_owned(owner, name, ask.id)))
             elif pod.phase == "gated":
-                pod.made.root.warn("spec", "a gated pod is not ready to be scheduled: left out", "info", "gated")
+                pod.manifest.root.warn("spec", "a gated pod is not ready to be scheduled: left out", "info", "gated")
     return running, asks, dynamic_queues(placement.queues, used)
 
 
@@ -312,12 +312,12 @@ def dynamic_queues(known: Mapping[str, Queue], used: Iterable[str]) -> list[Queu
 
 def age(pod: SinglePod) -> tuple[bool, float]:
     """Less for an older pod; for one of no known age least of all."""
-    created = pod.made.created_at
+    created = pod.manifest.created_at
     return created is not None, created.timestamp() if created else 0.0
 
 
 def _first(pod: SinglePod, keys: Iterable[str]) -> str | None:
-    return _said(keys, pod.made.labels, pod.made.annotations)
+    return _said(keys, pod.manifest.labels, pod.manifest.annotations)
 
 
 def _said(keys: Iterable[str], *where: Mapping[str, str]) -> str | None:
@@ -326,7 +326,7 @@ def _said(keys: Iterable[str], *where: Mapping[str, str]) -> str | None:
 
 def application(pod: SinglePod) -> str:
     """Pods that name no application share one of their namespace, as the shim makes it."""
-    return application_of(pod.made.labels, pod.made.annotations, pod.made.namespace)
+    return application_of(pod.manifest.labels, pod.manifest.annotations, pod.manifest.namespace)
 
 
 def application_of(labels: Mapping[str, str], annotations: Mapping[str, str], namespace: str | None) -> str:
@@ -341,9 +341,9 @@ def queue_path(pod: SinglePod, placement: Placement, runs: Callable[[], bool]) -
     path = _whole(name or DEFAULT_QUEUE)
     if not placement.queues:  # where the source has no configuration, any will do
         return path
-    user, groups = submitter(pod.made.annotations)
+    user, groups = submitter(pod.manifest.annotations)
     try:
-        return placement.place(Submitted(name, user, groups, placement.tags(pod.made.namespace)))
+        return placement.place(Submitted(name, user, groups, placement.tags(pod.manifest.namespace)))
     except Rejected:
         if not _missing(path, placement.queues) or not runs():
             raise
@@ -358,7 +358,7 @@ def _queue(members: list[Pod], placement: Placement, reported: set[str], finding
     """The full path of the queue. One that the configuration does not list is a dynamic queue below its parent.
     ``reported``: those that have been named already."""
     pod, known = members[0], placement.queues
-    place = (*pod.made.root.at, "metadata", "labels")
+    place = (*pod.manifest.root.path, "metadata", "labels")
     try:
         path = queue_path(pod, placement, lambda: any(member.phase in ("running", "releasing") for member in members))
     except Rejected as rejected:
@@ -398,7 +398,7 @@ def _requests(pod: Pod) -> Steps:
 
 def _preemptible(pod: Pod, classes: Classes) -> bool:
     """The pod's own annotation wins over that of its priority class; only a plain "false" opts out."""
-    own = pod.made.annotations.get(_ALLOW_PREEMPTION)
+    own = pod.manifest.annotations.get(_ALLOW_PREEMPTION)
     if own in ("true", "false"):
         return own == "true"
     known = classes.find(pod.spec.priority_class)
@@ -407,7 +407,7 @@ def _preemptible(pod: Pod, classes: Classes) -> bool:
 
 def _required_node(pod: Pod) -> str | None:
     """Pods of a DaemonSet are pinned to one node by an affinity on its name."""
-    return pod.spec.pinned_node if "DaemonSet" in pod.made.owners else None
+    return pod.spec.pinned_node if "DaemonSet" in pod.manifest.owners else None
 
 
 def _task(pod: Pod, classes: Classes, *, originator: bool) -> Task:
@@ -416,13 +416,13 @@ def _task(pod: Pod, classes: Classes, *, originator: bool) -> Task:
     def make() -> Task:
         fields: dict[str, Any] = {
             "priority": pod.priority,
-            "created_at": pod.made.created_at,
+            "created_at": pod.manifest.created_at,
             "preemptible": None if preemptible else False,
             "originator": originator,
             "required_node": _required_node(pod),
-            "placeholder": pod.made.annotations.get(_PLACEHOLDER) == "true",
+            "placeholder": pod.manifest.annotations.get(_PLACEHOLDER) == "true",
         }
-        return as_task(pod, pod.made.id, _requests(pod), **fields)
+        return as_task(pod, pod.manifest.id, _requests(pod), **fields)
 
     return pod.once((pod.node, pod.priority, preemptible, originator), make)
 
@@ -430,7 +430,7 @@ def _task(pod: Pod, classes: Classes, *, originator: bool) -> Task:
 def _pending_reason(pod: Pod) -> PendingReason | None:
     """Why the shim says that the pod waits: its queue's quota is used (`SchedulingSkipped`), or no node takes it. The
     core tries it again in every cycle. Source: ``HandleContainerStateUpdate`` (yunikorn-k8shim, pkg/cache)."""
-    for condition in pod.made.status.children("conditions"):
+    for condition in pod.manifest.status.children("conditions"):
         if (
             condition.text("type") == "PodScheduled"
             and condition.text("status") == "False"
@@ -445,12 +445,12 @@ def _ask(pod: Pod, workload: str | None, queue: str, classes: Classes, *, origin
     known = classes.find(pod.spec.priority_class)
     never = pod.spec.never_preempts or (known is not None and known.never_preempts)
     return Ask(
-        id=pod.made.id,
+        id=pod.manifest.id,
         queue=queue,
         workload=workload,
-        uid=pod.made.uid,
+        uid=pod.manifest.uid,
         priority=pod.priority,
-        created_at=pod.made.created_at,
+        created_at=pod.manifest.created_at,
         tasks=[_task(pod, classes, originator=originator)],
         preemption_policy="Never" if never else "PreemptLowerPriority",
         pending_reason=_pending_reason(pod),

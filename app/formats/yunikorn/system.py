@@ -51,7 +51,7 @@ from app.formats.yunikorn.pods import (
 )
 from app.solver.engines.yunikorn import FACTS
 from app.solver.model.base import Quantity
-from app.solver.model.base import at as instant
+from app.solver.model.base import to_datetime as instant
 from app.solver.model.configuration import Configuration, Queue, Quota, Settings
 from app.solver.model.problems import pointer
 from app.solver.model.request import Eviction
@@ -125,7 +125,7 @@ def read_dump(documents: list[tuple[Path, Any]], findings: Findings, known: Conf
     if readers["partitions"] and given is None:
         configuration = _switched(configuration, readers["partitions"])
     taken = max(taken_at, default=None)
-    parts = frozenset(pointer(*reader.at) for kind in ("applications", "nodes") for reader in readers[kind])
+    parts = frozenset(pointer(*reader.path) for kind in ("applications", "nodes") for reader in readers[kind])
     return Imported(configuration, state, applications.asks, findings.all(), taken, of_state=parts)
 
 
@@ -156,7 +156,7 @@ def _config(dump: Reader) -> list[Object]:
     document = _lowered(cast(dict[str, Any], config))
     if not isinstance(document.get("partitions"), list):
         return []
-    return list(objects([((*dump.at, "config"), {"partitions": document["partitions"]})], dump.findings))
+    return list(objects([((*dump.path, "config"), {"partitions": document["partitions"]})], dump.findings))
 
 
 def _lowered(document: dict[str, Any]) -> dict[str, Any]:
@@ -286,7 +286,7 @@ class _Applications:
         self.asks: list[Ask] = []
         self._nodes, self._findings = nodes, findings
         self._by_key: dict[str, Ask] = {}
-        self._told = False
+        self._warned = False
 
     def read(self, reader: Reader) -> None:
         """Take in one application."""
@@ -294,7 +294,9 @@ class _Applications:
         if reader.text("applicationState") in _DONE:
             return
         if not name or not queue:
-            reader.findings.add("bad-value", "error", reader.at, "an application has an applicationID and a queueName")
+            reader.findings.add(
+                "bad-value", "error", reader.path, "an application has an applicationID and a queueName"
+            )
             return
         groups = reader.strings("groups") if "groups" in reader else []
         owner = Application(user=reader.text("user") or DEFAULT_USER, groups=groups)
@@ -314,10 +316,10 @@ class _Applications:
     def _waits(self, request: Reader, application: str, queue: str, owner: Application, *, runs: bool) -> None:
         task = _task(request, self._nodes)
         others, itself = request.boolean("allowPreemptionOther"), request.boolean("allowPreemptionSelf")
-        if others is None and itself is None and not self._told:
-            self._told = True
+        if others is None and itself is None and not self._warned:
+            self._warned = True
             detail = "it does not say whether pods may preempt and be preempted: all are taken to allow both"
-            self._findings.add("assumed-policy", "warning", request.at, detail)
+            self._findings.add("assumed-policy", "warning", request.path, detail)
         block = YuniKornAsk(triggered_preemption=request.boolean("triggeredPreemption") is True)
         if not runs:
             whose = None if application == task.name else application
@@ -383,7 +385,7 @@ def _place(manifest: Object) -> Role | None:
 
 
 def _read(reading: Reading) -> Imported:
-    source, findings = reading.found, reading.findings
+    source, findings = reading.objects, reading.findings
     configuration = reading.counting(read_configuration(source.of[FACTS.name], findings))
     own, strangers = parted(reading.pods, belongs)
     spaces = [manifest for manifest in source.around if manifest.kind == "Namespace"]
@@ -402,20 +404,20 @@ def _read(reading: Reading) -> Imported:
 class _Recogniser(ByTask):
     def place(self, pod: VictimPod) -> Eviction | None:
         light = light_pod(pod)
-        return self._place(light, application(light), light.made.id) if belongs(light) else None
+        return self._place(light, application(light), light.manifest.id) if belongs(light) else None
 
     def ask(self, pod: Pod) -> Ask | None:
         if not belongs(pod):
             return None
-        waiting = self._around.waiting.get(pod.made.id)
-        if waiting is not None and waiting.uid in (None, pod.made.uid):
+        waiting = self._around.waiting.get(pod.manifest.id)
+        if waiting is not None and waiting.uid in (None, pod.manifest.uid):
             return waiting
         placement = Placement(self._around.configuration)
         _, asks, _ = read_applications([pod], placement, Classes(), Findings())
         if not asks:
             return None
         running = self._around.running.get(application(pod))
-        if running is not None and self._tasks.has(running, pod.made.id, pod.made.uid):
+        if running is not None and self._tasks.has(running, pod.manifest.id, pod.manifest.uid):
             return replace(asks[0], queue=running.queue, workload=running.id)
         return asks[0] if self._around.has_queue(asks[0].queue) else None
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Mapping
 from math import fsum
 from typing import Any
 
-from app.simulations.core.life import Areas, Life
+from app.simulations.core.life import Areas, LiveJob
 from app.simulations.core.sink import Amounts, Sink, amounts_of, hears, time_of, work
 from app.simulations.schemas import Event, EventKind, Evicted, Loop, Spread, Totals
 from app.solver.model.base import seconds
@@ -57,7 +57,7 @@ Level = Callable[[str, int, Amounts, Amounts, Amounts], None]
 go on changing: whoever wants to keep them copies them."""
 
 
-class Account:
+class QueueStatistics:
     """What one queue with all that is below it has come to: exact areas under its usage, and the times of its jobs.
     ``now`` never goes back; ``level`` is told once an instant at which something changed, when the instant is over.
 
@@ -65,14 +65,14 @@ class Account:
     """
 
     __slots__ = (
-        "_at", "_changed", "_completions", "_demand", "_entitled_at", "_guarantee", "_guaranteed", "_level", "_missing",
+        "_changed", "_completions", "_counted_until", "_demand", "_entitled_at", "_guarantee", "_guaranteed", "_level", "_missing",
         "_moments", "_name", "_slowdowns", "_usage",
         "_waits", "cancelled", "evictions", "finished", "jobs", "most_evictions", "work_done", "work_lost",
         "work_overhead",
     )  # fmt: skip
 
     def __init__(self, now: int, guarantee: Amounts, name: str = "", level: Level | None = None) -> None:
-        self._at = self._entitled_at = now
+        self._counted_until = self._entitled_at = now
         self._name = name
         self._level = level
         self._changed = True
@@ -115,14 +115,14 @@ class Account:
 
     def advance(self, now: int) -> None:
         """Add what has passed to the areas."""
-        passed = now - self._at
+        passed = now - self._counted_until
         if not passed:
             return
         usage, demand, guarantee = self._usage, self._demand, self._guarantee
         if self._changed and self._level is not None:
             self._changed = False
-            self._level(self._name, self._at, usage, demand, guarantee)
-        self._at = now
+            self._level(self._name, self._counted_until, usage, demand, guarantee)
+        self._counted_until = now
         for resource, wanted in demand.items():
             if not wanted:
                 continue
@@ -133,8 +133,8 @@ class Account:
 
     def _settle(self) -> None:
         """Add the guarantee's area since it is what it is, which is no sooner than it is asked for or changes."""
-        _add(self._guaranteed, self._guarantee, self._at - self._entitled_at)
-        self._entitled_at = self._at
+        _add(self._guaranteed, self._guarantee, self._counted_until - self._entitled_at)
+        self._entitled_at = self._counted_until
 
     def started(self, wait: int) -> None:
         """A job started for the first time, after so long."""
@@ -154,12 +154,12 @@ class Account:
             if areas:
                 _add(into, areas, 1)
 
-    def evicted(self, life: Life) -> None:
+    def evicted(self, life: LiveJob) -> None:
         """A job was evicted."""
         self.evictions += 1
         self.most_evictions = max(self.most_evictions, life.evictions)
 
-    def done(self, life: Life, now: int) -> None:
+    def done(self, life: LiveJob, now: int) -> None:
         """A job finished. How long one took that ran before the run began is not known."""
         self.finished += 1
         if life.initial:
@@ -171,7 +171,7 @@ class Account:
     def totals(self) -> Totals:
         """Everything, as the wire has it."""
         self._settle()
-        used = {resource: held * self._at - self._moments[resource] for resource, held in self._usage.items()}
+        used = {resource: held * self._counted_until - self._moments[resource] for resource, held in self._usage.items()}
         return Totals(
             jobs=self.jobs, finished=self.finished, cancelled=self.cancelled, wait=_spread(self._waits),
             completion=_spread(self._completions), slowdown=_ratios(self._slowdowns),
@@ -214,7 +214,7 @@ def rank(count: int, percent: int) -> int:
     return max(0, -(-count * percent // 100) - 1)
 
 
-class QueueAccounts:
+class AllQueueStatistics:
     """The accounts of all queues, and of all of them together. ``parents``: the queue above each queue; ``guarantees``
     by queue, with all below it; ``capacity``: of all; ``level``: told what each queue holds, and all of them as the
     queue ``""``."""
@@ -227,10 +227,10 @@ class QueueAccounts:
         capacity: Amounts,
         level: Level | None = None,
     ) -> None:
-        self.total = Account(now, capacity, "", level)
+        self.total = QueueStatistics(now, capacity, "", level)
         self._level = level
-        self._queues: dict[str, Account] = {}
-        self._chains: dict[str, list[Account]] = {}
+        self._queues: dict[str, QueueStatistics] = {}
+        self._chains: dict[str, list[QueueStatistics]] = {}
         self._parents: Mapping[str, str | None] = {}
         self.entitle(now, parents, guarantees, capacity)
 
@@ -243,12 +243,12 @@ class QueueAccounts:
         for name in {**self._queues, **parents}:
             guarantee = guarantees.get(name, {})
             if name not in self._queues:
-                self._queues[name] = Account(now, guarantee, name, self._level)
+                self._queues[name] = QueueStatistics(now, guarantee, name, self._level)
             else:
                 self._queues[name].entitle(now, guarantee)
         self._parents, self._chains = parents, {}
 
-    def chain(self, queue: str) -> list[Account]:
+    def chain(self, queue: str) -> list[QueueStatistics]:
         """The account of a queue, those above it, and that of all."""
         chain = self._chains.get(queue)
         if chain is None:
@@ -300,7 +300,7 @@ class Accounting:
     """``first``, ``last``: when the first job was asked for and the last one ended, if any; ``ended``: how many have.
     ``mark``: stands for what runs where and what waits."""
 
-    def __init__(self, sink: Sink, ledger: QueueAccounts) -> None:
+    def __init__(self, sink: Sink, ledger: AllQueueStatistics) -> None:
         self.ledger = ledger
         self._sink = sink
         self.first: int | None = None
@@ -309,7 +309,7 @@ class Accounting:
         self.mark = 0
         self._hears_events, self._hears_jobs = hears(sink, "event"), hears(sink, "job")
 
-    def submitted(self, life: Life, now: int) -> None:
+    def submitted(self, life: LiveJob, now: int) -> None:
         """A job is asked for."""
         if self.first is None:
             self.first = now
@@ -319,7 +319,7 @@ class Accounting:
         self.event(now, "submitted", life)
         self.remark(life)
 
-    def started(self, life: Life, tasks: list[Task], wanted: Amounts, now: int) -> None:
+    def started(self, life: LiveJob, tasks: list[Task], wanted: Amounts, now: int) -> None:
         """Tasks run that waited for ``wanted``."""
         queue = life.ask.queue
         self.ledger.want(now, queue, wanted, -1)
@@ -331,16 +331,16 @@ class Accounting:
                     account.started(now - life.submitted)
         self.remark(life)
 
-    def began(self, life: Life, task: str | None, node: str | None, now: int, n: int | None) -> None:
+    def began(self, life: LiveJob, task: str | None, node: str | None, now: int, n: int | None) -> None:
         """The event of a start."""
         life.starts += 1
         self.event(now, "started", life, task=task, round=n, node=node)
 
-    def ran(self, life: Life, amounts: Amounts, spent: tuple[int, int, int]) -> None:
+    def ran(self, life: LiveJob, amounts: Amounts, spent: tuple[int, int, int]) -> None:
         """A run is over, or is looked at: what it made and kept, what is thrown away, what checkpoints took."""
         self.ledger.ran(life.ask.queue, amounts, *spent)
 
-    def evicted(self, life: Life, now: int, lost: int, **more: Any) -> None:
+    def evicted(self, life: LiveJob, now: int, lost: int, **more: Any) -> None:
         """A job, or a task, was evicted."""
         life.evictions += 1
         for account in self.ledger.chain(life.ask.queue):
@@ -348,13 +348,13 @@ class Accounting:
         self.event(now, "evicted", life, lost=seconds(lost), **more)
         self.remark(life)
 
-    def released(self, life: Life, task: str | None, tasks: list[Task], now: int) -> None:
+    def released(self, life: LiveJob, task: str | None, tasks: list[Task], now: int) -> None:
         """What was evicted holds nothing any more."""
         self.ledger.hold(now, life.ask.queue, amounts_of(tasks), -1)
         self.event(now, "released", life, task=task)
         self.remark(life)
 
-    def over(self, life: Life, now: int) -> None:
+    def over(self, life: LiveJob, now: int) -> None:
         """A job has finished or was cancelled."""
         self.event(now, "cancelled" if life.cancelled else "finished", life)
         for account in self.ledger.chain(life.ask.queue):
@@ -368,7 +368,7 @@ class Accounting:
             self._sink.job(life.line())
         self.remark(life)
 
-    def event(self, now: int, kind: EventKind, life: Life, **more: Any) -> None:
+    def event(self, now: int, kind: EventKind, life: LiveJob, **more: Any) -> None:
         """Something happened to a job."""
         if self._hears_events:
             self._sink.event(Event(at=time_of(now), kind=kind, job=life.ask.id, queue=life.ask.queue, **more))
@@ -377,7 +377,7 @@ class Accounting:
         """Something happened to no job."""
         self._sink.event(Event(at=time_of(now), kind=kind, **more))
 
-    def remark(self, life: Life) -> None:
+    def remark(self, life: LiveJob) -> None:
         """The job's part in ``mark`` is another now."""
         self.mark ^= life.mark
         life.mark = 0
@@ -386,7 +386,7 @@ class Accounting:
             self.mark ^= life.mark
 
 
-def _standing(life: Life) -> int:
+def _standing(life: LiveJob) -> int:
     """A number that stands for what runs where of a job, and what waits, in this process; the exclusive or of such
     numbers stands for all jobs."""
     phases = [

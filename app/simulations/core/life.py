@@ -152,7 +152,7 @@ class Clock:
         return useful, lost, overhead
 
 
-class Life:
+class LiveJob:
     """One job that is alive. Tasks by name: ``waiting`` as asked for, ``running`` as they run, ``leaving`` evicted and
     not released. ``evicted_at``: when each task last was. ``clocks`` by task, or one under ``""`` where the job makes
     progress as a whole; ``holding``: what it holds while it does, where its tasks come and go."""

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from app.simulations.core.accounting import Accounting
-from app.simulations.core.life import FINISH, RELEASE, Agenda, Clock, Life
+from app.simulations.core.life import FINISH, RELEASE, Agenda, Clock, LiveJob
 from app.simulations.core.scenario import Scenario
 from app.simulations.core.sink import Amounts, amounts_of, time_of
 from app.simulations.core.state import SimulatedCluster
@@ -30,7 +30,7 @@ class JobLifecycle:
         rounds: Rounds[Any, Any],
         accounting: Accounting,
         agenda: Agenda,
-        lives: dict[str, Life],
+        lives: dict[str, LiveJob],
     ) -> None:
         self._scenario = scenario
         self._cluster = cluster
@@ -48,7 +48,7 @@ class JobLifecycle:
     def _whole(self) -> bool:
         return self._rounds.unit == "job"
 
-    def adopt(self, workload: Workload, life: Life, *, whole: bool) -> None:
+    def adopt(self, workload: Workload, life: LiveJob, *, whole: bool) -> None:
         """It runs, or is being evicted, when the run begins. ``whole``: its clocks have the duration from its start on,
         of which it has run what has passed since; what of it still waits has run nothing."""
         now = self._scenario.start
@@ -121,7 +121,7 @@ class JobLifecycle:
         if gone := self.going(name, task, now):
             self._release(self._lives[name], task, gone, now)
 
-    def _release(self, life: Life, task: str, gone: dict[str, Task], now: int) -> None:
+    def _release(self, life: LiveJob, task: str, gone: dict[str, Task], now: int) -> None:
         self._remove(life, list(gone))
         self._occupy(life, list(gone), -1)
         for name in gone:
@@ -172,7 +172,7 @@ class JobLifecycle:
         self._rounds.freed(life.ask.queue)
         return True
 
-    def cancel(self, life: Life, now: int) -> None:
+    def cancel(self, life: LiveJob, now: int) -> None:
         """Its owner gives it up: it stops at once; what is being evicted keeps what it holds until that is over."""
         held = life.holds()
         for name, clock in life.clocks.items():
@@ -200,7 +200,7 @@ class JobLifecycle:
                     self.evict(eviction, 0, now)
                 self._release(life, task, {task: life.leaving[task]}, now)
 
-    def look(self, life: Life, end: int) -> None:
+    def look(self, life: LiveJob, end: int) -> None:
         """The run ends: add what the job has run so far."""
         held = life.holds()
         for name, clock in life.clocks.items():
@@ -224,7 +224,7 @@ class JobLifecycle:
         clock = None if life is None else life.clocks.get(ending[0])
         return clock if clock is not None and clock.phase == "running" and clock.run == ending[1] else None
 
-    def _run(self, life: Life, tasks: list[Task], n: int | None, now: int) -> None:
+    def _run(self, life: LiveJob, tasks: list[Task], n: int | None, now: int) -> None:
         """``tasks`` run from now on; clocks start where enough of them do."""
         wanted = amounts_of([life.waiting.pop(task.name) for task in tasks if task.name in life.waiting])
         for task in tasks:
@@ -247,7 +247,7 @@ class JobLifecycle:
             for task in tasks:
                 self._accounting.began(life, task.name if len(life.tasks) > 1 else None, task.node, now, n)
 
-    def _stop(self, life: Life, names: list[str] | None, now: int) -> int:
+    def _stop(self, life: LiveJob, names: list[str] | None, now: int) -> int:
         """Running tasks (None: all) are on their way out; how much running is thrown away, in microseconds."""
         stopped = list(life.running) if names is None else names
         lost = 0
@@ -272,14 +272,14 @@ class JobLifecycle:
             self._agenda.add(now + self._scenario.grace, RELEASE, life.name, name)
         return lost
 
-    def _ran(self, life: Life, held: Amounts, spent: tuple[int, int, int], now: int) -> None:
+    def _ran(self, life: LiveJob, held: Amounts, spent: tuple[int, int, int], now: int) -> None:
         """A run is over, or is looked at: of all that makes progress with one clock, which held so much."""
         if self._rounds.unit == "gang":
             self._accounting.ledger.spent(life.ask.queue, *life.holding.split(now, spent))
         else:
             self._accounting.ran(life, held, spent)
 
-    def _wait_again(self, life: Life, names: list[str], now: int) -> None:
+    def _wait_again(self, life: LiveJob, names: list[str], now: int) -> None:
         """Tasks that were evicted at once wait, in the order in which they were first asked for."""
         again = {*life.waiting, *names}
         life.waiting = {name: task for name, task in life.tasks.items() if name in again}
@@ -290,7 +290,7 @@ class JobLifecycle:
             if clock.phase == "releasing" and (name in life.clocks or not life.leaving):
                 clock.wait(now)
 
-    def _occupy(self, life: Life, names: list[str], sign: int) -> None:
+    def _occupy(self, life: LiveJob, names: list[str], sign: int) -> None:
         """Tasks that leave hold their nodes as if they were somebody else's, where the engine has it so."""
         if self._rounds.occupies:
             for name in names:
@@ -298,7 +298,7 @@ class JobLifecycle:
                 if node is not None:
                     self._cluster.occupy(node, amounts_of([life.leaving[name]]), sign)
 
-    def _remove(self, life: Life, names: list[str]) -> None:
+    def _remove(self, life: LiveJob, names: list[str]) -> None:
         """Tasks are in the state no longer; nor is the workload, once nothing of it is."""
         workload = self._cluster.workload(life.name)
         if workload is None:
@@ -310,7 +310,7 @@ class JobLifecycle:
         else:
             self._cluster.remove(life.name)
 
-    def _end(self, life: Life, now: int) -> None:
+    def _end(self, life: LiveJob, now: int) -> None:
         """It has finished, or was given up."""
         self._accounting.ledger.want(now, life.ask.queue, amounts_of(life.waiting.values()), -1)
         life.waiting.clear()

@@ -29,7 +29,7 @@ class Prepared:
     force from then on, None where that stays; ``queues``: whose queues change, in order of name. ``nodes``: None where
     none changes."""
 
-    at: int
+    instant: int
     nodes: NodeChanges | None
     configured: Configured | None
     queues: list[str]

@@ -19,11 +19,11 @@ from app.solver.model.base import (
     DurationError,
     Quantity,
     Time,
-    at,
     micros,
     parse_duration,
     parse_quantity,
     scale_of,
+    to_datetime,
 )
 from app.solver.model.decision import Result
 from app.solver.model.request import DecisionRequest, StateOrReference
@@ -66,7 +66,7 @@ def moment(value: Instant, start: int) -> int:
 
 def time_of(value: int) -> datetime:
     """An instant as the wire has it."""
-    return at(value)
+    return to_datetime(value)
 
 
 Amounts = dict[str, int]

@@ -38,14 +38,14 @@ class Setting:
     hopeless: bool = False
     index: Index = field(init=False)
     _whole: bool = field(init=False)
-    _told: bool = field(init=False)
+    _infeasible: bool = field(init=False)
     _empty: list[Loaded] = field(default_factory=list[Loaded])
     _verdicts: dict[bytes, str | None] = field(default_factory=dict[bytes, str | None])
 
     def __post_init__(self) -> None:
         self.index = Index(State(nodes=self.nodes))
         rounds = solve.rounds(self.configured[0])
-        self._whole, self._told = rounds.unit == "job", rounds.infeasible
+        self._whole, self._infeasible = rounds.unit == "job", rounds.infeasible
 
     def never(self, ask: Ask) -> str | None:
         """Why ``ask`` can never run, on all nodes and with nothing else running; None: it can. Worked out once for all
@@ -57,7 +57,7 @@ class Setting:
 
     def _parts(self, ask: Ask) -> Iterator[Ask]:
         """What must be able to run by itself: a job as a whole, or each of its kinds of tasks."""
-        if self._told:
+        if self._infeasible:
             yield ask if self._whole else one_by_one(ask)
         else:
             yield from (replace(ask, tasks=[replace(task, count=1)]) for task in ask.tasks)
@@ -68,9 +68,11 @@ class Setting:
         said = ""
         for loaded in self._empty:
             decision = solve.decide(loaded, Question(self.start, [ask])).decisions[0]
-            if decision.outcome not in (("infeasible",) if self._told else ("infeasible", "wait")):
+            if decision.outcome not in (("infeasible",) if self._infeasible else ("infeasible", "wait")):
                 return None
-            said = decision.conditions[0].message if self._told else "alone, with all nodes to itself, it would wait"
+            said = (
+                decision.conditions[0].message if self._infeasible else "alone, with all nodes to itself, it would wait"
+            )
         return said
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from app.simulations.core.accounting import Accounting, Loops, QueueAccounts
+from app.simulations.core.accounting import Accounting, AllQueueStatistics, Loops
 from app.simulations.core.life import (
     ARRIVE,
     CANCEL,
@@ -17,7 +17,7 @@ from app.simulations.core.life import (
     Arrivals,
     Clock,
     Item,
-    Life,
+    LiveJob,
     one_by_one,
 )
 from app.simulations.core.lifecycle import JobLifecycle
@@ -46,7 +46,7 @@ class FreeRoom:
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
-        self._at = 0
+        self._counted_until = 0
         self._now: Spare = {}
         self._areas: dict[tuple[str, str, str], tuple[int, int]] = {}
 
@@ -67,7 +67,7 @@ class FreeRoom:
             self._sink.spare(*level, now, free, largest)
 
     def _count(self, now: int) -> None:
-        passed, self._at = now - self._at, now
+        passed, self._counted_until = now - self._counted_until, now
         if not passed:
             return
         for (flavor, level), of in self._now.items():
@@ -124,10 +124,10 @@ class World:
         capacity = self._rounds.capacity(self._cluster.nodes)
         level = sink.level if sink.leveled else None
         guarantees = self._rounds.guarantees()
-        ledger = QueueAccounts(scenario.start, _parents(scenario.configured), guarantees, capacity, level)
+        ledger = AllQueueStatistics(scenario.start, _parents(scenario.configured), guarantees, capacity, level)
         self._accounting = Accounting(sink, ledger)
         self._agenda = Agenda()
-        self._lives: dict[str, Life] = {}
+        self._lives: dict[str, LiveJob] = {}
         self._arrivals = Arrivals(iter(scenario.jobs), self._agenda, scenario.start, self._lives.__contains__)
         self._lifecycle = JobLifecycle(
             scenario, self._cluster, self._rounds, self._accounting, self._agenda, self._lives
@@ -141,7 +141,7 @@ class World:
         self._round = 0
         self._initial = {workload.id for workload in scenario.request.state.workloads}
         for i, change in enumerate(scenario.changes):
-            self._agenda.add(change.at, CHANGE, "", i)
+            self._agenda.add(change.instant, CHANGE, "", i)
         self._begin()
         self._look(scenario.start)
 
@@ -303,7 +303,7 @@ class World:
             whole = job is not None and workload.id not in self.scenario.remaining
             self._lifecycle.adopt(workload, self._running(workload, job), whole=whole)
 
-    def _running(self, workload: Workload, job: Job | None) -> Life:
+    def _running(self, workload: Workload, job: Job | None) -> LiveJob:
         """The life of what runs at the start: as long as ``remaining`` says, else as its job."""
         start, known = self.scenario.start, self.scenario.remaining.get(workload.id)
         ask = _ask_of(workload) if job is None else self._asked(job.ask, start)
@@ -314,14 +314,14 @@ class World:
         else:
             detail = f"{workload.id!r} runs, and neither trace nor `remaining` says how long"
             raise InvalidInput([Problem(pointer="/remaining", detail=detail)])
-        return Life(ask, start, clock, self._rounds.unit)
+        return LiveJob(ask, start, clock, self._rounds.unit)
 
     def _arrive(self, name: str, now: int) -> None:
         job = self._arrivals.take(name)
         if job is None or name in self._initial:
             return
         self._outside()
-        life = Life(self._asked(job.ask, now), now, _clock(job, now), self._rounds.unit)
+        life = LiveJob(self._asked(job.ask, now), now, _clock(job, now), self._rounds.unit)
         self._lives[name] = life
         self._accounting.submitted(life, now)
         self._rounds.arrive(life.ask)

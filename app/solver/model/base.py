@@ -159,7 +159,7 @@ def micros(instant: datetime) -> int:
 
 
 @lru_cache(maxsize=4096)
-def at(value: int) -> datetime:
+def to_datetime(value: int) -> datetime:
     """The instant ``value`` microseconds after the epoch, in UTC. Cached: whatever happens at one instant says so."""
     return _EPOCH + value * _MICRO
 

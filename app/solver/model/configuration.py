@@ -178,12 +178,12 @@ Place = tuple[str | int, ...]
 
 
 class PlacedQuota(NamedTuple):
-    """One quota; ``at`` leads to it."""
+    """One quota; ``where`` leads to it."""
 
     flavor: str
     resource: str
     quota: Quota
-    at: Place
+    where: Place
 
 
 def quotas(queue: Queue, where: Place = ()) -> Iterator[PlacedQuota]:

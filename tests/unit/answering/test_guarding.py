@@ -126,7 +126,7 @@ def test_the_decision_behind_it_is_one_that_anybody_could_ask_for() -> None:
     assert list(reply.seconds) == ["decode", "compile", "solve", "encode"]
     answered = reply.answered()
     assert (answered.body, answered.facts, answered.seconds) == (reply.logged.answer, reply.facts, reply.seconds)
-    assert reply.kept == [], "nobody said what the log has"
+    assert reply.documents == [], "nobody said what the log has"
 
 
 def preferences(body: Json) -> Json:
@@ -170,9 +170,9 @@ def test_what_kube_scheduler_would_do_without_the_guard_is_recorded() -> None:
 
 
 def test_what_the_log_lacks_of_the_snapshot_comes_with_it() -> None:
-    (state,) = replied(BY_POD, "kai", Known()).kept
+    (state,) = replied(BY_POD, "kai", Known()).documents
     assert (state.base, msgspec.json.decode(state.body, type=State)) == (None, msgspec.convert(STATE, State))
-    assert replied(BY_POD, "kai", Known(state=state.digest)).kept == []
+    assert replied(BY_POD, "kai", Known(state=state.digest)).documents == []
 
 
 def test_an_ask_that_waits_beside_the_snapshot_is_the_one_that_asks() -> None:
@@ -186,7 +186,7 @@ def test_an_ask_that_waits_beside_the_snapshot_is_the_one_that_asks() -> None:
 def test_what_kubernetes_needs_itself_is_held_back_by_nobody() -> None:
     reply = replied(BY_POD | {"Pod": pod("dns", priority=2_000_000_000)})
     assert sorted(stays(reply)) == ["n1", "n2"], "one without victims is of no use to it"
-    assert (reply.logged, reply.facts, reply.kept) == (None, None, [])
+    assert (reply.logged, reply.facts, reply.documents) == (None, None, [])
     assert sorted(stays(replied(BY_POD | {"Pod": pod("most", "most", priority=1_999_999_999)}))) == ["n1"]
     assert sorted(stays(replied(BY_UID | {"Pod": pod("dns", priority=2_000_000_000)}))) == ["n1", "n2", "n3"]
 

@@ -150,22 +150,22 @@ def test_which_of_several_decisions_is_carried_out(process: Process) -> None:
 
 def test_the_log_is_given_what_it_lacks_and_what_is_gone_is_forgotten(process: Process) -> None:
     body = {"state": {"snapshot": "live"}, "asks": []}
-    assert process.decided(body).kept == [], "it is to be given nothing"
-    state, configuration = process.decided(body, Known()).kept
+    assert process.decided(body).documents == [], "it is to be given nothing"
+    state, configuration = process.decided(body, Known()).documents
     assert (state.base, configuration.base) == (None, None)
     assert configuration_of(configuration.body) == msgspec.convert(CONFIGURATION, Configuration)
     known = Known(state.digest, configuration.digest)
-    assert process.decided(body, known).kept == []
+    assert process.decided(body, known).documents == []
     written = body | {"configuration": CONFIGURATION}
-    assert [one.digest for one in process.decided(written, Known()).kept] == [state.digest], "it has that itself"
+    assert [one.digest for one in process.decided(written, Known()).documents] == [state.digest], "it has that itself"
     process.run(Operation.SNAPSHOT_DELTA, body={"generation": 1, "workloads": {"remove": ["w"]}})
-    (change,) = process.decided(body, known).kept
+    (change,) = process.decided(body, known).documents
     assert change.base == state.digest
     assert StateDigest(put_together([state.body, change.body])).hexdigest() == change.digest
     assert process.answerer.run(Inquiry(Operation.SNAPSHOT_DELETE, NOW, "live"), b"").body == b""
     process.put("live")
     process.run(Operation.SNAPSHOT_DELTA, body={"generation": 1, "workloads": {"remove": ["w"]}})
-    (whole,) = process.decided(body, known).kept
+    (whole,) = process.decided(body, known).documents
     assert (whole.digest, whole.base) == (change.digest, None), "of the state that was deleted nothing is left"
 
 
@@ -182,15 +182,15 @@ def test_changes_are_told_against_one_of_the_last_four_versions() -> None:
     def given() -> Recorder:
         recorder = Recorder()
         for one in versions[:5]:
-            recorder.kept(one, Known(), own=False)
+            recorder.lacking(one, Known(), own=False)
         return recorder
 
-    told = [given().kept(versions[5], Known(digest), own=False)[0].base for digest in digests[:5]]
+    told = [given().lacking(versions[5], Known(digest), own=False)[0].base for digest in digests[:5]]
     assert told == [None, *digests[1:5]]
     recorder = given()
-    assert recorder.kept(loaded("x", stored=True), Known(), own=True)[1:] == [], "a stored one is found by its name"
+    assert recorder.lacking(loaded("x", stored=True), Known(), own=True)[1:] == [], "a stored one is found by its name"
     recorder.forget(["another"])
-    assert recorder.kept(versions[5], Known(digests[4]), own=False)[0].base is None
+    assert recorder.lacking(versions[5], Known(digests[4]), own=False)[0].base is None
 
 
 def test_what_is_decided_again_is_called_as_it_was(process: Process) -> None:

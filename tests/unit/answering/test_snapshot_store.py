@@ -278,7 +278,7 @@ def test_the_estimate_grows_with_nodes_workloads_and_asks() -> None:
     clock.now = 7
     grown = kept.apply("s", delta(1, asks={"add": asks}))
     assert (grown.items, grown.size, grown.tasks) == (6, first.size * 6 // 4, 2)
-    assert kept.kept == (1, grown.size)
+    assert kept.totals == (1, grown.size)
     empty = kept.apply("s", delta(2, workloads={"remove": ["w", "v"]}, asks={"remove": ["a0", "x", "y"]}))
     assert (empty.items, empty.size, empty.tasks) == (1, grown.size // 6, 0)
     clock.now = 9

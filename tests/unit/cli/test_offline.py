@@ -13,7 +13,7 @@ import yaml
 from app.answering.answers import answer
 from app.answering.operations import nothing_stored
 from app.cli import run
-from app.solver.model.base import at
+from app.solver.model.base import to_datetime
 from tests.support.instead import Instead, Machine
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "kueue-classic.json"
@@ -118,7 +118,9 @@ def test_evictions_outweigh_asks_that_can_not_run(tmp_path: Path) -> None:
 
 def test_json_is_what_the_service_answers(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["decide", str(EXAMPLE), "--json"]) == 1
-    assert capsys.readouterr().out.encode() == answer(EXAMPLE.read_bytes(), at(0), nothing_stored()).body + b"\n"
+    assert (
+        capsys.readouterr().out.encode() == answer(EXAMPLE.read_bytes(), to_datetime(0), nothing_stored()).body + b"\n"
+    )
 
 
 def test_standard_input(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from app.base.errors import BadRequest
 from app.console import ask
-from app.console.api import Refused
+from app.console.api import ApiError
 from app.console.visit import packed, unpacked
 from app.console.words import pretty
 from tests.unit.console.visiting import Json, Page, Shown, refused, run
@@ -202,7 +202,7 @@ def test_a_few_words_are_an_ask_of_the_flavors_that_exist() -> None:
 def test_a_label_that_is_not_there_is_said() -> None:
     shown, _ = asked({"configuration": "prod@live", "asks": []}, queue="q")
     assert (shown.status, shown.values["problem"]["detail"]) == (404, "because")
-    with pytest.raises(Refused):
+    with pytest.raises(ApiError):
         run(ask.ask(Page().visit, ID))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from app.base.errors import NotInstalled
 from app.console import clusters, decisions, exposures, overview, simulations
-from app.console.api import Refused
+from app.console.api import ApiError
 from app.console.pictures import levels_drawn, pictures_of, plot, queue_drawn, waits_drawn
 from tests.support.instead import Instead
 from tests.unit.console.visiting import Json, Page, refused, run
@@ -58,7 +58,7 @@ def test_a_filter_that_is_refused_is_marked(status: int) -> None:
     assert (shown.status, shown.values["found"], shown.values["faults"]) == (
         status, [], {"since": "no moment", None: "x"},
     )  # fmt: skip
-    with pytest.raises(Refused):
+    with pytest.raises(ApiError):
         run(decisions.decisions(Page({"GET /v1/decisions": refused(403)}).visit, *about()))
 
 
@@ -371,7 +371,7 @@ def test_a_picture_is_sent_once_to_each_browser() -> None:
     other = Page({f"GET {at}": {}, f"GET {at}/plots/usage.svg": b"<svg/>"}, headers={"if-none-match": tag})
     assert run(plot(other.visit, ID, "usage", None)).status_code == 200
     assert len(tag) == 34
-    with pytest.raises(Refused):
+    with pytest.raises(ApiError):
         run(plot(Page(headers={"if-none-match": tag}).visit, ID, "usage", "v"))
 
 

@@ -17,7 +17,7 @@ from app.console.quotas import quota_of
 from app.console.simulations import MEASURES, circle
 from app.console.situation import VERDICTS, Cell, Group, chosen, groups, named, paged, rules_of, sentence
 from app.console.visit import cookie_of, drop_cookie, entries, set_cookie
-from app.console.words import amount, amounts, lasted, moment, pretty, seconds, settled, told
+from app.console.words import amount, amounts, lasted, moment, pretty, readable, seconds, settled
 
 Json = dict[str, Any]
 NARROW = "\u202f"
@@ -69,8 +69,8 @@ def test_words() -> None:
     found = [moment(one) for one in (noon, "2026-03-02T12:30:05Z", "soon", "", None)]
     assert found == ["2026-03-02 12:30:05"] * 2 + ["soon", "–", "–"]
     assert pretty({"a": 1}) == pretty(b'{"a":1}') == '{\n  "a": 1\n}'
-    assert settled(told({"after": 2 << 30}, "spot/memory")) == "after 2 GiB"
-    assert told({"a": 1, "b": [1.5, "x"], "c": {"d": None}}) == "a 1, b 1.5, x, c d null"
+    assert settled(readable({"after": 2 << 30}, "spot/memory")) == "after 2 GiB"
+    assert readable({"a": 1, "b": [1.5, "x"], "c": {"d": None}}) == "a 1, b 1.5, x, c d null"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from app.console import access, overview, visit
 from app.console import access as provider
 from app.console import overview as missing
 from app.console.access import PageVisitors
-from app.console.api import Api, Refused, Reply
+from app.console.api import Api, ApiError, Reply
 from app.console.overview import EVERY_SECONDS, Listeners
 from app.console.visit import Visit
 from tests.support.instead import Instead
@@ -267,7 +267,7 @@ def test_a_topic_is_looked_at_once_in_a_while_for_all() -> None:
         assert len(looking.asked) == 2
         await listeners.mark("simulations", one)
         assert looking.asked[2] == ("GET", "/v1/simulations", {"limit": 50})
-        for away in (Unavailable("away"), Refused(503, {}, {})):
+        for away in (Unavailable("away"), ApiError(503, {}, {})):
             looking.answer = away
             clock[0] += EVERY_SECONDS
             assert await listeners.mark("decisions", one) == second

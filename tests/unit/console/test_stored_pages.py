@@ -9,7 +9,7 @@ from app.base.errors import BadRequest
 from app.console import configurations
 from app.console import configurations as editing
 from app.console import configurations as importing
-from app.console.api import Refused, Reply
+from app.console.api import ApiError, Reply
 from app.formats.ytsaurus.documents import MEDIA_TYPE as YSON
 from app.solver.engine import all_facts
 from tests.unit.console.visiting import Json, Page, Shown, refused, run
@@ -124,7 +124,7 @@ def test_a_queue_is_edited_by_itself() -> None:
     assert msgspec.json.decode(edited.text) == {"quota": {"cpu": {"guaranteed": 0}}}
     assert (edited.etag, edited.place) == ('"e1"', at)
     for answers in ({f"GET {at}": refused(403)}, {f"GET {AT}": refused(404)}):
-        with pytest.raises(Refused):
+        with pytest.raises(ApiError):
             run(editing.edit_queue(Page(answers).visit, "c", "root/a"))
 
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from app.auth.audit import Caller
 from app.base.errors import BadRequest, Forbidden, NotFound
 from app.console import visit, words
-from app.console.api import Api, Refused, Reply, segment
+from app.console.api import Api, ApiError, Reply, segment
 from app.console.visit import Visit
 from tests.support.instead import Instead
 from tests.unit.console.requests import READER, Operations, operation, request
@@ -75,21 +75,21 @@ def test_what_is_refused_is_told_as_the_api_tells_it() -> None:
         v1__guarded=operation(json(), ("decide",)),
     )  # fmt: skip
     made = api(operations, "read")
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(ApiError) as caught:
         asyncio.run(made.get("/v1/a"))
     assert (caught.value.status, caught.value.detail, caught.value.faults) == (400, "because", document["errors"])
     assert caught.value.headers["x"] == "y"
-    assert Refused(500, {}, {}).detail == ""
-    assert Refused(500, {}, {}).faults == []
+    assert ApiError(500, {}, {}).detail == ""
+    assert ApiError(500, {}, {}).faults == []
     assert asyncio.run(made.get("/v1/b")) == {"a": 1}
     assert asyncio.run(made.find("/v1/none")) is None
     for path in ("/v1/page", "/v1/nowhere"):
-        with pytest.raises(Refused, match="there is no such operation") as caught:
+        with pytest.raises(ApiError, match="there is no such operation") as caught:
             asyncio.run(made.get(path))
         assert caught.value.status == 404
     with pytest.raises(Forbidden, match="this needs scope decide"):
         asyncio.run(made.get("/v1/guarded"))
-    with pytest.raises(Refused):
+    with pytest.raises(ApiError):
         asyncio.run(made.find("/v1/a"))
     assert (made.may("read"), made.may("decide"), api(operations, "admin").may("decide")) == (True, False, True)
     assert asyncio.run(api(operations, "decide").get("/v1/guarded")) == {"a": 1}
@@ -198,7 +198,7 @@ def handled(endpoint: Any, of: Request) -> Response:
 @pytest.mark.parametrize(
     ("error", "status", "said"),
     [
-        (Refused(409, {"title": "T", "detail": "a <b>"}, {}), 409, "a &lt;b&gt;"),
+        (ApiError(409, {"title": "T", "detail": "a <b>"}, {}), 409, "a &lt;b&gt;"),
         (NotFound("there is none"), 404, "there is none"),
         (HTTPException(418, "a teapot"), 418, "a teapot"),
         (RequestValidationError([{"loc": ("query", "page"), "msg": "too much"}]), 422, "too much"),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from app.console.api import Api, Call, Query, Refused, Reply
+from app.console.api import Api, ApiError, Call, Query, Reply
 from app.console.visit import Visit
 
 Json = dict[str, Any]
@@ -32,8 +32,8 @@ class Shown(NamedTuple):
     to: str | None = None
 
 
-def refused(status: int, **document: Any) -> Refused:
-    return Refused(status, {"title": "T", "detail": "because", "status": status, **document}, {})
+def refused(status: int, **document: Any) -> ApiError:
+    return ApiError(status, {"title": "T", "detail": "because", "status": status, **document}, {})
 
 
 class Answers(Api):

@@ -4,7 +4,7 @@ import pytest
 from zstandard import ZstdCompressor
 
 from app.answering.operations import Kept, Known, put_together
-from app.decisions.kept import LONGEST, Ledger, squeezed, unsqueezed
+from app.decisions.kept import LONGEST, LoggedStates, squeezed, unsqueezed
 from app.solver.delta import StateDigest
 from benchmarks import audit_trail
 from tests.support.bounds import Bounded
@@ -31,7 +31,7 @@ def whole(digest: str) -> Kept:
 
 
 def test_a_ledger_knows_what_the_log_has() -> None:
-    ledger = Ledger()
+    ledger = LoggedStates()
     assert ledger.known("s") == Known()
     ledger.taken("s", "a", "c", [whole("a"), whole("c")])
     assert ledger.known("s") == Known("a", "c")
@@ -44,7 +44,7 @@ def test_a_ledger_knows_what_the_log_has() -> None:
 
 
 def test_after_a_thousand_changes_a_state_is_kept_whole_again() -> None:
-    ledger = Ledger()
+    ledger = LoggedStates()
     ledger.taken("s", "0", "c", [whole("0"), whole("c")])
     for number in range(1, LONGEST + 1):
         assert ledger.known("s").state == str(number - 1)
@@ -55,7 +55,7 @@ def test_after_a_thousand_changes_a_state_is_kept_whole_again() -> None:
 
 
 def test_a_configuration_is_known_from_when_it_was_taken_with_a_decision() -> None:
-    ledger = Ledger()
+    ledger = LoggedStates()
     ledger.taken("s", "a", "c", [whole("a")])
     assert ledger.known("s") == Known("a")
     ledger.taken("s", "b", "c", [Kept("b", b"{}", "a"), whole("c")])
@@ -69,7 +69,7 @@ def test_a_configuration_is_known_from_when_it_was_taken_with_a_decision() -> No
 
 def test_a_ledger_forgets_whom_it_has_not_heard_of_for_longest(bounded: Bounded) -> None:
     bounded("app.decisions.kept", MOST_SNAPSHOTS=2)
-    ledger = Ledger()
+    ledger = LoggedStates()
     for name in ("a", "b", "a", "c"):
         ledger.taken(name, "s", "c", [whole("s")])
     assert [ledger.has(name, "s") for name in ("a", "b", "c")] == [True, False, True]
@@ -87,7 +87,7 @@ def test_a_change_is_squeezed_harder_than_a_whole_state() -> None:
 
 def test_changes_of_a_state_that_is_not_known_count_from_there(bounded: Bounded) -> None:
     bounded("app.decisions.kept", LONGEST=2)
-    ledger = Ledger()
+    ledger = LoggedStates()
     for number, known in ((1, Known("1")), (2, Known())):
         ledger.taken("s", str(number), "c", [Kept(str(number), b"{}", str(number - 1))])
         assert ledger.known("s") == known

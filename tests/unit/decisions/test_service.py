@@ -20,7 +20,7 @@ from app.base import ticket
 from app.base.errors import NotFound, Unavailable
 from app.db.database import Database
 from app.decisions import repository
-from app.decisions.kept import Ledger
+from app.decisions.kept import LoggedStates
 from app.decisions.log import DecisionLog, Entry
 from app.decisions.service import Decided, Decider
 from app.metrics import Metrics
@@ -85,7 +85,7 @@ class Offered:
 
 class Bench:
     def __init__(self, *replies: Reply, **more: Any) -> None:
-        self.answering, self.log, self.metrics, self.ledger = Answering(*replies), Offered(), Metrics(), Ledger()
+        self.answering, self.log, self.metrics, self.ledger = Answering(*replies), Offered(), Metrics(), LoggedStates()
         self.decider = Decider(
             cast("Dispatcher", self.answering), log=cast("DecisionLog", self.log), metrics=self.metrics,
             database=cast("Database", Sessions()), ledger=self.ledger, **more,
@@ -147,8 +147,9 @@ def test_an_entry_about_a_snapshot_has_what_it_is_decided_again_with() -> None:
     own, named = ConfigurationUsed(digest="c"), ConfigurationUsed(name="main", revision=1, digest="c")
     new = [Kept("s", b"{}"), Kept("c", b"{}")]
     bench = Bench(
-        Reply(b"{}", about_snapshot(configuration=own), kept=new), Reply(b"{}", about_snapshot(configuration=named)),
-        Reply(b"{}", about_snapshot(state_digest="s2")), Reply(b"{}", facts(), kept=new),
+        Reply(b"{}", about_snapshot(configuration=own), documents=new),
+        Reply(b"{}", about_snapshot(configuration=named)),
+        Reply(b"{}", about_snapshot(state_digest="s2")), Reply(b"{}", facts(), documents=new),
     )  # fmt: skip
     found: list[tuple[str, str | None, str | None, int]] = []
     for _ in range(4):
@@ -166,7 +167,7 @@ def test_an_entry_about_a_snapshot_has_what_it_is_decided_again_with() -> None:
 
 
 def test_what_the_log_had_no_room_for_is_not_known_to_be_there() -> None:
-    bench = Bench(Reply(b"{}", about_snapshot(), kept=[Kept("s", b"{}")]))
+    bench = Bench(Reply(b"{}", about_snapshot(), documents=[Kept("s", b"{}")]))
     bench.log.room = False
     bench.decider.decide(b"{}")
     assert bench.log.offers[-1][0] == "whole"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.following.grouped import Translated
-from app.following.keeping import delta, told
+from app.following.keeping import change_summary, delta
 from app.solver.model.configuration import Configuration, Flavor, Queue
 from app.solver.model.state import Ask, Delta, Node, Task, TaskName, TaskOf, Workload
 
@@ -106,15 +106,20 @@ def test_a_comment_names_queues_and_flavors() -> None:
         return Configuration(queues=list(queues), flavors=flavors or [])
 
     a, b = Queue(name="a"), Queue(name="b")
-    assert told(None, configuration(a, b)) == "followed from the cluster: 2 queues"
+    assert change_summary(None, configuration(a, b)) == "followed from the cluster: 2 queues"
     old = configuration(a, b, flavors=[Flavor(name="f")])
     new = configuration(Queue(name="a", parent="c"), Queue(name="c"))
-    assert told(old, new) == (
+    assert change_summary(old, new) == (
         "followed from the cluster: queue c added; queue a changed; queue b removed; flavor f removed"
     )
-    assert told(configuration(a, b), configuration(b, a)) == "followed from the cluster: the order of queues"
+    assert change_summary(configuration(a, b), configuration(b, a)) == "followed from the cluster: the order of queues"
     many = [Queue(name=f"q{number}") for number in range(7)]
-    assert told(NONE, configuration(*many)) == "followed from the cluster: queue q0, q1, q2, q3, q4 and 2 more added"
-    assert told(NONE, configuration(*many[:5])) == "followed from the cluster: queue q0, q1, q2, q3, q4 added"
+    assert (
+        change_summary(NONE, configuration(*many))
+        == "followed from the cluster: queue q0, q1, q2, q3, q4 and 2 more added"
+    )
+    assert change_summary(NONE, configuration(*many[:5])) == "followed from the cluster: queue q0, q1, q2, q3, q4 added"
     long = "x" * 150
-    assert told(NONE, configuration(Queue(name=long))) == f"followed from the cluster: queue {long[:100]} added"
+    assert (
+        change_summary(NONE, configuration(Queue(name=long))) == f"followed from the cluster: queue {long[:100]} added"
+    )

@@ -137,10 +137,12 @@ def test_the_end_of_a_victim_is_the_first_sign_of_its_eviction(first: str, clock
         evicts(history, "p-0", "pg", "25")
         ends(history, "p-0", "20")
     (one,) = history.ripe()
-    assert [eviction.at[0] for eviction in one.evictions] == [20]
+    assert [eviction.position[0] for eviction in one.evictions] == [20]
     clock.now += 25
     evicts(history, "p-0", "pg", "90")
-    assert [eviction.at[0] for one in history.ripe() for eviction in one.evictions] == [90], "another pod of that name"
+    assert [eviction.position[0] for one in history.ripe() for eviction in one.evictions] == [90], (
+        "another pod of that name"
+    )
 
 
 def test_an_event_of_a_store_of_its_own_stands_where_it_was_heard(clock: Clock) -> None:
@@ -150,9 +152,9 @@ def test_an_event_of_a_store_of_its_own_stands_where_it_was_heard(clock: Clock) 
     evicts(history, "p-1", "pg", "9999")
     pods(history, "x", 1, 2, "1001")
     (one,) = history.ripe()
-    assert [eviction.at[0] for eviction in one.evictions] == [1000, 9999]
+    assert [eviction.position[0] for eviction in one.evictions] == [1000, 9999]
     rewind = history.rewind({"Pod": {("a", "x"): {"v": 2}}})
-    assert rewind.to(one.evictions[0].at)
+    assert rewind.to(one.evictions[0].position)
     assert known(rewind) == {"x": 1}
 
 

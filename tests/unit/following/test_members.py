@@ -52,7 +52,7 @@ def test_members_are_kept_by_name_and_by_age() -> None:
     assert members.loose == 0
     first = known.first("app")
     assert first is not None
-    assert first.made.name == "a"
+    assert first.manifest.name == "a"
     for name in "bc":
         known.change(key(name), None, Touched())
     assert members.keys == [key(name) for name in "ade"]
@@ -179,9 +179,9 @@ def test_pods_are_read_by_name_with_what_was_found() -> None:
     wrong["spec"]["priority"] = "high"
     changed(known, wrong, kai("c"), kai("a"))
     found = known.read([key("b"), key("c"), key("a")], findings)
-    assert [pod.made.name for pod in found] == ["a", "b", "c"]
+    assert [pod.manifest.name for pod in found] == ["a", "b", "c"]
     assert [one.pointer for one in findings.all()] == ["/Pod/default/b/spec/priority"]
-    assert all(pod.made.root.findings is findings for pod in found)
+    assert all(pod.manifest.root.findings is findings for pod in found)
 
 
 def test_specs_are_kept_within_their_bytes(instead: Instead, bounded: Bounded) -> None:

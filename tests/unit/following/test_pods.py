@@ -37,7 +37,7 @@ def test_specs_that_differ_in_their_node_alone_are_read_once(read: list[Reader])
     _change(known, "b", nodeName="two")
     _change(known, "c")
     _change(known, "d", priority=7)
-    found = {pod.made.name: pod for pod in known.read([("default", name) for name in "abcd"], Findings())}
+    found = {pod.manifest.name: pod for pod in known.read([("default", name) for name in "abcd"], Findings())}
     assert {name: pod.spec.node_name for name, pod in found.items()} == {"a": "one", "b": "two", "c": None, "d": None}
     assert {name: pod.phase for name, pod in found.items()} == dict.fromkeys("ab", "running") | dict.fromkeys(
         "cd", "pending"

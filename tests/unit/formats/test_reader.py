@@ -145,8 +145,8 @@ def test_what_is_kept_keeps_its_shape_and_says_that_it_is_kept() -> None:
     reader.undecided("deep", "is too deep")
     reader.keep_rest()
     reader.close()
-    assert reader.kept() == {"below": {"in": {"x": 1}}, "out": 3, "as": 4, "rest": 5}
-    assert reader.kept("below") == {"out": 3, "as": 4, "rest": 5}
+    assert reader.unread() == {"below": {"in": {"x": 1}}, "out": 3, "as": 4, "rest": 5}
+    assert reader.unread("below") == {"out": 3, "as": 4, "rest": 5}
     first, second, third, fourth = findings.all()
     assert (first.rule, first.detail) == ("not-decided", "'x' has no counterpart in Arbiter; kept for an export")
     assert (second.rule, second.severity, second.detail) == (
@@ -161,7 +161,7 @@ def test_nothing_is_kept_of_what_does_not_keep() -> None:
     reader = Reader({"out": 3, "as": 4}, (), findings)
     reader.undecided("out", "means something")
     reader.keep_as_is("as")
-    assert reader.kept() == {}
+    assert reader.unread() == {}
     assert [(one.rule, one.detail) for one in findings.all()] == [("not-carried", "means something")]
 
 

@@ -61,7 +61,7 @@ def shown(ask: Ask | None) -> tuple[str, str, str | None, list[str], dict[str, A
 
 def test_the_pod_without_room_is_pending_wherever_it_is_said_to_be() -> None:
     pod = pending(cpu="1500m")
-    assert (pod.phase, pod.priority, pod.node, pod.made.id) == ("pending", 7, None, "ns/p")
+    assert (pod.phase, pod.priority, pod.node, pod.manifest.id) == ("pending", 7, None, "ns/p")
     assert read_pod({"metadata": {"namespace": "ns"}, "spec": {}}) is None
     assert read_pod({}) is None
 
@@ -72,7 +72,7 @@ def test_priorities_from_two_thousand_millions_on_are_kubernetes_own() -> None:
 
 
 def with_priority(pod: Pod, priority: int) -> Pod:
-    return Pod(pod.made, pod.spec, pod.phase, pod.node, priority)
+    return Pod(pod.manifest, pod.spec, pod.phase, pod.node, priority)
 
 
 @pytest.mark.parametrize(("engine", "there"), [("kai", 1), ("yunikorn", 1), ("kueue", 1), ("ytsaurus", 0)])
@@ -118,7 +118,7 @@ def test_kai_asks_for_one_more_pod_of_what_runs_or_waits_where_the_snapshot_has_
         for other in (pending(**claims, uid="another"), pending(**claims, name="another")):
             found = kai.ask(other)
             assert found is not None
-            assert (found.id, found.queue, found.workload, found.priority) == (other.made.id, "a", None, 50)
+            assert (found.id, found.queue, found.workload, found.priority) == (other.manifest.id, "a", None, 50)
     assert shown(kai.ask(pending("kai-scheduler", **named))) == ("ns/p", "a", None, ["p"], asks)
     new = pending(**named, annotations={"pod-group-name": "new", "gpu-fraction": "0.5"})
     assert shown(kai.ask(new)) == ("ns/p", "a", None, ["p"], asks | {"nvidia.com/gpu": "500m"})

@@ -11,7 +11,7 @@ from app.base.settings import Settings
 from app.base.ticket import CLASSES
 from app.decisions.guard import _outcome  # pyright: ignore[reportPrivateUsage]
 from app.metrics import Metrics
-from app.service.health import Outages, _found, _heads  # pyright: ignore[reportPrivateUsage]
+from app.service.health import Outages, _heads, _readiness  # pyright: ignore[reportPrivateUsage]
 from tests.support.instead import Instead
 
 
@@ -136,7 +136,7 @@ def test_readiness_is_of_the_database(instead: Instead) -> None:
     instead("app.service.health", is_newer=lambda migration: migration == "9")
     database: Any = SimpleNamespace(migration_state=migration_state)
     outages = Outages()
-    found = [_found(database, outages, "stale", None) for _ in range(5)]
+    found = [_readiness(database, outages, "stale", None) for _ in range(5)]
     migrate = "run `make migrate`"
     told = [[(part.part, part.detail) for part in one.unable] for one in found]
     assert [(one.database, one.migration, one.needed, *said) for one, said in zip(found, told, strict=True)] == [

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.simulations.core.accounting import Accounting, QueueAccounts
-from app.simulations.core.life import Clock, Life
+from app.simulations.core.accounting import Accounting, AllQueueStatistics
+from app.simulations.core.life import Clock, LiveJob
 from app.simulations.core.sink import amounts_of, work
 from app.solver.model.state import Ask, Task
 from tests.unit.simulations.running import Told
@@ -17,9 +17,9 @@ def task(name: str, **more: Any) -> Task:
 
 def mark(*lives: dict[str, Any], name: str = "j") -> int:
     """Of jobs ``j0``, ``j1``, ... by what each has ``waiting``, ``running`` and ``leaving``."""
-    accounting = Accounting(Told(), QueueAccounts(0, {"q": None}, {}, {}))
+    accounting = Accounting(Told(), AllQueueStatistics(0, {"q": None}, {}, {}))
     for i, phases in enumerate(lives):
-        life = Life(Ask(id=f"{name}{i}", queue="q", tasks=[task("x"), task("y")]), 0, Clock(0, 1), "task")
+        life = LiveJob(Ask(id=f"{name}{i}", queue="q", tasks=[task("x"), task("y")]), 0, Clock(0, 1), "task")
         life.waiting = {}
         for phase, tasks in phases.items():
             setattr(life, phase, {one.name: one for one in tasks})

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from app.simulations.core.accounting import Account, Loops, QueueAccounts, rank
+from app.simulations.core.accounting import AllQueueStatistics, Loops, QueueStatistics, rank
 from app.simulations.core.life import ARRIVE, FINISH, Agenda
 from app.simulations.core.sink import time_of
 from app.simulations.schemas import Evicted, Spread
@@ -18,7 +18,7 @@ def test_the_areas_of_a_queue() -> None:
     """Seconds 0 to 2: 4 of the 6 wanted are due. 2 to 5: 3 beside the 1 that runs; to 6: 1. Then 3 run, of 2."""
     told: list[tuple[int, Json, Json, Json]] = []
     before, after = {"pods": 4, "cpu": 1000}, {"pods": 2, "cpu": 1000}
-    of = Account(0, before, "q", lambda name, at, *levels: told.append((at, *map(dict, levels))))
+    of = QueueStatistics(0, before, "q", lambda name, at, *levels: told.append((at, *map(dict, levels))))
     of.want(0, {"pods": 6, "licences": 3}, 1)
     of.hold(2 * S, {"pods": 1}, 1)
     of.want(2 * S, {"pods": 1}, -1)
@@ -49,7 +49,7 @@ def life(evictions: int = 0, submitted: int = 0, *durations: int, initial: bool 
 
 def test_the_jobs_of_a_queue() -> None:
     """Of 1 to 200, in whatever order: percentiles are values, and a mean is whole where it can be."""
-    of = Account(0, {})
+    of = QueueStatistics(0, {})
     assert (of.totals().wait, of.totals().completion, of.totals().slowdown) == (None, None, None)
     for i in range(200):
         k = i * 77 % 200 + 1
@@ -104,7 +104,7 @@ def test_a_circle_is_closed_by_the_same_situation_after_an_eviction() -> None:
 
 def test_every_queue_is_entitled_to_what_is_in_force() -> None:
     """Ten seconds each: a guarantees 2, then 6, then nothing any more; b comes with 3, below a."""
-    of = QueueAccounts(0, {"a": None}, {"a": {"cpu": 2}}, {"cpu": 8})
+    of = AllQueueStatistics(0, {"a": None}, {"a": {"cpu": 2}}, {"cpu": 8})
     of.chain("a")[1].jobs += 1
     of.entitle(10 * S, {"a": None, "b": "a"}, {"a": {"cpu": 6}, "b": {"cpu": 3}}, {"cpu": 16})
     of.hold(10 * S, "b", {"cpu": 4}, 1)

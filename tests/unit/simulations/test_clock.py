@@ -5,7 +5,7 @@ from itertools import product
 from typing import Any
 
 from app.base.decoding import convert
-from app.simulations.core.life import Clock, Life, one_by_one
+from app.simulations.core.life import Clock, LiveJob, one_by_one
 from app.simulations.core.sink import FIRST
 from app.solver.model.state import Ask
 
@@ -123,14 +123,14 @@ def test_a_task_for_each_unit_has_its_number_where_there_are_several() -> None:
 
 def test_who_needs_how_many_to_make_progress() -> None:
     def least(unit: Any, **more: Any) -> int:
-        return Life(one_by_one(asked(PAIR, **more)), 0, Clock(0, 5), unit).least
+        return LiveJob(one_by_one(asked(PAIR, **more)), 0, Clock(0, 5), unit).least
 
     assert [least("gang"), least("gang", min_available=2), least("gang", min_available=0)] == [3, 2, 1]
     assert [least("job", min_available=1), least("gang", min_available=9)] == [3, 3]
 
 
 def test_a_life_as_the_wire_has_it() -> None:
-    life = Life(one_by_one(asked(PAIR)), FIRST, Clock(FIRST, 5 * S, 3 * S, 1), "task")
+    life = LiveJob(one_by_one(asked(PAIR)), FIRST, Clock(FIRST, 5 * S, 3 * S, 1), "task")
     assert {(name, c.duration, c.every, c.cost, c.since) for name, c in life.clocks.items()} == {
         (name, 5 * S, 3 * S, 1, FIRST) for name in ("x-0", "x-1", "y")
     }

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from app.base.decoding import convert
-from app.simulations.core.accounting import Accounting, QueueAccounts
-from app.simulations.core.life import FINISH, RELEASE, Agenda, Clock, Life, Phase
+from app.simulations.core.accounting import Accounting, AllQueueStatistics
+from app.simulations.core.life import FINISH, RELEASE, Agenda, Clock, LiveJob, Phase
 from app.simulations.core.lifecycle import JobLifecycle
 from app.simulations.schemas import Evicted
 from app.solver.model.decision import PlannedEviction
@@ -30,7 +30,7 @@ class Bench:
         self.asked = list[Any]()
         self.workloads = dict[str, Workload]()
         self.occupied = list[tuple[str, int]]()
-        self.told, self.agenda, self.lives = Told(), Agenda(), dict[str, Life]()
+        self.told, self.agenda, self.lives = Told(), Agenda(), dict[str, LiveJob]()
         self.released: list[tuple[str, int]] = []
         rounds: Any = SimpleNamespace(
             unit=unit, occupies=occupies, arrive=lambda ask: self.asked.append([t.name for t in ask.tasks]),  # pyright: ignore
@@ -43,15 +43,15 @@ class Bench:
             remove=self.workloads.pop, occupy=lambda node, amounts, sign: self.occupied.append((node, sign)),  # pyright: ignore
         )  # fmt: skip
         scenario: Any = SimpleNamespace(start=START, grace=GRACE, request=SimpleNamespace(requeue=requeue))
-        self.accounting = Accounting(self.told, QueueAccounts(START, {"q": None}, {}, {"cpu": 8}, None))
+        self.accounting = Accounting(self.told, AllQueueStatistics(START, {"q": None}, {}, {"cpu": 8}, None))
         self.lifecycle = JobLifecycle(scenario, kept, rounds, self.accounting, self.agenda, self.lives)
         self.unit: Unit = unit
 
-    def life(self, *names: str, least: int | None = None) -> Life:
+    def life(self, *names: str, least: int | None = None) -> LiveJob:
         ask = Ask(id="j", queue="q", tasks=tasks(*names), min_available=least)
-        return Life(ask, START, Clock(START, LASTS), self.unit)
+        return LiveJob(ask, START, Clock(START, LASTS), self.unit)
 
-    def running(self, *names: str, least: int | None = None) -> Life:
+    def running(self, *names: str, least: int | None = None) -> LiveJob:
         life = self.lives["j"] = self.life(*names, least=least)
         self.lifecycle.start(Start("j", tasks(*names, node="n", state="running")), 1, START)
         return life

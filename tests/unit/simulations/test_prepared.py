@@ -29,7 +29,7 @@ def test_changes_are_in_order_of_time_else_of_the_list_and_none_is_before_the_st
     found = of({"at": 9, "nodes": {}}, {"at": 4, "nodes": {}}, {"at": -5, "nodes": {"remove": ["n0"]}},
                {"at": 4, "queues": {"b": {"weight": 2}, "a": {"weight": 3}}},
                own=configuration("kai"), state=NODES).changes  # fmt: skip
-    assert [(change.at - FIRST) // S for change in found] == [0, 4, 4, 9]
+    assert [(change.instant - FIRST) // S for change in found] == [0, 4, 4, 9]
     assert [change.nodes.remove if change.nodes else None for change in found] == [["n0"], [], None, []]
     assert [change.queues for change in found] == [[], [], ["a", "b"], []]
     assert [change.configured is not None for change in found] == [False, False, True, False]

@@ -5,7 +5,7 @@ import pytest
 
 from app.solver.apply import Index, delta_of
 from app.solver.delta import apply_delta
-from app.solver.model.base import at
+from app.solver.model.base import to_datetime
 from app.solver.model.decision import Decision, Plan
 from app.solver.model.problems import InvalidInput
 from app.solver.model.state import Ask, State
@@ -88,7 +88,7 @@ def test_an_ask_that_takes_the_place_of_what_it_evicts_is_no_move() -> None:
     placement = {"ask": "next", "workload": "w1", "task": "a", "node": "n2", "pipelined": True}
     new = carried_out([ask], [{"ask": "next", "outcome": "preempt"}], [gone], [placement])
     assert shape(new)["w1"] == [("b", "n1"), ("a", "n2")]
-    assert new.workloads[0].tasks[1].started_at == at(NOW)
+    assert new.workloads[0].tasks[1].started_at == to_datetime(NOW)
 
 
 def test_whoever_is_placed_is_not_admitted_again_and_the_others_are() -> None:
@@ -114,7 +114,11 @@ def test_an_ask_becomes_a_workload_with_all_that_it_says() -> None:
     first, second = new.workloads[2:]
     assert (first.id, first.uid, first.queue, first.priority) == ("ask", "u", "q", 7)
     assert (first.min_available, first.weight, first.limit) == (2, 3.0, {"cpu": 4})
-    assert (first.preemptible, first.created_at, first.started_at) == (False, at(1767225600 * 10**6), at(NOW))
+    assert (first.preemptible, first.created_at, first.started_at) == (
+        False,
+        to_datetime(1767225600 * 10**6),
+        to_datetime(NOW),
+    )
     assert (second.preemptible, second.priority, second.uid, second.created_at) == (True, 0, None, None)
     assert new.reservations == [], "what it held is released"
 

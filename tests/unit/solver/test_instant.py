@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from app.solver.model.base import at, micros
+from app.solver.model.base import micros, to_datetime
 
 DAY = 86_400_000_000
 
@@ -21,4 +21,4 @@ DAY = 86_400_000_000
 )
 def test_there_and_back(moment: datetime, expected: int) -> None:
     assert micros(moment) == expected
-    assert at(expected) == moment
+    assert to_datetime(expected) == moment

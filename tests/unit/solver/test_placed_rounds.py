@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.solver.model.base import at
+from app.solver.model.base import to_datetime
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Plan, PlannedEviction, Result
 from app.solver.model.request import RunOptions
@@ -70,7 +70,7 @@ def test_a_round_is_due_once_for_each_change_while_somebody_waits(rounds: Plain)
     assert not rounds.due(NOW)
     rounds.freed("a")
     assert rounds.due(NOW)
-    rounds.told(acted=False)
+    rounds.mark_seen(acted=False)
     rounds.changed(None, msgspec.convert({}, Configuration), [])
     assert rounds.due(NOW)
     assert rounds.guarantees() == {}
@@ -81,7 +81,7 @@ def test_a_round_is_due_once_for_each_change_while_somebody_waits(rounds: Plain)
 
 def test_time_alone_makes_it_due_at_that_instant(rounds: Plain) -> None:
     rounds.arrive(ask("x", "t"))
-    rounds.told(acted=False)
+    rounds.mark_seen(acted=False)
     rounds.wakes = NOW
     assert [rounds.due(NOW - 1), rounds.due(NOW), rounds.due(NOW + 1)] == [False, True, True]
 
@@ -111,8 +111,8 @@ def test_an_answer_starts_moves_and_stops(rounds: Plain) -> None:
     assert [eviction.workload for eviction in turn.evicted] == ["u"]
     assert turn.moved == [Move("w", "a", "m")]
     assert [(one.job, [(t.name, t.node, t.state, t.started_at) for t in one.tasks]) for one in turn.started] == [
-        ("x", [("two", "n", "running", at(NOW))]),
-        ("y", [("t", "n", "running", at(NOW)), ("u", "m", "running", at(NOW))]),
+        ("x", [("two", "n", "running", to_datetime(NOW))]),
+        ("y", [("t", "n", "running", to_datetime(NOW)), ("u", "m", "running", to_datetime(NOW))]),
     ]
     assert {name: [t.name for t in one.tasks] for name, one in rounds.waiting.items()} == {"x": ["one"]}
     assert not turn.more

@@ -8,7 +8,7 @@ from app.solver.model.problems import pointer
 
 def found(at: tuple[str | int, ...] = (), **queue: Any) -> list[tuple[str, str, Any, str]]:
     of = msgspec.convert({"name": "q", **queue}, Queue)
-    return [(one.flavor, one.resource, one.quota.guaranteed, pointer(*one.at)) for one in quotas(of, at)]
+    return [(one.flavor, one.resource, one.quota.guaranteed, pointer(*one.where)) for one in quotas(of, at)]
 
 
 def test_both_forms_give_every_quota_and_its_place() -> None:

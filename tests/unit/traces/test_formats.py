@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.solver.model.base import at
+from app.solver.model.base import to_datetime
 from app.traces.formats import (
     MAX_PROBLEMS,
     POD_COLUMNS,
@@ -104,7 +104,7 @@ def test_the_header_is_what_comments_say_first() -> None:
     found, said = jobs(text + line() + b"\r\n \t\n" + line(job=2) + b"\n; Note: late", "refuse", header)
     assert ([record[:2] for record in found], said) == ([(7, "1"), (9, "2")], [])
     assert (header.number("MaxNodes"), header.number("MaxProcs"), header.number("MaxJobs")) == (128, None, None)
-    assert header.start == at(749458803 * 10**6)
+    assert header.start == to_datetime(749458803 * 10**6)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_the_header_is_what_comments_say_first() -> None:
 def test_numbers_of_a_header(text: str, start: int | None, number: int | None) -> None:
     header = SwfHeader()
     header.add(f"; UnixStartTime: {text}".encode())
-    assert header.start == (None if start is None else at(start * 10**6))
+    assert header.start == (None if start is None else to_datetime(start * 10**6))
     assert header.number("UnixStartTime") == number
 
 

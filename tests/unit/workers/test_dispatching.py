@@ -113,7 +113,7 @@ def test_what_is_told_of_workers_is_the_pools(instead: Instead) -> None:
     made, here = dispatcher(pool)
     made.start()
     assert made.waiting() == {"small": 0, "slow": 0, "large": 3, "snapshot": 0}
-    assert (made.workers(), made.kept()) == ((2, 1), (4, 40))
+    assert (made.workers(), made.snapshot_totals()) == ((2, 1), (4, 40))
     made.close()
     assert (pool.asked, here.asked) == (["started", "closed"], [])
     assert made.answerer is cast("Any", here)

@@ -172,7 +172,7 @@ def test_a_killed_worker_is_replaced_and_its_snapshots_are_gone(pool: Pool) -> N
 def test_a_change_that_is_past_its_deadline_has_changed_nothing_and_the_count_is_told(pool: Pool) -> None:
     put = msgspec.json.encode({"configuration": CONFIGURATION, "state": STATE})
     call(pool, Operation.SNAPSHOT_PUT, put, snapshot="s")
-    assert pool.kept()[0] == 1
+    assert pool.snapshot_totals()[0] == 1
     for kind, sent in ((Operation.SNAPSHOT_DELTA, b'{"generation":1}'), (Operation.SNAPSHOT_PUT, put)):
         with pytest.raises(DeadlinePassed):
             call(pool, kind, sent, snapshot="s", ticket=Ticket("snapshot", time.monotonic() - 1, 1))
@@ -207,7 +207,7 @@ def test_a_worker_that_hangs_is_replaced_and_who_asked_is_told(pool: Pool, bound
         with pytest.raises(error):
             call(pool, Operation.DECISION, body(), ticket=Ticket.now("large", 0.1), worker=worker)
         assert call(pool, Operation.DECISION, body(), worker=worker).facts is not None
-    assert pool.kept() == (0, 0)
+    assert pool.snapshot_totals() == (0, 0)
 
 
 def test_closing_ends_what_runs_and_what_waits(pool: Pool) -> None:

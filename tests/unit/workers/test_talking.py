@@ -163,9 +163,9 @@ def test_a_call_carries_its_ticket_and_brings_back_all_that_was_said(workers: Ma
     assert (call.asked, call.end, call.seconds, call.heads, call.traced, body) == (
         asked, ticket.end, 60, {}, False, b"body",
     )  # fmt: skip
-    assert (len(one.pool), one.pool.alive(), one.pool.busy(), one.pool.kept()) == (2, 2, 0, (2, 30))
+    assert (len(one.pool), one.pool.alive(), one.pool.busy(), one.pool.snapshot_totals()) == (2, 2, 0, (2, 30))
     one.call(worker=0)
-    assert one.pool.kept() == (4, 60)
+    assert one.pool.snapshot_totals() == (4, 60)
 
 
 def test_what_a_name_means_is_sent_along_where_it_is_known(workers: Made) -> None:
@@ -213,13 +213,13 @@ def lost(of: Thread, call: Call, body: bytes) -> None:
 
 def test_a_worker_that_is_lost_is_replaced(workers: Made) -> None:
     one = workers(1, lambda of, call, body: done(of, call, body) if body == b"body" else lost(of, call, body))
-    assert one.pool.kept() == (0, 0)
+    assert one.pool.snapshot_totals() == (0, 0)
     one.call(Operation.SNAPSHOT_PUT, "s")
     one.call(Operation.SNAPSHOT_PUT, "t")
-    assert one.pool.kept() == (1, 10)
+    assert one.pool.snapshot_totals() == (1, 10)
     with pytest.raises(Unavailable, match=r"^the solver process stopped; its snapshots must be sent again$"):
         one.pool.call(Inquiry(Operation.DECISION, NOW), b"die", Ticket.now("large", 0))
-    assert (one.pool.kept(), len(one.started), one.started[0].killed) == ((0, 0), 2, True)
+    assert (one.pool.snapshot_totals(), len(one.started), one.started[0].killed) == ((0, 0), 2, True)
     assert (one.started[0].waited, one.ours[0].fileno()) == (True, -1), "nothing of it is left"
     with pytest.raises(DeadlinePassed, match=r"^no answer within 0 s"):
         one.pool.call(Inquiry(Operation.DECISION, NOW), b"die", Ticket.now("large", 0))

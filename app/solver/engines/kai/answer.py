@@ -35,7 +35,7 @@ from app.solver.engines.kai.jobs import (
 from app.solver.engines.kai.overlay import NO_ASK, Eviction
 from app.solver.engines.kai.rule_sets import RULE_SETS
 from app.solver.engines.kai.state import CompiledState, with_asks
-from app.solver.model.base import at, parse_quantity, scale_of, seconds, units
+from app.solver.model.base import parse_quantity, scale_of, seconds, to_datetime, units
 from app.solver.model.configuration import Configuration, Queue, quotas
 from app.solver.model.decision import (
     Alternative,
@@ -86,7 +86,7 @@ def decision_of(cycle: Cycle, outcomes: Outcomes, a: int, question: Question) ->
     """The answer for ask number ``a`` of the cycle."""
     overlay = cycle.overlay
     ask, job = overlay.asks[a], overlay.jobs.of_ask[a]
-    now = at(question.now)
+    now = to_datetime(question.now)
     placed, lost = outcomes.placed[a], outcomes.lost[a]
     victims = [victim_of(cycle, e, outcomes.holder(e.ask), now) for e in outcomes.victims[a]]
     why = None if placed or lost else never(cycle, job)
@@ -373,7 +373,7 @@ def _quotas(configuration: Configuration, compiled: CompiledConfiguration) -> It
 def _quota_pointer(queue: Queue, q: int, r: int) -> str:
     for placed in quotas(queue, ("queues", q)):
         if placed.resource == _NAMES[r] or (r == GPU and is_gpu(placed.resource)):
-            return pointer(*placed.at)
+            return pointer(*placed.where)
     return pointer("queues", q)
 
 

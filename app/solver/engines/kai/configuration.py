@@ -314,7 +314,7 @@ def _quotas(queue: Queue, i: int, problems: list[Problem]) -> tuple[Quota, Quota
     gpus = [placed for name, placed in named.items() if is_gpu(name)]
     if len(gpus) > 1:
         detail = "several GPU resources: KAI counts GPUs once"
-        problems += [Problem(pointer=pointer(*placed.at), detail=detail) for placed in gpus]
+        problems += [Problem(pointer=pointer(*placed.where), detail=detail) for placed in gpus]
     cpu, memory = (named[name].quota if name in named else Quota() for name in ("cpu", "memory"))
     return cpu, memory, gpus[0].quota if gpus else Quota()
 

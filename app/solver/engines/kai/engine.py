@@ -55,7 +55,7 @@ from app.solver.engines.kai.state import (
     upwards,
     usage_over_time,
 )
-from app.solver.model.base import at, micros, parse_duration
+from app.solver.model.base import micros, parse_duration, to_datetime
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Decision, Plan, PlannedEviction, Result, each_alone
 from app.solver.model.kai import Action
@@ -276,7 +276,7 @@ class KaiRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
 
     def asked(self, ask: Ask, holds: Holds) -> Ask:
         evicted = self._evicted.get(ask.id) if ask.preemption_delay is not None else None
-        return super().asked(ask if evicted is None else replace(ask, last_evicted_at=at(evicted)), holds)
+        return super().asked(ask if evicted is None else replace(ask, last_evicted_at=to_datetime(evicted)), holds)
 
     def changed(self, configured: CompiledConfiguration, configuration: Configuration, nodes: Sequence[Node]) -> None:
         super().changed(configured, configuration, nodes)

@@ -17,7 +17,7 @@ from app.solver.engines.kai.configuration import (
 from app.solver.engines.kai.jobs import ALLOCATED, RELEASING, RUNNING, STUCK, Jobs
 from app.solver.engines.kai.rule_sets import RuleSet
 from app.solver.engines.kai.state import CompiledState, with_asks
-from app.solver.model.base import at, seconds
+from app.solver.model.base import seconds, to_datetime
 from app.solver.model.decision import Refusal
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.request import Eviction
@@ -160,7 +160,7 @@ def set_by_whom(p: Protection, queues: list[str]) -> str:
 
 def _instant(micros: int) -> str | None:
     """None where RFC 3339 has no year for it: protected for ever, as far as anyone can write down."""
-    return at(micros).isoformat().replace("+00:00", "Z") if abs(micros) <= _LATEST else None
+    return to_datetime(micros).isoformat().replace("+00:00", "Z") if abs(micros) <= _LATEST else None
 
 
 def why(p: Protection, set_by: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from app.solver.engines.kube_scheduler.attempt import Outcome
 from app.solver.engines.kube_scheduler.pods import Pod
 from app.solver.engines.kube_scheduler.victims import Candidate, DryRun
 from app.solver.engines.kube_scheduler.world import Budget, CompiledConfiguration, CompiledState
-from app.solver.model.base import at, units
+from app.solver.model.base import to_datetime, units
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Condition, Decision, Placement, Plan, Refusal, Verdict, Victim, plan_of
 from app.solver.model.problems import Finding
@@ -25,7 +25,7 @@ Json = dict[str, Any]
 
 def decision(state: CompiledState, question: Question, ask: Ask, outcomes: list[Outcome]) -> tuple[Decision, Plan]:
     """The decision of one ask from what became of its pods, and the plan to carry out."""
-    when = at(question.now)
+    when = to_datetime(question.now)
     # Who stops for one pod of the ask, and terminates already for the next, is named once.
     victims = list({pod.place: pod for outcome in outcomes for pod in outcome.victims}.values())
     violating = {pod.place for outcome in outcomes for pod, _ in outcome.broken}
@@ -186,7 +186,7 @@ def _choice(why: Why, state: CompiledState, outcome: Outcome, names: list[str]) 
 def _node(why: Why, candidate: Candidate, names: list[str]) -> None:
     victims = ", ".join(f"{pod.workload}/{pod.name}" for pod in candidate.victims[:5])
     why.step(
-        "node", f"{names[candidate.site.machine.at]} would lose {victims}", victims=len(candidate.victims),
+        "node", f"{names[candidate.site.machine.index]} would lose {victims}", victims=len(candidate.victims),
         violations=candidate.violations, highest_priority=candidate.victims[0].priority,
     )  # fmt: skip
 

@@ -36,7 +36,7 @@ from app.solver.engines.kube_scheduler.victims import (
     dry_run,
     units_of,
 )
-from app.solver.engines.kube_scheduler.world import Budget, World, by_namespace, kept
+from app.solver.engines.kube_scheduler.world import Budget, World, by_namespace, per_node
 from app.solver.kubernetes import PODS
 from app.solver.model.base import units
 from app.solver.model.decision import Change
@@ -67,7 +67,7 @@ def best(world: World, pod: Pod, nodes: Sequence[int]) -> int:
 
 def _resources(world: World, pod: Pod) -> Ints:
     """Of all nodes: of the least allocated, and of the evenness of what would be."""
-    of, _ = kept(world, _loads, 3 * len(_UNSET), _loads)
+    of, _ = per_node(world, _loads, 3 * len(_UNSET), _loads)
     if of.dtype != object and of.max(initial=0) > _EXACT:
         of = of.astype(object)
     capacity, used, loads = of.reshape(3, len(_UNSET), -1)
@@ -113,7 +113,7 @@ def _taints(world: World, pod: Pod, nodes: Ints) -> Ints:
         soft = (taint for taint in taints if taint.effect == "PreferNoSchedule")
         return (sum(not any(kubernetes.tolerates(toleration, taint) for toleration in tolerations) for taint in soft),)
 
-    counts = kept(world, (_taints, pod.suiting), 1, disliked)[0][0][nodes]
+    counts = per_node(world, (_taints, pod.suiting), 1, disliked)[0][0][nodes]
     most = counts.max()
     return _TAINTS * (_BEST - (_BEST * counts // most if most else counts))
 

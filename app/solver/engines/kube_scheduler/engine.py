@@ -101,7 +101,7 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
                     ask = replace(asks[placement.ask], nominated_node=None)
                     self._held[placement.ask] = Reservation(node=placement.node, ask=ask)
         if self._held != held:
-            self.told(acted=True)
+            self.mark_seen(acted=True)
         turn.reservations = list(self._held.values())
         return turn
 

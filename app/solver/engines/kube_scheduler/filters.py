@@ -14,7 +14,7 @@ import numpy as np
 
 from app.solver import kubernetes
 from app.solver.engines.kube_scheduler.pods import Ints, Labels, Machine, Pod, Site, Spread, spreads_of
-from app.solver.engines.kube_scheduler.world import CompiledState, World, kept, numbers_of, of_state
+from app.solver.engines.kube_scheduler.world import CompiledState, World, numbers_of, of_state, per_node
 from app.solver.kubernetes import PODS
 from app.solver.model.configuration import Taint
 from app.solver.model.state import Toleration
@@ -198,17 +198,17 @@ class Statuses:
         return len(self._codes)
 
     def __getitem__(self, node: int) -> Status | None:
-        return self._told(int(self._codes[node]))
+        return self._status_of(int(self._codes[node]))
 
     def __iter__(self) -> Iterator[Status | None]:
-        return map(self._told, self._codes.tolist())
+        return map(self._status_of, self._codes.tolist())
 
     def __setitem__(self, node: int, status: Status | None) -> None:
         if status is not None:
             self._others.append(status)
         self._codes[node] = 0 if status is None else -len(self._others)
 
-    def _told(self, code: int) -> Status | None:
+    def _status_of(self, code: int) -> Status | None:
         return self._others[-code - 1] if code < 0 else _short(code, self._names)
 
     def fitting(self) -> list[int]:
@@ -230,7 +230,7 @@ class Statuses:
         nodes: Counter[str] = Counter()
         codes, first, counts = np.unique(self._codes, return_index=True, return_counts=True)
         for i in np.argsort(first).tolist():
-            if (status := self._told(int(codes[i]))) is not None:
+            if (status := self._status_of(int(codes[i]))) is not None:
                 nodes[status.reason] += int(counts[i])
         return nodes
 
@@ -248,8 +248,8 @@ def statuses_of(cycle: Cycle, world: World) -> Statuses:
                 statuses[node] = status
         return statuses
     alone = _Alone(world.state, pod)
-    (codes,), work = kept(world, (_Alone, pod.shape), 1, alone, alone.on_all)
-    statuses = Statuses(codes.copy(), work.names, list(work.unsuited.told))
+    (codes,), work = per_node(world, (_Alone, pod.shape), 1, alone, alone.on_all)
+    statuses = Statuses(codes.copy(), work.names, list(work.unsuited.codes))
     for node in world.nominated:
         statuses[node] = fits(cycle, sites[node], world)
     return statuses
@@ -257,13 +257,13 @@ def statuses_of(cycle: Cycle, world: World) -> Statuses:
 
 def room_on_all(world: World, resource: str) -> tuple[Ints, Ints]:
     """What is free of it by node, and what there is in all, in steps."""
-    (free, most), _ = kept(world, (_room, resource), 2, partial(_room, resource), partial(_rooms, resource))
+    (free, most), _ = per_node(world, (_room, resource), 2, partial(_room, resource), partial(_rooms, resource))
     return free, most
 
 
 def places_on_all(world: World) -> Ints:
     """For how many more pods a node has room."""
-    return kept(world, _places, 1, _places)[0][0]
+    return per_node(world, _places, 1, _places)[0][0]
 
 
 def _alone(pod: Pod, site: Site) -> Status | None:
@@ -272,15 +272,15 @@ def _alone(pod: Pod, site: Site) -> Status | None:
 
 
 class _Unsuited:
-    """What filters say before what is free counts, as a number: ``told`` has it from -1 down. 0: nothing."""
+    """What filters say before what is free counts, as a number: ``codes`` has it from -1 down. 0: nothing."""
 
     def __init__(self, pod: Pod) -> None:
         self._pod = pod
-        self.told: dict[Status, int] = {}
+        self.codes: dict[Status, int] = {}
 
     def __call__(self, site: Site) -> tuple[int]:
         status = _unsuited(self._pod, site)
-        return (0 if status is None else self.told.setdefault(status, -len(self.told) - 1),)
+        return (0 if status is None else self.codes.setdefault(status, -len(self.codes) - 1),)
 
     def on_all(self, state: CompiledState) -> Ints:
         """Of every node. A pod that wants nothing of nodes is kept away by cordons and taints alone."""
@@ -291,7 +291,7 @@ class _Unsuited:
             suspects = [site for site in state.sites if site.machine.node.taints or not site.machine.node.schedulable]
         codes = np.zeros((1, len(state.sites)), np.int64)
         for site in suspects:
-            (codes[0, site.machine.at],) = self(site)
+            (codes[0, site.machine.index],) = self(site)
         return codes
 
 
@@ -383,7 +383,7 @@ def nominated(cycle: Cycle, site: Site, world: World) -> list[Pod]:
     pod = cycle.pod
     return [
         other
-        for ask, other in world.nominated.get(site.machine.at, ())
+        for ask, other in world.nominated.get(site.machine.index, ())
         if other.priority >= pod.priority and (ask != cycle.own or other.name != pod.name)
     ]
 

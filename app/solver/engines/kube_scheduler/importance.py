@@ -294,7 +294,7 @@ class Search:
 
     def is_stale(self, machine: Machine) -> bool:
         """Whether a node is not any more as it was."""
-        return self._columns.machines[machine.at] is not machine
+        return self._columns.machines[machine.index] is not machine
 
     def highest(self, first: Mapping[int, int]) -> list[list[float]]:
         """By node how many would violate budgets, and the highest priority of who would have to go. ``first``: by node

@@ -167,8 +167,8 @@ class Pod(msgspec.Struct, eq=False):
         return None if self.started is None else micros(self.started)
 
     def unit(self, now: int, before: int) -> "Unit":
-        """It alone, as what is evicted together. ``at``: how many were looked at before it; without a start it started
-        just now, after them. Source: NewVictim."""
+        """It alone, as what is evicted together. ``before``: how many were looked at before it; without a start it
+        started just now, after them. Source: NewVictim."""
         if self._unit is not None:
             return self._unit
         alone = 0 if self.group is not None else 1
@@ -222,7 +222,7 @@ class Machine(msgspec.Struct, eq=False):
     ``used``: by pods and ``others``, who are not in the state; ``_unmade``: until somebody looks at its pods, among
     whom and where they are."""
 
-    at: int
+    index: int
     node: Node
     labels: Labels
     capacity: dict[str, int]
@@ -318,7 +318,7 @@ class Running:
     """Pods that run, in the order of the request. Each is made when somebody looks at it: of a state that is read anew
     one decision looks at few. ``shapes``: what is requested, in steps; ``numbers``: of each pod, which of these."""
 
-    __slots__ = ("_by_workload", "_first", "_groups", "_made", "_owners", "_tasks", "nodes", "numbers", "shapes")
+    __slots__ = ("_by_workload", "_first", "_groups", "_owners", "_pods", "_tasks", "nodes", "numbers", "shapes")
 
     def __init__(
         self,
@@ -333,7 +333,7 @@ class Running:
         """By pod: whose it is, what is read of it, the place of its node. ``first``: the number of the first one."""
         self.nodes, self.numbers, self.shapes = nodes, numbers, shapes
         self._owners, self._tasks, self._groups, self._first = owners, tasks, groups, first
-        self._made: list[Pod | None] = [None] * len(tasks)
+        self._pods: list[Pod | None] = [None] * len(tasks)
         self._by_workload: dict[str, tuple[Workload, list[Pod]]] | None = None
         if groups:
             for place, owner in enumerate(owners):
@@ -345,17 +345,17 @@ class Running:
         """Pods that are made already."""
         pods = [pod for _, of in by_workload.values() for pod in of]
         running = cls([], list(map(_task, pods)), [], [], [], {}, 0)
-        running._made[:], running._by_workload = pods, by_workload
+        running._pods[:], running._by_workload = pods, by_workload
         return running
 
     def __len__(self) -> int:
-        return len(self._made)
+        return len(self._pods)
 
     def __iter__(self) -> Iterator[Pod]:
-        return map(self.__getitem__, range(len(self._made)))
+        return map(self.__getitem__, range(len(self._pods)))
 
     def __getitem__(self, place: int) -> Pod:
-        return self._made[place] or self._make(place)
+        return self._pods[place] or self._make(place)
 
     @property
     def by_workload(self) -> dict[str, tuple[Workload, list[Pod]]]:
@@ -379,7 +379,7 @@ class Running:
     def _make(self, place: int) -> Pod:
         owner, task = self._owners[place], self._tasks[place]
         namespace, state = owner.queue, task.state
-        pod = self._made[place] = Pod(
+        pod = self._pods[place] = Pod(
             owner.id,
             task.name,
             namespace,

@@ -122,7 +122,7 @@ class _Trial:
 
     def _change(self, unit: Unit, move: Callable[[Pod], None], by: int) -> None:
         for pod in unit.pods:
-            if pod.node == self._site.machine.at:
+            if pod.node == self._site.machine.index:
                 move(pod)
             self._cycle.change(pod, self._world.state.machines[pod.node], by)
 
@@ -148,7 +148,7 @@ class _Room:
         units = machine.less_important(priority) if site.pods is machine.pods else None
         if units is None:
             units = by_importance(units_of(site.pods, now, priority))
-        here = [pod.requests for unit in units for pod in unit.pods if pod.node == machine.at]
+        here = [pod.requests for unit in units for pod in unit.pods if pod.node == machine.index]
         for i, name in enumerate(self._wanted):
             self._free[i] += sum([requests.get(name, 0) for requests in here])
         self._places += len(here)
@@ -156,7 +156,7 @@ class _Room:
 
     def reprieves(self, units: Sequence[Unit]) -> list[bool]:
         """See ``_Trial``."""
-        free, places, node, wanted = self._free, self._places, self._site.machine.at, tuple(self._wanted)
+        free, places, node, wanted = self._free, self._places, self._site.machine.index, tuple(self._wanted)
         stayed: list[bool] = []
         for unit in units:
             after, count = free, 0
@@ -184,7 +184,7 @@ class _Looks:
         self._wanted = {resource: amount for resource, amount in pod.requests.items() if amount > 0}
         self._key = pod.shape, pod.priority, *state.budgets
         self._known = state.dry_runs.of(self._key)
-        self._found: dict[int, Candidate | None] = {}
+        self._candidates: dict[int, Candidate | None] = {}
         self._first: dict[int, int] = {}
         self._search = search_of(world, pod, self._wanted) if self._plain else None
 
@@ -209,9 +209,9 @@ class _Looks:
 
     def on(self, node: int) -> Candidate | None:
         """What it would lose; None: it is no candidate."""
-        if node not in self._found:
-            self._found[node] = self._looked_at(self._world.sites[node])
-        return self._found[node]
+        if node not in self._candidates:
+            self._candidates[node] = self._looked_at(self._world.sites[node])
+        return self._candidates[node]
 
     def best(self, nodes: list[int]) -> list[int]:
         """Of candidates. kube-scheduler: pickOneNodeForPreemption. More than one: it takes any of them by chance."""
@@ -239,7 +239,7 @@ class _Looks:
         if not self._plain or (world.nominated and nominated(cycle, site, world)):
             return victims_on(world, site, _Trial(world, cycle.copy(), site.copy()), self._now)
         dry_runs, machine = world.state.dry_runs, site.machine
-        known = self._known.get(machine.at)
+        known = self._known.get(machine.index)
         if known is not None and known[0] is machine and site.pods is machine.pods:
             return known[1]
         dry_runs.singles += self._search is None or self._search.is_stale(machine)

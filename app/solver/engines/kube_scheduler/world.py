@@ -76,21 +76,21 @@ class DryRuns:
     def __init__(self) -> None:
         self.columns: object = None
         self.singles = 0
-        self._found: dict[object, dict[int, tuple[Machine, Any]]] = {}
+        self._outcomes: dict[object, dict[int, tuple[Machine, Any]]] = {}
         self._count = 0
 
     def of(self, key: object) -> dict[int, tuple[Machine, Any]]:
         """By place of a node."""
-        return self._found.get(key) or {}
+        return self._outcomes.get(key) or {}
 
     def keep(self, key: object, known: dict[int, tuple[Machine, Any]], machine: Machine, outcome: object) -> None:
         """``known``: what ``of`` gave."""
-        self._found.setdefault(key, known)
-        self._count += machine.at not in known
-        known[machine.at] = machine, outcome
+        self._outcomes.setdefault(key, known)
+        self._count += machine.index not in known
+        known[machine.index] = machine, outcome
         if self._count > self._MOST:
             self._count = 0
-            self._found.clear()
+            self._outcomes.clear()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +112,7 @@ class CompiledState:
     numbered: int
     """How many pods have had a number, in this state and those that it came from."""
     recent: dict[object, tuple[list[Machine], Any, Any]]
-    """What is kept of all nodes, see ``kept``: in states that follow one another."""
+    """What is kept of all nodes, see ``per_node``: in states that follow one another."""
     dry_runs: "DryRuns"
 
     def name(self, node: int) -> str:
@@ -313,7 +313,9 @@ def _machines_after(nodes: Sequence[Node], running: Running, before: Sequence[Ma
     for pod in running:
         on[pod.node].append(pod)
     return [
-        had if had.node is node and had.pods == of else _machine(had.at, node, _sum(map(_requests, of)), _taken(of), of)
+        had
+        if had.node is node and had.pods == of
+        else _machine(had.index, node, _sum(map(_requests, of)), _taken(of), of)
         for had, node, of in zip(before, nodes, map(tuple, on), strict=True)
     ]
 
@@ -421,7 +423,7 @@ class World:
 W = TypeVar("W", bound=Callable[[Site], tuple[int, ...]])
 
 
-def kept(
+def per_node(
     world: World, key: object, width: int, work: W, anew: Callable[[CompiledState], Ints] | None = None
 ) -> tuple[Ints, W]:
     """Numbers that ``work`` says of a node, ``width`` for each, which depend on what is on the node alone: a row by

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.state import CompiledState
 from app.solver.kubernetes import PODS
-from app.solver.model.base import DurationError, at, exact, micros, parse_duration, parse_quantity, scale_of
+from app.solver.model.base import DurationError, exact, micros, parse_duration, parse_quantity, scale_of, to_datetime
 from app.solver.model.kueue import AdmissionFairSharing, QueueState
 from app.solver.model.problems import Finding, InvalidInput, Problem, pointer
 from app.solver.model.state import Ask, Task, Workload
@@ -81,7 +81,7 @@ class Account(NamedTuple):
         """On the wire, exactly."""
         return QueueState(
             consumed={name: format(amount, "f") for name, amount in sorted(self.consumed.items())},
-            updated_at=None if self.updated is None else at(self.updated),
+            updated_at=None if self.updated is None else to_datetime(self.updated),
             penalty={name: format(amount, "f") for name, amount in sorted(self.penalty.items())}, weight=self.weight,
         )  # fmt: skip
 

@@ -18,7 +18,7 @@ from app.solver.engines.kueue.nomination import Books, Mode, Nomination, Overlay
 from app.solver.engines.kueue.quota import Quotas, Usage
 from app.solver.engines.kueue.state import CompiledState
 from app.solver.engines.kueue.topology.room import Rooms, shown
-from app.solver.model.base import at, units
+from app.solver.model.base import to_datetime, units
 from app.solver.model.decision import Condition, Decision, Shortage, Units, Victim
 from app.solver.model.kueue import TopologyAssignment
 from app.solver.model.request import Options
@@ -43,7 +43,7 @@ def path(tree: Tree, node: int) -> str:
 
 def eviction_details(overlay: Overlay, ask: Ask, queue: int, targets: Sequence[Target]) -> list[Victim]:
     """The targets in Kueue's order, each with its Evicted and Preempted conditions as of the overlay's ``now``."""
-    tree, when = overlay.state.configuration.tree, at(overlay.now)
+    tree, when = overlay.state.configuration.tree, to_datetime(overlay.now)
     mine = path(tree, queue)
     return [_victim(overlay, ask, mine, target, when) for target in targets]
 
@@ -110,14 +110,16 @@ def _condition(kind: str, reason: str, message: str, when: datetime) -> Conditio
 def reserved(overlay: Overlay, queue: int) -> Condition:
     """The ask has its quota."""
     name = overlay.state.configuration.tree.names[queue]
-    return _condition("QuotaReserved", "QuotaReserved", f"Quota reserved in ClusterQueue {name}", at(overlay.now))
+    return _condition(
+        "QuotaReserved", "QuotaReserved", f"Quota reserved in ClusterQueue {name}", to_datetime(overlay.now)
+    )
 
 
 def pending_condition(overlay: Overlay, message: str) -> Condition:
     """The ask has no quota yet, and why."""
     return Condition(
         type="QuotaReserved", status="False", reason="Pending", message=message,
-        last_transition_time=at(overlay.now),
+        last_transition_time=to_datetime(overlay.now),
     )  # fmt: skip
 
 

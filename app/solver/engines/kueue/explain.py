@@ -16,7 +16,7 @@ from app.solver.engines.kueue.nomination import Books, Fit, Nomination, Overlay,
 from app.solver.engines.kueue.preemptibility import Judge, fr_name
 from app.solver.engines.kueue.state import CompiledState
 from app.solver.engines.kueue.topology.room import Misfit, Place, PodSets
-from app.solver.model.base import at, units
+from app.solver.model.base import to_datetime, units
 from app.solver.model.decision import Condition, Decision, Explanation, PlannedEviction, Result, Verdict, Victim
 from app.solver.model.state import Ask, Task
 from app.solver.question import Question, Why
@@ -331,7 +331,7 @@ def kept_waiting(state: CompiledState, question: Question) -> dict[str, Decision
         record.inadmissible(ask, why)
         condition = Condition(
             type="QuotaReserved", status="False", reason=INADMISSIBLE, message=why,
-            last_transition_time=at(question.now),
+            last_transition_time=to_datetime(question.now),
         )  # fmt: skip
         decisions[ask.id] = Decision(
             ask=ask.id, outcome="wait", victims=[], conditions=[condition], explanation=record.explanation()

@@ -14,7 +14,7 @@ from app.solver.engines.kueue.knobs import Run, check_knobs, knobs_set
 from app.solver.engines.kueue.nomination import Mode, Nomination, Overlay, Preemptor, Reason
 from app.solver.engines.kueue.preemption import get_targets
 from app.solver.engines.kueue.state import OLDEST, CompiledState, instant
-from app.solver.model.base import at, units
+from app.solver.model.base import to_datetime, units
 from app.solver.model.decision import Refusal
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.request import Eviction
@@ -126,7 +126,7 @@ def fr_name(overlay: Overlay, fr: int) -> str:
 
 
 def _time(micros: int) -> str | None:
-    return None if micros == OLDEST else at(micros).isoformat()
+    return None if micros == OLDEST else to_datetime(micros).isoformat()
 
 
 _DETAIL = {

@@ -22,7 +22,7 @@ from app.solver.engines.kueue.topology.forest import Domain, Forest
 from app.solver.engines.kueue.topology.placement import Placement, PodSet, Wanted, layers_of, wanted_of
 from app.solver.engines.kueue.topology.room import Rooms, Usage
 from app.solver.kubernetes import HOSTNAME
-from app.solver.model.base import at, micros, parse_duration
+from app.solver.model.base import micros, parse_duration, to_datetime
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Decision, PlannedEviction, Result
 from app.solver.model.decision import Placement as PlannedPlacement
@@ -321,7 +321,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         self._queues.cycle_ends()
         turn = Turn(evicted=[eviction for eviction in result.plan.evictions if not leaving(eviction)])
         turn.more = bool(turn.evicted)
-        when, asks = at(question.now), {ask.id: ask for ask in question.asks}
+        when, asks = to_datetime(question.now), {ask.id: ask for ask in question.asks}
         decisions = {decision.ask: decision for decision in result.decisions}
         if replaced := (result.notes or {}).get("topology_assignments"):
             turn.workloads = [_elsewhere(of, replaced[of.id]) for of in self._workloads if of.id in replaced]

@@ -13,7 +13,7 @@ from app.solver.engines.ytsaurus.operations import NEVER, Ints
 from app.solver.engines.ytsaurus.preparation import NOBODY, Overlay, Stopped
 from app.solver.engines.ytsaurus.settings import Difference
 from app.solver.engines.ytsaurus.waiting import Waiting
-from app.solver.model.base import at, seconds, units
+from app.solver.model.base import seconds, to_datetime, units
 from app.solver.model.decision import Condition, Decision, Explanation, Placement, PlannedEviction, Victim
 from app.solver.model.state import Ask
 from app.solver.question import Question
@@ -130,7 +130,7 @@ def _victim(overlay: Overlay, stopped: Stopped, ask: str, now: int) -> Victim:
 
 
 def _condition(kind: str, status: Literal["True", "False"], reason: str, message: str, now: int) -> Condition:
-    return Condition(type=kind, status=status, reason=reason, message=message, last_transition_time=at(now))
+    return Condition(type=kind, status=status, reason=reason, message=message, last_transition_time=to_datetime(now))
 
 
 def _evictions(overlay: Overlay, asks: Sequence[Ask]) -> list[PlannedEviction]:
@@ -186,7 +186,7 @@ def _notes(overlay: Overlay, heard: Ints) -> dict[str, Any]:
 
 
 def _instant(micros: int) -> datetime | None:
-    return None if micros == NEVER else at(micros)
+    return None if micros == NEVER else to_datetime(micros)
 
 
 _CARRIED = ("starvation", "below_fair_share_since")

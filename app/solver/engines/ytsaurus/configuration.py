@@ -131,7 +131,9 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
         guaranteed=guaranteed,
         limits=limits,
         resources=_resources(settings, pools, guaranteed, limits),
-        places=[{entry.resource: entry.at for entry in quotas(queue, ("queues", i))} for i, queue in enumerate(queues)],
+        places=[
+            {entry.resource: entry.where for entry in quotas(queue, ("queues", i))} for i, queue in enumerate(queues)
+        ],
     )
 
 

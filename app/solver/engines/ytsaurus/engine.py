@@ -30,7 +30,7 @@ from app.solver.engines.ytsaurus.state import CompiledState, compile_state
 from app.solver.engines.ytsaurus.update import update
 from app.solver.engines.ytsaurus.waiting import Waiting, tried_preemption
 from app.solver.model import ytsaurus as wire
-from app.solver.model.base import at, micros
+from app.solver.model.base import micros, to_datetime
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Plan, PlannedEviction, Result, each_alone
 from app.solver.model.problems import InvalidInput, Problem, Rule
@@ -367,7 +367,7 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
 
 
 def _carried(block: wire.Workload, standing: Standing) -> wire.Workload:
-    since = None if standing.since is None else at(standing.since)
+    since = None if standing.since is None else to_datetime(standing.since)
     return replace(block, starvation=_level(standing), below_fair_share_since=since)
 
 
@@ -380,7 +380,7 @@ def _pools(state: State, updated: Updated) -> dict[str, QueueState]:
     carrying: dict[str, QueueState] = {}
     for name, standing in updated.pools.items():
         had = state.queues.get(name, QueueState()).ytsaurus
-        since = None if standing.since is None else at(standing.since)
+        since = None if standing.since is None else to_datetime(standing.since)
         volume, ratio = updated.volumes.get(name, (None, None))
         block = wire.PoolState(
             starvation=_level(standing), below_fair_share_since=since, accumulated_volume=volume, last_share_ratio=ratio

@@ -69,7 +69,7 @@ def _unread(configuration: Configuration) -> Iterator[Finding]:
         for given in quotas(queue, ("queues", i)):
             for field in ("borrowing_limit", "lending_limit", "weight"):
                 if getattr(given.quota, field) is not None:
-                    place = pointer(*given.at, field)
+                    place = pointer(*given.where, field)
                     yield _warning(
                         "ytsaurus-unread", place, f"YTsaurus has no {field.replace('_', ' ')} of one resource"
                     )

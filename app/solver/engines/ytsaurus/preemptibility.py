@@ -51,7 +51,7 @@ from app.solver.engines.ytsaurus.settings import OperationSettings, operation_se
 from app.solver.engines.ytsaurus.situation import Situation, pool_sums, situate
 from app.solver.engines.ytsaurus.state import CompiledState
 from app.solver.engines.ytsaurus.volumes import Update, estimated_guarantees
-from app.solver.model.base import at, micros, seconds, units
+from app.solver.model.base import micros, seconds, to_datetime, units
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.request import Eviction, Options
 from app.solver.model.state import Ask, State
@@ -186,7 +186,7 @@ def _rows(situation: Situation, names: list[str], figures: _Figures) -> dict[str
     demand = usage.astype(float) + figures.wanted
     nothing = ~any_of(usage > 0)
     dominant = np.argmax(np.where(nothing[:, None], to_shares(demand, total), usage_share), axis=1).tolist()
-    since = [None if value == NEVER else at(value) for value in starvation.since.tolist()]
+    since = [None if value == NEVER else to_datetime(value) for value in starvation.since.tolist()]
     rows = zip(
         names, amounts(situation, figures.fair * total), amounts(situation, usage.astype(float)),
         amounts(situation, demand), dominant, most(figures.fair).tolist(),

@@ -396,7 +396,7 @@ def _flavor_problems(queue: Queue, where: Place, placed: Sequence[PlacedQuota]) 
     for quota, other in pairwise(placed):
         if quota.resource == other.resource:
             detail = f"a second quota of {quota.resource!r}: YuniKorn has no flavors"
-            yield Problem(pointer=pointer(*other.at), detail=detail)
+            yield Problem(pointer=pointer(*other.where), detail=detail)
 
 
 def _root_problems(queue: Queue, prefix: Place) -> Iterator[Problem]:
@@ -432,7 +432,7 @@ def _nesting_problems(
     def above(i: int, r: int, field: str, amount: int, held: int, by: int) -> Problem:
         name = resources.names[r]
         setting = next(
-            quota.at for quota in quotas(queues[i], ("configuration", "queues", i)) if quota.resource == name
+            quota.where for quota in quotas(queues[i], ("configuration", "queues", i)) if quota.resource == name
         )
         shown, allowed = units(amount, name), units(held, name)
         detail = f"{field} {shown} is above the limit {allowed} of {tree.names[by]}"

@@ -31,7 +31,7 @@ from app.solver.engines.yunikorn.report import effective_settings, findings, sha
 from app.solver.engines.yunikorn.state import CompiledState, compile_state
 from app.solver.engines.yunikorn.update import update
 from app.solver.model import yunikorn as wire
-from app.solver.model.base import at, micros
+from app.solver.model.base import micros, to_datetime
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Decision, Placement, Plan, PlannedEviction, Result, each_alone, plan_of
 from app.solver.model.problems import PROPOSALS, Rule
@@ -200,7 +200,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
                 self._carry(of, blocks.get(name, {}))
             if decision is not None and decision.node is not None:
                 self._hold(decision.node, of)
-        self.told(acted=bool(turn.started or turn.evicted) or self._held != held)
+        self.mark_seen(acted=bool(turn.started or turn.evicted) or self._held != held)
         for of, last in left:
             of.wait(question.now, last, begun, self.version)
         self._wakes = min((of.retry for of, _ in left if of.retry is not None), default=None)
@@ -219,7 +219,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             self.waiting[job] = replace(waiting, tasks=[pending for pending in waiting.tasks if pending.name in left])
         else:
             del self._asks[job], self.waiting[job]
-        return Start(job, [replace(task, node=decision.node, started_at=at(now), state="running")])
+        return Start(job, [replace(task, node=decision.node, started_at=to_datetime(now), state="running")])
 
     def _carry(self, waiting: _Waiting, block: dict[str, Any]) -> None:
         """What this cycle did for an ask that goes on waiting, for it and for a reservation of its own."""

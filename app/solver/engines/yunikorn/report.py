@@ -37,7 +37,7 @@ EVICTED = "PreemptedByScheduler"
 
 def answer(overlay: Overlay, ask: Ask, outcomes: list[tuple[Request, Outcome]], now: int, record: Silent) -> Decision:
     """The decision of one ask from what became of its allocation asks."""
-    instant = base.at(now)
+    instant = base.to_datetime(now)
     if len(outcomes) == 1 and outcomes[0][1].kind == "wait":
         return Decision(
             ask=ask.id, outcome="wait", victims=[], conditions=[_condition(overlay, outcomes[0][1], instant)],
@@ -106,7 +106,7 @@ def carried(request: Request, outcome: Outcome, now: int) -> dict[str, Any]:
     block: dict[str, Any] = {} if request.ask.yunikorn is None else msgspec.to_builtins(request.ask.yunikorn)
     block["triggered_preemption"] = request.triggered or outcome.kind == "preempt"
     if last is not None:
-        block["last_preemption_check_at"] = base.at(last)
+        block["last_preemption_check_at"] = base.to_datetime(last)
     return block
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.answering.translation import Told, told
+from app.answering.translation import Translation, translate
 from app.solver.model.configuration import Configuration
 from app.solver.model.request import StateOrReference
 from app.solver.model.state import Ask
@@ -48,14 +48,14 @@ KAI: Json = {
 }  # fmt: skip
 
 
-def translated(configuration: Json, new: str, state: Json, *asks: Json) -> Told:
-    return told(
+def translated(configuration: Json, new: str, state: Json, *asks: Json) -> Translation:
+    return translate(
         msgspec.convert(configuration, Configuration), msgspec.convert(state, StateOrReference),
         msgspec.convert(list(asks), list[Ask]), configuration["engine"], new,
     )  # fmt: skip
 
 
-def queues(of: Told) -> list[Json]:
+def queues(of: Translation) -> list[Json]:
     return [_given(queue) for queue in msgspec.to_builtins(of.configuration.queues)]
 
 
@@ -63,11 +63,11 @@ def _given(of: Json) -> Json:
     return {name: value for name, value in of.items() if value is not None}
 
 
-def lost(of: Told, prefix: str = "/configuration") -> list[tuple[str, str]]:
+def lost(of: Translation, prefix: str = "/configuration") -> list[tuple[str, str]]:
     return [(f.rule, f.pointer) for f in of.findings if f.pointer.startswith(prefix)]
 
 
-def pods(of: Told) -> list[tuple[str, Any, Any]]:
+def pods(of: Translation) -> list[tuple[str, Any, Any]]:
     return [(task.name, task.node, task.requests) for work in of.state.workloads for task in work.tasks]
 
 

@@ -8,7 +8,7 @@ import pytest
 from app.solver.engines.kai.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.kai.engine import KaiRounds
 from app.solver.engines.kai.state import CompiledState, compile_state
-from app.solver.model.base import at
+from app.solver.model.base import to_datetime
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Plan, PlannedEviction, Result
 from app.solver.model.request import RunOptions
@@ -35,7 +35,7 @@ def ask(name: str, **more: Any) -> Ask:
 def runs(name: str, since: int | None, *states: str) -> Workload:
     tasks = [{"name": f"t{i}", "node": "n", "requests": {}, "state": state} for i, state in enumerate(states)]
     body: dict[str, Any] = {"id": name, "queue": "a", "tasks": tasks}
-    return msgspec.convert(body if since is None else body | {"started_at": at(since)}, Workload)
+    return msgspec.convert(body if since is None else body | {"started_at": to_datetime(since)}, Workload)
 
 
 def opened(of: Configuration, *workloads: Workload) -> tuple[KaiRounds, CompiledState, State]:

@@ -13,7 +13,7 @@ from app.solver.engines.kueue.cycle import OTHERS, OUTRUN, OVERLAP
 from app.solver.engines.kueue.engine import ENGINE
 from app.solver.engines.kueue.knobs import ask_turns, victim_turns
 from app.solver.engines.kueue.rounds import KueueRounds
-from app.solver.model.base import at, micros
+from app.solver.model.base import micros, to_datetime
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Decision, Plan, PlannedEviction, Result
 from app.solver.model.kueue import Ask as Block
@@ -207,7 +207,7 @@ def new_ask(rng: random.Random, now: int) -> Ask:
     return Ask(
         id=f"j{rng.randint(0, 11)}", queue="", uid=rng.choice([None, "u", "v"]),
         priority=rng.choice([None, 0, 1, -1]), tasks=[],
-        created_at=rng.choice([None, at(now - now % HOUR), at(now - HOUR)]),
+        created_at=rng.choice([None, to_datetime(now - now % HOUR), to_datetime(now - HOUR)]),
     )  # fmt: skip
 
 
@@ -221,7 +221,7 @@ def answers(rng: random.Random, asks: Sequence[Ask], now: int) -> tuple[Result, 
         )
         condition = {
             "type": "QuotaReserved", "status": "False", "reason": "Pending", "message": message,
-            "last_transition_time": at(now).isoformat(),
+            "last_transition_time": to_datetime(now).isoformat(),
         }  # fmt: skip
         left = {}
         if outcome in ("wait", "infeasible") and not message.startswith(OTHERS) and rng.random() < 0.4:
@@ -295,7 +295,7 @@ def test_what_ran_before_the_first_round_counts_too() -> None:
     """After an hour of grace a point falls off each hour: d1 has run for 90 minutes, d2 is leaving, e1 never falls."""
     of = compiled(*QUEUES)
     rounds, now = KueueRounds(of, of.source, AT_ONCE), 100 * HOUR
-    began = at(now - HOUR * 3 // 2).isoformat()
+    began = to_datetime(now - HOUR * 3 // 2).isoformat()
     running = [
         {"id": "d1", "queue": "d", "priority": 3, "started_at": began},
         {"id": "d2", "queue": "d", "priority": 3, "started_at": began, "evicted": True},

@@ -9,7 +9,7 @@ from app.solver import solve
 from app.solver.engines.yunikorn.configuration import compile_configuration
 from app.solver.engines.yunikorn.engine import YuniKornRounds
 from app.solver.model import yunikorn as wire
-from app.solver.model.base import at
+from app.solver.model.base import to_datetime
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import PlannedEviction, Result
 from app.solver.model.request import Options, RunOptions
@@ -31,7 +31,7 @@ def configuration(delay: str = "10s") -> Configuration:
 def job(name: str, *tasks: str, age: float = 60, **more: Any) -> Ask:
     """A job ``age`` seconds old at NOW; without ``tasks`` one of its own name."""
     wanted = [{"name": task} for task in tasks or (name,)]
-    created = at(NOW - round(age * SECOND))
+    created = to_datetime(NOW - round(age * SECOND))
     return msgspec.convert({"id": name, "queue": "root.a", "created_at": created, "tasks": wanted, **more}, Ask)
 
 
@@ -53,9 +53,9 @@ def answered(rounds: YuniKornRounds, seconds: float = 0, **said: Any) -> Turn:
     decided = [*said.get("decided", ()), *rest]
     asks: dict[str, Json] = {one.id: {} for one in question.asks}
     for name, after in said.get("checked", {}).items():
-        asks[name]["last_preemption_check_at"] = at(NOW + round(after * SECOND))
+        asks[name]["last_preemption_check_at"] = to_datetime(NOW + round(after * SECOND))
     for name in said.get("tried", ()):
-        asks[name]["last_preemption_check_at"] = at(question.now)
+        asks[name]["last_preemption_check_at"] = to_datetime(question.now)
     for name in said.get("triggered", ()):
         asks[name]["triggered_preemption"] = True
     answer: Json = {
@@ -120,14 +120,14 @@ def test_a_task_that_starts_is_asked_for_no_longer_and_keeps_its_name_when_it_co
     rounds = opened(whole, job("y"))
     turn = answered(rounds, decided=[("x/u", "admit", "n")], checked={"x/t": 0})
     assert [(one.job, [(t.name, t.node, t.state, t.started_at) for t in one.tasks]) for one in turn.started] == [
-        ("x", [("u", "n", "running", at(NOW))])
+        ("x", [("u", "n", "running", to_datetime(NOW))])
     ]
     assert asked(rounds) == {"x/t": ["t"], "y": ["y"]}
     assert [task.name for task in rounds.waiting["x"].tasks] == ["t"]
     rounds.arrive(whole)
     blocks = {one.id: one.yunikorn for one in rounds.question(NOW, nobody_runs).asks}
     assert blocks["x/u"] is None, "it comes as a new one"
-    assert blocks["x/t"] == wire.Ask(last_preemption_check_at=at(NOW)), "it goes on waiting"
+    assert blocks["x/t"] == wire.Ask(last_preemption_check_at=to_datetime(NOW)), "it goes on waiting"
     answered(rounds, 1, decided=[("x/t", "admit", "n"), ("x/u", "admit", "m")])
     assert (asked(rounds), list(rounds.waiting), rounds.job_of("x/u")) == ({"y": ["y"]}, ["y"], "x")
     rounds.arrive(job("x", "u"))
@@ -165,7 +165,7 @@ def test_a_reservation_says_what_its_ask_has_done() -> None:
     assert holds(turn) == [("n", "x")]
     assert turn.reservations is not None
     block = turn.reservations[0].ask.yunikorn
-    assert block == wire.Ask(last_preemption_check_at=at(NOW), triggered_preemption=True)
+    assert block == wire.Ask(last_preemption_check_at=to_datetime(NOW), triggered_preemption=True)
     assert rounds.question(NOW, nobody_runs).asks[0].yunikorn == block
     assert holds(answered(rounds, 1, triggered=["x"])) == [("n", "x")]
 
@@ -215,7 +215,7 @@ def test_an_ask_wakes_when_its_queues_delay_is_over() -> None:
     assert wakes(rounds) == 9
     answered(rounds, 9)
     assert wakes(rounds) is None
-    own = [{"name": "t", "created_at": at(NOW - 3 * SECOND)}]
+    own = [{"name": "t", "created_at": to_datetime(NOW - 3 * SECOND)}]
     rounds = opened(job("x", age=1, tasks=own))
     answered(rounds)
     assert wakes(rounds) == 7

@@ -7,14 +7,14 @@ import pytest
 
 from app.solver import solve
 from app.solver.engines.yunikorn import explain
-from app.solver.model.base import at, micros
+from app.solver.model.base import micros, to_datetime
 from app.solver.model.configuration import Configuration, Queue, Quota
 from app.solver.model.decision import Decision
 from app.solver.model.state import Ask, Node, State, Task, Workload
 from app.solver.question import Question
 from tests.support.yunikorn_world import Json, World, app, ask, node, queue, task
 
-NOW = micros(at(10**12))
+NOW = micros(to_datetime(10**12))
 QUEUES = [
     Queue(name="root"),
     Queue(name="root.poor", parent="root", quota={"vcore": Quota(guaranteed=6)}),
@@ -26,7 +26,12 @@ STATE = State(
     workloads=[Workload(id="w", queue="root.rich", tasks=HELD)],
 )
 ASKS = [
-    Ask(id=f"a{i:02}", queue="root.poor", created_at=at(0), tasks=[Task(name=f"p{i}", requests={"vcore": size})])
+    Ask(
+        id=f"a{i:02}",
+        queue="root.poor",
+        created_at=to_datetime(0),
+        tasks=[Task(name=f"p{i}", requests={"vcore": size})],
+    )
     for i, size in enumerate([3, 2, 2, 2, 3, *[2] * 15])
 ]
 
