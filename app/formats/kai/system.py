@@ -279,7 +279,7 @@ class _Recogniser(ByTask):
             return asking(running, own, task)
         if waiting is not None and self._tasks.has(waiting, name, uid):
             return replace(waiting, tasks=[task])
-        alone = with_(pod, made=with_(pod.manifest, annotations={}))
+        alone = with_(pod, manifest=with_(pod.manifest, annotations={}))
         _, asks = read_groups([], [alone], set(), Classes(), datetime.now(UTC))
         if not asks or not self._around.has_queue(asks[0].queue):
             return None

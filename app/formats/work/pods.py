@@ -319,7 +319,7 @@ def _labelled(pod: Pod, work: Work, cluster: Cluster) -> Pod:
     """With the labels that reach it, and in the queue that the request says."""
     own = work.manifest.labels
     if work.kind.group in _HANDED_ON:
-        pod = replace(pod, made=replace(pod.manifest, labels={**own, **pod.manifest.labels}))
+        pod = replace(pod, manifest=replace(pod.manifest, labels={**own, **pod.manifest.labels}))
     elif (
         work.kind.full != "Pod"
         and not _says(pod.manifest.labels)
@@ -329,7 +329,7 @@ def _labelled(pod: Pod, work: Work, cluster: Cluster) -> Pod:
         detail = "labels of the object do not reach its pods: put YuniKorn's labels into the pod template"
         cluster.findings.add("not-handed-on", "warning", (*work.metadata, "labels"), detail)
     if cluster.queue is not None:
-        pod = replace(pod, made=replace(pod.manifest, labels={**pod.manifest.labels, QUEUE: cluster.queue}))
+        pod = replace(pod, manifest=replace(pod.manifest, labels={**pod.manifest.labels, QUEUE: cluster.queue}))
     return pod
 
 
@@ -408,4 +408,4 @@ def _placeholders(first: Pod, work: Work, name: str, count: int, group: Reader) 
     manifests = [
         replace(first.manifest, name=f"tg-{work.name}-{name}-{i}", annotations=annotations) for i in range(count)
     ]
-    return [replace(first, made=manifest, spec=spec) for manifest in manifests]
+    return [replace(first, manifest=manifest, spec=spec) for manifest in manifests]

@@ -84,7 +84,7 @@ def test_who_waits_and_who_works_is_shown() -> None:
     waiting = {of: i for i, of in enumerate(CLASSES, 1)}
     dispatcher: Any = SimpleNamespace(
         workers=lambda: (3, 2),
-        kept=lambda: (5, 700),
+        snapshot_totals=lambda: (5, 700),
         waiting=lambda: waiting,
     )
     metrics = Metrics()

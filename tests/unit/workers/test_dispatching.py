@@ -51,7 +51,7 @@ class Calls:
     def busy(self) -> int:
         return 1
 
-    def kept(self) -> tuple[int, int]:
+    def snapshot_totals(self) -> tuple[int, int]:
         return 4, 40
 
 
