@@ -384,7 +384,7 @@ def _round(state: CompiledState, asked: list[Asked], question: Question, context
     notes: dict[str, Any] = {}
     cancelled: list[dict[str, str]] = []
     plain, now = not state.configuration.limits.some and state.configuration.preemption, question.now
-    looked = {"last_preemption_check_at": at(now)}
+    looked = {"last_preemption_check_at": to_datetime(now)}
     comparisons = Comparisons()
     for _, ask, requests, until, _ in asked:
         first = requests[0]
