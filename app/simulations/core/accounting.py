@@ -65,7 +65,8 @@ class QueueStatistics:
     """
 
     __slots__ = (
-        "_changed", "_completions", "_counted_until", "_demand", "_entitled_at", "_guarantee", "_guaranteed", "_level", "_missing",
+        "_changed", "_completions", "_counted_until", "_demand", "_entitled_at", "_guarantee", "_guaranteed",
+        "_level", "_missing",
         "_moments", "_name", "_slowdowns", "_usage",
         "_waits", "cancelled", "evictions", "finished", "jobs", "most_evictions", "work_done", "work_lost",
         "work_overhead",
@@ -171,7 +172,9 @@ class QueueStatistics:
     def totals(self) -> Totals:
         """Everything, as the wire has it."""
         self._settle()
-        used = {resource: held * self._counted_until - self._moments[resource] for resource, held in self._usage.items()}
+        used = {
+            resource: held * self._counted_until - self._moments[resource] for resource, held in self._usage.items()
+        }
         return Totals(
             jobs=self.jobs, finished=self.finished, cancelled=self.cancelled, wait=_spread(self._waits),
             completion=_spread(self._completions), slowdown=_ratios(self._slowdowns),
