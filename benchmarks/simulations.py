@@ -280,13 +280,13 @@ def _job(name: str, queue: str, at: int, lasts: int, requests: Body, count: int 
 
 
 CASES = [
-    Case("kueue-nasa", 140, _nasa),
-    Case("kueue-alibaba", 145, lambda: _alibaba("kueue")),
+    Case("kueue-nasa", 130, _nasa),
+    Case("kueue-alibaba", 140, lambda: _alibaba("kueue")),
     Case("yunikorn-alibaba", 190, lambda: _alibaba("yunikorn")),
     Case("kai-alibaba", 465, lambda: _alibaba("kai")),
     Case("ytsaurus-alibaba", 830, lambda: _alibaba("ytsaurus")),
     Case("kube-scheduler-alibaba", 1_030, lambda: _alibaba("kube-scheduler")),
-    Case("kueue-170-cohorts", 300, _grid),
+    Case("kueue-170-cohorts", 175, _grid),
     *(
         Case(f"overload-{engine}", budget, partial(_overload, engine))
         for engine, budget in (

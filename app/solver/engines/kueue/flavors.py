@@ -5,6 +5,7 @@ Part of it is how far up the tree its quota comes from.
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -31,7 +32,7 @@ from app.solver.engines.kueue.nomination import (
 from app.solver.engines.kueue.quota import Usage
 from app.solver.engines.kueue.topology.placement import PodSet, asks, levels_of
 from app.solver.kubernetes import PODS
-from app.solver.model.base import parse_quantity, scale_of
+from app.solver.model.base import Quantity, parse_quantity, scale_of
 from app.solver.model.configuration import Flavor
 from app.solver.model.state import Expression, Task
 
@@ -388,10 +389,15 @@ def simulate(overlay: Overlay, preemptor: Preemptor, fr: int, total: int, search
 
 
 def requests(configuration: CompiledConfiguration, queue: int, task: Task, count: int) -> dict[str, int]:
-    """Steps by resource for ``count`` units, by name; "pods" counts one a unit where the queue has
+    """Steps by resource for ``count`` units, by name, not to be changed; "pods" counts one a unit where the queue has
     quota for it, whatever was requested. Raises QuantityError."""
-    out = {r: parse_quantity(amount, scale_of(r)) * count for r, amount in sorted(task.requests.items())}
-    if PODS in configuration.covering[queue]:
+    return _steps(tuple(task.requests.items()), count, pods=PODS in configuration.covering[queue])
+
+
+@lru_cache(maxsize=4096)
+def _steps(requested: tuple[tuple[str, Quantity], ...], count: int, *, pods: bool) -> dict[str, int]:
+    out = {r: parse_quantity(amount, scale_of(r)) * count for r, amount in sorted(requested)}
+    if pods:
         out[PODS] = count
     return out
 

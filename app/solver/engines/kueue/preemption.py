@@ -63,13 +63,13 @@ def collect(overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -
     if len(path) > 1 and policy.reclaim_within_cohort != "Never":
         reclaiming: list[int] = []
         others: list[int] = []
-        fits, advantage = overlay.usage.fits_by_level(queue, dict(preemptor.request)), False
+        fits: list[bool] = []
         for level, cohort in enumerate(path[1:]):
-            # The advantage of a lower level, once there, holds all the way up.
-            advantage = advantage or fits[level]
             for other in _exceeding(overlay, cohort, path[level], contested):
+                fits = fits or overlay.usage.fits_by_level(queue, dict(preemptor.request))
                 ancestor[other] = cohort
-                (reclaiming if advantage else others).append(other)
+                # The advantage of a lower level, once there, holds all the way up.
+                (reclaiming if True in fits[: level + 1] else others).append(other)
         hierarchical, priority = (
             candidates.allowed(
                 overlay, preemptor, policy.reclaim_within_cohort, candidates.using(overlay, queues, contested)
