@@ -109,7 +109,11 @@ def test_asks_are_checked_wherever_they_come() -> None:
 def test_an_answer_is_verified_before_it_leaves() -> None:
     of = loaded()
     nothing = Result(decisions=[], plan=Plan(evictions=[], placements=[]))
-    configured = replace(of.configured, engine=replace(of.configured.engine, plan=lambda _state, _question: nothing))
+
+    def plan(*_: Any) -> Result:
+        return nothing
+
+    configured = replace(of.configured, engine=replace(of.configured.engine, plan=plan))
     with pytest.raises(BrokenLaw):
         solve.decide(replace(of, configured=configured), Question(0, asks("q")))
 
