@@ -5,7 +5,8 @@ import re
 from dataclasses import replace as with_
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, Final, cast
+from functools import reduce
+from typing import Any, Final, cast, get_args
 
 from msgspec.structs import replace
 
@@ -219,7 +220,7 @@ def _place(manifest: Object) -> Role | None:
 def _read(reading: Reading) -> Imported:
     objects, findings = reading.objects, reading.findings
     duplicates(objects.of[FACTS.name], {"Queue": "Queue"}, findings)
-    own = read_configuration(objects.of[FACTS.name], findings)
+    own = _as_installed(read_configuration(objects.of[FACTS.name], findings), objects.of[FACTS.name])
     pool = pool_of(
         own if any(manifest.kind == "SchedulingShard" for manifest in objects.of[FACTS.name]) else reading.known
     )
@@ -230,6 +231,32 @@ def _read(reading: Reading) -> Imported:
     workloads, asks = read_groups(groups, members, queues, reading.classes, reading.now)
     nodes = with_gpu_memory(read_cluster_nodes(kept_nodes, strangers, rename={}))
     return imported(configuration, nodes, workloads, asks, findings)
+
+
+_TAG = re.compile(r"v?(\d+)\.(\d+)(?!\d)")
+
+
+def _as_installed(configuration: Configuration, manifests: list[Object]) -> Configuration:
+    """Under the release that the operator's Config installs; between two that are known the older decides. What an
+    annotation of the shard says goes first."""
+    settings = configuration.settings.kai
+    noted = any(RELEASE_ANNOTATION in shard.annotations for shard in manifests if shard.kind == "SchedulingShard")
+    if settings is None or noted:
+        return configuration
+    release: kai.Release = settings.release
+    for config in (manifest for manifest in manifests if manifest.kind == "Config"):
+        image = reduce(part, ("spec", "scheduler", "service", "image"), dict(config.root.value))
+        if (match := _TAG.match(str(image.get("tag")))) is None:
+            continue
+        installed = tuple(map(int, match.groups()))
+        releases: tuple[kai.Release, ...] = get_args(kai.Release)
+        known: dict[tuple[int, ...], kai.Release] = {tuple(map(int, name.split("."))): name for name in releases}
+        release = known[max((version for version in known if version <= installed), default=min(known))]
+        if installed not in known:
+            detail = f"the rules of {image['tag']} are not known here: those of {release} decide"
+            config.root.findings.add("not-decided", "warning", (*config.root.path, "spec", "scheduler"), detail)
+    settings = replace(settings, release=release)
+    return replace(configuration, settings=replace(configuration.settings, kai=settings))
 
 
 def _of_pool(

@@ -175,6 +175,33 @@ def test_what_the_pod_grouper_would_write_of_a_pod_is_read() -> None:
     assert (workload.preemption_delay, workload.staleness_grace_period) == ("5m", "3m")
 
 
+@pytest.mark.parametrize(
+    ("tag", "note", "release", "known"),
+    [
+        ("v0.13.2", None, "0.13", True), ("v0.17.0", None, "0.17", True), ("0.16.1-fips", None, "0.13", False),
+        ("v0.18.0", None, "0.17", False), ("v0.9", None, "0.13", False), ("latest", None, "0.17", True),
+        (None, None, "0.17", True), ("v0.13.2", "0.17", "0.17", True),
+    ],
+)  # fmt: skip
+def test_the_release_is_the_one_that_the_operator_installs(
+    tag: str | None, note: str | None, release: str, known: bool
+) -> None:
+    image = {} if tag is None else {"tag": tag}
+    config: Json = {
+        "apiVersion": "kai.scheduler/v1", "kind": "Config", "metadata": {"name": "kai-config"},
+        "spec": {"scheduler": {"service": {"image": image}}},
+    }  # fmt: skip
+    shard = json.loads(json.dumps(SOURCE[0]))
+    if note is not None:
+        shard["metadata"]["annotations"] = {"arbiter/release": note}
+    source = imported("kai", shard, config, *SOURCE[1:3])
+    settings = source.configuration.settings.kai
+    assert settings is not None
+    assert settings.release == release
+    said_so = [finding.detail for finding in source.findings if "are not known here" in finding.detail]
+    assert len(said_so) == (not known)
+
+
 @pytest.mark.parametrize(("nanoseconds", "seconds"), [(None, 0), (90 * 10**9, 90), (1500 * 10**6, 1.5), ("60s", "60s")])
 def test_the_grace_of_a_snapshot_is_in_nanoseconds(nanoseconds: Any, seconds: Any) -> None:
     told = {} if nanoseconds is None else {"globalDefaultStalenessGracePeriod": nanoseconds}
