@@ -122,13 +122,14 @@ class Waiting:
     """The pending jobs of a leaf: a heap, kept as a sorted list for as long as no job changes its rank while it waits.
     Jobs are pushed before the first is popped, or where none changes."""
 
-    __slots__ = ("_closed", "_entries", "_heap", "_key", "_next", "_overlay")
+    __slots__ = ("_closed", "_entries", "_heap", "_key", "_next", "_overlay", "_pushed")
 
     def __init__(self, overlay: Overlay, key: Callable[[int], Key]) -> None:
         self._overlay = overlay
         self._closed = overlay.closed
         self._key = key
         self._entries: list[Entry] = []
+        self._pushed: list[int] = []
         self._next = 0
         self._heap: Heap[int] | None = None
 
@@ -141,6 +142,7 @@ class Waiting:
 
     def push(self, job: int) -> None:
         """Add."""
+        self._pushed.append(job)
         insort(self._entries, (self._key(job), job), self._next)
 
     def pop(self) -> int:
@@ -155,10 +157,11 @@ class Waiting:
         return self._entries[self._next - 1][1]
 
     def _as_it_stands(self) -> Heap[int]:
-        """The heap that the jobs were pushed to in order and the first ones popped from, which looks again from now
-        on."""
+        """The heap that the jobs were pushed to and the first ones popped from, which looks again from now on."""
+        place = {job: i for i, (_, job) in enumerate(self._entries)}
         places = Heap[int](lt)
-        places.items = list(range(len(self._entries)))
+        for job in self._pushed:
+            places.push(place[job])
         for _ in range(self._next):
             places.pop()
         heap = Heap[int](lambda a, b: self._key(a) < self._key(b))
@@ -209,7 +212,7 @@ class PendingOrder:
         return self._overlay.wanted(node.jobs.first())[1]
 
     def _queue_first(self, a: Node[Waiting], b: Node[Waiting]) -> bool:
-        return self._order.first_pending(a.queue, b.queue, self._wants(a), self._wants(b))
+        return self._order.first(a.queue, b.queue, self._wants(a), self._wants(b), NOTHING, NOTHING)
 
 
 class Contenders:
@@ -290,6 +293,7 @@ class Turns:
         self._order = order
         self._tree: QueueTree[Turn] = QueueTree(overlay.parent_queue, self._queue_first)
         self._part, self._part_wants = part
+        self._leaves: list[Turn] = []
         if chance is not None and (jobs := chance.jobs(overlay)) is not None:
             self._fill(contenders, extra, jobs, chance)
             return
@@ -301,6 +305,10 @@ class Turns:
             leaf.more.sort(reverse=True)
         for _, queue in sorted((leaf.best(), queue) for queue, leaf in leaves.items() if len(leaf)):
             self._tree.add(queue, leaves[queue])
+        self._leaves += leaves.values()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._leaves))
 
     def _fill(self, contenders: Contenders, extra: Mapping[int, None], jobs: list[int], chance: Chance) -> None:
         """Job by job: those that wait, then victims, then whose turn it is, as a map of them yields them."""
@@ -315,6 +323,7 @@ class Turns:
                 turn = Turn([], extra)
                 turn.more.append((keys[job], job))
                 self._tree.add(queue, turn)
+                self._leaves.append(turn)
             else:
                 leaf.more.append((keys[job], job))
                 leaf.more.sort(reverse=True)

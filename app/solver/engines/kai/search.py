@@ -344,8 +344,9 @@ class Search:
         part, taking = list(trial.part), dict.fromkeys(trial.listed)
         wants = self._job, total(overlay.wants, part)
         turns = Turns(overlay, self._tools.order, contenders, taking, wants, self._chance)
-        placed = False
-        while (job := turns.pop()) is not None and budget.spend():
+        placed, awaited = False, {self._job, *taking}
+        while awaited and (job := turns.pop()) is not None and budget.spend():
+            awaited.discard(job)
             if job == self._job:
                 if not placer.place_job(job, part, nodes, bind=False):
                     self._tools.trail.no_room(scenario, placer.refused)
@@ -353,6 +354,7 @@ class Search:
                 placed = True
             elif job in taking and (wanted := overlay.wanted(job)[0]):
                 placer.place_job(job, wanted, nodes, bind=False)
+        budget.spend(len(turns))  # their turns change nothing
         return placed and not budget.spent
 
     def _needed(self, trial: Trial, recorded: list[int]) -> Found:
