@@ -283,7 +283,7 @@ CASES = [
     Case("kueue-nasa", 130, _nasa),
     Case("kueue-alibaba", 140, lambda: _alibaba("kueue")),
     Case("yunikorn-alibaba", 190, lambda: _alibaba("yunikorn")),
-    Case("kai-alibaba", 465, lambda: _alibaba("kai")),
+    Case("kai-alibaba", 430, lambda: _alibaba("kai")),
     Case("ytsaurus-alibaba", 830, lambda: _alibaba("ytsaurus")),
     Case("kube-scheduler-alibaba", 1_030, lambda: _alibaba("kube-scheduler")),
     Case("kueue-170-cohorts", 175, _grid),
@@ -292,7 +292,7 @@ CASES = [
         for engine, budget in (
             ("kueue", 2_650),
             ("yunikorn", 4_050),
-            ("kai", 17_200),
+            ("kai", 13_500),
             ("ytsaurus", 14_700),
             ("kube-scheduler", 5_700),
         )
