@@ -1,5 +1,6 @@
 """Runs of the engines that place tasks, worked out by hand; and the law of rounds for each of them."""
 
+import random
 from datetime import UTC, datetime
 
 import pytest
@@ -8,7 +9,7 @@ from app.answering.answers import answer
 from app.answering.operations import nothing_stored
 from app.solver.model.problems import InvalidInput
 from tests.support.placed_runs import NODES, configuration, mixed, queue
-from tests.unit.simulations.running import job, play, played, request_for, rounds_of
+from tests.unit.simulations.running import job, play, played, request_for, rounds_of, watched
 
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -27,6 +28,27 @@ def test_every_round_can_be_posted_and_nobody_is_lost(engine: str, grace: int) -
         lasts = next(one["duration"] for one in mixed(engine) if one["ask"]["id"] == line.job)
         clocks = 2 if line.job.startswith("a") and engine != "kai" else 1
         assert line.ran == clocks * lasts + line.lost
+
+
+@pytest.mark.parametrize("engine", ["yunikorn", "kai", "ytsaurus", "kube-scheduler"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_round_that_nobody_watches_decides_as_one_that_is_watched(engine: str, seed: int) -> None:
+    """Of more work than there is room for, of several sizes and priorities, or none."""
+    draw = random.Random(seed)
+    jobs = mixed(engine)
+    for i in range(24):
+        more = {"priority": draw.randrange(3)} if i % 4 else {}
+        of = job(f"c{i}", queue(engine, draw.choice("ab")), draw.choice((1, 2, 4)), draw.randrange(90), 60, **more)
+        of["ask"]["tasks"][0]["count"] = draw.choice((1, 1, 3))
+        of["ask"]["preemptible"] = draw.random() < 0.8
+        jobs.append(of)
+    jobs.sort(key=lambda of: of["submitted_at"])
+    request = request_for(configuration(engine), jobs, state=NODES, grace=2)
+    told, rounds = watched(request)
+    unwatched = play(request)
+    assert (told.events, told.rounds, told.jobs) == (unwatched.events, unwatched.rounds, unwatched.jobs)
+    assert (told.summary, told.records) == (unwatched.summary, unwatched.records)
+    assert any(len(asked.question.asks) > 8 for asked in rounds)
 
 
 def test_yunikorn_waits_for_its_delay_and_then_reserves() -> None:
