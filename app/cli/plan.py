@@ -141,6 +141,7 @@ class Where:
         list[str] | None,
         Parameter(
             name=["--cluster", "-f"],
+            env_var="ARBITER_CLUSTER",
             negative=(),
             help="The cluster: the body of a decision, a configuration, a state, or manifests as `kubectl get -o yaml` "
             "prints them. May be given several times. A name that is no file: a cluster that the service follows.",
@@ -192,6 +193,7 @@ def plan(
         service = Service(where.url, where.token)
         if (name := _followed(where)) is not None:
             cluster = situation(service, name)
+            asked |= {} if where.configuration is None else {"configuration": where.configuration}
             return (
                 refused(name, cluster) if isinstance(cluster, Reply) else _sent(files, asked | cluster, service, json)
             )

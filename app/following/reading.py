@@ -64,7 +64,9 @@ def connect(context: str | None = None, kubeconfig: str | None = None) -> ApiCli
             if context is not None or kubeconfig is not None:
                 raise
             loading.load_incluster_config(client_configuration=configuration)
-    except (ConfigException, OSError, InvalidInput) as error:
+    except InvalidInput as error:
+        raise Broken(f"no cluster to follow: {'; '.join(problem.detail for problem in error.problems)}") from None
+    except (ConfigException, OSError) as error:
         raise Broken(f"no cluster to follow: {error}") from None
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise Broken(f"no cluster to follow: the kubeconfig is not one ({type(error).__name__}: {error})") from None

@@ -134,6 +134,10 @@ def test_a_cluster_that_is_followed_is_planned_on_as_its_freshest_follower_knows
     assert (sent["state"], sent["asks"], sent["local_queues"]) == ({"snapshot": "live"}, "pending", {"a/l": "q"})
     assert "priority_classes" not in sent
     assert "more" not in sent
+    monkeypatch.setenv("ARBITER_CLUSTER", "prod")
+    assert said(capsys, "plan", str(JOB), "--configuration", "c@5")[0] == 0
+    assert json.loads(service.sent[-1][1] or b"") == {**sent, "configuration": "c@5"}
+    monkeypatch.delenv("ARBITER_CLUSTER")
     assert said(capsys, "plan", str(JOB), "-f", "ghost")[::2] == (3, ["ghost: 404 nothing there"])
     for words in (("-f", "prod.yaml"), ("-f", "a/b"), ("-f", "prod", "-f", "other")):
         asked = len(service.asked)
