@@ -319,9 +319,9 @@ class Recorded:
         settings = [(moment, _with_queues(configuration, every)) for moment, configuration in self._settings]
         changes: list[tuple[datetime, dict[str, Any]]] = [
             *(
-                (moment, _amendment(was, configuration))
+                (moment, amendment)
                 for (_, was), (moment, configuration) in pairwise(settings)
-                if was != configuration
+                if (amendment := _amendment(was, configuration)) != _NOTHING
             ),
             *((moment, {"nodes": _between(was, now)}) for (_, was), (moment, now) in pairwise(self._nodes)),
         ]
@@ -426,6 +426,9 @@ def _with_queues(configuration: Configuration, every: dict[str, Queue]) -> Confi
 
 
 _AMENDED = tuple(name for name in Queue.__struct_fields__ if name not in ("name", "created_at", "native"))
+
+
+_NOTHING: dict[str, Any] = {"queues": {}}
 
 
 def _amendment(was: Configuration, now: Configuration) -> dict[str, Any]:

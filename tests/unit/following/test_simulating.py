@@ -133,6 +133,9 @@ def test_work_asked_for_before_its_queue_and_done_before_that_goes(
     cluster.at(190)
     group(cluster, "three", "c")
     cluster.pod("three-0", 1, **about("kai", "c", "three", "three"))
+    cluster.at(195)
+    named = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "own"}, "value": 3}
+    cluster.put(named)  # what jobs are worth stands with them
     cluster.at(200)
     cluster.put(kai_queue("c", 1))
     cluster.at(201)
@@ -142,6 +145,7 @@ def test_work_asked_for_before_its_queue_and_done_before_that_goes(
     cluster.gone("Queue", "c")
     made, _ = cluster.simulation()
     assert isinstance(made.trace, Trace)
+    assert all(change.queues or change.configuration or change.nodes for change in made.trace.changes)
     (given,) = [change.queues["c"].quota for change in made.trace.changes if "c" in change.queues]
     (last,) = [change.configuration for change in made.trace.changes if change.configuration is not None]
     assert given == quota_of(last, "a") | {"cpu": Quota(guaranteed=1, limit=1, weight=1)}
