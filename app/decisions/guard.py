@@ -70,7 +70,9 @@ async def guard_preemption(
     ] = None,
 ) -> Response:
     """For kube-scheduler, as an extender with `preemptVerb: preempt`: of the nodes that it proposes those stay whose
-    victims may all go by the rules of configuration `name`. The decision is in the log."""
+    victims may all go by the rules of configuration `name`. The decision is in the log, with what kube-scheduler would
+    have done by itself. While nobody answers it, kube-scheduler goes on by itself for every pod at once where the
+    extender is `ignorable`; where it is not, it evicts nobody, and pods wait."""
     decider, counted = service(request, Decider), service(request, Metrics).extender
     try:
         decided = await service(request, Offload).run("snapshot", decider.guard, name, snapshot or name, body)

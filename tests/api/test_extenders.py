@@ -101,6 +101,12 @@ def test_only_lawful_nodes_stay_and_the_log_says_why(client: TestClient) -> None
     assert client.post(f"/v1/decisions/{entry['id']}/replay").json()["identical"] is True
     assert client.get(f"/v1/decisions/{entry['id']}/explanation").json()["identical"] is True
     assert counted(client, "answered") == 1
+    shown = client.get(f"/decisions/{entry['id']}").text
+    (table,) = re.findall(r'aria-label="What the scheduler proposed">(.*?)</table>', shown, re.DOTALL)
+    assert [table.count(word) for word in (">stays<", ">refused<")] == [2, 2]
+    assert refusal["rule"] in table
+    assert "would take it by itself" in table
+    assert "ignorable: true" in shown
 
 
 def test_what_the_guard_makes_of_what_kube_scheduler_would_do_is_counted(client: TestClient) -> None:
