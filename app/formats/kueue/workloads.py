@@ -266,9 +266,11 @@ def _reclaimable(status: Reader) -> dict[str, int]:
 
 
 def _waiting(pod_sets: list[_PodSet], status: Reader) -> list[_PodSet]:
-    """The pod sets of a workload that waits, less pods that are done already."""
+    """The pod sets of a workload that waits, less pods that are done already. Where fewer are left than the least of
+    them, it starts with all of these or not at all."""
     done = _reclaimable(status)
-    return [replace(of, count=max(0, of.count - done.get(of.name, 0))) for of in pod_sets]
+    left = [replace(of, count=max(0, of.count - done.get(of.name, 0))) for of in pod_sets]
+    return [replace(of, min_count=None) if of.min_count is not None and of.min_count > of.count else of for of in left]
 
 
 def _admitted(pod_sets: list[_PodSet], admission: Reader, status: Reader, *, decided: bool) -> list[Task]:

@@ -321,6 +321,17 @@ def manager(**sharing: Any) -> Json:
 SCOPE = {"admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"}}
 
 
+@pytest.mark.parametrize(("done", "count", "least"), [(0, 4, 2), (2, 2, 2), (3, 1, None), (4, 0, None)])
+def test_of_pods_that_are_left_no_more_than_all_are_the_least(done: int, count: int, least: int | None) -> None:
+    waiting = workload()
+    (pods,) = waiting["spec"]["podSets"]
+    pods |= {"count": 4, "minCount": 2}
+    waiting["status"] = {"reclaimablePods": [{"name": pods["name"], "count": done}]}
+    ((task,),) = (ask.tasks for ask in read(cluster_queue(), FLAVOR, local_queue(), waiting).asks)
+    assert (task.count, task.min_count) == (count, least)
+    assert decided(cluster_queue(), local_queue(), waiting)[0]["ns/w"][0] == "admit"
+
+
 def test_admission_fair_sharing_is_read_and_written_again() -> None:
     sharing = {"usageHalfLifeTime": "168h", "usageSamplingInterval": "5m", "resourceWeights": {"memory": 0}}
     status = {"fairSharing": {"admissionFairSharingStatus": {
