@@ -223,11 +223,13 @@ def usage_based(configuration: Configuration) -> frozenset[str]:
 
 @dataclass(slots=True)
 class Around:
-    """What else there is of a cluster. ``local_queues`` by id; ``namespaces``: the labels of those that are known."""
+    """What else there is of a cluster. ``local_queues`` by id; ``namespaces``: the labels of those that are known;
+    ``complete``: whether there are no ClusterQueues beside the configuration's."""
 
     local_queues: Mapping[str, LocalQueue] = field(default_factory=dict[str, LocalQueue])
     namespaces: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     admission: Admission = field(default_factory=lambda: Admission(kueue=True))
+    complete: bool = False
 
     def take(self, manifests: Iterable[Object]) -> None:
         """Namespaces, LimitRanges and RuntimeClasses."""

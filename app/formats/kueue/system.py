@@ -320,6 +320,7 @@ def _read(reading: Reading) -> Imported:
     configuration = reading.counting(with_classes(own, objects.classes))
     around = Around({**(reading.within.local_queues if reading.within else {}), **saved, **local})
     around.take(objects.around)
+    around.complete = "ClusterQueue" in reading.complete
     workloads, asks = read_workloads(objects.work[FACTS.name], configuration, around, reading.classes)
     if not (reading.within.nodes if reading.within else objects.nodes):
         _report_no_nodes(configuration, asks, findings)
@@ -335,8 +336,7 @@ def _read(reading: Reading) -> Imported:
 
 
 def _beside(around: list[Object], spaces: set[str]) -> list[dict[str, Any]]:
-    """What bears on work that is still to come, of namespaces that have LocalQueues: labels, LimitRanges; and
-    RuntimeClasses."""
+    """What bears on work to come: RuntimeClasses, labels and LimitRanges of namespaces that have LocalQueues."""
     documents: list[dict[str, Any]] = []
     for manifest in around:
         space = manifest.name if manifest.kind == "Namespace" else manifest.namespace

@@ -120,7 +120,7 @@ def _read(
     if not queue:
         detail = f"no LocalQueue {local!r} in the source: workload {manifest.id!r} is left out"
         manifest.root.warn("spec", detail, "error", "no-queue")
-    elif cluster.queues and queue not in cluster.queues:
+    elif (cluster.queues or cluster.around.complete) and queue not in cluster.queues:
         detail = f"no ClusterQueue {queue!r} in the source: workload {manifest.id!r} is left out"
         manifest.root.warn("spec", detail, "error", "no-queue")
     elif not pod_sets:
