@@ -10,9 +10,8 @@ Rows of ``position``/``value`` arrays are vertices, grouped by owner and in orde
 position. Values are shares: dimensionless, one column a resource. Positions closer than ``TOLERANCE`` are one.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from app.solver.engines.ytsaurus.operations import (
     Flags,
@@ -32,8 +31,7 @@ _STEEP = 1e4
 MOST_PAIRS = 4_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Curves:
+class Curves(Struct, frozen=True, eq=False):
     """``owner``: ascending; ``position``: the suggestion at each vertex; ``value``: H there."""
 
     owner: Ints
@@ -41,8 +39,7 @@ class Curves:
     value: Floats
 
 
-@dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(Struct, frozen=True, eq=False):
     """G of each pool, what its children take together over its fit factor: vertices in order, a jump's two ends one
     after the other."""
 
@@ -231,8 +228,7 @@ def edges(total: Sum, limits: Floats) -> Floats:
     return out
 
 
-@dataclass(frozen=True, slots=True)
-class PoolCurves:
+class PoolCurves(Struct, frozen=True, eq=False):
     """Curves of the pools 0..n-1 of one level, with the fit factor at each vertex.
 
     ``start``: first vertex of each pool, and the end. ``edge``: by pool, the fit factor from which it depends on the

@@ -6,11 +6,12 @@ the division by fit factors that its improved computation adds (``ComputeImprove
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from app.solver.engines.ytsaurus.operations import Flags, Floats, Ints, add_upwards, all_of, any_of
 from app.solver.engines.ytsaurus.polyline import (
@@ -209,8 +210,7 @@ def _last(sums: "Floats", bound: "Floats") -> int:
     return int(within[-1]) if len(within) else 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Functions:
+class _Functions(Struct, frozen=True, eq=False):
     """Of one pool: its children's; what it takes of a suggestion, the fit factor then, and how the improved computation
     divides. ``handed``: what the children were suggested and got when they were asked last, by what the pool was."""
 
@@ -218,7 +218,7 @@ class _Functions:
     taken: Polyline
     fit: Polyline
     improved: ByFitFactor | None
-    handed: dict[tuple[float, bytes], tuple[list[float], list[Floats]]] = field(default_factory=dict, compare=False)
+    handed: dict[tuple[float, bytes], tuple[list[float], list[Floats]]] = field(default_factory=dict)
 
 
 class Exact:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from app.solver.engines.ytsaurus.configuration import (
     CompiledConfiguration,
@@ -366,4 +367,4 @@ def _amounts(names: Sequence[str], steps: np.ndarray) -> dict[str, int | float]:
 def under(cluster: CompiledState, rules: RuleSet) -> CompiledState:
     """The same state under other rules."""
     settings = replace(cluster.config.settings, rules=rules)
-    return replace(cluster, config=replace(cluster.config, settings=settings))
+    return structs.replace(cluster, config=replace(cluster.config, settings=settings))

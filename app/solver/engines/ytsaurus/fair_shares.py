@@ -6,15 +6,15 @@ cluster and each pool hands on what its fit factor says. The rules are those of 
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from math import floor
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from app.solver.engines.ytsaurus.configuration import promised_tops
 from app.solver.engines.ytsaurus.exact import Exact, reordered, truncated
-from app.solver.engines.ytsaurus.guarantees import Functions, IntegralShares, fitted, pool_weights, specified, to_shares
+from app.solver.engines.ytsaurus.guarantees import Functions, IntegralShares, granted, to_shares
 from app.solver.engines.ytsaurus.operations import (
     NEVER,
     STARVATION,
@@ -42,8 +42,7 @@ MOST_EXACT = 1_000
 """Pools and operations of a tree whose shares are worked out again where the last bits decide: up to a second."""
 
 
-@dataclass(frozen=True, slots=True)
-class FairShares:
+class FairShares(Struct, frozen=True, eq=False):
     """Shares, by operation and by pool (the root last); one column a resource. ``weight``: of pools.
 
     ``pool_integral``: proposed integral shares; ``promised``: what is guaranteed to operations and to pools that ask
@@ -143,10 +142,8 @@ def fair_shares(situation: Situation, update: Update = NO_UPDATE) -> FairShares:
     wanted = pool_sums(situation.wanted, situation.operation_parent, situation.parent, situation.depth)
     pool_demand = _shares(situation, usage_steps + wanted)
     limits = _pool_limits(situation)
-    promises = specified(situation)
+    promises, fit, weight = granted(situation, limits)
     volumes = Volumes(situation, promises.flow, promises.total_flow, update)
-    fit = fitted(situation, promises, limits)
-    weight = pool_weights(situation.config, situation.parent, fit.strong, promises.total_flow)
     in_order_of = children_of(situation, weight)
     children = reordered(situation, in_order_of, demands, fit.strong)
 
@@ -307,8 +304,7 @@ def pool_satisfaction(local: Floats, operations: Floats, pool: Ints, parent: Int
 SATISFIABLE = 1e-4
 
 
-@dataclass(frozen=True, slots=True)
-class Starvation:
+class Starvation(Struct, frozen=True, eq=False):
     """``below``: status below_fair_share; ``level``: 0, 1 starving, 2 aggressively; ``since``: NEVER when normal."""
 
     below: Flags
@@ -396,8 +392,7 @@ class Standing(NamedTuple):
     since: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Updated:
+class Updated(Struct, frozen=True, eq=False):
     """``pools``: by name; ``operations``: of those that starve or are below their fair share; ``moved``: of those that
     run and carry something else than before; ``volumes``: of pools with an integral guarantee, resource-seconds by
     resource and the share that it gave; ``changes_at``: when somebody begins to starve, or does so worse, if nothing

@@ -216,6 +216,19 @@ def pool_weights(config: CompiledConfiguration, parent: Ints, strong: Floats, to
     return out
 
 
+def granted(situation: Situation, limits: Floats) -> tuple[Specified, Fitted, Floats]:
+    """What the configuration promises, what of it fits, and the weights of pools: the same until nodes change."""
+    config, cluster = situation.config, situation.cluster
+    key = (config, cluster.index, cluster.total, limits)
+    known: tuple[Specified, Fitted, Floats] | None = cluster.recent.get("promises", key)
+    if known is None:
+        of = specified(situation)
+        fit = fitted(situation, of, limits)
+        known = of, fit, pool_weights(config, situation.parent, fit.strong, of.total_flow)
+        cluster.recent.put("promises", key, known)
+    return known
+
+
 _MOST_STEPS = 32
 
 

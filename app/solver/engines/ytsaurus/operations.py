@@ -5,13 +5,13 @@ Resources are the columns of a matrix, so there are between one and a dozen of t
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 from msgspec.structs import replace
 
 from app.solver.compiled import ResourceIndex
@@ -137,8 +137,7 @@ STARVATION: tuple[Starvation, Starvation, Starvation] = ("non_starving", "starvi
 STARVATION_CODE: dict[str | None, int] = {None: 0, "non_starving": 0, "starving": 1, "aggressively_starving": 2}
 
 
-@dataclass(frozen=True, slots=True)
-class Operations:
+class Operations(Struct, frozen=True, eq=False):
     """One row an operation. ``tolerance`` and ``timeout`` are inherited already; ``non_preemptible`` too, with
     ``protects`` saying whether it names any resource. Instants and durations in microseconds.
 

@@ -8,9 +8,9 @@ too: its rounding, its search for the largest one.
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from app.solver.engines.ytsaurus.operations import Flags, Floats, Ints, any_of, quotients
 
@@ -69,8 +69,7 @@ COMPRESSION = 1e-15
 """How far ``compressed`` may move a function."""
 
 
-@dataclass(frozen=True, slots=True)
-class Polyline:
+class Polyline(Struct, frozen=True, eq=False):
     """``x``: n vertices; ``y``: n rows."""
 
     x: Floats

@@ -6,9 +6,9 @@ the last bits, and the improved computation divides otherwise: both take ``exact
 """
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from app.solver.engines.ytsaurus.curves import EDGE, TOLERANCE, Curves, PoolCurves, pool_curves
 from app.solver.engines.ytsaurus.operations import Flags, Floats, Ints, any_of, by_level, least, most, quotients
@@ -17,8 +17,7 @@ from app.solver.engines.ytsaurus.situation import Situation
 from app.solver.question import safe_point
 
 
-@dataclass(frozen=True, slots=True)
-class Children:
+class Children(Struct, frozen=True, eq=False):
     """How children follow their pool's fit factor f, by weight, or one after another where the pool is FIFO:
     suggestion = (f - shift) / scale, between 0 and 1.
 
@@ -83,8 +82,7 @@ def _ranks(situation: Situation, fifo: Flags, weight: Floats) -> tuple[Ints, Int
     return rank, pool_rank
 
 
-@dataclass(frozen=True, slots=True)
-class Demands:
+class Demands(Struct, frozen=True, eq=False):
     """What operations use and could use; shares, one row an operation."""
 
     usage: Floats

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 
 from app.solver.engines.ytsaurus.fair_shares import (
     EPSILON,
@@ -39,8 +40,7 @@ NON_PREEMPTIBLE, AGGRESSIVELY_PREEMPTIBLE, PREEMPTIBLE = 0, 1, 2
 GROUPS = ("non_preemptible", "aggressively_preemptible", "preemptible")
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True, eq=False):
     """By operation: up to which share its allocations are protected. ``upper`` is infinite where the fair share
     equals the demand: then nothing is plainly preemptible."""
 

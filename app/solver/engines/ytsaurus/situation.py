@@ -4,12 +4,13 @@ Pools are rows 0..P-1 in document order; row P is the tree's implicit root.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from app.solver.compiled import ROOTLESS, ResourceIndex
@@ -114,8 +115,7 @@ def _amounts(cluster: CompiledState, nodes: Flags) -> Ints:
     return np.maximum(cluster.node_limits[nodes], 0).sum(axis=0)
 
 
-@dataclass(frozen=True, slots=True)
-class Wants:
+class Wants(Struct, frozen=True, eq=False):
     """Pending work: one row a task of an ask. ``need``: steps of one allocation; ``count``: how many are wanted;
     ``shapes``: distinct needs, and ``shape`` which of them each is."""
 
@@ -131,8 +131,7 @@ class Wants:
         return len(self.operation)
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(Struct, frozen=True, eq=False):
     """``usage``: steps, by operation; ``pool_usage``: by pool, the root last; ``pending``: allocations wanted by
     operation; ``depth``: of each pool, the root's is -1; ``parent``: of each pool, the root's is itself;
     ``tagged``, ``pool_tagged``: steps that the nodes of a tag filter have, UNLIMITED_STEPS without one; ``due``: fair
@@ -152,7 +151,7 @@ class Situation:
     parent: Ints
     depth: Ints
     operation_parent: Ints
-    due: list[Any] = field(default_factory=list[Any], compare=False, repr=False)
+    due: list[Any] = field(default_factory=list)
 
     @property
     def config(self) -> CompiledConfiguration:
@@ -380,8 +379,7 @@ def _widened(cluster: CompiledState, names: set[str]) -> CompiledState:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Feasible:
+class Feasible(Struct, frozen=True, eq=False):
     """Where each want may run. ``anywhere``: no restriction; ``on``: restricted wants that a node serves."""
 
     anywhere: Flags

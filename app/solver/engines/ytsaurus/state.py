@@ -5,11 +5,11 @@ columns are resources. Amounts are int64 steps (thousandths of cpu and gpu, whol
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, TypeVar, cast
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from app.solver.compiled import ResourceIndex
@@ -37,8 +37,7 @@ _MOST = float(2**62)
 _SPARSE = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Allocations:
+class Allocations(Struct, frozen=True, eq=False):
     """One row an allocation that runs, by operation and then oldest first (equal starts: input order).
 
     ``operation``, ``node`` (-1: on no named node), ``task``: position among its workload's tasks;
@@ -102,8 +101,7 @@ def _equal(old: object, new: object) -> bool:
     return arrays and np.array_equal(cast(NDArray[Any], old), cast(NDArray[Any], new))
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledState:
+class CompiledState(Struct, frozen=True, eq=False):
     """A loaded state. ``named``: resources that the configuration or a node names; ``total``: what the nodes have in
     all; ``on_node``: allocation rows by node, those on no named node first; ``node_start``: where each node's begin
     there, and the end; ``usage``: by operation; ``pool_volumes``: accumulated unit-seconds by resource;
@@ -129,7 +127,7 @@ class CompiledState:
     pool_since: Ints
     pool_volumes: list[dict[str, float]]
     pool_ratios: Floats
-    recent: Recent = field(default_factory=Recent, compare=False, repr=False)
+    recent: Recent = field(default_factory=Recent)
 
     def allocations_on(self, node: int) -> Ints:
         """Rows of the allocations that run on ``node``."""
@@ -199,8 +197,7 @@ def config_and_nodes(config: CompiledConfiguration, nodes: Sequence[Node]) -> fr
     return frozenset(config.resources).union(*capacities, *(node.occupied for node in nodes if node.occupied))
 
 
-@dataclass(frozen=True, slots=True)
-class Requests:
+class Requests(Struct, frozen=True, eq=False):
     """Tasks of some workloads, the distinct requests among them, and which of these each task has."""
 
     tasks: list[Task]

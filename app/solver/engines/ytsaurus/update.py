@@ -6,10 +6,11 @@ part of a cluster: each answer works them out.
 """
 
 from bisect import bisect_left
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from app.solver.delta import Changes
@@ -143,8 +144,7 @@ def _with_nodes(cluster: CompiledState, before: list[Node]) -> CompiledState:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
+class _Rows(Struct, frozen=True, eq=False):
     """Operations that a delta touches. ``touched``: old rows, and which of the fresh ones each becomes, None where it
     goes; ``added``: how many come last; ``fresh``: the changed and then the added ones; ``order``: each new row's place
     among the old ones with the fresh ones after them."""
