@@ -284,7 +284,7 @@ CASES = [
     Case("kueue-alibaba", 140, lambda: _alibaba("kueue")),
     Case("yunikorn-alibaba", 190, lambda: _alibaba("yunikorn")),
     Case("kai-alibaba", 430, lambda: _alibaba("kai")),
-    Case("ytsaurus-alibaba", 830, lambda: _alibaba("ytsaurus")),
+    Case("ytsaurus-alibaba", 775, lambda: _alibaba("ytsaurus")),
     Case("kube-scheduler-alibaba", 1_030, lambda: _alibaba("kube-scheduler")),
     Case("kueue-170-cohorts", 175, _grid),
     *(
@@ -293,7 +293,7 @@ CASES = [
             ("kueue", 2_650),
             ("yunikorn", 4_050),
             ("kai", 13_500),
-            ("ytsaurus", 14_700),
+            ("ytsaurus", 11_300),
             ("kube-scheduler", 5_700),
         )
     ),
