@@ -16,7 +16,7 @@ A, B = 0, 1
 
 def order(**tables: Any) -> QueueOrder:
     """Two queues that hold and deserve nothing and are alike but for their age: A is older."""
-    plain = {
+    plain: dict[str, Any] = {
         "allocated": [[0, 0], [0, 0], [0, 0]], "fixed": [[0, 0], [0, 0], [0, 0]], "deserved": [(0, 0, 0)] * 2,
         "fair": [(8.0, 8.0, 8000.0)] * 2, "allocatable": [(8.0, 8.0, 8000.0)] * 2, "limit": [(-1, -1, -1)] * 2,
         "_created": [1, 2], "_priority": [0, 0], "paths": [[A], [B]], "_known": {},
