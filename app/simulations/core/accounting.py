@@ -390,15 +390,11 @@ class Accounting:
 
 
 def _standing(life: LiveJob) -> int:
-    """A number that stands for what runs where of a job, and what waits, in this process; the exclusive or of such
-    numbers stands for all jobs."""
+    """A number of 64 bits that stands for what runs where of a job, and what waits, in this process; the exclusive or
+    of such numbers stands for all jobs: among a million situations two that differ have the same by a chance of one in
+    tens of millions."""
     phases = [
         tuple([(name, task.node or str(task.flavors)) for name, task in sorted(phase.items())]) if phase else ()
         for phase in (life.running, life.leaving)
     ]
-    standing = life.ask.id, tuple(sorted(life.waiting)), *phases
-    return hash(standing) ^ hash((standing, _AGAIN)) << 64
-
-
-_AGAIN = "again"
-"""Two hashes make twice as many bits."""
+    return hash((life.ask.id, tuple(sorted(life.waiting)), *phases))
