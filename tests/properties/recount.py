@@ -129,15 +129,16 @@ class Recount:
         self._started: set[str] = set()
         self._submitted: dict[str, int] = {}
         self._at = START
-        self._lost_a_node = -1
+        self._nodes_change: set[int] = set()
+        self.moved_to: set[str | None] = set()
+        """Nodes to which something has moved while others leave."""
 
     def count(self, events: Sequence[Event], end: int) -> Iterator[Event]:
         """Each event, when it has been counted; the time up to ``end`` after the last."""
+        self._nodes_change = {micros(event.at) for event in events if event.kind == "node"}
         for event in events:
             now = micros(event.at)
             self._pass(now)
-            if event.rule == "NodeRemoved":
-                self._lost_a_node = now
             if event.job is not None:
                 self._happened(event, now)
             elif event.kind == "node":
@@ -181,6 +182,7 @@ class Recount:
         elif event.kind == "moved":
             assert mine[event.task].phase == "running", event
             mine[event.task].node = event.node
+            self.moved_to.add(event.node)
         elif event.kind == "evicted":
             self._evicted(event, job, mine, now)
         elif event.kind == "released":
@@ -228,7 +230,8 @@ class Recount:
         gone = _those(mine, event.task, "leaving")
         assert gone, event
         for part in gone:
-            assert now - part.since == self._grace or now == self._lost_a_node, event
+            assert now - part.since == self._grace or now in self._nodes_change, event
+            self.moved_to.discard(part.node)
             part.phase, part.node = "over" if name in self._over else "waiting", None
             if self._requeued:
                 self.created[name] = part.created = part.since

@@ -149,8 +149,11 @@ def _events_counted_give_the_summary(told: Told, rounds: list[Observed], request
 
 
 def _there_is_room(recount: Recount, engine: str, queue: str) -> None:
-    """Now that something of ``queue`` has started. YTsaurus starts at once beside who is on the way out."""
+    """Now that something of ``queue`` has started. YTsaurus starts at once beside who is on the way out; what moves is
+    counted where it goes at once, whoever leaves there yet."""
     on_nodes, in_queues = recount.held(leaving=engine != "ytsaurus")
+    staying = recount.held(leaving=False)[0]
+    on_nodes = {node: staying.get(node, 0) if node in recount.moved_to else held for node, held in on_nodes.items()}
     assert set(on_nodes) <= recount.nodes
     assert max(on_nodes.values(), default=0) <= 4
     bound = recount.bound(queue)

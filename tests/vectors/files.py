@@ -31,8 +31,8 @@ NAMED = {
     "conscap-03083": "180 answers in 400 runs, the likeliest, ours, 15 times",
     "conscap-03148": "273 answers in 400 runs, the likeliest 7 times",
 }
-"""Answers of KAI 0.17 that hang on chance: the five runs of a record did not meet the likeliest, or several come up about
-as often. What was recorded is among the outcomes that the answer names."""
+"""Answers of KAI 0.17 that hang on chance: the five runs of a record did not meet the likeliest, or several come up
+about as often. What was recorded is among the outcomes that the answer names."""
 
 
 def files(root: Path) -> list[Path]:

@@ -6,6 +6,7 @@ Files of rules are those of ``pkg/scheduler`` in Kubernetes 1.37.2.
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -49,7 +50,8 @@ _NO_OPTIONS = Options()
 
 class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     """See the module. An ask is called as its job, or ``job/task`` where the job has several pods that are no gang.
-    ``_names``: jobs by name of ask; ``_held``: the nomination of each ask."""
+    ``_names``: jobs by name of ask; ``_created``: when each pod of several began to wait, for one that is
+    evicted leaves the age of the others alone; ``_held``: the nomination of each ask."""
 
     unit: ClassVar[Unit] = "task"
     infeasible: ClassVar[bool] = False
@@ -59,19 +61,25 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         super().__init__(configured, configuration, options)
         self._names: dict[str, str] = {}
         self._several: set[str] = set()
+        self._created: dict[str, datetime | None] = {}
         self._held: dict[str, Reservation] = {}
 
     def arrive(self, ask: Ask) -> None:
+        waiting = {task.name for task in self.waiting[ask.id].tasks} if ask.id in self.waiting else set[str]()
         super().arrive(ask)
         if len(ask.tasks) > 1 and not self.configured.settings.workload_aware:
             self._several.add(ask.id)
         for task in ask.tasks:
-            self._names[self._name(ask.id, task.name)] = ask.id
+            name = self._name(ask.id, task.name)
+            self._names[name] = ask.id
+            if task.name not in waiting or name not in self._created:
+                self._created[name] = ask.created_at
 
     def leave(self, job: str) -> None:
         super().leave(job)
         for name in [name for name, of in self._names.items() if of == job]:
             del self._names[name]
+            self._created.pop(name, None)
             self._held.pop(name, None)
         self._several.discard(job)
 
@@ -108,7 +116,11 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     def _asked(self, ask: Ask) -> list[Ask]:
         if ask.id not in self._several:
             return [self._with_claim(ask)]
-        return [self._with_claim(replace(ask, id=self._name(ask.id, task.name), tasks=[task])) for task in ask.tasks]
+        names = [(self._name(ask.id, task.name), task) for task in ask.tasks]
+        return [
+            self._with_claim(replace(ask, id=name, tasks=[task], created_at=self._created[name]))
+            for name, task in names
+        ]
 
     def _with_claim(self, ask: Ask) -> Ask:
         held = self._held.get(ask.id)
