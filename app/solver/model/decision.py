@@ -185,7 +185,7 @@ class PlannedEviction(Wire, frozen=True, kw_only=True):
     """Why, in one word: the engine's own reason."""
     for_ask: str | None = None
     """The id of the ask that needs it. Absent: no ask does (a limit or a node is exceeded)."""
-    just_placed: Literal[True] | None = None
+    just_placed: bool | None = None
     """It does not run: the same cycle gave it a place on `node`, and took it again (released KAI). Absent: it runs."""
 
 

@@ -3,8 +3,7 @@ compiled state after a delta, in which what the delta doesn't name is taken over
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from heapq import nlargest
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import accumulate
 from typing import ClassVar, TypeVar
 
@@ -25,7 +24,7 @@ from app.solver.engines.kai.configuration import (
     unprotected_from,
 )
 from app.solver.engines.kai.explain import Recorder
-from app.solver.engines.kai.job_order import DRAWS, MOST_DRAWS, MOST_STEPS, Chance
+from app.solver.engines.kai.job_order import DRAWS, MOST_STEPS, Chance
 from app.solver.engines.kai.jobs import (
     NOWHERE,
     Columns,
@@ -367,41 +366,27 @@ def _each_alone(state: CompiledState, question: Question) -> Result:
     return each_alone(decided)
 
 
-_MORE = 10
-"""Steps by node that a draw beyond the usual number costs."""
-
-
 def draws(
     state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget
 ) -> tuple[list[Draw], int | None]:
-    """What the cycle can come to, the likeliest first that overfills no node, and how many draws tell so: None where
-    nothing hangs on the order of a map, 0 where the question wants no draws or one takes too long."""
+    """What the cycle can come to, the likeliest first, and how many draws tell so: None where nothing hangs on the
+    order of a map, 0 where the question wants no draws or they take too long, and the likeliest orders decide."""
     chance = Chance()
     first = run(state, asks, question, budget, chance)
     if not chance.matters:
         return [Draw(first, 1)], None
     outcomes: dict[Hashable, Draw] = {}
-    steps, number, most = Budget(MOST_STEPS), 0, MOST_DRAWS if question.draws else 0
-    while number < most:
-        if number >= DRAWS and (_told_apart(outcomes.values()) or not steps.spend(_MORE * len(state.nodes))):
-            break
-        cycle = _run(state, asks, question, steps, Chance(number), strict=False)
+    steps = Budget(MOST_STEPS)
+    number = DRAWS if question.draws else 0
+    for seed in range(number):
+        cycle = run(state, asks, question, steps, Chance(seed))
         if steps.spent:
+            number = 0
             break
-        number += 1
         draw = outcomes.setdefault(cycle.outcome(), Draw(cycle, 0))
         draw.times += 1
-    overfilled = {key for key, draw in outcomes.items() if draw.cycle.overlay.overfilled()}
-    if len(overfilled) == len(outcomes):
-        outcomes[None] = Draw(first, 0)
-    drawn = sorted(outcomes, key=lambda key: (key in overfilled, -outcomes[key].times))
-    return [outcomes[key] for key in drawn], number
-
-
-def _told_apart(outcomes: Collection[Draw]) -> bool:
-    """Whether the likeliest outcome leads the next one by two standard deviations."""
-    first, second = nlargest(2, (0, *(draw.times for draw in outcomes)))
-    return (first - second) ** 2 > 4 * (first + second)
+    drawn = sorted(outcomes.values(), key=lambda draw: -draw.times)
+    return (drawn, number) if number else ([Draw(first, 1)], 0)
 
 
 def run(state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget, chance: Chance) -> Cycle:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from app.solver.engines.kai.job_order import Chance, Contenders, Map, Turns, VictimOrder, sort_victims
+from app.solver.engines.kai.job_order import Chance, Contenders, Turns, VictimOrder, sort_victims
 from app.solver.engines.kai.jobs import GPU, NOWHERE, Jobs
 from app.solver.engines.kai.overlay import Mark, Overlay, rank, total
 from app.solver.engines.kai.queue_order import Standing
@@ -65,7 +65,6 @@ class Search:
         self._validators = validators
         self._before = Standing(tools.order.frozen())
         self._victims = victims
-        self._candidates: Map[int] | None = None
         self._open = frozenset(open_nodes(tools, job))
         self._free = self._overlay.nodes.gpu_free().copy()
         self._start: Mark = self._overlay.checkpoint()
@@ -78,9 +77,9 @@ class Search:
     def _tape(self) -> "Tape":
         return Tape(self._overlay, self._order_of(self._victims))
 
-    def _order_of(self, victims: Iterable[int], entering: Iterable[int] | None = None) -> VictimOrder:
+    def _order_of(self, victims: Iterable[int]) -> VictimOrder:
         by_leaf = sort_victims(self._overlay, map(self._tools.victims.of, victims))
-        return VictimOrder(self._overlay, self._before, by_leaf, entering if self._chance.drawn else None)
+        return VictimOrder(self._overlay, self._before, by_leaf)
 
     def solve(self) -> bool:
         """Whether the job found its place. True leaves the winning statement open; False leaves nothing behind."""
@@ -223,28 +222,21 @@ class Search:
 
     def _walked(self, part: list[int], recorded: list[Group]) -> "Prefix":
         """Where the walk for a part begins: as far on as the last one's had come, where nothing before can do."""
-        entering, last = self._entering(), self._prefix
-        if entering is not None or not self._tape.serves(recorded):
+        drawn, last = self._drawn(), self._prefix
+        if drawn is not None or not self._tape.serves(recorded):
             self._prefix = None
-            order = self._order_of(self._victims if entering is None else entering, entering)
+            order = self._order_of(self._victims if drawn is None else drawn)
             return Prefix(self._overlay, self._job, part, recorded, order)
         if last is None or not self._rules.own_scenario or not last.go_on(part, recorded):
             last = self._prefix = Prefix(self._overlay, self._job, part, recorded, self._tape)
         return last
 
-    def _entering(self) -> list[int] | None:
-        """The victims of one part in the order in which they enter the tree of queues: all of them, or as many as the
-        cap admits, as maps yield them. None: all of them, the best first."""
-        chance = self._chance
-        if self._cap is not None and len(self._victims) > self._cap:
-            chance.matters = True
-            return chance.order(chance.some(self._victims, self._cap, self._overlay))
-        if (jobs := chance.jobs(self._overlay)) is None:
+    def _drawn(self) -> list[int] | None:
+        """As many of the victims as the cap admits, as a map of all jobs yields them; None: all of them."""
+        if self._cap is None or len(self._victims) <= self._cap:
             return None
-        if self._candidates is None or self._cap is not None:
-            known = set(self._victims)
-            self._candidates = chance.map(job for job in jobs if job in known)
-        return self._candidates.walk()
+        self._chance.matters = True
+        return self._chance.some(self._victims, self._cap, len(self._overlay.jobs.id))
 
     def _trial(self, part: Sequence[int], recorded: list[Group], extra: list[Group]) -> Trial:
         """What is recorded is listed first, the pods of a group in the order of a map."""
@@ -253,7 +245,7 @@ class Search:
         for group in (*recorded, *extra):
             groups.setdefault(group.job, []).append(group)
         for group in recorded:
-            tasks = group.tasks if self._overlay.exact else self._chance.pods(group.tasks)
+            tasks = group.tasks if self._overlay.exact else self._chance.order(group.tasks)
             listed[group.job] = [*listed.get(group.job, ()), *tasks]
         for group in extra:
             listed[group.job] = [*listed.get(group.job, ()), *group.tasks]
@@ -305,7 +297,7 @@ class Search:
             count += 1
         step = 1
         while True:
-            yield self._chance.order(chunks[i] for i in dict.fromkeys(i for n in ranked[:count] for i in there[n]))
+            yield self._chance.order(chunks[i] for i in sorted({i for n in ranked[:count] for i in there[n]}))
             if count >= len(ranked):
                 return
             count, step = min(count + step, len(ranked)), step * 2
@@ -342,11 +334,9 @@ class Search:
         """Victims and the part in the order of pending jobs, each where it fits; True when the part found its place."""
         overlay, placer, budget = self._overlay, self._tools.placer, self._tools.budget
         part, taking = list(trial.part), dict.fromkeys(trial.listed)
-        wants = self._job, total(overlay.wants, part)
-        turns = Turns(overlay, self._tools.order, contenders, taking, wants, self._chance)
-        placed, awaited = False, {self._job, *taking}
-        while awaited and (job := turns.pop()) is not None and budget.spend():
-            awaited.discard(job)
+        turns = Turns(overlay, self._tools.order, contenders, taking, (self._job, total(overlay.wants, part)))
+        placed = False
+        while (job := turns.pop()) is not None and budget.spend():
             if job == self._job:
                 if not placer.place_job(job, part, nodes, bind=False):
                     self._tools.trail.no_room(scenario, placer.refused)
@@ -354,7 +344,6 @@ class Search:
                 placed = True
             elif job in taking and (wanted := overlay.wanted(job)[0]):
                 placer.place_job(job, wanted, nodes, bind=False)
-        budget.spend(len(turns))  # their turns change nothing
         return placed and not budget.spent
 
     def _needed(self, trial: Trial, recorded: list[int]) -> Found:
@@ -490,7 +479,7 @@ class Prefix(Scenario):
             if self.overlay.exact:
                 groups = [group for group in groups if self.is_recorded.isdisjoint(group.tasks)]
             else:
-                groups = [Group(job, chance.pods(group.tasks)) for group in groups]
+                groups = [Group(job, chance.order(group.tasks)) for group in groups]
             if not joined or len(groups) == 1:
                 yield from groups
             else:
