@@ -44,7 +44,7 @@ class Rates(NamedTuple):
         return 0.0 if not self.half_life else 1.0 - 0.5 ** (elapsed / _SECOND / self.half_life)
 
 
-class Account(NamedTuple):
+class LocalQueueUsage(NamedTuple):
     """What a LocalQueue has consumed as of ``updated``, in microseconds; None: it has not been sampled yet."""
 
     consumed: Consumed
@@ -59,25 +59,25 @@ class Account(NamedTuple):
         together = _sum(self.consumed, self.penalty)
         return sum(rates.weights.get(name, 1.0) * float(together[name]) for name in sorted(together)) / self.weight
 
-    def sampled(self, running: Consumed, now: int, rates: Rates) -> "Account":
+    def sampled(self, running: Consumed, now: int, rates: Rates) -> "LocalQueueUsage":
         """With all samples taken until ``now``, at each of which ``running`` ran."""
         if self.updated is None:
             return self._replace(updated=now)
         since = (now - self.updated) // rates.interval * rates.interval
         return self._until(self.updated + since, running, rates) if since > 0 else self
 
-    def admitted(self, running: Consumed, requested: Consumed, now: int, rates: Rates) -> "Account":
+    def admitted(self, running: Consumed, requested: Consumed, now: int, rates: Rates) -> "LocalQueueUsage":
         """After an admission at ``now``, with which ``running`` runs, of what ``requested`` so much."""
         sampled = self._until(now, running, rates)
         return sampled._replace(consumed=_sum(sampled.consumed, _times(requested, rates.part(rates.interval))))
 
-    def _until(self, now: int, running: Consumed, rates: Rates) -> "Account":
+    def _until(self, now: int, running: Consumed, rates: Rates) -> "LocalQueueUsage":
         if not rates.half_life:
             return self._replace(consumed={}, updated=now)
         part = rates.part(max(0, now - (now if self.updated is None else self.updated)))
         return self._replace(consumed=_sum(_times(self.consumed, 1 - part), _times(running, part)), updated=now)
 
-    def told(self) -> QueueState:
+    def to_wire(self) -> QueueState:
         """On the wire, exactly."""
         return QueueState(
             consumed={name: format(amount, "f") for name, amount in sorted(self.consumed.items())},
@@ -86,16 +86,16 @@ class Account(NamedTuple):
         )  # fmt: skip
 
 
-NEW = Account({}, {}, None, 1.0)
+NEW = LocalQueueUsage({}, {}, None, 1.0)
 
 
-def account(of: QueueState | None) -> Account:
+def local_queue_usage(of: QueueState | None) -> LocalQueueUsage:
     """Raises QuantityError."""
     if of is None:
         return NEW
     consumed = {name: exact(amount) for name, amount in (of.consumed or {}).items()}
     penalty = {name: exact(amount) for name, amount in of.penalty.items()}
-    return Account(consumed, penalty, None if of.updated_at is None else micros(of.updated_at), of.weight)
+    return LocalQueueUsage(consumed, penalty, None if of.updated_at is None else micros(of.updated_at), of.weight)
 
 
 def rates_of(configuration: CompiledConfiguration) -> Rates | None:
@@ -201,7 +201,7 @@ class Order:
     def usage(self, name: str) -> float:
         """Of a LocalQueue."""
         if name not in self._usage:
-            own = account(self._state.local_queues.get(name))
+            own = local_queue_usage(self._state.local_queues.get(name))
             self._usage[name] = own.sampled(self._running.get(name, {}), self._now, self._rates).usage(self._rates)
         return self._usage[name]
 
@@ -244,20 +244,20 @@ def running(state: CompiledState) -> dict[str, Consumed]:
     return by_name
 
 
-class Ledger:
+class LocalQueueUsages:
     """What LocalQueues have consumed while time passes. ``begun``: whether it has been told what there was before."""
 
     def __init__(self, rates: Rates) -> None:
         self.rates = rates
         self.begun = False
-        self._accounts: dict[str, Account] = {}
+        self._usages: dict[str, LocalQueueUsage] = {}
         self._running: dict[str, Consumed] = {}
         self._holds: dict[str, tuple[str, Consumed]] = {}
 
     def begin(self, state: CompiledState, now: int) -> None:
         """It starts with what the state says."""
         self.begun = True
-        self._accounts = {name: account(of) for name, of in state.local_queues.items()}
+        self._usages = {name: local_queue_usage(of) for name, of in state.local_queues.items()}
         based = state.configuration.usage_based
         for i, of in enumerate(state.workloads):
             if based[int(state.queue[i])]:
@@ -266,16 +266,16 @@ class Ledger:
 
     def sample(self, now: int) -> None:
         """Take all samples that are due."""
-        for name in self._accounts.keys() | self._running.keys():
-            own = self._accounts.get(name, NEW)
-            self._accounts[name] = own.sampled(self._running.get(name, {}), now, self.rates)
+        for name in self._usages.keys() | self._running.keys():
+            own = self._usages.get(name, NEW)
+            self._usages[name] = own.sampled(self._running.get(name, {}), now, self.rates)
 
     def admitted(self, job: str, name: str, held: Consumed, requested: Consumed, now: int) -> None:
         """``job`` of LocalQueue ``name`` was admitted."""
         self.sample(now)
         self._runs(job, name, held)
-        own = self._accounts.get(name, NEW)
-        self._accounts[name] = own.admitted(self._running[name], requested, now, self.rates)
+        own = self._usages.get(name, NEW)
+        self._usages[name] = own.admitted(self._running[name], requested, now, self.rates)
 
     def released(self, job: str, now: int) -> None:
         """``job`` runs no longer."""
@@ -286,11 +286,11 @@ class Ledger:
 
     def usage(self, name: str) -> float:
         """As of the last sample."""
-        return self._accounts.get(name, NEW).usage(self.rates)
+        return self._usages.get(name, NEW).usage(self.rates)
 
     def news(self, known: Mapping[str, QueueState]) -> dict[str, QueueState]:
-        """What differs from what was ``told``."""
-        every = {name: of.told() for name, of in sorted(self._accounts.items())}
+        """What differs from what is ``known``."""
+        every = {name: of.to_wire() for name, of in sorted(self._usages.items())}
         return {name: of for name, of in every.items() if known.get(name) != of}
 
     def turns(self, first: str, others: Sequence[str]) -> int | None:
@@ -298,11 +298,11 @@ class Ledger:
         decay at one rate, so that two change places once at most: if they do in the end."""
         if not self.rates.half_life or not any(self._in_the_end(name) < self._in_the_end(first) for name in others):
             return None
-        sampled = [of.updated for name in (first, *others) if (of := self._accounts.get(name)) is not None]
+        sampled = [of.updated for name in (first, *others) if (of := self._usages.get(name)) is not None]
         return min((since + self.rates.interval for since in sampled if since is not None), default=None)
 
     def _in_the_end(self, name: str) -> float:
-        own = self._accounts.get(name, NEW)
+        own = self._usages.get(name, NEW)
         return own._replace(consumed=self._running.get(name, {})).usage(self.rates)
 
     def _runs(self, job: str, name: str, held: Consumed) -> None:

@@ -14,7 +14,7 @@ from app.solver.engines.kueue.configuration import DEFAULT_FLAVOR, CompiledConfi
 from app.solver.engines.kueue.cycle import demands
 from app.solver.engines.kueue.fair_share import lendable, share
 from app.solver.engines.kueue.flavors import never_fits
-from app.solver.engines.kueue.nomination import Books, Mode, Nomination, Overlay, Reason, Target
+from app.solver.engines.kueue.nomination import CycleUsage, Mode, Nomination, Overlay, Reason, Target
 from app.solver.engines.kueue.quota import Quotas, Usage
 from app.solver.engines.kueue.state import CompiledState
 from app.solver.engines.kueue.topology.room import Rooms, shown
@@ -159,17 +159,21 @@ def shortage_text(overlay: Overlay, queue: int, request: Sequence[tuple[int, int
 
 
 def answer(
-    overlay: Overlay, nomination: Nomination, record: Recorder, waiting: str | None = None, books: Books | None = None
+    overlay: Overlay,
+    nomination: Nomination,
+    record: Recorder,
+    waiting: str | None = None,
+    cycle_usage: CycleUsage | None = None,
 ) -> Decision:
     """What becomes of a nominated ask. ``waiting``: why it waits although its nomination alone would let it go on;
-    ``books``: of the cycle that it is part of."""
+    ``cycle_usage``: of the cycle that it is part of."""
     goes = waiting is None and nomination.assignment.mode is not Mode.NO_FIT
     if goes and nomination.assignment.mode is Mode.FIT:
         return _admitted(overlay, nomination, record)
     if goes and nomination.targets:
         return _preempting(overlay, nomination, record)
     if waiting is None:
-        record.blocked(overlay, nomination, books)
+        record.blocked(overlay, nomination, cycle_usage)
     return _waiting(overlay, nomination, record, waiting)
 
 

@@ -8,7 +8,7 @@ from app.solver.compiled import ROOTLESS
 from app.solver.engines.kueue import nodes
 from app.solver.engines.kueue.cycle import demands
 from app.solver.engines.kueue.nodes import WORDS
-from app.solver.engines.kueue.nomination import Books, Entry, Mode, Nomination, Overlay
+from app.solver.engines.kueue.nomination import CycleUsage, Entry, Mode, Nomination, Overlay
 from app.solver.engines.kueue.preemptibility import fr_name
 from app.solver.engines.kueue.quota import Field, Usage
 from app.solver.kubernetes import PODS
@@ -166,8 +166,10 @@ def bottleneck(overlay: Overlay, queue: int, fr: int) -> str:
 _MOST_NAMED = 3
 
 
-def sentence(overlay: Overlay, nomination: Nomination, verdicts: Iterable[Candidate], books: Books | None) -> str:
-    """What is short, and who holds it; ``told``: the verdicts. ``books``: what earlier heads of the cycle took."""
+def sentence(
+    overlay: Overlay, nomination: Nomination, verdicts: Iterable[Candidate], cycle_usage: CycleUsage | None
+) -> str:
+    """What is short, and who holds it; ``cycle_usage``: what earlier heads of the cycle took."""
     queue, usage = nomination.preemptor.queue, overlay.usage
     lacks = [
         (amount - usage.available(queue, fr), fr, amount)
@@ -176,7 +178,7 @@ def sentence(overlay: Overlay, nomination: Nomination, verdicts: Iterable[Candid
         if amount > usage.available(queue, fr)
     ]
     if not lacks:
-        reasons = [*nomination.assignment.lacking, *nodes.in_the_way(overlay, nomination, verdicts, books)]
+        reasons = [*nomination.assignment.lacking, *nodes.in_the_way(overlay, nomination, verdicts, cycle_usage)]
         reasons = reasons or ["nothing is short, but nobody may be preempted"]
         return "; ".join([*reasons, *nodes.easier_places(overlay, nomination)])
     # The largest lack, against what was wanted: steps of different resources do not compare.
@@ -185,8 +187,8 @@ def sentence(overlay: Overlay, nomination: Nomination, verdicts: Iterable[Candid
     text = f"{fr_name(overlay, fr)}: {units(short, resource)} more needed; "
     if amount > most:
         return f"{text}even with nothing running the queue could have {units(most, resource)} at most"
-    before = [] if books is None else _in_the_way(books, nomination, fr)
-    earlier = f"; {_booked(books, before, fr)} in this cycle" if books is not None and before else ""
+    before = [] if cycle_usage is None else _in_the_way(cycle_usage, nomination, fr)
+    earlier = f"; {_booked(cycle_usage, before, fr)} in this cycle" if cycle_usage is not None and before else ""
     return text + bottleneck(overlay, queue, fr) + _holders(overlay, fr, verdicts) + earlier
 
 
@@ -206,12 +208,12 @@ def _holders(overlay: Overlay, fr: int, verdicts: Iterable[Candidate]) -> str:
     return f"; most of it ({units(total, resource)} in {count} workload(s)) {WORDS[rule]}"
 
 
-def outrun(books: Books, head: Nomination) -> str:
+def outrun(cycle_usage: CycleUsage, head: Nomination) -> str:
     """A head that fitted until earlier heads of the cycle took their part."""
     queue = head.preemptor.queue
 
     def shortest() -> tuple[int, int] | None:
-        usage = books.overlay.usage
+        usage = cycle_usage.overlay.usage
         lacks = [(amount - usage.available(queue, fr), fr) for fr, amount in head.preemptor.request]
         # Against what was wanted: steps of different resources do not compare.
         wanted = dict(head.preemptor.request)
@@ -221,52 +223,52 @@ def outrun(books: Books, head: Nomination) -> str:
             default=None,
         )
 
-    lacks_most = books.without(head, shortest)
+    lacks_most = cycle_usage.without(head, shortest)
     if lacks_most is None:
-        if books.fits(head) == "nodes":
+        if cycle_usage.fits(head) == "nodes":
             return "nodes that it counted on are taken by earlier heads of this cycle"
         return "earlier heads of this cycle changed what it counted on"
     lack, fr = lacks_most
-    resource = books.overlay.usage.quotas.frs[fr][1]
-    text = f"{fr_name(books.overlay, fr)}: {units(lack, resource)} more needed once all victims are gone"
+    resource = cycle_usage.overlay.usage.quotas.frs[fr][1]
+    text = f"{fr_name(cycle_usage.overlay, fr)}: {units(lack, resource)} more needed once all victims are gone"
     if resource == PODS:
         text += ", and Kueue's search for victims does not count pods"
-    before = _in_the_way(books, head, fr)
-    return f"{text}; {_booked(books, before, fr)} before it in this cycle" if before else text
+    before = _in_the_way(cycle_usage, head, fr)
+    return f"{text}; {_booked(cycle_usage, before, fr)} before it in this cycle" if before else text
 
 
-def overlapping(books: Books, head: Nomination) -> str:
+def overlapping(cycle_usage: CycleUsage, head: Nomination) -> str:
     """A head whose victims stop for others already."""
-    return f"{_leaving(books, {workload for workload, _ in head.targets})} already"
+    return f"{_leaving(cycle_usage, {workload for workload, _ in head.targets})} already"
 
 
-def deferred(books: Books, head: Nomination) -> str:
+def deferred(cycle_usage: CycleUsage, head: Nomination) -> str:
     """A head that fits once everybody has stopped who stops for earlier heads of its cohorts."""
-    root, queues = _root(books, head), books.overlay.state.queue
-    configuration = books.overlay.state.configuration
-    leaving = {workload for workload in books.victims if configuration.root[int(queues[workload])] == root}
-    return f"{_leaving(books, leaving)}; it fits once that is done"
+    root, queues = _root(cycle_usage, head), cycle_usage.overlay.state.queue
+    configuration = cycle_usage.overlay.state.configuration
+    leaving = {workload for workload in cycle_usage.victims if configuration.root[int(queues[workload])] == root}
+    return f"{_leaving(cycle_usage, leaving)}; it fits once that is done"
 
 
-def _root(books: Books, head: Nomination) -> int:
-    return books.overlay.state.configuration.root[head.preemptor.queue]
+def _root(cycle_usage: CycleUsage, head: Nomination) -> int:
+    return cycle_usage.overlay.state.configuration.root[head.preemptor.queue]
 
 
-def _leaving(books: Books, workloads: set[int]) -> str:
+def _leaving(cycle_usage: CycleUsage, workloads: set[int]) -> str:
     parts: list[str] = []
-    for entry in books.entries:
-        names = [books.overlay.state.workloads[w].id for w in entry.victims if w in workloads]
+    for entry in cycle_usage.entries:
+        names = [cycle_usage.overlay.state.workloads[w].id for w in entry.victims if w in workloads]
         if names:
             parts.append(f"{_listed(names)} stop{'s' if len(names) == 1 else ''} for {entry.ask}")
     return _listed(parts)
 
 
-def _in_the_way(books: Books, head: Nomination, fr: int) -> list[Entry]:
+def _in_the_way(cycle_usage: CycleUsage, head: Nomination, fr: int) -> list[Entry]:
     """The earlier heads of the cycle without which more of ``fr`` would be available; all that took some of it where
     no single one makes a difference."""
-    usage, queue, root = books.overlay.usage.copy(), head.preemptor.queue, _root(books, head)
-    roots = books.overlay.state.configuration.root
-    took = [e for e in books.entries if roots[e.queue] == root and dict(e.amounts).get(fr, 0) > 0]
+    usage, queue, root = cycle_usage.overlay.usage.copy(), head.preemptor.queue, _root(cycle_usage, head)
+    roots = cycle_usage.overlay.state.configuration.root
+    took = [e for e in cycle_usage.entries if roots[e.queue] == root and dict(e.amounts).get(fr, 0) > 0]
     before, out = usage.available_cell(usage.quotas.cells[queue][fr]), list[Entry]()
     for entry in took:
         part = ((fr, dict(entry.amounts)[fr]),)
@@ -277,8 +279,8 @@ def _in_the_way(books: Books, head: Nomination, fr: int) -> list[Entry]:
     return out or took
 
 
-def _booked(books: Books, entries: Sequence[Entry], fr: int) -> str:
-    resource = books.overlay.usage.quotas.frs[fr][1]
+def _booked(cycle_usage: CycleUsage, entries: Sequence[Entry], fr: int) -> str:
+    resource = cycle_usage.overlay.usage.quotas.frs[fr][1]
     total = sum(dict(entry.amounts)[fr] for entry in entries)
     return f"{_listed([entry.ask for entry in entries])} took {units(total, resource)}"
 

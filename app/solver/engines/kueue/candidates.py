@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.solver.engines.kueue.fair_share import Rivals
-from app.solver.engines.kueue.nomination import Books, Nomination, Overlay, Preemptor, Suit, Target
+from app.solver.engines.kueue.nomination import CycleUsage, Nomination, Overlay, Preemptor, Suit, Target
 from app.solver.engines.kueue.state import CompiledState, Places, instant
 from app.solver.engines.kueue.topology.room import Misfit, Place, PodSets
 from app.solver.model.base import micros
@@ -103,13 +103,13 @@ class Recorder:
     def reserves(self) -> None:
         """Cycle: nobody may stop for it, and it keeps its capacity from later heads."""
 
-    def overlaps(self, books: Books, head: Nomination, message: str) -> None:
+    def overlaps(self, cycle_usage: CycleUsage, head: Nomination, message: str) -> None:
         """Cycle: skipped, since its victims stop for earlier heads."""
 
-    def outrun(self, books: Books, head: Nomination, message: str) -> None:
+    def outrun(self, cycle_usage: CycleUsage, head: Nomination, message: str) -> None:
         """Cycle: skipped, since it does not fit with what earlier heads took."""
 
-    def deferred(self, books: Books, head: Nomination) -> None:
+    def deferred(self, cycle_usage: CycleUsage, head: Nomination) -> None:
         """Cycle: it fits once those have stopped who stop for earlier heads."""
 
     def behind(self, ask: Ask, head: Ask, rest: str) -> None:
@@ -127,8 +127,8 @@ class Recorder:
     def waits(self, ask: Ask, reasons: str, *, hopeless: bool) -> None:
         """It waits, or can never run."""
 
-    def blocked(self, overlay: Overlay, nomination: Nomination, books: Books | None) -> None:
-        """Nothing lets it in: to say what stands most in the way. ``books``: of the cycle that it is part of."""
+    def blocked(self, overlay: Overlay, nomination: Nomination, cycle_usage: CycleUsage | None) -> None:
+        """Nothing lets it in: to say what stands most in the way. ``cycle_usage``: of the cycle that it is part of."""
 
     def explanation(self) -> Explanation | None:
         """What is told of it all."""

@@ -23,7 +23,16 @@ from app.solver.engines.kueue.flavors import (
     requests,
 )
 from app.solver.engines.kueue.knobs import Run
-from app.solver.engines.kueue.nomination import Assignment, Books, Choice, Mode, Nomination, Overlay, Preemptor, Target
+from app.solver.engines.kueue.nomination import (
+    Assignment,
+    Choice,
+    CycleUsage,
+    Mode,
+    Nomination,
+    Overlay,
+    Preemptor,
+    Target,
+)
 from app.solver.engines.kueue.quota import FlavorResource
 from app.solver.engines.kueue.state import CompiledState
 from app.solver.engines.kueue.topology.room import Place
@@ -310,13 +319,13 @@ OTHERS = "Workload fits once the preemptions of other workloads are done"
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What a cycle comes to for one head. ``waiting``: why it waits although its nomination alone would let it go on;
-    ``books``: where what earlier heads took may be to blame. It is to be read before the next one is asked for: the
-    cycle goes on by booking what this head takes."""
+    ``cycle_usage``: where what earlier heads took may be to blame. It is to be read before the next one is asked for:
+    the cycle goes on by booking what this head takes."""
 
     head: Nomination
     record: Recorder
     waiting: str | None = None
-    books: Books | None = None
+    cycle_usage: CycleUsage | None = None
 
 
 def queues(run: Run, asks: Iterable[Ask]) -> tuple[list[Ask], list[tuple[Ask, Ask]]]:
@@ -375,7 +384,7 @@ class Cycle:
         records = {ask.id: self._recorder() for ask in heads}
         nominations = [self._nominate(ask, records[ask.id]) for ask in heads]
         fair = self._run.state.configuration.fair_sharing
-        books = Books(self.overlay)
+        cycle_usage = CycleUsage(self.overlay)
         ordered = fair_order(self.overlay, nominations) if fair else classical_order(nominations)
         root = self._run.state.configuration.root
         trees = len({root[head.preemptor.queue] for head in nominations}) if fair else 1
@@ -384,7 +393,7 @@ class Cycle:
             if trees > 1:
                 record.trees_by_chance(trees)
             record.in_order(position, len(heads), head.assignment.level)
-            yield from self._process(books, head, record)
+            yield from self._process(cycle_usage, head, record)
 
     def _nominate(self, ask: Ask, record: Recorder, pins: Pins | None = None) -> Nomination:
         run = self._run
@@ -395,47 +404,47 @@ class Cycle:
             run.tell_consumed(ask, record)
         return nominate(self.overlay, ask, preemptor, run.search(ask), record, pins)
 
-    def _process(self, books: Books, head: Nomination, record: Recorder) -> Iterator[Outcome]:
+    def _process(self, cycle_usage: CycleUsage, head: Nomination, record: Recorder) -> Iterator[Outcome]:
         deferred = False
-        fits = books.fits(head)
-        if books.overlaps(head.targets):
+        fits = cycle_usage.fits(head)
+        if cycle_usage.overlaps(head.targets):
             record.again()
-            head = self._again(books, head, record)
+            head = self._again(cycle_usage, head, record)
             deferred = head.assignment.mode is Mode.FIT
-            fits = books.fits(head)
+            fits = cycle_usage.fits(head)
         elif fits == "nodes":
             record.places_taken()
             head = self._nominate(head.ask, record, head.assignment.flavors())
-            fits = books.fits(head)
+            fits = cycle_usage.fits(head)
         if head.assignment.mode is Mode.NO_FIT:
-            yield Outcome(head, record, books=books)
+            yield Outcome(head, record, cycle_usage=cycle_usage)
         elif head.assignment.mode is Mode.PREEMPT and not head.targets:
-            yield from self._unhelped(books, head, record)
-        elif books.overlaps(head.targets):
-            record.overlaps(books, head, OVERLAP)
+            yield from self._unhelped(cycle_usage, head, record)
+        elif cycle_usage.overlaps(head.targets):
+            record.overlaps(cycle_usage, head, OVERLAP)
             yield Outcome(head, record, OVERLAP)
         elif fits != "yes":
-            record.outrun(books, head, OUTRUN)
+            record.outrun(cycle_usage, head, OUTRUN)
             yield Outcome(head, record, OUTRUN)
         else:
             if deferred:
-                record.deferred(books, head)
+                record.deferred(cycle_usage, head)
             yield Outcome(head, record, OTHERS if deferred else None)
-            books.book(head)
+            cycle_usage.book(head)
 
-    def _unhelped(self, books: Books, head: Nomination, record: Recorder) -> Iterator[Outcome]:
+    def _unhelped(self, cycle_usage: CycleUsage, head: Nomination, record: Recorder) -> Iterator[Outcome]:
         """Nobody may stop for it. Unless it can always reclaim what is its own, it keeps its capacity."""
         reserves = self._run.block(head.ask).reclaim_within_cohort != "Any"
         if reserves:
             record.reserves()
-        yield Outcome(head, record, books=books)
+        yield Outcome(head, record, cycle_usage=cycle_usage)
         if reserves:
-            books.reserve(head)
+            cycle_usage.reserve(head)
 
-    def _again(self, books: Books, head: Nomination, record: Recorder) -> Nomination:
+    def _again(self, cycle_usage: CycleUsage, head: Nomination, record: Recorder) -> Nomination:
         """Nominated anew with the flavors kept and every earlier victim out of the overlay: somebody else already
         stops for another head, and may make room for both or leave the way to other victims."""
-        return books.without_victims(lambda: self._nominate(head.ask, record, head.assignment.flavors()))
+        return cycle_usage.without_victims(lambda: self._nominate(head.ask, record, head.assignment.flavors()))
 
 
 def classical_order(heads: Iterable[Nomination]) -> Iterator[Nomination]:

@@ -22,7 +22,7 @@ from app.solver.engines.kueue.cycle import OUTRUN, Cycle, alone, carried, check_
 from app.solver.engines.kueue.explain import drained, explain, kept_waiting, together
 from app.solver.engines.kueue.findings import effective_settings, findings
 from app.solver.engines.kueue.knobs import KNOBS, NONE, Knob, Run, check_knobs, knobs_set
-from app.solver.engines.kueue.nomination import Books, Nomination, Overlay
+from app.solver.engines.kueue.nomination import CycleUsage, Nomination, Overlay
 from app.solver.engines.kueue.preemptibility import judge, preemptibility
 from app.solver.engines.kueue.quota import Usage
 from app.solver.engines.kueue.rounds import KueueRounds, replaced
@@ -339,9 +339,9 @@ def _independent(run: Run, question: Question) -> Result:
 def _outrun(overlay: Overlay, nomination: Nomination, record: Recorder) -> str | None:
     """Why an ask alone stops nobody although victims were found: the search does not see its "pods", the fit does."""
     if nomination.targets and nomination.seeker is not nomination.preemptor:
-        books = Books(overlay)
-        if books.fits(nomination) != "yes":
-            record.outrun(books, nomination, OUTRUN)
+        cycle_usage = CycleUsage(overlay)
+        if cycle_usage.fits(nomination) != "yes":
+            record.outrun(cycle_usage, nomination, OUTRUN)
             return OUTRUN
     return None
 
@@ -351,7 +351,7 @@ def _cycle(run: Run, question: Question) -> Result:
     cycle = Cycle(run, lambda: explain(question.why()))
     decided = list[Decision]()
     for outcome in cycle.outcomes(heads):
-        decision = answer(cycle.overlay, outcome.head, outcome.record, outcome.waiting, outcome.books)
+        decision = answer(cycle.overlay, outcome.head, outcome.record, outcome.waiting, outcome.cycle_usage)
         left = carried(outcome, decision.outcome)
         decided.append(decision if left is None else replace(decision, kueue=left))
     decisions = {decision.ask: decision for decision in decided}

@@ -12,7 +12,7 @@ from app.solver.engines.kueue.candidates import SILENT, Recorder
 from app.solver.engines.kueue.cycle import INADMISSIBLE, inadmissible
 from app.solver.engines.kueue.fair_share import Rivals, Share, share_without
 from app.solver.engines.kueue.nodes import LookedAt
-from app.solver.engines.kueue.nomination import Books, Fit, Nomination, Overlay, Preemptor, Suit, Target
+from app.solver.engines.kueue.nomination import CycleUsage, Fit, Nomination, Overlay, Preemptor, Suit, Target
 from app.solver.engines.kueue.preemptibility import Judge, fr_name
 from app.solver.engines.kueue.state import CompiledState
 from app.solver.engines.kueue.topology.room import Misfit, Place, PodSets
@@ -237,13 +237,13 @@ class Explainer(Recorder):
     def reserves(self) -> None:
         self._why.step("reserves", "it can't be sure to reclaim its capacity later: kept from later heads")
 
-    def overlaps(self, books: Books, head: Nomination, message: str) -> None:
+    def overlaps(self, cycle_usage: CycleUsage, head: Nomination, message: str) -> None:
         self._skipped(message)
-        self._why.blocked(blockers.overlapping(books, head))
+        self._why.blocked(blockers.overlapping(cycle_usage, head))
 
-    def outrun(self, books: Books, head: Nomination, message: str) -> None:
+    def outrun(self, cycle_usage: CycleUsage, head: Nomination, message: str) -> None:
         self._skipped(message)
-        self._why.blocked(blockers.outrun(books, head))
+        self._why.blocked(blockers.outrun(cycle_usage, head))
 
     def _skipped(self, message: str) -> None:
         """The search found somebody, and the answer stops nobody: whoever was taken or put back is as if untouched."""
@@ -253,9 +253,9 @@ class Explainer(Recorder):
             shown = {"priority": of.numbers["priority"]}
             self._why.candidate("not-needed", "head-skipped", of.workload, queue=of.queue, detail=detail, **shown)
 
-    def deferred(self, books: Books, head: Nomination) -> None:
+    def deferred(self, cycle_usage: CycleUsage, head: Nomination) -> None:
         self._forget()
-        self._why.blocked(blockers.deferred(books, head))
+        self._why.blocked(blockers.deferred(cycle_usage, head))
 
     def behind(self, ask: Ask, head: Ask, rest: str) -> None:
         self._why.headline(f"{ask.id} waits behind {head.id}")
@@ -277,8 +277,8 @@ class Explainer(Recorder):
     def waits(self, ask: Ask, reasons: str, *, hopeless: bool) -> None:
         self._why.headline(f"{ask.id} {'can never run' if hopeless else 'waits'}: {reasons}")
 
-    def blocked(self, overlay: Overlay, nomination: Nomination, books: Books | None) -> None:
-        sentence = blockers.sentence(overlay, nomination, self._why.candidates(), books)
+    def blocked(self, overlay: Overlay, nomination: Nomination, cycle_usage: CycleUsage | None) -> None:
+        sentence = blockers.sentence(overlay, nomination, self._why.candidates(), cycle_usage)
         self._why.blocked(sentence, *smallest_changes(overlay, nomination))
 
     def explanation(self) -> Explanation | None:

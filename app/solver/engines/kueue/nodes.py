@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from msgspec.structs import replace as struct_replace
 
-from app.solver.engines.kueue.nomination import Books, Mode, Nomination, Overlay
+from app.solver.engines.kueue.nomination import CycleUsage, Mode, Nomination, Overlay
 from app.solver.engines.kueue.topology.forest import Domain, Forest
 from app.solver.engines.kueue.topology.placement import Placement, PodSet, Wanted
 from app.solver.engines.kueue.topology.room import Place, PodSets
@@ -125,10 +125,10 @@ def frees(overlay: Overlay, workload: int, where: dict[str, set[tuple[str, ...]]
 
 
 def in_the_way(
-    overlay: Overlay, nomination: Nomination, verdicts: Iterable[Candidate], books: Books | None
+    overlay: Overlay, nomination: Nomination, verdicts: Iterable[Candidate], cycle_usage: CycleUsage | None
 ) -> list[str]:
-    """Where quota is there and nodes are not: the domain that lacks least, and whose pods are there; ``told``: the
-    verdicts; ``books``: what earlier heads of the cycle took."""
+    """Where quota is there and nodes are not: the domain that lacks least, and whose pods are there; ``cycle_usage``:
+    what earlier heads of the cycle took."""
     assignment, misfit = nomination.assignment, nomination.assignment.misfit
     if misfit is None or overlay.room is None or assignment.mode is not Mode.PREEMPT:
         return []
@@ -150,7 +150,7 @@ def in_the_way(
         reason += f"; what runs there ({', '.join(names[:_MOST_NAMED])}{more}) {WORDS[rule]}"
     earlier = [
         entry.ask
-        for entry in (() if books is None else books.entries)
+        for entry in (() if cycle_usage is None else cycle_usage.entries)
         if any(name == flavor and forest.leaves[leaf].values[: len(where)] == where for name, leaf in entry.nodes)
     ]
     if earlier:

@@ -308,7 +308,7 @@ class Entry:
     victims: tuple[int, ...] = ()
 
 
-class Books:
+class CycleUsage:
     """``overlay``: usage with everything booked and every victim still running, as Kueue keeps it; ``victims``: those
     of all heads so far; ``entries``: what each head booked, in order.
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from app.solver.engines.kueue.admission_sharing import Ledger, local_queue, rates_of
+from app.solver.engines.kueue.admission_sharing import LocalQueueUsages, local_queue, rates_of
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.fair_share import Line, SharedLine, shape_of
 from app.solver.model.kueue import Ask as AskBlock
@@ -31,7 +31,7 @@ class _Scanned(NamedTuple):
 
 class QueueManager:
     """Trees are told apart by their root's name. ``heads``: of each queue that has one; ``due``: whether some head is
-    to be tried; ``ledger``: what LocalQueues have consumed, where queues go by it; ``period``: how long, in
+    to be tried; ``usages``: what LocalQueues have consumed, where queues go by it; ``period``: how long, in
     microseconds, who is aside stays there after something changed. ``_freed``: trees in which something finished or
     was released, until who is aside in them comes back at ``_returns``; ``_generation``: by queue, how often something
     came into it, left it, or its quota changed; ``_cycle``: how many there were; ``_own``: classes of asks that are
@@ -42,7 +42,7 @@ class QueueManager:
         self.heads: dict[str, Ask] = {}
         self.due = False
         rates = rates_of(configured)
-        self.ledger = None if rates is None else Ledger(rates)
+        self.usages = None if rates is None else LocalQueueUsages(rates)
         self._configuration = configured
         self._period = period
         self._lines: dict[str, Line] = {}
@@ -149,8 +149,8 @@ class QueueManager:
 
     def sample(self, now: int) -> None:
         """What LocalQueues have consumed is sampled: others may go first."""
-        if self.ledger is not None:
-            self.ledger.sample(now)
+        if self.usages is not None:
+            self.usages.sample(now)
             for name, line in self._lines.items():
                 if isinstance(line, SharedLine):
                     self._find_head(name)
@@ -161,8 +161,8 @@ class QueueManager:
             return
         yield self._returns
         for name, line in self._lines.items():
-            if self.ledger is not None and isinstance(line, SharedLine) and name in self.heads:
-                yield self.ledger.turns(local_queue(self.heads[name]), line.firsts())
+            if self.usages is not None and isinstance(line, SharedLine) and name in self.heads:
+                yield self.usages.turns(local_queue(self.heads[name]), line.firsts())
 
     def asks(self) -> list[Ask]:
         """The heads in order of id, with what the last cycle left behind for each."""
@@ -201,7 +201,7 @@ class QueueManager:
         ages = [
             (self._cycle > of.cycle, self._generation[self._waiting[job].queue] > of.generation) for job, of in scans
         ]
-        consumed = [] if self.ledger is None else [(name, self.ledger.usage(name)) for name in self._local_queues()]
+        consumed = [] if self.usages is None else [(name, self.usages.usage(name)) for name in self._local_queues()]
         return (frozenset(lines), tuple(places), tuple(sorted(self._freed)), tuple(consumed)), tuple(ages)
 
     def strict(self, queue: str) -> bool:
@@ -252,19 +252,19 @@ class QueueManager:
         """What LocalQueues have consumed counts by the rates of now, or not at all."""
         rates = rates_of(self._configuration)
         if rates is None:
-            self.ledger = None
-        elif self.ledger is None:
-            self.ledger = Ledger(rates)
+            self.usages = None
+        elif self.usages is None:
+            self.usages = LocalQueueUsages(rates)
         else:
-            self.ledger.rates = rates
+            self.usages.rates = rates
 
     def _local_queues(self) -> list[str]:
         return sorted({local_queue(ask) for ask in self._waiting.values() if self.usage_based(ask.queue)})
 
     def _new_line(self, queue: str) -> Line:
-        if self.ledger is None or not self.usage_based(queue):
+        if self.usages is None or not self.usage_based(queue):
             return Line(self._waiting)
-        return SharedLine(self._waiting, self.ledger.usage)
+        return SharedLine(self._waiting, self.usages.usage)
 
     def _told_apart(self, queue: str) -> tuple[bool, bool]:
         """By what a queue's asks are lined up."""

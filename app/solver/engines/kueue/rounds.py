@@ -67,7 +67,7 @@ def replaced(state: CompiledState) -> Replaced:
             continue
         after = now[workload.id] = replace(workload, tasks=tasks)
         rooms = rooms.moved([workload], [after])
-        _told(outcome, rooms, workload, after)
+        _record(outcome, rooms, workload, after)
     other = copy(state)
     other.rooms, other.workloads = rooms, [now.get(of.id, of) for of in state.workloads]
     return Replaced(other, outcome.evictions, outcome.placements, outcome.assignments)
@@ -90,7 +90,7 @@ def marked(state: State, rooms: Rooms) -> list[Workload]:
     return workloads
 
 
-def _told(outcome: Replaced, rooms: Rooms, before: Workload, after: Workload) -> None:
+def _record(outcome: Replaced, rooms: Rooms, before: Workload, after: Workload) -> None:
     """Note where the pods of a workload go that were on the failed node."""
     for was, task in zip(before.tasks, after.tasks, strict=True):
         if task is was or task.topology_assignment is None or was.topology_assignment is None:
@@ -238,8 +238,8 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         self._wakes.set(job, None)
 
     def released(self, job: str, now: int) -> None:
-        if self._queues.ledger is not None:
-            self._queues.ledger.released(job, now)
+        if self._queues.usages is not None:
+            self._queues.usages.released(job, now)
 
     def freed(self, queue: str) -> None:
         self._queues.freed(queue)
@@ -282,20 +282,20 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
                         self._runs(
                             workload.id, workload.queue, workload.priority or 0, micros(workload.started_at), now
                         )
-        lost, ledger = self._on_lost_nodes(loaded, state), self._queues.ledger
-        if ledger is None:
+        lost, usages = self._on_lost_nodes(loaded, state), self._queues.usages
+        if usages is None:
             return Turn(workloads=lost) if lost else None
-        if not ledger.begun:
-            ledger.begin(loaded, now)
+        if not usages.begun:
+            usages.begin(loaded, now)
         self._queues.sample(now)
-        news = ledger.news(loaded.local_queues)
+        news = usages.news(loaded.local_queues)
         queues = {name: QueueState(kueue=of) for name, of in news.items()}
         return Turn(queues=queues, workloads=lost) if queues or lost else None
 
     def ahead(self, loaded: CompiledState) -> Ahead | None:
         """Where nothing but usage counts: no nodes, and nobody's consumption."""
         covered = loaded.quotas is loaded.configuration.quotas
-        return Ahead(loaded) if covered and loaded.rooms is None and self._queues.ledger is None else None
+        return Ahead(loaded) if covered and loaded.rooms is None and self._queues.usages is None else None
 
     def _on_lost_nodes(self, loaded: CompiledState, state: State) -> list[Workload]:
         """What runs on hosts that went, as Kueue marks it."""
@@ -393,8 +393,8 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
 
     def _charge(self, ask: Ask, tasks: Sequence[Task], now: int) -> None:
         """It was admitted: its LocalQueue is charged for it."""
-        if self._queues.ledger is not None and self._queues.usage_based(ask.queue):
-            self._queues.ledger.admitted(ask.id, local_queue(ask), assigned(tasks), self._counted(ask), now)
+        if self._queues.usages is not None and self._queues.usage_based(ask.queue):
+            self._queues.usages.admitted(ask.id, local_queue(ask), assigned(tasks), self._counted(ask), now)
 
     def _counted(self, ask: Ask) -> Consumed:
         """What it asks for, without what is not counted."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.solver.engines.kueue.admission_sharing import NEW, Account, Rates
+from app.solver.engines.kueue.admission_sharing import NEW, LocalQueueUsage, Rates
 from app.solver.engines.kueue.fair_share import Line, SharedLine, shape_of
 from app.solver.engines.kueue.state import instant
 from app.solver.model.problems import InvalidInput
@@ -123,7 +123,7 @@ def test_a_sample_lies_between_what_was_and_what_runs(
     was: dict[str, Decimal], runs: dict[str, Decimal], elapsed: int, half_life: float
 ) -> None:
     rates = Rates(half_life, 10**6, {})
-    after = Account(was, {}, 0, 1.0).sampled(runs, elapsed, rates)
+    after = LocalQueueUsage(was, {}, 0, 1.0).sampled(runs, elapsed, rates)
     assert after.updated == elapsed // 10**6 * 10**6
     for name, amount in after.consumed.items():
         before, in_the_end = was.get(name, Decimal(0)), runs.get(name, Decimal(0))
