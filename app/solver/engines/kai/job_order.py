@@ -109,7 +109,7 @@ class PendingOrder:
         return self._overlay.wanted(node.jobs.first())[1]
 
     def _queue_first(self, a: Node[Waiting], b: Node[Waiting]) -> bool:
-        return self._order.first_pending(a.queue, b.queue, self._wants(a), self._wants(b))
+        return self._order.first(a.queue, b.queue, self._wants(a), self._wants(b), NOTHING, NOTHING)
 
 
 class Contenders:
@@ -118,7 +118,7 @@ class Contenders:
 
     def __init__(self, overlay: Overlay, job: int, rank: int) -> None:
         self._overlay = overlay
-        self._keys: dict[int, Key] = {}
+        self.keys: dict[int, Key] = {}
         self.by_queue: dict[int, list[Entry]] = {}
         for pending in overlay.pending_jobs():
             if pending != job and overlay.leaf[pending]:
@@ -128,7 +128,7 @@ class Contenders:
     def update(self, job: int, *, victim: bool) -> None:
         """Rank the job as it stands. A job that is no victim takes part only while it has pending pods."""
         overlay = self._overlay
-        key = self._keys.pop(job, None)
+        key = self.keys.pop(job, None)
         if key is not None:
             entries = self.by_queue[overlay.jobs.queue[job]]
             del entries[bisect_left(entries, (key, job))]
@@ -136,7 +136,7 @@ class Contenders:
             self._add(job, overlay.elastic_rank(job))
 
     def _add(self, job: int, rank: int) -> None:
-        key = self._keys[job] = job_key(self._overlay, job, rank)
+        key = self.keys[job] = job_key(self._overlay, job, rank)
         insort(self.by_queue.setdefault(self._overlay.jobs.queue[job], []), (key, job))
 
 
@@ -179,7 +179,7 @@ class Turn:
 class Turns:
     """The order of one simulation: the contenders, and the victims that only this try takes (``extra``).
 
-    ``part``: a job and the sum of those of its pods that compete as a gang of their own."""
+    ``part``: a job and the sum of those of its pods that compete as a gang of their own. ``left``: how many come."""
 
     def __init__(
         self, overlay: Overlay, order: QueueOrder, contenders: Contenders, extra: Mapping[int, None],
@@ -189,6 +189,7 @@ class Turns:
         self._order = order
         self._tree: QueueTree[Turn] = QueueTree(overlay.parent_queue, self._queue_first)
         self._part, self._part_wants = part
+        self.left = len(contenders.keys.keys() | extra.keys())
         leaves = {queue: Turn(entries, extra) for queue, entries in contenders.by_queue.items()}
         for job in extra:
             leaf = leaves.setdefault(overlay.jobs.queue[job], Turn([], extra))
@@ -200,7 +201,9 @@ class Turns:
 
     def pop(self) -> int | None:
         """The next job; None when there are none."""
-        return _next_job(self._tree)
+        job = _next_job(self._tree)
+        self.left -= job is not None
+        return job
 
     def _wants(self, node: Node[Turn]) -> Share:
         while node.queues is not None:

@@ -183,8 +183,7 @@ class QueueOrder:
     def __init__(self, overlay: Overlay) -> None:
         configuration = overlay.state.configuration
         self._overlay = overlay
-        self._known: dict[tuple[int, int, Share, Share], bool] = {}
-        self._closed = 0
+        self._known: dict[tuple[int, Share, Share, int, int, int], tuple[bool, bool, int, bool, float, float]] = {}
         self._jobs = overlay.jobs
         self.paths = overlay.paths
         self.allocated = overlay.allocated
@@ -212,38 +211,25 @@ class QueueOrder:
     def first(self, a: int, b: int, want_a: Share, want_b: Share, taken_a: Share, taken_b: Share) -> bool:
         """Whether queue a comes before queue b. ``want``: what the best job of each would add; ``taken``: what
         victims chosen below it give back."""
-        over_a, over_b = self._over_utilised(a), self._over_utilised(b)
-        if over_a != over_b:  # 1
-            return over_b
-        starved_a, starved_b = self._starved(a, want_a), self._starved(b, want_b)
-        if starved_a != starved_b:  # 2
-            return starved_a
-        if self._priority[a] != self._priority[b]:  # 3
-            return self._priority[a] > self._priority[b]
-        bad_a, bad_b = self._without_share(a, want_a), self._without_share(b, want_b)
-        if bad_a != bad_b:  # 4
-            return bad_b
-        share_a, share_b = self.dominant(a, want_a, taken_a), self.dominant(b, want_b, taken_b)
-        if share_a != share_b:  # 5
-            return share_a < share_b
-        share_a, share_b = self.dominant(a, NOTHING, NOTHING), self.dominant(b, NOTHING, NOTHING)
-        if share_a != share_b:  # 6
-            return share_a < share_b
+        standing_a, standing_b = self._standing(a, want_a, taken_a), self._standing(b, want_b, taken_b)
+        if standing_a != standing_b:  # 1 to 6
+            return standing_a < standing_b
         below_a = within(self.allocatable[a], self.allocatable[b])
         below_b = within(self.allocatable[b], self.allocatable[a])
         if below_a != below_b:  # 7
             return below_a
         return self.older(a, b)  # 8
 
-    def first_pending(self, a: int, b: int, want_a: Share, want_b: Share) -> bool:
-        """``first`` between statements, of which each comparison is worked out once."""
-        if self._closed != self._overlay.closed:
-            self._known.clear()
-            self._closed = self._overlay.closed
-        key = a, b, want_a, want_b
+    def _standing(self, q: int, want: Share, taken: Share) -> tuple[bool, bool, int, bool, float, float]:
+        """What steps 1 to 6 compare, less is earlier; worked out once for what the queue holds."""
+        cpu, memory, gpu = self.allocated
+        key = q, want, taken, cpu[q], memory[q], gpu[q]
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self.first(a, b, want_a, want_b, NOTHING, NOTHING)
+            known = self._known[key] = (
+                self._over_utilised(q), not self._starved(q, want), -self._priority[q], self._without_share(q, want),
+                self.dominant(q, want, taken), self.dominant(q, NOTHING, NOTHING),
+            )  # fmt: skip
         return known
 
     def rank(self, q: int) -> tuple[bool, bool, int, bool]:

@@ -335,8 +335,9 @@ class Search:
         overlay, placer, budget = self._overlay, self._tools.placer, self._tools.budget
         part, taking = list(trial.part), dict.fromkeys(trial.listed)
         turns = Turns(overlay, self._tools.order, contenders, taking, (self._job, total(overlay.wants, part)))
-        placed = False
-        while (job := turns.pop()) is not None and budget.spend():
+        placed, awaited = False, {self._job, *taking}
+        while awaited and (job := turns.pop()) is not None and budget.spend():
+            awaited.discard(job)
             if job == self._job:
                 if not placer.place_job(job, part, nodes, bind=False):
                     self._tools.trail.no_room(scenario, placer.refused)
@@ -344,6 +345,7 @@ class Search:
                 placed = True
             elif job in taking and (wanted := overlay.wanted(job)[0]):
                 placer.place_job(job, wanted, nodes, bind=False)
+        budget.spend(turns.left)  # their turns change nothing
         return placed and not budget.spent
 
     def _needed(self, trial: Trial, recorded: list[int]) -> Found:

@@ -354,8 +354,9 @@ class Solver:
         budget, taking, part = self._tools.budget, scenario.taking, list(scenario.part)
         wants = self._job, total(overlay.wants, part)
         turns = Turns(overlay, self._tools.order, self._contenders, extra_jobs, wants)
-        self._undisturbed, placed = True, False
-        while (job := turns.pop()) is not None and budget.spend():
+        self._undisturbed, placed, awaited = True, False, {self._job, *taking}
+        while awaited and (job := turns.pop()) is not None and budget.spend():
+            awaited.discard(job)
             if job == self._job:
                 if not placer.place_job(job, part, nodes, bind=False):
                     self._tools.trail.no_room(scenario, placer.refused)
@@ -365,6 +366,7 @@ class Solver:
                     return True
             elif job in taking and placer.place_job(job, overlay.wanted(job)[0], nodes, bind=False):
                 self._undisturbed = False
+        budget.spend(turns.left)  # their turns change nothing
         return placed and not budget.spent
 
     def _room_left(self, extra_jobs: Iterable[int], nodes: set[int]) -> bool:

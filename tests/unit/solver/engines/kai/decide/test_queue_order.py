@@ -19,7 +19,7 @@ def order(**tables: Any) -> QueueOrder:
     plain: dict[str, Any] = {
         "allocated": [[0, 0], [0, 0], [0, 0]], "fixed": [[0, 0], [0, 0], [0, 0]], "deserved": [(0, 0, 0)] * 2,
         "fair": [(8.0, 8.0, 8000.0)] * 2, "allocatable": [(8.0, 8.0, 8000.0)] * 2, "limit": [(-1, -1, -1)] * 2,
-        "_created": [1, 2], "_priority": [0, 0], "paths": [[A], [B]],
+        "_created": [1, 2], "_priority": [0, 0], "paths": [[A], [B]], "_known": {},
     }  # fmt: skip
     found = QueueOrder.__new__(QueueOrder)
     for name, table in (plain | tables).items():
