@@ -45,7 +45,12 @@ class Source:
 
 
 Namespace = Annotated[
-    str | None, Parameter(help="Where YuniKorn is installed, and so its ConfigMaps [yunikorn].", show_default=False)
+    str | None,
+    Parameter(
+        help="Where the system is installed, if not where it usually is: YuniKorn's ConfigMaps, the Deployment of "
+        "KAI's scheduler, Kueue's ConfigMap.",
+        show_default=False,
+    ),
 ]
 
 
@@ -316,7 +321,11 @@ def rights(
     account: Annotated[str, Parameter(help="The name of the account.")] = "arbiter-follower",
     shadow: Annotated[bool, Parameter(negative=(), help="Also what `arbiter follow --shadow` reads.")] = False,
     within: Annotated[
-        str | None, Parameter(name="--yunikorn-namespace", help="Where YuniKorn is installed [yunikorn].")
+        str | None,
+        Parameter(
+            name=["--system-namespace", "--yunikorn-namespace"],
+            help="Where the system is installed, if not where it usually is.",
+        ),
     ] = None,
 ) -> int:
     """Print the rights that following needs, as a manifest for `kubectl apply -f -`: an account and its roles."""

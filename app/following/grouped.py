@@ -22,7 +22,8 @@ from app.formats.manifests import OF_STATE, Within, read_manifests
 from app.formats.objects import Item, Key, id_of, part
 from app.formats.reader import Findings, worst
 from app.formats.yunikorn.pods import DYNAMIC, Placement, Rejected, dynamic_queues, queue_path, said_of_dynamic
-from app.solver.model.configuration import Configuration, EngineName
+from app.solver.engine import facts_of
+from app.solver.model.configuration import Configuration, EngineName, Settings
 from app.solver.model.kube_scheduler import DisruptionBudget
 from app.solver.model.problems import Finding, pointer
 from app.solver.model.state import OVER, Ask, Node, QueueState, Reservation, State, Task, Workload
@@ -39,7 +40,7 @@ class Translated:
     """What a cluster is in Arbiter's words. ``local_queues``: the ClusterQueue of each; values of classes by
     name, those of Kubernetes and Kueue's apart; ``queues``: what LocalQueues have consumed, where that counts;
     ``reservations``: by ask, pods nominated to a node; ``budgets``: PodDisruptionBudgets; ``of_state``: those of
-    ``findings`` that the state carries."""
+    ``findings`` that the state carries; ``release``: of the system, where the cluster says which is installed."""
 
     configuration: Configuration
     nodes: dict[str, Node]
@@ -53,6 +54,7 @@ class Translated:
     reservations: dict[str, Reservation] = field(default_factory=dict[str, Reservation])
     budgets: list[DisruptionBudget] = field(default_factory=list[DisruptionBudget])
     of_state: list[Finding] = field(default_factory=list[Finding])
+    release: str | None = None
 
     def carrying(self) -> "Translated":
         """The same with ``findings`` that bear on decisions in the documents that they are about, in an order of their
@@ -103,12 +105,22 @@ def translate(
         queues=read.state.queues,
         reservations={held.ask.id: held for held in read.state.reservations},
         budgets=read.state.disruption_budgets,
+        release=read.release,
     )
 
 
-def says_settings(configuration: Configuration) -> bool:
-    """Whether the settings of a translation are those of an object: Kueue's manager keeps its configuration in one."""
-    return configuration.native is not None and bool(configuration.native.kueue)
+def settled(stored: Settings, translated: Translated) -> Settings:
+    """``stored``, but for what the cluster says itself: all where an object of it holds the settings (Kueue: the
+    manager's configuration), else the release that is installed."""
+    own = translated.configuration
+    if own.native is not None and own.native.kueue:
+        return own.settings
+    if translated.release is None or own.engine is None:
+        return stored
+    block = facts_of(own.engine).block
+    given = getattr(stored, block) or getattr(own.settings, block)
+    release: dict[str, Any] = {block: msgspec.structs.replace(given, release=translated.release)}
+    return msgspec.structs.replace(stored, **release)
 
 
 def _documents(items: dict[str, dict[Key, Item]]) -> list[tuple[Path, Any]]:

@@ -17,7 +17,7 @@ from msgspec import structs
 
 from app.clusters.schemas import Assumed, ShadowOutcome, ShadowReport, ShadowVictim, Why
 from app.clusters.shadow import Compared, compared, expected_of, is_tied
-from app.following.grouped import Translated, key_of, says_settings
+from app.following.grouped import Translated, key_of, settled
 from app.following.history import Eviction, Preemption, Rewind
 from app.following.memory import TOGETHER_SECONDS, Guess, Memory, Mode, ask_id
 from app.following.mirror import View
@@ -87,9 +87,8 @@ class _Moment:
     @property
     def configuration(self) -> Configuration:
         """That of the cluster, with the settings that count."""
-        if self.settings is None or says_settings(self.translated.configuration):
-            return self.translated.configuration
-        return structs.replace(self.translated.configuration, settings=self.settings)
+        own = self.translated.configuration
+        return own if self.settings is None else structs.replace(own, settings=settled(self.settings, self.translated))
 
     def gone(self) -> set[str]:
         """Who is evicted already."""

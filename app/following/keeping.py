@@ -19,10 +19,11 @@ from urllib3.exceptions import HTTPError
 
 from app.answering.snapshots import SnapshotRequest, SnapshotStatus
 from app.clusters.schemas import QueueUse, UseReport
-from app.following.grouped import Translated, says_settings
+from app.following.grouped import Translated, settled
 from app.formats.objects import id_of, key_of
+from app.solver.engine import facts_of
 from app.solver.model import base
-from app.solver.model.configuration import Configuration, Settings
+from app.solver.model.configuration import Configuration
 from app.solver.model.kueue import QueueState as LocalQueueState
 from app.solver.model.problems import MOST_CARRIED, Finding
 from app.solver.model.state import (
@@ -233,8 +234,15 @@ def change_summary(old: Configuration | None, new: Configuration) -> str:
     before, after = _objects(old), _objects(new)
     for kind in sorted({*before, *after}):
         said += _said(kind, before.get(kind, {}), after.get(kind, {}))
+    if old.settings != new.settings:
+        said.append(_settings_said(old, new))
     same = replace(new, findings=old.findings) == old
     return "followed from the cluster: " + ("; ".join(said) or ("its findings" if same else "the order of queues"))
+
+
+def _settings_said(old: Configuration, new: Configuration) -> str:
+    before, now = (None if of.engine is None else facts_of(of.engine).release(of) for of in (old, new))
+    return "settings changed" if before == now else f"release {before} became {now}"
 
 
 def _objects(configuration: Configuration) -> dict[str, dict[str, Any]]:
@@ -290,7 +298,7 @@ class Keeper:
 
     def keep(self, translated: Translated, versions: dict[str, str], *, writer: bool) -> None:
         """Bring both up to ``translated``. Raises NotYet, ApiUnavailable, ApiError; then it can be done again."""
-        reason = self._configure(translated.configuration, writer=writer)
+        reason = self._configure(translated, writer=writer)
         if self.refused:
             translated = self._within(translated)
         if self._last is None or self.status is None or reason is not None:
@@ -343,17 +351,20 @@ class Keeper:
         self._lost()
         return False
 
-    def _configure(self, wanted: Configuration, *, writer: bool) -> str | None:
-        """Have ``wanted`` stored; why the snapshot must be put whole because of that, None where it need not."""
+    def _configure(self, translated: Translated, *, writer: bool) -> str | None:
+        """Have its configuration stored; why the snapshot must be put whole because of that, None where it need not."""
+        wanted = translated.configuration
         if self._settled == wanted:
             return None
         stored, etag = self._stored()
-        if stored is None or not _same(stored.configuration, wanted, findings=writer):
+        before = None if stored is None else stored.configuration
+        document = wanted if before is None else replace(wanted, settings=settled(before.settings, translated))
+        if before is None or not _same(before, document, findings=writer):
             if not writer:
                 raise NotYet("the configuration is written by another follower, which has not yet")
-            self._write(stored, etag, wanted)
+            self._write(before, etag, document)
         else:
-            self._document, self.refused = stored.configuration, []
+            self._document, self.refused = before, []
         self._settled = wanted
         return "configuration"
 
@@ -366,10 +377,8 @@ class Keeper:
             raise
         return msgspec.json.decode(reply.body, type=_Stored), reply.etag
 
-    def _write(self, stored: _Stored | None, etag: str | None, wanted: Configuration) -> None:
+    def _write(self, before: Configuration | None, etag: str | None, document: Configuration) -> None:
         """A new revision; where it is refused, the last good one stays. Raises NotYet where there is none."""
-        before = None if stored is None else stored.configuration
-        document = wanted if before is None else replace(wanted, settings=_settings(before, wanted))
         comment = change_summary(before, document).encode().decode("latin-1")
         headers = {"X-Comment": comment, **({"If-Match": etag} if etag else {"If-None-Match": "*"})}
         refused = self._refusal(document, headers)
@@ -422,13 +431,6 @@ class Keeper:
         return Translated(**fields)
 
 
-def _same(stored: Configuration, wanted: Configuration, *, findings: bool) -> bool:
+def _same(stored: Configuration, document: Configuration, *, findings: bool) -> bool:
     """Whether they say the same of the cluster, with ``findings`` also of what could not be read."""
-    own = wanted.findings if findings else stored.findings
-    return replace(wanted, settings=_settings(stored, wanted), findings=own) == stored
-
-
-def _settings(stored: Configuration, wanted: Configuration) -> Settings:
-    """Those of the cluster where one of its objects holds them (Kueue: the manager's configuration); else they are the
-    operator's, as they are stored."""
-    return wanted.settings if says_settings(wanted) else stored.settings
+    return replace(document, findings=document.findings if findings else stored.findings) == stored

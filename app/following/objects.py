@@ -151,6 +151,10 @@ def trimmed(kind: str, item: Item) -> Item:
     _trim_status(kind, item)
     if kind == "Pod":
         _trim_pod(part(item, "spec"))
+    elif kind == "Deployment":
+        template = part(part(part(item, "spec"), "template"), "spec")
+        item["metadata"] = _only(metadata, ("name", "namespace"))
+        item["spec"] = {"template": {"spec": _only(template, ("containers",))}}
     return item
 
 

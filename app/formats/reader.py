@@ -349,7 +349,7 @@ class Imported:
     """``state`` and ``asks`` are what runs and what waits, where the source says so; ``findings`` say what could not
     be carried over, with pointers into the source. ``taken``: when it was, where the source says it; ``about``: as far
     as some object of it tells, which may be minutes earlier. ``of_state``: pointers of what state and asks are read
-    from."""
+    from; ``release``: of the system, where the source says which is installed."""
 
     configuration: Configuration
     state: State
@@ -358,6 +358,7 @@ class Imported:
     taken: datetime | None = None
     about: bool = False
     of_state: frozenset[str] = frozenset()
+    release: str | None = None
 
     def carrying(self) -> "Imported":
         """The same with ``findings`` that bear on decisions in the documents that they are about, so that they go

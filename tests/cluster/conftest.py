@@ -29,7 +29,7 @@ def server() -> Iterator[Cluster]:
     with cluster(Path(tempfile.mkdtemp(prefix="arbiter-cluster-"))) as found:
         for defined in followed_definitions(*FOLLOWED):
             found.define(defined)
-        for space in ("yunikorn", "kueue-system"):
+        for space in ("yunikorn", "kueue-system", "kai-scheduler"):
             found.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}})
         yield found
 

@@ -146,6 +146,49 @@ def test_after_changes_restarts_and_lost_history_the_snapshot_is_what_a_list_giv
             settle(kubernetes, arbiter, engine, f"random-{engine}")
 
 
+def test_an_upgrade_of_kai_is_followed(kubernetes: Cluster, arbiter: httpx2.Client) -> None:
+    begin(kubernetes)
+    kubernetes.apply(pods.kai_pod("waits", "pg-0", 9))
+    question = {"state": {"snapshot": "upgraded"}, "asks": "pending", "mode": "cycle", "configuration": "upgraded"}
+
+    def answered() -> tuple[str | None, bool]:
+        """The release of an answer, and whether nothing says so."""
+        reply = arbiter.post("/v1/decisions", json=question)
+        if reply.status_code != 200:
+            return None, False
+        said: Item = reply.json()
+        return said.get("release"), any(finding["rule"] == "release" for finding in said.get("findings", []))
+
+    def scheduler(tag: str) -> Item:
+        labels = {"app": "kai-scheduler-default"}
+        containers = [{"name": "kai-scheduler-default", "image": f"ghcr.io/nvidia/kai-scheduler/scheduler:{tag}"}]
+        return {
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "kai-scheduler-default", "namespace": "kai-scheduler"},
+            "spec": {"selector": {"matchLabels": labels},
+                     "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}}},
+        }  # fmt: skip
+
+    def operator(tag: str) -> Item:
+        spec = {"scheduler": {"service": {"image": {"tag": tag}}}}
+        return {"apiVersion": "kai.scheduler/v1", "kind": "Config", "metadata": {"name": "kai-config"}, "spec": spec}
+
+    with following(kubernetes, arbiter, "kai", "upgraded", account(kubernetes, "kai")):
+        eventually(lambda: answered() == ("0.17", True))
+        kubernetes.apply(operator("v0.13.4"))
+        eventually(lambda: answered() == ("0.13", False))
+        kubernetes.apply(scheduler("v0.17.1"))
+        eventually(lambda: answered() == ("0.17", False))
+        changed = {"spec": {"template": scheduler("v0.13.2")["spec"]["template"]}}
+        kubernetes.call("PATCH", kubernetes.path(scheduler(""), named=True), changed)
+        eventually(lambda: answered() == ("0.13", False))
+        comments = [
+            one.get("comment", "") for one in arbiter.get("/v1/configurations/upgraded/revisions").json()["items"]
+        ]
+        assert sum("release 0.13 became 0.17" in comment for comment in comments) == 1
+        assert sum("release 0.17 became 0.13" in comment for comment in comments) == 2
+
+
 def test_without_rights_it_says_so_and_goes_on_once_it_has_them(kubernetes: Cluster, arbiter: httpx2.Client) -> None:
     kubernetes.apply(
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "poor", "namespace": "default"}}

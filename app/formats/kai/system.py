@@ -6,6 +6,7 @@ from dataclasses import replace as with_
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import reduce
+from operator import itemgetter
 from typing import Any, Final, cast, get_args
 
 from msgspec.structs import replace
@@ -214,49 +215,103 @@ def _place(manifest: Object) -> Role | None:
     if manifest.group == QUEUE_GROUP:
         return _ROLES.get(manifest.kind)
     known = manifest.kind == KAI_SCHEDULER or (manifest.group == SHARD_GROUP and manifest.kind in _KINDS)
-    return "configuration" if known else None
+    return "configuration" if known or _is_evidence(manifest) else None
 
 
 def _read(reading: Reading) -> Imported:
     objects, findings = reading.objects, reading.findings
-    duplicates(objects.of[FACTS.name], {"Queue": "Queue"}, findings)
-    own = _as_installed(read_configuration(objects.of[FACTS.name], findings), objects.of[FACTS.name])
-    pool = pool_of(
-        own if any(manifest.kind == "SchedulingShard" for manifest in objects.of[FACTS.name]) else reading.known
-    )
+    every = objects.of[FACTS.name]
+    duplicates(every, {"Queue": "Queue"}, findings)
+    own = read_configuration((manifest for manifest in every if not _is_evidence(manifest)), findings)
+    release, own = _installed(reading, own)
+    pool = pool_of(own if any(manifest.kind == "SchedulingShard" for manifest in every) else reading.known)
     kept_nodes, groups, own, pods = _of_pool(reading, pool, own)
     configuration = reading.counting(with_classes(own, objects.classes))
     queues = {queue.name for queue in configuration.queues}
     members, strangers = parted(pods, belongs)
     workloads, asks = read_groups(groups, members, queues, reading.classes, reading.now)
     nodes = with_gpu_memory(read_cluster_nodes(kept_nodes, strangers, rename={}))
-    return imported(configuration, nodes, workloads, asks, findings)
+    return with_(imported(configuration, nodes, workloads, asks, findings), release=release)
 
 
 _TAG = re.compile(r"v?(\d+)\.(\d+)(?!\d)")
+_RELEASES: dict[tuple[int, ...], kai.Release] = {
+    tuple(map(int, name.split("."))): name for name in get_args(kai.Release)
+}
+_GROUPS_DEFINED = f"podgroups.{QUEUE_GROUP}"
+_NEW_FIELDS = ("minSubGroup", "preemptionDelay", "stalenessGracePeriod")
+_WITNESSES = ("Deployment", "Config", "CustomResourceDefinition")
+"""What tells of the release that is installed, that which is nearest to it first."""
 
 
-def _as_installed(configuration: Configuration, manifests: list[Object]) -> Configuration:
-    """Under the release that the operator's Config installs; between two that are known the older decides. What an
-    annotation of the shard says goes first."""
-    settings = configuration.settings.kai
-    noted = any(RELEASE_ANNOTATION in shard.annotations for shard in manifests if shard.kind == "SchedulingShard")
-    if settings is None or noted:
-        return configuration
-    release: kai.Release = settings.release
-    for config in (manifest for manifest in manifests if manifest.kind == "Config"):
-        image = reduce(part, ("spec", "scheduler", "service", "image"), dict(config.root.value))
-        if (match := _TAG.match(str(image.get("tag")))) is None:
-            continue
-        installed = tuple(map(int, match.groups()))
-        releases: tuple[kai.Release, ...] = get_args(kai.Release)
-        known: dict[tuple[int, ...], kai.Release] = {tuple(map(int, name.split("."))): name for name in releases}
-        release = known[max((version for version in known if version <= installed), default=min(known))]
-        if installed not in known:
-            detail = f"the rules of {image['tag']} are not known here: those of {release} decide"
-            config.root.findings.add("not-decided", "warning", (*config.root.path, "spec", "scheduler"), detail)
+def _is_evidence(manifest: Object) -> bool:
+    """Whether it is read for the release that it tells of, and for nothing else: a Deployment of KAI's, the definition
+    of PodGroups."""
+    if manifest.kind == "Deployment" and manifest.group == "apps":
+        text = " ".join((manifest.namespace, manifest.name, *_images(manifest))).lower()
+        return SCHEDULER in text or ("kai" in text and _image_of(manifest) is not None)
+    return manifest.kind == "CustomResourceDefinition" and manifest.name == _GROUPS_DEFINED
+
+
+def _images(manifest: Object) -> list[str]:
+    containers = reduce(part, ("spec", "template", "spec"), dict(manifest.root.value)).get("containers")
+    listed = cast(list[Any], containers) if isinstance(containers, list) else []
+    return [text_of(part({"": container}, "").get("image")) for container in listed]
+
+
+def _image_of(manifest: Object) -> str | None:
+    """The image that is called `scheduler`, wherever it is from."""
+    return next((image for image in _images(manifest) if re.search(r"(^|/)scheduler(:|@|$)", image)), None)
+
+
+def _tag_of(manifest: Object) -> str:
+    """The tag of the scheduler's image; empty where it names none."""
+    if manifest.kind == "Config":
+        path = ("spec", "scheduler", "service", "image")
+        return text_of(reduce(part, path, dict(manifest.root.value)).get("tag"))
+    return (_image_of(manifest) or "").partition("@")[0].rpartition("/")[2].partition(":")[2]
+
+
+def _version_of(manifest: Object) -> tuple[int, ...] | None:
+    if manifest.kind == "CustomResourceDefinition":
+        listed = manifest.spec.value.get("versions")
+        versions = cast(list[Any], listed) if isinstance(listed, list) else []
+        path = ("", "schema", "openAPIV3Schema", "properties", "spec", "properties")
+        fields = {field for version in versions for field in reduce(part, path, {"": version})}
+        return max(_RELEASES) if fields.issuperset(_NEW_FIELDS) else min(_RELEASES)
+    match = _TAG.match(_tag_of(manifest))
+    version = (0, 0) if match is None else tuple(map(int, match.groups()))
+    return None if version == (0, 0) else version  # builds of no release are tagged 0.0.0 and their commit
+
+
+def _installed(reading: Reading, own: Configuration) -> tuple[kai.Release | None, Configuration]:
+    """The release that the source says is installed, None where nothing of it does, and ``own`` under that one: what
+    an annotation of the shard says goes first, then the scheduler's Deployment, the operator's Config, and the fields
+    that PodGroups have. Between two that are known the older decides, and without a word the newest."""
+    settings, manifests = own.settings.kai, reading.objects.of[FACTS.name]
+    if settings is None or reading.known is not None:
+        return None, own
+    if any(RELEASE_ANNOTATION in shard.annotations for shard in manifests if shard.kind == "SchedulingShard"):
+        return settings.release, own
+    witnesses = [
+        (_WITNESSES.index(manifest.kind), version, manifest.id, manifest)
+        for manifest in manifests
+        if manifest.kind in _WITNESSES and (version := _version_of(manifest)) is not None
+    ]
+    if not witnesses:
+        detail = f"nothing here says which release of KAI is installed: {NEWEST} is taken, or the one that is stored"
+        reading.findings.add("release", "warning" if reading.complete else "info", (), detail)
+        return None, own
+    _, version, _, witness = min(witnesses, key=itemgetter(0, 1, 2))
+    release = _RELEASES[max((known for known in _RELEASES if known <= version), default=min(_RELEASES))]
+    tag = _tag_of(witness)
+    by = f"the image of the scheduler is tagged {tag!r}" if tag else "by the fields that PodGroups have"
+    witness.root.findings.add("release", "info", witness.root.path, f"{release} decides: {by}")
+    if version not in _RELEASES:
+        detail = f"the rules of {tag} are not known here: those of {release} decide"
+        witness.root.findings.add("not-decided", "warning", (*witness.root.path, "spec"), detail)
     settings = replace(settings, release=release)
-    return replace(configuration, settings=replace(configuration.settings, kai=settings))
+    return release, replace(own, settings=replace(own.settings, kai=settings))
 
 
 def _of_pool(
@@ -341,6 +396,8 @@ _FOLLOWED = Followed(
         Kind("Queue", QUEUE_GROUP, "queues", ("v2",)),
         Kind("PodGroup", QUEUE_GROUP, "podgroups", ("v2alpha2",)),
         POD, NODE, PRIORITY_CLASS,
+        Kind("Config", SHARD_GROUP, "configs", ("v1",), needed=False),
+        Kind("Deployment", "apps", "deployments", ("v1",), needed=False, within="kai-scheduler"),
     ),
     work=("PodGroup", "Pod"), witnesses=(with_(EVENT, selector="reason=Evict"),), evidence={"Event": _evicted},
     scheduler=SCHEDULER,

@@ -20,9 +20,11 @@ def test_only_what_may_be_missing_is_not_needed() -> None:
     optional = {kind.name for kinds in FOLLOWED.values() for kind in kinds if not kind.needed}
     assert optional == {
         "Cohort", "WorkloadPriorityClass", "PriorityClass", "AdmissionCheck", "Namespace", "LimitRange", "RuntimeClass",
-        "ConfigMap", "Topology", "Node", "Pod", "PodDisruptionBudget",
+        "ConfigMap", "Topology", "Node", "Pod", "PodDisruptionBudget", "Config", "Deployment",
     }  # fmt: skip
-    assert all(kind.needed for engine in ("kai", "yunikorn") for kind in FOLLOWED[engine])
+    assert [kind.name for engine in ("kai", "yunikorn") for kind in FOLLOWED[engine] if not kind.needed] == [
+        "Config", "Deployment",
+    ], "what tells of the release"  # fmt: skip
     assert all(kind.state for kinds in FOLLOWED.values() for kind in kinds)
     assert WORKLOAD in FOLLOWED["kueue"], "the newer version is tried first"
     (*state, event) = followed("kai", shadow=True)
@@ -64,6 +66,13 @@ def test_rights_are_those_of_the_table_and_no_others() -> None:
     assert (manager["kind"], manager["metadata"]["namespace"]) == ("Role", "kueue-system")
     assert manager["rules"] == [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}]
     assert bound["roleRef"]["kind"] == "Role"
+
+
+def test_the_release_of_kai_is_read_where_it_is_installed() -> None:
+    _, everywhere, _, role, _ = manifests("kai", "arbiter", "follower")
+    assert {"apiGroups": ["kai.scheduler"], "resources": ["configs"], "verbs": ["list", "watch"]} in everywhere["rules"]
+    assert role["metadata"]["namespace"] == "kai-scheduler"
+    assert role["rules"] == [{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["list", "watch"]}]
 
 
 def test_settings_of_yunikorn_are_read_in_its_namespace_alone() -> None:

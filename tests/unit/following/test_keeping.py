@@ -6,12 +6,14 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from msgspec.structs import replace as replaced
 
 from app.answering.snapshots import Counts, SnapshotStatus
 from app.clusters.schemas import QueueUse, UseReport
 from app.following import keeping
 from app.following.grouped import Translated
 from app.following.keeping import ApiError, Arbiter, Keeper, NotYet, Reply, use_of
+from app.solver.model import kai
 from app.solver.model import kueue as model
 from app.solver.model.configuration import Configuration, Queue, Settings
 from app.solver.model.decision import ConfigurationUsed
@@ -107,6 +109,27 @@ def test_a_configuration_that_is_refused_is_a_finding_and_the_last_good_one_stay
     assert [one.id for one in service.put.state.workloads] == ["known"]
     with pytest.raises(NotYet, match="by another follower"):
         Keeper(cast(Arbiter, service), "c", "s").keep(Translated(wanted, {}, {}, {}, [], {}, {}), {}, writer=False)
+
+
+def test_an_upgrade_is_a_revision_and_nothing_else_that_an_administrator_set_changes() -> None:
+    own = kai.Settings(rules="documented", max_consolidation_preemptees=3)
+    store = Store(Configuration(engine="kai", settings=Settings(kai=own)))
+    keeper = Keeper(cast(Arbiter, store), "c", "s")
+
+    def kept(release: str | None) -> tuple[Any, str | None]:
+        said = Settings(kai=kai.Settings(release=cast(kai.Release, release or "0.17")))
+        findings = [] if release else [Finding(rule="release", severity="warning", pointer="", detail="nothing says")]
+        configuration = Configuration(engine="kai", settings=said, findings=findings)
+        keeper.keep(Translated(configuration, {}, {}, {}, [], {}, {}, release=release), {}, writer=True)
+        comment = next((head["X-Comment"] for name, _, head in store.asked if name == "PUT configurations/c"), None)
+        store.asked.clear()
+        assert store.stored is not None
+        return store.stored.settings.kai, comment
+
+    assert kept("0.13") == (own, None)
+    assert kept("0.17") == (replaced(own, release="0.17"), "followed from the cluster: release 0.13 became 0.17")
+    assert kept(None) == (replaced(own, release="0.17"), "followed from the cluster: its findings")
+    assert kept("0.13") == (own, "followed from the cluster: release 0.17 became 0.13")
 
 
 ETAG = '"3"'

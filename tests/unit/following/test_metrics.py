@@ -46,7 +46,7 @@ def test_yunikorn_may_be_installed_anywhere() -> None:
     assert elsewhere.path("v1") == "/api/v1/namespaces/sched/configmaps"
     roles = [made for made in manifests("yunikorn", "default", "reader", within="sched") if made["kind"] == "Role"]
     assert [role["metadata"]["namespace"] for role in roles] == ["sched"]
-    assert followed("kai", namespace="sched") == followed("kai")
+    assert followed("kube-scheduler", namespace="sched") == followed("kube-scheduler")
 
 
 def test_reasons_come_by_name() -> None:

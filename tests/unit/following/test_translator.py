@@ -91,6 +91,37 @@ def test_of_a_large_group_only_what_changed_is_translated_again(engine: EngineNa
     assert max(read) < 8, read
 
 
+def test_an_upgrade_of_the_scheduler_is_followed() -> None:
+    mirror, kinds = Mirror(FOLLOWED["kai"]), {kind.name: kind for kind in FOLLOWED["kai"]}
+    items = {"Node": [pods.node("node-0")], "Queue": [pods.kai_queue("leaf", 4)],
+             "PodGroup": [pods.pod_group("g", "leaf")]}  # fmt: skip
+    for name, kind in kinds.items():
+        mirror.listed(kind, "v1", Listed(items.get(name, []), "1"), "test")
+    following = Translator("kai")
+
+    def release() -> tuple[str | None, list[str]]:
+        view = _view(mirror)
+        translated = following.translate(view)
+        assert translated.configuration == translate("kai", view).carrying().configuration
+        return translated.release, [finding.rule for finding in translated.of_state]
+
+    def install(tag: str) -> None:
+        containers = [{"name": "c", "image": f"r/kai/scheduler:{tag}"}]
+        item = {
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "s", "namespace": "kai-scheduler"},
+            "spec": {"replicas": 1, "template": {"spec": {"containers": containers}}}, "status": {"replicas": 1},
+        }  # fmt: skip
+        mirror.apply(kinds["Deployment"], Event(False, trimmed("Deployment", item), "2"))
+
+    assert release() == (None, ["release"]), "with a warning, as answers would be those of another"
+    install("v0.13.2")
+    assert release() == ("0.13", [])
+    mirror.apply(kinds["Pod"], Event(False, _pod("kai", 1), "3"))
+    assert release() == ("0.13", []), "a pod is translated alone"
+    install("v0.17.0")
+    assert release() == ("0.17", [])
+
+
 def test_a_pod_that_should_be_gone_is_stuck_some_minutes_later_though_nothing_changed() -> None:
     mirror, pod = Mirror(FOLLOWED["kai"]), _pod("kai", 1)
     pod["metadata"]["deletionTimestamp"] = "2026-11-22T09:00:00Z"

@@ -202,6 +202,60 @@ def test_the_release_is_the_one_that_the_operator_installs(
     assert len(said_so) == (not known)
 
 
+def installed(image: str, name: str = "kai-scheduler-default") -> Json:
+    """A Deployment in the namespace of KAI."""
+    return {
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "kai-scheduler"},
+        "spec": {"template": {"spec": {"containers": [{"name": "c", "image": image}]}}},
+    }  # fmt: skip
+
+
+def defined(*fields: str) -> Json:
+    """The definition of PodGroups, which have these fields."""
+    schema: Json = {"properties": {"spec": {"properties": {field: {} for field in fields}}}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "podgroups.scheduling.run.ai"},
+        "spec": {"versions": [{"name": "v2alpha2", "schema": {"openAPIV3Schema": schema}}]},
+    }  # fmt: skip
+
+
+def configured(tag: str) -> Json:
+    """The operator's Config."""
+    spec = {"scheduler": {"service": {"image": {"tag": tag}}}}
+    return {"apiVersion": "kai.scheduler/v1", "kind": "Config", "metadata": {"name": "kai-config"}, "spec": spec}
+
+
+NEW_FIELDS = ("minSubGroup", "preemptionDelay", "stalenessGracePeriod")
+OLD, NEW, UNNAMED = (
+    "r.example:5000/kai/scheduler:v0.13.4",
+    "r/kai/scheduler:v0.17.1@sha256:0a",
+    "r/kai/scheduler@sha256:0a",
+)
+
+
+@pytest.mark.parametrize(
+    ("told", "release"),
+    [
+        ([installed(OLD)], "0.13"), ([installed(NEW)], "0.17"), ([installed("r/kai/binder:v0.13.4", "binder")], None),
+        ([installed(UNNAMED)], None), ([installed("r/kai/scheduler:0.0.0-5d4c7a1")], None),
+        ([installed(OLD), configured("v0.17.1")], "0.13"), ([installed(UNNAMED), configured("v0.13.4")], "0.13"),
+        ([installed(NEW), installed(OLD, "kai-scheduler-other")], "0.13"), ([defined("minMember")], "0.13"),
+        ([defined("minMember", *NEW_FIELDS)], "0.17"), ([defined("minMember"), configured("v0.17.0")], "0.17"),
+        ([], None),
+    ],
+)  # fmt: skip
+def test_what_is_installed_tells_the_release(told: list[Json], release: str | None) -> None:
+    source = imported("kai", *told, *SOURCE[1:])
+    settings = source.configuration.settings.kai
+    assert settings is not None
+    assert (source.release, settings.release) == (release, release or "0.17")
+    (said,) = (finding for finding in source.findings if finding.rule == "release")
+    assert said.detail.startswith(f"{release} decides: " if release else "nothing here says which release")
+    kinds = [one["kind"] for one in (source.configuration.native.objects if source.configuration.native else [])]
+    assert not {"Deployment", "CustomResourceDefinition"}.intersection(kinds)
+
+
 @pytest.mark.parametrize(("nanoseconds", "seconds"), [(None, 0), (90 * 10**9, 90), (1500 * 10**6, 1.5), ("60s", "60s")])
 def test_the_grace_of_a_snapshot_is_in_nanoseconds(nanoseconds: Any, seconds: Any) -> None:
     told = {} if nanoseconds is None else {"globalDefaultStalenessGracePeriod": nanoseconds}

@@ -103,6 +103,7 @@ def test_the_file_of_kais_scheduler() -> None:
         "info rewritten /tiers",
         "warning not-carried /more",
         "error bad-value /actions",
+        "info release ",
     ]
 
 
@@ -135,6 +136,7 @@ def test_a_shard_of_kai() -> None:
         "error bad-value /spec/args/max-consolidation-preemptees",
         "info not-decided /spec/args/verbosity",
         "warning not-decided /spec/what",
+        "info release ",
     ]
     settings = import_configuration(json.dumps(shard).encode(), "kai").configuration.settings.kai
     assert settings is not None
@@ -159,6 +161,7 @@ def test_amounts_of_a_queue_of_kai() -> None:
         "warning not-decided /spec/resources/gpu/huh",
         "warning not-decided /spec/huh",
         "info defaults ",
+        "info release ",
     ]
     (read_queue,) = import_configuration(json.dumps(queue).encode(), "kai").configuration.queues
     assert read_queue.quota == {
