@@ -16,7 +16,8 @@ import msgspec
 
 from app.base.settings import Settings
 from app.decisions import router as rules
-from app.formats import fields
+from app.formats.manifests import systems
+from app.formats.reader import Effect
 from app.http.openapi import VERSION
 from app.service.main import create_app
 from openapi import chart
@@ -41,6 +42,14 @@ RECIPES = (
 )
 """What decides how the clients come out."""
 
+MEANING: dict[Effect, str] = {
+    "decided": "a decision depends on it",
+    "warning": "a decision may differ for it, which a finding says",
+    "error": "a decision would be wrong for it, which a finding says: exit code 3",
+    "info": "no decision depends on it, which a finding says",
+    "none": "no decision depends on it",
+}
+_BEGIN, _END = "## Every field\n", "\n## "
 _HEADER = "# The interface by version; written by `make openapi`, explained in README.md.\n"
 
 
@@ -93,8 +102,8 @@ def check() -> list[str]:
         return [f"{DOCUMENT.name} is not what the service serves: run `make openapi`"]
     if not RULES.exists() or RULES.read_text() != rules.page():
         return ["docs/rules.md is not what the engines' catalogues say: run `make openapi`"]
-    if FIELDS.read_text() != fields.written(FIELDS.read_text()):
-        return ["docs/formats.md is not what app/formats/fields.py says: run `make openapi`"]
+    if FIELDS.read_text() != with_fields(FIELDS.read_text()):
+        return ["docs/formats.md is not what the tables of fields in app/formats say: run `make openapi`"]
     if stale := chart.stale():
         return [f"{', '.join(stale)}: not what the code says: run `make openapi`"]
     found = fingerprint(document, CLIENTS)
@@ -112,10 +121,29 @@ def refresh() -> list[str]:
         return wrong
     DOCUMENT.write_text(document)
     RULES.write_text(rules.page())
-    FIELDS.write_text(fields.written(FIELDS.read_text()))
+    FIELDS.write_text(with_fields(FIELDS.read_text()))
     chart.refresh()
     LOCK.write_text(written(VERSION, found))
     return []
+
+
+def with_fields(page: str) -> str:
+    """``page``, docs/formats.md, with what becomes of every field under its heading."""
+    before, _, rest = page.partition(_BEGIN)
+    meanings = "; ".join(f"`{effect}`: {meaning}" for effect, meaning in MEANING.items())
+    text = f"Of what is below a path, unless a longer one says otherwise. {meanings}.\n\n{_table()}\n"
+    return f"{before}{_BEGIN}\n{text}{_END}{rest.partition(_END)[2]}"
+
+
+def _table() -> str:
+    lines = ["| system | kind | field | |", "| --- | --- | --- | --- |"]
+    for system in systems():
+        for kind, fields in system.fields.items():
+            for effect in MEANING:
+                listed = ", ".join(f"`{path}`" for path, of in fields.items() if of == effect)
+                if listed:
+                    lines.append(f"| {system.facts.name} | {kind} | {listed} | {effect} |")
+    return "\n".join(lines)
 
 
 def _wrong(found: dict[str, str]) -> list[str]:

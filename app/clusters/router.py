@@ -42,6 +42,7 @@ from app.http.openapi import Cursor, Limit, Moment, decode_id, encode_cursor, op
 from app.http.responses import json_response
 from app.http.routing import provided, service
 from app.search.service import Hit, Kind, Names
+from app.solver.engines import FIRST
 from app.solver.model.problems import Problem
 from app.workers.dispatcher import Offload
 
@@ -279,7 +280,7 @@ DOCUMENTED = (
 )  # fmt: skip
 EXAMPLE = {
     "follower": "arbiter-0",
-    "engine": "kueue",
+    "engine": FIRST,
     "snapshot": "production",
     "configuration": "production",
     "stage": "following",
@@ -381,7 +382,7 @@ def _evicted(
     summary="Evictions that a follower saw",
     **operation(
         needs="decide", followers=True, request=EvictionReport, responses={204: None}, errors=(503,),
-        example={"engine": "kueue", "evictions": [EVICTION]},
+        example={"engine": FIRST, "evictions": [EVICTION]},
     ),
 )  # fmt: skip
 def report_evictions(name: Name, body: Body, clusters: Service) -> Response:

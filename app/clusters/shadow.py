@@ -39,6 +39,7 @@ from app.http.openapi import Cursor, Limit, Moment, decode_id, encode_cursor, op
 from app.http.responses import json_response
 from app.http.routing import provided, service
 from app.search.service import Kind, Names
+from app.solver.engines import FIRST
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.request import DecisionRequest
@@ -380,7 +381,7 @@ def _record(packed: bytes) -> ShadowRecord:
 DOCUMENTED = (ShadowReport, ShadowRecord, ShadowPage, ShadowCounts)
 EXAMPLE = {
     "cluster": "production",
-    "engine": "kueue",
+    "engine": FIRST,
     "ask": ASK["id"],
     "seen_at": "2026-11-22T12:00:00Z",
     "victims": [{"workload": "nobody"}],

@@ -19,6 +19,7 @@ from app.http.body import MANIFESTS, Manifest
 from app.http.openapi import Conditions, Preconditions, operation, reference
 from app.http.responses import json_response
 from app.http.routing import service
+from app.solver.engines import FIRST
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Problem
 from app.workers.dispatcher import Dispatcher, Offload
@@ -71,7 +72,7 @@ async def import_manifest(
     request: Request,
     body: Manifest,
     format: Annotated[  # noqa: A002
-        Format, Query(description="`kubernetes`: objects of whichever system they belong to", examples=["kueue"])
+        Format, Query(description="`kubernetes`: objects of whichever system they belong to", examples=[FIRST])
     ],
     lenient: Annotated[bool, Query(description="Answer although something in it would be decided wrongly")] = False,
 ) -> Response:

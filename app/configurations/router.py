@@ -49,6 +49,8 @@ from app.http.openapi import (
 )
 from app.http.responses import json_response
 from app.http.routing import provided
+from app.solver.engine import example
+from app.solver.engines import FIRST
 from app.solver.model.base import Wire
 from app.solver.model.configuration import Configuration, EngineName
 
@@ -341,14 +343,14 @@ DOCUMENTED = (
 )  # fmt: skip
 
 EXAMPLE = {
-    "engine": "kueue",
+    "engine": FIRST,
     "queues": [
-        {"name": "all", "kueue": {"role": "cohort"}},
+        example().parent,
         {
             "name": "team-a",
             "parent": "all",
             "quota": {"cpu": {"guaranteed": "8", "borrowing_limit": "4"}},
-            "kueue": {"preemption": {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}},
+            **example().preempting,
         },
         {"name": "team-b", "parent": "all", "quota": {"cpu": {"guaranteed": "8"}}},
     ],

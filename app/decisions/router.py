@@ -32,7 +32,7 @@ from app.http.body import Body, read_body
 from app.http.openapi import Cursor, Limit, Moment, Part, operation
 from app.http.responses import json_response
 from app.http.routing import provided, service
-from app.solver.engine import ENGINES, all_facts, engine_of
+from app.solver.engine import ENGINES, all_facts, engine_of, example
 from app.solver.model.base import Wire
 from app.solver.model.configuration import EngineName
 from app.solver.model.decision import Outcome
@@ -304,7 +304,7 @@ async def explain_decision(
 
 COMPARISON_EXAMPLE = {
     **DECISION,
-    "variants": [{"name": "classical"}, {"name": "fair", "settings": {"kueue": {"fair_sharing": True}}}],
+    "variants": [{"name": "classical"}, example().variant],
 }
 
 comparisons = APIRouter(prefix="/v1", tags=["comparisons"])

@@ -8,7 +8,8 @@ import msgspec
 from app.answering.snapshots import FollowedAge
 from app.base.installation import shipped
 from app.http.openapi import shown_as
-from app.solver.engine import all_facts
+from app.solver.engine import all_facts, example
+from app.solver.engines import FIRST
 from app.solver.model.base import Time
 from app.solver.model.decision import Answer, ConfigurationUsed, Outcome, Units
 from app.solver.model.problems import Finding
@@ -305,16 +306,14 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     """The answer now."""
 
 
-_QUEUE = {"kueue": {"preemption": {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}}}
-
 SITUATION: dict[str, Any] = {
     "now": "2026-03-02T09:30:00Z",
     "configuration": {
-        "engine": "kueue",
+        "engine": FIRST,
         "queues": [
-            {"name": "all", "kueue": {"role": "cohort"}},
-            {"name": "research", "parent": "all", "quota": {"cpu": {"guaranteed": 8}}, **_QUEUE},
-            {"name": "serving", "parent": "all", "quota": {"cpu": {"guaranteed": 8}}, **_QUEUE},
+            example().parent,
+            {"name": "research", "parent": "all", "quota": {"cpu": {"guaranteed": 8}}, **example().preempting},
+            {"name": "serving", "parent": "all", "quota": {"cpu": {"guaranteed": 8}}, **example().preempting},
         ],
     },
     "state": {

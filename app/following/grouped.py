@@ -24,9 +24,8 @@ from app.formats.reader import Findings, worst
 from app.formats.yunikorn.pods import DYNAMIC, Placement, Rejected, dynamic_queues, queue_path, said_of_dynamic
 from app.solver.engine import facts_of
 from app.solver.model.configuration import Configuration, EngineName, Settings
-from app.solver.model.kube_scheduler import DisruptionBudget
 from app.solver.model.problems import Finding, pointer
-from app.solver.model.state import OVER, Ask, Node, QueueState, Reservation, State, Task, Workload
+from app.solver.model.state import OVER, Ask, DisruptionBudget, Node, QueueState, Reservation, State, Task, Workload
 
 LISTED = 200
 """How many findings of one kind are listed: whoever follows a cluster wants to know each."""

@@ -26,8 +26,7 @@ from app.following.replaying import Replay, lines, ordered
 from app.formats.kai.pods import POD_GROUP
 from app.formats.objects import Item, Key, condition, id_of, instant, key_of, part
 from app.solver.model.configuration import Configuration, EngineName, Queue
-from app.solver.model.kube_scheduler import DisruptionBudget
-from app.solver.model.state import Node, NodeChanges
+from app.solver.model.state import DisruptionBudget, Node, NodeChanges
 
 _CHANGES = ("ADDED", "MODIFIED", "DELETED")
 _LEAST_SECONDS = 1.0

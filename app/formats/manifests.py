@@ -28,7 +28,7 @@ from app.formats.objects import (
     whole,
 )
 from app.formats.pods import Pod, PodSpec, SinglePod, read_cluster_nodes, read_pod, read_pod_spec, read_pods
-from app.formats.reader import Findings, Imported, Reader, as_of
+from app.formats.reader import Effect, Fields, Findings, Imported, Reader, as_of
 from app.formats.work.read import Cluster, Planned
 from app.solver.engine import Facts, all_facts, facts_of
 from app.solver.model.base import NativeDocuments
@@ -52,6 +52,8 @@ class System:
     facts: Facts
     export: Callable[[Configuration], Exported]
     """Writes a configuration in its words."""
+    fields: Fields = field(default_factory=dict[str, Mapping[str, Effect]])
+    """What becomes of every field of its documents: held by tests, and shown in docs/formats.md."""
     keys: tuple[str, ...] = ()
     """At the top of documents: what hints that one is its, and no request of Arbiter."""
     unpacked: Callable[[bytes], bytes] = lambda text: text

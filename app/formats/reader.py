@@ -396,3 +396,23 @@ def worst(*sources: list[Finding]) -> list[Finding]:
     rest = findings[len(first) :]
     detail = f"{len(rest)} more findings: an import of the documents, or the report of the follower, has them"
     return [*first, Finding(rule="more", severity=rest[0].severity, pointer="", detail=detail)]
+
+
+Effect = Literal["decided", "warning", "error", "info", "none"]
+Fields = Mapping[str, Mapping[str, Effect]]
+"""What becomes of every field of a system's documents, by kind and path. A path stands for all that is below it, unless
+a longer one says otherwise; of pods, which are Kubernetes' own, `docs/formats.md` tells in words."""
+
+
+def each(effect: Effect, names: str, below: str = "") -> dict[str, Effect]:
+    """``effect`` for each of the words ``names``, with the path ``below`` which they are."""
+    return dict.fromkeys((f"{below}{name}" for name in names.split()), effect)
+
+
+def effect_of(fields: Fields, kind: str, path: str) -> Effect | None:
+    """That of the longest path of the table which leads to ``path`` or above it; None: nobody thought of it."""
+    known = fields.get(kind, {})
+    above = [
+        candidate for candidate in known if path == candidate or path.startswith((f"{candidate}.", f"{candidate}[]"))
+    ]
+    return known[max(above, key=len)] if above else None

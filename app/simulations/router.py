@@ -21,21 +21,22 @@ from app.simulations.plots import Evictions, Free, Kind, Usage, Waits
 from app.simulations.results import FragmentationSeries, Series, Simulation, SimulationPage
 from app.simulations.schemas import Event, JobLine, RoundLine, SimulationRequest
 from app.simulations.service import ENDED, Simulations
+from app.solver.engine import example
+from app.solver.engines import FIRST
 from app.solver.model.request import DecisionRequest
 from app.workers.dispatcher import Offload
 
 _CPU = {"cpu": {"guaranteed": "8"}}
-_PREEMPTION = {"preemption": {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}}
 SIMULATION: dict[str, Any] = {
     "configuration": {
-        "engine": "kueue",
+        "engine": FIRST,
         "queues": [
-            {"name": "all", "kueue": {"role": "cohort"}},
-            {"name": "team-a", "parent": "all", "quota": _CPU, "kueue": _PREEMPTION},
-            {"name": "team-b", "parent": "all", "quota": _CPU, "kueue": _PREEMPTION},
+            example().parent,
+            {"name": "team-a", "parent": "all", "quota": _CPU, **example().preempting},
+            {"name": "team-b", "parent": "all", "quota": _CPU, **example().preempting},
         ],
     },
-    "variants": [{"name": "classical"}, {"name": "fair", "settings": {"kueue": {"fair_sharing": True}}}],
+    "variants": [{"name": "classical"}, example().variant],
     "trace": {
         "jobs": [
             {

@@ -22,11 +22,11 @@ import msgspec
 
 from app.solver.model.base import Wire, to_datetime
 from app.solver.model.decision import Decision, Placement, Plan
-from app.solver.model.kube_scheduler import DisruptionBudget
 from app.solver.model.problems import Carried, InvalidInput, Problem, pointer
 from app.solver.model.state import (
     Ask,
     Delta,
+    DisruptionBudget,
     Node,
     QueueState,
     Reservation,

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from app.solver.apply import Index
 from app.solver.delta import Changes
-from app.solver.model.base import UNLIMITED, Native, Quantity, QuantityError, exact, parse_quantity, scale_of
+from app.solver.engine import all_facts
+from app.solver.model.base import UNLIMITED, Native, Quantity, QuantityError, Resources, exact, parse_quantity, scale_of
 from app.solver.model.configuration import Configuration, Queue
-from app.solver.model.kueue import QueueState as LocalQueue
 from app.solver.model.problems import Nearest, Problem, pointer
 from app.solver.model.state import Ask, QueueState, State, Task
 
@@ -185,11 +185,12 @@ def state_problems(names: set[str], state: State) -> list[Problem]:
         problems += _ask_problems(reservation.ask, names, nodes, workloads, (*path, "ask"), near)
     for name in sorted(_names_of(state.queues)):
         problems += _reference(name, names, ("state", "queues", name), "queue", near)
+    fields = [(facts, field) for facts in all_facts() for field in facts.exact_amounts]
     for name, of in state.queues.items():
-        own = of.kueue or LocalQueue()
-        for field, amounts in (("consumed", own.consumed or {}), ("penalty", own.penalty)):
-            for resource, value in amounts.items():
-                problems += _refused(exact, value, ("state", "queues", name, "kueue", field, resource))
+        for facts, field in fields:
+            amounts: Resources | None = getattr(getattr(of, facts.block), field, None)
+            for resource, value in (amounts or {}).items():
+                problems += _refused(exact, value, ("state", "queues", name, facts.block, field, resource))
     return problems
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from app.solver.apply import Index
 from app.solver.delta import Changes
-from app.solver.engines import ENGINES
+from app.solver.engines import ENGINES, FIRST
 from app.solver.model.base import to_datetime
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.decision import Condition, Decision, Plan, ProposalVerdict, Refusal, Result
@@ -42,6 +42,20 @@ class Entitlement:
     """The amounts of a queue's line that state what is used beyond it. None: the difference says it."""
     remaining: str | None = None
     """The amounts of a queue's line that state what is left of it, below zero where more is used. None: no such."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """What an example of the HTTP document about this engine is made of, as JSON."""
+
+    parent: dict[str, Any]
+    """A queue whose children lend to each other."""
+    preempting: dict[str, Any]
+    """The block of a queue that preempts."""
+    reclaiming: dict[str, Any]
+    """That of one which only takes back what it lent."""
+    variant: dict[str, Any]
+    """A variant under other settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +121,10 @@ class Facts:
     """Whether it draws lots among nodes that are equally good, of which Arbiter takes the first."""
     proposes: bool = False
     """Whether it asks others, before it evicts anybody, which of the nodes that it found it may take."""
+    exact_amounts: tuple[str, ...] = ()
+    """Amounts in its block of a queue's state that may be of any fineness."""
+    example: Example | None = None
+    """Of the first engine: examples are about it."""
     root: Queue | None = None
     """The queue above all others, whose names are paths below it. None: names are free."""
 
@@ -224,6 +242,13 @@ def engine_of(name: str) -> Engine[Any, Any]:
 def facts_of(name: str) -> Facts:
     """What is known of the engine called ``name``, without its algorithm. Raises KeyError."""
     return _module(name).FACTS
+
+
+def example() -> Example:
+    """That of the document's examples, which are about the engine ``FIRST``."""
+    pieces = facts_of(FIRST).example
+    assert pieces is not None, "the first engine has one"
+    return pieces
 
 
 def all_facts() -> list[Facts]:

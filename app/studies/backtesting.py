@@ -54,6 +54,8 @@ from app.jobs.service import (
 from app.jobs.worker import Work
 from app.simulations.accepting import Pinning
 from app.simulations.service import stream_of
+from app.solver.engine import example
+from app.solver.engines import FIRST
 from app.solver.model.base import Time, Wire, to_datetime
 from app.solver.model.configuration import EngineName, Settings
 from app.solver.model.decision import Answer, planned
@@ -197,8 +199,8 @@ class DecisionDiffers(Wire, frozen=True, kw_only=True):
 
 BACKTEST: dict[str, Any] = {
     "since": "2026-03-01T00:00:00Z",
-    "engine": "kueue",
-    "variants": [{"name": "fair", "settings": {"kueue": {"fair_sharing": True}}}],
+    "engine": FIRST,
+    "variants": [example().variant],
 }
 
 

@@ -14,6 +14,8 @@ from app.jobs.service import JobState
 from app.simulations.core.life import one_by_one
 from app.simulations.core.sink import Stopped
 from app.solver import solve
+from app.solver.engine import example
+from app.solver.engines import FIRST
 from app.solver.model.base import Count, Duration, Name, Priority, Time, Wire, parse_quantity, scale_of, to_datetime
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.decision import STARTS, ConfigurationUsed, Outcome, StateUsed
@@ -200,12 +202,11 @@ class ExposuresPage(Wire, frozen=True, kw_only=True):
 EXPOSURE = {
     "now": "2026-03-02T09:30:00Z",
     "configuration": {
-        "engine": "kueue",
+        "engine": FIRST,
         "queues": [
             {"name": "cohort"},
             {"name": "research", "parent": "cohort", "quota": {"gpu": {"guaranteed": 2}}},
-            {"name": "serving", "parent": "cohort", "quota": {"gpu": {"guaranteed": 2}},
-             "kueue": {"preemption": {"reclaim_within_cohort": "Any"}}},
+            {"name": "serving", "parent": "cohort", "quota": {"gpu": {"guaranteed": 2}}, **example().reclaiming},
         ],
     },
     "state": {

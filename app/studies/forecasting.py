@@ -33,6 +33,8 @@ from app.simulations.schemas import (
     Trace,
     Units,
 )
+from app.solver.engine import example
+from app.solver.engines import FIRST
 from app.solver.model.base import Duration, Time, Wire, micros, seconds
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.decision import Decision, Outcome
@@ -178,12 +180,12 @@ class ForecastPage(Wire, frozen=True, kw_only=True):
 
 _FOUR = {"cpu": {"guaranteed": "4"}}
 _QUEUES = [
-    {"name": "all", "kueue": {"role": "cohort"}},
+    example().parent,
     {"name": "team-a", "parent": "all", "quota": _FOUR},
     {"name": "team-b", "parent": "all", "quota": _FOUR},
 ]
 FORECAST: dict[str, Any] = {
-    "configuration": {"engine": "kueue", "queues": _QUEUES},
+    "configuration": {"engine": FIRST, "queues": _QUEUES},
     "state": {
         "workloads": [
             {

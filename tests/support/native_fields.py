@@ -2,7 +2,7 @@
 finding names the field.
 
 A test has a source in which every field can matter, and says for each field what to put there. Paths are those of
-``app.formats.fields`` and ``tests/schemas``: names, with ``[]`` after those of lists, whose first item is meant.
+``System.fields`` and ``tests/schemas``: names, with ``[]`` after those of lists, whose first item is meant.
 """
 
 import json
@@ -13,8 +13,8 @@ import msgspec
 from msgspec.structs import replace
 
 from app.formats import import_configuration
-from app.formats.fields import Effect, effect_of
-from app.formats.reader import Imported
+from app.formats.manifests import system_of
+from app.formats.reader import Effect, Imported, effect_of
 from app.solver.check import without_native
 
 Json = dict[str, Any]
@@ -31,7 +31,9 @@ def schema(system: str) -> list[tuple[str, str]]:
 
 def fields(system: str, effect: Effect = "decided") -> list[tuple[str, str]]:
     """Those of them of which ``docs/formats.md`` says ``effect``."""
-    return [(kind, path) for kind, path in schema(system) if effect_of(system, kind, path) == effect]
+    of = system_of(system)
+    assert of is not None
+    return [(kind, path) for kind, path in schema(system) if effect_of(of.fields, kind, path) == effect]
 
 
 def unused(source: str, documents: list[Json], kind: str, path: str, value: Any, *, below: str = "") -> str | None:

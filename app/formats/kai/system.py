@@ -65,7 +65,7 @@ from app.formats.objects import (
     text_of,
 )
 from app.formats.pods import Pod, quantities, read_cluster_nodes
-from app.formats.reader import Findings, Imported, Reader
+from app.formats.reader import Fields, Findings, Imported, Reader
 from app.formats.work import planner
 from app.formats.work.pods import plan_kai
 from app.solver.engines.kai import FACTS
@@ -403,8 +403,35 @@ _FOLLOWED = Followed(
     scheduler=SCHEDULER,
 )  # fmt: skip
 
+FIELDS: Final[Fields] = {
+    "Queue": {
+        "spec.parentQueue": "decided", "spec.priority": "decided", "spec.preemptMinRuntime": "decided",
+        "spec.reclaimMinRuntime": "decided", "spec.resources": "decided", "spec.displayName": "none",
+    },
+    "PodGroup": {
+        "spec.queue": "decided", "spec.minMember": "decided", "spec.priorityClassName": "decided",
+        "spec.preemptibility": "decided", "spec.subGroups": "decided", "spec.minSubGroup": "decided",
+        "spec.preemptionDelay": "decided", "spec.stalenessGracePeriod": "decided",
+        "spec.topologyConstraint": "warning", "spec.topologyConstraint.requiredTopologyLevel": "error",
+        "spec.subGroups[].topologyConstraint": "warning",
+        "spec.subGroups[].topologyConstraint.requiredTopologyLevel": "error",
+        "spec.backoffLimit": "none", "spec.markUnschedulable": "none", "spec.schedulingBackoff": "none",
+        "spec.completions": "warning", "spec.parallelism": "warning",
+    },
+    "Pod": {
+        "metadata.annotations.gpu-fraction": "decided", "metadata.annotations.gpu-memory": "decided",
+        "metadata.annotations.gpu-fraction-num-devices": "decided", "metadata.labels.runai-gpu-group": "decided",
+        "metadata.deletionTimestamp": "decided",
+    },
+    "SchedulingShard": {
+        "spec.actions": "decided", "spec.args": "decided", "spec.minRuntime": "decided",
+        "spec.plugins": "warning", "spec.kValue": "decided", "spec.partitionLabelValue": "decided",
+        "spec.placementStrategy": "warning", "spec.queueDepthPerAction": "warning", "spec.usageDBConfig": "warning",
+    },
+}  # fmt: skip
+"""What becomes of every field of its documents."""
 SYSTEM: Final = System(
-    facts=FACTS, followed=_FOLLOWED,
+    facts=FACTS, fields=FIELDS, followed=_FOLLOWED,
     export=export, precedence=1, read=_read, place=_place, groups=(QUEUE_GROUP, SHARD_GROUP),
     files=("tiers", "actions", "rawObjects"), belongs=belongs, group=group, names_group=names_group, turns=stuck_from,
     unpacked=unpacked, taken_apart=objects_of,

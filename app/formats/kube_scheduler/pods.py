@@ -14,14 +14,13 @@ from app.formats.objects import Classes, Object, named
 from app.formats.pods import Pod, PodSpec, as_task, read_pod_spec
 from app.formats.reader import Reader
 from app.solver.model.kube_scheduler import (
-    DisruptionBudget,
     HostPort,
     LabelExpression,
     LabelSelector,
     PodAffinityTerm,
     TopologySpreadConstraint,
 )
-from app.solver.model.state import Ask, Reservation, Task, Workload
+from app.solver.model.state import Ask, DisruptionBudget, Reservation, Task, Workload
 
 SCHEDULER = "default-scheduler"
 """What a pod says that says nothing."""

@@ -37,7 +37,7 @@ from app.formats.objects import (
     whole,
 )
 from app.formats.pods import Pod, read_cluster_nodes
-from app.formats.reader import Findings, Imported, Reader
+from app.formats.reader import Fields, Findings, Imported, Reader
 from app.formats.work import planner
 from app.formats.work.pods import plan_kube_scheduler
 from app.solver.engines.kube_scheduler import FACTS
@@ -300,8 +300,38 @@ _FOLLOWED = Followed(
     evidence={"Event": _evicted},
 )  # fmt: skip
 
+FIELDS: Final[Fields] = {
+    "KubeSchedulerConfiguration": {
+        "profiles[].schedulerName": "decided", "profiles[].percentageOfNodesToScore": "warning",
+        "profiles[].pluginConfig": "decided", "profiles[].plugins": "warning",
+        "profiles[].plugins.multiPoint": "error", "profiles[].plugins.preFilter": "error",
+        "profiles[].plugins.filter": "error", "profiles[].plugins.postFilter": "error",
+        "percentageOfNodesToScore": "warning", "extenders": "error", "parallelism": "info",
+        "podInitialBackoffSeconds": "info", "podMaxBackoffSeconds": "info", "delayCacheUntilActive": "info",
+        "clientConnection": "none", "leaderElection": "none", "enableProfiling": "none",
+        "enableContentionProfiling": "none",
+    },
+    "DefaultPreemptionArgs": {"minCandidateNodesPercentage": "decided", "minCandidateNodesAbsolute": "decided"},
+    "InterPodAffinityArgs": {
+        "hardPodAffinityWeight": "warning", "ignorePreferredTermsOfExistingPods": "warning",
+    },
+    "NodeAffinityArgs": {"addedAffinity": "error"},
+    "NodeResourcesBalancedAllocationArgs": {"resources": "warning"},
+    "NodeResourcesFitArgs": {
+        "ignoredResources": "error", "ignoredResourceGroups": "error", "scoringStrategy": "warning",
+    },
+    "PodTopologySpreadArgs": {"defaultConstraints": "error", "defaultingType": "warning"},
+    "VolumeBindingArgs": {"bindTimeoutSeconds": "warning", "shape": "warning"},
+    "PodDisruptionBudget": {
+        "spec.selector": "decided", "spec.minAvailable": "none", "spec.maxUnavailable": "none",
+        "spec.unhealthyPodEvictionPolicy": "none", "status.disruptionsAllowed": "decided",
+        "status.disruptedPods": "decided", "status.conditions": "none", "status.currentHealthy": "none",
+        "status.desiredHealthy": "none", "status.expectedPods": "none", "status.observedGeneration": "none",
+    },
+}  # fmt: skip
+"""What becomes of every field of its documents."""
 SYSTEM: Final = System(
-    facts=FACTS, followed=_FOLLOWED,
+    facts=FACTS, fields=FIELDS, followed=_FOLLOWED,
     export=export, precedence=3, everywhere=True, read=_read, place=_place, groups=(GROUP,),
     read_spec=read_spec, recogniser=_Recogniser, plan=planner(plan_kube_scheduler, read_spec),
 )  # fmt: skip

@@ -16,7 +16,7 @@ from app.formats.extender import OwnerReference, VictimPod, asking
 from app.formats.kueue import importing
 from app.formats.kueue.considered import Around, placed_by_kueue, usage_based
 from app.formats.kueue.importing import CONFIGURATION_GROUP, GROUP, PRESENT_VERSION
-from app.formats.kueue.workloads import read_workloads
+from app.formats.kueue.workloads import FIELDS, read_workloads
 from app.formats.manifests import Reading, Role, System, duplicates, imported, with_classes, with_objects
 from app.formats.objects import (
     NODE,
@@ -494,7 +494,7 @@ _FOLLOWED = Followed(
 """Workloads say themselves that they are evicted."""
 
 SYSTEM: Final = System(
-    facts=FACTS, followed=_FOLLOWED, export=export, precedence=0, read=_read, place=_place,
+    facts=FACTS, fields=FIELDS, followed=_FOLLOWED, export=export, precedence=0, read=_read, place=_place,
     groups=(importing.GROUP, importing.CONFIGURATION_GROUP),
     recogniser=_Recogniser, plan=planner(plan_work, by_kueue=True),
 )  # fmt: skip

@@ -1,11 +1,12 @@
-"""Kueue's Workload objects: what holds quota becomes state, what waits becomes asks."""
+"""Kueue's Workload objects: what holds quota becomes state, what waits becomes asks; and what becomes of every field
+of its documents."""
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from msgspec import structs
 
@@ -13,7 +14,7 @@ from app.formats.kueue.considered import Around, Selectors, counting_of, read_as
 from app.formats.kueue.importing import read_milestones
 from app.formats.objects import Classes, Object, named
 from app.formats.pods import PodSpec, Steps, quantities, read_pod_spec, steps
-from app.formats.reader import Reader
+from app.formats.reader import Fields, Reader, each
 from app.solver.kubernetes import PODS
 from app.solver.model import kueue
 from app.solver.model.configuration import Configuration
@@ -372,3 +373,51 @@ def _ask(
         ],
         kueue=None if block == kueue.Ask() else block,
     )
+
+
+_QUOTAS = each("decided", "spec.resourceGroups spec.fairSharing.weight")
+FIELDS: Final[Fields] = {
+    "ClusterQueue": {
+        **_QUOTAS, "spec.cohortName": "decided", "spec.queueingStrategy": "decided", "spec.preemption": "decided",
+        "spec.flavorFungibility": "decided", "spec.namespaceSelector": "decided", "spec.stopPolicy": "decided",
+        "spec.admissionChecksStrategy": "decided", "spec.admissionScope": "decided",
+        "spec.admissionChecksStrategy.admissionChecks[].onFlavors": "none",
+        "spec.concurrentAdmissionPolicy": "warning",
+    },
+    "Cohort": {**_QUOTAS, "spec.parentName": "decided"},
+    "LocalQueue": {
+        "spec.clusterQueue": "decided", "spec.stopPolicy": "decided", "spec.fairSharing.weight": "decided",
+    },
+    "ResourceFlavor": {
+        "spec.nodeLabels": "decided", "spec.nodeTaints": "decided", "spec.nodeTaints[].timeAdded": "none",
+        "spec.tolerations": "decided", "spec.tolerations[].tolerationSeconds": "none",
+        "spec.topologyName": "decided",
+    },
+    "Topology": {"spec.levels": "decided"},
+    "Workload": {
+        "spec.active": "decided", "spec.podSets": "decided", "spec.priority": "decided",
+        "spec.priorityClassRef": "decided", "spec.priorityClassRef.kind": "none", "spec.queueName": "decided",
+        "spec.maximumExecutionTimeSeconds": "info", "spec.preemptionGates": "info",
+        "spec.podSets[].topologyRequest.podIndexLabel": "none",
+        "spec.podSets[].topologyRequest.subGroupIndexLabel": "none",
+        "spec.podSets[].topologyRequest.subGroupCount": "none",
+        "status.admission": "decided", "status.conditions": "decided",
+        "status.conditions[].observedGeneration": "none", "status.reclaimablePods": "decided",
+        "status.requeueState.requeueAt": "decided", "status.requeueState.count": "none",
+        "status.admissionChecks": "none", "status.admissionChecks[].name": "decided",
+        "status.admissionChecks[].state": "decided",
+        "status.admission.podSetAssignments[].delayedTopologyRequest": "warning",
+        "status.unhealthyNodes": "warning", "status.accumulatedPastExecutionTimeSeconds": "none",
+        "status.clusterName": "none", "status.nominatedClusterNames": "none", "status.preemptionGates": "none",
+        "status.resourceRequests": "none", "status.schedulingStats": "none",
+    },
+    "Configuration": {
+        "fairSharing.preemptionStrategies": "decided", "resources": "decided",
+        "resources.deviceClassMappings": "warning", "admissionFairSharing": "decided",
+        "waitForPodsReady": "warning", "featureGates": "warning", "integrations": "info",
+        "manageJobsWithoutQueueName": "info", "managedJobsNamespaceSelector": "info", "multiKueue": "info",
+        "objectRetentionPolicies": "info", "namespace": "none", "clientConnection": "none",
+        "internalCertManagement": "none", "visibilityServer": "none",
+    },
+}  # fmt: skip
+"""What becomes of every field of its documents."""

@@ -13,9 +13,9 @@ import msgspec
 
 from app.base.documents import MAX_DEPTH, Path
 from app.formats.exported import Exported, Lost, flat_quota, number, parents_first, renamed
-from app.formats.fields import FIELDS, effect_of
-from app.formats.reader import Findings, Reader
+from app.formats.reader import Findings, Reader, effect_of
 from app.formats.ytsaurus.documents import (
+    FIELDS,
     MEDIA_TYPE,
     PRESETS,
     is_scheduler_configuration,
@@ -155,7 +155,7 @@ def is_settings(document: Any) -> bool:
     known = {
         *TREE_FIELDS,
         *POOL_FIELDS,
-        *FIELDS["ytsaurus"]["Pool"],
+        *FIELDS["Pool"],
         *_ALIASES,
         "config",
         "pools",
@@ -201,7 +201,7 @@ def _tree(config: Reader) -> ytsaurus.Settings | None:
 def _keep_the_rest(reader: Reader, kind: str, below: str = "") -> None:
     """Keep what is known and not decided here: without a finding, or with one, as the table of fields says."""
     for key in reader.value:
-        effect = effect_of("ytsaurus", kind, below + key)
+        effect = effect_of(FIELDS, kind, below + key)
         if effect == "none":
             reader.keep_as_is(key)
         elif effect == "info":

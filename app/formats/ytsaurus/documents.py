@@ -12,10 +12,10 @@ template; maps are merged.
 import importlib
 import re
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from app.base.documents import MAX_BYTES, MAX_DEPTH, MAX_VALUES, Path, Unreadable, read
-from app.formats.reader import Findings, Reader
+from app.formats.reader import Fields, Findings, Reader, each
 from app.solver.question import safe_point
 
 MEDIA_TYPE = "application/x-yt-yson-text"
@@ -190,7 +190,7 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\{character}" if character in '"\\' else f"\\{ord(character):03o}"
 
 
-Fields = Mapping[str, Any]
+Attributes = Mapping[str, Any]
 TEMPLATES = "template_pool_tree_config_map"
 PRESETS = "pool_config_presets"
 _OF_PRESETS = frozenset({
@@ -222,7 +222,7 @@ def one_tree(documents: list[tuple[Path, Any]], findings: Findings) -> list[tupl
     return trees
 
 
-def with_preset(pool: Reader, presets: Fields) -> Fields:
+def with_preset(pool: Reader, presets: Attributes) -> Attributes:
     """What the pool says, and of its preset what it does not say itself; each of that is a finding of severity info."""
     name = pool.value.get("config_preset")
     if not isinstance(name, str):
@@ -239,7 +239,7 @@ def with_preset(pool: Reader, presets: Fields) -> Fields:
     return {**pool.value, **used}
 
 
-def _fields(value: Any) -> Fields:
+def _fields(value: Any) -> Attributes:
     return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 
@@ -259,14 +259,16 @@ def _chosen(path: Path, document: Any, findings: Findings) -> tuple[Path, str | 
     return (*path, "$value", name), name, trees[name]
 
 
-def _templates(document: Any) -> Fields:
+def _templates(document: Any) -> Attributes:
     top = _fields(document)
     return _fields(top.get(TEMPLATES) or _fields(top.get("$value")).get(TEMPLATES))
 
 
-def _with_templates(tree: Any, path: Path, name: str | None, templates: Fields, where: Path, findings: Findings) -> Any:
+def _with_templates(
+    tree: Any, path: Path, name: str | None, templates: Attributes, where: Path, findings: Findings
+) -> Any:
     """``tree`` with the settings of templates whose filter is its whole name; of two the one of higher priority."""
-    matching: list[tuple[int, str, Fields]] = []
+    matching: list[tuple[int, str, Attributes]] = []
     for key, template in templates.items():
         of = _fields(template)
         if of.get("filter") is None:
@@ -283,7 +285,7 @@ def _with_templates(tree: Any, path: Path, name: str | None, templates: Fields, 
     place: Path = path if plain else (*path, "$attributes")
     holder: Path = (*place, "config") if "config" in attributes else place
     own = _fields(attributes["config"]) if "config" in attributes else attributes
-    settings: Fields = {}
+    settings: Attributes = {}
     said: dict[str, str] = {}
     for _, key, config in sorted(matching, key=lambda match: match[0]):
         settings = _patched(settings, config)
@@ -310,10 +312,175 @@ def _matches(pattern: Any, name: str, path: Path, findings: Findings) -> bool:
     return False
 
 
-def _patched(below: Fields, above: Fields) -> dict[str, Any]:
+def _patched(below: Attributes, above: Attributes) -> dict[str, Any]:
     """``above`` over ``below``; maps of both are merged."""
     merged = dict(below)
     for key, value in above.items():
         both = isinstance(value, dict) and isinstance(merged.get(key), dict)
         merged[key] = _patched(_fields(merged[key]), _fields(value)) if both else value
     return merged
+
+
+FIELDS: Final[Fields] = {
+    "PoolTree": {
+        **each("decided", """
+            fair_share_starvation_tolerance fair_share_starvation_timeout fair_share_aggressive_starvation_timeout
+            enable_aggressive_starvation enable_pool_starvation enable_absolute_fair_share_starvation_tolerance
+            preemption_satisfaction_threshold aggressive_preemption_satisfaction_threshold
+            non_preemptible_resource_usage_threshold max_unpreemptible_running_job_count
+            consider_allocation_on_fair_share_bound_preemptible preemptive_scheduling_backoff
+            scheduling_preemption_priority_scope allow_preemption_from_starving_operations
+            allow_aggressive_preemption_for_gang_operations allocation_count_preemption_timeout_coefficient
+            allocation_preemption_timeout job_interrupt_timeout allocation_graceful_preemption_timeout
+            allowed_node_resources_overcommit_duration min_spare_allocation_resources
+            min_spare_allocation_resources_on_node infer_weight_from_guarantees_share_multiplier
+            enable_best_allocation_share main_resource enable_step_function_for_gang_operations
+            enable_improved_fair_share_by_fit_factor_computation
+            enable_improved_fair_share_by_fit_factor_computation_distribution_gap
+            enable_fifo_children_reordering_for_guarantee_utilization should_distribute_free_volume_among_children
+            integral_guarantees pool_config_presets""", "config."),
+        **each("warning", """
+            enable_fair_share_truncation_in_fifo_pool packing scheduling_segments ssd_priority_preemption
+            default_gpu_full_host_preemption gpu_scheduling_policy batch_operation_scheduling
+            max_schedulable_element_count_in_fifo_pool preemption_check_starvation preemption_check_satisfaction
+            enable_conditional_preemption min_job_resource_limits max_job_resource_limits guaranteed_job_resources
+            min_node_resource_limits allow_gang_operations_only_in_fifo_pools enable_guarantee_priority_scheduling
+            consider_single_allocation_vanilla_operations_as_gang testing_options
+            max_running_operation_count max_running_operation_count_per_pool""", "config."),
+        **each("info", """
+            node_tag_filter default_parent_pool forbid_immediate_operations_in_root max_ephemeral_pools_per_user
+            max_operation_count max_operation_count_per_pool use_user_default_parent_pool_map
+            non_tentative_operation_types tentative_tree_saturation_deactivation_period
+            allow_single_job_large_gpu_operations_in_multiple_trees use_precommit_for_preemption""", "config."),
+        "nodes_filter": "info",
+        **each("none", """
+            enable_unrecognized_alert heartbeat_tree_scheduling_info_log_backoff enable_operations_profiling
+            update_preemptible_list_duration_logging_threshold custom_profiling_tag_filter node_reconnection_timeout
+            best_allocation_share_update_period enable_by_user_profiling enable_pools_vector_profiling
+            enable_resource_tree_structure_lock_profiling enable_resource_tree_usage_lock_profiling
+            enable_operations_vector_profiling sparsify_fair_share_profiling enable_limiting_ancestor_check
+            profiled_pool_resources profiled_operation_resources waiting_for_resources_on_node_timeout
+            min_child_heap_size metering_tags allowed_resource_usage_staleness
+            cached_allocation_preemption_statuses_update_period max_event_log_pool_batch_size
+            max_event_log_operation_batch_size accumulated_resource_distribution_update_period
+            enable_scheduled_and_preempted_resources_profiling check_operation_for_liveness_in_preschedule
+            running_allocation_statistics_update_period per_pool_satisfaction_digest
+            per_pool_satisfaction_profiling_quantiles min_node_resource_limits_check_period
+            enable_detailed_logs_for_starving_operations
+            enable_detailed_logs_for_single_allocation_vanilla_operations enable_preliminary_resource_limits_check
+            enable_resource_tree_random_sleeps""", "config."),
+    },
+    "Pool": {
+        **each("decided", """
+            weight strong_guarantee_resources resource_limits mode config_preset fifo_sort_parameters
+            fair_share_starvation_tolerance fair_share_starvation_timeout enable_aggressive_starvation
+            allow_aggressive_preemption allow_normal_preemption non_preemptible_resource_usage_threshold
+            max_unpreemptible_running_job_count resource_limits_overcommit_tolerance forbid_immediate_operations
+            scheduling_tag_filter integral_guarantees enable_step_function_for_gang_operations
+            enable_fifo_children_reordering_for_guarantee_utilization enable_fair_share_truncation_in_fifo_pool
+            compute_promised_guarantee_fair_share enable_priority_strong_guarantee_adjustment
+            enable_priority_strong_guarantee_adjustment_donorship"""),
+        **each("warning", """
+            max_share_ratio allow_regular_allocations_on_ssd_nodes enable_lightweight_operations
+            fifo_pool_scheduling_order historic_usage_aggregation_period infer_children_weights_from_historic_usage
+            use_pool_satisfaction_for_scheduling enable_priority_scheduling_segment_module_assignment
+            max_running_operation_count"""),
+        **each("info", """
+            max_operation_count create_ephemeral_subpools ephemeral_subpool_config allowed_profiling_tags
+            offloading_settings allow_idle_cpu_policy"""),
+        **each("none", "enable_by_user_profiling abc enable_detailed_logs metering_tags"),
+    },
+    "Operation": {
+        **each("decided", """
+            pool weight resource_limits is_gang preemption_mode fair_share_starvation_tolerance
+            fair_share_starvation_timeout non_preemptible_resource_usage_threshold
+            max_unpreemptible_running_job_count allocation_preemption_timeout job_interrupt_timeout
+            allocation_graceful_preemption_timeout scheduling_options_per_pool_tree"""),
+        **each("error", """
+            scheduling_tag_filter max_share_ratio scheduling_options_per_pool_tree.physical.scheduling_tag_filter
+            scheduling_options_per_pool_tree.physical.max_share_ratio"""),
+        **each("warning", """
+            pool_trees schedule_in_single_tree tentative_pool_trees probing_pool_tree
+            use_default_tentative_pool_trees scheduling_segment scheduling_segment_modules
+            apply_specified_resource_limits_to_demand"""),
+        **each("none", """
+            strong_guarantee_resources enable_aggressive_starvation
+            max_concurrent_controller_schedule_allocation_calls
+            consider_guarantees_for_single_tree tentative_tree_eligibility custom_profiling_tag
+            update_preemptible_allocations_list_logging_period try_avoid_duplicating_jobs
+            max_speculative_job_count_per_task max_probing_job_count_per_task probing_ratio
+            enable_limiting_ancestor_check testing_operation_options erase_trees_with_pool_limit_violations
+            allow_idle_cpu_policy"""),
+    },
+    "OrchidNode": {
+        **each("decided", "resource_limits tags state"),
+        **each("none", """
+            scheduler_state scheduling_heartbeat_complexity master_state resource_usage data_center
+            infiniband_cluster last_non_preemptive_heartbeat_statistics last_preemptive_heartbeat_statistics"""),
+    },
+    "OrchidOperation": {
+        **each("decided", "start_time running_jobs running_allocations pool suspended spec"),
+        **each("warning", "state"),
+        **each("none", """
+            operation_id operation_type authenticated_user mutation_id user_transaction_id unrecognized_spec
+            full_spec task_names events slot_index_per_pool_tree"""),
+    },
+    "OrchidPool": {
+        **each("decided", """
+            mode parent strong_guarantee_resources specified_resource_limits forbid_immediate_operations
+            effective_aggressive_starvation_enabled specified_resource_limits_overcommit_tolerance
+            priority_strong_guarantee_adjustment_enabled priority_strong_guarantee_adjustment_donorship_enabled
+            integral_guarantee_type specified_resource_flow specified_burst_guarantee_resources
+            accumulated_resource_volume fair_share_starvation_tolerance fair_share_starvation_timeout
+            starvation_status weight"""),
+        **each("warning", "fifo_sort_parameters"),
+        **each("none", """
+            resource_usage resource_demand scheduling_status effective_fair_share_starvation_tolerance
+            effective_fair_share_starvation_timeout effective_non_preemptible_resource_usage_threshold
+            effective_waiting_for_resources_on_node_timeout lowest_aggressively_starving_ancestor
+            lowest_starving_ancestor max_share_ratio dominant_resource usage_share usage_ratio
+            dominant_usage_share demand_share demand_ratio dominant_demand_share resource_limits limits_share
+            scheduling_tag_filter_resource_limits limited_resource_demand limited_demand_share
+            dominant_limited_demand_share min_share strong_guarantee_share strong_guarantee_share_by_tier
+            min_share_resources effective_min_share_resources effective_strong_guarantee_resources
+            inferred_strong_guarantee_resources min_share_ratio fair_share_ratio detailed_fair_share
+            detailed_dominant_fair_share fair_resources detailed_promised_guarantee_fair_share
+            detailed_dominant_promised_guarantee_fair_share promised_fair_share promised_dominant_fair_share
+            promised_fair_share_resources estimated_guarantee_share dominant_estimated_guarantee_share
+            estimated_guarantee_resources proposed_integral_share best_allocation_share
+            fair_share_functions_statistics satisfaction_ratio local_satisfaction_ratio schedulable
+            running_operation_count lightweight_running_operation_count schedulable_operation_count
+            pool_operation_count operation_count max_running_operation_count max_operation_count
+            total_resource_flow_ratio total_burst_ratio aggressive_starvation_enabled
+            lightweight_operations_enabled effective_lightweight_operations_enabled gang_operations_allowed
+            is_ephemeral integral_pool_capacity specified_burst_ratio specified_resource_flow_ratio
+            accumulated_resource_ratio_volume estimated_burst_usage_duration_seconds abc full_path
+            child_pool_count redirect_to_cluster"""),
+    },
+    "OrchidShares": {
+        **each("decided", """
+            pool is_gang allocation_preemption_timeout allocation_graceful_preemption_timeout
+            fair_share_starvation_tolerance fair_share_starvation_timeout resource_usage resource_demand
+            starvation_status weight"""),
+        **each("none", """
+            scheduling_status effective_fair_share_starvation_tolerance effective_fair_share_starvation_timeout
+            effective_non_preemptible_resource_usage_threshold effective_waiting_for_resources_on_node_timeout
+            lowest_aggressively_starving_ancestor lowest_starving_ancestor max_share_ratio dominant_resource
+            usage_share usage_ratio dominant_usage_share demand_share demand_ratio dominant_demand_share
+            resource_limits limits_share scheduling_tag_filter_resource_limits limited_resource_demand
+            limited_demand_share dominant_limited_demand_share min_share strong_guarantee_share
+            strong_guarantee_share_by_tier min_share_resources effective_min_share_resources
+            effective_strong_guarantee_resources inferred_strong_guarantee_resources min_share_ratio
+            fair_share_ratio detailed_fair_share detailed_dominant_fair_share fair_resources
+            detailed_promised_guarantee_fair_share detailed_dominant_promised_guarantee_fair_share
+            promised_fair_share promised_dominant_fair_share promised_fair_share_resources
+            estimated_guarantee_share dominant_estimated_guarantee_share estimated_guarantee_resources
+            proposed_integral_share best_allocation_share fair_share_functions_statistics satisfaction_ratio
+            local_satisfaction_ratio schedulable strong_guarantee_resources specified_resource_limits
+            specified_resource_limits_overcommit_tolerance effective_aggressive_starvation_enabled slot_index
+            start_time fifo_index grouped_needed_resources detailed_min_needed_job_resources
+            aggregated_min_needed_job_resources tentative probing offloading starving_since lightweight
+            disk_request_media unschedulable_reason user type title"""),
+    },
+}  # fmt: skip
+"""What becomes of every field of its documents."""

@@ -16,10 +16,9 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from app.base.documents import Path
-from app.formats.fields import effect_of
 from app.formats.manifests import System
 from app.formats.pods import Steps, quantities, steps
-from app.formats.reader import Findings, Imported, Reader
+from app.formats.reader import Findings, Imported, Reader, effect_of
 from app.formats.work.read import Cluster, Planned, near
 from app.formats.ytsaurus.configuration import (
     block_of,
@@ -30,6 +29,7 @@ from app.formats.ytsaurus.configuration import (
     read_configuration,
     settings_of,
 )
+from app.formats.ytsaurus.documents import FIELDS
 from app.solver.engines.ytsaurus import FACTS
 from app.solver.model import ytsaurus
 from app.solver.model.base import Quantity
@@ -425,7 +425,7 @@ def _in_one_tree(spec: Reader, cluster: Cluster) -> Reader:
 
 def _warn(reader: Reader, below: str = "") -> None:
     for key, value in reader.value.items():
-        effect = effect_of("ytsaurus", "Operation", key)
+        effect = effect_of(FIELDS, "Operation", key)
         alone = key == "pool_trees" and isinstance(value, list) and len(cast(list[Any], value)) < 2
         if effect in ("error", "warning") and value not in (None, False, [], {}, "") and not alone:
             reader.warn(key, f"{below}{key} is not decided here", effect)
@@ -479,7 +479,7 @@ def _read_own(documents: list[tuple[Path, Any]], findings: Findings, known: Conf
 
 
 SYSTEM: Final = System(
-    facts=FACTS, export=export, yson=True, owns=_owns,
+    facts=FACTS, fields=FIELDS, export=export, yson=True, owns=_owns,
     is_own=lambda document: is_orchid(document) or is_settings(document),
     read_own=_read_own, plan=lambda documents, cluster, _: plan_operations(documents, cluster),
     keys=("pools", "config", "nodes_filter", "$attributes", "$value", "operations", "pool_trees",

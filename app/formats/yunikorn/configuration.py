@@ -5,14 +5,14 @@ What is written is one partition, the tree nested.
 
 import re
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
 from app.base.documents import Path
 from app.formats.exported import Exported, Lost, dump, flat_quota, parents_first, renamed, unkeepable
 from app.formats.objects import Object, config_map
-from app.formats.reader import Findings, Reader
+from app.formats.reader import Fields, Findings, Reader
 from app.formats.yunikorn.pods import ROOT, read_rules
 from app.solver.model import yunikorn
 from app.solver.model.base import Native, NativeDocuments, Quantity, parse_quantity, scale_of
@@ -365,3 +365,42 @@ def _amount(value: Quantity, resource: str, path: Path, lost: Lost) -> Quantity:
         return f"{steps}m"
     lost.add(path, f"YuniKorn counts whole units of {resource}: rounded up")
     return -(-steps // scale)
+
+
+FIELDS: Final[Fields] = {
+    "queues.yaml": {
+        "partitions[].name": "decided", "partitions[].queues": "decided", "partitions[].placementrules": "decided",
+        "partitions[].limits": "decided", "partitions[].limits[].limit": "none",
+        "partitions[].preemption.enabled": "decided", "partitions[].preemption.quotapreemptionenabled": "none",
+        "partitions[].nodesortpolicy": "warning", "partitions[].usergroupresolver": "info",
+        "partitions[].queues[].submitacl": "warning", "partitions[].queues[].adminacl": "info",
+    },
+    "state-dump": {
+        "timestamp": "decided", "config": "decided", "appHistory": "none", "clusterInfo": "none",
+        "containerHistory": "none", "eventStreams": "none", "logLevel": "none", "placementRules": "none",
+        "rmDiagnostics": "none", "partitions": "none", "partitions[].name": "decided",
+        "partitions[].preemptionEnabled": "decided", "queues": "none", "queues[].queuename": "decided",
+        "queues[].partition": "decided", "queues[].children": "decided", "queues[].guaranteedResource": "decided",
+        "queues[].maxResource": "decided", "queues[].maxRunningApps": "decided", "queues[].isLeaf": "decided",
+        "queues[].isManaged": "decided", "queues[].properties": "decided", "queues[].template": "decided",
+        "applications": "none", "applications[].applicationID": "decided",
+        "applications[].applicationState": "decided", "applications[].partition": "decided",
+        "applications[].queueName": "decided", "applications[].submissionTime": "decided",
+        "applications[].user": "decided", "applications[].groups": "decided",
+        "applications[].backoffDeadline": "warning",
+        **{
+            f"applications[].{of}[].{field}": "decided"
+            for of in ("allocations", "requests")
+            for field in ("allocationKey", "allocationTags", "requestTime", "resource", "priority", "originator",
+                          "placeholder")
+        },
+        "applications[].allocations[].nodeId": "decided", "applications[].allocations[].preempted": "decided",
+        "applications[].requests[].requiredNodeId": "decided",
+        "applications[].requests[].triggeredPreemption": "decided",
+        "nodes": "none", "nodes[].partitionName": "decided", "nodes[].nodesInfo[].nodeID": "decided",
+        "nodes[].nodesInfo[].attributes": "decided", "nodes[].nodesInfo[].capacity": "decided",
+        "nodes[].nodesInfo[].occupied": "decided", "nodes[].nodesInfo[].schedulable": "decided",
+        "nodes[].nodesInfo[].reservations": "decided",
+    },
+}  # fmt: skip
+"""What becomes of every field of its documents."""

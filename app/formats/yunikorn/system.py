@@ -38,7 +38,7 @@ from app.formats.pods import Pod, read_cluster_nodes
 from app.formats.reader import Findings, Imported, Reader
 from app.formats.work import planner
 from app.formats.work.pods import plan_yunikorn
-from app.formats.yunikorn.configuration import AS_RELEASED, export, read_configuration
+from app.formats.yunikorn.configuration import AS_RELEASED, FIELDS, export, read_configuration
 from app.formats.yunikorn.pods import (
     DEFAULT_USER,
     RENAME,
@@ -456,7 +456,7 @@ _FOLLOWED = Followed(
 )  # fmt: skip
 
 SYSTEM: Final = System(
-    facts=FACTS, followed=_FOLLOWED, export=export, precedence=2, read=_read, place=_place,
+    facts=FACTS, fields=FIELDS, followed=_FOLLOWED, export=export, precedence=2, read=_read, place=_place,
     files=("partitions",), belongs=belongs, group=application,
 
     keys=("queuename", "applications", "applicationID", "nodeID", "clusterInfo"),

@@ -13,11 +13,11 @@ from app.simulations.core.sink import Amounts, in_words
 from app.solver import solve
 from app.solver.delta import apply_delta
 from app.solver.model.base import Resources, parse_quantity, scale_of
-from app.solver.model.kube_scheduler import DisruptionBudget
 from app.solver.model.request import Explain, Mode, Options
 from app.solver.model.state import (
     Ask,
     Delta,
+    DisruptionBudget,
     Node,
     NodeChanges,
     QueueState,

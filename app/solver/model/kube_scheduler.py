@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from app.solver.model.base import Name, Total, Wire
+from app.solver.model.base import Total, Wire
 
 Release = Literal["1.37"]
 Percentage = Annotated[int, msgspec.Meta(ge=0, le=100)]
@@ -90,18 +90,3 @@ class TopologySpreadConstraint(Wire, frozen=True, kw_only=True):
     """`Honor`: only nodes whose taints the pod tolerates are counted."""
     match_label_keys: list[str] = []
     """Labels of the pod whose values the counted pods share."""
-
-
-class DisruptionBudget(Wire, frozen=True, kw_only=True):
-    """A PodDisruptionBudget."""
-
-    name: Name
-    """Its name."""
-    queue: Name
-    """Its namespace."""
-    selector: LabelSelector | None = None
-    """Which pods it is of. Absent or empty: none."""
-    disruptions_allowed: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] = 0
-    """How many of them may be disrupted now (`status.disruptionsAllowed`)."""
-    disrupted: list[str] = []
-    """Pods whose disruption it knows of (`status.disruptedPods`): they take none."""

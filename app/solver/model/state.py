@@ -272,6 +272,21 @@ class QueueState(Wire, frozen=True, kw_only=True):
     """What a queue has used over time."""
 
 
+class DisruptionBudget(Wire, frozen=True, kw_only=True):
+    """A PodDisruptionBudget."""
+
+    name: Name
+    """Its name."""
+    queue: Name
+    """Its namespace."""
+    selector: kube_scheduler_model.LabelSelector | None = None
+    """Which pods it is of. Absent or empty: none."""
+    disruptions_allowed: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] = 0
+    """How many of them may be disrupted now (`status.disruptionsAllowed`)."""
+    disrupted: list[str] = []
+    """Pods whose disruption it knows of (`status.disruptedPods`): they take none."""
+
+
 class State(Wire, frozen=True, kw_only=True):
     nodes: list[Node] = []
     """The nodes. Read by YuniKorn, KAI, YTsaurus and kube-scheduler, and by Kueue where flavors have topologies."""
@@ -281,7 +296,7 @@ class State(Wire, frozen=True, kw_only=True):
     """Nodes that earlier decisions keep for asks. Read by YuniKorn and kube-scheduler."""
     queues: dict[str, QueueState] = {}
     """What queues carry over from update to update, by name; for Kueue, what LocalQueues have consumed."""
-    disruption_budgets: list[kube_scheduler_model.DisruptionBudget] = []
+    disruption_budgets: list[DisruptionBudget] = []
     """PodDisruptionBudgets, in the order in which they are asked. Read by kube-scheduler."""
     findings: Carried = []
     """What of the documents that it was read from, asks included, is not in it as it is there (at most 100, the worst
@@ -375,7 +390,7 @@ class Delta(Wire, frozen=True, kw_only=True):
     """What became of reservations."""
     queues: dict[str, QueueState] = {}
     """What queues carry over, by name; each replaces what was kept of that queue."""
-    disruption_budgets: list[kube_scheduler_model.DisruptionBudget] | None = None
+    disruption_budgets: list[DisruptionBudget] | None = None
     """All PodDisruptionBudgets as they are now. Absent: they stay as they are."""
     findings: Carried | None = None
     """All findings of the state as they are now. Absent: they stay as they are."""

@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from app.base.documents import Path
-from app.formats.fields import Effect
-from app.formats.reader import Findings
+from app.formats.reader import Effect, Findings
 from app.formats.work.read import Beside, Cluster
 from app.formats.ytsaurus.configuration import DURATIONS
 from app.formats.ytsaurus.orchid import plan_operations

@@ -28,7 +28,7 @@ from app.solver.kubernetes import PODS
 from app.solver.model import kube_scheduler as wire
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.state import OVER, Ask, Node, State, Task, Workload
+from app.solver.model.state import OVER, Ask, DisruptionBudget, Node, State, Task, Workload
 
 _AT_ONCE, _LARGEST = 16, 2**62
 """Of so many resources at most, and so much, are requests added up on all nodes at once."""
@@ -42,7 +42,7 @@ _SHAPES = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Budget:
-    given: wire.DisruptionBudget
+    given: DisruptionBudget
     name: str
     namespace: str
     selector: Selector
@@ -220,7 +220,7 @@ def by_namespace(budgets: Sequence[Budget]) -> dict[str, list[tuple[int, Budget]
     return budgets_in
 
 
-def _budgets(given: Sequence[wire.DisruptionBudget], before: Sequence[Budget]) -> list[Budget]:
+def _budgets(given: Sequence[DisruptionBudget], before: Sequence[Budget]) -> list[Budget]:
     """Those that stay in their place are kept."""
     return [
         before[i] if i < len(before) and before[i].given == budget else _budget(budget)
@@ -228,7 +228,7 @@ def _budgets(given: Sequence[wire.DisruptionBudget], before: Sequence[Budget]) -
     ]
 
 
-def _budget(of: wire.DisruptionBudget) -> Budget:
+def _budget(of: DisruptionBudget) -> Budget:
     return Budget(of, of.name, of.queue, selector_of(of.selector), of.disruptions_allowed, frozenset(of.disrupted))
 
 

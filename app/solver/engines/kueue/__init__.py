@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from app.solver.engine import Entitlement, Facts
+from app.solver.engine import Entitlement, Example, Facts
 from app.solver.model.configuration import Queue
 from app.solver.model.kueue import BorrowWithinCohort, Preemption
 from app.solver.model.kueue import Queue as Block
@@ -17,10 +17,17 @@ def _lower_priority(queue: Queue) -> dict[str, Any]:
     return {"kueue": Block(preemption=preemption)} if queue.kueue is None else {}
 
 
+_ANY = {"reclaim_within_cohort": "Any"}
 FACTS: Final = Facts(
     name="kueue", title="Kueue", short="Kueue", schema="Kueue", borrows=True, remembers=True,
-    shares_by_priority=_lower_priority,
+    shares_by_priority=_lower_priority, exact_amounts=("consumed", "penalty"),
     releases={"ff69552e": "Kueue as of that commit (August 2026), feature gates at their defaults"},
     formats="app.formats.kueue.system",
     entitlement=Entitlement(word="nominal", field="fair_share", above="Borrowed", borrowed="borrowed"),
+    example=Example(
+        parent={"name": "all", "kueue": {"role": "cohort"}},
+        preempting={"kueue": {"preemption": {"within_cluster_queue": "LowerPriority", **_ANY}}},
+        reclaiming={"kueue": {"preemption": _ANY}},
+        variant={"name": "fair", "settings": {"kueue": {"fair_sharing": True}}},
+    ),
 )  # fmt: skip
