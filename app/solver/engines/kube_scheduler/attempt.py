@@ -1,18 +1,13 @@
-"""One attempt for one pod, or for a gang: kube-scheduler's filters, the best node, and only then preemption; and what
-would let an ask in that waits.
+"""One attempt for one pod, or for a gang: kube-scheduler's filters, the best node, and only then preemption.
 
 Source: ``schedule_one.go``, ``schedule_one_podgroup.go``, ``framework/preemption``.
 """
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
-from itertools import chain, islice
-from operator import attrgetter
+from dataclasses import dataclass, field
 from typing import Literal
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +18,7 @@ from app.solver.engines.kube_scheduler.filters import (
     Status,
     Statuses,
     fits,
-    room_on_all,
+    in_vain,
     statuses_of,
 )
 from app.solver.engines.kube_scheduler.pods import Ints, Pod, Site, Unit
@@ -36,21 +31,20 @@ from app.solver.engines.kube_scheduler.victims import (
     dry_run,
     units_of,
 )
-from app.solver.engines.kube_scheduler.world import Budget, World, by_namespace, per_node
-from app.solver.kubernetes import PODS
-from app.solver.model.base import units
+from app.solver.engines.kube_scheduler.world import World, per_node
 from app.solver.model.decision import Change
 from app.solver.model.state import Ask
 
 _BEST = 100
 _UNSET = {"cpu": 100, "memory": 200 * 1024 * 1024}
 """What a pod counts as that asks for none, in steps: a tenth of a core, 200 MiB."""
+_KINDS = len(_UNSET)
 _TAINTS, _AFFINITY = 3, 2
 _EXACT = 2**53
 """What is more is no number of the machine's floating point, or too large for its integers a hundred times."""
 
 
-def best(world: World, pod: Pod, nodes: Sequence[int]) -> int:
+def best(world: World, pod: Pod, nodes: Ints) -> int:
     """The node that the origin takes of those that fit. Equal scores are no chance: the origin makes a heap of the
     nodes as it found them and takes its root, which is the first of the best in preorder.
 
@@ -58,25 +52,58 @@ def best(world: World, pod: Pod, nodes: Sequence[int]) -> int:
     memory), taints (3), required affinity of pods there to the one that asks (2). What the wire can't say (preferred
     terms, images) scores alike everywhere."""
     if len(nodes) == 1:
-        return nodes[0]
-    numbers = np.array(nodes)
-    totals = _resources(world, pod)[numbers] + _taints(world, pod, numbers) + _affinity(world, pod, nodes)
+        return int(nodes[0])
+    work = _Resources(pod)
+    (resources,), _ = per_node(world, (_Resources, *work.asked), 1, work, work.on_all)
+    totals = resources[nodes] + _taints(world, pod, nodes) + _affinity(world, pod, nodes)
     alike: list[int] = np.flatnonzero(totals == totals.max()).tolist()
-    return nodes[min(alike, key=lambda i: f"{i + 1:b}")]
+    return int(nodes[min(alike, key=lambda i: f"{i + 1:b}") if alike[0] else 0])
 
 
-def _resources(world: World, pod: Pod) -> Ints:
-    """Of all nodes: of the least allocated, and of the evenness of what would be."""
-    of, _ = per_node(world, _loads, 3 * len(_UNSET), _loads)
+class _Resources:
+    """The score of a node for what is asked of it: of the least allocated, and of the evenness of what would be."""
+
+    def __init__(self, pod: Pod) -> None:
+        self.asked = tuple(map(pod.requests.get, _UNSET))
+
+    def __call__(self, site: Site) -> tuple[int]:
+        numbers = _loads(site)
+        capacity, used, loads = numbers[:_KINDS], numbers[_KINDS : 2 * _KINDS], numbers[2 * _KINDS :]
+        parts = count = 0
+        for most, load, amount, unset in zip(capacity, loads, self.asked, _UNSET.values(), strict=True):
+            if most > 0:
+                count += 1
+                left = most - load - (unset if amount is None else amount)
+                parts += left * _BEST // most if left >= 0 else 0
+        total = parts // max(count, 1)
+        if not any(self.asked):
+            return (total,)
+        after = [of + (amount or 0) for of, amount in zip(used, self.asked, strict=True)]
+        change = _even(after, capacity) - _even(used, capacity) if count == _KINDS else 0
+        return (total + _BEST // 2 + (_BEST // 2 + change) // 2,)
+
+    def on_all(self, world: World) -> Ints:
+        """Of all nodes."""
+        return _resources(world, self.asked)[np.newaxis]
+
+
+def _even(used: Sequence[int], capacity: Sequence[int]) -> int:
+    first, second = (min(1.0, of / most) for of, most in zip(used, capacity, strict=True))
+    return int((1 - abs((first - second) / 2)) * _BEST)
+
+
+def _resources(world: World, asked_for: Sequence[int | None]) -> Ints:
+    of, _ = per_node(world, _loads, 3 * _KINDS, _loads)
     if of.dtype != object and of.max(initial=0) > _EXACT:
         of = of.astype(object)
-    capacity, used, loads = of.reshape(3, len(_UNSET), -1)
+    capacity, used, loads = of.reshape(3, _KINDS, -1)
     there = capacity > 0
     safe = np.where(there, capacity, 1)
-    asked = loads + np.array([[pod.requests.get(resource, unset)] for resource, unset in _UNSET.items()])
+    wanted = zip(asked_for, _UNSET.values(), strict=True)
+    asked = loads + np.array([[unset if amount is None else amount] for amount, unset in wanted])
     parts = np.where(there & (asked <= capacity), (capacity - asked) * _BEST // safe, 0)
     total = parts.sum(0) // np.maximum(there.sum(0), 1)
-    amounts = np.array([[pod.requests.get(resource, 0)] for resource in _UNSET])
+    amounts = np.array([[amount or 0] for amount in asked_for])
     if not amounts.any():
         return total
     before, after = (_evenness(of, safe, there) for of in (used, used + amounts))
@@ -118,7 +145,7 @@ def _taints(world: World, pod: Pod, nodes: Ints) -> Ints:
     return _TAINTS * (_BEST - (_BEST * counts // most if most else counts))
 
 
-def _affinity(world: World, pod: Pod, nodes: Sequence[int]) -> Ints:
+def _affinity(world: World, pod: Pod, nodes: Ints) -> Ints:
     terms: dict[tuple[str, str], int] = {}
     machines = world.state.machines
     for other in world.friends:
@@ -129,7 +156,8 @@ def _affinity(world: World, pod: Pod, nodes: Sequence[int]) -> Ints:
                 terms[pair] = terms.get(pair, 0) + 1
     if not terms:
         return np.zeros(len(nodes), np.int64)
-    counts = np.array([sum(terms.get(pair, 0) for pair in machines[node].labels.items()) for node in nodes])
+    places: list[int] = nodes.tolist()
+    counts = np.array([sum(terms.get(pair, 0) for pair in machines[node].labels.items()) for node in places])
     least, most = counts.min(), counts.max()
     if most == least:
         return np.zeros(len(nodes), np.int64)
@@ -174,6 +202,58 @@ class Chance:
     offset: int | None = 0
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Attempt:
+    """What is tried together: a pod of an ask, or a gang. ``turn``: its place in the scheduling queue; ``alike``: equal
+    for pods that wait alike on equal nodes, None where more than what is free may stand in the way."""
+
+    ask: Ask
+    pods: list[Pod]
+    turn: tuple[int, int]
+    alike: object
+
+
+def alike(ask: Ask, pods: list[Pod]) -> object:
+    """See ``Attempt``."""
+    pod = pods[0]
+    if len(pods) > 1 or ask.min_available is not None or pod.task.nominated_node is not None:
+        return None
+    plain = not (pod.ports or pod.affinity or pod.anti or pod.task.topology_spread or pod.task.scheduling_gates)
+    return (pod.shape, pod.priority, ask.preemption_policy) if plain else None
+
+
+_MOST_IN_VAIN = 1024
+"""Of so many kinds of pods is it kept that they wait."""
+
+
+def attempt_unseen(world: World, of: Attempt, chance: Chance) -> Outcome | None:
+    """``attempt`` where nobody is told of an ask that waits: None, then. What waited goes on as long as the nodes that
+    have changed since would not even have room for it without all that is less important."""
+    ask, pod, known = of.ask, of.pods[0], world.state.vain
+    alone = of.alike is not None and not world.anti
+    claimed = alone and world.claims(ask.id, pod)
+    if alone and not claimed:
+        stamps = known.get(of.alike)
+        if stamps is not None and (
+            stamps is world.stamps
+            or all(in_vain(pod, world.sites[node], world) for node in np.flatnonzero(stamps != world.stamps).tolist())
+        ):
+            known[of.alike] = world.stamps
+            return None
+    elif claimed:
+        node = world.state.place.get(ask.nominated_node or "")
+        if node is not None and fits(Cycle(world, pod, ask.id), world.sites[node], world) is None:
+            return Outcome("admit", "fits", "", placed=[(pod, node)])
+    outcome = attempt(world, ask, of.pods, chance)
+    if outcome.kind != "wait":
+        return outcome
+    if alone and not claimed and outcome.rule != "ongoing":
+        if len(known) >= _MOST_IN_VAIN:
+            known.clear()
+        known[of.alike] = world.stamps
+    return None
+
+
 def attempt(world: World, ask: Ask, pods: list[Pod], chance: Chance) -> Outcome:
     """What becomes of an ask: of one pod, or with several (or where it says how many it needs) of a gang."""
     gated = next((pod for pod in pods if pod.task.scheduling_gates), None)
@@ -203,7 +283,7 @@ def _single(world: World, ask: Ask, pod: Pod, chance: Chance) -> Outcome:
 def _alone(world: World, ask: Ask, cycle: Cycle, hint: int | None, chance: Chance) -> Outcome:
     pod = cycle.pod
     statuses = statuses_of(cycle, world)
-    if feasible := statuses.fitting():
+    if len(feasible := statuses.fitting()):
         node = hint if hint is not None and statuses[hint] is None else best(world, pod, feasible)
         return Outcome("admit", "fits", "", placed=[(pod, node)], statuses=statuses)
     if ask.preemption_policy == "Never":
@@ -328,7 +408,7 @@ def _place_all(world: World, ask: Ask, pods: list[Pod]) -> list[tuple[Cycle, int
     for pod in pods:
         cycle = Cycle(world, pod, ask.id)
         statuses = statuses_of(cycle, world)
-        if feasible := statuses.fitting():
+        if len(feasible := statuses.fitting()):
             hint = world.state.place.get(pod.task.nominated_node or ask.nominated_node or "")
             node = hint if hint is not None and statuses[hint] is None else best(world, pod, feasible)
             world.add(pod, node)
@@ -339,115 +419,3 @@ def _place_all(world: World, ask: Ask, pods: list[Pod]) -> list[tuple[Cycle, int
 def _take_back(world: World, assigned: list[tuple[Cycle, int]]) -> None:
     for cycle, node in reversed(assigned):
         world.remove(cycle.pod, node)
-
-
-_OUTRANKED = ("not-helpful", "no-candidate")
-"""Why a pod waits that others of at least its priority may keep out, or its size."""
-_MOST_TRIED = 8
-"""So many budgets."""
-
-
-def changes(world: World, ask: Ask, pods: Sequence[Pod], chance: Chance, outcome: Outcome) -> Iterator[Change]:
-    """Each would do alone. ``pods``: of a gang, or one."""
-    if outcome.kind == "preempt":
-        yield from _budgets(world, ask, pods, chance, outcome)
-    elif outcome.rule in _OUTRANKED:
-        yield from _priority(world, ask, pods, chance)
-    if outcome.kind == "wait" and outcome.rule in (*_OUTRANKED, "never"):
-        if outcome.gang:
-            yield from _fewer(ask, pods, outcome)
-        elif len(ask.tasks) == 1:
-            yield from _less(world, ask, pods[0], chance)
-
-
-def _priority(world: World, ask: Ask, pods: Sequence[Pod], chance: Chance) -> Iterator[Change]:
-    """kube-scheduler: whoever is less important may go, so that only priorities just above somebody's count."""
-    least = pods[0].priority
-    priorities = set(map(attrgetter("effective_priority"), world.state.pods))
-    ranks = sorted(priority + 1 for priority in priorities if priority >= least)
-
-    def starts(priority: int) -> bool:
-        raised = [msgspec.structs.replace(pod, priority=priority) for pod in pods]
-        return attempt(world.copy(), msgspec.structs.replace(ask, priority=priority), raised, chance).kind != "wait"
-
-    if ranks and starts(ranks[-1]):
-        needed = ranks[bisect_left(ranks, True, hi=len(ranks) - 1, key=starts)]
-        yield Change(
-            queue=ask.queue, resource=PODS, field="priority", current=least, needed=needed,
-            detail=f"with priority {needed} it could evict who is in its way",
-        )  # fmt: skip
-
-
-def _fewer(ask: Ask, pods: Sequence[Pod], outcome: Outcome) -> Iterator[Change]:
-    """As many pods as have room; a gang's pods are placed one after the other however many are needed."""
-    if outcome.placeable:
-        needed = len(pods) if ask.min_available is None else ask.min_available
-        yield Change(
-            queue=ask.queue, resource=PODS, field="min_available", current=needed, needed=outcome.placeable,
-            detail=f"{outcome.placeable} of its pods have room together",
-        )  # fmt: skip
-
-
-def _less(world: World, ask: Ask, pod: Pod, chance: Chance) -> Iterator[Change]:
-    """Of each resource. What a node has beside others is where an answer changes: all of them, or those that nobody may
-    evict."""
-    running = chain(
-        (other for other in world.state.pods if other.node not in world.touched),
-        (other for node in world.touched for other in world.sites[node].pods),
-    )
-    lower = [other for other in running if other.effective_priority < pod.priority]
-    for resource in sorted(pod.requests):
-        asked = pod.requests[resource]
-        amounts = sorted({0, *(room for room in _rooms(world, pod, lower, resource) if 0 <= room < asked)})
-
-        def waits(amount: int, resource: str = resource) -> bool:
-            smaller = msgspec.structs.replace(pod, requests=pod.requests | {resource: amount}, _shape=None)
-            return attempt(world.copy(), ask, [smaller], chance).kind == "wait"
-
-        if not asked or len(amounts) < 2 or waits(0):
-            continue
-        if most := amounts[bisect_left(amounts, True, lo=1, key=waits) - 1]:
-            needed = units(most, resource)
-            yield Change(
-                queue=ask.queue, resource=resource, field="requests", current=units(asked, resource), needed=needed,
-                detail=f"with {needed} {resource} it would fit, or could evict who is in its way",
-            )  # fmt: skip
-
-
-def _rooms(world: World, pod: Pod, lower: Sequence[Pod], resource: str) -> set[int]:
-    """What is free on nodes, and without ``lower``; where pods are nominated that go before, with them too."""
-    free: list[int] = room_on_all(world, resource)[0].tolist()
-    emptied = list(free)
-    for other in lower:
-        emptied[other.node] += other.requests.get(resource, 0)
-    rooms = {*free, *emptied}
-    for node, of in world.nominated.items():
-        held = sum(other.requests.get(resource, 0) for _, other in of if other.priority >= pod.priority)
-        rooms |= {free[node] - held, emptied[node] - held}
-    return rooms
-
-
-def _budgets(world: World, ask: Ask, pods: Sequence[Pod], chance: Chance, outcome: Outcome) -> Iterator[Change]:
-    """No pod charges a budget twice, so that one that allows as many as it selects is violated by none."""
-    for budget in islice(dict.fromkeys(budget for _, budget in outcome.broken), _MOST_TRIED):
-        allowed = range(budget.allowed, sum(map(budget.charged_by, world.state.pods)) + 1)
-        unbroken = _keeps(world, ask, pods, chance, budget)
-        needed = allowed[bisect_left(allowed, True, lo=1, hi=len(allowed) - 1, key=unbroken)]
-        yield Change(
-            queue=budget.namespace, resource=PODS, field="disruptions_allowed", current=budget.allowed, needed=needed,
-            detail=f"with {needed} disruptions allowed {budget.name} would not be violated",
-        )  # fmt: skip
-
-
-def _keeps(world: World, ask: Ask, pods: Sequence[Pod], chance: Chance, budget: Budget) -> Callable[[int], bool]:
-    state = world.state
-    index = state.budgets.index(budget)
-
-    def unbroken(allowed: int) -> bool:
-        other = replace(budget, allowed=allowed)
-        budgets = [*state.budgets[:index], other, *state.budgets[index + 1 :]]
-        imagined = world.copy()
-        imagined.state = replace(state, budgets=budgets, budgets_in=by_namespace(budgets))
-        return all(broken is not other for _, broken in attempt(imagined, ask, list(pods), chance).broken)
-
-    return unbroken

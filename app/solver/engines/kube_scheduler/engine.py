@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import islice
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from msgspec.structs import replace
@@ -16,6 +17,7 @@ from app.solver.engine import Engine
 from app.solver.engines.kube_scheduler import FACTS
 from app.solver.engines.kube_scheduler.answer import (
     MOST_STEPS,
+    changes,
     decision,
     effective_settings,
     findings,
@@ -24,7 +26,7 @@ from app.solver.engines.kube_scheduler.answer import (
     sampled,
     shares,
 )
-from app.solver.engines.kube_scheduler.attempt import Chance, Outcome, attempt, changes
+from app.solver.engines.kube_scheduler.attempt import Attempt, Chance, Outcome, alike, attempt, attempt_unseen
 from app.solver.engines.kube_scheduler.pods import Pod
 from app.solver.engines.kube_scheduler.victims import ranks
 from app.solver.engines.kube_scheduler.world import (
@@ -50,8 +52,9 @@ _NO_OPTIONS = Options()
 
 class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     """See the module. An ask is called as its job, or ``job/task`` where the job has several pods that are no gang.
-    ``_names``: jobs by name of ask; ``_created``: when each pod of several began to wait, for one that is
-    evicted leaves the age of the others alone; ``_held``: the nomination of each ask."""
+    ``_names``: jobs by name of ask; ``_pods``: what waits of a job, whether anything of it ran when it was last asked
+    for, and the asks of its pods; ``_created``: when each pod of several began to wait, for one that is evicted leaves
+    the age of the others alone; ``_held``: the nomination of each ask."""
 
     unit: ClassVar[Unit] = "task"
     infeasible: ClassVar[bool] = False
@@ -60,6 +63,7 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     def __init__(self, configured: CompiledConfiguration, configuration: Configuration, options: RunOptions) -> None:
         super().__init__(configured, configuration, options)
         self._names: dict[str, str] = {}
+        self._pods: dict[str, tuple[Ask, bool, list[Ask]]] = {}
         self._several: set[str] = set()
         self._created: dict[str, datetime | None] = {}
         self._held: dict[str, Reservation] = {}
@@ -67,6 +71,7 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     def arrive(self, ask: Ask) -> None:
         waiting = {task.name for task in self.waiting[ask.id].tasks} if ask.id in self.waiting else set[str]()
         super().arrive(ask)
+        self._pods.pop(ask.id, None)
         if len(ask.tasks) > 1 and not self.configured.settings.workload_aware:
             self._several.add(ask.id)
         for task in ask.tasks:
@@ -77,6 +82,7 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
 
     def leave(self, job: str) -> None:
         super().leave(job)
+        self._pods.pop(job, None)
         for name in [name for name, of in self._names.items() if of == job]:
             del self._names[name]
             self._created.pop(name, None)
@@ -92,8 +98,13 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         return self._names[ask]
 
     def question(self, now: int, holds: Holds) -> Question:
-        asks = [pod for _, ask in sorted(self.waiting.items()) for pod in self._asked(self.asked(ask, holds))]
-        return Question(now, asks, "cycle", _NO_OPTIONS)
+        asks: list[Ask] = []
+        for job, ask in sorted(self.waiting.items()):
+            runs, known = holds(job), self._pods.get(job)
+            if known is None or known[0] is not ask or known[1] != runs:
+                known = self._pods[job] = ask, runs, self._asked(self.asked(ask, holds))
+            asks += known[2]
+        return Question(now, [self._with_claim(ask) for ask in asks] if self._held else asks, "cycle", _NO_OPTIONS)
 
     def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
         held = dict(self._held)
@@ -115,12 +126,9 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
 
     def _asked(self, ask: Ask) -> list[Ask]:
         if ask.id not in self._several:
-            return [self._with_claim(ask)]
+            return [ask]
         names = [(self._name(ask.id, task.name), task) for task in ask.tasks]
-        return [
-            self._with_claim(replace(ask, id=name, tasks=[task], created_at=self._created[name]))
-            for name, task in names
-        ]
+        return [replace(ask, id=name, tasks=[task], created_at=self._created[name]) for name, task in names]
 
     def _with_claim(self, ask: Ask) -> Ask:
         held = self._held.get(ask.id)
@@ -208,6 +216,9 @@ RULES: tuple[Rule, ...] = (
 
 
 _OLDEST = -(2**62)
+_MOST_ASKED = 4096
+"""Of so many asks is it kept what is tried for them."""
+_turn = attrgetter("turn")
 
 
 def plan(state: CompiledState, question: Question) -> Result:
@@ -217,42 +228,57 @@ def plan(state: CompiledState, question: Question) -> Result:
         detail = "with more than 1 the released answer depends on timing: only 1 is decided on"
         raise InvalidInput([Problem(pointer="/options/kube_scheduler/parallelism", detail=detail)])
     chance = Chance(question.now, None if options.offset == "all" else options.offset)
-    pods = {ask.id: state.pods_of(ask, "asks", i) for i, ask in enumerate(question.asks)}
     cycle = question.mode == "cycle"
-    aware = state.configuration.settings.workload_aware
-    turns = [(ask, unit) for ask in question.asks for unit in _by_priority(pods[ask.id], together=aware)]
+    briefly = cycle and question.brief
+    turns = [turn for i, ask in enumerate(question.asks) for turn in _attempts(state, ask, i)]
     if cycle:
         turns.sort(key=_turn)
     outcomes: dict[str, list[Outcome]] = {}
     cleared: list[dict[str, str]] = []
     world = World(state)
-    for turn, (ask, unit) in enumerate(turns):
-        safe_point()
-        if turn and not cycle and ask.id not in outcomes:
+    for i, turn in enumerate(turns):
+        ask = turn.ask
+        if i and not cycle and ask.id not in outcomes:
             world = World(state)
-        outcome = _tried(world, ask, unit, chance, explained=question.explain != "none")
+        if briefly and len(ask.tasks) == 1:
+            outcome = attempt_unseen(world, turn, chance)
+            if outcome is None:
+                continue
+        else:
+            outcome = _tried(world, ask, turn.pods, chance, explained=question.explain != "none")
+        safe_point()
         outcomes.setdefault(ask.id, []).append(outcome)
         _carry(world, ask, outcome, cleared)
-    decided = {ask.id: decision(state, question, ask, outcomes[ask.id]) for ask in question.asks}
+    decided = {ask.id: decision(state, question, ask, outcomes[ask.id]) for ask in question.asks if ask.id in outcomes}
     notes: dict[str, Any] | None = {"nominations_cleared": cleared} if cleared else None
     if not cycle:
         return each_alone(list(decided.values()), notes)
-    order = list(outcomes)
-    decisions = [decided[ask.id][0] for ask in question.asks]
-    evictions = plan_of([decided[name][0] for name in order]).evictions
-    placements = [placement for name in order for placement in decided[name][1].placements]
+    order = list(dict.fromkeys(turn.ask.id for turn in turns))
+    in_order = [decided[name] for name in order if name in decided]
+    evictions = plan_of([decision for decision, _ in in_order]).evictions
+    placements = [placement for _, plan in in_order for placement in plan.placements]
+    decisions = [decision for decision, _ in decided.values()]
     return Result(decisions=decisions, order=order, notes=notes, plan=Plan(evictions=evictions, placements=placements))
 
 
-def _by_priority(pods: list[Pod], *, together: bool) -> list[list[Pod]]:
-    """Without the gate each pod of an ask is scheduled for itself, the more important first."""
-    return [pods] if together else [[pod] for pod in sorted(pods, key=lambda pod: -pod.priority)]
-
-
-def _turn(of: tuple[Ask, list[Pod]]) -> tuple[int, int]:
-    """The order of the scheduling queue: priority, then age; equal ones as they are listed."""
-    ask, pods = of
-    return -pods[0].priority, _OLDEST if ask.created_at is None else micros(ask.created_at)
+def _attempts(state: CompiledState, ask: Ask, i: int) -> list[Attempt]:
+    """Of the ``i``-th ask. Without the gate each pod of an ask is scheduled for itself, the more important first. In
+    the order of the scheduling queue priority counts, then age; equal ones are as they are listed."""
+    known = state.asked.get(ask.id)
+    if known is not None and known[0].ask is ask:
+        return known
+    pods = state.pods_of(ask, "asks", i)
+    together = state.configuration.settings.workload_aware
+    age = _OLDEST if ask.created_at is None else micros(ask.created_at)
+    attempts = [
+        Attempt(ask, unit, (-unit[0].priority, age), alike(ask, unit))
+        for unit in ([pods] if together else [[pod] for pod in sorted(pods, key=lambda pod: -pod.priority)])
+    ]
+    if ask.priority is not None:
+        if len(state.asked) >= _MOST_ASKED:
+            state.asked.clear()
+        state.asked[ask.id] = attempts
+    return attempts
 
 
 def _tried(world: World, ask: Ask, pods: list[Pod], chance: Chance, *, explained: bool) -> Outcome:

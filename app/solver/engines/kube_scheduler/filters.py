@@ -14,7 +14,7 @@ import numpy as np
 
 from app.solver import kubernetes
 from app.solver.engines.kube_scheduler.pods import Ints, Labels, Machine, Pod, Site, Spread, spreads_of
-from app.solver.engines.kube_scheduler.world import CompiledState, World, numbers_of, of_state, per_node
+from app.solver.engines.kube_scheduler.world import World, numbers_of, per_node
 from app.solver.kubernetes import PODS
 from app.solver.model.configuration import Taint
 from app.solver.model.state import Toleration
@@ -211,9 +211,9 @@ class Statuses:
     def _status_of(self, code: int) -> Status | None:
         return self._others[-code - 1] if code < 0 else _short(code, self._names)
 
-    def fitting(self) -> list[int]:
+    def fitting(self) -> Ints:
         """Places of nodes that can take the pod."""
-        return np.flatnonzero(self._codes == 0).tolist()
+        return np.flatnonzero(self._codes == 0)
 
     def helped(self) -> Ints:
         """Places of nodes that could if pods were taken away."""
@@ -247,7 +247,7 @@ def statuses_of(cycle: Cycle, world: World) -> Statuses:
             if (status := fits(cycle, site, world)) is not None:
                 statuses[node] = status
         return statuses
-    alone = _Alone(world.state, pod)
+    alone = _Alone(world, pod)
     (codes,), work = per_node(world, (_Alone, pod.shape), 1, alone, alone.on_all)
     statuses = Statuses(codes.copy(), work.names, list(work.unsuited.codes))
     for node in world.nominated:
@@ -282,14 +282,14 @@ class _Unsuited:
         status = _unsuited(self._pod, site)
         return (0 if status is None else self.codes.setdefault(status, -len(self.codes) - 1),)
 
-    def on_all(self, state: CompiledState) -> Ints:
+    def on_all(self, world: World) -> Ints:
         """Of every node. A pod that wants nothing of nodes is kept away by cordons and taints alone."""
         pod, task = self._pod, self._pod.task
         if pod.ports or pod.required_node is not None or task.node_selector or task.node_affinity is not None:
-            suspects = state.sites
+            suspects = world.sites
         else:
-            suspects = [site for site in state.sites if site.machine.node.taints or not site.machine.node.schedulable]
-        codes = np.zeros((1, len(state.sites)), np.int64)
+            suspects = [site for site in world.sites if site.machine.node.taints or not site.machine.node.schedulable]
+        codes = np.zeros((1, len(world.sites)), np.int64)
         for site in suspects:
             (codes[0, site.machine.index],) = self(site)
         return codes
@@ -299,8 +299,8 @@ class _Alone:
     """What filters say that look at one node, as a code of ``Statuses``. ``unsuited``: shared by pods that differ in
     what they request."""
 
-    def __init__(self, state: CompiledState, pod: Pod) -> None:
-        known = state.recent.get((_Unsuited, pod.suiting))
+    def __init__(self, world: World, pod: Pod) -> None:
+        known = world.state.recent.get((_Unsuited, pod.suiting))
         self._pod = pod
         self.unsuited: _Unsuited = _Unsuited(pod) if known is None else known[2]
         self.names = [PODS, *(name for name, amount in pod.requests.items() if amount > 0)]
@@ -309,17 +309,11 @@ class _Alone:
         (code,) = self.unsuited(site)
         return (code or _shortage(self._pod, *_places(site), lambda name: _room(name, site))[0],)
 
-    def on_all(self, state: CompiledState) -> Ints:
+    def on_all(self, world: World) -> Ints:
         """Of every node, a resource at a time."""
         pod = self._pod
-        (unsuited,), _ = of_state(state, (_Unsuited, pod.suiting), 1, self.unsuited, self.unsuited.on_all)
-        (places,), _ = of_state(state, _places, 1, _places)
-
-        def room(name: str) -> tuple[Ints, Ints]:
-            (free, most), _ = of_state(state, (_room, name), 2, partial(_room, name), partial(_rooms, name))
-            return free, most
-
-        codes, _ = _shortage(pod, places, room)
+        (unsuited,), _ = per_node(world, (_Unsuited, pod.suiting), 1, self.unsuited, self.unsuited.on_all)
+        codes, _ = _shortage(pod, places_on_all(world), partial(room_on_all, world))
         return np.where(unsuited < 0, unsuited, codes)[np.newaxis]
 
 
@@ -359,10 +353,32 @@ def _room(resource: str, site: Site) -> tuple[int, int]:
     return most - site.used.get(resource, 0), most
 
 
-def _rooms(resource: str, state: CompiledState) -> Ints:
-    most = [machine.capacity.get(resource, 0) for machine in state.machines]
-    used = [machine.used.get(resource, 0) for machine in state.machines]
+def _rooms(resource: str, world: World) -> Ints:
+    most = [site.machine.capacity.get(resource, 0) for site in world.sites]
+    used = [site.used.get(resource, 0) for site in world.sites]
     return numbers_of([[of - by for of, by in zip(most, used, strict=True)], most])
+
+
+def in_vain(pod: Pod, site: Site, world: World) -> bool:
+    """Whether a node that only suits and has room, or doesn't, has none even without all that is less important."""
+    machine, priority, requests = site.machine, pod.priority, pod.requests
+    if _of_the_node(pod, machine) is not None:
+        return True
+    lower = [other.requests for other in site.pods if other.effective_priority < priority]
+    held = [other.requests for _, other in world.nominated.get(machine.index, ()) if other.priority >= priority]
+    if machine.most is not None and machine.most - site.count + len(lower) - len(held) < 1:
+        return True
+    used, capacity = site.used, machine.capacity
+    for name, amount in requests.items():
+        if amount > 0:
+            free = capacity.get(name, 0) - used.get(name, 0)
+            for other in lower:
+                free += other.get(name, 0)
+            for other in held:
+                free -= other.get(name, 0)
+            if amount > free:
+                return True
+    return False
 
 
 def fits(cycle: Cycle, site: Site, world: World) -> Status | None:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from itertools import compress
+from itertools import compress, repeat
 from operator import attrgetter, itemgetter
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -314,72 +315,124 @@ class Site:
         self.ports -= frozenset(pod.ports)
 
 
+class DryRuns:
+    """What nodes would lose, by what asks and then by node, each with the node then: in states that follow one another.
+    ``columns``: see ``Columns``; ``singles``: how many nodes that these do not tell of were looked at since then."""
+
+    _MOST = 1 << 16
+
+    def __init__(self) -> None:
+        self.columns: object = None
+        self.singles = 0
+        self._outcomes: dict[object, dict[int, tuple[Machine, Any]]] = {}
+        self._count = 0
+
+    def of(self, key: object) -> dict[int, tuple[Machine, Any]]:
+        """By place of a node."""
+        return self._outcomes.get(key) or {}
+
+    def keep(self, key: object, known: dict[int, tuple[Machine, Any]], machine: Machine, outcome: object) -> None:
+        """``known``: what ``of`` gave."""
+        self._outcomes.setdefault(key, known)
+        self._count += machine.index not in known
+        known[machine.index] = machine, outcome
+        if self._count > self._MOST:
+            self._count = 0
+            self._outcomes.clear()
+
+
 class Running:
     """Pods that run, in the order of the request. Each is made when somebody looks at it: of a state that is read anew
     one decision looks at few. ``shapes``: what is requested, in steps; ``numbers``: of each pod, which of these."""
 
-    __slots__ = ("_by_workload", "_first", "_groups", "_owners", "_pods", "_tasks", "nodes", "numbers", "shapes")
+    __slots__ = (
+        "_by_workload", "_first", "_following", "_groups", "_owners", "_pods", "_tasks", "_workloads", "nodes",
+        "numbers", "shapes",
+    )  # fmt: skip
 
     def __init__(
         self,
+        workloads: Sequence[Workload],
         owners: list[Workload],
         tasks: list[Task],
         nodes: list[int],
-        numbers: list[int],
-        shapes: list[dict[str, int]],
+        requested: tuple[list[int], list[dict[str, int]]],
         groups: dict[str, Group],
         first: int,
     ) -> None:
-        """By pod: whose it is, what is read of it, the place of its node. ``first``: the number of the first one."""
-        self.nodes, self.numbers, self.shapes = nodes, numbers, shapes
+        """By pod: whose it is, what is read of it, the place of its node. ``requested``: ``numbers`` and ``shapes``;
+        ``first``: the number of the first one."""
+        self.nodes, (self.numbers, self.shapes) = nodes, requested
+        self._workloads, self._following = workloads, len(workloads)
         self._owners, self._tasks, self._groups, self._first = owners, tasks, groups, first
-        self._pods: list[Pod | None] = [None] * len(tasks)
-        self._by_workload: dict[str, tuple[Workload, list[Pod]]] | None = None
+        self._pods: list[Pod | None] = list(repeat(None, len(tasks)))
+        self._by_workload: dict[str, tuple[int, list[Pod]]] | None = None
         if groups:
             for place, owner in enumerate(owners):
                 if (group := groups.get(owner.id)) is not None:
                     group.pods.append(self[place])
 
-    @classmethod
-    def of(cls, by_workload: dict[str, tuple[Workload, list[Pod]]]) -> "Running":
-        """Pods that are made already."""
-        pods = [pod for _, of in by_workload.values() for pod in of]
-        running = cls([], list(map(_task, pods)), [], [], [], {}, 0)
-        running._pods[:], running._by_workload = pods, by_workload
-        return running
+    def after(self, gone: Iterable[str], came: "Running") -> tuple["Running", list[Pod]]:
+        """With these workloads gone, and ``came`` in place of those of the same names, or last; and pods that went."""
+        by_workload = self.by_workload.copy()
+        pods_gone = [pod for name in gone for pod in by_workload[name][1]]
+        for name in gone:
+            if name not in came.by_workload:
+                del by_workload[name]
+        following = self._following
+        for name, (_, pods) in came.by_workload.items():
+            had = by_workload.get(name)
+            by_workload[name] = following if had is None else had[0], pods
+            following += had is None
+        running = Running([], [], [], [], ([], []), {}, 0)
+        running._by_workload, running._following = by_workload, following
+        return running, pods_gone
 
     def __len__(self) -> int:
-        return len(self._pods)
+        return len(self._all)
 
     def __iter__(self) -> Iterator[Pod]:
-        return map(self.__getitem__, range(len(self._pods)))
+        return map(self.__getitem__, range(len(self._all)))
 
     def __getitem__(self, place: int) -> Pod:
-        return self._pods[place] or self._make(place)
+        return self._all[place] or self._make(place)
 
     @property
-    def by_workload(self) -> dict[str, tuple[Workload, list[Pod]]]:
-        """By id; those that have none are not in it."""
+    def _all(self) -> list[Pod | None]:
+        if not self._pods and self._by_workload:  # it follows others: its pods are made already
+            self._pods = [pod for _, of in self._by_workload.values() for pod in of]
+        return self._pods
+
+    @property
+    def by_workload(self) -> dict[str, tuple[int, list[Pod]]]:
+        """By id, each with a number that rises along the list of workloads."""
         if self._by_workload is None:
-            self._by_workload = {}
+            self._by_workload = {workload.id: (rank, []) for rank, workload in enumerate(self._workloads)}
             for owner, pod in zip(self._owners, self, strict=True):
-                self._by_workload.setdefault(owner.id, (owner, []))[1].append(pod)
+                self._by_workload[owner.id][1].append(pod)
         return self._by_workload
 
-    def having(self, field: Callable[[Task], object]) -> list[Pod]:
-        """Those whose task has it."""
-        return [self[place] for place in compress(range(len(self._tasks)), map(field, self._tasks))]
+    def rank(self, pod: Pod) -> int:
+        """The number of the workload that it is of."""
+        return self.by_workload[pod.workload][0]
+
+    def having(self, *fields: Callable[[Task], object]) -> list[Pod]:
+        """Those whose task has one of them."""
+        tasks = self._tasks or list(map(_task, self))
+        have = map(any, zip(*(map(field, tasks) for field in fields), strict=True))
+        return [self[place] for place in compress(range(len(tasks)), have)]
 
     def first_of(self, workload: str) -> Pod | None:
         """The first pod of a workload; None: it has none."""
         if self._by_workload is not None:
-            return self._by_workload[workload][1][0] if workload in self._by_workload else None
+            _, pods = self._by_workload.get(workload, (0, ()))
+            return pods[0] if pods else None
         return next((self[place] for place, owner in enumerate(self._owners) if owner.id == workload), None)
 
     def _make(self, place: int) -> Pod:
         owner, task = self._owners[place], self._tasks[place]
         namespace, state = owner.queue, task.state
-        pod = self._pods[place] = Pod(
+        pod = self._all[place] = Pod(
             owner.id,
             task.name,
             namespace,

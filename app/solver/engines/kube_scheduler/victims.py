@@ -128,18 +128,21 @@ class _Trial:
 
 
 class _Room:
-    """The same for a node where nothing but what is free can stand in the way. ``_free``: by resource that the pod asks
-    for, what would be left beside it; ``_places``: for how many more pods."""
+    """The same for a node where nothing but what is free can stand in the way. ``held``: pods nominated to it that go
+    before; ``_free``: by resource that the pod asks for, what would be left beside it; ``_places``: for how many more
+    pods."""
 
     __slots__ = ("_free", "_places", "_priority", "_site", "_wanted")
 
-    def __init__(self, pod: Pod, site: Site, wanted: Mapping[str, int]) -> None:
+    def __init__(self, pod: Pod, site: Site, wanted: Mapping[str, int], held: Sequence[Pod]) -> None:
         machine = site.machine
         capacity, used = machine.capacity, site.used
         self._priority, self._site = pod.priority, site
         self._wanted = wanted
         self._free = [capacity.get(name, 0) - used.get(name, 0) - amount for name, amount in wanted.items()]
-        self._places = _MANY if machine.most is None else machine.most - site.count - 1
+        self._places = _MANY if machine.most is None else machine.most - site.count - len(held) - 1
+        for other in held:
+            self._free = [free - other.requests.get(name, 0) for name, free in zip(wanted, self._free, strict=True)]
 
     def emptied(self, now: int) -> list[Unit] | None:
         """See ``_Trial``."""
@@ -236,14 +239,16 @@ class _Looks:
 
     def _looked_at(self, site: Site) -> Candidate | None:
         world, cycle = self._world, self._cycle
-        if not self._plain or (world.nominated and nominated(cycle, site, world)):
+        if not self._plain:
             return victims_on(world, site, _Trial(world, cycle.copy(), site.copy()), self._now)
+        if world.nominated and (held := nominated(cycle, site, world)):
+            return victims_on(world, site, _Room(cycle.pod, site, self._wanted, held), self._now)
         dry_runs, machine = world.state.dry_runs, site.machine
         known = self._known.get(machine.index)
         if known is not None and known[0] is machine and site.pods is machine.pods:
             return known[1]
         dry_runs.singles += self._search is None or self._search.is_stale(machine)
-        candidate = victims_on(world, site, _Room(cycle.pod, site, self._wanted), self._now)
+        candidate = victims_on(world, site, _Room(cycle.pod, site, self._wanted, ()), self._now)
         if site.pods is machine.pods and machine.less_important(cycle.pod.priority) is not None:
             dry_runs.keep(self._key, self._known, machine, candidate)
         return candidate

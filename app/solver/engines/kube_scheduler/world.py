@@ -2,8 +2,8 @@
 from state to state."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, compress, pairwise, repeat
+from dataclasses import dataclass, replace
+from itertools import chain, compress, count, pairwise, repeat
 from operator import attrgetter
 from typing import Any, TypeVar, cast
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from app.solver.delta import Changes
 from app.solver.engines.kube_scheduler.pods import (
+    DryRuns,
     Group,
     Ints,
     Machine,
@@ -28,7 +29,7 @@ from app.solver.kubernetes import PODS
 from app.solver.model import kube_scheduler as wire
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.state import OVER, Ask, DisruptionBudget, Node, State, Task, Workload
+from app.solver.model.state import OVER, Ask, DisruptionBudget, Node, Reservation, State, Task, Workload
 
 _AT_ONCE, _LARGEST = 16, 2**62
 """Of so many resources at most, and so much, are requests added up on all nodes at once."""
@@ -38,6 +39,11 @@ _host_ports, _pod_affinity, _pod_anti_affinity = map(attrgetter, ("host_ports", 
 _NO_PORTS: frozenset[Port] = frozenset()
 _SHAPES = 256
 """So much at most is kept of nodes: what is free of a resource, whom they suit."""
+_FEW = 32
+"""So many nodes are asked one by one sooner than all at once."""
+_stamps = count(1)
+Claims = dict[int, tuple[Reservation, list[Pod]]]
+"""Reservations by their ``id``, each with its pods."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,33 +72,6 @@ class CompiledConfiguration:
     namespaces: tuple[str, ...]
 
 
-class DryRuns:
-    """What nodes would lose, by what asks and then by node, each with the node then: in states that follow one another.
-    Of so many nodes at most, or all is forgotten. ``columns``: see ``Columns``; ``singles``: how many nodes that these
-    do not tell of were looked at since they were made."""
-
-    _MOST = 1 << 16
-
-    def __init__(self) -> None:
-        self.columns: object = None
-        self.singles = 0
-        self._outcomes: dict[object, dict[int, tuple[Machine, Any]]] = {}
-        self._count = 0
-
-    def of(self, key: object) -> dict[int, tuple[Machine, Any]]:
-        """By place of a node."""
-        return self._outcomes.get(key) or {}
-
-    def keep(self, key: object, known: dict[int, tuple[Machine, Any]], machine: Machine, outcome: object) -> None:
-        """``known``: what ``of`` gave."""
-        self._outcomes.setdefault(key, known)
-        self._count += machine.index not in known
-        known[machine.index] = machine, outcome
-        if self._count > self._MOST:
-            self._count = 0
-            self._outcomes.clear()
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledState:
     """``nominated``: by node, pods that an earlier cycle nominated to it, each with the ask that it is of. ``anti``:
@@ -107,13 +86,20 @@ class CompiledState:
     budgets: list[Budget]
     budgets_in: dict[str, list[tuple[int, Budget]]]
     """By namespace, each with its place in ``budgets``."""
+    claims: Claims
     anti: list[Pod]
     friends: list[Pod]
     numbered: int
     """How many pods have had a number, in this state and those that it came from."""
-    recent: dict[object, tuple[list[Machine], Any, Any]]
-    """What is kept of all nodes, see ``per_node``: in states that follow one another."""
-    dry_runs: "DryRuns"
+    stamps: Ints
+    """Of each node one that is another whenever anything is, of it or of who is nominated to it."""
+    recent: dict[object, tuple[Ints, Ints, Any]]
+    """What is kept of all nodes, see ``per_node``, by the stamps that they had: in states that follow one another."""
+    vain: dict[object, Ints]
+    """The same of asks that wait, see ``attempt_unseen``."""
+    asked: dict[str, list[Any]]
+    """What is tried for the asks of rounds, by name: in states that follow one another."""
+    dry_runs: DryRuns
 
     def name(self, node: int) -> str:
         """Of a node by its place."""
@@ -148,58 +134,102 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
     return CompiledConfiguration(settings, tuple(queue.name for queue in configuration.queues))
 
 
-def compile_state(
-    configuration: CompiledConfiguration, state: State, before: CompiledState | None = None
-) -> CompiledState:
-    """``before``: a state with the same configuration and names of nodes, of which whatever stayed as it was is taken.
-
-    Raises InvalidInput, QuantityError, KeyError for a node or namespace that is not there, ValueError for tasks of one
-    workload that share a name; the caller diagnoses."""
-    if before is None:
-        place, numbered = {node.name: i for i, node in enumerate(state.nodes)}, 0
-        running = fresh = _running(configuration, state, state.workloads, place, 0)
-        machines = _machines(state.nodes, running)
-    else:
-        place, numbered, known = before.place, before.numbered, before.pods.by_workload
-        new = [
-            workload
-            for workload in state.workloads
-            if workload.id not in known or known[workload.id][0] is not workload
-        ]
-        fresh = _running(configuration, state, new, place, numbered)
-        known = known | fresh.by_workload
-        entries = ((workload, known.get(workload.id)) for workload in state.workloads)
-        running = Running.of({workload.id: had for workload, had in entries if had is not None and had[0] is workload})
-        machines = _machines_after(state.nodes, running, before.machines)
-    nominated: dict[int, list[tuple[str, Pod]]] = {}
-    for position, held in enumerate(state.reservations):
-        _one_each(held.ask.tasks, ("state", "reservations", position, "ask"))
-        for task in held.ask.tasks:
-            priority = held.ask.priority or 0 if task.priority is None else task.priority
-            pod = pod_of(held.ask.id, held.ask.queue, task, priority, held.ask.required_node)
-            nominated.setdefault(place[held.node], []).append((held.ask.id, pod))
-    budgets = _budgets(state.disruption_budgets, () if before is None else before.budgets)
+def compile_state(configuration: CompiledConfiguration, state: State) -> CompiledState:
+    """Raises InvalidInput, QuantityError, KeyError for a node or namespace that is not there, ValueError for tasks of
+    one workload that share a name; the caller diagnoses."""
+    place = {node.name: i for i, node in enumerate(state.nodes)}
+    running = _running(configuration, state, state.workloads, place, 0)
+    machines = _machines(state.nodes, running)
+    claims = _claims(state, {})
+    budgets = _budgets(state.disruption_budgets, ())
     return CompiledState(
         configuration=configuration,
         machines=machines,
-        sites=[Site(machine) for machine in machines] if before is None else _sites(machines, before.sites),
+        sites=list(map(Site, machines)),
         place=place,
         pods=running,
-        nominated=nominated,
+        nominated=_nominated(claims, place),
         budgets=budgets,
         budgets_in=by_namespace(budgets),
+        claims=claims,
         anti=running.having(_pod_anti_affinity),
         friends=running.having(_pod_affinity),
-        numbered=numbered + len(fresh),
-        recent={} if before is None else before.recent,
-        dry_runs=DryRuns() if before is None else before.dry_runs,
+        numbered=len(running),
+        stamps=np.full(len(machines), next(_stamps)),
+        recent={},
+        vain={},
+        asked={},
+        dry_runs=DryRuns(),
     )
 
 
 def update(old: CompiledState, configuration: CompiledConfiguration, state: State, changes: Changes) -> CompiledState:
     """The state after a delta: pods of workloads that stayed, and nodes that stayed with all their pods, are kept."""
-    stay = old.configuration is configuration and (not changes.nodes or changes.replaced is not None)
-    return compile_state(configuration, state, old if stay else None)
+    if old.configuration is not configuration or (changes.nodes and changes.replaced is None):
+        return compile_state(configuration, state)
+    came = [workload for _, _, workload in changes.workloads if workload is not None]
+    fresh = _running(configuration, state, came, old.place, old.numbered)
+    running, gone = old.pods.after([had.id for _, had, _ in changes.workloads if had is not None], fresh)
+    machines = list(old.machines)
+    sites = list(old.sites)
+    changed = {pod.node for pod in (*gone, *fresh)} | set(changes.replaced or ())
+    for i in changed:
+        pods = _pods_after(old.machines[i].pods, gone, [pod for pod in fresh if pod.node == i], running)
+        machines[i] = _machine(i, state.nodes[i], _sum(map(_requests, pods)), _taken(pods), pods)
+        sites[i] = Site(machines[i])
+    claims = _claims(state, old.claims) if changes.rest else old.claims
+    nominated = _nominated(claims, old.place) if changes.rest else old.nominated
+    if nominated is not old.nominated:
+        changed |= {i for i in nominated.keys() | old.nominated.keys() if nominated.get(i) != old.nominated.get(i)}
+    stamps = old.stamps.copy()
+    stamps[list(changed)] = next(_stamps)
+    budgets = _budgets(state.disruption_budgets, old.budgets)
+    none_near = not old.anti and not old.friends and not fresh.having(_pod_anti_affinity, _pod_affinity)
+    return replace(
+        old,
+        machines=machines,
+        sites=sites,
+        pods=running,
+        nominated=nominated,
+        budgets=budgets,
+        budgets_in=by_namespace(budgets),
+        claims=claims,
+        anti=[] if none_near else running.having(_pod_anti_affinity),
+        friends=[] if none_near else running.having(_pod_affinity),
+        numbered=old.numbered + len(fresh),
+        stamps=stamps,
+    )
+
+
+def _claims(state: State, before: Claims) -> Claims:
+    """``before``: of an earlier state."""
+    claims: Claims = {}
+    for position, held in enumerate(state.reservations):
+        known, ask = before.get(id(held)), held.ask
+        if known is None:
+            _one_each(ask.tasks, ("state", "reservations", position, "ask"))
+            priority = ask.priority or 0
+            pods = [
+                pod_of(ask.id, ask.queue, task, priority if task.priority is None else task.priority, ask.required_node)
+                for task in ask.tasks
+            ]
+            known = held, pods
+        claims[id(held)] = known
+    return claims
+
+
+def _nominated(claims: Claims, place: Mapping[str, int]) -> dict[int, list[tuple[str, Pod]]]:
+    nominated: dict[int, list[tuple[str, Pod]]] = {}
+    for held, pods in claims.values():
+        nominated.setdefault(place[held.node], []).extend((held.ask.id, pod) for pod in pods)
+    return nominated
+
+
+def _pods_after(before: Sequence[Pod], gone: Sequence[Pod], came: list[Pod], running: Running) -> tuple[Pod, ...]:
+    """Those of a node, in the order of the request."""
+    left = set(map(id, gone))
+    pods = [*(pod for pod in before if id(pod) not in left), *came]
+    return tuple(sorted(pods, key=running.rank)) if came else tuple(pods)
 
 
 def _one_each(tasks: Sequence[Task], where: tuple[str | int, ...]) -> None:
@@ -266,7 +296,7 @@ def _running(
     groups: dict[str, Group] = {}
     if configuration.settings.workload_aware:
         groups = {owner.id: group for owner in workloads if (group := _group_of(owner)) is not None}
-    return Running(owners, tasks, nodes, numbers, shapes.parsed, groups, first)
+    return Running(workloads, owners, tasks, nodes, (numbers, shapes.parsed), groups, first)
 
 
 def _machines(nodes: Sequence[Node], running: Running) -> list[Machine]:
@@ -307,25 +337,8 @@ def _sum(requests: Iterable[dict[str, int]]) -> dict[str, int]:
     return used
 
 
-def _machines_after(nodes: Sequence[Node], running: Running, before: Sequence[Machine]) -> list[Machine]:
-    """Those that stay as they are, with all their pods, are kept."""
-    on: list[list[Pod]] = [[] for _ in nodes]
-    for pod in running:
-        on[pod.node].append(pod)
-    return [
-        had
-        if had.node is node and had.pods == of
-        else _machine(had.index, node, _sum(map(_requests, of)), _taken(of), of)
-        for had, node, of in zip(before, nodes, map(tuple, on), strict=True)
-    ]
-
-
 def _taken(pods: Iterable[Pod]) -> frozenset[Port]:
     return frozenset(port for pod in pods for port in pod.ports)
-
-
-def _sites(machines: list[Machine], before: list[Site]) -> list[Site]:
-    return [had if had.machine is machine else Site(machine) for machine, had in zip(machines, before, strict=True)]
 
 
 def _machine(
@@ -345,14 +358,15 @@ def _machine(
 
 class World:
     """All nodes as one attempt after the other leaves them: pods that were bound or nominated, and ``leaving``, pods
-    that were told to go and still hold what they have. ``touched``: nodes that are not as the state has them; ``anti``:
-    pods there that have required anti-affinity; ``friends``: required affinity; ``waits``: see ``attempt``, until
-    something changes."""
+    that were told to go and still hold what they have. ``touched``: nodes that are not as the state has them;
+    ``stamps``: see the state; ``anti``: pods there that have required anti-affinity; ``friends``: required affinity;
+    ``waits``: see ``attempt``, until something changes."""
 
     def __init__(self, state: CompiledState) -> None:
         self.state = state
         self.sites = list(state.sites)
         self.touched: set[int] = set()
+        self.stamps = state.stamps
         self.anti = list(state.anti)
         self.friends = list(state.friends)
         self.nominated: dict[int, list[tuple[str, Pod]]] = {node: list(of) for node, of in state.nominated.items()}
@@ -364,6 +378,7 @@ class World:
         twin.state, twin.sites, twin.anti = self.state, list(self.sites), list(self.anti)
         twin.friends = list(self.friends)
         twin.nominated, twin.leaving, twin.touched = dict(self.nominated), set(self.leaving), set(self.touched)
+        twin.stamps = self.stamps
         twin.waits = {}
         for node in self.touched:
             twin.sites[node] = self.sites[node].copy()
@@ -385,7 +400,7 @@ class World:
     def nominate(self, node: int, pods: list[tuple[str, Pod]]) -> None:
         """These are nominated to the node, each with its ask."""
         self.nominated[node] = pods
-        self.waits.clear()
+        self._changed(node)
 
     def leave(self, pods: Iterable[Pod]) -> None:
         """They are told to go."""
@@ -412,8 +427,13 @@ class World:
         if pod.affinity:
             self.friends.remove(pod)
 
-    def _own(self, node: int) -> Site:
+    def _changed(self, node: int) -> None:
         self.waits.clear()
+        self.stamps = self.stamps.copy()
+        self.stamps[node] = next(_stamps)
+
+    def _own(self, node: int) -> Site:
+        self._changed(node)
         if node not in self.touched:
             self.touched.add(node)
             self.sites[node] = self.sites[node].copy()
@@ -424,29 +444,26 @@ W = TypeVar("W", bound=Callable[[Site], tuple[int, ...]])
 
 
 def per_node(
-    world: World, key: object, width: int, work: W, anew: Callable[[CompiledState], Ints] | None = None
+    world: World, key: object, width: int, work: W, anew: Callable[[World], Ints] | None = None
 ) -> tuple[Ints, W]:
     """Numbers that ``work`` says of a node, ``width`` for each, which depend on what is on the node alone: a row by
     number, a column by node; and what says so. Where ``key`` is known, in this state or one that it came from, that is
     who said so first, and only nodes that changed since are asked. ``anew``: the same of all nodes at once."""
-    of, work = of_state(world.state, key, width, work, anew)
-    return _with(of, list(world.touched), work, world.sites), work
-
-
-def of_state(
-    state: CompiledState, key: object, width: int, work: W, anew: Callable[[CompiledState], Ints] | None = None
-) -> tuple[Ints, W]:
-    recent, machines = state.recent, state.machines
+    recent, stamps = world.state.recent, world.stamps
     known = recent.get(key)
-    if known is None:
-        of = _numbers(list(map(work, state.sites)), width) if anew is None else anew(state)
+    if known is not None and known[0] is stamps:
+        return known[1], known[2]
+    changed: list[int] | None = None
+    if known is not None:
+        work = cast(W, known[2])
+        changed = np.flatnonzero(known[0] != stamps).tolist()
+    if known is not None and changed is not None and (anew is None or len(changed) < _FEW):
+        of = _with(known[1], changed, work, world.sites)
+    else:
+        of = _numbers(list(map(work, world.sites)), width) if anew is None else anew(world)
         if len(recent) >= _SHAPES:
             recent.clear()
-    else:
-        before, of, work = cast(tuple[list[Machine], Ints, W], known)
-        if before is not machines:
-            of = _with(of, _changed(state, before), work, state.sites)
-    recent[key] = machines, of, work
+    recent[key] = stamps, of, work
     return of, work
 
 
@@ -469,14 +486,3 @@ def numbers_of(rows: Sequence[Sequence[int]]) -> Ints:
         return np.array(rows, np.int64)
     except OverflowError:
         return np.array(rows, object)
-
-
-def _changed(state: CompiledState, before: list[Machine]) -> list[int]:
-    """Nodes that are not as they were."""
-    machines = state.machines
-    known = state.recent.get(_changed)
-    if known is not None and known[0] is machines and known[1] is before:
-        return known[2]
-    changed = [i for i, (old, new) in enumerate(zip(before, machines, strict=True)) if old is not new]
-    state.recent[_changed] = machines, before, changed
-    return changed
