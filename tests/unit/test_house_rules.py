@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, cast, get_args, get_type_hints
 
 from app.solver.engine import all_facts
 from app.solver.model.configuration import Settings
@@ -156,6 +156,26 @@ def test_no_test_module_imports_another() -> None:
     imported = re.compile(r"^(?:from|import) tests\.(?:[\w.]+\.)?test_", re.MULTILINE)
     files = sorted((ROOT / "tests").rglob("*.py"))
     assert [file.name for file in files if imported.search(file.read_text())] == []
+
+
+READS_AT_ONCE = {"all", "all_inner_texts", "count", "get_attribute", "inner_text", "input_value", "is_visible"}
+ACTS = {"check", "click", "fill", "press", "select_option", "uncheck"}
+LOADS = {"expect_navigation", "go", "goto", "reload", "wait_for_load_state", "wait_for_url"}
+
+
+def test_a_browser_test_reads_no_page_that_may_still_load() -> None:
+    """After what may leave the page, a test waits until the next one is there, or asks by ``expect``, which waits."""
+    early: list[str] = []
+    for path in sorted((ROOT / "tests" / "console").rglob("test_*.py")):
+        for function in (node for node in nodes(path) if isinstance(node, ast.FunctionDef)):
+            acted = False
+            methods = [n for n in ast.walk(function) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+            for call in sorted(methods, key=lambda n: (n.end_lineno, n.end_col_offset)):
+                name = cast(ast.Attribute, call.func).attr
+                acted = (acted or name in ACTS) and name not in LOADS
+                if acted and name in READS_AT_ONCE:
+                    early.append(f"{path.relative_to(ROOT)}:{call.lineno}: {name}")
+    assert early == []
 
 
 def test_only_the_settings_read_the_environment() -> None:

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.console.browser.conftest import LOOKS, Site, Visiting
 from tests.support.pages import findings, fits
@@ -26,12 +27,13 @@ def test_a_token_is_made_shown_once_and_revoked(visit: Visiting, site: Site, wid
         shown.wait_for()
         assert findings(page) == []
         fits(page, width)
+        page.wait_for_load_state()
         secret = shown.locator("pre").inner_text()
         site.secrets[name] = secret
         assert site.call("POST", "/v1/shares", {"state": {"snapshot": "now"}}, scope=name)["queues"]
         somebody.picture(f"access-{width}-{'dark' if dark else 'light'}")
         row = page.get_by_role("region", name="Tokens").locator("tbody tr", has_text=name)
-        assert "valid" in row.inner_text()
+        expect(row).to_contain_text("valid", use_inner_text=True)
         page.goto(site.address + "/access")
         assert secret not in page.content()
         page.get_by_role("link", name=f"Revoke… {name}").click()
@@ -39,7 +41,7 @@ def test_a_token_is_made_shown_once_and_revoked(visit: Visiting, site: Site, wid
         page.get_by_role("button", name="Revoke it").click()
         page.wait_for_url("**/access")
         row = page.get_by_role("region", name="Tokens").locator("tbody tr", has_text=name)
-        assert "revoked" in row.inner_text()
+        expect(row).to_contain_text("revoked", use_inner_text=True)
         page.get_by_role("link", name="Who did what").click()
         log = page.get_by_role("region", name="The audit log")
         log.wait_for()
@@ -61,7 +63,7 @@ def test_a_session_is_ended(visit: Visiting, site: Site) -> None:
         ours.get_by_role("link", name=re.compile("^End… that of token:guest")).click()
         ours.get_by_role("button", name="End it").click()
         ours.wait_for_url("**/access")
-        assert "token:guest" not in ours.get_by_role("region", name="Sessions").inner_text()
+        expect(ours.get_by_role("region", name="Sessions")).not_to_contain_text("token:guest", use_inner_text=True)
         page.goto(site.address + "/decisions")
         assert "/sign-in" in page.url
 
@@ -74,8 +76,8 @@ def test_what_is_wrong_with_a_token_is_said_and_nothing_is_made(visit: Visiting,
         page.get_by_label("Whom it is for").fill("nobody")
         page.get_by_role("button", name="Create a token").click()
         page.get_by_role("alert").wait_for()
-        assert "/scopes" in page.get_by_role("alert").inner_text()
-        assert page.get_by_label("Whom it is for").input_value() == "nobody"
+        expect(page.get_by_role("alert")).to_contain_text("/scopes", use_inner_text=True)
+        expect(page.get_by_label("Whom it is for")).to_have_value("nobody")
         page.get_by_label("Days until it expires").fill("soon")
         page.get_by_role("button", name="Create a token").click()
         page.get_by_text("whole number").wait_for()
@@ -86,6 +88,6 @@ def test_who_may_only_read_is_not_shown_the_way(visit: Visiting) -> None:
     with visit("read") as somebody:
         somebody.expected = ("403",)
         page = somebody.go("/")
-        assert page.get_by_role("link", name="Access").count() == 0
+        expect(page.get_by_role("link", name="Access")).to_have_count(0)
         page = somebody.go("/access")
-        assert "needs scope admin" in page.locator("main").inner_text()
+        expect(page.locator("main")).to_contain_text("needs scope admin", use_inner_text=True)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from tests.console.browser.conftest import NARROW
 from tests.console.browser.keyboard import HEARD, dead_ends, unreachable
@@ -24,7 +24,7 @@ def test_its_pages_say_so_and_the_browser_complains_of_nothing_else(browser: Bro
             answer = page.goto(address + path, wait_until="load")
             assert answer is not None
             assert answer.status == 503, path
-            assert page.get_by_text("Nothing was changed").count() == 1, path
+            expect(page.get_by_text("Nothing was changed"), path).to_have_count(1)
             assert page.evaluate("document.documentElement.scrollWidth") <= NARROW
             # Chromium tells of the page's own status; anything else would be a script's or the policy's.
             assert [text for text in complaints if "503 (Service Unavailable)" not in text] == []

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from app.clusters.router import EXAMPLE as REPORT
 from app.clusters.router import USE
@@ -27,23 +28,23 @@ def test_one_cluster_with_agreement_over_time(visit: Visiting, site: Site, width
         used = page.get_by_role("img", name="What all queues together used of nvidia.com/gpu")
         used.scroll_into_view_if_needed()
         used.locator("canvas").wait_for()
-        assert "in a100" in used.locator(".u-legend").inner_text()
+        expect(used.locator(".u-legend")).to_contain_text("in a100", use_inner_text=True)
         assert findings(page) == []
         fits(page, width)
         somebody.picture(f"cluster-{width}-{'dark' if dark else 'light'}")
         real = page.get_by_role("region", name="Real preemptions")
-        assert real.locator("tbody tr").count() == 4
-        assert "ml/gone" in page.get_by_role("region", name="Who was evicted").inner_text()
-        assert page.locator("#findings li").count() == 50
+        expect(real.locator("tbody tr")).to_have_count(4)
+        expect(page.get_by_role("region", name="Who was evicted")).to_contain_text("ml/gone", use_inner_text=True)
+        expect(page.locator("#findings li")).to_have_count(50)
         page.get_by_role("navigation", name="Pages of findings").get_by_role("link", name="Next").click()
         page.get_by_text("51–70 of 70").wait_for()
         page.get_by_label("Outcome").select_option("differs")
         page.get_by_role("search", name="Comparisons").get_by_role("button", name="Filter").click()
         page.wait_for_url("**outcome=differs**")
-        assert real.locator("tbody tr").count() == 1
+        expect(real.locator("tbody tr")).to_have_count(1)
         page.get_by_role("link", name="agreed, same: 2").click()
         page.wait_for_url("**outcome=agreed&cause=same**")
-        assert real.locator("tbody tr").count() == 2
+        expect(real.locator("tbody tr")).to_have_count(2)
 
 
 def reported(site: Site, name: str) -> None:
@@ -73,7 +74,7 @@ def test_a_cluster_that_is_not_followed_is_said(visit: Visiting) -> None:
     with visit("read") as somebody:
         somebody.expected = ("404",)
         page = somebody.go("/clusters/nowhere")
-        assert "nowhere" in page.locator("main").inner_text()
+        expect(page.locator("main")).to_contain_text("nowhere", use_inner_text=True)
 
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
@@ -85,7 +86,7 @@ def test_use_of_a_queue_over_time(visit: Visiting, site: Site, width: int, *, da
         somebody.look(width=width, dark=dark)
         used = page.get_by_role("img", name="What research used of nvidia.com/gpu")
         used.locator("canvas").wait_for()
-        assert "in a100" in used.locator(".u-legend").inner_text()
+        expect(used.locator(".u-legend")).to_contain_text("in a100", use_inner_text=True)
         assert findings(page) == []
         fits(page, width)
         page.get_by_role("heading", name="What it used in used").get_by_role("link").click()

@@ -2,6 +2,8 @@
 
 import json
 
+from playwright.sync_api import expect
+
 from tests.console.browser.conftest import Site, Visiting
 from tests.console.browser.seeds import EXAMPLES, example
 from tests.support.pages import findings, until
@@ -22,11 +24,11 @@ def test_a_change_is_checked_compared_commented_and_saved(visit: Visiting, site:
         page.get_by_role("button", name="Show the difference").click()
         page.get_by_role("heading", name="What saving changes").wait_for()
         somebody.picture("edit-compared")
-        assert "6" in page.locator("ins").first.inner_text()
+        expect(page.locator("ins").first).to_contain_text("6", use_inner_text=True)
         page.get_by_label("Why").fill("the team has grown")
         page.get_by_role("button", name="Save", exact=True).click()
         page.wait_for_url("**/configurations/edited")
-        assert "the team has grown" in page.locator("main").inner_text()
+        expect(page.locator("main")).to_contain_text("the team has grown", use_inner_text=True)
     assert site.call("GET", "/v1/configurations/edited/queues/q")["queue"]["quota"]["cpu"]["guaranteed"] in (6, "6")
 
 
@@ -40,6 +42,7 @@ def test_a_lost_race_shows_both_versions(visit: Visiting, site: Site) -> None:
         page.get_by_label("Document").fill(json.dumps({"engine": "kueue", "queues": [{**QUEUE, "weight": 3}]}))
         page.get_by_role("button", name="Show the difference").click()
         page.get_by_text("Somebody else was faster").first.wait_for()
+        page.wait_for_load_state()
         both = page.locator("#findings").inner_text()
         assert "9" in both
         assert "weight" in both
@@ -78,8 +81,8 @@ def test_manifests_become_a_configuration(visit: Visiting, site: Site) -> None:
         page = somebody.go("/import?name=imported")
         page.get_by_label("YAML or JSON").fill("a: [")
         page.get_by_role("button", name="Read it").click()
-        assert page.get_by_role("alert").count() == 1
-        assert page.get_by_label("YAML or JSON").input_value() == "a: ["
+        expect(page.get_by_role("alert")).to_have_count(1)
+        expect(page.get_by_label("YAML or JSON")).to_have_value("a: [")
     assert site.call("GET", "/v1/configurations/imported")["revision"] == 1
 
 
@@ -111,7 +114,7 @@ def test_what_was_typed_survives_a_session_that_ended_elsewhere(visit: Visiting,
         page.get_by_label("Token").fill(site.secrets["admin"])
         page.get_by_role("button", name="Sign in").click()
         page.wait_for_url("**/configurations/typed/edit")
-        assert page.get_by_label("Document").input_value() == mine
+        expect(page.get_by_label("Document")).to_have_value(mine)
         page.get_by_text("is filled in again").wait_for()
         page.get_by_role("button", name="Show the difference").click()
         page.get_by_role("button", name="Save", exact=True).click()
@@ -121,11 +124,11 @@ def test_what_was_typed_survives_a_session_that_ended_elsewhere(visit: Visiting,
 
 
 def test_whatever_was_typed_is_there_after_going_away_and_back(visit: Visiting, site: Site) -> None:
-    site.call("PUT", "/v1/configurations/typed", {"engine": "kueue", "queues": [QUEUE]}, **{"If-Match": "*"})
+    site.call("PUT", "/v1/configurations/left", {"engine": "kueue", "queues": [QUEUE]})
     others = "ask", "plan", "import", "compare", "simulate", "sweeps", "backtests", "traces"
     with visit("admin") as somebody:
         somebody.page.on("dialog", lambda dialog: dialog.accept())
-        for path in ("/configurations/typed/edit", *(f"/{other}" for other in others)):
+        for path in ("/configurations/left/edit", *(f"/{other}" for other in others)):
             fields = somebody.go(path).locator("form[method=post]:has(textarea) :is(textarea, input:not([type]))")
             somebody.page.locator("details").evaluate_all("folds => folds.forEach(fold => { fold.open = true })")
             typed = [f"{i} of mine" for i in range(fields.count())]
@@ -134,11 +137,12 @@ def test_whatever_was_typed_is_there_after_going_away_and_back(visit: Visiting, 
                 field.fill(text)
             somebody.go("/queues")
             somebody.go(path)
-            assert somebody.page.get_by_text("is filled in again").count() == 1, path
+            expect(somebody.page.get_by_text("is filled in again"), path).to_have_count(1)
             assert [field.input_value() for field in fields.all()] == typed, path
             assert all(field.is_visible() for field in fields.all()), path
             somebody.page.get_by_role("button", name="Begin anew").click()
-            assert not set(typed) & {field.input_value() for field in fields.all()}, path
+            for i, text in enumerate(typed):
+                expect(fields.nth(i), path).not_to_have_value(text)
         assert somebody.page.evaluate("Object.keys(sessionStorage).filter(key => key.startsWith('arbiter:'))") == []
 
 
@@ -152,10 +156,10 @@ def test_what_was_typed_is_on_the_page_of_an_old_form(visit: Visiting, site: Sit
         page.evaluate("document.querySelector('form[data-keep] [name=stamp]').value = 'old'")
         page.get_by_role("button", name="Show the difference").click()
         page.get_by_text("What you typed is not lost").wait_for()
-        assert page.get_by_label("document").input_value() == mine
+        expect(page.get_by_label("document")).to_have_value(mine)
         page.get_by_role("link", name="Open the form again").click()
         page.get_by_text("is filled in again").wait_for()
-        assert page.get_by_label("Document").input_value() == mine
+        expect(page.get_by_label("Document")).to_have_value(mine)
 
 
 def test_a_check_that_fails_says_nothing_of_an_earlier_one(visit: Visiting, site: Site) -> None:
@@ -169,7 +173,7 @@ def test_a_check_that_fails_says_nothing_of_an_earlier_one(visit: Visiting, site
         somebody.expected = ("503",)
         box.fill(json.dumps({"engine": "kueue", "queues": [{**QUEUE, "weight": 3}]}))
         page.get_by_text("the service answered 503").wait_for()
-        assert page.get_by_text("Nothing speaks against it").count() == 0
+        expect(page.get_by_text("Nothing speaks against it")).to_have_count(0)
 
 
 def test_after_a_form_was_sent_the_title_and_the_focus_are_on_what_came_of_it(visit: Visiting) -> None:
@@ -182,10 +186,11 @@ def test_after_a_form_was_sent_the_title_and_the_focus_are_on_what_came_of_it(vi
         page.get_by_text("2 fields are wrong").wait_for()
         assert page.title() == "Not done · Ask · Arbiter"
         assert page.evaluate("document.activeElement.matches('.problem')")
+        page.wait_for_load_state()
         said = page.locator(".problem li").all_inner_texts()
         assert [one.split()[0] for one in said] == ["request", "priority"], "all at once"
         assert "line 2, column 10" in said[0]
-        assert page.locator("[aria-invalid=true]").count() == 2
+        expect(page.locator("[aria-invalid=true]")).to_have_count(2)
         assert findings(page) == []
         page = somebody.go("/compare")
         page.get_by_role("button", name="Compare").click()
@@ -209,12 +214,12 @@ def test_what_is_wrong_is_told_once(visit: Visiting) -> None:
         page.get_by_label("Document").fill(json.dumps(broken))
         page.get_by_role("button", name="Show the difference").click()
         page.get_by_text("2 fields are wrong").wait_for()
-        assert page.get_by_text("a second queue 'a'").count() == 1
-        assert page.get_by_text("-1 is negative").count() == 1
+        expect(page.get_by_text("a second queue 'a'")).to_have_count(1)
+        expect(page.get_by_text("-1 is negative")).to_have_count(1)
         page.get_by_label("Document").fill(json.dumps({"engine": "kueue", "quees": []}))
         page.get_by_role("button", name="Show the difference").click()
         page.get_by_text("/quees").wait_for()
-        assert page.get_by_text("unknown field").count() == 1
+        expect(page.get_by_text("unknown field")).to_have_count(1)
 
 
 def test_a_form_opened_directly_leads_to_where_it_begins(visit: Visiting) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.console.browser.conftest import LOOKS, Site, Visiting
 from tests.support.pages import findings, fits
@@ -33,8 +34,8 @@ def test_use_of_nodes_what_runs_there_and_totals_by_a_label(
         page = somebody.go(racks)
         somebody.look(width=width, dark=dark)
         listed = page.get_by_role("region", name="Nodes", exact=True)
-        assert "2 of 8 cpu" in listed.locator("tbody tr", has_text="node-000").inner_text()
-        assert "1.5 of 8 cpu" in listed.locator("tbody tr", has_text="node-001").inner_text()
+        expect(listed.locator("tbody tr", has_text="node-000")).to_contain_text("2 of 8 cpu", use_inner_text=True)
+        expect(listed.locator("tbody tr", has_text="node-001")).to_contain_text("1.5 of 8 cpu", use_inner_text=True)
         page.get_by_text("1–100 of 250").wait_for()
         assert findings(page) == []
         listed.get_by_role("link", name="In use").click()
@@ -42,23 +43,25 @@ def test_use_of_nodes_what_runs_there_and_totals_by_a_label(
         assert listed.locator("tbody td:first-child").all_inner_texts()[:2] == ["node-000", "node-001"]
         listed.get_by_role("link", name="In use").click()
         page.wait_for_url("**sort=use**")
-        assert listed.locator("tbody td:first-child").first.inner_text() == "node-002", "over all pages"
+        expect(listed.locator("tbody td:first-child").first, "over all pages").to_have_text(
+            "node-002", use_inner_text=True
+        )
         fits(page, width)
         somebody.picture(f"nodes-{width}-{'dark' if dark else 'light'}")
         page.get_by_label("By label").select_option("rack")
         page.get_by_role("button", name="Show").click()
         racked = page.get_by_role("region", name="By rack")
         racked.wait_for()
-        assert "2 of 400 cpu" in racked.locator("tbody tr", has_text="r0").inner_text()
+        expect(racked.locator("tbody tr", has_text="r0")).to_contain_text("2 of 400 cpu", use_inner_text=True)
         assert findings(page) == []
         fits(page, width)
         racked.get_by_role("link", name="r1").click()
         page.get_by_text("Those with").wait_for()
-        assert listed.locator("tbody tr").count() == 50
+        expect(listed.locator("tbody tr")).to_have_count(50)
         listed.get_by_role("link", name="node-001").click()
         there = page.get_by_role("region", name="What runs there")
         there.wait_for()
-        assert "1.5 cpu" in there.locator("tbody tr", has_text="ml/train").inner_text()
+        expect(there.locator("tbody tr", has_text="ml/train")).to_contain_text("1.5 cpu", use_inner_text=True)
         assert findings(page) == []
         fits(page, width)
 

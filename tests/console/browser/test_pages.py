@@ -92,7 +92,7 @@ def test_every_page_in_both_themes_narrow_and_wide(visit: Visiting, site: Site, 
         somebody.expected = ("404",) if page == "missing" else ()
         somebody.page.add_init_script(HEARD)
         shown = somebody.go(address(site, page))
-        assert shown.locator("h1").count() == 1
+        expect(shown.locator("h1")).to_have_count(1)
         assert (unreachable(shown), dead_ends(shown)) == ([], [])
         for width, dark in LOOKS:
             somebody.look(width=width, dark=dark)
@@ -173,14 +173,14 @@ def test_each_scope_sees_what_it_may(visit: Visiting, site: Site) -> None:
             page = somebody.go("/configurations/example")
             titles[scope] = set(page.get_by_role("navigation", name="Pages").get_by_role("link").all_inner_texts())
             if scope == "read":
-                assert page.get_by_role("link", name="Edit").count() == 0
+                expect(page.get_by_role("link", name="Edit")).to_have_count(0)
                 page = somebody.go(f"/decisions/{site.decisions['kueue-classic']}")
-                assert page.get_by_role("button", name="Decide again").count() == 0
-                assert page.get_by_text("Candidates, in the order").count() == 1
-                assert "You may not see this" in somebody.go("/ask").locator("h1").inner_text()
+                expect(page.get_by_role("button", name="Decide again")).to_have_count(0)
+                expect(page.get_by_text("Candidates, in the order")).to_have_count(1)
+                expect(somebody.go("/ask").locator("h1")).to_contain_text("You may not see this", use_inner_text=True)
                 assert findings(page) == []
             if scope == "admin":
-                assert page.get_by_role("link", name="Edit").count() == 1
+                expect(page.get_by_role("link", name="Edit")).to_have_count(1)
     assert "Ask" not in titles["read"]
     assert "Queues" not in titles["decide"]
     assert titles["admin"] >= titles["read"] | titles["decide"]
@@ -189,13 +189,13 @@ def test_each_scope_sees_what_it_may(visit: Visiting, site: Site) -> None:
 def test_hostile_names_stay_text(visit: Visiting, site: Site) -> None:
     with visit("read") as somebody:
         page = somebody.go(f"/decisions/{site.decisions['hostile']}")
-        assert page.locator("main img").count() == 0
-        assert MARKUP in page.locator("main").inner_text()
-        assert "49" not in page.locator("h1").inner_text()
+        expect(page.locator("main img")).to_have_count(0)
+        expect(page.locator("main")).to_contain_text(MARKUP, use_inner_text=True)
+        expect(page.locator("h1")).not_to_contain_text("49", use_inner_text=True)
         for name in HOSTILE:
             page = somebody.go(f"/why?workload={quote(name, safe='')}")
-            assert page.locator("main img").count() == 0
-            assert page.locator("h1").get_by_text(name[:20]).count() == 1
+            expect(page.locator("main img")).to_have_count(0)
+            expect(page.locator("h1").get_by_text(name[:20])).to_have_count(1)
             assert page.evaluate("document.documentElement.scrollWidth") <= WIDE
 
 
@@ -206,7 +206,7 @@ def test_why_me_leads_to_the_decision_that_stopped_it(visit: Visiting) -> None:
         page.keyboard.press("Enter")
         page.get_by_role("link", name="stopped for embeddings-rollout").first.click()
         page.get_by_role("heading", name="What stops, in order").wait_for()
-        assert "takes back quota" in page.locator("main").inner_text()
+        expect(page.locator("main")).to_contain_text("takes back quota", use_inner_text=True)
 
 
 def test_with_the_keyboard_alone(visit: Visiting, site: Site) -> None:
@@ -224,18 +224,18 @@ def test_with_the_keyboard_alone(visit: Visiting, site: Site) -> None:
         page.keyboard.press("Enter")
         page.wait_for_url("**verdict=protected**")
         rows = page.locator("#candidates tbody tr")
-        assert rows.count() == 1
-        assert "chat-api" in rows.first.inner_text()
+        expect(rows).to_have_count(1)
+        expect(rows.first).to_contain_text("chat-api", use_inner_text=True)
 
 
 def test_a_decision_on_a_snapshot_shows_what_it_held_then(visit: Visiting, site: Site) -> None:
     with visit("read") as somebody:
         page = somebody.go(f"/decisions/{site.decisions['kueue-classic']}")
         drawn = page.locator("table.tree").inner_text()
-        assert page.locator("svg.bar").count() > 0
+        expect(page.locator("svg.bar").first).to_be_attached()
         page = somebody.go(f"/decisions/{site.decisions['snapshot']}")
-        assert page.locator("table.tree").inner_text() == drawn
-        assert page.locator(".facts", has_text="now").count() == 1
+        expect(page.locator("table.tree")).to_have_text(drawn, use_inner_text=True)
+        expect(page.locator(".facts", has_text="now")).to_have_count(1)
 
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
@@ -263,27 +263,27 @@ def test_what_waits_beside_a_snapshot_is_drawn_and_asked_like_what_is_sent(visit
         drawn = [page.locator(part).inner_text() for part in parts]
         page = somebody.go(f"/decisions/{site.decisions['pending']}")
         assert [page.locator(part).inner_text() for part in parts] == drawn
-        assert "serving" in page.locator(".facts", has_text="Queue of the ask").inner_text()
+        expect(page.locator(".facts", has_text="Queue of the ask")).to_contain_text("serving", use_inner_text=True)
         page = somebody.go("/ask")
         asked = {"configuration": "example", "state": {"snapshot": "now"}, "asks": "pending"}
         page.get_by_label("JSON, as for").fill(json.dumps({**asked, "now": "2026-03-02T09:30:00Z"}))
         page.get_by_role("button", name="Decide").click()
         page.get_by_role("heading", name="The answer").wait_for()
-        assert "sweep-17" in page.locator(".figure").inner_text()
+        expect(page.locator(".figure")).to_contain_text("sweep-17", use_inner_text=True)
         somebody.expected = ("422",)
         page.get_by_label("Priority of the asks").fill("7")
         page.get_by_role("button", name="Decide").click()
         page.get_by_text("its priorities stand there").wait_for()
-        assert page.get_by_label("Priority of the asks").get_attribute("aria-invalid") == "true"
+        expect(page.get_by_label("Priority of the asks")).to_have_attribute("aria-invalid", "true")
 
 
 def test_a_queue_lists_what_runs_and_waits_there(visit: Visiting) -> None:
     with visit("read") as somebody:
         page = somebody.go("/queues?configuration=example&snapshot=now")
         page.get_by_role("link", name="serving").click()
-        runs = page.get_by_role("region", name="What runs").locator("tbody tr td:first-child").all_inner_texts()
-        waits = page.get_by_role("region", name="What waits").locator("tbody tr td:first-child").all_inner_texts()
-        assert (runs, waits) == (["chat-api"], ["embeddings-rollout"])
+        for region, listed in (("What runs", ["chat-api"]), ("What waits", ["embeddings-rollout"])):
+            names = page.get_by_role("region", name=region).locator("tbody tr td:first-child")
+            expect(names).to_have_text(listed, use_inner_text=True)
 
 
 def test_a_quota_is_moved_with_the_keyboard_or_the_mouse_and_says_whom_it_stops(visit: Visiting) -> None:
@@ -296,33 +296,33 @@ def test_a_quota_is_moved_with_the_keyboard_or_the_mouse_and_says_whom_it_stops(
         for _ in range(3):
             page.keyboard.press("ArrowRight")
         tried.get_by_text("Would spare 1").wait_for()
-        assert "sweep-17" in tried.inner_text()
-        assert page.locator("output").first.inner_text() == "11"
+        expect(tried).to_contain_text("sweep-17", use_inner_text=True)
+        expect(page.locator("output").first).to_have_text("11", use_inner_text=True)
         assert findings(page) == []
         somebody.picture("quotas-moved")
         box = page.get_by_label("research").bounding_box()
         assert box is not None
         page.mouse.click(box["x"] + 2, box["y"] + box["height"] / 2)
         tried.get_by_text("The same work stops, or none.").or_(tried.get_by_text("Would stop")).first.wait_for()
-        assert page.locator("output").first.inner_text() == "0"
+        expect(page.locator("output").first).to_have_text("0", use_inner_text=True)
 
 
 def test_large_ones_are_paged(visit: Visiting, site: Site) -> None:
     with visit("read") as somebody:
         page = somebody.go(f"/decisions/{site.decisions['many']}")
-        assert page.locator("#candidates tbody tr").count() == 200
+        expect(page.locator("#candidates tbody tr")).to_have_count(200)
         page.locator("#candidates").get_by_role("link", name="Next").click()
         page.get_by_text("201–400 of").wait_for()
         assert "page=2" in page.url
         page = somebody.go("/queues?configuration=large&find=q1")
-        assert page.locator("#tree tbody tr").count() == 200
+        expect(page.locator("#tree tbody tr")).to_have_count(200)
 
 
 def test_a_filter_that_can_not_be_read_is_said_beside_it(visit: Visiting) -> None:
     with visit("read") as somebody:
         somebody.expected = ("422",)
         page = somebody.go("/decisions?since=yesterday")
-        assert page.get_by_label("Since").get_attribute("aria-invalid") == "true"
+        expect(page.get_by_label("Since")).to_have_attribute("aria-invalid", "true")
 
 
 def test_asking_shows_both_answers(visit: Visiting) -> None:
@@ -333,7 +333,7 @@ def test_asking_shows_both_answers(visit: Visiting) -> None:
         page.get_by_label("New value").fill("4")
         page.get_by_role("button", name="Decide").click()
         page.get_by_role("heading", name="The answers, side by side").wait_for()
-        assert page.locator(".figure").count() == 2
+        expect(page.locator(".figure")).to_have_count(2)
         somebody.picture("ask-answered")
         page.get_by_role("link", name="Why", exact=True).first.click()
         page.get_by_role("heading", name="What stops").wait_for()
@@ -349,13 +349,14 @@ def test_a_large_request_is_referred_to_and_its_answer_has_an_address(visit: Vis
         page.get_by_role("button", name="Decide").click()
         somebody.expected = ("422",)
         page.get_by_text("line 2, column 4").wait_for()
-        assert asks.input_value() == "[\n  {oops", "what was typed stays"
+        expect(asks, "what was typed stays").to_have_value("[\n  {oops")
         assert findings(page) == []
         task = {"name": "t", "count": 5, "requests": {"cpu": 10}}
         asks.fill(json.dumps([{"id": "smaller", "queue": "b", "priority": 100, "tasks": [task]}]))
         page.get_by_label("Priority of the asks").fill("0")
         page.get_by_role("button", name="Decide").click()
         page.get_by_role("heading", name="The answers, side by side").wait_for()
+        page.wait_for_load_state()
         told = page.locator("section[aria-labelledby=answers] .figure").all_inner_texts()
         assert "smaller" in told[0]
         assert "priority 0" in told[1]
@@ -363,7 +364,7 @@ def test_a_large_request_is_referred_to_and_its_answer_has_an_address(visit: Vis
         sent = page.url
     with visit("admin") as other:
         page = other.go(sent.removeprefix(site.address))
-        assert page.locator("section[aria-labelledby=answers] .figure").all_inner_texts() == told
+        expect(page.locator("section[aria-labelledby=answers] .figure")).to_have_text(told, use_inner_text=True)
         assert findings(page) == []
 
 
@@ -377,7 +378,7 @@ def test_moments_are_told_by_the_clock_of_whoever_looks_too(browser: Browser, si
         moment = page.locator("#log time").first
         utc = datetime.fromisoformat(str(moment.get_attribute("datetime")))
         there = utc.astimezone(timezone(timedelta(hours=5, minutes=30)))
-        assert f"{utc:%Y-%m-%d %H:%M:%S}" in moment.inner_text()
+        expect(moment).to_contain_text(f"{utc:%Y-%m-%d %H:%M:%S}", use_inner_text=True)
         shown = moment.locator("small").inner_text()
         assert there.strftime("%M:%S") in shown
         assert str(int(there.strftime("%I"))) in shown
@@ -443,7 +444,7 @@ def test_the_overview_counts_each_decision_live_and_leaves_out_what_was_only_tri
         admitted = page.locator("#recent a.figure", has_text="admit").locator(".big")
         before = int(admitted.inner_text().replace("\u202f", ""))
         pairs = page.get_by_role("region", name="Pairs of queues")
-        assert pairs.locator("tbody tr").count() > 0
+        expect(pairs.locator("tbody tr").first).to_be_attached()
         until(page, "stream !== null && stream.readyState === 1")
         page.wait_for_timeout(300)
         request: dict[str, Any] = {
@@ -465,14 +466,14 @@ def test_the_overview_counts_each_decision_live_and_leaves_out_what_was_only_tri
         line = page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--' + 'good').trim()")
         assert badge == f"rgb({int(line[1:3], 16)}, {int(line[3:5], 16)}, {int(line[5:7], 16)})"
         page = somebody.go("/decisions?ask=counted")
-        assert page.locator("#log tbody tr").count() == 2
-        assert page.locator("#log").get_by_text("what if").count() == 1
+        expect(page.locator("#log tbody tr")).to_have_count(2)
+        expect(page.locator("#log").get_by_text("what if")).to_have_count(1)
         page.get_by_label("Asked as").select_option("what-if")
         page.get_by_role("button", name="Filter").click()
         page.wait_for_url("**purpose=what-if**")
-        assert page.locator("#log tbody tr").count() == 1
+        expect(page.locator("#log tbody tr")).to_have_count(1)
         page.locator("#log tbody a").first.click()
-        assert page.locator(".facts .tag").inner_text() == "what if"
+        expect(page.locator(".facts .tag")).to_have_text("what if", use_inner_text=True)
 
 
 def test_live_parts_rest_while_nobody_looks(visit: Visiting, site: Site) -> None:

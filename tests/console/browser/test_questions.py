@@ -4,6 +4,7 @@ nothing that axe finds."""
 from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.console.browser.conftest import LOOKS, Site, Visiting
 from tests.console.browser.seeds import crowd
@@ -41,11 +42,11 @@ def test_a_real_victim_that_no_decision_stopped_is_found_with_what_befell_it(vis
         page.keyboard.type("lly-gon")
         page.locator("#hits").get_by_role("link", name="ml/really-gone").click()
         page.get_by_role("heading", name="What really happened").wait_for()
-        assert "for ml/serve" in page.locator("main").inner_text()
+        expect(page.locator("main")).to_contain_text("for ml/serve", use_inner_text=True)
         page = somebody.go("/why?workload=ml/train")  # whose it was
-        assert "2026-11-22 12:00:00" in page.locator("main").inner_text()
+        expect(page.locator("main")).to_contain_text("2026-11-22 12:00:00", use_inner_text=True)
         page = somebody.go("/why?workload=nobody")  # stopped in a preemption that was compared
-        assert "Arbiter would have decided otherwise" in page.locator("main").inner_text()
+        expect(page.locator("main")).to_contain_text("Arbiter would have decided otherwise", use_inner_text=True)
 
 
 def test_what_is_misspelt_leads_to_the_nearest(visit: Visiting) -> None:
@@ -57,10 +58,10 @@ def test_what_is_misspelt_leads_to_the_nearest(visit: Visiting) -> None:
         page.get_by_role("link", name="stopped for embeddings-rollout").first.wait_for()
         page = somebody.go("/decisions?workload=weep-1")
         page.get_by_text("as a part of the name").wait_for()
-        assert page.locator("#log tbody tr").count() > 0
+        expect(page.locator("#log tbody tr").first).to_be_attached()
         page = somebody.go("/decisions?queue=servig")
         page.locator("#log").get_by_role("link", name="serving").first.click()
-        assert page.locator("#log tbody tr").count() > 0
+        expect(page.locator("#log tbody tr").first).to_be_attached()
 
 
 def test_enter_leads_to_what_has_that_name_alone(visit: Visiting, site: Site) -> None:
@@ -99,7 +100,7 @@ def test_who_is_next(visit: Visiting, site: Site, width: int, *, dark: bool) -> 
         fits(page, width)
         page.get_by_role("button", name="Find out").click()
         page.get_by_text("it waits for a worker").wait_for()
-        assert page.get_by_role("link", name="Stop it…").count() == 1
+        expect(page.get_by_role("link", name="Stop it…")).to_have_count(1)
         while site.worker.once():
             pass
         lines = page.get_by_role("region", name="Lines")
@@ -108,17 +109,19 @@ def test_who_is_next(visit: Visiting, site: Site, width: int, *, dark: bool) -> 
         fits(page, width)
         somebody.picture(f"exposures-{width}-{'dark' if dark else 'light'}")
         first = lines.locator("tbody tr").first
-        assert "now" in first.inner_text()
-        assert "sweep-17" in first.inner_text()
-        assert "embeddings-rollout" in page.get_by_role("region", name="What waits", exact=True).inner_text()
+        expect(first).to_contain_text("now", use_inner_text=True)
+        expect(first).to_contain_text("sweep-17", use_inner_text=True)
+        expect(page.get_by_role("region", name="What waits", exact=True)).to_contain_text(
+            "embeddings-rollout", use_inner_text=True
+        )
         page.get_by_label("Owner or name").fill("chat")
         page.get_by_role("button", name="Filter").click()
         page.wait_for_url("**find=chat")
-        assert lines.locator("tbody tr").count() == 1
+        expect(lines.locator("tbody tr")).to_have_count(1)
         page.go_back()
         first.get_by_role("button", name="Why").click()
         page.get_by_role("heading", name="What stops, in order").wait_for()
-        assert "sweep-17" in page.locator("#candidates").inner_text()
+        expect(page.locator("#candidates")).to_contain_text("sweep-17", use_inner_text=True)
 
 
 def test_looking_ahead_is_stopped_on_the_page(visit: Visiting, site: Site) -> None:
@@ -130,9 +133,9 @@ def test_looking_ahead_is_stopped_on_the_page(visit: Visiting, site: Site) -> No
         page.get_by_text("cancelled").first.wait_for()
         while site.worker.once():
             pass
-        assert other.go(f"/next/{made}").get_by_role("region", name="Lines").count() == 0
+        expect(other.go(f"/next/{made}").get_by_role("region", name="Lines")).to_have_count(0)
         somebody.expected = ("403",)
-        assert "You may not see this" in somebody.go("/next").locator("h1").inner_text()
+        expect(somebody.go("/next").locator("h1")).to_contain_text("You may not see this", use_inner_text=True)
 
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
@@ -151,17 +154,18 @@ def test_what_will_my_job_evict(visit: Visiting, width: int, *, dark: bool) -> N
         job.get_by_role("button", name="Find out").click()
         answer = page.get_by_label("The answer")
         answer.wait_for()
+        page.wait_for_load_state()
         text = answer.inner_text()
         for told in ("sweep-18", "ask my-job", "goes before", "serving"):
             assert told in text, told
         assert "embeddings-rollout" in text  # which waits already, and goes first
-        assert page.get_by_role("region", name="Queues, as a table").locator("td.changed").count() > 0
+        expect(page.get_by_role("region", name="Queues, as a table").locator("td.changed").first).to_be_attached()
         assert findings(page) == []
         fits(page, width)
         somebody.picture(f"plan-{width}-{'dark' if dark else 'light'}")
         sent = page.url
         assert page.goto(sent) is not None  # as somebody would who was sent it
-        assert page.get_by_label("The answer").inner_text() == text
+        expect(page.get_by_label("The answer")).to_have_text(text, use_inner_text=True)
         somebody.expected = ("422",)
         job.get_by_label("Pods").fill("two")
         job.get_by_role("button", name="Find out").click()
@@ -207,7 +211,7 @@ def test_each_question_where_10_000_run_on_5_000_nodes(
         sound("why")
         stopped.click()
         page.get_by_role("heading", name="What stops, in order").wait_for()
-        assert "training-05200" in page.locator("main").inner_text()
+        expect(page.locator("main")).to_contain_text("training-05200", use_inner_text=True)
         sound("decision")
 
         page = somebody.go("/")  # what will my job evict
@@ -221,7 +225,7 @@ def test_each_question_where_10_000_run_on_5_000_nodes(
         sound("plan")
         job.get_by_role("button", name="Find out").click()
         page.get_by_label("The answer").wait_for()
-        assert "of team-03 stops" in page.get_by_label("The answer").inner_text()
+        expect(page.get_by_label("The answer")).to_contain_text("of team-03 stops", use_inner_text=True)
         sound("planned")
 
         page = somebody.go("/")  # who is next

@@ -28,6 +28,7 @@ def test_it_works_offline_and_tries_in_earnest(visit: Visiting, site: Site) -> N
         page.locator(".auth-btn-wrapper .authorize").click()
         check(somebody, "docs-sign-in")
         page.locator(".auth-btn-wrapper .btn-done").click()
+        page.wait_for_load_state()
         for operation in page.locator(".opblock-summary-control").all():
             operation.click()
         tried = page.locator("#operations-configurations-list_labels")

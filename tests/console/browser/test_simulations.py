@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from app.simulations.router import SIMULATION
 from tests.console.browser.conftest import LOOKS, WIDE, Site, Visiting
@@ -17,7 +18,7 @@ def test_one_is_started_followed_and_stopped(visit: Visiting, site: Site) -> Non
         page.get_by_role("link", name="Start one").click()
         page.get_by_label("JSON, as for").fill(json.dumps({**SIMULATION, "round_every": -1}))
         page.get_by_role("button", name="Start", exact=True).click()
-        assert "/round_every" in page.get_by_role("alert").inner_text()
+        expect(page.get_by_role("alert")).to_contain_text("/round_every", use_inner_text=True)
         page.get_by_label("JSON, as for").fill(json.dumps({**SIMULATION, "variants": None}))
         page.get_by_label("kueue").check()
         page.get_by_role("button", name="Start", exact=True).click()
@@ -25,6 +26,7 @@ def test_one_is_started_followed_and_stopped(visit: Visiting, site: Site) -> Non
         until(page, "stream !== null && stream.readyState === 1")
         assert site.worker.once()
         page.get_by_role("heading", name="What it came to").wait_for()
+        page.wait_for_load_state()
         heads = page.locator(".measures").first.locator("thead th").all_inner_texts()
         assert heads == ["All queues", "kueue"]
         until(page, "stream === null")
@@ -41,19 +43,21 @@ def test_what_it_came_to_is_what_the_api_says(visit: Visiting, site: Site) -> No
         row = page.locator("tr", has_text="Evictions how often").locator("td").all_inner_texts()
         assert [int(cell) for cell in row[1:]] == [v["summary"]["total"].get("evictions", 0) for v in said["variants"]]
         rows = page.locator("#by-queue tbody tr")
-        assert rows.count() == len(said["variants"]) * len(said["variants"][0]["summary"]["queues"])
-        assert page.get_by_role("link", name="Forget it").count() == 0
+        expect(rows).to_have_count(len(said["variants"]) * len(said["variants"][0]["summary"]["queues"]))
+        expect(page.get_by_role("link", name="Forget it")).to_have_count(0)
         page.get_by_role("link", name="Events").click()
-        assert page.locator("tbody tr", has_text="evicted").locator("td").nth(5).inner_text() == "serve-1"
+        expect(page.locator("tbody tr", has_text="evicted").locator("td").nth(5)).to_have_text(
+            "serve-1", use_inner_text=True
+        )
 
 
 def test_a_loop_is_drawn_and_its_round_says_why(visit: Visiting, site: Site) -> None:
     said = site.call("GET", f"/v1/simulations/{site.decisions['loop']}")["variants"][0]["summary"]
     with visit("admin") as somebody:
         page = somebody.go(f"/simulations/{site.decisions['loop']}")
-        assert page.locator("#loops .figure").count() == len(said["first_loops"])
+        expect(page.locator("#loops .figure")).to_have_count(len(said["first_loops"]))
         stopping = {(e["by"], e["job"]) for e in said["first_loops"][0]["evictions"] if e.get("by")}
-        assert page.locator("#loops .figure").first.locator("path.edge").count() == len(stopping)
+        expect(page.locator("#loops .figure").first.locator("path.edge")).to_have_count(len(stopping))
         page.get_by_role("button", name="Why, in round").first.click()
         page.get_by_role("heading", name="What was looked at").wait_for()
 
@@ -88,11 +92,12 @@ def test_a_queue_alone_is_drawn_with_what_it_wanted(visit: Visiting, site: Site,
         page.get_by_role("region", name="By queue, as a table").get_by_role("link", name="team-b").click()
         chart = page.get_by_role("img", name="What team-b used of cpu")
         chart.locator("canvas").wait_for()
+        page.wait_for_load_state()
         legend = chart.locator(".u-legend").inner_text()
         for variant in said["names"]:
             assert f"{variant}: used" in legend
             assert f"{variant}: wanted" in legend
-        assert page.locator("#drawn .chart").count() == 1
+        expect(page.locator("#drawn .chart")).to_have_count(1)
         assert findings(page) == []
         fits(page, width)
         page.get_by_role("link", name="All queues").click()
@@ -124,7 +129,7 @@ def test_a_picture_is_looked_at_closely_in_either_theme_and_leads_to_the_round(v
         over = page.locator(".chart").first.locator(".u-over")
         over.click(position={"x": 60, "y": 60})
         page.wait_for_url("**/rounds?variant=**")
-        assert page.get_by_role("region", name="Rounds").locator("tbody tr").count() > 0
+        expect(page.get_by_role("region", name="Rounds").locator("tbody tr").first).to_be_attached()
 
 
 def test_rounds_are_jumped_to_and_filtered(visit: Visiting, site: Site) -> None:
@@ -140,12 +145,12 @@ def test_rounds_are_jumped_to_and_filtered(visit: Visiting, site: Site) -> None:
         assert 0 < rows.count() <= every
         assert all(row.locator("td").nth(4).inner_text() for row in rows.all())
         page = somebody.go(f"/simulations/{run}/rounds?only=loops")
-        assert rows.count() == said["loops"]
+        expect(rows).to_have_count(said["loops"])
         page.get_by_label("Show").first.select_option("")
         page.get_by_label("From round").fill("3")
         page.get_by_role("button", name="Show").click()
         page.wait_for_url("**round=3")
-        assert rows.first.locator("td").first.inner_text() == "3"
+        expect(rows.first.locator("td").first).to_have_text("3", use_inner_text=True)
 
 
 def test_numbers_are_sent_once_to_each_browser(visit: Visiting, site: Site) -> None:
@@ -183,8 +188,8 @@ def test_all_loops_are_reached(visit: Visiting, site: Site) -> None:
         page.wait_for_load_state("networkidle")  # pictures above the link move it as they are drawn
         page.get_by_role("link", name=f"All {loops} in its rounds").click()
         page.wait_for_url("**only=loops**")
-        assert page.get_by_role("region", name="Rounds").locator("tbody tr").count() == loops
-        assert page.get_by_text("begins a loop again").count() == loops
+        expect(page.get_by_role("region", name="Rounds").locator("tbody tr")).to_have_count(loops)
+        expect(page.get_by_text("begins a loop again")).to_have_count(loops)
 
 
 def test_jobs_are_sorted_over_all_their_pages(visit: Visiting, site: Site) -> None:
@@ -207,8 +212,8 @@ def test_jobs_are_sorted_over_all_their_pages(visit: Visiting, site: Site) -> No
         page.wait_for_url("**sort=name**")
         title.get_by_role("link").click()
         page.wait_for_url("**sort=-name**")
-        assert title.get_attribute("aria-sort") == "descending"
-        assert listed.first.inner_text() == "j249"
+        expect(title).to_have_attribute("aria-sort", "descending")
+        expect(listed.first).to_have_text("j249", use_inner_text=True)
         page.get_by_role("link", name="Next →").click()
         page.wait_for_url("**from=200**")
         assert (listed.count(), listed.first.inner_text()) == (50, "j049")

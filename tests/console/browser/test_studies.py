@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import zstandard
+from playwright.sync_api import expect
 
 from app.studies.forecasting import FORECAST
 from tests.console.browser.conftest import LOOKS, Site, Visiting
@@ -31,12 +32,12 @@ def test_the_log_is_decided_again_under_another_configuration(
         page.reload()
         variants = page.get_by_role("region", name="Variants")
         variants.wait_for()
-        assert "empty-handed" in variants.inner_text()
+        expect(variants).to_contain_text("empty-handed", use_inner_text=True)
         assert findings(page) == []
         fits(page, width)
         otherwise = page.get_by_role("region", name="Decided otherwise")
         assert re.match("/decisions/", otherwise.get_by_role("link").first.get_attribute("href") or "")
-        assert "refused" in otherwise.inner_text()
+        expect(otherwise).to_contain_text("refused", use_inner_text=True)
         somebody.picture(f"backtest-{width}-{'dark' if dark else 'light'}")
         page.get_by_role("link", name="Forget it…").click()
         page.get_by_role("button", name="Stop or forget it").click()
@@ -58,8 +59,8 @@ def test_a_recording_is_uploaded_and_decided_again(visit: Visiting, site: Site, 
         while site.worker.once():
             pass
         page.reload()
-        assert "empty-handed" in page.get_by_role("region", name="Variants").inner_text()
-        assert "default/one" in page.get_by_role("region", name="Decided otherwise").inner_text()
+        expect(page.get_by_role("region", name="Variants")).to_contain_text("empty-handed", use_inner_text=True)
+        expect(page.get_by_role("region", name="Decided otherwise")).to_contain_text("default/one", use_inner_text=True)
         assert findings(page) == []
 
 
@@ -75,8 +76,9 @@ def test_a_forecast_says_when_each_ask_starts(visit: Visiting, site: Site, width
         page.locator(f"a[href='/forecasts/{made['id']}']").click()
         asks = page.get_by_role("region", name="Asks that wait")
         asks.wait_for()
-        assert asks.locator("tbody tr").count() == len(told) > 0
-        assert told[0]["ask"] in asks.inner_text()
+        assert told
+        expect(asks.locator("tbody tr")).to_have_count(len(told))
+        expect(asks).to_contain_text(told[0]["ask"], use_inner_text=True)
         assert findings(page) == []
         fits(page, width)
         page.get_by_role("link", name="Forget it…").click()
@@ -96,18 +98,22 @@ def test_a_trace_is_played_under_a_grid(visit: Visiting, site: Site, width: int,
         page.get_by_role("button", name="Play them").click()
         somebody.expected = ("422",)
         page.get_by_role("alert").wait_for()
+        page.wait_for_load_state()
         assert "much" in values.input_value(), "what was typed stays"
         values.fill("/configuration/settings/kueue/fair_sharing: [false, true]")
         assert findings(page) == []
         fits(page, width)
         page.get_by_role("button", name="Play them").click()
         page.get_by_role("heading", name="january, in 2 ways").wait_for()
-        assert page.get_by_text("Nothing so far").count() == 1
+        expect(page.get_by_text("Nothing so far")).to_have_count(1)
         while site.worker.once():
             pass
         points = page.get_by_role("region", name="Points")
         points.wait_for()  # without loading the page again
-        assert [row.split()[1] for row in points.locator("tbody tr").all_inner_texts()] == ["false", "true"]
+        rows = points.locator("tbody tr")
+        for i, value in enumerate(("false", "true")):
+            expect(rows.nth(i)).to_have_text(re.compile(rf"^\S+\s+{value}\b"), use_inner_text=True)
+        expect(rows).to_have_count(2)
         assert findings(page) == []
         fits(page, width)
         somebody.picture(f"sweep-{width}-{'dark' if dark else 'light'}")
@@ -123,4 +129,4 @@ def test_a_configuration_that_is_not_there_is_said_and_what_was_typed_stays(visi
         page.get_by_label("Under the stored configuration").fill("nowhere")
         page.get_by_role("button", name="Decide again").click()
         page.get_by_role("alert").wait_for()
-        assert page.get_by_label("Under the stored configuration").input_value() == "nowhere"
+        expect(page.get_by_label("Under the stored configuration")).to_have_value("nowhere")

@@ -1,6 +1,8 @@
 """Tables: cards on a phone, columns that sort by click and keyboard, and a sign where something is beside the edge."""
 
-from playwright.sync_api import Locator, Page
+import re
+
+from playwright.sync_api import Locator, Page, expect
 
 from tests.console.browser.conftest import NARROW, Site, Visiting
 from tests.console.browser.seeds import example
@@ -23,8 +25,8 @@ def test_columns_sort_by_click_and_by_keyboard(visit: Visiting) -> None:
         stops = head(page, "Decisions", "Stops")
         assert stops.get_attribute("aria-sort") is None
         stops.get_by_role("button").click()
+        expect(stops).to_have_attribute("aria-sort", "descending")
         largest = column(page, "Decisions", 4)
-        assert stops.get_attribute("aria-sort") == "descending"
         assert largest[0] == "1\u202f500", "as a number, not as a word"
         assert sorted(before) == sorted(largest)
         assert [int(one.replace("\u202f", "")) for one in largest] == sorted(
@@ -32,9 +34,11 @@ def test_columns_sort_by_click_and_by_keyboard(visit: Visiting) -> None:
         )
         assert findings(page) == []
         page.keyboard.press("Enter")
-        assert (stops.get_attribute("aria-sort"), column(page, "Decisions", 4)) == ("ascending", largest[::-1])
+        expect(stops).to_have_attribute("aria-sort", "ascending")
+        assert column(page, "Decisions", 4) == largest[::-1]
         page.keyboard.press("Enter")
-        assert (stops.get_attribute("aria-sort"), column(page, "Decisions", 4)) == (None, before)
+        expect(stops).not_to_have_attribute("aria-sort", "ascending")
+        assert column(page, "Decisions", 4) == before
         head(page, "Decisions", "Engine").get_by_role("button").press("Space")
         engines = column(page, "Decisions", 5)
         assert engines == sorted(engines)
@@ -44,10 +48,10 @@ def test_groups_of_rows_sort_together(visit: Visiting, site: Site) -> None:
     with visit("read") as somebody:
         page = somebody.go(f"/simulations/{site.decisions['simulation']}")
         names = page.get_by_role("region", name="By queue, as a table").locator("th.name")
-        assert names.all_inner_texts() == ["all", "team-a", "team-b"]
+        expect(names).to_have_text(["all", "team-a", "team-b"], use_inner_text=True)
         head(page, "By queue, as a table", "Evictions").get_by_role("button").click()
-        assert names.all_inner_texts()[-1] == "team-b", "whose work was never stopped"
-        assert page.get_by_role("region", name="By queue, as a table").locator("tbody").count() == 3
+        expect(names.last, "whose work was never stopped").to_have_text("team-b", use_inner_text=True)
+        expect(page.get_by_role("region", name="By queue, as a table").locator("tbody")).to_have_count(3)
 
 
 def test_rows_are_cards_on_a_phone(visit: Visiting, site: Site) -> None:
@@ -109,19 +113,19 @@ def test_flavors_stand_apart_and_who_lends_is_told(visit: Visiting, site: Site) 
         assert "0.5 GiB" in shown
         assert "MiB" not in shown, "one unit a page"
         lent = page.get_by_role("region", name="Who lends to whom, as a table").locator("tbody tr")
-        assert lent.all_inner_texts() == ["all\tcpu in spot\tbatch 1\u202f999.5\tvision 3\u202f000"]
+        expect(lent).to_have_text(["all\tcpu in spot\tbatch 1\u202f999.5\tvision 3\u202f000"], use_inner_text=True)
 
 
 def test_what_runs_is_sorted_over_all_its_pages(visit: Visiting) -> None:
     with visit("read") as somebody:
         page = somebody.go("/queues/of?configuration=zoned&queue=batch&snapshot=zoned")
-        assert page.get_by_text("1–200 of 3\u202f000").is_visible()
-        assert page.get_by_role("region", name="What waits").count() == 0, "that is another queue's"
+        expect(page.get_by_text("1–200 of 3\u202f000")).to_be_visible()
+        expect(page.get_by_role("region", name="What waits"), "that is another queue's").to_have_count(0)
         head(page, "What runs", "Runs").get_by_role("link").press("Enter")
         page.wait_for_url("**sort=name**")
         head(page, "What runs", "Runs").get_by_role("link").press("Enter")
         page.wait_for_url("**sort=-name**")
-        assert head(page, "What runs", "Runs").get_attribute("aria-sort") == "descending"
+        expect(head(page, "What runs", "Runs")).to_have_attribute("aria-sort", "descending")
         assert column(page, "What runs", 1)[:2] == ["run02999", "run02998"]
         assert page.evaluate("document.activeElement.textContent") == "Runs", "the focus stays"
         page.get_by_role("link", name="Next →").click()
@@ -134,7 +138,7 @@ def test_what_runs_is_sorted_over_all_its_pages(visit: Visiting) -> None:
         page.wait_for_url("**sort=holds**")
         assert column(page, "What runs", 4)[0] == "0.5 cpu in spot"
         page = somebody.go("/queues/of?configuration=zoned&queue=all&snapshot=zoned")
-        assert page.get_by_text("1–200 of 250").is_visible()
+        expect(page.get_by_text("1–200 of 250")).to_be_visible()
         assert findings(page) == []
 
 
@@ -144,7 +148,7 @@ def test_a_page_of_a_list_says_that_it_alone_is_sorted(visit: Visiting, site: Si
     said = "Sorted: the rows of this page, not those of the others."
     with visit("read") as somebody:
         page = somebody.go("/decisions")
-        assert not page.get_by_text(said).is_visible()
+        expect(page.get_by_text(said)).not_to_be_visible()
         head(page, "Decisions", "Stops").get_by_role("button").click()
         page.get_by_text(said).wait_for()
         assert findings(page) == []
@@ -154,5 +158,5 @@ def test_a_page_of_a_list_says_that_it_alone_is_sorted(visit: Visiting, site: Si
         page.wait_for_url(lambda address: "cursor" not in address)
         page = somebody.go("/queues/of?configuration=example&queue=research&snapshot=now")
         page.get_by_role("region", name="What runs").get_by_role("button", name="Priority").click()
-        assert head(page, "What runs", "Priority").get_attribute("aria-sort") is not None
-        assert not page.get_by_text(said).is_visible(), "those are all"
+        expect(head(page, "What runs", "Priority")).to_have_attribute("aria-sort", re.compile("."))
+        expect(page.get_by_text(said), "those are all").not_to_be_visible()

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.console.browser.conftest import LOOKS, Site, Visiting
 from tests.console.browser.seeds import put_trace
@@ -34,14 +35,14 @@ def test_a_trace_is_looked_at_and_forgotten(visit: Visiting, site: Site, width: 
         listed.get_by_role("link", name=name).click()
         queues = page.get_by_role("region", name="Queues of the trace")
         queues.wait_for()
-        assert "120 cpu" in queues.locator("tbody tr", has_text="q000").inner_text()
+        expect(queues.locator("tbody tr", has_text="q000")).to_contain_text("120 cpu", use_inner_text=True)
         page.get_by_text("1–50 of 70").wait_for()
         assert findings(page) == []
         fits(page, width)
         page.get_by_role("link", name="Forget it…").click()
         page.get_by_role("button", name="Forget it").click()
         page.wait_for_url("**/traces")
-        assert name not in page.locator("main").inner_text()
+        expect(page.locator("main")).not_to_contain_text(name, use_inner_text=True)
 
 
 SWF = """; MaxNodes: 8
@@ -71,13 +72,13 @@ def test_a_trace_is_stored_once_its_mapping_was_seen(visit: Visiting, site: Site
         somebody.expected = ("422", "400")
         page.get_by_role("button", name="Preview").click()
         page.get_by_role("alert").wait_for()
-        assert page.get_by_label("The lines").input_value() == SWF, "what was typed stays"
+        expect(page.get_by_label("The lines"), "what was typed stays").to_have_value(SWF)
         page.get_by_label("The mapping").fill(MAPPING)
         page.get_by_role("button", name="Preview").click()
         made = page.get_by_role("region", name="What the mapping makes of it")
         made.wait_for()
-        assert "2 jobs" in made.inner_text()
-        assert made.locator("tbody tr").count() == 2
+        expect(made).to_contain_text("2 jobs", use_inner_text=True)
+        expect(made.locator("tbody tr")).to_have_count(2)
         assert findings(page) == []
         fits(page, width)
         assert name not in [one["name"] for one in site.call("GET", "/v1/traces")["items"]]
