@@ -135,3 +135,16 @@ def test_what_never_fits_is_named_before_anything_runs(engine: str) -> None:
         played(configuration(engine), [many, large], state=NODES)
     assert [problem.pointer for problem in invalid.value.problems] == ["/trace/jobs/1/ask"]
     assert invalid.value.problems[0].detail.startswith("can never run: ")
+
+
+def test_a_pod_stays_nominated_while_nothing_of_its_job_runs_any_more() -> None:
+    """The node of one of two goes, and it waits for somebody to leave; then the other's node goes too."""
+    jobs = [job("low", "a", 4, 0, 100), job("two", "b", 4, 1, 10, priority=1)]
+    jobs[1]["ask"]["tasks"][0]["count"] = 2
+    gone = [{"at": 2, "nodes": {"remove": ["n1"]}}, {"at": 5, "nodes": {"remove": ["n2"]}}]
+    nodes = {"nodes": [*NODES["nodes"], {"name": "n2", "capacity": {"cpu": 4}}]}
+    ran = played(configuration("kube-scheduler"), jobs, gone, state=nodes, grace=20)
+    assert ran.said()[8:] == [
+        "2 evicted low", "5 evicted two", "5 released two", "5 node n2", "22 released low", "22 started two",
+        "32 finished two", "32 started two", "42 finished two", "42 started low", "142 finished low",
+    ]  # fmt: skip

@@ -117,7 +117,8 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             if placement.ask is not None:
                 self._held.pop(placement.ask, None)
                 if placement.pipelined:
-                    ask = replace(asks[placement.ask], nominated_node=None)
+                    # The nomination may outlive what runs of its job, so it names no workload.
+                    ask = replace(asks[placement.ask], workload=None, nominated_node=None)
                     self._held[placement.ask] = Reservation(node=placement.node, ask=ask)
         if self._held != held:
             self.mark_seen(acted=True)
