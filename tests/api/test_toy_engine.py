@@ -40,6 +40,10 @@ with TestClient(create_app(settings)) as client:
     told["log"] = client.get("/v1/decisions", params={"engine": "toy"}).json()
     told["metrics"] = client.get("/metrics").text
     told["page"] = client.get("/ask").text
+    recorded = told["decisions"][1]["id"]
+    told["decision"] = client.get(f"/decisions/{recorded}").text
+    told["replay"] = client.post(f"/v1/decisions/{recorded}/replay").json()
+    told["changed"] = client.post("/v1/decisions", json={**request, "configuration": {"engine": "tay"}}).json()
     text = "lines: [q, r]\\n"
     sent = {"content": text, "headers": {"content-type": "application/yaml"}}
     for name in ("toy", "kubernetes"):
@@ -47,8 +51,7 @@ with TestClient(create_app(settings)) as client:
         told[f"{name} documents"] = (read.status_code, read.json())
     client.put("/v1/configurations/toys", json=told["toy documents"][1]["configuration"])
     told["written"] = client.get("/v1/configurations/toys:export").text
-    told["formats"] = client.get("/openapi.json").json()["paths"]["/v1/configurations:import"]["post"]["parameters"]
-    told["enum"] = client.get("/openapi.json").json()["components"]["schemas"]["EngineName"]["enum"]
+    told["document"] = client.get("/openapi.json").json()
 print(json.dumps(told))
 """
 
@@ -66,13 +69,29 @@ def test_a_service_decides_by_it_logs_it_counts_it_shows_it_and_documents_it(dat
     told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     status, answer = told["decisions"]
     assert (status, answer["engine"]) == (200, "toy")
-    assert [(one["outcome"], one["victims"][0]["workload"]) for one in answer["decisions"]] == [("preempt", "new")]
+    victim = {"workload": "new", "queue": "q", "reason": "Weaker", "message": "it is weaker"}
+    assert answer["decisions"] == [
+        {"ask": "ask", "outcome": "preempt", "victims": [{**victim, "conditions": [], "freed": {}}], "conditions": []}
+    ]
+    assert [eviction["workload"] for eviction in answer["plan"]["evictions"]] == ["new"]
+    assert told["replay"]["identical"] is True
+    assert "toy" in told["changed"]["errors"][0]["detail"], "whoever misspells an engine reads its name"
     assert told["comparisons"][0] == 200, "a situation of it is told in the words of others"
     assert [one["rule"] for one in told["rules"]["rules"]] == ["weaker"]
     assert [one["engine"] for one in told["log"]["items"]] == ["toy"]
-    assert 'engine="toy"' in told["metrics"]
+    assert 'arbiter_decisions_total{engine="toy",outcome="preempt",reason=""} 1.0' in told["metrics"]
+    for measured in ("compile", "solve", "encode"):
+        assert f'arbiter_decision_{measured}_seconds_count{{engine="toy"}} 1.0' in told["metrics"]
     assert "<option>toy</option>" in told["page"]
-    assert "toy" in told["enum"]
+    for shown in ("<dt>Rules of</dt><dd>toy", '<td class="text">Weaker<br><span class="hint">it is weaker</span>'):
+        assert shown in told["decision"], "a decision of it has a page"
+    operation = told["document"]["paths"]["/v1/configurations:import"]["post"]
+    schemas = told["document"]["components"]["schemas"]
+    for listed in (
+        schemas["EngineName"], schemas["ImportedManifest"]["properties"]["format"],
+        next(one["schema"] for one in operation["parameters"] if one["name"] == "format"),
+    ):  # fmt: skip
+        assert "toy" in listed["enum"]
     for question in ("shares", "preemptibility"):
         status, problem = told[question]
         assert (status, problem["errors"][0]["pointer"]) == (422, "/engine")
@@ -82,11 +101,26 @@ def test_a_service_decides_by_it_logs_it_counts_it_shows_it_and_documents_it(dat
         assert (status, found["findings"]) == (200, [])
         assert [queue["name"] for queue in found["configuration"]["queues"]] == ["q", "r"]
     assert told["written"].split() == ["---", "lines:", "-", "q", "-", "r"]
-    assert any("toy" in json.dumps(one) for one in told["formats"]), "documents of it are a format"
 
 
-def test_the_command_line_decides_by_it() -> None:
-    code = "import sys; from app.cli import run; sys.exit(run(sys.argv[1:]))"
-    done = run(code, "decide", "-", "--json", text=json.dumps(REQUEST))
+def arbiter(*arguments: str, text: str) -> str:
+    """What the command line prints."""
+    done = run("import sys; from app.cli import run; sys.exit(run(sys.argv[1:]))", *arguments, text=text)
     assert not done.stderr
-    assert json.loads(done.stdout)["decisions"][0]["victims"][0]["workload"] == "new"
+    return done.stdout
+
+
+def test_the_command_line_decides_by_it_and_reads_and_writes_its_documents() -> None:
+    answer = json.loads(arbiter("decide", "-", "--json", text=json.dumps(REQUEST)))
+    assert answer["decisions"][0]["victims"][0]["workload"] == "new"
+    assert "it is weaker" in arbiter("explain", "-", text=json.dumps(REQUEST))
+    read = json.loads(arbiter("import", "-", "--format", "toy", text="lines: [q, r]"))
+    assert [queue["name"] for queue in read["queues"]] == ["q", "r"]
+    assert arbiter("export", "-", "--format", "toy", text=json.dumps(read)).split() == [
+        "---",
+        "lines:",
+        "-",
+        "q",
+        "-",
+        "r",
+    ]
