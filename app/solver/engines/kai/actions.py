@@ -146,12 +146,15 @@ class Cycle:
         overlay = self.overlay
         order = PendingOrder(overlay, self.tools.order)
         order.add_all(
-            j
-            for j in sorted(overlay.pending_jobs())
-            if overlay.leaf[j]
-            and overlay.ready(j)
-            and (overlay.jobs.preemptible[j] or not preemptible_only)
-            and not (evicting and self._delayed(j))
+            (
+                j
+                for j in sorted(overlay.pending_jobs())
+                if overlay.leaf[j]
+                and overlay.ready(j)
+                and (overlay.jobs.preemptible[j] or not preemptible_only)
+                and not (evicting and self._delayed(j))
+            ),
+            self.tools.chance,
         )
         return order
 

@@ -3,7 +3,8 @@ compiled state after a delta, in which what the delta doesn't name is taken over
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from heapq import nlargest
 from itertools import accumulate
 from typing import ClassVar, TypeVar
 
@@ -24,7 +25,7 @@ from app.solver.engines.kai.configuration import (
     unprotected_from,
 )
 from app.solver.engines.kai.explain import Recorder
-from app.solver.engines.kai.job_order import DRAWS, MOST_STEPS, Chance
+from app.solver.engines.kai.job_order import DRAWS, MOST_DRAWS, MOST_STEPS, Chance
 from app.solver.engines.kai.jobs import (
     NOWHERE,
     Columns,
@@ -366,27 +367,46 @@ def _each_alone(state: CompiledState, question: Question) -> Result:
     return each_alone(decided)
 
 
+_SMALL = 250
+"""Pods times nodes up to which 40 draws that don't tell which outcome is the likeliest are followed by more."""
+
+
 def draws(
     state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget
 ) -> tuple[list[Draw], int | None]:
-    """What the cycle can come to, the likeliest first, and how many draws tell so: None where nothing hangs on the
-    order of a map, 0 where the question wants no draws or they take too long, and the likeliest orders decide."""
+    """What the cycle can come to, the likeliest first that overfills no node, and how many draws tell so: None where
+    nothing hangs on the order of a map, 0 where the question wants no draws or one takes too long."""
     chance = Chance()
     first = run(state, asks, question, budget, chance)
     if not chance.matters:
         return [Draw(first, 1)], None
     outcomes: dict[Hashable, Draw] = {}
-    steps = Budget(MOST_STEPS)
-    number = DRAWS if question.draws else 0
-    for seed in range(number):
-        cycle = run(state, asks, question, steps, Chance(seed))
+    number, most, steps = 0, _most_draws(state, asks) if question.draws else 0, Budget(MOST_STEPS)
+    while number < most and (number < DRAWS or not _told_apart(outcomes.values())):
+        if number % DRAWS == 0:
+            steps = Budget(MOST_STEPS)
+        cycle = _run(state, asks, question, steps, Chance(number), strict=False)
         if steps.spent:
-            number = 0
             break
+        number += 1
         draw = outcomes.setdefault(cycle.outcome(), Draw(cycle, 0))
         draw.times += 1
-    drawn = sorted(outcomes.values(), key=lambda draw: -draw.times)
-    return (drawn, number) if number else ([Draw(first, 1)], 0)
+    overfilled = {key for key, draw in outcomes.items() if draw.cycle.overlay.overfilled()}
+    if len(overfilled) == len(outcomes):
+        outcomes[None] = Draw(first, 0)
+    drawn = sorted(outcomes, key=lambda key: (key in overfilled, -outcomes[key].times))
+    return [outcomes[key] for key in drawn], number
+
+
+def _most_draws(state: CompiledState, asks: Sequence[Ask]) -> int:
+    pods = len(state.jobs.task_job) + sum(len(ask.tasks) for ask in asks)
+    return MOST_DRAWS if pods * len(state.nodes) <= _SMALL else DRAWS
+
+
+def _told_apart(outcomes: Collection[Draw]) -> bool:
+    """Whether the likeliest outcome leads the next one by two standard deviations."""
+    first, second = nlargest(2, (0, *(draw.times for draw in outcomes)))
+    return (first - second) ** 2 > 4 * (first + second)
 
 
 def run(state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget, chance: Chance) -> Cycle:

@@ -3,16 +3,127 @@ chance, the order in which Go yields the entries of a map.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter, lt
 from random import Random
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from app.solver.engines.kai.jobs import PIPELINED, Share
 from app.solver.engines.kai.overlay import ACTIVE, Overlay, rank, total
 from app.solver.engines.kai.queue_order import NOTHING, Heap, Node, QueueOrder, QueueTree, Standing, plus
 from app.solver.engines.kai.state import Key, Victim
+
+T = TypeVar("T")
+
+DRAWS = 40
+"""Draws of an answer that hangs on an order: what happens half the time is met, all but for one in a trillion."""
+MOST_DRAWS = 200
+"""Draws where 40 don't tell which of two outcomes is the likeliest, in small clusters."""
+MOST_STEPS = 30_000
+"""Steps that all draws of an answer may spend on simulations together: enough or not, there are no more draws then."""
+
+_GROUP = 8
+_FULL = 7
+_TABLE = 128 * _FULL
+"""Entries that a single table of a map holds."""
+
+
+class Map(Generic[T]):
+    """A map of Go that was filled in the given order: in groups of slots, each walk beginning at any slot. ``random``
+    None: every walk is in the order in which it was filled."""
+
+    def __init__(self, entries: Iterable[T], random: Random | None) -> None:
+        listed = list(entries)
+        self._random = None if len(listed) < 2 else random
+        self._groups = [listed] if random is None or len(listed) <= _GROUP else _groups(listed, random)
+
+    def walk(self) -> list[T]:
+        """The entries. Behind the last one of a group its slots are empty."""
+        if self._random is None:
+            return self._groups[0]
+        group, first = divmod(self._random.randrange(len(self._groups) * _GROUP), _GROUP)
+        entries, others = self._groups[group], (*self._groups[group + 1 :], *self._groups[:group])
+        return [*entries[first:], *(entry for other in others for entry in other), *entries[:first]]
+
+
+def _groups(entries: list[T], random: Random) -> list[list[T]]:
+    count = 2
+    while len(entries) > count * _FULL:
+        count *= 2
+    groups: list[list[T]] = [[] for _ in range(count)]
+    for entry in entries:
+        group, step = random.randrange(count), 0
+        while len(groups[group]) == _GROUP:
+            step += 1
+            group = (group + step) % count
+        groups[group].append(entry)
+    return groups
+
+
+class Chance:
+    """The orders of one run. Without a seed every map yields its entries as they came in. ``matters``: whether the run
+    met an order on which a choice of it hangs.
+
+    What is drawn hangs on the seed and on what it is drawn for (``turn`` and ``choose``), never on what was drawn
+    before: who spares a choice changes no other."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._seed = seed
+        self._random = None if seed is None else Random(seed)
+        self._jobs: Map[int] | None = None
+        self._turns = 0
+        self.matters = False
+
+    def turn(self) -> None:
+        """An action orders its jobs, or the search for a part begins."""
+        self._turns += 1
+        self.choose()
+
+    def choose(self, *of: Hashable) -> None:
+        """What is drawn next is for this choice of the turn: numbers, and tuples of them."""
+        if self._random is not None:
+            self._random.seed(hash((self._seed, self._turns, of)))
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the orders are drawn."""
+        return self._random is not None
+
+    def map(self, entries: Iterable[T]) -> Map[T]:
+        """A map that is walked more than once."""
+        return Map(entries, self._random)
+
+    def order(self, entries: Iterable[T]) -> list[T]:
+        """The entries as a map yields them that was filled in the given order."""
+        return self.map(entries).walk()
+
+    def pods(self, tasks: Sequence[int]) -> Sequence[int]:
+        """The pods of a group, by one walk of the map of them, which was filled by a walk of that of its pod set."""
+        return self.order(self.order(tasks)) if self.drawn else tasks
+
+    def jobs(self, overlay: Overlay) -> list[int] | None:
+        """All jobs, by one walk of the map of them, which lives as long as the run. None where no order is drawn, or
+        the map has several tables."""
+        number = len(overlay.jobs.id)
+        if self._random is None or number > _TABLE:
+            return None
+        if self._jobs is None:
+            by_id = overlay.jobs.by_id
+            sent = dict.fromkeys(by_id[w.id] for w in overlay.state.workloads)
+            self._jobs = self.map(sent | dict.fromkeys(range(number)))
+        return self._jobs.walk()
+
+    def some(self, keys: Sequence[int], number: int, overlay: Overlay) -> list[int]:
+        """The first ``number`` of these jobs that the map of all jobs yields. One that has several tables yields any of
+        them alike."""
+        if self._random is None:
+            return list(keys[:number])
+        if (jobs := self.jobs(overlay)) is None:
+            return self._random.sample(keys, number)
+        wanted = set(keys)
+        return list(islice((job for job in jobs if job in wanted), number))
+
 
 Entry = tuple[Key, int]
 
@@ -27,13 +138,14 @@ class Waiting:
     """The pending jobs of a leaf: a heap, kept as a sorted list for as long as no job changes its rank while it waits.
     Jobs are pushed before the first is popped, or where none changes."""
 
-    __slots__ = ("_closed", "_entries", "_heap", "_key", "_next", "_overlay")
+    __slots__ = ("_closed", "_entries", "_heap", "_key", "_next", "_overlay", "_pushed")
 
     def __init__(self, overlay: Overlay, key: Callable[[int], Key]) -> None:
         self._overlay = overlay
         self._closed = overlay.closed
         self._key = key
         self._entries: list[Entry] = []
+        self._pushed: list[int] = []
         self._next = 0
         self._heap: Heap[int] | None = None
 
@@ -46,6 +158,7 @@ class Waiting:
 
     def push(self, job: int) -> None:
         """Add."""
+        self._pushed.append(job)
         insort(self._entries, (self._key(job), job), self._next)
 
     def pop(self) -> int:
@@ -60,10 +173,11 @@ class Waiting:
         return self._entries[self._next - 1][1]
 
     def _as_it_stands(self) -> Heap[int]:
-        """The heap that the jobs were pushed to in order and the first ones popped from, which looks again from now
-        on."""
+        """The heap that the jobs were pushed to and the first ones popped from, which looks again from now on."""
+        place = {job: i for i, (_, job) in enumerate(self._entries)}
         places = Heap[int](lt)
-        places.items = list(range(len(self._entries)))
+        for job in self._pushed:
+            places.push(place[job])
         for _ in range(self._next):
             places.pop()
         heap = Heap[int](lambda a, b: self._key(a) < self._key(b))
@@ -79,9 +193,15 @@ class PendingOrder:
         self._order = order
         self._tree: QueueTree[Waiting] = QueueTree(overlay.parent_queue, self._queue_first)
 
-    def add_all(self, jobs: Iterable[int]) -> None:
-        """Add jobs, the best first."""
-        for job in sorted(jobs, key=self._key):
+    def add_all(self, jobs: Iterable[int], chance: Chance) -> None:
+        """Add jobs, the best first where no order is drawn."""
+        chance.turn()
+        if (walked := chance.jobs(self._overlay)) is not None:
+            known = set(jobs)
+            jobs = (job for job in walked if job in known)
+        else:
+            jobs = sorted(jobs, key=self._key)
+        for job in jobs:
             self.push(job)
 
     def push(self, job: int) -> None:
@@ -183,13 +303,17 @@ class Turns:
 
     def __init__(
         self, overlay: Overlay, order: QueueOrder, contenders: Contenders, extra: Mapping[int, None],
-        part: tuple[int, Share],
+        part: tuple[int, Share], chance: Chance | None = None,
     ) -> None:  # fmt: skip
+        """``chance``: by whose order of maps jobs enter the tree; else the best leaf enters first."""
         self._overlay = overlay
         self._order = order
         self._tree: QueueTree[Turn] = QueueTree(overlay.parent_queue, self._queue_first)
         self._part, self._part_wants = part
         self.left = len(contenders.keys.keys() | extra.keys())
+        if chance is not None and (jobs := chance.jobs(overlay)) is not None:
+            self._fill(contenders, extra, jobs, chance)
+            return
         leaves = {queue: Turn(entries, extra) for queue, entries in contenders.by_queue.items()}
         for job in extra:
             leaf = leaves.setdefault(overlay.jobs.queue[job], Turn([], extra))
@@ -198,6 +322,22 @@ class Turns:
             leaf.more.sort(reverse=True)
         for _, queue in sorted((leaf.best(), queue) for queue, leaf in leaves.items() if len(leaf)):
             self._tree.add(queue, leaves[queue])
+
+    def _fill(self, contenders: Contenders, extra: Mapping[int, None], jobs: list[int], chance: Chance) -> None:
+        """Job by job: those that wait, then victims, then whose turn it is, as a map of them yields them."""
+        overlay = self._overlay
+        keys = contenders.keys | {job: job_key(overlay, job, overlay.elastic_rank(job)) for job in extra}
+        waiting = [job for job in jobs if job in keys and overlay.pending[job]]
+        for job in chance.order(dict.fromkeys((*waiting, *extra, self._part))):
+            queue = overlay.jobs.queue[job]
+            leaf = self._tree.leaf(queue)
+            if leaf is None:
+                turn = Turn([], extra)
+                turn.more.append((keys[job], job))
+                self._tree.add(queue, turn)
+            else:
+                leaf.more.append((keys[job], job))
+                leaf.more.sort(reverse=True)
 
     def pop(self) -> int | None:
         """The next job; None when there are none."""
@@ -289,14 +429,23 @@ class Victims:
 
 
 class VictimOrder:
-    """``sorted_victims``: the victims of each leaf, the best first; ``order``: that of queues before the attempt."""
+    """``sorted_victims``: the victims of each leaf, the best first; ``order``: that of queues before the attempt;
+    ``entering``: the jobs in the order in which they enter the tree, best leaf first where there is none."""
 
-    def __init__(self, overlay: Overlay, order: Standing, sorted_victims: dict[int, list[tuple[Key, Victim]]]) -> None:
+    def __init__(
+        self, overlay: Overlay, order: Standing, sorted_victims: dict[int, list[tuple[Key, Victim]]],
+        entering: Iterable[int] | None = None,
+    ) -> None:  # fmt: skip
         self._overlay = overlay
         self._queue = overlay.jobs.queue
         self._order = order
         self._tree: QueueTree[Victims] = QueueTree(overlay.parent_queue, self._queue_worse)
         self._taken: dict[int, Share] = {}
+        if entering is not None:
+            by_job = {victim.job: victim for items in sorted_victims.values() for _, victim in items}
+            for job in entering:
+                self.push(by_job[job])
+            return
         worst_first = sorted(((items[-1][0], queue) for queue, items in sorted_victims.items()), reverse=True)
         for _, queue in worst_first:
             self._tree.add(queue, Victims(sorted_victims[queue].copy(), NOTHING))
@@ -344,66 +493,3 @@ def sort_victims(overlay: Overlay, victims: Iterable[Victim]) -> dict[int, list[
     for items in by_queue.values():
         items.sort(key=itemgetter(0))
     return by_queue
-
-
-T = TypeVar("T")
-
-DRAWS = 40
-"""Draws of an answer that hangs on an order: what happens half the time is met, all but for one in a trillion."""
-MOST_STEPS = 30_000
-"""Steps that all draws of an answer may spend on simulations together."""
-
-_GROUP = 8
-_FULL = 7
-_TABLE = 128 * _FULL
-"""Entries that a single table of a map holds."""
-
-
-class Chance:
-    """The orders of one run. Without a seed every map yields its entries as they came in. ``matters``: whether the run
-    met an order on which a choice of it hangs."""
-
-    def __init__(self, seed: int | None = None) -> None:
-        self._random = None if seed is None else Random(seed)
-        self.matters = False
-
-    @property
-    def drawn(self) -> bool:
-        """Whether the orders are drawn."""
-        return self._random is not None
-
-    def some(self, keys: Sequence[int], number: int, of: int) -> list[int]:
-        """The first ``number`` of ``keys`` that a map of 0 up to ``of`` yields. One that has several tables yields any
-        of them alike."""
-        if self._random is None:
-            return list(keys[:number])
-        if of > _TABLE:
-            return self._random.sample(keys, number)
-        wanted = set(keys)
-        return list(islice((key for key in self.order(range(of)) if key in wanted), number))
-
-    def order(self, entries: Iterable[T]) -> list[T]:
-        """The entries as a map yields them that was filled in the given order."""
-        listed = list(entries)
-        if self._random is None or len(listed) < 2:
-            return listed
-        if len(listed) <= _GROUP:
-            return _from(listed, self._random.randrange(_GROUP))
-        groups = 2
-        while len(listed) > groups * _FULL:
-            groups *= 2
-        slots: list[list[T]] = [[] for _ in range(groups)]
-        for entry in listed:
-            slot = self._random.randrange(groups)
-            while len(slots[slot]) == _GROUP:
-                slot = (slot + 1) % groups
-            slots[slot].append(entry)
-        slot, first = divmod(self._random.randrange(groups * _GROUP), _GROUP)
-        later = [entry for group in (*slots[slot + 1 :], *slots[:slot]) for entry in group]
-        return [*slots[slot][first:], *later, *slots[slot][:first]]
-
-
-def _from(entries: list[T], start: int) -> list[T]:
-    """From slot ``start`` on; behind the last entry all slots are empty."""
-    start = start if start < len(entries) else 0
-    return entries[start:] + entries[:start]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from app.solver.engines.kai.job_order import Chance, Contenders, Turns, VictimOrder, sort_victims
+from app.solver.engines.kai.job_order import Chance, Contenders, Map, Turns, VictimOrder, sort_victims
 from app.solver.engines.kai.jobs import GPU, NOWHERE, Jobs
 from app.solver.engines.kai.overlay import Mark, Overlay, rank, total
 from app.solver.engines.kai.queue_order import Standing
@@ -65,6 +65,7 @@ class Search:
         self._validators = validators
         self._before = Standing(tools.order.frozen())
         self._victims = victims
+        self._candidates: Map[int] | None = None
         self._open = frozenset(open_nodes(tools, job))
         self._free = self._overlay.nodes.gpu_free().copy()
         self._start: Mark = self._overlay.checkpoint()
@@ -77,9 +78,9 @@ class Search:
     def _tape(self) -> "Tape":
         return Tape(self._overlay, self._order_of(self._victims))
 
-    def _order_of(self, victims: Iterable[int]) -> VictimOrder:
+    def _order_of(self, victims: Iterable[int], entering: Iterable[int] | None = None) -> VictimOrder:
         by_leaf = sort_victims(self._overlay, map(self._tools.victims.of, victims))
-        return VictimOrder(self._overlay, self._before, by_leaf)
+        return VictimOrder(self._overlay, self._before, by_leaf, entering if self._chance.drawn else None)
 
     def solve(self) -> bool:
         """Whether the job found its place. True leaves the winning statement open; False leaves nothing behind."""
@@ -152,8 +153,9 @@ class Search:
                 continue
             if not budget.spend():
                 return None
+            key = size, self._signature(last.groups, extra)
+            self._chance.choose(*key)
             trial = self._trial(part, last.groups, extra)
-            key = size, self._signature(trial)
             if key in self._failed:
                 continue
             if hopeless:
@@ -195,15 +197,16 @@ class Search:
         gang = gang.part({name: [*active.get(name, ()), *of_part.get(name, ())] for name in active | of_part})
         return gang.next_pods(active, of_part), gang.rank(active)
 
-    def _signature(self, trial: Trial) -> _Sizes:
-        recorded = (t for group in trial.recorded for t in group.tasks)
-        return tuple(sorted(recorded)), tuple(sorted(trial.extra))
+    def _signature(self, recorded: list[Group], extra: list[Group]) -> _Sizes:
+        taken, more = ((t for group in groups for t in group.tasks) for groups in (recorded, extra))
+        return tuple(sorted(taken)), tuple(sorted(more))
 
     def _offers(
         self, generator: Generator, part: list[int], recorded: list[Group], nodes: set[int]
     ) -> Iterator[tuple[list[Group], "Prefix"]]:
         """What the scenarios of a part take beside what is recorded, from prefix to prefix."""
         trail = self._tools.trail
+        self._chance.turn()
         prefix = self._walked(part, recorded)
         grew: bool | None = True
         while grew is not None and self._tools.budget.spend():
@@ -222,21 +225,27 @@ class Search:
 
     def _walked(self, part: list[int], recorded: list[Group]) -> "Prefix":
         """Where the walk for a part begins: as far on as the last one's had come, where nothing before can do."""
-        drawn, last = self._drawn(), self._prefix
-        if drawn is not None or not self._tape.serves(recorded):
+        entering, last = self._entering(), self._prefix
+        if entering is not None or not self._tape.serves(recorded):
             self._prefix = None
-            order = self._order_of(self._victims if drawn is None else drawn)
+            order = self._order_of(self._victims if entering is None else entering, entering)
             return Prefix(self._overlay, self._job, part, recorded, order)
         if last is None or not self._rules.own_scenario or not last.go_on(part, recorded):
             last = self._prefix = Prefix(self._overlay, self._job, part, recorded, self._tape)
         return last
 
-    def _drawn(self) -> list[int] | None:
-        """As many of the victims as the cap admits, as a map of all jobs yields them; None: all of them."""
-        if self._cap is None or len(self._victims) <= self._cap:
+    def _entering(self) -> list[int] | None:
+        """The victims of a part as maps yield them, as many as the cap admits. None: all of them, the best first."""
+        chance = self._chance
+        if self._cap is not None and len(self._victims) > self._cap:
+            chance.matters = True
+            return chance.order(chance.some(self._victims, self._cap, self._overlay))
+        if (jobs := chance.jobs(self._overlay)) is None:
             return None
-        self._chance.matters = True
-        return self._chance.some(self._victims, self._cap, len(self._overlay.jobs.id))
+        if self._candidates is None or self._cap is not None:
+            known = set(self._victims)
+            self._candidates = chance.map(job for job in jobs if job in known)
+        return self._candidates.walk()
 
     def _trial(self, part: Sequence[int], recorded: list[Group], extra: list[Group]) -> Trial:
         """What is recorded is listed first, the pods of a group in the order of a map."""
@@ -245,7 +254,7 @@ class Search:
         for group in (*recorded, *extra):
             groups.setdefault(group.job, []).append(group)
         for group in recorded:
-            tasks = group.tasks if self._overlay.exact else self._chance.order(group.tasks)
+            tasks = group.tasks if self._overlay.exact else self._chance.pods(group.tasks)
             listed[group.job] = [*listed.get(group.job, ()), *tasks]
         for group in extra:
             listed[group.job] = [*listed.get(group.job, ()), *group.tasks]
@@ -297,7 +306,8 @@ class Search:
             count += 1
         step = 1
         while True:
-            yield self._chance.order(chunks[i] for i in sorted({i for n in ranked[:count] for i in there[n]}))
+            self._chance.choose(len(prefix.walked), count)
+            yield self._chance.order(chunks[i] for i in dict.fromkeys(i for n in ranked[:count] for i in there[n]))
             if count >= len(ranked):
                 return
             count, step = min(count + step, len(ranked)), step * 2
@@ -334,7 +344,8 @@ class Search:
         """Victims and the part in the order of pending jobs, each where it fits; True when the part found its place."""
         overlay, placer, budget = self._overlay, self._tools.placer, self._tools.budget
         part, taking = list(trial.part), dict.fromkeys(trial.listed)
-        turns = Turns(overlay, self._tools.order, contenders, taking, (self._job, total(overlay.wants, part)))
+        wants = self._job, total(overlay.wants, part)
+        turns = Turns(overlay, self._tools.order, contenders, taking, wants, self._chance)
         placed, awaited = False, {self._job, *taking}
         while awaited and (job := turns.pop()) is not None and budget.spend():
             awaited.discard(job)
@@ -476,12 +487,13 @@ class Prefix(Scenario):
 
     def _groups_on(self, n: int, chance: Chance, *, joined: bool) -> Iterable[Group]:
         """Recorded pods are taken once more, and last. Exact books take nobody twice, and know no order of maps."""
+        chance.choose(len(self.walked), n)
         for job in self.jobs_on(n) if self.overlay.exact else chance.order(self.jobs_on(n)):
             groups = self.groups[job]
             if self.overlay.exact:
                 groups = [group for group in groups if self.is_recorded.isdisjoint(group.tasks)]
             else:
-                groups = [Group(job, chance.order(group.tasks)) for group in groups]
+                groups = [Group(job, chance.pods(group.tasks)) for group in groups]
             if not joined or len(groups) == 1:
                 yield from groups
             else:
