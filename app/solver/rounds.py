@@ -62,6 +62,17 @@ class Turn:
     more: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A round before it is carried out. ``asks``: their ids, ``order``, ``evictions``: as its question and answer have
+    them; ``carry_out``: takes note of the answer, and says what it comes to."""
+
+    asks: list[str]
+    order: list[str] | None
+    carry_out: Callable[[], Turn]
+    evictions: Sequence[PlannedEviction] = ()
+
+
 class Ahead(Protocol[S]):
     """Goes ahead of a compiled state that has not followed what has changed."""
 
@@ -103,6 +114,11 @@ class Rounds(ABC, Generic[C, S]):
         """What keeps up from ``loaded`` on with each workload that changes, where a round needs the state itself only
         now and then; ``before`` has nothing to carry then. None: nothing does."""
         del loaded
+        return None
+
+    def foreseen(self, ahead: Ahead[S], now: int) -> Outcome | None:
+        """The round of ``now``, where ``ahead`` alone tells what it comes to; None: it has to be asked."""
+        del ahead, now
         return None
 
     @abstractmethod

@@ -127,6 +127,62 @@ def flavored(draw: st.DrawFn) -> SimulationRequest:
     )  # fmt: skip
 
 
+@st.composite
+def crowded(draw: st.DrawFn) -> SimulationRequest:
+    """Runs of Kueue in which hardly anything fits: cohorts in cohorts, limits, every policy."""
+    names = ["f0", "f1"][: draw(st.integers(1, 2))]
+    cells = [{"name": flavor, "quota": quota("kueue", draw(st.integers(0, 3)), None)} for flavor in names]
+    found: list[Json] = [{"name": "root", "resource_groups": [{"resources": ["cpu", "gpu"], "flavors": cells}]}]
+    found += [{"name": "left", "parent": "root"}, {"name": "right", "parent": "root"}]
+    for name in "abcd":
+        reclaims = draw(st.sampled_from(["Never", "LowerPriority", "Any"]))
+        preemption: Json = {
+            "within_cluster_queue": draw(st.sampled_from(["Never", "LowerPriority", "LowerOrNewerEqualPriority"])),
+            "reclaim_within_cohort": reclaims,
+        }
+        if reclaims != "Never" and draw(st.booleans()):
+            preemption["borrow_within_cohort"] = {
+                "policy": "LowerPriority", "max_priority_threshold": draw(st.sampled_from([None, 1]))
+            }  # fmt: skip
+        limits = st.sampled_from([None, None, 0, 2])
+        cells = list[Json]()
+        for flavor in names:
+            cell = {
+                "guaranteed": draw(st.integers(0, 4)),
+                "borrowing_limit": draw(limits),
+                "lending_limit": draw(limits),
+            }
+            cells.append({"name": flavor, "quota": {"cpu": cell, "gpu": cell}})
+        block = {
+            "preemption": preemption,
+            "flavor_fungibility": {
+                "when_can_borrow": draw(st.sampled_from(["MayStopSearch", "TryNextFlavor"])),
+                "when_can_preempt": draw(st.sampled_from(["MayStopSearch", "TryNextFlavor"])),
+            },
+        }
+        groups = [{"resources": ["cpu", "gpu"], "flavors": cells}]
+        parent = draw(st.sampled_from(["left", "right", "root", None]))
+        found.append({"name": name, "parent": parent, "resource_groups": groups, "kueue": block})
+    possible: list[Json] = []
+    for i in range(draw(st.integers(4, 24))):
+        requests = {"cpu": draw(st.integers(1, 3)), "gpu": draw(st.integers(1, 2))}
+        ask = {
+            "id": f"j{i}", "queue": draw(st.sampled_from("abcd")), "priority": draw(st.integers(0, 3)),
+            "preemptible": draw(st.integers(0, 5)) > 0,
+            "preemption_policy": draw(st.sampled_from(["PreemptLowerPriority"] * 4 + ["Never"])),
+            "tasks": [{"name": "t", "count": 1, "requests": requests}],
+        }  # fmt: skip
+        possible.append({"ask": ask, "submitted_at": draw(st.integers(0, 30)), "duration": draw(st.integers(5, 60))})
+    settings = {"kueue": {"fair_sharing": draw(st.integers(0, 3)) == 0}}
+    configuration = {
+        "engine": "kueue", "settings": settings, "queues": found, "flavors": [{"name": name} for name in names],
+    }  # fmt: skip
+    return request_for(
+        configuration, possible, grace=draw(st.sampled_from([0, 0, 3])), until=200,
+        options={"kueue": {"requeue_batch_period": draw(st.sampled_from([0, 1]))}},
+    )  # fmt: skip
+
+
 _RACK, _HOST = "rack", "kubernetes.io/hostname"
 _REQUESTS: list[Json | None] = [
     None, {"required": _HOST}, {"required": _RACK}, {"preferred": _HOST}, {"preferred": _RACK}, {"unconstrained": True},

@@ -23,7 +23,7 @@ from app.solver.model.base import micros, parse_quantity
 from app.solver.model.kueue import Ask as KueueAsk
 from app.solver.model.problems import InvalidInput
 from tests.properties.recount import Recount, S
-from tests.properties.runs import ENGINES, flavored, requests
+from tests.properties.runs import ENGINES, crowded, flavored, requests
 from tests.support.bounds import Bounded
 from tests.support.profiles import examples
 from tests.unit.simulations.running import Told, play, told_again, unseen, without_digests
@@ -77,6 +77,24 @@ def test_what_a_cycle_of_kueue_leaves_behind_is_in_the_next_request(request: Sim
         for decision in asked.result.decisions:
             if decision.kueue is not None and not line.loop:  # else the answer was not carried out
                 left[decision.ask] = _carried(decision.kueue)[1]
+
+
+@given(crowded())
+@examples(60)
+def test_a_round_of_kueue_that_is_plain_before_it_is_asked_comes_to_what_its_answer_says(
+    request: SimulationRequest,
+) -> None:
+    assert not isinstance(request.trace, str)
+    while True:
+        try:
+            told = play(request)
+        except InvalidInput as refused:  # jobs that no queue could ever hold
+            hopeless = {int(problem.pointer.split("/")[3]) for problem in refused.problems}
+            left = [job for i, job in enumerate(request.trace.jobs) if i not in hopeless]
+            request = replace(request, trace=replace(request.trace, jobs=left))
+        else:
+            break
+    assert unseen(request).bytes() == without_digests(told)
 
 
 def _carried(block: KueueAsk | None) -> tuple[bool, Any]:

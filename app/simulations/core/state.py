@@ -282,12 +282,16 @@ class SimulatedCluster:
         """Of the state as it is: keeps up from now on in place of it, unless None."""
         self._ahead = ahead
 
+    def ahead(self) -> Ahead[Any] | None:
+        """Who goes ahead of the state, as of a round; None: nobody does."""
+        self._touched.clear()
+        return self._ahead
+
     def unfollowed(self) -> Loaded | None:
         """The state as it is, which follows once somebody looks at more than who goes ahead of it knows; None: nobody
         does."""
         if self._ahead is None:
             return None
-        self._touched.clear()
         return _Unfollowed(self.loaded, self.configured, self._ahead.state(lambda: self.loaded().compiled))
 
     def loaded(self) -> Loaded:

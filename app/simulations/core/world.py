@@ -33,7 +33,7 @@ from app.solver.model.state import Ask, Workload
 from app.solver.model.yunikorn import Application
 from app.solver.model.yunikorn import Ask as YuniKornAsk
 from app.solver.question import safe_point
-from app.solver.rounds import Rounds, Spare, Turn
+from app.solver.rounds import Outcome, Rounds, Spare, Turn
 from app.solver.solve import Configured, Loaded
 
 
@@ -117,6 +117,7 @@ class World:
         self.scenario = scenario
         self._sink = sink
         self._watch = watch
+        self._brief = watch is None and scenario.request.explain == "none"
         self._heard = hears(sink, "round")
         self._recorder = Recorder() if sink.recorded else None
         self._cluster = SimulatedCluster(scenario.configured, scenario.request.state, self._recorder)
@@ -195,36 +196,30 @@ class World:
     def round(self, now: int) -> bool:
         """Ask, and carry the answer out; whether another round follows at this instant."""
         self._round += 1
-        loaded = self._loaded(now)
-        question = self._rounds.question(now, self._cluster.holds)
-        if self._watch is None and self.scenario.request.explain == "none":
-            question = with_(question, brief=True)
-        else:
-            question = with_(question, explain=self.scenario.request.explain)
-        result = solve.planned(loaded, question)
-        if self._watch is not None:
-            self._watch(Asked(self._round, loaded, question, result))
+        asked = None
+        if (outcome := self._foreseen(now)) is None:
+            asked, outcome = self._ask(now)
         carried, age = self._rounds.carried()
         situation = (self._accounting.mark, carried)
         # A loop is looked for, and ends, before it evicts anybody: whoever runs there runs to its end.
-        evicts = any(not self._lifecycle.leaving(eviction) for eviction in result.plan.evictions)
+        evicts = any(not self._lifecycle.leaving(eviction) for eviction in outcome.evictions)
         loop = self._loops.look(self._round, (situation, age), now) if evicts else None
         looping = loop is not None and self.scenario.request.on_loop == "stop"
         if self._instant.now != now:
             self._instant = _Instant(now)
         spinning = self._instant.again(situation)
         stop = looping or spinning
-        turn = Turn() if stop else self._rounds.answered(question, result, self._lifecycle.leaving)
+        turn = Turn() if stop else outcome.carry_out()
         evicted = [self._evicted(eviction) for eviction in turn.evicted]
         if self._heard:
             line = RoundLine(
-                n=self._round, at=time_of(now), asks=[ask.id for ask in question.asks], order=result.order,
+                n=self._round, at=time_of(now), asks=outcome.asks, order=outcome.order,
                 admitted=list(dict.fromkeys(start.job for start in turn.started)), evicted=evicted,
-                state=loaded.used.digest if self._sink.digested else None, loop=stop,
+                state=asked.loaded.used.digest if asked is not None and self._sink.digested else None, loop=stop,
             )  # fmt: skip
             self._sink.round(line)
-        if self._recorder is not None:
-            self._sink.record(self._recorder.round(self._round, loaded.state, question))
+        if asked is not None and self._recorder is not None:
+            self._sink.record(self._recorder.round(self._round, asked.loaded.state, asked.question))
         if loop is not None:
             self._accounting.other(now, "loop", round=loop.second, first=loop.first, jobs=loop.jobs)
             self._looping = looping
@@ -236,6 +231,24 @@ class World:
         self._cluster.note(turn)
         self._carry(turn, evicted, now)
         return turn.more and self._rounds.due(now)
+
+    def _foreseen(self, now: int) -> Outcome | None:
+        """A round that needs no state, of which nobody is to be shown more than its outcome."""
+        ahead = self._cluster.ahead()
+        return None if ahead is None or not self._brief else self._rounds.foreseen(ahead, now)
+
+    def _ask(self, now: int) -> tuple[Asked, Outcome]:
+        loaded = self._loaded(now)
+        question = self._rounds.question(now, self._cluster.holds)
+        question = with_(question, brief=self._brief, explain=self.scenario.request.explain)
+        result = solve.planned(loaded, question)
+        asked = Asked(self._round, loaded, question, result)
+        if self._watch is not None:
+            self._watch(asked)
+        return asked, Outcome(
+            [ask.id for ask in question.asks], result.order,
+            lambda: self._rounds.answered(question, result, self._lifecycle.leaving), result.plan.evictions,
+        )  # fmt: skip
 
     def summary(self, end: int) -> Summary:
         """What the run came to; what is still alive is told of first."""

@@ -332,6 +332,10 @@ class Line:
                 self._enter(of)
         return None
 
+    def shape(self, ask: str) -> bytes:
+        """By which its class is known."""
+        return self._shapes[ask]
+
     def step_aside(self, ask: str) -> None:
         """It does, and with it everybody of its class, now and later."""
         self.put_aside(self._shapes[ask])

@@ -122,6 +122,12 @@ def borrowing_level(configuration: CompiledConfiguration, usage: Usage, queue: i
     return Level(configuration.height[node], parent[node] != ROOTLESS)
 
 
+def may_preempt_while_borrowing(configuration: CompiledConfiguration, queue: int) -> bool:
+    """Whether others may go for an ask that stays beyond its nominal quota (Kueue: canPreemptWhileBorrowing)."""
+    policy = configuration.policy[queue]
+    return policy.borrow_within_cohort or (configuration.fair_sharing and policy.reclaim_within_cohort != "Never")
+
+
 Pins = Mapping[str, Mapping[str, str]]
 """Flavors that must be kept: by task, by resource."""
 Scan = Mapping[str, Mapping[str, int]]
@@ -286,14 +292,13 @@ class Assigner:
         height, below_root = borrowing_level(overlay.state.configuration, usage, queue, fr, total)
         if fits:
             return Suit(Fit.FIT, height)
-        if total <= quotas.nominal[cell] or below_root or self._may_preempt_while_borrowing():
+        if (
+            total <= quotas.nominal[cell]
+            or below_root
+            or may_preempt_while_borrowing(overlay.state.configuration, queue)
+        ):
             return self._simulate(fr, total)
         return Suit(Fit.NO_FIT, height)
-
-    def _may_preempt_while_borrowing(self) -> bool:
-        configuration = self.overlay.state.configuration
-        policy = configuration.policy[self.preemptor.queue]
-        return policy.borrow_within_cohort or (configuration.fair_sharing and policy.reclaim_within_cohort != "Never")
 
     def _simulate(self, fr: int, total: int) -> Suit:
         """Whether preemption could free this one flavor-resource, and the level once it did."""

@@ -166,7 +166,19 @@ class QueueManager:
 
     def asks(self) -> list[Ask]:
         """The heads in order of id, with what the last cycle left behind for each."""
-        return [self._asked(ask) for ask in sorted(self.heads.values(), key=_id)]
+        return [self._asked(ask) for ask in self.first()]
+
+    def first(self) -> list[Ask]:
+        """The heads in order of id."""
+        return sorted(self.heads.values(), key=_id)
+
+    def scanned(self, ask: Ask) -> bool:
+        """Whether the scan of its flavors goes on where it stopped."""
+        return ask.id in self._scans
+
+    def shape(self, ask: Ask) -> bytes | None:
+        """Equal for asks of a queue that Kueue does not tell apart; None: it tells this one from all others."""
+        return None if ask.id in self._own else self._lines[ask.queue].shape(ask.id)
 
     def cycle_ends(self) -> None:
         """All that is told from now on came of one more cycle."""

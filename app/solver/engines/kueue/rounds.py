@@ -13,11 +13,12 @@ from msgspec.structs import replace
 
 from app.solver.apply import admitted_tasks
 from app.solver.engines.kueue.admission_sharing import Consumed, assigned, local_queue, requested
+from app.solver.engines.kueue.ahead import Ahead, PlainCycle, Wish, cycle, wish_of
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.cycle import INADMISSIBLE, OTHERS, OUTRUN, OVERLAP, inadmissible
-from app.solver.engines.kueue.knobs import ask_turns, victim_turns
+from app.solver.engines.kueue.knobs import KNOBS, ask_turns, victim_turns
 from app.solver.engines.kueue.queue_manager import QueueManager
-from app.solver.engines.kueue.state import Ahead, CompiledState, instant
+from app.solver.engines.kueue.state import CompiledState, instant
 from app.solver.engines.kueue.topology.forest import Domain, Forest
 from app.solver.engines.kueue.topology.placement import Placement, PodSet, Wanted, layers_of, wanted_of
 from app.solver.engines.kueue.topology.room import Rooms, Usage
@@ -33,7 +34,8 @@ from app.solver.model.kueue import Workload as WorkloadBlock
 from app.solver.model.request import Options, RunOptions
 from app.solver.model.state import Ask, Node, QueueState, State, Task, Workload
 from app.solver.question import Question
-from app.solver.rounds import Holds, Rounds, Spare, Start, Turn, Unit, Wakes
+from app.solver.rounds import Ahead as AnyAhead
+from app.solver.rounds import Holds, Outcome, Rounds, Spare, Start, Turn, Unit, Wakes
 
 REASON = "NodeFailures"
 _MOST = 8
@@ -201,6 +203,7 @@ def _patched(request: TopologyRequest | None, lost: int) -> TopologyRequest | No
 
 
 _NO_OPTIONS = Options()
+_MOST_WISHES = 4096
 _NOMINATED = (OUTRUN, OVERLAP, OTHERS)
 
 
@@ -222,6 +225,8 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         self._drains = bool(configured.drains)
         self._moved = False
         self._workloads: Sequence[Workload] = ()
+        self._wishes: dict[tuple[str, bytes], Wish | None] = {}
+        self._knobs = _knobs(configured)
 
     def aside(self, ask: Ask, now: int) -> tuple[str, str] | None:
         why = inadmissible(self._configuration, ask, now)
@@ -253,6 +258,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         self._moved = bool(configured.topologies)
         self._configuration, self._known = configured, False
         self._drains = bool(configured.drains)
+        self._wishes, self._knobs = {}, _knobs(configured)
         self._queues.changed(configured)
 
     def due(self, now: int) -> bool:
@@ -297,6 +303,51 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         covered = loaded.quotas is loaded.configuration.quotas
         return Ahead(loaded) if covered and loaded.rooms is None and self._queues.usages is None else None
 
+    def foreseen(self, ahead: AnyAhead[CompiledState], now: int) -> Outcome | None:
+        if self._drains or self._knobs or not isinstance(ahead, Ahead) or not ahead.plain:
+            return None
+        heads: list[tuple[Ask, Wish]] = []
+        for ask in self._queues.first():
+            wish = None if self._queues.scanned(ask) else self._wish(ask)
+            if wish is None:
+                return None
+            heads.append((ask, wish))
+        plain = cycle(ahead, heads)
+        if plain is None:
+            return None
+        asks, order = [ask.id for ask, _ in heads], [head.ask.id for head in plain.order]
+        return Outcome(asks, order, lambda: self._carried_out(plain, now))
+
+    def _wish(self, ask: Ask) -> Wish | None:
+        shape = self._queues.shape(ask)
+        if shape is None:
+            return wish_of(self._configuration, ask)
+        key = ask.queue, shape
+        if key not in self._wishes:
+            if len(self._wishes) >= _MOST_WISHES:
+                self._wishes.clear()
+            self._wishes[key] = wish_of(self._configuration, ask)
+        return self._wishes[key]
+
+    def _carried_out(self, plain: PlainCycle, now: int) -> Turn:
+        self._queues.cycle_ends()
+        turn, when = Turn(), to_datetime(now)
+        for head in plain.order:
+            ask = head.ask
+            if ask.id in plain.admitted:
+                gets = {ask.tasks[0].name: dict(head.flavors)}
+                decision = Decision(ask=ask.id, outcome="admit", assignment=gets, victims=[], conditions=[])
+                tasks = admitted_tasks(ask, decision, when)
+                turn.started.append(Start(ask.id, tasks))
+                self._admitted(ask, tasks, now)
+                turn.more = True
+            else:
+                self._wakes.set(ask.id, None)
+                outrun = ask.id in plain.outrun
+                turn.more |= self._queues.requeued(ask, None, pending=False, inadmissible=not outrun)
+        self._queues.due = turn.more
+        return turn
+
     def _on_lost_nodes(self, loaded: CompiledState, state: State) -> list[Workload]:
         """What runs on hosts that went, as Kueue marks it."""
         self._workloads = state.workloads
@@ -330,10 +381,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
             if decision.outcome == "admit":
                 tasks = admitted_tasks(ask, decision, when)
                 turn.started.append(Start(name, tasks))
-                self._charge(ask, tasks, question.now)
-                self.leave(name)
-                self._queues.touched(ask.queue)
-                self._runs(name, ask.queue, ask.priority or 0, question.now, question.now)
+                self._admitted(ask, tasks, question.now)
                 turn.more = True
                 continue
             self._wakes.set(name, ask_turns(self._preemption(ask.queue), ask, question.now))
@@ -391,6 +439,13 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
             self.freed(running[0])
             self._runs(job, *running, now)
 
+    def _admitted(self, ask: Ask, tasks: Sequence[Task], now: int) -> None:
+        """It runs from now on, and waits no longer."""
+        self._charge(ask, tasks, now)
+        self.leave(ask.id)
+        self._queues.touched(ask.queue)
+        self._runs(ask.id, ask.queue, ask.priority or 0, now, now)
+
     def _charge(self, ask: Ask, tasks: Sequence[Task], now: int) -> None:
         """It was admitted: its LocalQueue is charged for it."""
         if self._queues.usages is not None and self._queues.usage_based(ask.queue):
@@ -406,6 +461,16 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
 
     def _preemption(self, queue: str) -> Preemption:
         return self._configuration.policy[self._configuration.tree.index[queue]].preemption
+
+
+def _knobs(configured: CompiledConfiguration) -> bool:
+    """Whether some queue sets what KEP-83 deferred."""
+    blocks = [policy.preemption for policy in configured.policy]
+    return (
+        configured.penalises
+        or configured.has_costs
+        or any(getattr(block, knob) is not None for block in blocks for knob in KNOBS)
+    )
 
 
 def _elsewhere(workload: Workload, assignments: Mapping[str, TopologyAssignment]) -> Workload:

@@ -4,7 +4,7 @@ The order is that of candidates.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from datetime import datetime
 from itertools import pairwise
@@ -102,7 +102,7 @@ def _key(workload: Workload, priority: int) -> Key:
 
 
 _SAFE = 2**62
-_NO_PRIORITY = 2**62
+NO_PRIORITY = 2**62
 FEW = 64
 """So many are faster in plain Python than in NumPy, which takes microseconds a call whatever the size."""
 _SMALL_TREE = 2**15
@@ -168,15 +168,15 @@ class CompiledState:
         lowest = self._lowest
         if lowest is None:
             lowest = self._lowest = self._lowest_by_node()
-        least = min(map(lowest.__getitem__, nodes), default=_NO_PRIORITY)
-        return None if least == _NO_PRIORITY else least
+        least = min(map(lowest.__getitem__, nodes), default=NO_PRIORITY)
+        return None if least == NO_PRIORITY else least
 
     def _lowest_by_node(self) -> list[int]:
         if len(self.workloads) > FEW:
-            by_node = np.full(len(self.configuration.tree), _NO_PRIORITY, dtype=np.int64)
+            by_node = np.full(len(self.configuration.tree), NO_PRIORITY, dtype=np.int64)
             np.minimum.at(by_node, self.queue, self.priority)
             return by_node.tolist()
-        lowest = [_NO_PRIORITY] * len(self.configuration.tree)
+        lowest = [NO_PRIORITY] * len(self.configuration.tree)
         nodes: list[int] = self.queue.tolist()
         priorities: list[int] = self.priority.tolist()
         for node, priority in zip(nodes, priorities, strict=True):
@@ -229,7 +229,7 @@ class CompiledState:
             node = int(self.queue[i])
             lowest[node] = min(lowest[node], int(self.priority[i]))
         for node in again:
-            lowest[node] = int(self.priority[self.queue == node].min(initial=_NO_PRIORITY))
+            lowest[node] = int(self.priority[self.queue == node].min(initial=NO_PRIORITY))
         self._lowest = lowest
 
     def costs_as(self, before: "CompiledState", fresh: Iterable[int]) -> None:
@@ -251,103 +251,6 @@ class CompiledState:
         """The last tie-break: the UID, then the id, so that the order of the request never decides."""
         of = self.workloads[workload]
         return (of.uid or "", of.id)
-
-
-class Ahead:
-    """What most cycles of a run look at, usage by cell and the lowest priorities, kept up to date change by change, so
-    that the state follows only for a cycle that looks at single workloads. See ``Rounds.ahead``."""
-
-    def __init__(self, loaded: CompiledState) -> None:
-        """``loaded``: without topologies, and with no usage that no quota covers."""
-        self._configuration = loaded.configuration
-        self._shapes = loaded.shapes.copy(loaded.shapes.nodes)
-        self._usage = loaded.usage()
-        self._priorities: list[dict[int, int]] = [{} for _ in loaded.configuration.tree.names]
-        self._lowest = [_NO_PRIORITY] * len(self._priorities)
-        self._held: dict[str, tuple[int, int, Amounts, bool, bool, bool]] = {}
-        self._leaving = self._protected = self._costly = 0
-        for i, workload in enumerate(loaded.workloads):
-            self._count(workload, int(loaded.queue[i]), loaded.amounts(i))
-
-    def moved(self, name: str, after: Workload | None) -> bool:
-        """The workload is ``after`` now, or gone. False where it uses what no quota covers: nothing that is asked
-        from then on is right."""
-        if name in self._held:
-            node, priority, amounts, leaves, protected, costs = self._held.pop(name)
-            self._usage.remove(node, amounts)
-            of, self._leaving = self._priorities[node], self._leaving - leaves
-            self._protected, self._costly = self._protected - protected, self._costly - costs
-            of[priority] -= 1
-            if not of[priority]:
-                del of[priority]
-                if priority == self._lowest[node]:
-                    self._lowest[node] = min(of, default=_NO_PRIORITY)
-        if after is None:
-            return True
-        node = self._configuration.tree.index[after.queue]
-        amounts = self._shapes.amounts_of(after, node)
-        cells = self._configuration.quotas.cells[node]
-        if self._configuration.is_cohort[node] or any(fr not in cells for fr, _ in amounts):
-            return False
-        self._usage.add(node, amounts)
-        self._count(after, node, amounts)
-        return True
-
-    def _count(self, workload: Workload, node: int, amounts: Amounts) -> None:
-        priority, of = workload.priority, self._priorities[node]
-        of[priority] = of.get(priority, 0) + 1
-        self._lowest[node] = min(self._lowest[node], priority)
-        leaves, protected, costs = (
-            leaving(workload),
-            not workload.preemptible,
-            bool(workload.disruption_cost_milestones),
-        )
-        self._leaving, self._protected = self._leaving + leaves, self._protected + protected
-        self._costly += costs
-        self._held[workload.id] = node, priority, amounts, leaves, protected, costs
-
-    def state(self, follow: Callable[[], CompiledState]) -> CompiledState:
-        """The state of now, for one cycle. ``follow``: the same, compiled."""
-        state = _Unfollowed(follow)
-        state.configuration, state.quotas, state.used = self._configuration, self._usage.quotas, self._usage.used
-        state.rooms, state.local_queues = None, {}
-        state.known(self._costly > 0, self._lowest)
-        if not self._leaving:
-            state.evicted = frozenset()
-        if not self._protected:
-            state.protected = frozenset()
-        return state
-
-
-class _Unfollowed(CompiledState):
-    """Looked up in the state that has followed: whatever ``Ahead`` does not know."""
-
-    __slots__ = ("_follow", "_followed")
-
-    def __init__(self, follow: Callable[[], CompiledState]) -> None:
-        self._follow = follow
-        self._followed: CompiledState | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        """Of what no slot holds. Raises AttributeError where there is no such thing."""
-        value = getattr(self._there(), name)
-        setattr(self, name, value)
-        return value
-
-    def by_queue(self, node: int) -> NDArray[np.int64]:
-        return self._there().by_queue(node)
-
-    def settle(self) -> None:
-        """Once somebody has looked."""
-
-    def with_priority(self, priority: NDArray[np.int64]) -> CompiledState:
-        return self._there().with_priority(priority)
-
-    def _there(self) -> CompiledState:
-        if self._followed is None:
-            self._followed = self._follow()
-            self._followed.settle()
-        return self._followed
 
 
 def compile_state(configuration: CompiledConfiguration, state: State) -> CompiledState:

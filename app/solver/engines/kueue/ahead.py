@@ -1,0 +1,337 @@
+"""Goes ahead of the compiled state in a run that nobody watches: usage and priorities, kept up to date change by
+change; and rounds whose outcome is plain from these, since quota is there, or nobody's going could make room.
+
+Source: Kueue ``pkg/scheduler`` (flavorassigner, classical preemption), as ``flavors`` and ``preemption`` have it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.solver import kubernetes
+from app.solver.compiled import ROOTLESS
+from app.solver.engines.kueue.amounts import Amounts
+from app.solver.engines.kueue.configuration import CompiledConfiguration
+from app.solver.engines.kueue.flavors import borrowing_level, may_preempt_while_borrowing, refusals, requests
+from app.solver.engines.kueue.nomination import BEST, WORST, Fit, Mode, Suit, preferred, stops_search
+from app.solver.engines.kueue.state import NO_PRIORITY, CompiledState, instant, leaving
+from app.solver.kubernetes import PODS
+from app.solver.model.state import Ask, Workload
+
+
+class _Held(NamedTuple):
+    """What one running workload counts for."""
+
+    node: int
+    priority: int
+    amounts: Amounts
+    leaves: bool
+    drained: bool
+    protected: bool
+    costs: bool
+
+
+class Ahead:
+    """What most cycles of a run look at, kept up to date, so that the state follows only for a cycle that looks at
+    single workloads. See ``Rounds.ahead``. ``plain``: whether nothing that runs is drained or brings costs of its own.
+    ``_use``: by node, by priority, what runs there uses of each flavor-resource; under ``_COUNT`` how many there are.
+    """
+
+    def __init__(self, loaded: CompiledState) -> None:
+        """``loaded``: without topologies, and with no usage that no quota covers."""
+        self.configuration = loaded.configuration
+        self.usage = loaded.usage()
+        self._shapes = loaded.shapes.copy(loaded.shapes.nodes)
+        self._use: list[dict[int, dict[int, int]]] = [{} for _ in loaded.configuration.tree.names]
+        self._lowest = [NO_PRIORITY] * len(self._use)
+        self._held: dict[str, _Held] = {}
+        self._leaving = self._protected = self._costly = self._drained = 0
+        for i, workload in enumerate(loaded.workloads):
+            self._count(workload, int(loaded.queue[i]), loaded.amounts(i))
+
+    @property
+    def plain(self) -> bool:
+        return not self._drained and not self._costly
+
+    def moved(self, name: str, after: Workload | None) -> bool:
+        """The workload is ``after`` now, or gone. False where it uses what no quota covers: nothing that is asked
+        from then on is right."""
+        held = self._held.pop(name, None)
+        if held is not None:
+            self.usage.remove(held.node, held.amounts)
+            self._leaving, self._drained = self._leaving - held.leaves, self._drained - held.drained
+            self._protected, self._costly = self._protected - held.protected, self._costly - held.costs
+            by_priority = self._use[held.node]
+            use = by_priority[held.priority]
+            use[_COUNT] -= 1
+            if use[_COUNT]:
+                for fr, amount in held.amounts:
+                    use[fr] -= amount
+            else:
+                del by_priority[held.priority]
+                if held.priority == self._lowest[held.node]:
+                    self._lowest[held.node] = min(by_priority, default=NO_PRIORITY)
+        if after is None:
+            return True
+        node = self.configuration.tree.index[after.queue]
+        amounts = self._shapes.amounts_of(after, node)
+        cells = self.configuration.quotas.cells[node]
+        if self.configuration.is_cohort[node] or any(fr not in cells for fr, _ in amounts):
+            return False
+        self.usage.add(node, amounts)
+        self._count(after, node, amounts)
+        return True
+
+    def _count(self, workload: Workload, node: int, amounts: Amounts) -> None:
+        held = self._held[workload.id] = _Held(
+            node, workload.priority, amounts,
+            leaves=leaving(workload), drained=workload.kueue is not None and workload.kueue.drained,
+            protected=not workload.preemptible, costs=bool(workload.disruption_cost_milestones),
+        )  # fmt: skip
+        use = self._use[node].setdefault(held.priority, {_COUNT: 0})
+        use[_COUNT] += 1
+        for fr, amount in amounts:
+            use[fr] = use.get(fr, 0) + amount
+        self._lowest[node] = min(self._lowest[node], held.priority)
+        self._leaving, self._drained = self._leaving + held.leaves, self._drained + held.drained
+        self._protected, self._costly = self._protected + held.protected, self._costly + held.costs
+
+    def state(self, follow: Callable[[], CompiledState]) -> CompiledState:
+        """The state of now, for one cycle. ``follow``: the same, compiled."""
+        state = _Unfollowed(follow)
+        state.configuration, state.quotas, state.used = self.configuration, self.usage.quotas, self.usage.used
+        state.rooms, state.local_queues = None, {}
+        state.known(self._costly > 0, self._lowest)
+        if not self._leaving:
+            state.evicted = frozenset()
+        if not self._protected:
+            state.protected = frozenset()
+        return state
+
+    def could_free(self, queue: int, fr: int, amount: int, priority: int) -> bool:
+        """Whether ``amount`` of ``fr`` could be there for an ask of ``queue`` once somebody has gone: False only where
+        no search for victims finds any, whatever else the ask wants. Whoever the policies let it touch is thought gone
+        at once, in a classical search only those whom an attempt may take."""
+        configuration, usage = self.configuration, self.usage
+        policy, quotas = configuration.policy[queue], usage.quotas
+        cell = quotas.cells[queue][fr]
+        own = self._within_reach(policy.within_cluster_queue, queue, fr, priority)
+        short = amount - usage.available_cell(cell) - own
+        if short <= 0:
+            return True
+        if policy.reclaim_within_cohort == "Never" or configuration.tree.parent[queue] == ROOTLESS:
+            return False
+        if not (configuration.fair_sharing or policy.borrow_within_cohort):
+            used = usage.used[cell]
+            # Others go for an ask with room of its own below their common cohort, or that stays within nominal quota.
+            reclaims = any(usage.fits_by_level(queue, {fr: amount})[:-1])
+            if not reclaims and (used >= quotas.nominal[cell] or used + amount - own > quotas.nominal[cell]):
+                return False
+        for other in configuration.queues_of(queue):
+            if other != queue:
+                short -= self._within_reach(policy.reclaim_within_cohort, other, fr, priority)
+        return short <= 0
+
+    def _within_reach(self, policy: str, node: int, fr: int, priority: int) -> int:
+        """What those use of ``fr`` whom ``policy`` lets an ask touch, and more at most."""
+        if policy == "Never":
+            return 0
+        highest = NO_PRIORITY if policy == "Any" else priority - (policy == "LowerPriority")
+        return sum([use.get(fr, 0) for of, use in self._use[node].items() if of <= highest])
+
+
+_COUNT = -1
+
+
+class _Unfollowed(CompiledState):
+    """Looked up in the state that has followed: whatever ``Ahead`` does not know."""
+
+    __slots__ = ("_follow", "_followed")
+
+    def __init__(self, follow: Callable[[], CompiledState]) -> None:
+        self._follow = follow
+        self._followed: CompiledState | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        """Of what no slot holds. Raises AttributeError where there is no such thing."""
+        value = getattr(self._there(), name)
+        setattr(self, name, value)
+        return value
+
+    def by_queue(self, node: int) -> NDArray[np.int64]:
+        return self._there().by_queue(node)
+
+    def settle(self) -> None:
+        """Once somebody has looked."""
+
+    def with_priority(self, priority: NDArray[np.int64]) -> CompiledState:
+        return self._there().with_priority(priority)
+
+    def _there(self) -> CompiledState:
+        if self._followed is None:
+            self._followed = self._follow()
+            self._followed.settle()
+        return self._followed
+
+
+class _Offer(NamedTuple):
+    """A flavor that an ask may have of a resource group. ``place``: where the scan stops that ends here, -1 at the last
+    of the group; ``cells``: of its queue, with resource, flavor-resource and what it asks for."""
+
+    flavor: str
+    place: int
+    cells: tuple[tuple[str, int, int, int], ...]
+
+
+Wish = tuple[tuple[_Offer, ...], ...]
+"""What an ask could take, by resource group that it needs."""
+
+
+def wish_of(configuration: CompiledConfiguration, ask: Ask) -> Wish | None:
+    """None: what it comes to is not plain, for it may shrink, has several pod sets, names its flavors and the like.
+    Raises QuantityError."""
+    queue, task = configuration.tree.index[ask.queue], ask.tasks[0]
+    covering, cells = configuration.covering[queue], configuration.quotas.cells[queue]
+    shrinks = task.min_count is not None and task.min_count < task.count
+    if len(ask.tasks) > 1 or shrinks or task.flavors is not None or task.topology_request is not None:
+        return None
+    wanted = requests(configuration, queue, task, task.count)
+    if not wanted or PODS in covering or not all(amount > 0 and r in covering for r, amount in wanted.items()):
+        return None
+    judged = refusals(configuration, task)
+    wish: list[tuple[_Offer, ...]] = []
+    for g, group in enumerate(configuration.groups[queue]):
+        mine = [(resource, amount) for resource, amount in wanted.items() if covering[resource] == g]
+        offers: list[_Offer] = []
+        for place, flavor in enumerate(group.flavors if mine else ()):
+            if judged[flavor] is None:
+                frs = [configuration.quotas.fr_index[flavor, resource] for resource, _ in mine]
+                asked = [(r, cells[fr], fr, amount) for fr, (r, amount) in zip(frs, mine, strict=True)]
+                offers.append(_Offer(flavor, -1 if place == len(group.flavors) - 1 else place, tuple(asked)))
+        if mine:
+            wish.append(tuple(offers))
+    return None if next(kubernetes.problems(task, ()), None) else tuple(wish)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a nomination comes to; ``flavors`` by resource, ``request`` as a Preemptor's, both where it fits;
+    ``unfinished``: whether some scan stopped before the last flavor."""
+
+    ask: Ask
+    queue: int
+    mode: Mode
+    level: int
+    flavors: Mapping[str, str]
+    request: Amounts
+    unfinished: bool
+
+
+def verdict(ahead: Ahead, ask: Ask, wish: Wish) -> Verdict | None:
+    """``ask`` nominated on the state of now; without victims where it does not fit. None: somebody's going could make
+    room."""
+    configuration = ahead.configuration
+    queue = configuration.tree.index[ask.queue]
+    rules, mode, level = configuration.policy[queue].fungibility, Mode.FIT, 0
+    flavors, request, unfinished = dict[str, str](), list[tuple[int, int]](), False
+    for offers in wish:
+        best, chosen, reaches, stopped = WORST, None, 0, -1
+        for offer in offers:
+            worst, highest = BEST, 0
+            for _, cell, fr, amount in offer.cells:
+                suit = _suit(ahead, ask, queue, cell, fr, amount)
+                if suit is None:
+                    return None
+                if preferred(worst, suit, rules):
+                    worst = suit
+                highest = max(highest, suit.level)
+                if worst.fit is Fit.NO_FIT:
+                    break
+            stops = stops_search(worst, rules)
+            if stops or preferred(worst, best, rules):
+                best, chosen, reaches = worst, offer, highest
+            if stops:
+                stopped = offer.place
+                break
+        if chosen is None:
+            return Verdict(ask, queue, Mode.NO_FIT, 0, {}, (), unfinished=False)
+        level, unfinished = max(level, reaches), unfinished or stopped >= 0
+        if best.fit is not Fit.FIT:
+            mode = Mode.PREEMPT
+        for resource, _, fr, amount in chosen.cells:
+            flavors[resource] = chosen.flavor
+            request.append((fr, amount))
+    return Verdict(ask, queue, mode, level, flavors, tuple(sorted(request)), unfinished)
+
+
+def _suit(ahead: Ahead, ask: Ask, queue: int, cell: int, fr: int, amount: int) -> Suit | None:
+    """See ``Assigner``."""
+    usage = ahead.usage
+    quotas = usage.quotas
+    if amount > quotas.potential[cell]:
+        return WORST
+    fits = amount <= max(0, usage.available_cell(cell))
+    if fits and usage.used[cell] + amount <= quotas.nominal[cell]:
+        return BEST
+    height, below_root = borrowing_level(ahead.configuration, usage, queue, fr, amount)
+    if fits:
+        return Suit(Fit.FIT, height)
+    if amount <= quotas.nominal[cell] or below_root or may_preempt_while_borrowing(ahead.configuration, queue):
+        preempts = ask.preemption_policy != "Never"
+        if preempts and ahead.could_free(queue, fr, amount, ask.priority or 0):
+            return None
+        return Suit(Fit.NO_CANDIDATES, height)
+    return Suit(Fit.NO_FIT, height)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainCycle:
+    """A cycle that evicts nobody, in Kueue's order. ``admitted``: those who get in; all others wait, of whom ``outrun``
+    fit and do not after those before them."""
+
+    asks: Sequence[Ask]
+    order: list[Verdict]
+    admitted: frozenset[str]
+    outrun: frozenset[str]
+
+
+def cycle(ahead: Ahead, heads: Sequence[tuple[Ask, Wish]]) -> PlainCycle | None:
+    """``heads``: one a queue, by id. None: what it comes to is not plain."""
+    configuration, order = ahead.configuration, list[Verdict]()
+    if configuration.fair_sharing and len(heads) > 1:
+        return None
+    for ask, wish in heads:
+        head = verdict(ahead, ask, wish)
+        if head is None or (head.unfinished and head.mode is Mode.PREEMPT):
+            return None
+        order.append(head)
+    fitting = [head for head in order if head.mode is Mode.FIT]
+    if len(order) > 1:
+        order.sort(key=lambda head: (head.level, -(head.ask.priority or 0), instant(head.ask.created_at)))
+    admitted = frozenset(head.ask.id for head in fitting)
+    reserving = any(
+        head.mode is Mode.PREEMPT and configuration.policy[head.queue].reclaim_within_cohort != "Any" for head in order
+    )
+    if fitting and reserving:
+        return None
+    outrun = frozenset(_outrun(ahead, order)) if len(fitting) > 1 else frozenset[str]()
+    if any(head.unfinished and head.ask.id in outrun for head in order):
+        return None
+    return PlainCycle([ask for ask, _ in heads], order, admitted - outrun, outrun)
+
+
+def _outrun(ahead: Ahead, order: Iterable[Verdict]) -> Iterator[str]:
+    """Those that fit, and do not after those before them in ``order``. Usage is left as it was."""
+    booked: list[Verdict] = []
+    for head in order:
+        if head.mode is Mode.FIT:
+            if ahead.usage.fits(head.queue, head.request):
+                ahead.usage.add(head.queue, head.request)
+                booked.append(head)
+            else:
+                yield head.ask.id
+    for head in reversed(booked):
+        ahead.usage.remove(head.queue, head.request)
