@@ -1,10 +1,25 @@
 """Runs of Kueue that are worked out by hand."""
 
+from typing import Any
+
+import pytest
+
 from app.answering.operations import Compiled
 from app.simulations.core.run import simulate
 from app.solver.model.base import micros
 from tests.support.kueue_run import PREEMPTS, two_queues
-from tests.unit.simulations.running import START, Told, job, played, request_for, told_again, watched
+from tests.unit.simulations.running import (
+    START,
+    Told,
+    job,
+    play,
+    played,
+    request_for,
+    told_again,
+    unseen,
+    watched,
+    without_digests,
+)
 
 
 def test_an_empty_trace_is_over_at_once() -> None:
@@ -184,3 +199,31 @@ def test_rounds_carry_where_pods_are() -> None:
     last = {workload.id: workload.tasks[0].topology_assignment for workload in rounds[-1].loaded.state.workloads}
     assert {name: of and [d.values for d in of.domains] for name, of in last.items()} == {"small": [["a"]]}
     assert told_again(request, told) == [asked.request() for asked in rounds]
+
+
+HALVES = [job("low", "a", 2, 0, 90), job("high", "a", 2, 0, 90, priority=1)]
+EARLY = "1999-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("policies", "jobs", "evicted"),
+    [
+        (("LowerPriority", "Never"), [*HALVES, job("asks", "a", 2, 5, 9, priority=1)], 1),
+        (("LowerPriority", "Never"), [*HALVES, job("asks", "a", 2, 5, 9)], 0),
+        (("LowerOrNewerEqualPriority", "Never"), [*HALVES, job("asks", "a", 2, 5, 9, created_at=EARLY)], 1),
+        (("Never", "Any"), [job("runs", "a", 4, 0, 90), job("asks", "b", 2, 5, 9)], 1),
+        (("Never", "LowerPriority"), [job("runs", "a", 4, 0, 90), job("asks", "b", 2, 5, 9)], 0),
+        (("Never", "Any"), [job("own", "b", 2, 0, 90), job("runs", "a", 2, 0, 90), job("asks", "b", 1, 5, 9)], 0),
+    ],
+)  # fmt: skip
+def test_who_may_just_make_room_goes_whether_or_not_anybody_watches(
+    policies: tuple[str, str], jobs: list[Any], evicted: int
+) -> None:
+    configuration = two_queues()
+    block = {"within_cluster_queue": policies[0], "reclaim_within_cohort": policies[1]}
+    leaves = [queue | {"kueue": {"preemption": block}} for queue in configuration["queues"][1:]]
+    request = request_for({**configuration, "queues": [configuration["queues"][0], *leaves]}, jobs)
+    told = unseen(request)
+    assert told.summary is not None
+    assert told.summary.total.evictions == evicted
+    assert told.bytes() == without_digests(play(request))
