@@ -213,6 +213,7 @@ EARLY = "1999-01-01T00:00:00Z"
         (("LowerOrNewerEqualPriority", "Never"), [*HALVES, job("asks", "a", 2, 5, 9, created_at=EARLY)], 1),
         (("Never", "Any"), [job("runs", "a", 4, 0, 90), job("asks", "b", 2, 5, 9)], 1),
         (("Never", "LowerPriority"), [job("runs", "a", 4, 0, 90), job("asks", "b", 2, 5, 9)], 0),
+        (("Never", "LowerPriority"), [*HALVES, job("asks", "b", 2, 5, 9, priority=1)], 1),
         (("Never", "Any"), [job("own", "b", 2, 0, 90), job("runs", "a", 2, 0, 90), job("asks", "b", 1, 5, 9)], 0),
     ],
 )  # fmt: skip
@@ -227,3 +228,14 @@ def test_who_may_just_make_room_goes_whether_or_not_anybody_watches(
     assert told.summary is not None
     assert told.summary.total.evictions == evicted
     assert told.bytes() == without_digests(play(request))
+
+
+def test_a_queue_takes_back_what_its_cohort_has_whether_or_not_anybody_watches() -> None:
+    configuration = two_queues()
+    _, a, b = configuration["queues"]
+    half = {"name": "half", "parent": "all", "quota": b["quota"]}
+    queues = [configuration["queues"][0], half, a, b | {"parent": "half", "quota": {"cpu": {"guaranteed": 0}}}]
+    jobs = [job("runs", "a", 4, 0, 90), job("asks", "b", 2, 5, 9)]
+    request = request_for({**configuration, "queues": queues}, jobs)
+    assert unseen(request).said()[3:5] == ["5 evicted runs", "5 released runs"]
+    assert unseen(request).bytes() == without_digests(play(request))
