@@ -148,3 +148,12 @@ def test_a_pod_stays_nominated_while_nothing_of_its_job_runs_any_more() -> None:
         "2 evicted low", "5 evicted two", "5 released two", "5 node n2", "22 released low", "22 started two",
         "32 finished two", "32 started two", "42 finished two", "42 started low", "142 finished low",
     ]  # fmt: skip
+
+
+def test_a_pod_that_waits_for_a_victim_to_go_says_nothing_of_another_that_is_like_it() -> None:
+    """``high`` takes the node that ``one`` is nominated to; ``two``, who asks for the same, has the other."""
+    jobs = [job("low", "a", 4, 0, 100), job("lower", "a", 4, 0, 100), job("one", "b", 4, 10, 10, priority=1)]
+    jobs += [job("high", "b", 4, 12, 10, priority=5), job("two", "b", 4, 12, 10, priority=1)]
+    ran = played(configuration("kube-scheduler"), jobs, state=NODES, grace=30)
+    evicted = [(event.job, event.by) for event in ran.events if event.kind == "evicted"]
+    assert evicted == [("low", "one"), ("lower", "two")]

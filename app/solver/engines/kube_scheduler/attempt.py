@@ -88,7 +88,7 @@ class _Resources:
 
 
 def _even(used: Sequence[int], capacity: Sequence[int]) -> int:
-    first, second = (min(1.0, of / most) for of, most in zip(used, capacity, strict=True))
+    first, second = [min(1.0, of / most) for of, most in zip(used, capacity, strict=True)]
     return int((1 - abs((first - second) / 2)) * _BEST)
 
 
@@ -120,13 +120,14 @@ def _loads(site: Site) -> tuple[int, ...]:
     """What there is, what is used, and what counts as used where a pod asks for none."""
     machine = site.machine
     others = machine.others
+    requested = list(site.requested())
     return (
-        *(machine.capacity.get(resource, 0) for resource in _UNSET),
-        *(site.used.get(resource, 0) for resource in _UNSET),
-        *(
-            others.get(resource, 0) + sum([requests.get(resource, unset) for requests in site.requested()])
+        *[machine.capacity.get(resource, 0) for resource in _UNSET],
+        *[site.used.get(resource, 0) for resource in _UNSET],
+        *[
+            others.get(resource, 0) + sum([requests.get(resource, unset) for requests in requested])
             for resource, unset in _UNSET.items()
-        ),
+        ],
     )
 
 
@@ -204,43 +205,40 @@ class Chance:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attempt:
-    """What is tried together: a pod of an ask, or a gang. ``turn``: its place in the scheduling queue; ``alike``: equal
-    for pods that wait alike on equal nodes, None where more than what is free may stand in the way."""
+    """What is tried together: a pod of an ask, or a gang. ``turn``: its place in the scheduling queue; ``kind``: equal
+    for pods that wait on equal nodes where one of at least their priority does, None where more than what is free may
+    stand in the way; ``alike``: with the priority."""
 
     ask: Ask
     pods: list[Pod]
     turn: tuple[int, int]
+    kind: object
     alike: object
 
 
-def alike(ask: Ask, pods: list[Pod]) -> object:
+def kind_of(ask: Ask, pods: list[Pod]) -> object:
     """See ``Attempt``."""
     pod = pods[0]
     if len(pods) > 1 or ask.min_available is not None or pod.task.nominated_node is not None:
         return None
     plain = not (pod.ports or pod.affinity or pod.anti or pod.task.topology_spread or pod.task.scheduling_gates)
-    return (pod.shape, pod.priority, ask.preemption_policy) if plain else None
+    return (pod.shape, ask.preemption_policy) if plain else None
 
 
 _MOST_IN_VAIN = 1024
 """Of so many kinds of pods is it kept that they wait."""
+_MANY = 64
+"""So many nodes are looked at again all together sooner than one by one."""
 
 
 def attempt_unseen(world: World, of: Attempt, chance: Chance) -> Outcome | None:
-    """``attempt`` where nobody is told of an ask that waits: None, then. What waited goes on as long as the nodes that
-    have changed since would not even have room for it without all that is less important."""
-    ask, pod, known = of.ask, of.pods[0], world.state.vain
-    alone = of.alike is not None and not world.anti
-    claimed = alone and world.claims(ask.id, pod)
-    if alone and not claimed:
-        stamps = known.get(of.alike)
-        if stamps is not None and (
-            stamps is world.stamps
-            or all(in_vain(pod, world.sites[node], world) for node in np.flatnonzero(stamps != world.stamps).tolist())
-        ):
-            known[of.alike] = world.stamps
-            return None
-    elif claimed:
+    """``attempt`` where nobody is told of an ask that waits: None, then."""
+    ask, pod = of.ask, of.pods[0]
+    alone = of.kind is not None and not world.anti
+    claimed = (ask.id, pod.name) in world.claimants
+    if alone and not claimed and _goes_on(world, of):
+        return None
+    if alone and claimed:
         node = world.state.place.get(ask.nominated_node or "")
         if node is not None and fits(Cycle(world, pod, ask.id), world.sites[node], world) is None:
             return Outcome("admit", "fits", "", placed=[(pod, node)])
@@ -248,10 +246,35 @@ def attempt_unseen(world: World, of: Attempt, chance: Chance) -> Outcome | None:
     if outcome.kind != "wait":
         return outcome
     if alone and not claimed and outcome.rule != "ongoing":
-        if len(known) >= _MOST_IN_VAIN:
-            known.clear()
-        known[of.alike] = world.stamps
+        _wait(world, of)
     return None
+
+
+def _goes_on(world: World, of: Attempt) -> bool:
+    """Whether a pod waits as one like it did, since the nodes that have changed then would not even have room for it
+    without all that is less important. That is less, and claims count for more, the lower its priority is."""
+    pod, stamps, known = of.pods[0], world.stamps, world.state.vain.get(of.alike)
+    if known is stamps:
+        return True
+    higher = world.vain.get(of.kind)
+    if higher is None or higher[0] is not stamps or higher[1] < pod.priority:
+        if known is None:
+            return False
+        changed: list[int] = np.flatnonzero(known != stamps).tolist()
+        if len(changed) > _MANY or not all(in_vain(pod, world.sites[node], world) for node in changed):
+            return False
+    _wait(world, of)
+    return True
+
+
+def _wait(world: World, of: Attempt) -> None:
+    vain, priority = world.state.vain, of.pods[0].priority
+    if len(vain) >= _MOST_IN_VAIN:
+        vain.clear()
+    vain[of.alike] = world.stamps
+    higher = world.vain.get(of.kind)
+    if higher is None or higher[0] is not world.stamps or higher[1] < priority:
+        world.vain[of.kind] = world.stamps, priority
 
 
 def attempt(world: World, ask: Ask, pods: list[Pod], chance: Chance) -> Outcome:

@@ -26,7 +26,7 @@ from app.solver.engines.kube_scheduler.answer import (
     sampled,
     shares,
 )
-from app.solver.engines.kube_scheduler.attempt import Attempt, Chance, Outcome, alike, attempt, attempt_unseen
+from app.solver.engines.kube_scheduler.attempt import Attempt, Chance, Outcome, attempt, attempt_unseen, kind_of
 from app.solver.engines.kube_scheduler.pods import Pod
 from app.solver.engines.kube_scheduler.victims import ranks
 from app.solver.engines.kube_scheduler.world import (
@@ -271,10 +271,10 @@ def _attempts(state: CompiledState, ask: Ask, i: int) -> list[Attempt]:
     pods = state.pods_of(ask, "asks", i)
     together = state.configuration.settings.workload_aware
     age = _OLDEST if ask.created_at is None else micros(ask.created_at)
-    attempts = [
-        Attempt(ask, unit, (-unit[0].priority, age), alike(ask, unit))
-        for unit in ([pods] if together else [[pod] for pod in sorted(pods, key=lambda pod: -pod.priority)])
-    ]
+    attempts: list[Attempt] = []
+    for unit in [pods] if together else [[pod] for pod in sorted(pods, key=lambda pod: -pod.priority)]:
+        kind, priority = kind_of(ask, unit), unit[0].priority
+        attempts.append(Attempt(ask, unit, (-priority, age), kind, (kind, priority)))
     if ask.priority is not None:
         if len(state.asked) >= _MOST_ASKED:
             state.asked.clear()

@@ -316,7 +316,7 @@ class Site:
 
 
 class DryRuns:
-    """What nodes would lose, by what asks and then by node, each with the node then: in states that follow one another.
+    """What nodes would lose, by what asks and then by node, each with its stamp: in states that follow one another.
     ``columns``: see ``Columns``; ``singles``: how many nodes that these do not tell of were looked at since then."""
 
     _MOST = 1 << 16
@@ -324,18 +324,18 @@ class DryRuns:
     def __init__(self) -> None:
         self.columns: object = None
         self.singles = 0
-        self._outcomes: dict[object, dict[int, tuple[Machine, Any]]] = {}
+        self._outcomes: dict[object, dict[int, tuple[int, Any]]] = {}
         self._count = 0
 
-    def of(self, key: object) -> dict[int, tuple[Machine, Any]]:
+    def of(self, key: object) -> dict[int, tuple[int, Any]]:
         """By place of a node."""
         return self._outcomes.get(key) or {}
 
-    def keep(self, key: object, known: dict[int, tuple[Machine, Any]], machine: Machine, outcome: object) -> None:
+    def keep(self, key: object, known: dict[int, tuple[int, Any]], node: int, outcome: tuple[int, object]) -> None:
         """``known``: what ``of`` gave."""
         self._outcomes.setdefault(key, known)
-        self._count += machine.index not in known
-        known[machine.index] = machine, outcome
+        self._count += node not in known
+        known[node] = outcome
         if self._count > self._MOST:
             self._count = 0
             self._outcomes.clear()

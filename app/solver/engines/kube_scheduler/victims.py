@@ -241,16 +241,20 @@ class _Looks:
         world, cycle = self._world, self._cycle
         if not self._plain:
             return victims_on(world, site, _Trial(world, cycle.copy(), site.copy()), self._now)
-        if world.nominated and (held := nominated(cycle, site, world)):
-            return victims_on(world, site, _Room(cycle.pod, site, self._wanted, held), self._now)
         dry_runs, machine = world.state.dry_runs, site.machine
+        stamp = int(world.stamps[machine.index])
         known = self._known.get(machine.index)
-        if known is not None and known[0] is machine and site.pods is machine.pods:
+        if known is not None and known[0] == stamp:
             return known[1]
-        dry_runs.singles += self._search is None or self._search.is_stale(machine)
-        candidate = victims_on(world, site, _Room(cycle.pod, site, self._wanted, ()), self._now)
-        if site.pods is machine.pods and machine.less_important(cycle.pod.priority) is not None:
-            dry_runs.keep(self._key, self._known, machine, candidate)
+        held = nominated(cycle, site, world) if world.nominated else ()
+        dry_runs.singles += not held and (self._search is None or self._search.is_stale(machine))
+        candidate = victims_on(world, site, _Room(cycle.pod, site, self._wanted, held), self._now)
+        if site.pods is machine.pods:
+            lasts = machine.less_important(cycle.pod.priority) is not None
+        else:
+            lasts = all(pod.started is not None and (pod.group is None or not pod.group.whole) for pod in site.pods)
+        if lasts:
+            dry_runs.keep(self._key, self._known, machine.index, (stamp, candidate))
         return candidate
 
 

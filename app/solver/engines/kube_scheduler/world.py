@@ -360,7 +360,8 @@ class World:
     """All nodes as one attempt after the other leaves them: pods that were bound or nominated, and ``leaving``, pods
     that were told to go and still hold what they have. ``touched``: nodes that are not as the state has them;
     ``stamps``: see the state; ``anti``: pods there that have required anti-affinity; ``friends``: required affinity;
-    ``waits``: see ``attempt``, until something changes."""
+    ``claimants``: which pods of which asks are nominated; ``waits``, ``vain``: see ``attempt``, the first until
+    something changes."""
 
     def __init__(self, state: CompiledState) -> None:
         self.state = state
@@ -370,8 +371,10 @@ class World:
         self.anti = list(state.anti)
         self.friends = list(state.friends)
         self.nominated: dict[int, list[tuple[str, Pod]]] = {node: list(of) for node, of in state.nominated.items()}
+        self.claimants = {(ask, pod.name) for held in self.nominated.values() for ask, pod in held}
         self.leaving: set[int] = set()
         self.waits: dict[object, object] = {}
+        self.vain: dict[object, tuple[Ints, int]] = {}
 
     def copy(self) -> "World":
         twin = World.__new__(World)
@@ -379,7 +382,7 @@ class World:
         twin.friends = list(self.friends)
         twin.nominated, twin.leaving, twin.touched = dict(self.nominated), set(self.leaving), set(self.touched)
         twin.stamps = self.stamps
-        twin.waits = {}
+        twin.claimants, twin.waits, twin.vain = self.claimants, {}, {}
         for node in self.touched:
             twin.sites[node] = self.sites[node].copy()
         return twin
@@ -400,6 +403,7 @@ class World:
     def nominate(self, node: int, pods: list[tuple[str, Pod]]) -> None:
         """These are nominated to the node, each with its ask."""
         self.nominated[node] = pods
+        self.claimants = {(ask, pod.name) for held in self.nominated.values() for ask, pod in held}
         self._changed(node)
 
     def leave(self, pods: Iterable[Pod]) -> None:
@@ -410,7 +414,7 @@ class World:
 
     def claims(self, ask: str, pod: Pod) -> bool:
         """Whether the pod of this ask is nominated somewhere."""
-        return any(name == ask and other.name == pod.name for held in self.nominated.values() for name, other in held)
+        return (ask, pod.name) in self.claimants
 
     def add(self, pod: Pod, node: int) -> None:
         pod.node = node
