@@ -113,6 +113,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     now: int
     engine: str
+    release: str | None = None
     configuration: ConfigurationUsed
     state_digest: str
     asks: list[str]
@@ -286,6 +287,7 @@ def facts_of(result: Answer, now: int, asks: list[Ask], pending: bytes = b"") ->
     return Facts(
         now=now,
         engine=result.engine,
+        release=result.release,
         configuration=result.configuration,
         state_digest=result.state.digest,
         asks=[decision.ask for decision in result.decisions],
@@ -310,4 +312,6 @@ def _spared(result: Answer) -> list[str]:
 
 def _described(configured: Configured, findings: list[Finding] | None, fields: dict[str, Any]) -> bytes:
     beside = {} if findings is None else {"findings": findings}
-    return encode({"engine": configured.engine.name, "configuration": configured.used, **fields, **beside})
+    release = configured.engine.facts.release(configured.configuration)
+    own = {"engine": configured.engine.name, **({} if release is None else {"release": release})}
+    return encode({**own, "configuration": configured.used, **fields, **beside})

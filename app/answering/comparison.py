@@ -103,16 +103,16 @@ class VariantAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 class Difference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing on which the variants disagree, and what each says.
 
-    ``field`` of an ask: outcome, node or victims; without ``ask``: evictions, those of the plan that are no ask's
-    victims, or moves of running work to other nodes. Victims and evictions are labels, ``workload`` or
+    ``field`` of an ask: outcome, node, placements or victims; without ``ask``: evictions, those of the plan that are no
+    ask's victims, or moves of running work to other nodes. Victims and evictions are labels, ``workload`` or
     ``workload/task``.
     """
 
     ask: str | None = None
     """The id of the ask. Absent: it is about the plan."""
     field: str
-    """What differs: `outcome`, `node` or `victims` of an ask, or `evictions` or `moves` of the plan. A variant that is
-    refused has the outcome `refused`, and no say in the others."""
+    """What differs: `outcome`, `node`, `victims` or, of several tasks, `placements` of an ask, or `evictions` or
+    `moves` of the plan. A variant that is refused has the outcome `refused`, and no say in the others."""
     values: dict[str, Any]
     """What each variant says, by its name."""
     rules: list[str] | None = None
@@ -283,6 +283,10 @@ def differences_of(answers: list[VariantAnswer]) -> Iterator[Difference]:
             yield _difference(first.ask, "outcome", {answer.name: outcomes[answer.name] for answer in answers})
         if len({decision.node for decision in said.values()}) > 1:
             yield _difference(first.ask, "node", {name: decision.node for name, decision in said.items()})
+        if len({frozenset(_placed(decision)) for decision in said.values()}) > 1 and any(
+            len(decision.placements or ()) > 1 for decision in said.values()
+        ):
+            yield _difference(first.ask, "placements", {name: _placed(decision) for name, decision in said.items()})
         if len({frozenset(_victims(decision)) for decision in said.values()}) > 1:
             yield _difference(first.ask, "victims", {name: _victims(decision) for name, decision in said.items()})
     if len({frozenset(_evictions(answer)) for answer in answered.values()}) > 1:
@@ -322,8 +326,8 @@ def _says(answer: Answer, difference: Difference) -> Any:
     if difference.ask is None:
         return frozenset((_moves if difference.field == "moves" else _evictions)(answer))
     decision = next(candidate for candidate in answer.decisions if candidate.ask == difference.ask)
-    if difference.field == "victims":
-        return frozenset(_victims(decision))
+    if difference.field in ("victims", "placements"):
+        return frozenset((_victims if difference.field == "victims" else _placed)(decision))
     return decision.outcome if difference.field == "outcome" else decision.node
 
 
@@ -333,6 +337,11 @@ def _difference(ask: str | None, field: str, values: dict[str, str | None] | dic
 
 def _victims(decision: Decision) -> list[str]:
     return _labels(decision.victims)
+
+
+def _placed(decision: Decision) -> list[str]:
+    """Its tasks, and where they go."""
+    return [f"{task} to {node}" for task, node in (decision.placements or {}).items()]
 
 
 def _evictions(answer: Answer) -> list[str]:

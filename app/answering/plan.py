@@ -153,7 +153,7 @@ def plan(body: bytes, now: Time, sources: Sources) -> bytes:
     ]
     work = [_described(job, by_ask, behind) for job, behind in zip(planned, ahead, strict=True)]
     reply = PlanAnswer(
-        engine=answer.engine, configuration=answer.configuration, state=answer.state,
+        engine=answer.engine, release=answer.release, configuration=answer.configuration, state=answer.state,
         outcome=_worst(described.outcome for described in work), work=work, asks=new,
         decisions=[by_ask[ask.id] for ask in new], waiting=[by_ask[ask.id] for ask in cluster.asks], plan=answer.plan,
         queues=queues, findings=[*cluster.findings, *cluster.carried(), *_below(findings.all())],

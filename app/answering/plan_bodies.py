@@ -18,7 +18,7 @@ from app.formats.reader import Findings
 from app.formats.work.read import Beside, read_beside
 from app.formats.ytsaurus.documents import is_yson
 from app.solver import solve
-from app.solver.engine import facts_of
+from app.solver.engine import Facts, facts_of
 from app.solver.model.base import Duration, Name, Priority, Quantity, Time, Wire
 from app.solver.model.configuration import Configuration, EngineName, Queue
 from app.solver.model.decision import (
@@ -53,6 +53,8 @@ class PlanRequest(Wire, frozen=True, kw_only=True):
     """The same as asks, as a decision takes them. Each is an object of its own."""
     engine: EngineName | None = None
     """Whose rules decide. Absent: the engine of the configuration, or of the manifests of the cluster."""
+    release: str | None = None
+    """Of which release, whatever the configuration says: would it run after an upgrade? Absent: as it says."""
     now: Time | None = None
     """The time of the decision. Absent: when the state of `cluster` was taken, where it says so; else the host's
     clock."""
@@ -145,6 +147,8 @@ class PlanAnswer(Wire, frozen=True, kw_only=True, omit_defaults=True):
 
     engine: str
     """Whose rules decided."""
+    release: str | None = None
+    """Of which release, where Arbiter has the rules of several (KAI). Absent: it has those of one."""
     configuration: ConfigurationUsed
     """The configuration that was used."""
     state: StateUsed
@@ -303,9 +307,10 @@ def situation(request: PlanRequest, sources: Sources) -> Situation:
         cluster = Situation(loaded, asks_of(request.asks, loaded), beside)
     else:
         cluster = _of_manifests(request, request.cluster.encode(), beside, sources)
-    if request.set:
+    fields = {**request.set, **_release(request, cluster.loaded.configured.engine.facts)}
+    if fields:
         cluster.loaded = with_configuration(
-            cluster.loaded, with_fields(cluster.loaded.configured.configuration, request.set)
+            cluster.loaded, with_fields(cluster.loaded.configured.configuration, fields)
         )
     objects = kept_objects(cluster.loaded.configured.configuration)
     of_configuration = Beside()
@@ -319,6 +324,16 @@ def situation(request: PlanRequest, sources: Sources) -> Situation:
         for name, value in classes.items():
             beside.classes.put(group, name, PriorityClass(value, False, False, None))
     return cluster
+
+
+def _release(request: PlanRequest, facts: Facts) -> dict[str, Any]:
+    """The field that says under which release the plan is made. Raises InvalidInput."""
+    if request.release is None:
+        return {}
+    if request.release not in facts.releases:
+        detail = f"{facts.title} is known here as {', '.join(facts.releases)}"
+        raise InvalidInput([Problem(pointer="/release", detail=detail)])
+    return {f"settings.{facts.block}.release": request.release}
 
 
 def _of_manifests(request: PlanRequest, text: bytes, beside: Beside, sources: Sources) -> Situation:

@@ -118,8 +118,11 @@ def _why(workload: str, cluster: dict[str, Any], service: Service, *, json: bool
     protection = answer["workloads"][running["id"]]
     past = evictions(service, cluster["name"], running["id"])
     if json:
-        say(documents.dumps({"workload": running, "protection": protection, "evictions": past}))
+        release = {key: answer[key] for key in ("engine", "release") if key in answer}
+        say(documents.dumps({**release, "workload": running, "protection": protection, "evictions": past}))
         return NOTHING
+    if answer.get("release") is not None:
+        say(f"by the rules of {output.rules_of(answer['engine'], answer['release'])}")
     since = f" since {running['started_at']}" if "started_at" in running else ""
     say(f"{running['id']}: runs in {running['queue']}{since}, priority {running.get('priority', 0)}")
     said = protection.get("reason") or ""
@@ -362,7 +365,8 @@ def _shown(outcome: ExposureOutcome, *, json: bool) -> int:
 
 
 def _lines(outcome: ExposureOutcome) -> None:
-    say(f"{len(outcome.exposures)} run, {len(outcome.order)} wait; rules of {outcome.engine}")
+    rules = output.rules_of(outcome.engine, outcome.release)
+    say(f"{len(outcome.exposures)} run, {len(outcome.order)} wait; rules of {rules}")
     if outcome.exposures:
         say("who is next:")
         table(

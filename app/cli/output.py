@@ -252,7 +252,7 @@ def answer(result: Answer, *, why: bool) -> None:
     """Each ask with its outcome and victims, and ``why``; then what the plan has beyond them."""
     each_alone = len(result.decisions) > 1 and any(decision.plan is not None for decision in result.decisions)
     if why and result.release is not None:
-        say(f"by the rules of {result.engine} {result.release}")
+        say(f"by the rules of {rules_of(result.engine, result.release)}")
     for decision in result.decisions:
         _decision(decision)
         if why and decision.explanation is not None:
@@ -392,16 +392,27 @@ def comparison(result: Comparison) -> None:
         say("no differences")
     for difference in result.differences[:_MOST_ROWS]:
         say(f"{difference.ask or 'beside the asks'}: {difference.field}")
-        table(("VARIANT", "SAYS"), ((name, _value(value)) for name, value in difference.values.items()))
+        nothing = "none" if difference.field == "placements" else "nobody"
+        table(("VARIANT", "SAYS"), ((name, _value(value, nothing)) for name, value in difference.values.items()))
         if difference.rules is not None:
             say(f"  by {', '.join(difference.rules) or 'chance'}")
+
+
+def rules_of(engine: str, release: str | None) -> str:
+    """Whose rules decided."""
+    return engine if release is None else f"{engine} {release}"
 
 
 def _variant(variant: VariantAnswer) -> tuple[str, str, str, str]:
     if variant.answer is None:
         return variant.name, "", "refused", ""
     tally = _tally(decision.outcome for decision in variant.answer.decisions)
-    return variant.name, variant.answer.engine, tally, str(len(planned(variant.answer)))
+    return (
+        variant.name,
+        rules_of(variant.answer.engine, variant.answer.release),
+        tally,
+        str(len(planned(variant.answer))),
+    )
 
 
 def _tally(outcomes: Iterable[str]) -> str:
@@ -411,9 +422,9 @@ def _tally(outcomes: Iterable[str]) -> str:
     return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
 
 
-def _value(value: Any) -> str:
+def _value(value: Any, nothing: str) -> str:
     if isinstance(value, list):
-        return ", ".join(map(str, value)) or "nobody"  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        return ", ".join(map(str, value)) or nothing  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     return "-" if value is None else str(value)
 
 

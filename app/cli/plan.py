@@ -72,8 +72,8 @@ def print_plan(answer: PlanAnswer) -> None:
             say(f"{work.object}: {len(work.asks)} asks, {alike} of them fare like those below")
     output.answer(
         Answer(
-            engine=answer.engine, configuration=answer.configuration, state=answer.state, decisions=shown,
-            plan=answer.plan,
+            engine=answer.engine, release=answer.release, configuration=answer.configuration, state=answer.state,
+            decisions=shown, plan=answer.plan,
         ),
         why=True,
     )  # fmt: skip
@@ -154,6 +154,9 @@ class Where:
             help="A file, or the name of a configuration that the service has (name, name@revision, name@label)."
         ),
     ] = None
+    release: Annotated[
+        str | None, Parameter(help="Under the rules of this release, whatever the cluster runs: after an upgrade?")
+    ] = None
     now: Annotated[
         str | None,
         Parameter(
@@ -190,6 +193,7 @@ def plan(
         asked: dict[str, Any] = {"queue": queue, "namespace": namespace, "waited": waited}
         asked |= {"manifest": _work(read(manifest)), "set": fields_of(set or [])}
         asked |= {} if where.now is None else {"now": where.now}
+        asked |= {} if where.release is None else {"release": where.release}
         service = Service(where.url, where.token)
         if (name := _followed(where)) is not None:
             cluster = situation(service, name)

@@ -443,6 +443,7 @@ def _columns(entry: Entry) -> dict[str, Any]:
         "created_at": entry.created_at,
         "now": facts.now,
         "engine": facts.engine,
+        "release": facts.release,
         "configuration_name": used.name and repository.storable(used.name),
         "configuration_revision": used.revision,
         "configuration_digest": used.digest,

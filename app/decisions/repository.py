@@ -151,6 +151,7 @@ decisions = sa.Table(
     sa.Column("pods", ARRAY(sa.Text)),
     sa.Column("purpose", sa.Text),
     sa.Column("stops", JSONB(none_as_null=True)),
+    sa.Column("release", sa.Text),
     sa.Index(
         "ix_decisions_pairs", "pairs", postgresql_using="gin", postgresql_where=sa.text("pairs is not null"),
         postgresql_with={"fastupdate": "off"},

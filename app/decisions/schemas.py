@@ -47,6 +47,8 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     engine: str
     """Whose rules counted."""
+    release: str | None = None
+    """Of which release, where Arbiter has the rules of several (KAI). Absent: it has those of one."""
     configuration: ConfigurationUsed
     """The configuration that was used."""
     queues: dict[str, dict[str, Any]]
@@ -74,6 +76,8 @@ class Preemptibility(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     engine: str
     """Whose rules protect."""
+    release: str | None = None
+    """Of which release, where Arbiter has the rules of several (KAI). Absent: it has those of one."""
     configuration: ConfigurationUsed
     """The configuration that was used."""
     workloads: dict[str, dict[str, Any]]
@@ -92,6 +96,8 @@ class EffectiveSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
 
     engine: str
     """Whose settings."""
+    release: str | None = None
+    """Of which release, where Arbiter has the rules of several (KAI). Absent: it has those of one."""
     configuration: ConfigurationUsed
     """The configuration that was used."""
     settings: dict[str, Any] | None = None
@@ -161,6 +167,9 @@ class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The time it was made for."""
     engine: str
     """Whose rules decided."""
+    release: str | None = None
+    """Of which release, where Arbiter has the rules of several (KAI). Null: it has those of one, or did not note it
+    yet."""
     configuration: ConfigurationUsed
     """The configuration that was used."""
     state_digest: str
@@ -244,6 +253,9 @@ class WorkloadEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The time it was made for."""
     engine: str
     """Whose rules decided."""
+    release: str | None = None
+    """Of which release, where Arbiter has the rules of several (KAI). Absent: it has those of one, or did not note it
+    yet."""
     configuration: ConfigurationUsed
     """The configuration that was used."""
     actor: str | None = None

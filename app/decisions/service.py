@@ -92,6 +92,7 @@ def _event(row: RowMapping, workload: str) -> WorkloadEvent:
         created_at=row["created_at"],
         now=to_datetime(row["now"]),
         engine=row["engine"],
+        release=row["release"],
         configuration=ConfigurationUsed(
             name=row["configuration_name"], revision=row["configuration_revision"], digest=row["configuration_digest"]
         ),
@@ -461,6 +462,7 @@ def _summary(row: RowMapping) -> DecisionSummary:
         created_at=row["created_at"],
         now=to_datetime(row["now"]),
         engine=row["engine"],
+        release=row["release"],
         configuration=ConfigurationUsed(
             name=row["configuration_name"], revision=row["configuration_revision"], digest=row["configuration_digest"]
         ),

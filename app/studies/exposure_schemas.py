@@ -143,6 +143,8 @@ class ExposureOutcome(Wire, frozen=True, kw_only=True):
 
     engine: EngineName
     """Whose rules decided."""
+    release: str | None = None
+    """Of which release, where Arbiter has the rules of several (KAI). Absent: it has those of one."""
     configuration: ConfigurationUsed
     """The configuration that was used."""
     state: StateUsed

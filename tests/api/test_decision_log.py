@@ -18,6 +18,7 @@ from app.decisions import repository
 from app.decisions.log import DatabaseStore
 from app.service.main import create_app
 from tests.api.requests import decision
+from tests.support import released
 from tests.support.decisions import stored
 from tests.support.stored import entry, facts
 
@@ -50,6 +51,24 @@ def test_the_list_is_newest_first_and_short(service: TestClient) -> None:
     assert (first["asks"], first["outcomes"], first["evictions"]) == (["x"], ["preempt"], 1)
     assert first["now"] == "2026-03-02T09:30:00Z"
     assert not {"request", "answer"} & set(first)
+
+
+def test_lines_of_the_log_say_by_which_release(service: TestClient) -> None:
+    question = {"engine": "kai", "state": released.STATE, "asks": [released.WAITS]}
+    for release in ("0.13", "0.17"):
+        asked = {"configuration": released.configuration(release), "now": "2026-03-02T09:30:00Z"}
+        assert decide(service, question | asked)["release"] == release
+        shares = service.post("/v1/shares", json=question | asked).json()
+        protection = service.post("/v1/preemptibility", json=question | asked).json()
+        del asked["now"]
+        settings = service.post(
+            "/v1/effective-settings", json={**asked, "engine": "kai", "state": released.STATE}
+        ).json()
+        assert [answer["release"] for answer in (shares, protection, settings)] == [release] * 3
+    decide(service)
+    assert [line["release"] for line in service.get("/v1/decisions").json()["items"]] == [None, "0.17", "0.13"]
+    history = service.get("/v1/workloads/x/history").json()["items"]
+    assert [event.get("release") for event in history] == [None, "0.17", "0.13"]
 
 
 def test_pages_hold_everything_once_also_while_more_arrives(service: TestClient) -> None:

@@ -9,6 +9,7 @@ from app.answering.answers import answer
 from app.answering.comparison import compare
 from app.answering.operations import nothing_stored
 from app.solver.model.problems import InvalidInput
+from tests.support import released
 
 EXAMPLE = json.loads((Path(__file__).parents[3] / "examples" / "kueue-classic.json").read_bytes())
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -54,6 +55,24 @@ def test_differences_say_where_and_what() -> None:
         {"ask": "embeddings-rollout", "field": "outcome", "values": {"any": "preempt", "never": "wait"}},
         {"ask": "embeddings-rollout", "field": "victims", "values": {"any": ["sweep-17"], "never": []}},
     ]
+
+
+def test_where_the_pods_of_a_gang_go_is_a_difference() -> None:
+    """0.13 places two pods, 0.17 finds nobody to take from."""
+    more = {"name": "m", "capacity": {"gpu": 1, "cpu": 8, "memory": "8Gi", "pods": 100}}
+    gang = {"tasks": [{"name": f"x{i}", "requests": {"gpu": 1}} for i in range(2)], "min_available": 2}
+    question = {
+        "engine": "kai", "now": "2026-03-02T12:00:00Z", "configuration": released.configuration("0.13"),
+        "state": {**released.STATE, "nodes": [*released.STATE["nodes"], more]}, "asks": [{**released.WAITS, **gang}],
+    }  # fmt: skip
+    variants = [{"name": name, "settings": {"kai": released.settings(name)}} for name in ("0.13", "0.17")]
+    body = json.dumps({**question, "variants": variants}).encode()
+    differences = json.loads(compare(body, NOON, nothing_stored()))["differences"]
+    (placed,) = (difference for difference in differences if difference["field"] == "placements")
+    assert {name: sorted(places) for name, places in placed["values"].items()} == {
+        "0.13": ["x0 to n", "x1 to n"], "0.17": [],
+    }  # fmt: skip
+    assert placed["rules"] == [released.RULE]
 
 
 def test_problems_point_into_the_variant_that_brings_them() -> None:

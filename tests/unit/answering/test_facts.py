@@ -79,7 +79,7 @@ def test_everything_that_the_log_keeps_of_an_answer() -> None:
             ("q1", "of-x", "reclaim", 1), ("q1", "of-x", "second", 1), ("q1", "of-w", "reclaim", 1),
             ("", "of-y", "overcommit", 1), ("q2", "of-x", "reclaim", 1),
         ],
-        "pending": "W10=", "pods": [], "effect": "",
+        "pending": "W10=", "pods": [], "effect": "", "release": None,
     }  # fmt: skip
     alone = facts_of(answered([], []), 17, [])
     assert (alone.spared, alone.evictions, alone.queues, alone.pending) == ([], [], [], b"")

@@ -12,6 +12,7 @@ from app.base.documents import read
 from app.formats.reader import Findings, Reader
 from app.formats.work.read import Admission
 from app.solver.model.problems import InvalidInput
+from tests.support import released
 
 NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 
@@ -46,6 +47,23 @@ def planned(manifest: Any, queues: list[dict[str, Any]] | None = None, **more: A
         **more,
     }
     return json.loads(plan(json.dumps(document).encode(), NOW, nothing_stored()))
+
+
+def test_a_plan_is_made_under_another_release_than_the_cluster_s() -> None:
+    def asked(**more: Any) -> dict[str, Any]:
+        document = {"engine": "kai", "configuration": released.configuration("0.13"), "state": released.STATE,
+                    "work": [released.WAITS], **more}  # fmt: skip
+        return json.loads(plan(json.dumps(document).encode(), NOW, nothing_stored()))
+
+    answers = [asked(), asked(release="0.17"), asked(release="0.13")]
+    assert [(answer["release"], bool(answer["plan"]["placements"])) for answer in answers] == [
+        ("0.13", True), ("0.17", False), ("0.13", True),
+    ]  # fmt: skip
+    with pytest.raises(InvalidInput) as wrong:
+        asked(release="0.16")
+    assert [(problem.pointer, problem.detail) for problem in wrong.value.problems] == [
+        ("/release", "KAI Scheduler is known here as 0.13, 0.17"),
+    ]  # fmt: skip
 
 
 def test_work_is_given_as_asks_too() -> None:

@@ -236,8 +236,9 @@ def row(answer: Json, **more: Any) -> Json:
 
     own: Json = {
         "id": ID, "created_at": datetime(2026, 3, 2, tzinfo=UTC), "now": 1_500_000, "engine": "kueue",
-        "configuration_name": "main", "configuration_revision": 3, "configuration_digest": "c", "state_digest": "s",
-        "request_digest": "r", "asks": ["a"], "outcomes": ["wait"], "evictions": 0, "actor": None, "queues": None,
+        "release": None, "configuration_name": "main", "configuration_revision": 3, "configuration_digest": "c",
+        "state_digest": "s", "request_digest": "r", "asks": ["a"], "outcomes": ["wait"], "evictions": 0, "actor": None,
+        "queues": None,
         "circle": None, "purpose": None, "seconds": {"solve": 0.5},
         "request": squeezed({"explain": "none", "asks": [1.0]}),
         "answer": squeezed(answer), "kept_state": None, "kept_configuration": None,

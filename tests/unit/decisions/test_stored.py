@@ -42,7 +42,7 @@ def test_every_column_of_an_entry() -> None:
     assert (plain(found.pop("request")), plain(found.pop("answer"))) == (b"the request", b"the answer")
     shown = {name: value for name, value in found.items() if name not in ("id", "created_at", "pairs")}
     assert shown == {
-        "now": 5, "engine": "kueue", "configuration_name": "main", "configuration_revision": 3,
+        "now": 5, "engine": "kueue", "release": None, "configuration_name": "main", "configuration_revision": 3,
         "configuration_digest": "c", "state_digest": "s", "asks": ["a", "b\ufffd"], "outcomes": ["preempt", "wait"],
         "evicted": ["x\ufffd", "y"], "evictions": 3, "seconds": {"decode": 0.25},
         "request_digest": sha256(b"the request").hexdigest(), "actor": "mo\ufffd", "queues": ["q\ufffd"],
@@ -122,7 +122,8 @@ def eviction(workload: str, task: str | None, for_ask: str | None) -> Json:
 
 def row(answer: Json, identity: int = 7, **more: Any) -> RowMapping:
     own: Json = {
-        "id": UUID(int=identity), "created_at": NOON, "now": 1_500_000, "engine": "kai", "configuration_name": "main",
+        "id": UUID(int=identity), "created_at": NOON, "now": 1_500_000, "engine": "kai", "release": "0.17",
+        "configuration_name": "main",
         "configuration_revision": 2, "configuration_digest": "c", "actor": "mo", "asks": ["a", "b"], "workloads": None,
         "pods": None,
         "purpose": None,
@@ -158,6 +159,7 @@ def test_what_the_log_tells_of_a_workload() -> None:
     }  # fmt: skip
     (told,) = history("w", Mentions(2, 1, [row(answer)]), 1).items
     assert (told.decision, told.engine, told.actor, told.now.timestamp()) == (ID, "kai", "mo", 1.5)
+    assert told.release == "0.17"
     assert (told.configuration.name, told.configuration.revision, told.configuration.digest) == ("main", 2, "c")
     assert [(s.task, s.node, s.reason, s.message, s.for_ask) for s in told.stopped] == [
         (None, "n", "why", "for a", "a"), ("t", "n", "why", None, None), (None, "n", "why", None, "b"),

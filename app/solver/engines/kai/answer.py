@@ -279,6 +279,8 @@ def effective_settings(configuration: CompiledConfiguration, state: State | None
             "default_preempt_min_runtime": seconds(policy.default_preempt),
             "reclaim_resolve_method": policy.method,
             "actions": list(policy.actions),
+            "staleness_grace_period": seconds(policy.staleness_grace),
+            "k_value": policy.k_value,
             "use_scheduling_signatures": policy.use_scheduling_signatures,
             "max_consolidation_preemptees": policy.max_consolidation_preemptees,
             "allow_consolidating_reclaim": policy.allow_consolidating_reclaim,

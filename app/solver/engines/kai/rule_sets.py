@@ -54,6 +54,8 @@ class ReleaseRules:
     prefix, which a refusal ends. ``nodes_of_recorded``: nodes of everybody recorded are open to pods too.
     ``joined_chunks``: what a scenario takes of a job is recorded whole. ``carries_running``: a part of a gang counts
     the pods that its job runs. ``restores_nodes``: nodes that a refused scenario opened are closed again.
+    ``nodes_by_name``: nodes of the latest victim are taken by name, where something is listed; otherwise as its pods
+    go, and those too where nothing is.
     ``sub_group_trees``: gangs are trees, elastic at every level; otherwise pod sets that are all needed.
     ``knows_stuck``: pods that should have gone keep their room; otherwise it is about to be free.
     ``delays_preemption``: a job can be made to wait before it makes anybody go. ``own_staleness``: a gang may have a
@@ -72,6 +74,7 @@ class ReleaseRules:
     joined_chunks: bool
     carries_running: bool
     restores_nodes: bool
+    nodes_by_name: bool
     sub_group_trees: bool
     knows_stuck: bool
     delays_preemption: bool
@@ -83,7 +86,8 @@ class ReleaseRules:
         """Whether one prefix serves all parts of a gang: nothing of the search is newer than 0.13."""
         return not (
             self.doubling or self.own_scenario or self.nodes_of_recorded or self.joined_chunks
-            or self.carries_running or self.restores_nodes or self.generators != _NODE_LOCAL
+            or self.carries_running or self.restores_nodes or self.nodes_by_name
+            or self.generators != _NODE_LOCAL
         )  # fmt: skip
 
 
@@ -91,13 +95,13 @@ _NODE_LOCAL: Final[tuple[Generator, ...]] = ("node-local",)
 KAI_0_13: Final = ReleaseRules(
     release="0.13", source="KAI-Scheduler 72de64f", draws=False,
     filters_by_queue=False, generators=_NODE_LOCAL, doubling=False, own_scenario=False,
-    nodes_of_recorded=False, joined_chunks=False, carries_running=False, restores_nodes=False,
+    nodes_of_recorded=False, joined_chunks=False, carries_running=False, restores_nodes=False, nodes_by_name=False,
     sub_group_trees=False, knows_stuck=False, delays_preemption=False, own_staleness=False, measures_gpu_memory=False,
 )  # fmt: skip
 KAI_0_17: Final = ReleaseRules(
     release="0.17", source="KAI-Scheduler d5bc503a", draws=True,
     filters_by_queue=True, generators=("node-local", "multi-node"), doubling=True, own_scenario=True,
-    nodes_of_recorded=True, joined_chunks=True, carries_running=True, restores_nodes=True,
+    nodes_of_recorded=True, joined_chunks=True, carries_running=True, restores_nodes=True, nodes_by_name=True,
     sub_group_trees=True, knows_stuck=True, delays_preemption=True, own_staleness=True, measures_gpu_memory=True,
 )  # fmt: skip
 RELEASES: Final[dict[Release, ReleaseRules]] = {rules.release: rules for rules in (KAI_0_13, KAI_0_17)}
@@ -154,6 +158,12 @@ CHANGES: Final = (
     Change(
         "feasible-nodes-restored", "restores_nodes", "nodes that a refused scenario opened stay open",
         "nodes that a refused scenario opened are closed again", f"{_SOLVERS}/by_pod_solver.go",
+    ),
+    Change(
+        "nodes-by-name", "nodes_by_name",
+        "nodes of the latest victim are taken in the order of a map, those too where nothing is listed",
+        "nodes of the latest victim are taken by name, where something is listed",
+        "plugins/nodelocalgreedy/generator.go",
     ),
     Change(
         "sub-group-trees", "sub_group_trees", "a gang is pod sets that are all needed",

@@ -13,7 +13,7 @@ from app.solver.engines.kai.job_order import Chance, Contenders, Map, Turns, Vic
 from app.solver.engines.kai.jobs import GPU, NOWHERE, Jobs
 from app.solver.engines.kai.overlay import Mark, Overlay, rank, total
 from app.solver.engines.kai.queue_order import Standing
-from app.solver.engines.kai.rule_sets import Generator
+from app.solver.engines.kai.rule_sets import Generator, ReleaseRules
 from app.solver.engines.kai.scenario import Group, Headroom, Scenario, first_to_go
 from app.solver.engines.kai.solver import Found, Tools, disturbed, open_nodes
 from app.solver.engines.kai.validators import ScenarioValidator, refused_scenario
@@ -267,7 +267,7 @@ class Search:
             if prefix.recorded:
                 yield []
         elif generator == "node-local":
-            yield from prefix.by_node(self._chance, joined=self._rules.joined_chunks)
+            yield from prefix.by_node(self._chance, self._rules)
         else:
             yield from self._by_nodes(prefix, nodes)
 
@@ -471,15 +471,14 @@ class Prefix(Scenario):
         lets everything through."""
         return self._twice or self.room.enough()
 
-    def by_node(self, chance: Chance, *, joined: bool) -> Iterator[list[Group]]:
-        """Victims by node of the latest one, in order of name: of every job with a chunk there all that is listed."""
+    def by_node(self, chance: Chance, rules: ReleaseRules) -> Iterator[list[Group]]:
+        """Victims by node of the latest one: of every job with a chunk there all that is listed."""
         overlay = self.overlay
         assert self.latest is not None
-        names = overlay.node_names
         seen: set[frozenset[int]] = set()
         here = {overlay.node[t] for t in overlay.jobs.tasks[self.latest]} - {NOWHERE}
-        for n in sorted(here, key=names.__getitem__):
-            groups = list(self._groups_on(n, chance, joined=joined))
+        for n in sorted(here, key=overlay.node_names.__getitem__) if rules.nodes_by_name else self.nodes_of_latest():
+            groups = list(self._groups_on(n, chance, joined=rules.joined_chunks))
             tasks = frozenset(t for group in groups for t in group.tasks)
             if tasks and tasks not in seen:
                 seen.add(tasks)

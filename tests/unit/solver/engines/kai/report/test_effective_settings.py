@@ -18,7 +18,8 @@ def test_every_field_of_the_answer() -> None:
         "rules": "shipped", "release": "0.17", "default_reclaim_min_runtime": "90s",
         "default_preempt_min_runtime": "1500ms",
         "reclaim_resolve_method": "queue", "actions": ["preempt", "allocate"], "use_scheduling_signatures": False,
-        "max_consolidation_preemptees": 3, "allow_consolidating_reclaim": False,
+        "max_consolidation_preemptees": 3, "allow_consolidating_reclaim": False, "staleness_grace_period": "5m",
+        "k_value": 2.5,
     }  # fmt: skip
     root = {"name": "root", "priority": 7, "kai": {"preempt_min_runtime": 30}}
     leaf = {
@@ -34,7 +35,8 @@ def test_every_field_of_the_answer() -> None:
             "rules": "shipped", "release": "0.17", "default_reclaim_min_runtime": 90,
             "default_preempt_min_runtime": 1.5,
             "reclaim_resolve_method": "queue", "actions": ["preempt", "allocate"], "use_scheduling_signatures": False,
-            "max_consolidation_preemptees": 3, "allow_consolidating_reclaim": False,
+            "max_consolidation_preemptees": 3, "allow_consolidating_reclaim": False, "staleness_grace_period": 300,
+            "k_value": 2.5,
         },
         "queues": {
             "root": {
@@ -63,6 +65,7 @@ def test_what_nobody_says_is_what_the_scheduler_assumes() -> None:
         "rules": "documented", "release": "0.13", "default_reclaim_min_runtime": 0, "default_preempt_min_runtime": 0,
         "reclaim_resolve_method": "lca", "actions": ["allocate", "consolidation", "reclaim", "preempt"],
         "use_scheduling_signatures": True, "max_consolidation_preemptees": None, "allow_consolidating_reclaim": True,
+        "staleness_grace_period": 60, "k_value": 1.0,
     }  # fmt: skip
     assert answer["queues"]["root"]["deserved"].keys() == {"cpu", "memory", "gpu"}, (
         "several names for GPUs: gpu stands for all"
