@@ -477,9 +477,9 @@ def _domains(task: Task) -> Iterator[tuple[tuple[str, str], ...]]:
 
 
 def _pods(task: Task) -> list[Task]:
-    if task.count == 1:
-        return [task]
-    return [msgspec.structs.replace(task, name=f"{task.name}-{i}", count=1, min_count=None) for i in range(task.count)]
+    names = [task.name] if task.count == 1 else [f"{task.name}-{i}" for i in range(task.count)]
+    alike = msgspec.structs.replace(task, count=1, min_count=None, full_count=None)
+    return [msgspec.structs.replace(alike, name=name) for name in names]
 
 
 def _first(placed: list[PlacedQuota], has: Callable[[Quota], bool]) -> str:

@@ -290,6 +290,7 @@ def admitted_tasks(ask: Ask, decision: Decision, now: datetime) -> list[Task]:
             task,
             count=counts.get(task.name, task.count),
             min_count=None,
+            full_count=None,
             flavors=flavors.get(task.name, task.flavors),
             node=placed.get(task.name, decision.node),
             topology_assignment=domains.get(task.name),

@@ -221,7 +221,9 @@ def plain_asks(names: set[str], asks: list[Ask], index: Index | None = None) -> 
         if len(ask.tasks) != 1 and len({task.name for task in ask.tasks}) != len(ask.tasks):
             return False
         for task in ask.tasks:
-            if task.usage or task.node is not None or task.required_node is not None or task.min_count is not None:
+            if task.usage or task.node is not None or task.required_node is not None:
+                return False
+            if task.min_count is not None or task.full_count is not None:
                 return False
             if not _sound(tuple(task.requests.items())):
                 return False
@@ -262,10 +264,13 @@ def _task_problems(tasks: list[Task], nodes: Set[str], path: tuple[str | int, ..
             yield from _reference(task.node, nodes, (*here, "node"), "node")
         if task.required_node is not None:
             yield from _reference(task.required_node, nodes, (*here, "required_node"), "node")
-        if task.min_count is not None and task.min_count > task.count:
-            yield Problem(
-                pointer=pointer(*here, "min_count"), detail=f"min_count {task.min_count} is over count {task.count}"
-            )
+        whole, called = (task.count, "count") if task.full_count is None else (task.full_count, "full_count")
+        if whole < task.count:
+            detail = f"full_count {whole} is below count {task.count}"
+            yield Problem(pointer=pointer(*here, "full_count"), detail=detail)
+        if task.min_count is not None and task.min_count > whole:
+            detail = f"min_count {task.min_count} is over {called} {whole}"
+            yield Problem(pointer=pointer(*here, "min_count"), detail=detail)
 
 
 def _tree_problems(queues: list[Queue], *, implicit: bool) -> Iterator[Problem]:

@@ -46,6 +46,7 @@ class _PodSet:
     name: str
     count: int
     min_count: int | None
+    full_count: int | None
     pod: PodSpec
     requests: Steps
     topology: kueue.TopologyRequest | None
@@ -253,6 +254,7 @@ def _pod_set(reader: Reader, cluster: _Cluster) -> _PodSet:
         name=reader.text("name") or "main",
         count=1 if count is None else count,
         min_count=reader.count("minCount"),
+        full_count=None,
         pod=pod,
         requests=requests,
         topology=topology,
@@ -267,11 +269,19 @@ def _reclaimable(status: Reader) -> dict[str, int]:
 
 
 def _waiting(pod_sets: list[_PodSet], status: Reader) -> list[_PodSet]:
-    """The pod sets of a workload that waits, less pods that are done already. Where fewer are left than the least of
-    them, it starts with all of these or not at all."""
-    done = _reclaimable(status)
-    left = [replace(of, count=max(0, of.count - done.get(of.name, 0))) for of in pod_sets]
-    return [replace(of, min_count=None) if of.min_count is not None and of.min_count > of.count else of for of in left]
+    """The pod sets of a workload that waits, less pods that are done already. Smaller sizes are counted down from what
+    its spec says, for all of its pod sets."""
+    done = {name: count for name, count in _reclaimable(status).items() if count > 0}
+    shrinks = any(of.min_count is not None and of.min_count < of.count for of in pod_sets)
+    return [
+        replace(
+            of, count=max(0, of.count - done[of.name]), full_count=of.count if shrinks else None,
+            min_count=of.min_count if shrinks else None,
+        )
+        if of.name in done
+        else of
+        for of in pod_sets
+    ]  # fmt: skip
 
 
 def _admitted(pod_sets: list[_PodSet], admission: Reader, status: Reader, *, decided: bool) -> list[Task]:
@@ -363,6 +373,7 @@ def _ask(
                 name=pod_set.name,
                 count=pod_set.count,
                 min_count=pod_set.min_count,
+                full_count=pod_set.full_count,
                 requests=quantities(pod_set.requests),
                 node_selector=pod_set.pod.node_selector,
                 tolerations=pod_set.pod.tolerations,

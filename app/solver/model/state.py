@@ -43,6 +43,9 @@ class Task(Wire, frozen=True, kw_only=True):
     min_count: Count | None = None
     """Of an ask that may start smaller: the least count that is of use. Absent: all or nothing. Read by Kueue (partial
     admission)."""
+    full_count: Count | None = None
+    """Of an ask some of whose units are done already: `count` with these, from which smaller sizes are counted down.
+    Absent: `count`. Read by Kueue (partial admission)."""
     requests: Resources = {}
     """What one unit of `count` asks for, by resource. Read by all engines."""
     usage: Resources | None = None

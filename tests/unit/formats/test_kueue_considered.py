@@ -321,14 +321,14 @@ def manager(**sharing: Any) -> Json:
 SCOPE = {"admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"}}
 
 
-@pytest.mark.parametrize(("done", "count", "least"), [(0, 4, 2), (2, 2, 2), (3, 1, None), (4, 0, None)])
-def test_of_pods_that_are_left_no_more_than_all_are_the_least(done: int, count: int, least: int | None) -> None:
+@pytest.mark.parametrize(("done", "count", "whole"), [(0, 4, None), (2, 2, 4), (3, 1, 4), (4, 0, 4)])
+def test_smaller_sizes_are_counted_down_from_the_spec(done: int, count: int, whole: int | None) -> None:
     waiting = workload()
     (pods,) = waiting["spec"]["podSets"]
     pods |= {"count": 4, "minCount": 2}
     waiting["status"] = {"reclaimablePods": [{"name": pods["name"], "count": done}]}
     ((task,),) = (ask.tasks for ask in read(cluster_queue(), FLAVOR, local_queue(), waiting).asks)
-    assert (task.count, task.min_count) == (count, least)
+    assert (task.count, task.min_count, task.full_count) == (count, 2, whole)
     assert decided(cluster_queue(), local_queue(), waiting)[0]["ns/w"][0] == "admit"
 
 

@@ -218,8 +218,12 @@ def test_plain_asks_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch
 
 def test_a_task_starts_with_as_many_as_it_has_or_fewer() -> None:
     index = Index(State())
-    for least, problems in ((3, []), (4, ["/ask/tasks/0/min_count"])):
-        of = {"id": "a", "queue": "q", "tasks": [{"name": "t", "count": 3, "min_count": least}]}
+    least, whole = "/ask/tasks/0/min_count", "/ask/tasks/0/full_count"
+    for more, problems in (
+        ({"min_count": 3}, []), ({"min_count": 4}, [least]), ({"min_count": 4, "full_count": 4}, []),
+        ({"full_count": 2}, [whole]), ({"min_count": 5, "full_count": 4}, [least]),
+    ):  # fmt: skip
+        of = {"id": "a", "queue": "q", "tasks": [{"name": "t", "count": 3} | more]}
         assert [p.pointer for p in check.one_ask_problems({"q"}, index, msgspec.convert(of, Ask))] == problems
 
 

@@ -49,13 +49,15 @@ R = TypeVar("R")
 
 def may_shrink(tasks: Sequence[Task]) -> bool:
     """Whether some pod set may start with fewer than its count."""
-    return any(t.min_count is not None and t.min_count < t.count for t in tasks)
+    return any(map(_slack, tasks))
 
 
 def scaled(tasks: Sequence[Task], given_up: int, at_most: int) -> list[int]:
     """Counts when ``given_up`` of the ``at_most`` units that all may lose together are given up; rounded down per
-    pod set, so that the pod sets keep their proportions and never lose more than they may."""
-    return [t.count - _slack(t) * given_up // at_most for t in tasks]
+    pod set, so that the pod sets keep their proportions and never lose more than they may. They are counted down from
+    the whole workload, pods that are done and all: that may ask for more than is left (Kueue: NewPodSetReducer takes
+    the counts of the spec), but for a pod set of which nothing is left (PodSetResources.ScaledTo)."""
+    return [_whole(t) - _slack(t) * given_up // at_most if t.count else 0 for t in tasks]
 
 
 def largest(tasks: Sequence[Task], attempt: Callable[[list[int]], R | None]) -> tuple[list[int], R] | None:
@@ -81,8 +83,12 @@ def largest(tasks: Sequence[Task], attempt: Callable[[list[int]], R | None]) -> 
     return (best[1], best[2]) if best is not None and best[0] == low else None
 
 
+def _whole(task: Task) -> int:
+    return task.count if task.full_count is None else task.full_count
+
+
 def _slack(task: Task) -> int:
-    return max(0, task.count - (task.count if task.min_count is None else task.min_count))
+    return 0 if task.min_count is None else max(0, _whole(task) - task.min_count)
 
 
 _MOST_FLAVORS = 16

@@ -175,6 +175,18 @@ def test_partial_admission_takes_the_largest_size_that_fits() -> None:
     assert "counts" not in one(of, [], asks("x", "q", 1, count=9, min_count=2))
 
 
+@pytest.mark.parametrize(("quota", "counts"), [(16, None), (15, {"a": 7, "b": 7}), (13, {"a": 6, "b": 6})])
+def test_partial_admission_counts_down_from_the_spec_although_some_pods_are_done(
+    quota: int, counts: dict[str, int] | None
+) -> None:
+    """6 of 10 and all 10 of 10 are left: one pod of the first less and two of the second would be 13."""
+    ask = asks("x", "q", 1)
+    pods = {"min_count": 5, "requests": {"cpu": 1}}
+    ask["tasks"] = [{"name": "a", "count": 6, "full_count": 10} | pods, {"name": "b", "count": 10} | pods]
+    decision = one(configuration(queue("q", quota)), [], ask)
+    assert (decision["outcome"], decision.get("counts")) == ("admit", counts)
+
+
 def test_partial_admission_may_preempt() -> None:
     """4 of 10 are held by a higher priority, 4 by a lower one: 6 units by preempting the latter, more never."""
     of = configuration(queue("q", 10, preemption=LOWER))

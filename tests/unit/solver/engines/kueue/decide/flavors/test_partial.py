@@ -28,6 +28,16 @@ def test_the_largest_size_that_can_be_had() -> None:
     assert len(tried) <= 8
 
 
+def test_smaller_sizes_are_counted_down_from_what_there_was_before_some_was_done() -> None:
+    tasks = [
+        Task(name="a", count=6, min_count=5, full_count=10), Task(name="b", count=10, min_count=5),
+        Task(name="c", count=1, full_count=3), Task(name="d", count=0, min_count=1, full_count=2),
+    ]  # fmt: skip
+    assert may_shrink(tasks[:1])
+    assert scaled(tasks, 0, 11) == [10, 10, 3, 0]
+    assert scaled(tasks, 11, 11) == [5, 5, 3, 0]
+
+
 def test_nothing_to_be_had() -> None:
     assert largest(pod_sets((5, 2)), lambda _: None) is None
     assert largest(pod_sets((5, 5), (3, None)), lambda counts: counts) is None
