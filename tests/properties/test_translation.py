@@ -15,13 +15,22 @@ from app.solver.model import state as state_model
 from app.solver.model.base import to_datetime
 from app.solver.model.configuration import Configuration, EngineName, Flavor, Queue, Quota, Settings, Taint
 from app.solver.model.kube_scheduler import (
-    DisruptionBudget,
     HostPort,
     PodAffinityTerm,
     TopologySpreadConstraint,
 )
 from app.solver.model.request import StateOrReference
-from app.solver.model.state import Ask, Expression, Node, QueueState, Reservation, Task, Toleration, Workload
+from app.solver.model.state import (
+    Ask,
+    DisruptionBudget,
+    Expression,
+    Node,
+    QueueState,
+    Reservation,
+    Task,
+    Toleration,
+    Workload,
+)
 
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 PAIRS = [(old, new) for old in ENGINES for new in ENGINES if old != new]
@@ -40,9 +49,9 @@ def test_who_reads_a_field_is_what_its_description_says() -> None:
 
 
 TASK = Task(
-    name="t", min_count=1, requests={"cpu": 1}, usage={"cpu": 1}, node="n", flavors={"cpu": "f"}, priority=3,
+    name="t", requests={"cpu": 1}, usage={"cpu": 1}, node="n", flavors={"cpu": "f"}, priority=3,
     created_at=to_datetime(5), started_at=to_datetime(6), preemptible=False, originator=True, required_node="n",
-    state="releasing",
+    state="releasing", min_count=1, full_count=2,
     node_selector={"a": "b"}, tolerations=[Toleration(key="a")], labels={"a": "b"}, host_ports=[HostPort(port=1)],
     pod_affinity=[PodAffinityTerm(topology_key="a")], pod_anti_affinity=[PodAffinityTerm(topology_key="a")],
     topology_spread=[TopologySpreadConstraint(max_skew=1, topology_key="a")], scheduling_gates=["a"],
