@@ -9,13 +9,13 @@ from the scheduler's listers, which leave out what kind they are; parameters tha
 """
 
 import re
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
-from io import BytesIO
 from typing import Any, cast, get_args
 
-from app.base.documents import MAX_BYTES, Path, Unreadable
+import msgspec
+
+from app.base.documents import Path
 from app.formats.exported import unkeepable
 from app.formats.objects import KAI_SCHEDULER, Object, instead, named, unread, whole
 from app.formats.pods import quantity
@@ -208,6 +208,7 @@ def _scheduler_file(root: Reader) -> kai.Settings:
     root.warn("tiers", detail, "info", "rewritten")
     root.not_carried("queueDepthPerAction", "Arbiter tries every job of a queue")
     root.not_carried("usageDBConfig", _NO_USAGE)
+    budgets = _budgets(root)
     root.ignore("kind", "apiVersion", "metadata")
     parameters = root.take(PARAMETERS)
     root.close()
@@ -215,7 +216,7 @@ def _scheduler_file(root: Reader) -> kai.Settings:
     flags = flags_of(cast(dict[str, Any], parameters)) if isinstance(parameters, dict) else {}
     chosen = None if not words else _actions(words, root)
     k_value = _factor(Reader(arguments.get("proportion"), root.path, Findings()))
-    return _settings(arguments.get("minruntime", {}), chosen, flags, root, k_value=k_value)
+    return _settings(arguments.get("minruntime", {}), chosen, flags, root, k_value=k_value, budgets=budgets)
 
 
 def _plugin(plugin: Reader, name: str) -> Mapping[str, Any]:
@@ -293,7 +294,7 @@ def _shard(manifest: Object) -> tuple[kai.Settings, dict[str, Any]]:
     actions = spec.take("actions")
     settings = _settings(
         arguments, shard_actions(Reader(actions, (*spec.path, "actions"), spec.findings)), flags.value, flags,
-        manifest.annotations, k_value,
+        manifest.annotations, k_value, _budgets(spec),
     )  # fmt: skip
     flags.ignore("max-consolidation-preemptees", "use-scheduling-signatures", "allow-consolidating-reclaim", STALENESS,
                  _STUCK)  # fmt: skip
@@ -333,6 +334,7 @@ def _kept_of_shard(manifest: Object, actions: Any, written: Any) -> dict[str, An
 def _settings(
     minruntime: Mapping[str, Any], actions: list[Action] | None, flags: Mapping[str, Any], file: Reader,
     annotations: Mapping[str, str] | None = None, k_value: float | None = None,
+    budgets: kai.SearchBudgets | None = None,
 ) -> kai.Settings:  # fmt: skip
     def word(key: str) -> str | None:
         value = minruntime.get(key)
@@ -353,7 +355,19 @@ def _settings(
         max_consolidation_preemptees=_cap(flags.get("max-consolidation-preemptees"), file),
         allow_consolidating_reclaim=_flag(flags, "allow-consolidating-reclaim", file),
         staleness_grace_period=_duration(flags.get(STALENESS), AS_INSTALLED.staleness_grace_period, STALENESS, file),
+        search_budgets=budgets,
     )
+
+
+def _budgets(file: Reader) -> kai.SearchBudgets | None:
+    """``scenarioSearchBudgets``, the fields of which have the same names, written otherwise."""
+    given = file.take("scenarioSearchBudgets")
+    try:
+        fields = {re.sub("[A-Z]", r"_\g<0>", key).lower(): value for key, value in given.items()} if given else None
+        return msgspec.convert(fields, kai.SearchBudgets | None)
+    except (AttributeError, msgspec.ValidationError) as error:
+        file.warn("scenarioSearchBudgets", str(error), "error", "bad-value")
+        return None
 
 
 def _flag(flags: Mapping[str, Any], key: str, file: Reader) -> bool:
@@ -387,30 +401,12 @@ def _duration(value: Any, usual: Duration, key: str, file: Reader) -> Duration:
     return value
 
 
-FILE = "snapshot.json"
 PARAMETERS = "schedulerParams"
-_ZIP = b"PK\x03\x04"
 _KINDS = {
     "pods": ("Pod", "v1"), "nodes": ("Node", "v1"), "queues": ("Queue", "scheduling.run.ai/v2"),
     "podGroups": ("PodGroup", "scheduling.run.ai/v2alpha2"),
     "priorityClasses": ("PriorityClass", "scheduling.k8s.io/v1"), "topologies": ("Topology", "kai.scheduler/v1alpha1"),
 }  # fmt: skip
-
-
-def unpacked(body: bytes) -> bytes:
-    """The file in a zip; anything else as it is. Raises Unreadable."""
-    if not body.startswith(_ZIP):
-        return body
-    try:
-        with zipfile.ZipFile(BytesIO(body)) as archive, archive.open(FILE) as file:
-            content = file.read(MAX_BYTES + 1)
-    except KeyError:
-        raise Unreadable(f"a zip without {FILE}: KAI's snapshot has it") from None
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        raise Unreadable(f"a zip that can't be read: {error}") from None
-    if len(content) > MAX_BYTES:
-        raise Unreadable(f"{FILE} has more than the {MAX_BYTES} bytes that a manifest may have")
-    return content
 
 
 def is_snapshot(document: Any) -> bool:

@@ -2,16 +2,19 @@
 whose pods they are."""
 
 import re
+import zipfile
 from dataclasses import replace as with_
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import reduce
+from io import BytesIO
 from operator import itemgetter
 from typing import Any, Final, cast, get_args
 
+import msgspec
 from msgspec.structs import replace
 
-from app.base.documents import Path
+from app.base.documents import MAX_BYTES, Path, Unreadable
 from app.formats.exported import Exported, Lost, dump, flat_quota, go_duration, number, placed, renamed
 from app.formats.extender import ByTask, VictimPod, asking, light_pod
 from app.formats.kai.configuration import (
@@ -33,7 +36,6 @@ from app.formats.kai.configuration import (
     pool_of,
     read_configuration,
     shard_actions,
-    unpacked,
     written_actions,
 )
 from app.formats.kai.pods import (
@@ -126,6 +128,14 @@ def _shard(settings: kai.Settings, native: NativeDocuments, lost: Lost) -> dict[
         spec["plugins"] = {"minruntime": {"arguments": arguments}}
     if settings.k_value != kai.Settings().k_value:
         spec["kValue"] = number(settings.k_value)
+    if settings.search_budgets is not None:
+        budgets: dict[str, Any] = msgspec.to_builtins(settings.search_budgets)
+        spec["scenarioSearchBudgets"] = {
+            re.sub("_(.)", lambda match: match[1].upper(), name): {key: go_duration(of[key]) for key in of}
+            if isinstance(of, dict)
+            else go_duration(of)
+            for name, of in budgets.items()
+        }
     saved = _with_actions(spec, settings, native.kai, lost)
     shard = {"apiVersion": SHARD_VERSION, "kind": "SchedulingShard", "metadata": metadata, "spec": spec}
     return lost.native((), shard, NativeDocuments(kai=saved), "kai")
@@ -343,6 +353,26 @@ def _of_pool(
         reading.findings.add("other-pool", "warning", (), detail)
     own = replace(own, queues=[queue for queue in own.queues if queue.name not in others])
     return nodes, groups, own, pods
+
+
+FILE = "snapshot.json"
+_ZIP = b"PK\x03\x04"
+
+
+def unpacked(body: bytes) -> bytes:
+    """The file in a zip; anything else as it is. Raises Unreadable."""
+    if not body.startswith(_ZIP):
+        return body
+    try:
+        with zipfile.ZipFile(BytesIO(body)) as archive, archive.open(FILE) as file:
+            content = file.read(MAX_BYTES + 1)
+    except KeyError:
+        raise Unreadable(f"a zip without {FILE}: KAI's snapshot has it") from None
+    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        raise Unreadable(f"a zip that can't be read: {error}") from None
+    if len(content) > MAX_BYTES:
+        raise Unreadable(f"{FILE} has more than the {MAX_BYTES} bytes that a manifest may have")
+    return content
 
 
 class _Recogniser(ByTask):

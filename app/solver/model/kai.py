@@ -12,6 +12,19 @@ Release = Literal["0.13", "0.17"]
 Factor = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 
 
+class SearchBudgets(Wire, frozen=True, kw_only=True):
+    """``settings.kai.search_budgets``: how long the released scheduler searches (0.17); 0: without an end."""
+
+    max_action_search_duration: dict[Literal["default", "consolidation", "reclaim", "preempt"], Duration] = {}
+    """For all jobs of an action, by its name; `default`: of the others. Absent: 5 minutes."""
+    max_job_search_duration: Duration | None = None
+    """For one job. Absent: 4 minutes."""
+    min_job_search_duration: Duration | None = None
+    """What a job has whatever the others took. Absent: 0."""
+    max_generator_search_duration: dict[Literal["default", "NodeLocalGreedy", "MultiNodeGang"], Duration] = {}
+    """For one way to find victims, by its name. Absent: 30 seconds for `NodeLocalGreedy`, 2 minutes for others."""
+
+
 class Settings(Wire, frozen=True, kw_only=True):
     """``settings.kai``: rule set, node-pool defaults of the minimum runtimes, actions of a cycle."""
 
@@ -40,6 +53,9 @@ class Settings(Wire, frozen=True, kw_only=True):
     """Whether reclaim may move pods that it evicts to other nodes."""
     staleness_grace_period: Duration = 60
     """How long a gang with too few pods may go on before `stalegangeviction` evicts it. Negative: for ever."""
+    search_budgets: SearchBudgets | None = None
+    """How long the released scheduler searches. None ends a search here; an explanation says where one might have ended
+    it. Absent: nobody asks."""
 
 
 class SubGroup(Wire, frozen=True, kw_only=True):

@@ -93,7 +93,7 @@ def test_a_zip_that_is_none_of_kais_is_refused(body: bytes, why: str) -> None:
 
 
 def test_what_a_zip_unpacks_to_is_bounded(instead: Instead) -> None:
-    instead("app.formats.kai.configuration", MAX_BYTES=1000)
+    instead("app.formats.kai.system", MAX_BYTES=1000)
     assert MAX_BYTES > 1000
     with pytest.raises(Unreadable, match="more than the 1000 bytes"):
         import_configuration(zipped({"rawObjects": {}, "x": "a" * 2000}), "kai")

@@ -9,6 +9,7 @@ import pytest
 
 from app.formats import export, import_configuration
 from app.solver import solve
+from app.solver.model import kai
 from app.solver.model.base import micros
 from tests.support.left_out import imported, said
 from tests.support.native_fields import fields, unused
@@ -118,6 +119,24 @@ def test_the_factor_of_use_over_time_is_read_written_and_kept(spec: Json, decide
     written = export(found, "kai").text
     assert import_configuration(written.encode(), "kai").configuration == found
     assert ("kValue: '0.5'" in written) == ("plugins" in spec)
+
+
+def test_how_long_the_released_scheduler_searches_is_read_and_written() -> None:
+    budgets = {
+        "maxActionSearchDuration": {"default": "5m", "reclaim": "3s"}, "maxJobSearchDuration": "500ms",
+        "maxGeneratorSearchDuration": {"NodeLocalGreedy": "75ms"},
+    }  # fmt: skip
+    source = imported("kai", {**SOURCE[0], "spec": {"scenarioSearchBudgets": budgets}}, *SOURCE[1:3])
+    settings = source.configuration.settings.kai
+    assert settings is not None
+    assert settings.search_budgets == kai.SearchBudgets(
+        max_action_search_duration={"default": "5m", "reclaim": "3s"}, max_job_search_duration="500ms",
+        max_generator_search_duration={"NodeLocalGreedy": "75ms"},
+    )  # fmt: skip
+    written = export(source.configuration, "kai").text
+    assert import_configuration(written.encode(), "kai").configuration == source.configuration
+    wrong = imported("kai", {**SOURCE[0], "spec": {"scenarioSearchBudgets": {"maxActionSearchDuration": {"x": "1s"}}}})
+    assert ("error", "/spec/scenarioSearchBudgets") in [(severity, place) for severity, _, place, _ in said(wrong)]
 
 
 STALE: Json = {"kai.scheduler/stale-podgroup-timestamp": "2026-11-26T09:00:00Z"}

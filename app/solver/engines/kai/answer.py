@@ -33,7 +33,7 @@ from app.solver.engines.kai.jobs import (
     unsupported_gpu,
 )
 from app.solver.engines.kai.overlay import NO_ASK, Eviction
-from app.solver.engines.kai.rule_sets import RULE_SETS
+from app.solver.engines.kai.rule_sets import RELEASES, RULE_SETS
 from app.solver.engines.kai.state import CompiledState, with_asks
 from app.solver.model.base import parse_quantity, scale_of, seconds, to_datetime, units
 from app.solver.model.configuration import Configuration, Queue, quotas
@@ -345,6 +345,12 @@ def _silent_defaults(configuration: Configuration) -> Iterator[Finding]:
 
 def _unread(configuration: Configuration) -> Iterator[Finding]:
     """What the document says and KAI has no notion of."""
+    settings = configuration.settings.kai or Settings()
+    if settings.search_budgets is not None:
+        detail = "no search ends so here: how long the released one takes is not known"
+        if not RELEASES[settings.release].budgets_time:
+            detail = f"KAI {settings.release} has no such budgets"
+        yield _info("kai-search-budgets", pointer("settings", "kai", "search_budgets"), detail)
     if configuration.flavors:
         yield _warning("kai-unread", pointer("flavors"), "KAI has no flavors")
     for i, queue in enumerate(configuration.queues):

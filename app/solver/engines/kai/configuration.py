@@ -26,7 +26,7 @@ from app.solver.model.base import (
     parse_quantity,
 )
 from app.solver.model.configuration import Configuration, Queue, Quota, quotas
-from app.solver.model.kai import Action, Settings
+from app.solver.model.kai import Action, SearchBudgets, Settings
 from app.solver.model.problems import InvalidInput, Problem, pointer
 
 Method = Literal["lca", "queue"]
@@ -171,6 +171,7 @@ class Policy:
     use_scheduling_signatures: bool
     max_consolidation_preemptees: int | None
     allow_consolidating_reclaim: bool
+    search_budgets: SearchBudgets | None
 
 
 def compile_policy(settings: Settings | None) -> Policy:
@@ -196,6 +197,7 @@ def compile_policy(settings: Settings | None) -> Policy:
         use_scheduling_signatures=given.use_scheduling_signatures,
         max_consolidation_preemptees=given.max_consolidation_preemptees,
         allow_consolidating_reclaim=given.allow_consolidating_reclaim,
+        search_budgets=given.search_budgets,
     )
 
 
@@ -214,6 +216,13 @@ def settings_problems(settings: Settings) -> Iterator[Problem]:
         if value is not None:
             yield from duration_problems(value, (*_SETTINGS, field))
     yield from duration_problems(settings.staleness_grace_period, (*_SETTINGS, "staleness_grace_period"), negative=True)
+    budgets, where = settings.search_budgets or SearchBudgets(), (*_SETTINGS, "search_budgets")
+    for field in ("max_job_search_duration", "min_job_search_duration"):
+        value = getattr(budgets, field)
+        yield from () if value is None else duration_problems(value, (*where, field))
+    for field in ("max_action_search_duration", "max_generator_search_duration"):
+        for name, value in getattr(budgets, field).items():
+            yield from duration_problems(value, (*where, field, name))
     if settings.reclaim_resolve_method not in ("lca", "queue"):
         yield Problem(
             pointer=pointer(*_SETTINGS, "reclaim_resolve_method"),

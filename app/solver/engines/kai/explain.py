@@ -301,6 +301,9 @@ def _steps(cycle: Cycle, outcomes: Outcomes, a: int, record: Why) -> None:
             tried.rule, f"{tried.action}{part}: {tried.detail}", action=tried.action, count=tried.count,
             **numbers, **tried.numbers,
         )  # fmt: skip
+    policy, searches = overlay.state.configuration.policy, cycle.tools.trail.searches(overlay.jobs.of_ask[a])
+    if searches and policy.search_budgets is not None and policy.release.budgets_time:
+        record.step("search-budgets", "when a budget of time would have ended the released search is not known")
     for other, lost in enumerate(outcomes.lost):
         if lost is not None and lost.ask == a:
             name = overlay.asks[other].id

@@ -61,6 +61,7 @@ class ReleaseRules:
     ``delays_preemption``: a job can be made to wait before it makes anybody go. ``own_staleness``: a gang may have a
     grace of its own before it is evicted as stale. ``measures_gpu_memory``: GPU memory counts in GPUs of the smallest
     node before it has one, and of the largest for bounds; otherwise in GPUs of 100 MiB, and for bounds not at all.
+    ``budgets_time``: a search ends after a time, which changes no answer here.
     """
 
     release: Release
@@ -80,6 +81,7 @@ class ReleaseRules:
     delays_preemption: bool
     own_staleness: bool
     measures_gpu_memory: bool
+    budgets_time: bool
 
     @property
     def one_prefix(self) -> bool:
@@ -97,12 +99,14 @@ KAI_0_13: Final = ReleaseRules(
     filters_by_queue=False, generators=_NODE_LOCAL, doubling=False, own_scenario=False,
     nodes_of_recorded=False, joined_chunks=False, carries_running=False, restores_nodes=False, nodes_by_name=False,
     sub_group_trees=False, knows_stuck=False, delays_preemption=False, own_staleness=False, measures_gpu_memory=False,
+    budgets_time=False,
 )  # fmt: skip
 KAI_0_17: Final = ReleaseRules(
     release="0.17", source="KAI-Scheduler d5bc503a", draws=True,
     filters_by_queue=True, generators=("node-local", "multi-node"), doubling=True, own_scenario=True,
     nodes_of_recorded=True, joined_chunks=True, carries_running=True, restores_nodes=True, nodes_by_name=True,
     sub_group_trees=True, knows_stuck=True, delays_preemption=True, own_staleness=True, measures_gpu_memory=True,
+    budgets_time=True,
 )  # fmt: skip
 RELEASES: Final[dict[Release, ReleaseRules]] = {rules.release: rules for rules in (KAI_0_13, KAI_0_17)}
 
@@ -271,6 +275,8 @@ _STEPS = (
     _rule("statement-forgotten", "A solution was found, and some pod set of the gang lacks pods that the gang can do "
           "without. The released scheduler carries nothing out, and takes it as done for the rest of the cycle (since "
           "0.17; documented rules carry it out).", f"{_SOLVER}/job_solver.go"),
+    _rule("search-budgets", "The released scheduler ends a search after a time (search_budgets, since 0.17). How long "
+          "it takes is not known here, and no search ends so.", f"{_SOLVER}/search_budget.go"),
     _rule("search-cut-short", "The search ran out of steps before it had seen every scenario.", "Arbiter"),
     _rule("place-taken", "A later ask of the cycle takes the place that an earlier one was given.",
           "framework/statement.go"),

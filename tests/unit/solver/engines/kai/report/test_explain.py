@@ -4,9 +4,14 @@ import ast
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import pytest
+
 from app.solver.engines import kai
+from app.solver.engines.kai.engine import ENGINE
 from app.solver.engines.kai.rule_sets import RULES
-from app.solver.model.problems import PROPOSALS
+from app.solver.model.configuration import Configuration
+from app.solver.model.problems import PROPOSALS, InvalidInput
 from tests.support.kai_world import Json
 from tests.unit.solver.engines.kai.case import Case, ask, node, queue, workload
 
@@ -275,3 +280,40 @@ def test_a_refusal_speaks_of_the_queue_that_it_is_about_and_of_no_other() -> Non
     assert {c["workload"]: (c["verdict"], c["rule"]) for c in candidates} == {
         "x": ("protected", "within-allocatable-share"), "y": ("not-needed", "nothing-found"),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("release", "budgets", "told", "finding"),
+    [
+        ("0.17", {"max_job_search_duration": "1ms"}, True, "no search ends so here"),
+        ("0.17", None, False, None), ("0.13", {}, False, "KAI 0.13 has no such budgets"),
+    ],
+)  # fmt: skip
+def test_a_budget_of_time_ends_no_search_and_an_explanation_says_so(
+    release: str, budgets: Json | None, told: bool, finding: str | None
+) -> None:
+    running = [workload("w", "a", "n"), workload("v", "a", "n")]
+    settings = {"release": release, "search_budgets": budgets}
+    given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    case = Case(TWO, [node("n", gpu=2)], running, ask("p", "b"), actions=["reclaim"], explain="summary", **given)
+    plain = Case(TWO, [node("n", gpu=2)], running, ask("p", "b"), actions=["reclaim"], release=release)
+    assert ("search-budgets" in steps(case, "p")) == told
+    assert case.answer["plan"] == plain.answer["plan"]
+    document: Json = {"engine": "kai", "settings": {"kai": given}, "queues": []}
+    details = [found.detail for found in ENGINE.findings(msgspec.convert(document, Configuration))]
+    assert [detail for detail in details if finding and detail.startswith(finding)] == details
+
+
+@pytest.mark.parametrize(
+    ("budgets", "place"),
+    [
+        ({"max_action_search_duration": {"reclaim": "soon"}}, "max_action_search_duration/reclaim"),
+        ({"min_job_search_duration": -1}, "min_job_search_duration"),
+    ],
+)
+def test_a_bad_budget_of_time_is_an_error(budgets: Json, place: str) -> None:
+    document: Json = {"engine": "kai", "settings": {"kai": {"search_budgets": budgets}}, "queues": []}
+    with pytest.raises(InvalidInput) as wrong:
+        ENGINE.configure(msgspec.convert(document, Configuration))
+    (problem,) = wrong.value.problems
+    assert problem.pointer == f"/configuration/settings/kai/search_budgets/{place}"
