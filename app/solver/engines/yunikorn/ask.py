@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
@@ -74,6 +75,12 @@ TIERS = ((), (ORIGINATOR,), (OPTED_OUT,), (ORIGINATOR, OPTED_OUT, ORIGINATOR | O
 """Whom each round may take besides plain tasks: law 1 first, then originators as far as possible."""
 
 
+@cache
+def _marked(tier: tuple[int, ...]) -> Bools:
+    """By flags of a task: whether they are one of these."""
+    return np.isin(np.arange(1 + (ORIGINATOR | OPTED_OUT)), tier)
+
+
 class Lawful:
     """One search for one ask: the choice that keeps the seven laws of the preemption design without exception.
 
@@ -105,9 +112,9 @@ class Lawful:
             return Found(failed="resources-releasing")
         flags = self._state.flags[self._candidates]
         for tier in TIERS:
-            if tier and not np.isin(flags, tier).any():
+            if tier and not _marked(tier)[flags].any():
                 continue
-            among = self._candidates[np.isin(flags, (0, *tier))]
+            among = self._candidates[_marked((0, *tier))[flags]]
             first = next(self._sets(among), None)
             if first is not None:
                 return Found(first[1], first[2])
@@ -350,7 +357,10 @@ def _preempt(overlay: Overlay, request: Request, context: Context, record: Silen
     if lawful:
         if headroom and (node := _on_cancelled(overlay, request, pool)) is not None:
             return Outcome("admit", node, cancelled=[(n, held) for n, held in pool.cancelled if n == node])
-        choice = Lawful(overlay, request, among, pool, record).choose()
+        if len(among) or record.on:
+            choice = Lawful(overlay, request, among, pool, record).choose()
+        else:
+            choice = Found(failed="no-candidates")
         cancelled = [(n, held) for n, held in pool.cancelled if n == choice.node]
     else:
         choice = Preemptor(overlay, request, among, pool, record).choose(scored=context.scored, nodes_tried=headroom)

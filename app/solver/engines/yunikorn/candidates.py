@@ -36,13 +36,17 @@ class Reach:
 
 
 def path_limits(state: CompiledState, queue: int) -> dict[int, Amounts]:
-    """By queue of the path: the effective limit, the smallest of its own and its ancestors' (root: the nodes)."""
+    """By queue of the path: the effective limit, the smallest of its own and its ancestors' (root: the nodes). Not to
+    be changed."""
+    if (known := state.lazy.limits.get(queue)) is not None:
+        return known
     limits: dict[int, Amounts] = {}
     tightest: Amounts = {}
     for q in reversed(state.configuration.paths[queue]):
         for r, amount in (state.limit[q] or {}).items():
             tightest[r] = min(amount, tightest.get(r, amount))
         limits[q] = dict(tightest)
+    state.lazy.limits[queue] = limits
     return limits
 
 

@@ -92,8 +92,9 @@ class _Waiting:
 class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     """See the module. An ask is called as its job, or ``job/task`` where the job has several tasks. ``_asks``: what is
     asked, by job and name; ``_waiting``: the same by name, in the order of jobs and names; None: to be put in order
-    again; ``_of``: the job that an ask of a job that is alive is for; ``_held``: all reservations; ``_wakes``: when
-    time alone lets somebody try again, ``_stale``: unless somebody has left since."""
+    again; ``_of``: the job that an ask of a job that is alive is for; ``_held``: all reservations, ``_held_there``:
+    those that the state has, None: not known; ``_wakes``: when time alone lets somebody try again, ``_stale``: unless
+    somebody has left since."""
 
     unit: ClassVar[Unit] = "task"
     infeasible: ClassVar[bool] = False
@@ -106,6 +107,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         self._names: dict[str, dict[str, str]] = {}
         self._of: dict[str, str] = {}
         self._held: list[Reservation] = []
+        self._held_there: list[Reservation] | None = None
         self._wakes: int | None = None
         self._stale = False
 
@@ -142,7 +144,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     def changed(self, configured: CompiledConfiguration, configuration: Configuration, nodes: Sequence[Node]) -> None:
         super().changed(configured, configuration, nodes)
         names = {node.name for node in nodes}
-        self._held = [held for held in self._held if held.node in names]
+        self._held, self._held_there = [held for held in self._held if held.node in names], None
         for waiting in self._in_order().values():
             waiting.sent = {}
             if waiting.ask.queue in configured.tree.index:
@@ -205,7 +207,8 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             of.wait(question.now, last, begun, self.version)
         self._wakes = min((of.retry for of, _ in left if of.retry is not None), default=None)
         self._stale = False
-        turn.reservations = list(self._held)
+        if self._held != self._held_there:
+            self._held_there = turn.reservations = list(self._held)
         return turn
 
     def _placed(self, name: str, decision: Decision, now: int) -> Start:
@@ -377,8 +380,10 @@ def plan(state: CompiledState, question: Question) -> Result:
 
 
 def _round(state: CompiledState, asked: list[Asked], question: Question, context: Context) -> Result:
-    """A cycle that nobody watches: of asks that go on waiting as they did nothing is said."""
+    """A cycle that nobody watches: of asks that go on waiting as they did nothing is said, and what was tried in vain
+    in the last cycle of the same state is not tried again."""
     overlay = Overlay(state)
+    overlay.vain = state.lazy.vain or {}
     decisions: dict[str, Decision] = {}
     placements: list[Placement] = []
     notes: dict[str, Any] = {}
@@ -404,6 +409,8 @@ def _round(state: CompiledState, asked: list[Asked], question: Question, context
             notes[ask.id] = report.carried(request, last, now)
         for _, outcome in outcomes:
             cancelled += report.cancelled(overlay, outcome.cancelled)
+    if not decisions and not cancelled and all(held.triggered for of in overlay.held.values() for held in of):
+        state.lazy.vain = overlay.vain  # reservations of those who evicted nobody give way in time
     decided = [decisions[ask.id] for ask in question.asks if ask.id in decisions]
     return Result(
         decisions=decided, order=[of.ask.id for of in asked], plan=_plan(decided, placements),

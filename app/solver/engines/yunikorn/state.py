@@ -5,7 +5,7 @@ walked, and therefore every tie. What only some decisions need is worked out whe
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
@@ -60,10 +60,14 @@ class Lazy:
     use: Doubles | None = None
     asked: dict[str, Any] = field(default_factory=dict[str, Any])
     """What rounds ask for, as ``overlay.in_turn`` has it."""
+    limits: dict[int, dict[int, Amounts]] = field(default_factory=dict[int, dict[int, Amounts]])
+    """By queue, as ``candidates.path_limits`` has it."""
+    vain: dict[Hashable, tuple[Any, Any]] | None = None
+    """As ``Overlay.vain``, after a round that changed nothing of this version."""
 
     def after(self) -> "Lazy":
         """What holds of the next version as well, which has the same nodes and resources."""
-        return Lazy(passing=self.passing, wanted=self.wanted, asked=self.asked)
+        return Lazy(passing=self.passing, wanted=self.wanted, asked=self.asked, limits=self.limits)
 
 
 class Behind(Protocol):
