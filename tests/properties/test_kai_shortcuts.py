@@ -1,11 +1,13 @@
 """What spares simulations changes no decision: each shortcut against the search without it."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.solver.engines.kai import search, solver
 from app.solver.engines.kai.jobs import Share
 from app.solver.engines.kai.queue_order import NOTHING, QueueOrder, Standing
 from app.solver.engines.kai.scenario import Headroom, Scenario
@@ -34,14 +36,16 @@ def _step_by_step(standing: Standing, a: int, b: int, taken_a: Share, taken_b: S
     return order.first(a, b, NOTHING, NOTHING, taken_a, taken_b)
 
 
-SHORTCUTS: list[tuple[type, str, Callable[..., object]]] = [
+SHORTCUTS: list[tuple[Any, str, Callable[..., object]]] = [
     (Protection, "foregone", _none),
     (Headroom, "enough", _yes),
     (Scenario, "go_on", _no),
     (Solver, "_room_left", _yes),
     (Standing, "first", _step_by_step),
+    (solver, "leaves_out", _no),
+    (search, "leaves_out", _no),
 ]
-"""Class, method, and what stands for it where nothing is spared."""
+"""Class or module, what it calls, and what stands for it where nothing is spared."""
 
 
 @FAST

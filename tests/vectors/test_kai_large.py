@@ -98,11 +98,11 @@ def test_agrees_with_the_jobs_of_the_victim_queue_in_another_order(instead: Inst
     class Solver(solver.Solver):
         def __init__(
             self, tools: solver.Tools, job: int, victims: list[int], validators: tuple[ScenarioValidator, ...],
-            foregone: Foregone,
+            foregone: Foregone, *, stay: bool,
         ) -> None:  # fmt: skip
             seed = SEEDS.get(tools.overlay.jobs.id[job])
             walk[0] = None if seed is None else Random(seed)
-            super().__init__(tools, job, victims, validators, foregone)
+            super().__init__(tools, job, victims, validators, foregone, stay=stay)
 
     class Order(VictimOrder):
         """Jobs enter one by one as a map yields them, each leaf by whichever of its jobs comes first."""

@@ -312,22 +312,23 @@ def _consolidate_for(cycle: Cycle, job: int) -> bool:
     most = cycle.overlay.state.configuration.policy.max_consolidation_preemptees
     if most is not None and not _cap(cycle):
         victims = nsmallest(most + 1, victims, key=cycle.overlay.jobs.id.__getitem__)
-    return _solve(cycle, job, victims, (all_placed_again,), cap=_cap(cycle))
+    return _solve(cycle, job, victims, (all_placed_again,), cap=_cap(cycle), stay=True)
 
 
 def _solve(
     cycle: Cycle, job: int, victims: list[int], validators: Sequence[ScenarioValidator],
-    foregone: Foregone | None = None, cap: int | None = None,
+    foregone: Foregone | None = None, cap: int | None = None, *, stay: bool = False,
 ) -> bool:  # fmt: skip
-    """One attempt, with the search of the release. ``cap``: how many of the victims it may draw each time."""
+    """One attempt, with the search of the release. ``cap``: how many of the victims it may draw each time. ``stay``: no
+    victim may end without a place."""
     trail = cycle.tools.trail
     trail.search(victims)
     if not victims or not cycle.overlay.wanted(job)[0]:
         trail.note("no-victims", "no room, and nobody that it may take from")
         return False
     if cycle.overlay.state.configuration.policy.release.one_prefix:
-        return Solver(cycle.tools, job, victims, validators, foregone).solve()
-    return Search(cycle.tools, job, victims, validators, cap).solve() and not _forgotten(cycle, job)
+        return Solver(cycle.tools, job, victims, validators, foregone, stay=stay).solve()
+    return Search(cycle.tools, job, victims, validators, cap, stay=stay).solve() and not _forgotten(cycle, job)
 
 
 def _forgotten(cycle: Cycle, job: int) -> bool:

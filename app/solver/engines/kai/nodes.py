@@ -464,7 +464,7 @@ class Nodes:
             suited = self.gpus.fitting(t, [n for n in nodes if cpu <= cpus[n] and memory <= memories[n]])
         else:
             suited = [n for n in nodes if gpu <= gpus[n] and cpu <= cpus[n] and memory <= memories[n]]
-        return suited if self._queue_only else [n for n in suited if self.fits(t, n)]
+        return suited if self._queue_only else _fitting_others(request, self.free, suited)
 
     def fitting_idle(self, t: int, nodes: list[int]) -> list[int]:
         """Those of ``nodes`` that ``fits_idle`` holds for, in their order."""
@@ -472,10 +472,11 @@ class Nodes:
         cpu, memory, gpu = request[0], request[1], request[2]
         if self.gpus.share[t]:
             suited = self.gpus.fitting_idle(t, [n for n in nodes if cpu <= cpus[n] and memory <= memories[n]])
-            return suited if self._queue_only else [n for n in suited if self.fits_idle(t, n)]
-        if self._queue_only and (cpu or memory or gpu):
-            return [n for n in nodes if gpu <= gpus[n] and cpu <= cpus[n] and memory <= memories[n]]
-        return [n for n in nodes if self.fits_idle(t, n)]
+            return suited if self._queue_only else _fitting_others(request, self.idle, suited)
+        if not (cpu or memory or gpu):
+            return [n for n in nodes if self.fits_idle(t, n)]
+        suited = [n for n in nodes if gpu <= gpus[n] and cpu <= cpus[n] and memory <= memories[n]]
+        return suited if self._queue_only else _fitting_others(request, self.idle, suited)
 
     def fits_idle(self, t: int, n: int) -> bool:
         """Whether node n can take the pod now."""
@@ -486,6 +487,13 @@ class Nodes:
         if request[2] <= gpu[n] and request[0] <= cpu[n] and request[1] <= memory[n]:
             return self._queue_only or _fits(request, self.idle, n)
         return not any(request)
+
+
+def _fitting_others(request: Sequence[int], have: list[list[int]], nodes: list[int]) -> list[int]:
+    """Those of ``nodes`` that have enough of everything but CPU, memory and GPUs."""
+    for amount, column in zip(request[GPU + 1 :], have[GPU + 1 :], strict=True):
+        nodes = [n for n in nodes if amount <= column[n]]
+    return nodes
 
 
 def _fits(request: Sequence[int], have: list[list[int]], n: int, *, skip: int = -1) -> bool:

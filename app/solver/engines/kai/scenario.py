@@ -62,47 +62,84 @@ class GpuRoom:
         return True
 
 
+Bound = tuple[list[bool] | None, tuple[tuple[int, int], ...], int]
+"""The nodes that count (None: all), an amount by resource, and how many pods of that size there is no room for."""
+
+
 class Headroom:
     """What a try could place at best: for every size of pod, how many of that size or larger there are, and how many
-    nodes could hold in what is free now; once for all pods, and once for those of each constraint on nodes. Never
-    wrong where it says no."""
+    nodes could hold in what is free now; once for all pods, and once for those of each constraint on nodes. Pods with
+    GPUs are as large as their GPUs, others with ``whole`` as all that they request. Never wrong where it says no."""
 
     def __init__(
-        self, overlay: Overlay, part: Sequence[int], allowed: Callable[[int], list[bool] | None]
+        self, overlay: Overlay, part: Sequence[int], allowed: Callable[[int], list[bool] | None], *, whole: bool = True
     ) -> None:  # fmt: skip
         self._overlay = overlay
-        self._free = overlay.nodes.gpu_free()
-        pods = [(need, allowed(t)) for t in part if (need := overlay.request[t][GPU])]
+        self._free = overlay.free.copy()
+        self._free[GPU] = overlay.nodes.gpu_free()
+        columns, request = overlay.nodes.columns, overlay.request
+        whole = whole and not overlay.gpus.any
+        sizes = [((GPU, need),) if (need := request[t][GPU]) else columns[t] if whole else () for t in part]
+        pods = [(size, allowed(t)) for t, size in zip(part, sizes, strict=True) if size]
         masks = {id(mask): mask for _, mask in pods if mask is not None}
-        self._bounds: list[tuple[list[bool] | None, int, int]] = []
+        self._bounds: list[Bound] = []
         for mask in (None, *masks.values()):
-            self._add(mask, [need for need, own in pods if mask is None or own is mask])
+            self._add(mask, [size for size, own in pods if mask is None or own is mask])
 
-    def _add(self, mask: list[bool] | None, needs: list[int]) -> None:
+    def _add(self, mask: list[bool] | None, sizes: list[tuple[tuple[int, int], ...]]) -> None:
+        for size in dict.fromkeys(sizes):
+            slots = self._slots(size, mask)
+            self._bounds.append((mask, size, sum(_at_least(other, size) for other in sizes) - slots))
+
+    def _slots(self, size: tuple[tuple[int, int], ...], mask: list[bool] | None) -> int:
+        (r, amount), *rest = size
+        if not rest:
+            return sum(
+                have // amount for n, have in enumerate(self._free[r]) if have >= amount and (mask is None or mask[n])
+            )
+        nodes = [n for n, have in enumerate(self._free[r]) if have >= amount and (mask is None or mask[n])]
+        return sum(self._hold(size, n) for n in nodes)
+
+    def _hold(self, size: tuple[tuple[int, int], ...], n: int, given: Sequence[int] = ()) -> int:
+        """How many pods of that size what is free on node n can hold, ``given`` by resource included."""
         free = self._free
-        for size in sorted(set(needs)):
-            slots = sum(have // size for n, have in enumerate(free) if have >= size and (mask is None or mask[n]))
-            self._bounds.append((mask, size, sum(need >= size for need in needs) - slots))
+        least: int | None = None
+        for r, amount in size:
+            have = free[r][n] + (given[r] if given else 0)
+            if have < amount:
+                return 0
+            if least is None or have // amount < least:
+                least = have // amount
+        return least or 0
 
     def enough(self, victims: Iterable[int]) -> bool:
         """Whether the part could fit with these pods, which hold their places now, gone."""
         if not self._bounds:
             return True
         overlay = self._overlay
-        given: dict[int, int] = {}
+        request, node = overlay.request, overlay.node
+        given: dict[int, list[int]] = {}
         for t in victims:
-            if amount := overlay.request[t][GPU]:
-                given[overlay.node[t]] = given.get(overlay.node[t], 0) + amount
-        free = self._free
+            if (held := given.get(node[t])) is None:
+                given[node[t]] = list(request[t])
+            else:
+                for r, amount in enumerate(request[t]):
+                    held[r] += amount
         for mask, size, lacking in self._bounds:
             short = lacking
-            for n, amount in given.items():
-                have = free[n]
-                if have + amount >= size and (mask is None or mask[n]):
-                    short -= (have + amount) // size - (have // size if have > 0 else 0)
+            for n, amounts in given.items():
+                if short <= 0:
+                    break
+                if mask is None or mask[n]:
+                    short -= self._hold(size, n, amounts) - self._hold(size, n)
             if short > 0:
                 return False
         return True
+
+
+def _at_least(size: tuple[tuple[int, int], ...], least: tuple[tuple[int, int], ...]) -> bool:
+    amounts = dict(size)
+    return all(amounts.get(r, 0) >= amount for r, amount in least)
 
 
 class Group:

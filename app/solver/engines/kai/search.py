@@ -15,7 +15,7 @@ from app.solver.engines.kai.overlay import Mark, Overlay, rank, total
 from app.solver.engines.kai.queue_order import Standing
 from app.solver.engines.kai.rule_sets import Generator, ReleaseRules
 from app.solver.engines.kai.scenario import Group, Headroom, Scenario, first_to_go
-from app.solver.engines.kai.solver import Found, Tools, disturbed, open_nodes
+from app.solver.engines.kai.solver import Found, Tools, disturbed, leaves_out, open_nodes
 from app.solver.engines.kai.validators import ScenarioValidator, refused_scenario
 
 _Sizes = tuple[tuple[int, ...], tuple[int, ...]]
@@ -51,15 +51,17 @@ class Trial:
 
 class Search:
     """One attempt to make room for one job that has pods to place. ``victims``: jobs that may be taken from, at least
-    one, in order of the request. ``cap``: how many of them are drawn for each part."""
+    one, in order of the request. ``cap``: how many of them are drawn for each part. ``stay``: see ``Solver``."""
 
     def __init__(
-        self, tools: Tools, job: int, victims: Sequence[int], validators: Sequence[ScenarioValidator], cap: int | None
-    ) -> None:
+        self, tools: Tools, job: int, victims: Sequence[int], validators: Sequence[ScenarioValidator],
+        cap: int | None, *, stay: bool = False,
+    ) -> None:  # fmt: skip
         self._tools = tools
         self._chance = tools.chance
         self._cap = cap
         self._overlay = tools.overlay
+        self._stay = stay and not tools.trail.counts and not self._overlay.gpus.any
         self._rules = tools.overlay.state.configuration.policy.release
         self._job = job
         self._validators = validators
@@ -176,7 +178,7 @@ class Search:
         overlay, tools = self._overlay, self._tools
         if overlay.gpus.any or tools.order.over_bounds(self._job, total(overlay.bounded, part)) is not None:
             return None
-        headroom = Headroom(overlay, part, tools.placer.allowed)
+        headroom = Headroom(overlay, part, tools.placer.allowed, whole=self._brief)
 
         def enough(prefix: Prefix, extra: list[Group]) -> bool:
             taken = [t for group in (*prefix.recorded, *extra) for t in group.tasks]
@@ -318,7 +320,7 @@ class Search:
         """Evict, place again, ask the validators. The solution, and whether a validator refused one."""
         overlay, rules, trail = self._overlay, self._rules, self._tools.trail
         recorded = [t for group in trial.recorded for t in group.tasks]
-        if not recorded and not trial.extra:
+        if not (recorded or trial.extra):
             return None, False
         mark = overlay.checkpoint()
         opened = {overlay.node[t] for t in (*(recorded if rules.nodes_of_recorded else ()), *trial.extra)} - nodes
@@ -327,18 +329,15 @@ class Search:
         nodes |= opened
         prefix.taking = trial.listed.keys()
         scenario = trial if rules.own_scenario else prefix
-        if self._place(trial, scenario, contenders, nodes):
+        placed = self._place(trial, scenario, contenders, nodes)
+        if placed:
             refusal = refused_scenario(self._validators, scenario)
             trail.judged(scenario, refusal)
             if refusal is None:
                 return self._needed(trial, recorded), False
-            overlay.rollback(mark)
-            if rules.restores_nodes:
-                nodes -= opened
-            return None, True
         overlay.rollback(mark)
-        nodes -= opened
-        return None, False
+        nodes -= opened if not placed or rules.restores_nodes else set()
+        return None, placed
 
     def _place(self, trial: Trial, scenario: Scenario | Trial, contenders: Contenders, nodes: set[int]) -> bool:
         """Victims and the part in the order of pending jobs, each where it fits; True when the part found its place."""
@@ -346,16 +345,18 @@ class Search:
         part, taking = list(trial.part), dict.fromkeys(trial.listed)
         wants = self._job, total(overlay.wants, part)
         turns = Turns(overlay, self._tools.order, contenders, taking, wants, self._chance)
-        placed, awaited = False, {self._job, *taking}
-        while awaited and (job := turns.pop()) is not None and budget.spend():
+        placed, awaited, lost = False, {self._job, *taking}, False
+        while awaited and not (placed and lost) and (job := turns.pop()) is not None and budget.spend():
             awaited.discard(job)
             if job == self._job:
                 if not placer.place_job(job, part, nodes, bind=False):
                     self._tools.trail.no_room(scenario, placer.refused)
                     return False
                 placed = True
-            elif job in taking and (wanted := overlay.wanted(job)[0]):
-                placer.place_job(job, wanted, nodes, bind=False)
+            elif job in taking:
+                if wanted := overlay.wanted(job)[0]:
+                    placer.place_job(job, wanted, nodes, bind=False)
+                lost = lost or (self._stay and leaves_out(overlay, scenario.listed.get(job, ())))
         budget.spend(turns.left)  # their turns change nothing
         return placed and not budget.spent
 

@@ -202,15 +202,22 @@ def disturbed(overlay: Overlay, tasks: Iterable[int]) -> list[int]:
     return gone + moved
 
 
+def leaves_out(overlay: Overlay, tasks: Iterable[int]) -> bool:
+    """Whether some of ``tasks``, which had their turn, are without a place."""
+    return any(overlay.status[t] == RELEASING for t in tasks)
+
+
 class Solver:
     """One attempt to make room for one job that has pods to place. ``victims``: jobs that may be taken from, at least
-    one, in order of the request. ``foregone``: see ``validators.Foregone``."""
+    one, in order of the request. ``foregone``: see ``validators.Foregone``. ``stay``: a validator wants a place for all
+    victims, so that one without ends a try; but who explains hears of all, and shares of GPUs leave traces."""
 
     def __init__(
         self, tools: Tools, job: int, victims: Sequence[int], validators: Sequence[ScenarioValidator],
-        foregone: Foregone | None = None,
+        foregone: Foregone | None = None, *, stay: bool = False,
     ) -> None:  # fmt: skip
         self._tools = tools
+        self._stay = stay and not tools.trail.counts and not tools.overlay.gpus.any
         self._overlay = tools.overlay
         self._job = job
         self._validators = validators
@@ -280,7 +287,8 @@ class Solver:
     def _solve_part(self, nodes: set[int]) -> Found | None:
         """What must go for the part, its statement open; None when no prefix will do."""
         scenario, trail, budget = self._scenario, self._tools.trail, self._tools.budget
-        headroom = Headroom(self._overlay, scenario.part, self._tools.placer.allowed)
+        bounded = self._tools.order.over_bounds(self._job, total(self._overlay.bounded, scenario.part)) is not None
+        headroom = Headroom(self._overlay, scenario.part, self._tools.placer.allowed, whole=not bounded)
         grew: bool | None = True
         doomed = self._doomed(scenario.elastic)
         while grew is not None and budget.spend():
@@ -354,8 +362,8 @@ class Solver:
         budget, taking, part = self._tools.budget, scenario.taking, list(scenario.part)
         wants = self._job, total(overlay.wants, part)
         turns = Turns(overlay, self._tools.order, self._contenders, extra_jobs, wants)
-        self._undisturbed, placed, awaited = True, False, {self._job, *taking}
-        while awaited and (job := turns.pop()) is not None and budget.spend():
+        self._undisturbed, placed, awaited, lost = True, False, {self._job, *taking}, False
+        while awaited and not (placed and lost) and (job := turns.pop()) is not None and budget.spend():
             awaited.discard(job)
             if job == self._job:
                 if not placer.place_job(job, part, nodes, bind=False):
@@ -364,8 +372,10 @@ class Solver:
                 placed = True
                 if not self._room_left(extra_jobs, nodes):
                     return True
-            elif job in taking and placer.place_job(job, overlay.wanted(job)[0], nodes, bind=False):
-                self._undisturbed = False
+            elif job in taking:
+                if placer.place_job(job, overlay.wanted(job)[0], nodes, bind=False):
+                    self._undisturbed = False
+                lost = lost or (self._stay and leaves_out(overlay, scenario.listed[job]))
         budget.spend(turns.left)  # their turns change nothing
         return placed and not budget.spent
 

@@ -50,7 +50,8 @@ def dense(random: Random) -> Any:
     free = [random.randint(-2, 4) for _ in range(4)]
     return SimpleNamespace(
         node=[random.choice((-1, 0, 1, 2, 3)) for _ in range(6)] + [-1] * 6, request=request,
-        nodes=SimpleNamespace(gpu_free=lambda: free),
+        nodes=SimpleNamespace(gpu_free=lambda: free, columns=[()] * 12), free=[[0] * 4, [0] * 4, free],
+        gpus=SimpleNamespace(any=False),
     )  # fmt: skip
 
 
@@ -141,6 +142,24 @@ def test_headroom_counts_only_nodes_that_a_pod_may_go_to() -> None:
     assert not here.enough([])
     assert here.enough(overlay.overlay.jobs.tasks[0])
     assert not Headroom(overlay.overlay, part, lambda _: [False, False]).enough(overlay.overlay.jobs.tasks[0])
+
+
+@pytest.mark.parametrize(
+    ("pods", "gone", "enough"),
+    [(1, (), False), (1, (0,), True), (1, (2,), True), (2, (0,), False), (2, (2,), False), (2, (0, 2), True)],
+)
+def test_pods_without_gpu_are_as_large_as_all_that_they_request(pods: int, gone: tuple[int, ...], enough: bool) -> None:
+    """Pods of 4 CPUs and 1 GiB. n and m have 3 of 5 CPUs free; l has all 16 and half a GiB of one and a half. Without
+    ``whole`` all have room."""
+    running = [
+        workload("a0", "a", "n", gpu=0, cpu=2), workload("a1", "a", "m", gpu=0, cpu=2),
+        workload("a2", "a", "l", gpu=0, cpu=0),
+    ]  # fmt: skip
+    nodes = [node("n", 0, 5), node("m", 0, 5), node("l", 0, capacity={"memory": "1536Mi"})]
+    overlay = cycle_of(body(nodes, running, ask("p", "a", pods, gpu=0, cpu=4))).overlay
+    part, victims = overlay.jobs.tasks[3], [t for job in gone for t in overlay.jobs.tasks[job]]
+    assert Headroom(overlay, part, lambda _: None).enough(victims) is enough
+    assert Headroom(overlay, part, lambda _: None, whole=False).enough(())
 
 
 def test_a_node_in_debt_opens_no_place_until_the_debt_is_gone() -> None:
