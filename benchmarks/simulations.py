@@ -285,7 +285,7 @@ CASES = [
     Case("yunikorn-alibaba", 190, lambda: _alibaba("yunikorn")),
     Case("kai-alibaba", 430, lambda: _alibaba("kai")),
     Case("ytsaurus-alibaba", 775, lambda: _alibaba("ytsaurus")),
-    Case("kube-scheduler-alibaba", 1_030, lambda: _alibaba("kube-scheduler")),
+    Case("kube-scheduler-alibaba", 390, lambda: _alibaba("kube-scheduler")),
     Case("kueue-170-cohorts", 175, _grid),
     *(
         Case(f"overload-{engine}", budget, partial(_overload, engine))
@@ -294,7 +294,7 @@ CASES = [
             ("yunikorn", 4_050),
             ("kai", 13_500),
             ("ytsaurus", 11_300),
-            ("kube-scheduler", 5_700),
+            ("kube-scheduler", 2_290),
         )
     ),
 ]

@@ -3,6 +3,7 @@ Parquet.
 """
 
 import os
+from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -210,7 +211,19 @@ def _row(point: Point, summary: Summary, queue: str, totals: Totals) -> dict[str
 
 
 _CHANGE = b'{"at"'
-_job = msgspec.json.Decoder(Job).decode
+
+
+class _Id(msgspec.Struct):
+    id: str
+
+
+class _Named(msgspec.Struct):
+    """Of a job what it is drawn by."""
+
+    ask: _Id
+
+
+_named, _job = msgspec.json.Decoder(_Named).decode, msgspec.json.Decoder(Job).decode
 _change = msgspec.json.Decoder(Change).decode
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _SILENCE = Silence()
@@ -229,12 +242,19 @@ def play(request: bytes, trace: Played, sink: Sink = _SILENCE, stop: Callable[[]
     Raises InvalidInput, with the line of each job that can never run, and what ``sink`` and ``stop`` raise."""
     asked = decode(request, SimulationRequest)
     start = msgspec.json.decode(trace.start, type=Trace).start
-    changes = [_change(line) for line in _lines(trace) if line.startswith(_CHANGE)]
+    seed, bound = asked.seed or 0, None if trace.sample is None else int(trace.sample * 2**64)
+    changes: list[Change] = []
+    numbers: array[int] = array("L")
+    for number, line in enumerate(_lines(trace), 1):
+        if line.startswith(_CHANGE):
+            changes.append(_change(line))
+        elif bound is None or _draw(seed, _named(line).ask.id) < bound:
+            numbers.append(number)
     asked = msgspec.structs.replace(asked, trace=Trace(changes=changes, start=start))
-    configurations, seed = Compiled(None), asked.seed or 0
-    located = ((f"/trace/lines/{number}", job) for number, job in _jobs(trace, seed))
+    configurations = Compiled(None)
+    located = ((f"/trace/lines/{number}", job) for number, job in _jobs(trace, numbers))
     check_jobs(located, setting_of(asked, configurations))
-    return _encode(simulate(asked, configurations, sink, stop, (job for _, job in _jobs(trace, seed))))
+    return _encode(simulate(asked, configurations, sink, stop, (job for _, job in _jobs(trace, numbers))))
 
 
 def _lines(trace: Played) -> Iterator[bytes]:
@@ -242,19 +262,20 @@ def _lines(trace: Played) -> Iterator[bytes]:
         yield from unpacked(chunk).splitlines()
 
 
-def _jobs(trace: Played, seed: int) -> Iterator[tuple[int, Job]]:
-    """Those that the seed draws, with the number of each line from 1: each by its id alone, so that a larger sample has
-    all jobs of a smaller one."""
-    bound = None if trace.sample is None else int(trace.sample * 2**64)
+def _jobs(trace: Played, numbers: Iterable[int]) -> Iterator[tuple[int, Job]]:
+    """Those on the lines of these ascending numbers, from 1, each with its own; in a sample none waits for others to
+    end."""
+    left = iter(numbers)
+    wanted = next(left, None)
     for number, line in enumerate(_lines(trace), 1):
-        if line.startswith(_CHANGE):
-            continue
-        job = _job(line)
-        if bound is None or _draw(seed, job.ask.id) < bound:
-            yield number, msgspec.structs.replace(job, after=[]) if bound is not None and job.after else job
+        if number == wanted:
+            wanted = next(left, None)
+            job = _job(line)
+            yield number, msgspec.structs.replace(job, after=[]) if trace.sample is not None and job.after else job
 
 
 def _draw(seed: int, job: str) -> int:
+    """Each is drawn by its id alone, so that a larger sample has all jobs of a smaller one."""
     return int.from_bytes(sha256(f"{seed}/{job}".encode()).digest()[:8], "big")
 
 
