@@ -150,11 +150,11 @@ class Search:
         nodes = set(self._open | last.left)
         for extra, prefix in self._offers(generator, part, last.groups, nodes):
             hopeless = headroom is not None and not headroom(prefix, extra)
-            if hopeless and self._brief:
+            if not (hopeless and self._brief) and not budget.spend():
+                return None
+            if hopeless and not trail.counts:
                 trail.no_room(prefix, None)
                 continue
-            if not budget.spend():
-                return None
             key = size, self._signature(last.groups, extra)
             self._chance.choose(*key)
             trial = self._trial(part, last.groups, extra)
