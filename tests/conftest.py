@@ -24,6 +24,7 @@ from app.db.embedded import EmbeddedPostgres
 from app.service.main import create_app
 from tests.support.bounds import bounded
 from tests.support.instead import clock, instead, machine
+from tests.support.profiles import met
 from tests.support.strict import pytest_runtest_makereport, pytest_runtest_setup, pytest_runtest_teardown
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "clock",
     "instead",
     "machine",
+    "met",
     "pytest_runtest_makereport",
     "pytest_runtest_setup",
     "pytest_runtest_teardown",

@@ -164,6 +164,7 @@ def test_what_needs_a_scope_says_so_and_nothing_else_does(settings: Settings) ->
         tokens: Tokens = app.state.services.of(Tokens)
         scopes: tuple[Scope, ...] = ("decide", "read", "admin", "follow")
         secrets = {scope: tokens.create(scope, [scope], None)[0] for scope in scopes}
+        assert OPERATIONS
         for name, (method, path, operation) in OPERATIONS.items():
             target = address(path, operation, {"id": "01920000-0000-7000-8000-000000000000"})
             answered = service.request(method, target)

@@ -1,6 +1,7 @@
 """Laws of KAI's actions on random clusters: protection, priority, fairness, gangs, nodes, determinism."""
 
 import json
+from collections import Counter
 from random import Random
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.request import SharesRequest
 from app.solver.model.state import State
 from tests.support.kai_world import ALL_ACTIONS, Json, Outcome, Shape, cluster, decide
-from tests.support.profiles import examples
+from tests.support.profiles import Met, examples
 
 FAST = examples(120)
 ACTIONS = st.sampled_from(
@@ -37,9 +38,9 @@ def shapes(draw: st.DrawFn, rules: tuple[str, ...] = ("documented", "shipped"), 
 
 @FAST
 @given(SEEDS, shapes(rules=("documented",)))
-def test_nobody_protected_is_evicted(seed: int, shape: Shape) -> None:
+def test_nobody_protected_is_evicted(met: Met, seed: int, shape: Shape) -> None:
     outcome = Outcome(cluster(seed, shape))
-    for (workload, _), eviction in outcome.evicted.items():
+    for (workload, _), eviction in met(outcome.evicted.items()):
         victim, asks = outcome.workloads[workload], outcome.may_have_asked(eviction)
         if eviction["reason"] != "consolidation" and not outcome.elastic(victim):
             assert not all(outcome.protected(victim, eviction["reason"], ask["queue"]) for ask in asks)
@@ -47,9 +48,9 @@ def test_nobody_protected_is_evicted(seed: int, shape: Shape) -> None:
 
 @FAST
 @given(SEEDS, shapes(rules=("documented",), actions=["reclaim", "preempt"]))
-def test_elastic_workloads_keep_their_gang_while_protected(seed: int, shape: Shape) -> None:
+def test_elastic_workloads_keep_their_gang_while_protected(met: Met, seed: int, shape: Shape) -> None:
     outcome = Outcome(cluster(seed, shape))
-    for workload in outcome.workloads.values():
+    for workload in met(outcome.workloads.values()):
         taken = [e for (owner, _), e in outcome.evicted.items() if owner == workload["id"]]
         guarded = [
             outcome.protected(workload, e["reason"], ask["queue"]) for e in taken for ask in outcome.may_have_asked(e)
@@ -60,9 +61,9 @@ def test_elastic_workloads_keep_their_gang_while_protected(seed: int, shape: Sha
 
 @FAST
 @given(SEEDS, shapes())
-def test_only_preemptible_pods_of_the_right_queues_and_priorities_are_taken(seed: int, shape: Shape) -> None:
+def test_only_preemptible_pods_of_the_right_queues_and_priorities_are_taken(met: Met, seed: int, shape: Shape) -> None:
     outcome = Outcome(cluster(seed, shape))
-    for (workload, _), eviction in outcome.evicted.items():
+    for (workload, _), eviction in met(outcome.evicted.items()):
         victim = outcome.workloads[workload]
         assert victim["preemptible"]
         asks = outcome.may_have_asked(eviction)
@@ -146,7 +147,7 @@ def test_the_released_scheduler_forgets_statements() -> None:
 
 @examples(400, FAST)
 @given(SEEDS)
-def test_reclaim_keeps_to_fair_shares(seed: int) -> None:
+def test_reclaim_keeps_to_fair_shares(met: Met, seed: int) -> None:
     """With one ask, what queues hold before it is what the state says."""
     random = Random(seed)
     sizes: dict[str, Any] = {
@@ -158,7 +159,7 @@ def test_reclaim_keeps_to_fair_shares(seed: int) -> None:
     body["asks"] = body["asks"][:1]
     outcome = Outcome(body)
     gone = [e for key, e in outcome.evicted.items() if key not in outcome.moved]
-    if not gone:
+    if not met(gone):
         return
     shares, (ask,) = shares_of(body), body["asks"]
     own = shares[ask["queue"]]
@@ -191,24 +192,23 @@ def shares_of(body: Json) -> Json:
 
 @FAST
 @given(SEEDS, shapes())
-def test_gangs_are_placed_whole_or_not_at_all(seed: int, shape: Shape) -> None:
+def test_gangs_are_placed_whole_or_not_at_all(met: Met, seed: int, shape: Shape) -> None:
     outcome = Outcome(cluster(seed, shape))
-    for ask in outcome.asks.values():
-        placed = sum(key[0] == ask["id"] for key in outcome.placed)
-        if placed:
-            before = len(outcome.running(outcome.workloads[ask["id"]])) if ask["id"] in outcome.workloads else 0
-            moved = sum(key[0] == ask["id"] for key in outcome.moved)
-            assert placed + before + moved >= ask["min_available"]
+    placed = Counter(workload for workload, _ in outcome.placed)
+    for name, count in met((name, placed[name]) for name in outcome.asks if placed[name]):
+        before = len(outcome.running(outcome.workloads[name])) if name in outcome.workloads else 0
+        moved = sum(key[0] == name for key in outcome.moved)
+        assert count + before + moved >= outcome.asks[name]["min_available"]
 
 
 @examples(250, FAST)
 @given(SEEDS, shapes())
-def test_nothing_placed_exceeds_a_node(seed: int, shape: Shape) -> None:
+def test_nothing_placed_exceeds_a_node(met: Met, seed: int, shape: Shape) -> None:
     outcome = Outcome(cluster(seed, shape))
     capacity = {node["name"]: node["capacity"] for node in outcome.body["state"]["nodes"]}
     for later in (False, True):
         for node, use in outcome.node_use(later=later).items():
-            for resource, amount in use.items():
+            for resource, amount in met(use.items()):
                 assert amount <= capacity[node][resource] + 1e-9, (node, resource, "later" if later else "now")
 
 

@@ -91,10 +91,16 @@ def _who_waits_is_told_what_stands_in_the_way(full: Json) -> None:
         assert decision["ask"] in explanation["headline"]
 
 
-@pytest.mark.parametrize("file", sorted(VECTORS.glob("*.jsonl.gz")), ids=lambda file: file.name)
+OTHERS = ("fair-share.jsonl.gz", "min-runtime.jsonl.gz")
+"""Which ask for shares and protections alone."""
+DECIDED = [file for file in sorted(VECTORS.glob("*.jsonl.gz")) if file.name not in OTHERS]
+
+
+@pytest.mark.parametrize("file", DECIDED, ids=lambda file: file.name)
 def test_every_rule_of_a_recorded_decision_stands_in_the_catalogue(file: Path) -> None:
     with gzip.open(file, "rt") as lines:
         bodies = [vector["request"] for vector in map(json.loads, lines) if "path" not in vector]
+    assert bodies
     for body in bodies[:100]:
         assert _rules_of(decide({"mode": "independent"} | body | {"explain": "full"})) <= KNOWN
 

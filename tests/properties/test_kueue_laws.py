@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from tests.support.profiles import examples
+from tests.support.profiles import Met, examples
 from tests.unit.solver.engines.kueue.cluster import at, configuration, one, victims
 
 Json = dict[str, Any]
@@ -132,11 +132,11 @@ def test_the_ask_fits_once_its_victims_are_gone(cluster: Cluster) -> None:
 
 @LAWS
 @given(clusters())
-def test_no_victim_can_be_put_back(cluster: Cluster) -> None:
+def test_no_victim_can_be_put_back(met: Met, cluster: Cluster) -> None:
     """True of a fit as the attempt understood it: one that was not to borrow keeps a victim for that alone."""
     found = cluster.decide()
     gone = victims(found)
-    for spared in gone:
+    for spared in met(gone):
         after = cluster.decide(frozenset(gone) - {spared}, explain="none")
         assert after["outcome"] != "admit" or _borrows(cluster, frozenset(gone) - {spared})
 
@@ -150,11 +150,11 @@ def _borrows(cluster: Cluster, gone: frozenset[str]) -> bool:
 
 @LAWS
 @given(clusters())
-def test_nobody_outside_the_policies_is_touched(cluster: Cluster) -> None:
+def test_nobody_outside_the_policies_is_touched(met: Met, cluster: Cluster) -> None:
     mine = cluster.ask
     policy = cluster.queue[mine["queue"]]["kueue"]["preemption"]
     running = {w["id"]: w for w in cluster.running}
-    for victim in cluster.decide()["victims"]:
+    for victim in met(cluster.decide()["victims"]):
         other = running[victim["workload"]]
         own = other["queue"] == mine["queue"]
         rule = policy["within_cluster_queue"] if own else policy["reclaim_within_cohort"]
@@ -168,13 +168,12 @@ def test_nobody_outside_the_policies_is_touched(cluster: Cluster) -> None:
 
 @LAWS
 @given(clusters())
-def test_a_queue_within_its_nominal_quota_loses_to_no_other(cluster: Cluster) -> None:
+def test_a_queue_within_its_nominal_quota_loses_to_no_other(met: Met, cluster: Cluster) -> None:
     found = cluster.decide()
     short = {s["resource"] for s in found.get("shortages", [])}
-    for victim in found["victims"]:
-        if victim["queue"] != cluster.ask["queue"]:
-            quota = cluster.queue[victim["queue"]]["quota"]
-            assert any(usage(cluster, victim["queue"], r) > quota[r]["guaranteed"] for r in short)
+    for queue in met(victim["queue"] for victim in found["victims"] if victim["queue"] != cluster.ask["queue"]):
+        quota = cluster.queue[queue]["quota"]
+        assert any(usage(cluster, queue, r) > quota[r]["guaranteed"] for r in short)
 
 
 @LAWS
@@ -211,12 +210,12 @@ def test_explaining_changes_nothing(cluster: Cluster, level: str) -> None:
 
 @LAWS
 @given(clusters())
-def test_the_smallest_change_does_let_the_ask_in_and_one_step_less_does_not(cluster: Cluster) -> None:
+def test_the_smallest_change_does_let_the_ask_in_and_one_step_less_does_not(met: Met, cluster: Cluster) -> None:
     told = cluster.decide(explain="summary")
-    for change in told["explanation"].get("smallest_change", []):
-        if "alone" in change["detail"]:
-            assert _changed(cluster, change, 0).decide()["outcome"] != "wait"
-            assert _changed(cluster, change, -0.001).decide()["outcome"] == "wait"
+    changes = told["explanation"].get("smallest_change", [])
+    for change in met(change for change in changes if "alone" in change["detail"]):
+        assert _changed(cluster, change, 0).decide()["outcome"] != "wait"
+        assert _changed(cluster, change, -0.001).decide()["outcome"] == "wait"
 
 
 def _changed(cluster: Cluster, change: Json, by: float) -> Cluster:

@@ -18,7 +18,7 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import Ask, Task
 from tests.properties.kueue_reference import Head, Reference, configuration, grow, workloads
-from tests.support.profiles import examples
+from tests.support.profiles import Met, examples
 from tests.unit.solver.engines.kueue.cluster import configuration as kueue
 from tests.unit.solver.engines.kueue.cluster import one
 
@@ -44,12 +44,12 @@ def steps(amounts: dict[str, int], snapshot: Overlay) -> dict[int, int]:
 
 @LAWS
 @given(SEEDS)
-def test_quota_is_what_the_definitions_say(seed: int) -> None:
+def test_quota_is_what_the_definitions_say(met: Met, seed: int) -> None:
     rng = random.Random(seed)
     tree = grow(rng, RESOURCES)
     snapshot = compiled(tree)
     configured, usage = snapshot.state.configuration, snapshot.usage
-    for name, node in tree.nodes.items():
+    for name, node in met(tree.nodes.items()):
         at = configured.tree.index[name]
         for r in RESOURCES:
             fr, scale = usage.quotas.fr_index["default", r], scale_of(r)
@@ -70,11 +70,11 @@ def test_quota_is_what_the_definitions_say(seed: int) -> None:
 
 @LAWS
 @given(SEEDS)
-def test_fit_by_level_is_what_the_definitions_say(seed: int) -> None:
+def test_fit_by_level_is_what_the_definitions_say(met: Met, seed: int) -> None:
     rng = random.Random(seed)
     tree = grow(rng, RESOURCES)
     snapshot = compiled(tree)
-    for name in [name for name, node in tree.nodes.items() if not node.cohort]:
+    for name in met(name for name, node in tree.nodes.items() if not node.cohort):
         at = snapshot.state.configuration.tree.index[name]
         for _ in range(4):
             request = {r: rng.randint(1, 4) for r in RESOURCES if rng.random() < 0.8}
@@ -83,7 +83,7 @@ def test_fit_by_level_is_what_the_definitions_say(seed: int) -> None:
 
 @LAWS
 @given(SEEDS)
-def test_usage_booked_and_taken_off_is_what_the_definitions_say(seed: int) -> None:
+def test_usage_booked_and_taken_off_is_what_the_definitions_say(met: Met, seed: int) -> None:
     rng = random.Random(seed)
     tree = grow(rng, RESOURCES)
     snapshot = compiled(tree)
@@ -96,7 +96,7 @@ def test_usage_booked_and_taken_off_is_what_the_definitions_say(seed: int) -> No
         used[r] = used.get(r, 0) + by
         change = snapshot.usage.add if by >= 0 else snapshot.usage.remove
         change(at, [(fr, abs(by) * scale_of(r))])
-        for above in tree.path(name):
+        for above in met(tree.path(name)):
             cell = snapshot.usage.quotas.cells[snapshot.state.configuration.tree.index[above]][fr]
             assert snapshot.usage.used[cell] == tree.usage(above, r) * scale_of(r)
 

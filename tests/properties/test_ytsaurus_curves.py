@@ -11,6 +11,7 @@ import pytest
 from app.solver.engines.ytsaurus.curves import Curves, PoolCurves, pool_curves
 from app.solver.engines.ytsaurus.pool_curves import Demands, operation_curves, operation_values
 from tests.properties.ytsaurus_functions import Child, Function, Row, largest_fit, operation, taken, together
+from tests.support.profiles import Met
 
 NEAR = 1e-9
 PARTS = [Fraction(i, 8) for i in range(9)]
@@ -137,7 +138,7 @@ class Level:
         )  # fmt: skip
 
 
-def test_pools_take_what_their_children_take_within_guarantee_suggestion_and_limits() -> None:
+def test_pools_take_what_their_children_take_within_guarantee_suggestion_and_limits(met: Met) -> None:
     for seed in range(150):
         level = Level(Random(seed))
         curves = level.curves()
@@ -145,7 +146,7 @@ def test_pools_take_what_their_children_take_within_guarantee_suggestion_and_lim
         functions = [taken(*of) for of in zip(totals, level.guarantee, level.limits, strict=True)]
         for x in offers(*functions):
             fit, value = curves.at(np.full(len(totals), float(x)))
-            for p, total in enumerate(totals):
+            for p, total in met(enumerate(totals)):
                 if x == 0 and curves.at_zero[p]:
                     continue
                 expected = largest_fit(total, level.guarantee[p], level.limits[p], x)

@@ -18,7 +18,7 @@ from app.solver.engines.ytsaurus.situation import Situation, situate
 from app.solver.model.configuration import Configuration
 from app.solver.model.request import SharesRequest
 from tests.properties.ytsaurus_trees import heartbeat, tree
-from tests.support.profiles import examples
+from tests.support.profiles import Met, examples
 from tests.unit.solver.engines.ytsaurus.cluster import (
     alloc,
     ask,
@@ -118,10 +118,10 @@ def _replaced(of: FairShares, **changes: Any) -> dict[str, Any]:
 
 @LAWS
 @given(SEEDS)
-def test_a_heartbeat_starts_what_is_free_first_and_preempts_for_one_allocation_at_most(seed: int) -> None:
+def test_a_heartbeat_starts_what_is_free_first_and_preempts_for_one_allocation_at_most(met: Met, seed: int) -> None:
     body = heartbeat(seed)
     for one in body["state"]["nodes"]:
-        stages = [p["stage"] for p in decide(body, one["name"])["plan"]["placements"]]
+        stages = met(p["stage"] for p in decide(body, one["name"])["plan"]["placements"])
         preemptive = [stage for stage in stages if stage != "regular"]
         assert len(preemptive) <= 1
         assert stages == ["regular"] * (len(stages) - len(preemptive)) + preemptive
@@ -154,18 +154,18 @@ def test_the_first_preemptive_stage_that_can_start_something_does() -> None:
 
 @LAWS
 @given(SEEDS)
-def test_non_preemptible_allocations_stay_except_for_long_overcommit(seed: int) -> None:
+def test_non_preemptible_allocations_stay_except_for_long_overcommit(met: Met, seed: int) -> None:
     body = heartbeat(seed)
     name = body["state"]["nodes"][0]["name"]
     told = preemptibility(body)["workloads"]
-    for eviction in decide(body, name)["plan"]["evictions"]:
+    for eviction in met(decide(body, name)["plan"]["evictions"]):
         level = told[eviction["workload"]]["tasks"][eviction["task"]]["level"]
         assert level != "non_preemptible" or eviction["reason"] == "resource_overcommit"
 
 
 @FEW
 @given(SEEDS)
-def test_victims_are_the_shortest_prefix(seed: int) -> None:
+def test_victims_are_the_shortest_prefix(met: Met, seed: int) -> None:
     body = heartbeat(seed)
     for one in body["state"]["nodes"]:
         answer = decide(body, one["name"])
@@ -181,7 +181,7 @@ def test_victims_are_the_shortest_prefix(seed: int) -> None:
                 free[r] -= value
         for decision in answer["decisions"]:
             victims = decision["victims"]
-            for i, victim in enumerate(victims):
+            for i, victim in enumerate(met(victims)):
                 assert any(value < 0 for value in free.values()), (one["name"], i)
                 for r, value in victim["freed"].items():
                     free[r] += value
@@ -190,10 +190,10 @@ def test_victims_are_the_shortest_prefix(seed: int) -> None:
 
 @FEW
 @given(SEEDS)
-def test_an_independent_ask_is_answered_as_if_it_were_alone(seed: int) -> None:
+def test_an_independent_ask_is_answered_as_if_it_were_alone(met: Met, seed: int) -> None:
     body = heartbeat(seed)
     together = decide(body, None, mode="independent")["decisions"]
-    for one, decision in zip(body["asks"], together, strict=True):
+    for one, decision in met(zip(body["asks"], together, strict=True)):
         assert decide(body | {"asks": [one]}, None, mode="independent")["decisions"] == [decision]
 
 

@@ -18,7 +18,7 @@ from app.solver.engines.ytsaurus.situation import Situation
 from tests.properties.ytsaurus_round_trees import round_tree
 from tests.support.bounds import Bounded
 from tests.support.instead import Instead
-from tests.support.profiles import examples
+from tests.support.profiles import Met, examples
 from tests.support.ytsaurus_shares import MINUTE, situation
 from tests.unit.solver.engines.ytsaurus.cluster import shares
 
@@ -138,7 +138,7 @@ def test_who_wants_more_of_the_same_never_gets_less(seed: int) -> None:
 
 @LAWS
 @given(SEEDS)
-def test_volumes_gain_the_flow_and_lose_what_was_given_and_nothing_else(seed: int) -> None:
+def test_volumes_gain_the_flow_and_lose_what_was_given_and_nothing_else(met: Met, seed: int) -> None:
     body = round_tree(random.Random(seed), integral=True)
     of = situation(body)
     found = fair_shares(of, MINUTE)
@@ -148,7 +148,7 @@ def test_volumes_gain_the_flow_and_lose_what_was_given_and_nothing_else(seed: in
         if of.config.pools[i].shares.integral.kind == "none":
             continue
         was = carried[name]["ytsaurus"]
-        for resource, volume in found.volumes.amounts(i).items():
+        for resource, volume in met(found.volumes.amounts(i).items()):
             gained = total[resource] * 60 * (float(found.flow[i]) - was["last_share_ratio"])
             expected = max(0.0, was["accumulated_volume"].get(resource, 0) + gained)
             assert volume == pytest.approx(expected, abs=0.011)
@@ -163,7 +163,7 @@ def test_the_same_answer_again(seed: int, gangs: bool) -> None:
 
 @LAWS
 @given(SEEDS)
-def test_a_decision_finds_the_shares_of_the_last_update(seed: int) -> None:
+def test_a_decision_finds_the_shares_of_the_last_update(met: Met, seed: int) -> None:
     """What an update leaves of volumes gives the same shares again, while no time goes by."""
     body = round_tree(random.Random(seed), integral=True)
     now = {"ytsaurus": {"last_update_at": "2026-01-01T11:59:00Z"}}
@@ -174,13 +174,13 @@ def test_a_decision_finds_the_shares_of_the_last_update(seed: int) -> None:
             body["state"]["queues"][name] = {"ytsaurus": kept}
     second = shares(body)
     for kind in ("queues", "workloads"):
-        for name, element in first[kind].items():
+        for name, element in met(first[kind].items()):
             assert second[kind][name]["fair_share"] == pytest.approx(element["fair_share"], abs=1e-6)
 
 
 @LAWS
 @given(SEEDS, st.sampled_from([1, 4, 40]))
-def test_what_decisions_read_is_what_is_published(seed: int, room: int) -> None:
+def test_what_decisions_read_is_what_is_published(met: Met, seed: int, room: int) -> None:
     """With so much more room on the nodes that all demand fits, and without; asked twice, the second is remembered."""
     body = round_tree(random.Random(seed), integral=False)
     for node in body["state"]["nodes"]:
@@ -188,7 +188,7 @@ def test_what_decisions_read_is_what_is_published(seed: int, room: int) -> None:
     of = situation(body)
     published = fair_shares(of)
     for _ in range(2):
-        for name, read in due_shares(of)._asdict().items():
+        for name, read in met(due_shares(of)._asdict().items()):
             assert np.allclose(read, getattr(published, name), rtol=0, atol=1e-12), name
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver.engines.yunikorn.engine import RULES
-from tests.support.profiles import examples
+from tests.support.profiles import Met, examples
 from tests.support.yunikorn_laws import QUICK, asks_of, tenants, worlds
 from tests.support.yunikorn_world import Json, World
 
@@ -74,8 +74,8 @@ def test_an_explanation_is_that_of_the_answer_given(question: tuple[World, list[
 
 @examples(60, QUICK)
 @given(questions())
-def test_protections_name_known_rules(question: tuple[World, list[Json], Json]) -> None:
+def test_protections_name_known_rules(met: Met, question: tuple[World, list[Json], Json]) -> None:
     of, asks, _ = question
     for wanted in (None, asks[0]):
-        for workload in of.preemptibility(wanted)["workloads"].values():
+        for workload in met(of.preemptibility(wanted)["workloads"].values()):
             assert {workload["reason"], *(task["reason"] for task in workload["tasks"].values())} <= KNOWN

@@ -1,8 +1,11 @@
 """How many examples a property is tried on: ``PROPERTIES`` is ``quick``, ``ci`` (what it is without) or ``nightly``."""
 
 import os
-from typing import Any, Literal, cast
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, TypeVar, cast
 
+import pytest
 from hypothesis import settings
 
 Profile = Literal["quick", "ci", "nightly"]
@@ -23,3 +26,26 @@ def examples(most: int, parent: settings | None = None, **more: Any) -> settings
     count = max(min(most, _FEWEST), most * _OF_HUNDRED[PROFILE] // 100)
     own = {"derandomize": PROFILE != "nightly", "deadline": None, "database": None, "max_examples": count}
     return settings(parent, **(own | more)) if parent is not None else settings(**(own | more))
+
+
+T = TypeVar("T")
+
+
+class Met:
+    """What the examples of each property had of what it is about: one that met none in all of them has said nothing."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def __call__(self, what: Iterable[T]) -> list[T]:
+        """All of ``what``, counted for the test that runs."""
+        things = list(what)
+        self.counts[os.environ["PYTEST_CURRENT_TEST"].partition(" ")[0]] += len(things)
+        return things
+
+
+@pytest.fixture(scope="module")
+def met() -> Iterator[Met]:
+    of = Met()
+    yield of
+    assert [test for test, count in of.counts.items() if not count] == [], "met nothing of what they are about"

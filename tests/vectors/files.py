@@ -58,7 +58,9 @@ def parts(path: Path, size: int) -> int:
 def lines(path: Path) -> list[bytes]:
     """The vectors of a file, unparsed."""
     with gzip.open(path) as found:
-        return [line for line in found if line.strip()]
+        vectors = [line for line in found if line.strip()]
+    assert vectors, path
+    return vectors
 
 
 def selected(path: Path) -> Path:
