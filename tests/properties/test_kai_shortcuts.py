@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.solver.engines.kai import search, solver
@@ -49,6 +49,7 @@ SHORTCUTS: list[tuple[Any, str, Callable[..., object]]] = [
 
 
 @FAST
+@example(seed=22602, rules="shipped", constraints=True, actions=["reclaim"], shares=True)  # traces in the books of 0.13
 @given(
     seed=st.integers(0, 2**32), rules=st.sampled_from(["shipped", "documented"]), constraints=st.booleans(),
     actions=st.sampled_from([ALL_ACTIONS, ["reclaim"], ["preempt", "reclaim"]]), shares=st.booleans(),

@@ -287,8 +287,9 @@ class Solver:
     def _solve_part(self, nodes: set[int]) -> Found | None:
         """What must go for the part, its statement open; None when no prefix will do."""
         scenario, trail, budget = self._scenario, self._tools.trail, self._tools.budget
+        allowed, shares = self._tools.placer.allowed, self._overlay.gpus.any  # tries leave traces in books of shares
         bounded = self._tools.order.over_bounds(self._job, total(self._overlay.bounded, scenario.part)) is not None
-        headroom = Headroom(self._overlay, scenario.part, self._tools.placer.allowed, whole=not bounded)
+        headroom = None if shares else Headroom(self._overlay, scenario.part, allowed, whole=not bounded)
         grew: bool | None = True
         doomed = self._doomed(scenario.elastic)
         while grew is not None and budget.spend():
@@ -308,11 +309,11 @@ class Solver:
 
     def _doomed(self, victims: Iterable[int]) -> Refusal | None:
         """Why this scenario and all longer ones are out, as far as what is listed of ``victims`` goes."""
-        if self._foregone is None:
+        if self._foregone is None or self._overlay.gpus.any:
             return None
         return next((r for victim in victims if (r := self._foregone(self._scenario, victim)) is not None), None)
 
-    def _try(self, nodes: set[int], headroom: Headroom, doomed: Refusal | None) -> Found | None:
+    def _try(self, nodes: set[int], headroom: Headroom | None, doomed: Refusal | None) -> Found | None:
         """One prefix: on each node of its latest victim, until the part fits somewhere. What must fail is simulated
         only where that leaves a trace: recorded pods evicted again."""
         overlay, scenario = self._overlay, self._scenario
@@ -320,7 +321,8 @@ class Solver:
             return self._simulate([], nodes)[1] if scenario.recorded else None
         for node in scenario.nodes_of_latest():
             extra = scenario.victims_on(node)
-            if scenario.is_recorded.isdisjoint(extra) and (doomed is not None or not headroom.enough(extra)):
+            hopeless = doomed is not None or (headroom is not None and not headroom.enough(extra))
+            if hopeless and scenario.is_recorded.isdisjoint(extra):
                 if doomed is not None:
                     self._tools.trail.judged(scenario, doomed)
                 else:
