@@ -50,6 +50,7 @@ SHORTCUTS: list[tuple[Any, str, Callable[..., object]]] = [
 
 @FAST
 @example(seed=22602, rules="shipped", constraints=True, actions=["reclaim"], shares=True)  # traces in the books of 0.13
+@example(seed=2609703, rules="shipped", constraints=True, actions=ALL_ACTIONS, shares=False)  # steps of draws
 @given(
     seed=st.integers(0, 2**32), rules=st.sampled_from(["shipped", "documented"]), constraints=st.booleans(),
     actions=st.sampled_from([ALL_ACTIONS, ["reclaim"], ["preempt", "reclaim"]]), shares=st.booleans(),

@@ -20,7 +20,7 @@ DRAWS = 40
 """Draws of an answer that hangs on an order: what happens half the time is met, all but for one in a trillion."""
 MOST_DRAWS = 200
 """Draws where 40 don't tell which of two outcomes is the likeliest, in small clusters."""
-MOST_STEPS = 30_000
+MOST_STEPS = 60_000
 """Steps that all draws of an answer may spend on simulations together: enough or not, there are no more draws then."""
 
 _GROUP = 8

@@ -15,7 +15,7 @@ from app.solver.engines.kai.overlay import Mark, Overlay, rank, total
 from app.solver.engines.kai.queue_order import Standing
 from app.solver.engines.kai.rule_sets import Generator, ReleaseRules
 from app.solver.engines.kai.scenario import Group, Headroom, Scenario, first_to_go
-from app.solver.engines.kai.solver import Found, Tools, disturbed, leaves_out, open_nodes
+from app.solver.engines.kai.solver import Budget, Found, Tools, disturbed, leaves_out, open_nodes
 from app.solver.engines.kai.validators import ScenarioValidator, refused_scenario
 
 _Sizes = tuple[tuple[int, ...], tuple[int, ...]]
@@ -75,6 +75,7 @@ class Search:
         self._tasks: list[int] = []
         self._prefix: Prefix | None = None
         self._brief = not tools.trail.counts and not tools.chance.drawn
+        self._paid = Budget() if tools.chance.drawn else None  # a scenario costs as much whether it is spared or not
 
     @cached_property
     def _tape(self) -> "Tape":
@@ -150,7 +151,8 @@ class Search:
         nodes = set(self._open | last.left)
         for extra, prefix in self._offers(generator, part, last.groups, nodes):
             hopeless = headroom is not None and not headroom(prefix, extra)
-            if not (hopeless and self._brief) and not budget.spend():
+            cost = len(contenders.keys) + len(last.groups) + len(extra) if self._paid else 1
+            if not (hopeless and self._brief) and not budget.spend(cost):
                 return None
             if hopeless and not trail.counts:
                 trail.no_room(prefix, None)
@@ -230,8 +232,7 @@ class Search:
         entering, last = self._entering(), self._prefix
         if entering is not None or not self._tape.serves(recorded):
             self._prefix = None
-            order = self._order_of(self._victims if entering is None else entering, entering)
-            return Prefix(self._overlay, self._job, part, recorded, order)
+            return Prefix(self._overlay, self._job, part, recorded, self._order_of(entering or self._victims, entering))
         if last is None or not self._rules.own_scenario or not last.go_on(part, recorded):
             last = self._prefix = Prefix(self._overlay, self._job, part, recorded, self._tape)
         return last
@@ -245,8 +246,7 @@ class Search:
         if (jobs := chance.jobs(self._overlay)) is None:
             return None
         if self._candidates is None or self._cap is not None:
-            known = set(self._victims)
-            self._candidates = chance.map(job for job in jobs if job in known)
+            self._candidates = chance.map(filter(set(self._victims).__contains__, jobs))
         return self._candidates.walk()
 
     def _trial(self, part: Sequence[int], recorded: list[Group], extra: list[Group]) -> Trial:
@@ -341,7 +341,7 @@ class Search:
 
     def _place(self, trial: Trial, scenario: Scenario | Trial, contenders: Contenders, nodes: set[int]) -> bool:
         """Victims and the part in the order of pending jobs, each where it fits; True when the part found its place."""
-        overlay, placer, budget = self._overlay, self._tools.placer, self._tools.budget
+        overlay, placer, budget = self._overlay, self._tools.placer, self._paid or self._tools.budget
         part, taking = list(trial.part), dict.fromkeys(trial.listed)
         wants = self._job, total(overlay.wants, part)
         turns = Turns(overlay, self._tools.order, contenders, taking, wants, self._chance)
