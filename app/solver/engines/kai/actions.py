@@ -259,11 +259,12 @@ def allocate(cycle: Cycle) -> None:
 def _place(cycle: Cycle, job: int) -> bool:
     overlay, placer, trail = cycle.overlay, cycle.tools.placer, cycle.tools.trail
     tasks = overlay.wanted(job)[0]
-    if placer.place_everywhere(job, tasks):
+    if tasks and placer.place_everywhere(job, tasks):
         trail.note("placed", "the pods fit what is idle or being released", pods=len(tasks))
         return True
-    if placer.refused is not None:
-        bound = placer.refused
+    if not tasks:
+        trail.note("no-room", "the sub group that goes first has no pods left to place")
+    elif (bound := placer.refused) is not None:
         trail.note(bound.rule, f"{overlay.queue_name(bound.queue)} would pass its bound", pods=len(tasks))
     else:
         trail.note("no-room", "no place for all pods of the gang", pods=len(tasks))

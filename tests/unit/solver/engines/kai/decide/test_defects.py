@@ -44,6 +44,22 @@ def test_a_solved_gang_that_can_do_without_a_member_is_forgotten(rules: str, nee
 
 
 @BOTH
+@pytest.mark.parametrize("actions", [["allocate"], ["allocate", "consolidation", "reclaim", "preempt"]])
+def test_a_gang_whose_first_member_has_no_pods_places_nothing(rules: str, actions: list[str]) -> None:
+    """``x`` needs one of its two members, of which ``a`` comes first by name and has nobody."""
+    waits = ask("p", "b", sub_groups=[
+        {"name": "x", "min_sub_group": 1}, {"name": "y"},
+        {"name": "a", "parent": "x"}, {"name": "b", "parent": "x", "min_available": 2}, {"name": "c", "parent": "y"},
+    ], min_sub_group=1)  # fmt: skip
+    waits["tasks"][0]["sub_group"] = "c"
+    case = decided(rules, [ROOT, queue("b", "root", gpu=2)], [node("n", gpu=2)], [], waits, actions=actions)
+    assert case.placed == {}
+    assert "search-cut-short" not in steps(case, "p")
+    (step,) = (step for step in case.decisions["p"]["explanation"]["steps"] if step["rule"] == "no-room")
+    assert "has no pods left" in step["detail"]
+
+
+@BOTH
 def test_the_second_search_takes_whole_nodes_and_makes_nothing_smaller(rules: str) -> None:
     """A limit of 2 is passed by 5 GPUs on three nodes: two jobs of 2 would be enough. A rule says so, in both."""
     queues = [queue("d", gpu=5, gpus={"limit": 2}), queue("q", "d", gpu=5)]
