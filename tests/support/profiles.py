@@ -6,13 +6,18 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal, TypeVar, cast
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 Profile = Literal["quick", "ci", "nightly"]
 PROFILE = cast(Profile, os.environ.get("PROPERTIES", "ci"))
 _OF_HUNDRED: dict[Profile, int] = {"quick": 10, "ci": 100, "nightly": 500}
 """Of a hundred examples that CI tries."""
 _FEWEST = 5
+settings.register_profile(
+    "arbiter", deadline=None, database=None, derandomize=PROFILE != "nightly",
+    suppress_health_check=[HealthCheck.too_slow],
+)  # fmt: skip
+settings.load_profile("arbiter")  # of every property, with settings of its own or without: no clock fails a test
 
 
 def share(most: int) -> int:
