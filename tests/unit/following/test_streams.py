@@ -39,12 +39,16 @@ def millis(amount: Any) -> int:
 
 
 def finished_pods(lines: Lines, draw: random.Random) -> Lines:
-    """Every workload has more pods, which are done since before it was admitted, or since (`reclaimablePods`)."""
+    """Every workload has more pods, which are done since before it was admitted, or since (`reclaimablePods`). Not one
+    of several pod sets that may start smaller: Kueue counts down from the spec, so that other sizes come out."""
     more: dict[tuple[str, str], tuple[int, bool]] = {}
     for item in workloads(lines):
         uid = item["metadata"]["uid"]
-        for of in item["spec"]["podSets"]:
-            done, _ = more.setdefault((uid, of["name"]), (draw.choice((0, 1, 3)), draw.random() < 0.5))
+        pod_sets = item["spec"]["podSets"]
+        fixed = len(pod_sets) > 1 and any("minCount" in of for of in pod_sets)
+        for of in pod_sets:
+            drawn = draw.choice((0, 1, 3)), draw.random() < 0.5
+            done, _ = more.setdefault((uid, of["name"]), (0, False) if fixed else drawn)
             of["count"] = of.get("count", 1) + done
         status = item.setdefault("status", {})
         status["reclaimablePods"] = [
