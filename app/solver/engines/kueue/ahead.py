@@ -15,6 +15,7 @@ from app.solver import kubernetes
 from app.solver.compiled import ROOTLESS
 from app.solver.engines.kueue.amounts import Amounts
 from app.solver.engines.kueue.configuration import CompiledConfiguration
+from app.solver.engines.kueue.cycle import may_shrink
 from app.solver.engines.kueue.flavors import borrowing_level, may_preempt_while_borrowing, refusals, requests
 from app.solver.engines.kueue.nomination import BEST, WORST, Fit, Mode, Suit, preferred, stops_search
 from app.solver.engines.kueue.state import NO_PRIORITY, CompiledState, instant, leaving
@@ -195,8 +196,7 @@ def wish_of(configuration: CompiledConfiguration, ask: Ask) -> Wish | None:
     Raises QuantityError."""
     queue, task = configuration.tree.index[ask.queue], ask.tasks[0]
     covering, cells = configuration.covering[queue], configuration.quotas.cells[queue]
-    shrinks = task.min_count is not None and task.min_count < task.count
-    if len(ask.tasks) > 1 or shrinks or task.flavors is not None or task.topology_request is not None:
+    if len(ask.tasks) > 1 or may_shrink(ask.tasks) or task.flavors is not None or task.topology_request is not None:
         return None
     wanted = requests(configuration, queue, task, task.count)
     if not wanted or PODS in covering or not all(amount > 0 and r in covering for r, amount in wanted.items()):
