@@ -211,18 +211,18 @@ def _default(value: Duration | None, *, negative: bool = False) -> int:
 
 def settings_problems(settings: Settings) -> Iterator[Problem]:
     """What KAI silently replaces: pointers start at /configuration."""
+    value: Duration | None
     for field in _DEFAULTS:
-        value: Duration | None = getattr(settings, field)
-        if value is not None:
+        if (value := getattr(settings, field)) is not None:
             yield from duration_problems(value, (*_SETTINGS, field))
     yield from duration_problems(settings.staleness_grace_period, (*_SETTINGS, "staleness_grace_period"), negative=True)
     budgets, where = settings.search_budgets or SearchBudgets(), (*_SETTINGS, "search_budgets")
     for field in ("max_job_search_duration", "min_job_search_duration"):
-        value = getattr(budgets, field)
-        yield from () if value is None else duration_problems(value, (*where, field))
+        if (value := getattr(budgets, field)) is not None:
+            yield from duration_problems(value, (*where, field))
     for field in ("max_action_search_duration", "max_generator_search_duration"):
-        for name, value in getattr(budgets, field).items():
-            yield from duration_problems(value, (*where, field, name))
+        for name, length in getattr(budgets, field).items():
+            yield from duration_problems(length, (*where, field, name))
     if settings.reclaim_resolve_method not in ("lca", "queue"):
         yield Problem(
             pointer=pointer(*_SETTINGS, "reclaim_resolve_method"),
