@@ -72,7 +72,7 @@ from app.formats.work import planner
 from app.formats.work.pods import plan_kai
 from app.solver.engines.kai import FACTS
 from app.solver.model import kai
-from app.solver.model.base import UNLIMITED, NativeDocuments, Quantity, micros, parse_quantity, scale_of
+from app.solver.model.base import UNLIMITED, Duration, NativeDocuments, Quantity, micros, parse_quantity, scale_of
 from app.solver.model.base import to_datetime as instant_at
 from app.solver.model.configuration import Configuration, EngineName, Queue, Quota
 from app.solver.model.request import Eviction
@@ -129,7 +129,7 @@ def _shard(settings: kai.Settings, native: NativeDocuments, lost: Lost) -> dict[
     if settings.k_value != kai.Settings().k_value:
         spec["kValue"] = number(settings.k_value)
     if settings.search_budgets is not None:
-        budgets: dict[str, Any] = msgspec.to_builtins(settings.search_budgets)
+        budgets: dict[str, Duration | dict[str, Duration]] = msgspec.to_builtins(settings.search_budgets)
         spec["scenarioSearchBudgets"] = {
             re.sub("_(.)", lambda match: match[1].upper(), name): {key: go_duration(of[key]) for key in of}
             if isinstance(of, dict)
