@@ -72,6 +72,7 @@ class Chance:
         self._seed = seed
         self._random = None if seed is None else Random(seed)
         self._jobs: Map[int] | None = None
+        self._places: dict[int, int] | None = None
         self._turns = 0
         self.matters = False
 
@@ -84,6 +85,17 @@ class Chance:
         """What is drawn next is for this choice of the turn: numbers, and tuples of them."""
         if self._random is not None:
             self._random.seed(hash((self._seed, self._turns, of)))
+
+    def choose_pods(self, overlay: Overlay, size: int, *of: Iterable[int]) -> None:
+        """The same for these pods, which are called alike in whatever order a request has them."""
+        if self._random is None:
+            return
+        if self._places is None:
+            jobs = overlay.jobs
+            names = [(jobs.id[j], name) for j, name in zip(jobs.task_job, jobs.task_name, strict=True)]
+            self._places = {t: place for place, t in enumerate(sorted(range(len(names)), key=names.__getitem__))}
+        places = self._places
+        self.choose(size, *(tuple(sorted(places[t] for t in pods)) for pods in of))
 
     @property
     def drawn(self) -> bool:
@@ -109,9 +121,8 @@ class Chance:
         if self._random is None or number > _TABLE:
             return None
         if self._jobs is None:
-            by_id = overlay.jobs.by_id
-            sent = dict.fromkeys(by_id[w.id] for w in overlay.state.workloads)
-            self._jobs = self.map(sent | dict.fromkeys(range(number)))
+            # By name, as pods below: a state that is followed has no order of its own.
+            self._jobs = self.map(sorted(range(number), key=overlay.jobs.id.__getitem__))
         return self._jobs.walk()
 
     def some(self, keys: Sequence[int], number: int, overlay: Overlay) -> list[int]:

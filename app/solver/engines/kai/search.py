@@ -16,6 +16,7 @@ from app.solver.engines.kai.queue_order import Standing
 from app.solver.engines.kai.rule_sets import Generator, ReleaseRules
 from app.solver.engines.kai.scenario import Group, Headroom, Scenario, first_to_go
 from app.solver.engines.kai.solver import Budget, Found, Tools, disturbed, leaves_out, open_nodes
+from app.solver.engines.kai.state import layout
 from app.solver.engines.kai.validators import ScenarioValidator, refused_scenario
 
 _Sizes = tuple[tuple[int, ...], tuple[int, ...]]
@@ -96,7 +97,6 @@ class Search:
         return False
 
     def _solve_with(self, generator: Generator) -> bool:
-        """Whether one generator solves the whole gang."""
         number, solved = len(self._tasks), Found([], set())
 
         def probe(size: int) -> bool:
@@ -158,7 +158,7 @@ class Search:
                 trail.no_room(prefix, None)
                 continue
             key = size, self._signature(last.groups, extra)
-            self._chance.choose(*key)
+            self._chance.choose_pods(self._overlay, size, *key[1])
             trial = self._trial(part, last.groups, extra)
             if key in self._failed:
                 continue
@@ -487,7 +487,7 @@ class Prefix(Scenario):
 
     def _groups_on(self, n: int, chance: Chance, *, joined: bool) -> Iterable[Group]:
         """Recorded pods are taken once more, and last. Exact books take nobody twice, and know no order of maps."""
-        chance.choose(len(self.walked), n)
+        chance.choose(len(self.walked), layout(self.overlay.state).place[n])
         for job in self.jobs_on(n) if self.overlay.exact else chance.order(self.jobs_on(n)):
             groups = self.groups[job]
             if self.overlay.exact:
