@@ -37,7 +37,8 @@ T = TypeVar("T")
 
 
 class Met:
-    """What the examples of each property had of what it is about: one that met none in all of them has said nothing."""
+    """What the examples of each property had of what it is about: one that met none in all of them has said nothing.
+    The few of the quick profile may."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -53,4 +54,5 @@ class Met:
 def met() -> Iterator[Met]:
     of = Met()
     yield of
-    assert [test for test, count in of.counts.items() if not count] == [], "met nothing of what they are about"
+    idle = [test for test, count in of.counts.items() if not count and PROFILE != "quick"]
+    assert idle == [], "met nothing of what they are about"

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import Any, TypeVar
 
-from app.solver.engines.kai.job_order import Chance, PendingOrder, VictimTable
+from app.solver.engines.kai.chance import Chance
+from app.solver.engines.kai.job_order import PendingOrder, VictimTable
 from app.solver.engines.kai.jobs import ALLOCATED, GPU, PENDING, PIPELINED, RELEASING, RUNNING
 from app.solver.engines.kai.overlay import ACTIVE, Overlay, total
 from app.solver.engines.kai.placing import Placer, constraints
@@ -79,7 +80,6 @@ class Failed:
         return like is None or _easier(self._signatures.pending(job), self._signatures.pending(like))
 
     def add(self, job: int) -> None:
-        """The job failed."""
         signature = self._signatures.of(job)
         like = self._smallest.get(signature)
         if like is None or _smaller(self._signatures.pending(job), self._signatures.pending(like)):

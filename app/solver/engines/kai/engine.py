@@ -17,6 +17,7 @@ from app.solver.engine import Engine
 from app.solver.engines.kai import FACTS
 from app.solver.engines.kai.actions import Cycle, allocate, begin, consolidation, preempt, reclaim, stale_gang_eviction
 from app.solver.engines.kai.answer import Draw, answer, effective_settings, findings, shares
+from app.solver.engines.kai.chance import DRAWS, MOST_DRAWS, MOST_STEPS, Chance
 from app.solver.engines.kai.configuration import (
     CompiledConfiguration,
     changed,
@@ -25,7 +26,6 @@ from app.solver.engines.kai.configuration import (
     unprotected_from,
 )
 from app.solver.engines.kai.explain import Recorder
-from app.solver.engines.kai.job_order import DRAWS, MOST_DRAWS, MOST_STEPS, Chance
 from app.solver.engines.kai.jobs import (
     NOWHERE,
     Columns,

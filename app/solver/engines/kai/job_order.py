@@ -1,140 +1,15 @@
-"""Pending jobs in KAI's order, and victims in the exact reverse of it, worst first; and what released KAI leaves to
-chance, the order in which Go yields the entries of a map.
-"""
+"""Pending jobs in KAI's order, and victims in the exact reverse of it, worst first."""
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter, lt
-from random import Random
-from typing import Generic, TypeVar
+from typing import TypeVar
 
+from app.solver.engines.kai.chance import Chance
 from app.solver.engines.kai.jobs import PIPELINED, Share
 from app.solver.engines.kai.overlay import ACTIVE, Overlay, rank, total
 from app.solver.engines.kai.queue_order import NOTHING, Heap, Node, QueueOrder, QueueTree, Standing, plus
 from app.solver.engines.kai.state import Key, Victim
-
-T = TypeVar("T")
-
-DRAWS = 40
-"""Draws of an answer that hangs on an order: what happens half the time is met, all but for one in a trillion."""
-MOST_DRAWS = 200
-"""Draws where 40 don't tell which of two outcomes is the likeliest, in small clusters."""
-MOST_STEPS = 60_000
-"""Steps that all draws of an answer may spend on simulations together: enough or not, there are no more draws then."""
-
-_GROUP = 8
-_FULL = 7
-_TABLE = 128 * _FULL
-"""Entries that a single table of a map holds."""
-
-
-class Map(Generic[T]):
-    """A map of Go that was filled in the given order: in groups of slots, each walk beginning at any slot. ``random``
-    None: every walk is in the order in which it was filled."""
-
-    def __init__(self, entries: Iterable[T], random: Random | None) -> None:
-        listed = list(entries)
-        self._random = None if len(listed) < 2 else random
-        self._groups = [listed] if random is None or len(listed) <= _GROUP else _groups(listed, random)
-
-    def walk(self) -> list[T]:
-        """The entries. Behind the last one of a group its slots are empty."""
-        if self._random is None:
-            return self._groups[0]
-        group, first = divmod(self._random.randrange(len(self._groups) * _GROUP), _GROUP)
-        entries, others = self._groups[group], (*self._groups[group + 1 :], *self._groups[:group])
-        return [*entries[first:], *(entry for other in others for entry in other), *entries[:first]]
-
-
-def _groups(entries: list[T], random: Random) -> list[list[T]]:
-    count = 2
-    while len(entries) > count * _FULL:
-        count *= 2
-    groups: list[list[T]] = [[] for _ in range(count)]
-    for entry in entries:
-        group, step = random.randrange(count), 0
-        while len(groups[group]) == _GROUP:
-            step += 1
-            group = (group + step) % count
-        groups[group].append(entry)
-    return groups
-
-
-class Chance:
-    """The orders of one run. Without a seed every map yields its entries as they came in. ``matters``: whether the run
-    met an order on which a choice of it hangs.
-
-    What is drawn hangs on the seed and on what it is drawn for (``turn`` and ``choose``), never on what was drawn
-    before: who spares a choice changes no other."""
-
-    def __init__(self, seed: int | None = None) -> None:
-        self._seed = seed
-        self._random = None if seed is None else Random(seed)
-        self._jobs: Map[int] | None = None
-        self._places: dict[int, int] | None = None
-        self._turns = 0
-        self.matters = False
-
-    def turn(self) -> None:
-        """An action orders its jobs, or the search for a part begins."""
-        self._turns += 1
-        self.choose()
-
-    def choose(self, *of: Hashable) -> None:
-        """What is drawn next is for this choice of the turn: numbers, and tuples of them."""
-        if self._random is not None:
-            self._random.seed(hash((self._seed, self._turns, of)))
-
-    def choose_pods(self, overlay: Overlay, size: int, *of: Iterable[int]) -> None:
-        """The same for these pods, which are called alike in whatever order a request has them."""
-        if self._random is None:
-            return
-        if self._places is None:
-            jobs = overlay.jobs
-            names = [(jobs.id[j], name) for j, name in zip(jobs.task_job, jobs.task_name, strict=True)]
-            self._places = {t: place for place, t in enumerate(sorted(range(len(names)), key=names.__getitem__))}
-        places = self._places
-        self.choose(size, *(tuple(sorted(places[t] for t in pods)) for pods in of))
-
-    @property
-    def drawn(self) -> bool:
-        """Whether the orders are drawn."""
-        return self._random is not None
-
-    def map(self, entries: Iterable[T]) -> Map[T]:
-        """A map that is walked more than once."""
-        return Map(entries, self._random)
-
-    def order(self, entries: Iterable[T]) -> list[T]:
-        """The entries as a map yields them that was filled in the given order."""
-        return self.map(entries).walk()
-
-    def pods(self, tasks: Sequence[int]) -> Sequence[int]:
-        """The pods of a group, by one walk of the map of them, which was filled by a walk of that of its pod set."""
-        return self.order(self.order(tasks)) if self.drawn else tasks
-
-    def jobs(self, overlay: Overlay) -> list[int] | None:
-        """All jobs, by one walk of the map of them, which lives as long as the run. None where no order is drawn, or
-        the map has several tables."""
-        number = len(overlay.jobs.id)
-        if self._random is None or number > _TABLE:
-            return None
-        if self._jobs is None:
-            # By name, as pods below: a state that is followed has no order of its own.
-            self._jobs = self.map(sorted(range(number), key=overlay.jobs.id.__getitem__))
-        return self._jobs.walk()
-
-    def some(self, keys: Sequence[int], number: int, overlay: Overlay) -> list[int]:
-        """The first ``number`` of these jobs that the map of all jobs yields. One that has several tables yields any of
-        them alike."""
-        if self._random is None:
-            return list(keys[:number])
-        if (jobs := self.jobs(overlay)) is None:
-            return self._random.sample(keys, number)
-        wanted = set(keys)
-        return list(islice((job for job in jobs if job in wanted), number))
-
 
 Entry = tuple[Key, int]
 

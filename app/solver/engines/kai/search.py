@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from app.solver.engines.kai.job_order import Chance, Contenders, Map, Turns, VictimOrder, sort_victims
+from app.solver.engines.kai.chance import Chance, Map
+from app.solver.engines.kai.job_order import Contenders, Turns, VictimOrder, sort_victims
 from app.solver.engines.kai.jobs import GPU, NOWHERE, Jobs
 from app.solver.engines.kai.overlay import Mark, Overlay, rank, total
 from app.solver.engines.kai.queue_order import Standing
@@ -429,7 +430,6 @@ class Prefix(Scenario):
         self._twice = sum(len(group.tasks) for group in recorded) > len(self.is_recorded)
 
     def go(self) -> bool | None:
-        """``grow`` by the order."""
         if not isinstance(self._order, Tape):
             return self.grow(self._order)
         group = self._order.step(self._at)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.solver.engines.kai.job_order import Chance, Contenders, Turns, VictimOrder, VictimTable, sort_victims
+from app.solver.engines.kai.chance import Chance
+from app.solver.engines.kai.job_order import Contenders, Turns, VictimOrder, VictimTable, sort_victims
 from app.solver.engines.kai.jobs import GPU, PIPELINED, RELEASING, Share
 from app.solver.engines.kai.overlay import NO_ASK, Mark, Overlay, total
 from app.solver.engines.kai.placing import Placer

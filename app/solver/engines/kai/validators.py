@@ -9,8 +9,8 @@ from functools import partial, reduce
 from typing import Any, Literal, Protocol
 
 from app.solver.compiled import Tree
+from app.solver.engines.kai.chance import Chance
 from app.solver.engines.kai.configuration import MinRuntime, keeps_gang, may_evict, protected
-from app.solver.engines.kai.job_order import Chance
 from app.solver.engines.kai.jobs import ALLOCATED, KAI_UNLIMITED, PIPELINED, RUNNING, Share
 from app.solver.engines.kai.overlay import Overlay, total
 from app.solver.engines.kai.queue_order import NOTHING, QueueOrder, holds_within, minus, plus

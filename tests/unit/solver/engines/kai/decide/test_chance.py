@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.solver.engines.kai import engine
-from app.solver.engines.kai.job_order import DRAWS, MOST_DRAWS, Chance
+from app.solver.engines.kai.chance import DRAWS, MOST_DRAWS, Chance
 from tests.support.kai_world import decide
 from tests.unit.solver.engines.kai.case import queue
 
