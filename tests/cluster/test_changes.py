@@ -173,7 +173,7 @@ def test_an_upgrade_of_kai_is_followed(kubernetes: Cluster, arbiter: httpx2.Clie
         spec = {"scheduler": {"service": {"image": {"tag": tag}}}}
         return {"apiVersion": "kai.scheduler/v1", "kind": "Config", "metadata": {"name": "kai-config"}, "spec": spec}
 
-    with following(kubernetes, arbiter, "kai", "upgraded", account(kubernetes, "kai")):
+    with following(kubernetes, arbiter, "kai", "upgraded", account(kubernetes, "kai", of="upgraded")):
         eventually(lambda: answered() == ("0.17", True))
         kubernetes.apply(operator("v0.13.4"))
         eventually(lambda: answered() == ("0.13", False))
