@@ -312,6 +312,7 @@ def _spared(result: Answer) -> list[str]:
 
 def _described(configured: Configured, findings: list[Finding] | None, fields: dict[str, Any]) -> bytes:
     beside = {} if findings is None else {"findings": findings}
-    release = configured.engine.facts.release(configured.configuration)
-    own = {"engine": configured.engine.name, **({} if release is None else {"release": release})}
+    own = {"engine": configured.engine.name}
+    if configured.release is not None:
+        own["release"] = configured.release
     return encode({**own, "configuration": configured.used, **fields, **beside})

@@ -162,6 +162,11 @@ class Configured:
     names: set[str]
     used: ConfigurationUsed
 
+    @property
+    def release(self) -> str | None:
+        """Of the engine's system, by whose rules this is decided."""
+        return self.engine.facts.release(self.configuration)
+
 
 @dataclass(frozen=True, slots=True)
 class Beside:
@@ -301,9 +306,8 @@ def answer_of(loaded: Loaded, result: Result) -> Answer:
     """What the engine returned, as the answer to a decision request."""
     configured = loaded.configured
     return Answer(
-        engine=configured.engine.name, release=configured.engine.facts.release(configured.configuration),
-        configuration=configured.used, state=loaded.used, decisions=result.decisions, order=result.order,
-        plan=result.plan, notes=result.notes, proposals=result.proposals, findings=loaded.findings,
+        engine=configured.engine.name, release=configured.release, configuration=configured.used, state=loaded.used,
+        decisions=result.decisions, order=result.order, plan=result.plan, notes=result.notes, proposals=result.proposals, findings=loaded.findings,
     )  # fmt: skip
 
 

@@ -109,7 +109,7 @@ def expose(
     exposures.sort(key=lambda exposure: _rank(exposure, probes))
     return ExposureOutcome(
         engine=of.scenario.configured.engine.name,  # pyright: ignore[reportArgumentType]
-        release=of.scenario.configured.engine.facts.release(of.scenario.configured.configuration),
+        release=of.scenario.configured.release,
         configuration=of.scenario.configured.used, state=of.loaded.used, now=to_datetime(of.now), exposures=exposures,
         order=watcher.order(), rounds=watcher.played, decisions=probes.decisions,
         complete=not watcher.full and not probes.spent, findings=of.loaded.findings,

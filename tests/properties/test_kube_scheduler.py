@@ -20,7 +20,7 @@ from app.solver.model.request import DecisionRequest, StateOrReference
 from app.solver.model.state import Delta
 from tests.support.kube_scheduler_clusters import NAMESPACES, Drawing
 from tests.support.kube_scheduler_clusters import PRIORITIES as DRAWN
-from tests.support.profiles import examples
+from tests.support.profiles import Met, examples
 from tests.unit.solver.engines.kube_scheduler.asked import ask, decided, loaded_of, node, pod, protected, request, told
 
 Json = dict[str, Any]
@@ -51,6 +51,22 @@ def clusters(draw: st.DrawFn) -> Json:
     )
 
 
+@st.composite
+def held_nodes(draw: st.DrawFn) -> Json:
+    """One node full of pods that have less priority than who asks, and where a budget is, some that it protects."""
+    sizes = draw(st.lists(st.sampled_from([0.5, 1, 2]), min_size=1, max_size=5))
+    running = [
+        pod(f"p{i}", "n0", cpu, draw(st.integers(0, 3)), labels=draw(LABELS)) for i, cpu in enumerate(sizes)
+    ]
+    budgets = [
+        {"name": f"b{i}", "queue": "default", "selector": {"match_labels": {"app": app}},
+         "disruptions_allowed": draw(st.integers(0, 2))}
+        for i, app in enumerate(draw(st.sampled_from([["web"], ["db"], ["web", "db"]])))
+    ]  # fmt: skip
+    wanted = ask(cpu=draw(st.sampled_from([cpu for cpu in (0.5, 1, 2, 4) if cpu <= sum(sizes)])), priority=4)
+    return request([node("n0", sum(sizes))], running, [wanted], disruption_budgets=budgets)
+
+
 def without(body: Json, names: list[str]) -> Json:
     left = [one for one in body["state"]["workloads"] if one["id"] not in names]
     return body | {"state": body["state"] | {"workloads": left}}
@@ -70,13 +86,11 @@ def test_victims_are_less_important_stand_on_the_node_and_make_room(body: Json) 
         assert told(decided({**after, "asks": [hint]})) == ("admit", where, [])
 
 
-@given(clusters())
-def test_nobody_goes_who_could_stay(body: Json) -> None:
+@given(st.one_of(held_nodes(), clusters()))
+def test_nobody_goes_who_could_stay(met: Met, body: Json) -> None:
     """Each victim alone, put back, would leave too little room: all others stay gone."""
     outcome, where, victims = told(decided(body))
-    if outcome != "preempt":
-        return
-    for name in victims:
+    for name in met(victims if outcome == "preempt" else ()):
         others = without(body, [one for one in victims if one != name])
         hint = {**body["asks"][0], "nominated_node": where, "preemption_policy": "Never"}
         again = told(decided({**others, "asks": [hint]}))
@@ -168,11 +182,12 @@ def test_who_may_be_preempted_is_evicted_where_nothing_else_helps(body: Json, da
     assert told_of["tasks"] == {task["name"]: "preemptible" if victims else "non_preemptible"}
 
 
-@given(clusters())
-def test_the_budgets_named_are_those_that_an_eviction_charges(body: Json) -> None:
+@given(st.one_of(held_nodes(), clusters()))
+def test_the_budgets_named_are_those_that_an_eviction_charges(met: Met, body: Json) -> None:
     """One of them that allows nothing is violated by the eviction of its pod; those not named are not."""
     outcome, _, victims = told(decided(body))
-    if outcome != "preempt" or len(victims) != 1:
+    goes_alone = outcome == "preempt" and len(victims) == 1
+    if not met(body["state"]["disruption_budgets"] if goes_alone else ()):
         return
     named = protected(body, body["asks"][0])[victims[0]]["budgets"].get(victims[0], [])
     alone = without(body, [one["id"] for one in body["state"]["workloads"] if one["id"] not in victims])
