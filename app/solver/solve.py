@@ -164,7 +164,7 @@ class Configured:
 
     @property
     def release(self) -> str | None:
-        """Of the engine's system, by whose rules this is decided."""
+        """By whose rules this is decided."""
         return self.engine.facts.release(self.configuration)
 
 
@@ -304,10 +304,10 @@ def decide(loaded: Loaded, question: Question) -> Answer:
 
 def answer_of(loaded: Loaded, result: Result) -> Answer:
     """What the engine returned, as the answer to a decision request."""
-    configured = loaded.configured
+    of = loaded.configured
     return Answer(
-        engine=configured.engine.name, release=configured.release, configuration=configured.used, state=loaded.used,
-        decisions=result.decisions, order=result.order, plan=result.plan, notes=result.notes, proposals=result.proposals, findings=loaded.findings,
+        engine=of.engine.name, release=of.release, configuration=of.used, state=loaded.used, proposals=result.proposals,
+        order=result.order, decisions=result.decisions, plan=result.plan, notes=result.notes, findings=loaded.findings,
     )  # fmt: skip
 
 

@@ -55,9 +55,7 @@ def clusters(draw: st.DrawFn) -> Json:
 def held_nodes(draw: st.DrawFn) -> Json:
     """One node full of pods that have less priority than who asks, and where a budget is, some that it protects."""
     sizes = draw(st.lists(st.sampled_from([0.5, 1, 2]), min_size=1, max_size=5))
-    running = [
-        pod(f"p{i}", "n0", cpu, draw(st.integers(0, 3)), labels=draw(LABELS)) for i, cpu in enumerate(sizes)
-    ]
+    running = [pod(f"p{i}", "n0", cpu, draw(st.integers(0, 3)), labels=draw(LABELS)) for i, cpu in enumerate(sizes)]
     budgets = [
         {"name": f"b{i}", "queue": "default", "selector": {"match_labels": {"app": app}},
          "disruptions_allowed": draw(st.integers(0, 2))}
