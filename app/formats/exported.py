@@ -1,15 +1,17 @@
-"""What exports to native documents share: kept parts put back, resources renamed, YAML, findings of what is lost."""
+"""What exports to native documents share: kept parts put back, resources renamed, YAML, findings of what is lost; and
+tables of fields, by which a document is read and written."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
+import msgspec
 import yaml
+from msgspec.structs import replace
 
 from app.base.documents import Path, plain
-from app.solver.check import MAX_DEPTH
+from app.formats.reader import Reader
 from app.solver.engine import ENGINES, all_facts, facts_of
 from app.solver.model import base
 from app.solver.model.base import Duration, Native
@@ -27,25 +29,6 @@ if TYPE_CHECKING:
 else:
     Format = Literal[FORMATS]
     ExportFormat = Literal[EXPORTS]
-
-
-def unkeepable(value: Any) -> str | None:
-    """Why ``value`` can't be part of a configuration; None where it can. Without recursion."""
-    pending: list[tuple[Any, int]] = [(value, 1)]
-    while pending:
-        current, depth = pending.pop()
-        if depth > MAX_DEPTH:
-            return f"nested deeper than {MAX_DEPTH} levels"
-        if isinstance(current, dict):
-            safe_point()
-            pending += [(inner, depth + 1) for inner in cast(Document, current).values()]
-        elif isinstance(current, list):
-            pending += [(inner, depth + 1) for inner in cast(list[Any], current)]
-        elif isinstance(current, int) and not -(2**63) <= current < 2**63:
-            return "an integer past 64 bits"
-        elif isinstance(current, float) and not isfinite(current):
-            return "a number that is not finite"
-    return None
 
 
 def merged(document: Document, saved: Mapping[str, Any], path: Path = ()) -> list[Path]:
@@ -347,3 +330,104 @@ def _word(name: str, path: Path, system: ExportFormat, lost: Lost) -> str | None
         lost.add(path, f"{system} has no resource {name}: left out")
         return None
     return name
+
+
+def _as_it_is(value: Any, path: Path, lost: Lost) -> Any:
+    del path, lost
+    return value
+
+
+class Field(NamedTuple):
+    """A field of a document, both ways. ``read``: what is under ``key``, None where that says nothing; ``name``: of the
+    field of the struct, where it is called otherwise; ``write``: a value that is at a place in the configuration, None
+    where there is no word for it; ``always``: it is written though it is the usual."""
+
+    key: str
+    read: Callable[[Reader, str], Any]
+    name: str = ""
+    write: Callable[[Any, Path, Lost], Any] = _as_it_is
+    always: bool = False
+
+
+class Inside(NamedTuple):
+    """Fields of the same struct that the document has one mapping deeper."""
+
+    key: str
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Which fields of a document, in the order in which they are read, are which of a struct. ``usual``: the struct of
+    a document that says nothing, whose values are not written; ``first``: keys that are written before the others."""
+
+    usual: msgspec.Struct
+    fields: tuple[Field | Inside, ...]
+    first: tuple[str, ...] = ()
+
+    def read(self, reader: Reader) -> Any:
+        """The struct."""
+        return replace(self.usual, **_values(reader, self.fields))
+
+    def written(self, struct: msgspec.Struct, path: Path, lost: Lost) -> Document:
+        """The document of ``struct``, which is at ``path``."""
+        turns = {key: turn for turn, key in enumerate(self.first)}
+        fields = sorted(self.fields, key=lambda field: turns.get(field.key, len(turns)))
+        return _written(fields, struct, self.usual, path, lost)
+
+    def block(self, key: str, name: str = "") -> Field:
+        """Such a document under ``key``. One that says the usual is none: servers fill that in everywhere."""
+
+        def read(reader: Reader, key: str) -> msgspec.Struct | None:
+            struct = self._closed(reader.child(key))
+            return None if struct == self.usual else struct
+
+        def write(struct: msgspec.Struct, path: Path, lost: Lost) -> Document | None:
+            return self.written(struct, path, lost) or None
+
+        return Field(key, read, name, write)
+
+    def listed(self, key: str, name: str = "") -> Field:
+        """A list of such documents under ``key``."""
+
+        def read(reader: Reader, key: str) -> list[msgspec.Struct]:
+            return [self._closed(item) for item in reader.children(key)]
+
+        def write(structs: list[msgspec.Struct], path: Path, lost: Lost) -> list[Document]:
+            return [self.written(struct, (*path, i), lost) for i, struct in enumerate(structs)]
+
+        return Field(key, read, name, write)
+
+    def _closed(self, reader: Reader) -> msgspec.Struct:
+        struct = self.read(reader)
+        reader.close()
+        return struct
+
+
+def _values(reader: Reader, fields: Iterable[Field | Inside]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    opened: list[Reader] = []
+    for field in fields:
+        if isinstance(field, Inside):
+            opened.append(reader.child(field.key))
+            values |= _values(opened[-1], field.fields)
+        elif (value := field.read(reader, field.key)) is not None:
+            values[field.name or field.key] = value
+    for below in opened:
+        below.close()
+    return values
+
+
+def _written(
+    fields: Iterable[Field | Inside], struct: msgspec.Struct, usual: msgspec.Struct, path: Path, lost: Lost
+) -> Document:
+    shown: Document = {}
+    for field in fields:
+        if isinstance(field, Inside):
+            shown[field.key] = _written(field.fields, struct, usual, path, lost) or None
+            continue
+        name = field.name or field.key
+        value = getattr(struct, name)
+        if field.always or value != getattr(usual, name):
+            shown[field.key] = field.write(value, (*path, name), lost)
+    return {key: value for key, value in shown.items() if value is not None}

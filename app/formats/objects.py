@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from app.base.documents import Path, Unreadable, read
-from app.formats.exported import unkeepable
-from app.formats.reader import Findings, Reader, Severity
+from app.formats.reader import Findings, Reader, Severity, unkeepable
 from app.solver.model.configuration import Settings
 
 YUNIKORN_QUEUES = "YuniKorn queues"

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace as with_
 
 from app.base.documents import Path
-from app.formats.exported import unkeepable
+from app.solver.check import MAX_DEPTH
 from app.solver.model import base
 from app.solver.model.base import Duration, Quantity, QuantityError, parse_quantity, scale_of
 from app.solver.model.configuration import Configuration
@@ -30,6 +30,25 @@ MOST_ALIKE = 20
 _MOST_CHARACTERS = 1 << 16
 _LIVE = timedelta(minutes=10)
 """Kubelets say at least every 5 minutes that they are there."""
+
+
+def unkeepable(value: Any) -> str | None:
+    """Why ``value`` can't be part of a configuration; None where it can. Without recursion."""
+    pending: list[tuple[Any, int]] = [(value, 1)]
+    while pending:
+        current, depth = pending.pop()
+        if depth > MAX_DEPTH:
+            return f"nested deeper than {MAX_DEPTH} levels"
+        if isinstance(current, dict):
+            safe_point()
+            pending += [(inner, depth + 1) for inner in cast(dict[str, Any], current).values()]
+        elif isinstance(current, list):
+            pending += [(inner, depth + 1) for inner in cast(list[Any], current)]
+        elif isinstance(current, int) and not -(2**63) <= current < 2**63:
+            return "an integer past 64 bits"
+        elif isinstance(current, float) and not isfinite(current):
+            return "a number that is not finite"
+    return None
 
 
 class Findings:

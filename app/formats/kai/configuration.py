@@ -16,10 +16,9 @@ from typing import Any, cast, get_args
 import msgspec
 
 from app.base.documents import Path
-from app.formats.exported import unkeepable
 from app.formats.objects import KAI_SCHEDULER, Object, instead, named, unread, whole
 from app.formats.pods import quantity
-from app.formats.reader import Findings, Reader
+from app.formats.reader import Findings, Reader, unkeepable
 from app.solver.model import base, kai
 from app.solver.model.base import MAX_UNITS, UNLIMITED, Duration, Native, NativeDocuments, Quantity
 from app.solver.model.configuration import Configuration, Queue, Quota, Settings

@@ -10,9 +10,9 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from app.base.documents import Path
-from app.formats.exported import Exported, Lost, dump, flat_quota, parents_first, renamed, unkeepable
+from app.formats.exported import Exported, Field, Inside, Lost, Table, dump, flat_quota, parents_first, renamed
 from app.formats.objects import Object, config_map
-from app.formats.reader import Fields, Findings, Reader
+from app.formats.reader import Fields, Findings, Reader, unkeepable
 from app.formats.yunikorn.pods import ROOT, read_rules
 from app.solver.model import yunikorn
 from app.solver.model.base import Native, NativeDocuments, Quantity, parse_quantity, scale_of
@@ -81,10 +81,11 @@ def _partition(partition: Reader) -> tuple[list[Queue], YuniKornSettings]:
     if "placementrules" in partition:
         read_rules(partition.children("placementrules"))
         partition.keep_as_is("placementrules")
-    limits = _limits(partition)
+    limits = _limits(partition, "limits")
     partition.keep_as_is("limits")
     partition.not_carried("nodesortpolicy", "nodes are chosen by what preemption needs, not by how full they are")
-    _not_decided(partition, "statedumpfilepath", "usergroupresolver")
+    partition.not_carried("statedumpfilepath", "where to write a state dump", "info")
+    partition.not_carried("usergroupresolver", "how users and groups are found", "info")
     partition.close()
     out: list[Queue] = []
     if len(top) == 1 and (top[0].value.get("name") or "") in (ROOT, ROOT.upper(), ROOT.title()):
@@ -101,26 +102,18 @@ def _partition(partition: Reader) -> tuple[list[Queue], YuniKornSettings]:
     return out, settings
 
 
-def _limits(reader: Reader) -> list[Limit]:
-    limits: list[Limit] = []
-    for limit in reader.children("limits") if "limits" in reader else ():
-        limits.append(
-            Limit(
-                limit=limit.text("limit") or "", users=limit.strings("users"), groups=limit.strings("groups"),
-                max_resources=limit.quantities("maxresources"), max_applications=limit.count("maxapplications") or 0,
-            )
-        )  # fmt: skip
-        limit.close()
+def _limits(reader: Reader, key: str) -> list[Limit]:
+    limits = _LIMITS.read(reader, key)
     if not limits:
-        reader.keep_as_is("limits")
+        reader.keep_as_is(key)
     return limits
 
 
-def _most(reader: Reader) -> int:
+def _most(reader: Reader, key: str) -> int:
     """How many applications may run; 0: any number."""
-    number = reader.count("maxapplications") or 0
+    number = reader.count(key) or 0
     if not number:
-        reader.keep_as_is("maxapplications")
+        reader.keep_as_is(key)
     return number
 
 
@@ -145,20 +138,18 @@ def _queue(reader: Reader, above: str | None) -> tuple[Queue | None, list[Reader
         reader.warn("name", f"{name!r}: a dot separates queues in a path", "error", "bad-value")
     path = name if above is None else f"{above}.{name}"
     children = reader.children("queues")
-    template = _template(reader.child("childtemplate"))
-    block = YuniKornQueue(
-        properties=_properties(reader),
-        parent=reader.boolean("parent") is True and not children,
-        child_template=template,
-        max_applications=_most(reader),
-        limits=_limits(reader),
-    )
+    block = _QUEUE.read(reader)
+    if children:
+        block = replace(block, parent=False)
     quota = _quota(reader.child("resources"))
     if quota and above is None:
         detail = "YuniKorn refuses resources on the root: its limit is the sum of the nodes. Left out"
         reader.warn("resources", detail, "error", "bad-value")
         quota = {}
-    _not_decided(reader, "adminacl", "submitacl")
+    reader.not_carried("adminacl", "who may administer is not decided here", "info")
+    if reader.value.get("submitacl") == "*":
+        reader.keep_as_is("submitacl")
+    reader.not_carried("submitacl", "who may submit is not decided here: everybody may")
     reader.close()
     fields = reader.unread()
     queue = Queue(
@@ -175,9 +166,9 @@ def _quota(resources: Reader) -> dict[str, Quota]:
     return {name: Quota(guaranteed=guaranteed.get(name), limit=limit.get(name)) for name in {**guaranteed, **limit}}
 
 
-def _properties(reader: Reader) -> dict[str, str]:
+def _properties(reader: Reader, key: str) -> dict[str, str]:
     """Properties are strings; YAML's numbers and bools are read back as what was written, as YuniKorn does."""
-    inner = reader.child("properties")
+    inner = reader.child(key)
     read: dict[str, str] = {}
     for key in inner.value:
         value = inner.take(key)
@@ -188,32 +179,6 @@ def _properties(reader: Reader) -> dict[str, str]:
         elif value is not None:
             inner.warn(key, "a property is a string", "error", "wrong-type")
     return read
-
-
-def _template(reader: Reader) -> ChildTemplate | None:
-    properties = _properties(reader)
-    resources = reader.child("resources")
-    template = ChildTemplate(
-        properties=properties, guaranteed=resources.quantities("guaranteed"), max=resources.quantities("max"),
-        max_applications=_most(reader),
-    )  # fmt: skip
-    resources.close()
-    reader.close()
-    return None if template == ChildTemplate() else template
-
-
-def _not_decided(reader: Reader, *keys: str) -> None:
-    why = {
-        "adminacl": "who may administer is not decided here",
-        "submitacl": "who may submit is not decided here: everybody may",
-        "statedumpfilepath": "where to write a state dump",
-        "usergroupresolver": "how users and groups are found",
-    }
-    for key in keys:
-        if key == "submitacl" and reader.value.get(key) == "*":
-            reader.keep_as_is(key)
-        else:
-            reader.not_carried(key, why[key], "warning" if key == "submitacl" else "info")
 
 
 _READ = re.compile(r"[0-9]+([kMGTPE]|[KMGTPE]i)?")
@@ -276,42 +241,10 @@ def _own(queue: Queue, path: Path, lost: Lost) -> Native | None:
 
 def _written_queue(queue: Queue, path: Path, lost: Lost, engine: EngineName | None) -> dict[str, Any]:
     lost.queue(path, queue, "YuniKorn", weight=False, priority=False, created=False)
-    shown: dict[str, Any] = {"name": _name(queue, path, lost)}
-    block = queue.yunikorn or yunikorn.Queue()
-    if block.parent:
-        shown["parent"] = True
-    if resources := _resources(queue, path, lost, engine):
-        shown["resources"] = resources
-    if block.properties:
-        shown["properties"] = block.properties
-    if block.child_template is not None and (template := _written_template(block.child_template, path, lost)):
-        shown["childtemplate"] = template
-    if block.max_applications:
-        shown["maxapplications"] = block.max_applications
-    if block.limits:
-        shown["limits"] = [
-            _limit(limit, (*path, "yunikorn", "limits", i), lost) for i, limit in enumerate(block.limits)
-        ]
-    return shown
-
-
-def _written_template(template: yunikorn.ChildTemplate, path: Path, lost: Lost) -> dict[str, Any]:
-    here = (*path, "yunikorn", "child_template")
-    resources = {key: _amounts(getattr(template, key), (*here, key), lost) for key in ("guaranteed", "max")}
-    shown = {
-        "properties": template.properties, "resources": {key: of for key, of in resources.items() if of},
-        "maxapplications": template.max_applications,
-    }  # fmt: skip
-    return {key: value for key, value in shown.items() if value}
-
-
-def _limit(limit: yunikorn.Limit, path: Path, lost: Lost) -> dict[str, Any]:
-    shown = {
-        "limit": limit.limit, "users": limit.users, "groups": limit.groups,
-        "maxresources": _amounts(limit.max_resources, (*path, "max_resources"), lost),
-        "maxapplications": limit.max_applications,
-    }  # fmt: skip
-    return {key: value for key, value in shown.items() if value}
+    name, resources = _name(queue, path, lost), _resources(queue, path, lost, engine) or None
+    shown: dict[str, Any] = {"name": name, "parent": None, "resources": resources}
+    shown |= _QUEUE.written(queue.yunikorn or YuniKornQueue(), (*path, "yunikorn"), lost)
+    return {key: value for key, value in shown.items() if value is not None}
 
 
 def _amounts(given: dict[str, Quantity], path: Path, lost: Lost) -> dict[str, Quantity]:
@@ -367,6 +300,21 @@ def _amount(value: Quantity, resource: str, path: Path, lost: Lost) -> Quantity:
     return -(-steps // scale)
 
 
+_LIMITS = Table(Limit(), (
+    Field("limit", Reader.text), Field("users", Reader.strings), Field("groups", Reader.strings),
+    Field("maxresources", Reader.quantities, "max_resources", _amounts),
+    Field("maxapplications", Reader.count, "max_applications"),
+)).listed("limits")  # fmt: skip
+_TEMPLATE = Table(ChildTemplate(), (
+    Field("properties", _properties),
+    Inside("resources", tuple(Field(key, Reader.quantities, write=_amounts) for key in ("guaranteed", "max"))),
+    Field("maxapplications", _most, "max_applications"),
+))  # fmt: skip
+_QUEUE = Table(YuniKornQueue(), (
+    _TEMPLATE.block("childtemplate", "child_template"), Field("properties", _properties),
+    Field("parent", Reader.boolean), Field("maxapplications", _most, "max_applications"),
+    _LIMITS._replace(read=_limits),
+), first=("parent", "properties"))  # fmt: skip
 FIELDS: Final[Fields] = {
     "queues.yaml": {
         "partitions[].name": "decided", "partitions[].queues": "decided", "partitions[].placementrules": "decided",

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.formats import import_configuration
-from app.formats.exported import unkeepable
+from app.formats.reader import unkeepable
 from app.solver.check import MAX_DEPTH
 from tests.support.left_out import FLAVOR, QUEUE, Json, imported, of, said
 
