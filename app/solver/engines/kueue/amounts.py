@@ -124,13 +124,11 @@ class Shapes:
     def _learn(self, key: bytes, workload: Workload, queue: int, i: int) -> None:
         """Take note of tasks that nobody had so far. Raises ValueError, QuantityError."""
         tasks = workload.tasks
+        if len(tasks) == 1 and not self._pods and (shape := self._simple(tasks[0])) is not None:
+            self._seen[key] = shape
+            return
         if not sound_tasks(tasks, self.nodes):
             raise ValueError(f"tasks of {workload.id!r}")
-        amounts = self._simple(tasks[0]) if len(tasks) == 1 and not self._pods else None
-        if amounts is not None:
-            shape = self._by_amounts.get(amounts)
-            self._seen[key] = self._shape(amounts) if shape is None else shape
-            return
         shape, everywhere = self._resolve(i, tasks, queue)
         self._seen[key] = shape if everywhere else _BY_QUEUE
         self._seen_in[key, queue] = shape
@@ -160,16 +158,17 @@ class Shapes:
                 totals[fr] = totals.get(fr, 0) + amount
         return self._shape(tuple(sorted(totals.items()))), everywhere
 
-    def _simple(self, task: Task) -> Amounts | None:
-        """The commonest kind: one resource, with its flavor. None where it takes a closer look."""
+    def _simple(self, task: Task) -> int | None:
+        """The shape of the commonest kind: one resource, with its flavor. None where it takes a closer look."""
         named, requests = task.flavors, task.requests
-        if named is None or len(named) != 1 or len(requests) != 1:
+        if named is None or len(named) != 1 or len(requests) != 1 or task.node not in self.nodes:
             return None
-        ((resource, flavor),) = named.items()
-        fr, asked = self._index.get((flavor, resource)), requests.get(resource)
-        if fr is None or asked is None:
+        ((resource, asked),) = requests.items()
+        if resource not in named or (fr := self._index.get((named[resource], resource))) is None:
             return None
-        return ((fr, parse_quantity(asked, scale_of(resource)) * task.count),)
+        amounts = ((fr, parse_quantity(asked, scale_of(resource)) * task.count),)
+        shape = self._by_amounts.get(amounts)
+        return self._shape(amounts) if shape is None else shape
 
     def _shape(self, amounts: Amounts) -> int:
         shape = self._by_amounts.get(amounts)
