@@ -17,9 +17,9 @@ from uuid import UUID
 
 import msgspec
 
-from app.answering.answerer import Answerer
-from app.answering.operations import Compiled, Inquiry, Operation
+from app.answering.operations import Answerer, Inquiry, Operation
 from app.answering.snapshot_store import SnapshotStore
+from app.answering.sources import Compiled
 from app.decisions.kept import LONGEST, LoggedStates, squeezed
 from app.decisions.log import Entry
 

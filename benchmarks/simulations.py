@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from app.answering.operations import Compiled
+from app.answering.sources import Compiled
 from app.base.decoding import convert
 from app.simulations.core.run import simulate
 from app.simulations.core.scenario import scenario_of

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import force_setattr
 
-from app.answering.operations import Sources
+from app.answering.sources import Sources
 from app.base import ticket
 from app.base.decoding import REFUSALS, decode, decode_at_once
 from app.base.ticket import release_later

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import msgspec
 
 from app.answering.answers import Stopwatch, asks_of, configure, encode, stats_of
-from app.answering.operations import Sources
 from app.answering.overrides import with_fields
 from app.answering.snapshots import FollowedAge
+from app.answering.sources import Sources
 from app.answering.translation import translate
 from app.base.decoding import decode
 from app.solver import solve

@@ -1,130 +1,361 @@
-"""What can be asked of a process that answers, and what its answer gives the decision log of a kept state.
-
-An operation is one value, the same for whoever asks, carries and answers. The process that keeps snapshots writes what
-the log is given; the log's own process says what it has.
+"""Every operation on bytes, in one table, the same in a worker process and in a service without workers; among them the
+guard's, where kube-scheduler's proposals of whom to evict are decided on.
 """
 
-from collections import OrderedDict
-from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
-from threading import Lock
-from typing import Protocol
+from itertools import islice
 
 import msgspec
 
+from app.answering.answers import (
+    Answered,
+    Facts,
+    Stopwatch,
+    answer,
+    effective_settings,
+    encode,
+    facts_of,
+    preemptibility,
+    shares,
+)
+from app.answering.comparison import compare
+from app.answering.plan import plan
+from app.answering.snapshot_store import SnapshotStore
+from app.answering.snapshots import SnapshotChanges
+from app.answering.sources import Configurations, Kept, Known, Recorder, Sources, Used
 from app.base.decoding import decode
-from app.base.errors import Conflict, NotFound
-from app.base.lru import Lru
+from app.formats import ImportedManifest, import_configuration
 from app.formats.exported import Format
+from app.formats.extender import (
+    Around,
+    ExtenderPreemptionArgs,
+    ExtenderPreemptionResult,
+    MetaPod,
+    MetaVictims,
+    Recogniser,
+    VictimPod,
+    Victims,
+    is_system_critical,
+    read_pod,
+)
+from app.formats.manifests import system_of
+from app.formats.pods import Pod
 from app.solver import solve
-from app.solver.apply import Index, Patch, patch, patched
-from app.solver.delta import digest
+from app.solver.engine import Loss, Lost, all_facts, engine_of
+from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
-from app.solver.model.decision import ConfigurationUsed, StateUsed
-from app.solver.model.problems import Problem
-from app.solver.model.state import State
-from app.solver.solve import Configured, Loaded
+from app.solver.model.decision import Answer, ProposalVerdict
+from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupported
+from app.solver.model.request import DecisionRequest, Eviction, Proposal, StateOrReference
+from app.solver.model.state import Ask, Task, Workload
+from app.solver.question import Question
+from app.solver.solve import Loaded
 
-_VERSIONS = 4
-"""Of a snapshot, that changes may be told against: decisions that are under way at once don't wait for one another."""
-
-
-class Known(msgspec.Struct, frozen=True):
-    """What the log has of a snapshot: digests, empty where nothing."""
-
-    state: str = ""
-    configuration: str = ""
+_MOST_NAMED = 1000
+_NO_PROPOSALS = "one of NodeNameToVictims and NodeNameToMetaVictims is expected"
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """A document for the log by its digest: whole, or as the changes since ``base``; ``body`` is JSON."""
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """``result`` for kube-scheduler; the decision behind it, as a request and its answer, where there is one."""
 
-    digest: str
+    result: bytes
+    request: bytes = b""
+    answered: Answered | None = None
+    loaded: Loaded | None = None
+
+
+class _Workloads(Mapping[str, Workload]):
+    """Running workloads by id, without a copy."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+
+    def __getitem__(self, name: str) -> Workload:
+        return self._loaded.state.workloads[self._loaded.index.workloads[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loaded.index.workloads)
+
+    def __len__(self) -> int:
+        return len(self._loaded.index.workloads)
+
+
+def guard(body: bytes, now: datetime, sources: Sources, configuration: str, snapshot: str) -> Guarded:
+    """The nodes of ``body`` whose victims the rules let go, as kube-scheduler reads them; all of them where the rules
+    are its own, which then say whom it will evict. Raises InvalidInput, NotFound, Conflict."""
+    watch = Stopwatch()
+    with watch.stage("decode"):
+        args = decode(body, ExtenderPreemptionArgs)
+        pod = read_pod(args.pod)
+        if pod is None:
+            raise InvalidInput([Problem(pointer="/Pod/metadata/name", detail="a pod with a name is expected")])
+        if args.victims is None and args.meta_victims is None:
+            raise InvalidInput([Problem(pointer="/NodeNameToVictims", detail=_NO_PROPOSALS)])
+    if is_system_critical(pod):
+        return Guarded(_result(args, None))
+    with watch.stage("compile"):
+        configured = sources.configurations.named(configuration, None)
+        loaded = sources.loaded(configured, snapshot)
+        system = system_of(configured.engine.name)
+        if system is None or system.recogniser is None:
+            raise Unsupported([Problem(pointer="", detail=f"{configured.engine.name} has no pods")])
+        recogniser = system.recogniser(Around(configured.configuration, _Workloads(loaded), _waiting(loaded)))
+        ask = recogniser.ask(pod)
+        asks = [] if ask is None else [ask]
+        request = DecisionRequest(
+            configuration=configuration, state=StateOrReference(snapshot=snapshot), asks=asks,
+            proposals=None if recogniser.predicts else _proposals(args, recogniser, loaded),
+        )  # fmt: skip
+    if recogniser.predicts and ask is None:
+        return Guarded(_result(args, None))
+    with watch.stage("solve"):
+        answer = solve.decide(loaded, Question(micros(now), asks, proposals=request.proposals))
+    with watch.stage("encode"):
+        effect = "" if recogniser.predicts else _effect(answer.proposals or [])
+        facts = facts_of(answer, micros(now), asks)
+        facts = msgspec.structs.replace(facts, pods=_named_pods(pod, args), effect=effect)
+        answered = Answered(body=encode(answer), facts=facts, seconds=watch.seconds)
+        return Guarded(_result(args, None if recogniser.predicts else answer), encode(request), answered, loaded)
+
+
+def _effect(verdicts: list[ProposalVerdict]) -> str:
+    """Of what kube-scheduler would do without the guard. Of several nodes that it would draw from one is enough."""
+    if not any(verdict.preferred for verdict in verdicts):
+        return "unknown"
+    if not any(verdict.taken for verdict in verdicts):
+        return "stopped"
+    return "same" if any(verdict.preferred and verdict.taken for verdict in verdicts) else "another"
+
+
+def _named_pods(pod: Pod, args: ExtenderPreemptionArgs) -> list[str]:
+    """The pod without room first, then those that kube-scheduler would evict, as far as they have names."""
+    victims = (victim.metadata for of in (args.victims or {}).values() for victim in of.pods or ())
+    names = (f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name for metadata in victims)
+    return list(islice(dict.fromkeys((pod.manifest.id, *names)), _MOST_NAMED))
+
+
+def _proposals(args: ExtenderPreemptionArgs, recogniser: Recogniser, loaded: Loaded) -> list[Proposal]:
+    if args.victims is not None:
+        ranks = _ranks(args.victims)
+        return [
+            Proposal(node=node, evict=_of_pods(of, recogniser), rank=ranks.get(node))
+            for node, of in args.victims.items()
+        ]
+    by_uid = _by_uid(loaded)
+    return [Proposal(node=node, evict=_of_uids(of, by_uid)) for node, of in (args.meta_victims or {}).items()]
+
+
+def _ranks(victims: Mapping[str, Victims]) -> dict[str, int]:
+    """By node: what kube-scheduler would do without anybody in its way. Its proposals are all that it found; what is
+    left for it to do is to prefer one."""
+    losses = {node: Loss(of.violations, [_lost(pod) for pod in of.pods]) for node, of in victims.items() if of.pods}
+    ranks = engine_of(next(facts.name for facts in all_facts() if facts.proposes)).ranks
+    return {} if ranks is None else dict(zip(losses, ranks(list(losses.values())), strict=True))
+
+
+def _lost(pod: VictimPod) -> Lost:
+    start = pod.status.start_time
+    return Lost(pod.spec.priority or 0, None if start is None else micros(start))
+
+
+def _of_pods(victims: Victims, recogniser: Recogniser) -> list[Eviction]:
+    places = (recogniser.place(pod) for pod in victims.pods or ())
+    return list(dict.fromkeys(place for place in places if place is not None))
+
+
+def _of_uids(victims: MetaVictims, by_uid: dict[str, tuple[Workload, Task]]) -> list[Eviction]:
+    """A UID that the snapshot does not have stands for a workload that it does not have: it is refused."""
+    out: list[Eviction] = []
+    for pod in victims.pods or ():
+        known = by_uid.get(pod.uid)
+        out.append(Eviction(workload=pod.uid) if known is None else Eviction(workload=known[0].id, task=known[1].name))
+    return out
+
+
+def _by_uid(loaded: Loaded) -> dict[str, tuple[Workload, Task]]:
+    return {task.uid: (w, task) for w in loaded.state.workloads for task in w.tasks if task.uid is not None}
+
+
+def _result(args: ExtenderPreemptionArgs, answer: Answer | None) -> bytes:
+    """The nodes that stay, all of them without an answer. One without victims is of no use to kube-scheduler."""
+    proposed = _as_meta(args)
+    if answer is not None:
+        stay = {verdict.node for verdict in answer.proposals or () if verdict.allowed}
+        proposed = {node: victims for node, victims in proposed.items() if node in stay}
+    return msgspec.json.encode(
+        ExtenderPreemptionResult({node: victims for node, victims in proposed.items() if victims.pods})
+    )
+
+
+def _as_meta(args: ExtenderPreemptionArgs) -> dict[str, MetaVictims]:
+    if args.victims is None:
+        return args.meta_victims or {}
+    return {
+        node: MetaVictims([MetaPod(pod.metadata.uid) for pod in of.pods or ()], of.violations)
+        for node, of in args.victims.items()
+    }
+
+
+def _waiting(loaded: Loaded) -> dict[str, Ask]:
+    """What waits beside the snapshot, by id."""
+    return {ask.id: ask for ask in loaded.beside.asks}
+
+
+def _imported(body: bytes, asked: "Inquiry") -> bytes:
+    """The JSON of an ``ImportedManifest``. Parsing stops at safe points, as solving does. Raises InvalidInput for what
+    is no manifest at all, and, if not ``lenient``, where what is read would be decided wrongly: each finding of
+    severity error is a problem then."""
+    assert asked.format is not None
+    manifest = import_configuration(body, asked.format)
+    errors = [finding for finding in manifest.findings if finding.severity == "error"]
+    if errors and not asked.lenient:
+        raise InvalidInput(
+            [Problem(pointer=finding.pointer, detail=f"{finding.detail} [{finding.rule}]") for finding in errors]
+        )
+    return msgspec.json.encode(
+        ImportedManifest(
+            format=asked.format,
+            configuration=manifest.configuration,
+            state=manifest.state,
+            asks=manifest.asks,
+            findings=manifest.findings,
+            configuration_findings=_remarks(manifest.configuration),
+        )
+    )
+
+
+def _remarks(configuration: Configuration) -> list[Finding]:
+    """Nothing to say about a manifest that holds no configuration."""
+    if configuration.engine is None or not configuration.queues:
+        return []
+    return solve.findings(configuration)
+
+
+class Logged(msgspec.Struct, frozen=True):
+    """A decision as the log has it, where whoever asked speaks in another way."""
+
+    request: bytes
+    answer: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer's bytes; ``facts`` and ``seconds`` by stage where it is a decision, and what its log entry needs to be
+    decided again."""
+
     body: bytes
-    base: str | None = None
+    facts: Facts | None = None
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    documents: list[Kept] = field(default_factory=list[Kept])
+    logged: Logged | None = None
+
+    def answered(self) -> Answered:
+        """As the decision log takes it."""
+        assert self.facts is not None
+        body = self.body if self.logged is None else self.logged.answer
+        return Answered(body=body, facts=self.facts, seconds=self.seconds)
 
 
-class Recorder:
-    """What the log is given of kept states, so that decisions on them can be made again: a state once, then what
-    changed since one that the log has. Holds the versions of snapshots that were given to it, while this process
-    lives."""
+class Answerer:
+    """One process's operations over its configurations and the snapshots it keeps."""
 
-    def __init__(self) -> None:
-        self._given: dict[str, OrderedDict[str, tuple[State, Index]]] = {}
-        self._lock = Lock()
+    def __init__(self, configurations: Configurations, store: SnapshotStore) -> None:
+        self.store = store
+        self.sources = Sources(configurations, store)
+        self.snapshots = SnapshotChanges(store, self.sources)
+        self._recorder = Recorder()
 
-    def lacking(self, loaded: Loaded, known: Known, *, own: bool) -> list[Kept]:
-        """What the log lacks of a decision on ``loaded``. ``own``: the request named no configuration."""
-        name, lacking = loaded.snapshot or "", list[Kept]()
-        if loaded.used.digest != known.state:
-            lacking.append(self._state(name, loaded, known.state))
-        used = loaded.configured.used
-        if own and used.name is None and used.digest != known.configuration:
-            lacking.append(Kept(used.digest, msgspec.json.encode(loaded.configured.configuration)))
-        return lacking
+    def run(self, asked: "Inquiry", body: bytes) -> Reply:
+        """Run one operation. Raises InvalidInput and the errors of ``app.base.errors``."""
+        reply = asked.operation.way.answer(self, asked, body)
+        return Reply(reply) if isinstance(reply, bytes) else reply
 
-    def forget(self, alive: list[str]) -> None:
-        """Let go of all snapshots but those ``alive``."""
-        with self._lock:
-            for name in self._given.keys() - set(alive):
-                del self._given[name]
+    def decide(self, asked: "Inquiry", body: bytes) -> Reply:
+        """A decision, as it was where ``asked`` is pinned."""
+        seen: list[tuple[Loaded, bool]] = []
 
-    def _state(self, name: str, loaded: Loaded, base: str) -> Kept:
-        digest = loaded.used.digest
-        with self._lock:
-            given = self._given.setdefault(name, OrderedDict())
-            before = given.get(base)
-            given[digest] = (loaded.state, loaded.index)
-            while len(given) > _VERSIONS:
-                given.popitem(last=False)
-        if before is not None:
-            body = msgspec.json.encode(patch(*before, loaded.state))
-            return Kept(digest, body, base)
-        return Kept(digest, msgspec.json.encode(loaded.state))
+        def through(request: DecisionRequest, loaded: Loaded) -> Loaded:
+            if asked.pinned is not None:
+                return _as_then(loaded, asked.pinned)
+            if loaded.snapshot is not None:
+                seen.append((loaded, request.configuration is None))
+            return loaded
+
+        sources = self.sources if asked.pinned is None else self.sources.pinned(asked.pinned)
+        answered = answer(body, asked.now, sources, through=through)
+        states = self._lacking(asked, *seen[0]) if seen else []
+        return Reply(answered.body, answered.facts, answered.seconds, states)
+
+    def guard(self, asked: "Inquiry", body: bytes) -> Reply:
+        """What kube-scheduler reads, and the decision behind it."""
+        guarded = guard(body, asked.now, self.sources, asked.configuration, asked.snapshot)
+        if guarded.answered is None or guarded.loaded is None:
+            return Reply(guarded.result)
+        logged = Logged(guarded.request, guarded.answered.body)
+        states = self._lacking(asked, guarded.loaded, own=False)
+        return Reply(guarded.result, guarded.answered.facts, guarded.answered.seconds, states, logged)
+
+    def delete(self, asked: "Inquiry") -> bytes:
+        """Keep a snapshot no longer, nor its versions. Raises NotFound."""
+        self.store.delete(asked.snapshot)
+        self._recorder.forget(self.store.names())
+        return b""
+
+    def _lacking(self, asked: "Inquiry", loaded: Loaded, own: bool) -> list[Kept]:
+        """What the decision log lacks of the snapshot; ``own``: the configuration is the snapshot's."""
+        if asked.known is None:
+            return []
+        self._recorder.forget(self.store.names())
+        return self._recorder.lacking(loaded, asked.known, own=own)
 
 
-def put_together(bodies: list[bytes]) -> State:
-    """The state whose whole version is the first of ``bodies`` and whose changes are the others, in order."""
-    state = msgspec.json.decode(bodies[0], type=State)
-    for body in bodies[1:]:
-        state = patched(state, msgspec.json.decode(body, type=Patch))
-    return state
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How an operation is answered. ``names``: its body may name a snapshot and a configuration; ``slow``: even a small
+    body takes long; ``puts``, ``deletes``: the snapshot that it is about is new then, or gone."""
 
-
-def configuration_of(body: bytes) -> Configuration:
-    """A configuration that ``Recorder`` wrote."""
-    return msgspec.json.decode(body, type=Configuration)
+    name: str
+    answer: Callable[[Answerer, "Inquiry", bytes], Reply | bytes]
+    names: bool = False
+    slow: bool = False
+    puts: bool = False
+    deletes: bool = False
 
 
 class Operation(Enum):
-    """An operation on bytes. Those on a kept snapshot name it beside the bytes."""
+    """An operation on bytes: all that can be asked. Those on a kept snapshot name it beside the bytes."""
 
-    DECISION = "decision"
-    COMPARISON = "comparison"
-    PLAN = "plan"
-    PREEMPTION = "preemption"
-    SHARES = "shares"
-    PREEMPTIBILITY = "preemptibility"
-    EFFECTIVE_SETTINGS = "effective-settings"
-    IMPORT = "import"
-    SNAPSHOT_PUT = "snapshot-put"
-    SNAPSHOT_DELTA = "snapshot-delta"
-    SNAPSHOT_APPLY = "snapshot-apply"
-    SNAPSHOT_GET = "snapshot-get"
-    SNAPSHOT_STATE = "snapshot-state"
-    SNAPSHOT_ASKS = "snapshot-asks"
-    SNAPSHOT_DELETE = "snapshot-delete"
-    SNAPSHOT_LIST = "snapshot-list"
-    SNAPSHOT_FIND = "snapshot-find"
+    way: Way
 
+    DECISION = Way("decision", Answerer.decide, names=True)
+    COMPARISON = Way("comparison", lambda of, asked, body: compare(body, asked.now, of.sources), names=True)
+    PLAN = Way("plan", lambda of, asked, body: plan(body, asked.now, of.sources), names=True)
+    PREEMPTION = Way("preemption", Answerer.guard)
+    SHARES = Way("shares", lambda of, asked, body: shares(body, asked.now, of.sources), names=True)
+    PREEMPTIBILITY = Way(
+        "preemptibility", lambda of, asked, body: preemptibility(body, asked.now, of.sources), names=True
+    )
+    EFFECTIVE_SETTINGS = Way("effective-settings", lambda of, _, body: effective_settings(body, of.sources), names=True)
+    IMPORT = Way("import", lambda _, asked, body: _imported(body, asked), slow=True)
+    SNAPSHOT_PUT = Way("snapshot-put", lambda of, asked, body: of.snapshots.put(asked.snapshot, body), puts=True)
+    SNAPSHOT_DELTA = Way("snapshot-delta", lambda of, asked, body: of.snapshots.delta(asked.snapshot, body))
+    SNAPSHOT_APPLY = Way("snapshot-apply", lambda of, asked, body: of.snapshots.apply(asked.snapshot, body, asked.now))
+    SNAPSHOT_GET = Way("snapshot-get", lambda of, asked, _: of.snapshots.get(asked.snapshot))
+    SNAPSHOT_STATE = Way("snapshot-state", lambda of, asked, _: of.snapshots.state(asked.snapshot))
+    SNAPSHOT_ASKS = Way("snapshot-asks", lambda of, asked, _: of.snapshots.asks(asked.snapshot))
+    SNAPSHOT_DELETE = Way("snapshot-delete", lambda of, asked, _: of.delete(asked), deletes=True)
+    SNAPSHOT_LIST = Way("snapshot-list", lambda of, _, __: of.snapshots.listing())
+    SNAPSHOT_FIND = Way("snapshot-find", lambda of, _, body: of.snapshots.find(body))
 
-class Used(msgspec.Struct, frozen=True):
-    """The part of a recorded answer that says what it was based on."""
-
-    configuration: ConfigurationUsed
-    state: StateUsed
+    def __new__(cls, way: Way) -> "Operation":
+        """Its value, which processes send one another, is its name."""
+        member = object.__new__(cls)
+        member._value_, member.way = way.name, way
+        return member
 
 
 class Inquiry(msgspec.Struct, frozen=True):
@@ -145,150 +376,10 @@ class Inquiry(msgspec.Struct, frozen=True):
     lenient: bool = False
 
 
-_KEPT = 64
-_BYTES_OF_A_QUEUE = 8192
-"""Of a compiled configuration, its document included; measured on Kueue and YuniKorn, and tripled."""
-
-
-class Documents(Protocol):
-    """Where stored configurations are found, not compiled."""
-
-    def head(self, reference: str) -> tuple[str, int]:
-        """Name and revision that ``name``, ``name@revision`` or ``name@label`` means now. Raises NotFound, BadInput,
-        Unavailable."""
-        ...
-
-    def document(self, name: str, revision: int) -> bytes:
-        """The JSON of a revision. Raises NotFound, Unavailable."""
-        ...
-
-
-class States(Protocol):
-    """Where kept states are found."""
-
-    def own(self, name: str) -> tuple[str | Configuration, str | None]:
-        """The configuration and the engine that the snapshot of that name was put with. Raises NotFound."""
-        ...
-
-    def loaded(self, configured: Configured, name: str) -> Loaded:
-        """The snapshot of that name, compiled against ``configured``. Raises NotFound, Conflict."""
-        ...
-
-
-class Configurations(Protocol):
-    """Where compiled configurations are found. Implementations keep what they compile."""
-
-    def named(self, reference: str, engine: str | None) -> Configured:
-        """What ``reference`` means now, compiled for ``engine`` (None: its own). Raises what ``Documents`` does."""
-        ...
-
-    def written(self, document: Configuration, engine: str | None) -> Configured:
-        """A configuration that the request wrote out in full, compiled for ``engine``. Raises InvalidInput."""
-        ...
-
-
-class Compiled:
-    """Configurations compiled once: stored ones by revision, written ones by digest, for callers that send their whole
-    cluster send the same queues each time. The least used goes first.
-
-    ``documents``: None where nothing is stored. ``most`` of each kind are kept, ``budget`` bytes as estimated.
-    """
-
-    def __init__(self, documents: Documents | None, *, most: int = _KEPT, budget: int = 64 << 20) -> None:
-        self._documents = documents
-        self._stored: Lru[Hashable, Configured] = Lru(most, budget)
-        self._written: Lru[Hashable, Configured] = Lru(most, budget)
-
-    def named(self, reference: str, engine: str | None) -> Configured:
-        """See ``Configurations``."""
-        if self._documents is None:
-            raise unknown("configuration", f"nothing is stored here: write configuration {reference!r} out in full")
-        name, revision = self._documents.head(reference)
-        key = (name, revision, engine)
-        if (known := self._stored.get(key)) is not None:
-            return known
-        document = decode(self._documents.document(name, revision), Configuration)
-        configured = solve.configure(document, engine, name=name, revision=revision)
-        self._stored.put(key, configured, _bytes_of(document))
-        return configured
-
-    def written(self, document: Configuration, engine: str | None) -> Configured:
-        """See ``Configurations``."""
-        key = (digest(document, "configuration"), engine)
-        if (known := self._written.get(key)) is not None:
-            return known
-        configured = solve.configure(document, engine)
-        self._written.put(key, configured, _bytes_of(document))
-        return configured
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Both. ``states``: None where nothing is kept."""
-
-    configurations: Configurations
-    states: States | None = None
-
-    def own(self, snapshot: str, engine: str | None) -> Configured:
-        """The configuration that the snapshot was put with; a name means what it means now. Raises NotFound."""
-        document, compiled_for = self._states(snapshot).own(snapshot)
-        engine = engine or compiled_for
-        if isinstance(document, str):
-            return self.configurations.named(document, engine)
-        return self.configurations.written(document, engine)
-
-    def loaded(self, configured: Configured, snapshot: str) -> Loaded:
-        """The snapshot of that name, compiled against ``configured``. Raises NotFound, Conflict."""
-        return self._states(snapshot).loaded(configured, snapshot)
-
-    def _states(self, snapshot: str) -> States:
-        if self.states is None:
-            raise unknown("state/snapshot", f"nothing is stored here: write the state of {snapshot!r} out in full")
-        return self.states
-
-    def pinned(self, used: Used) -> "Sources":
-        """The same as they were: the configuration in the revision used then, a snapshot only in its generation."""
-        states = None if self.states is None else _PinnedStates(self.states, used)
-        return replace(self, configurations=_PinnedConfigurations(self.configurations, used), states=states)
-
-
-def nothing_stored() -> Sources:
-    """Sources of somebody who keeps nothing: the request must bring everything along (the command line)."""
-    return Sources(Compiled(None))
-
-
-@dataclass(frozen=True, slots=True)
-class _PinnedConfigurations:
-    configurations: Configurations
-    used: Used
-
-    def named(self, reference: str, engine: str | None) -> Configured:
-        used = self.used.configuration
-        return self.configurations.named(f"{used.name}@{used.revision}", engine)
-
-    def written(self, document: Configuration, engine: str | None) -> Configured:
-        return self.configurations.written(document, engine)
-
-
-@dataclass(frozen=True, slots=True)
-class _PinnedStates:
-    states: States
-    used: Used
-
-    def own(self, name: str) -> tuple[str | Configuration, str | None]:
-        return self.states.own(name)
-
-    def loaded(self, configured: Configured, name: str) -> Loaded:
-        loaded = self.states.loaded(configured, name)
-        if loaded.generation != self.used.state.generation or loaded.used.digest != self.used.state.digest:
-            raise Conflict(f"snapshot {name!r} has moved on from generation {self.used.state.generation}")
+def _as_then(loaded: Loaded, used: Used) -> Loaded:
+    """A state that was read back is called as it was when it was decided on."""
+    then = used.state
+    if loaded.snapshot is not None or then.snapshot is None or loaded.used.digest != then.digest:
         return loaded
-
-
-def unknown(where: str, detail: str) -> NotFound:
-    """The error for a name that means nothing here."""
-    return NotFound(detail, problems=[Problem(pointer=f"/{where}", detail=detail)])
-
-
-def _bytes_of(configuration: Configuration) -> int:
-    return _BYTES_OF_A_QUEUE * (1 + len(configuration.queues))
+    beside = replace(loaded.beside, resource_versions=then.resource_versions)
+    return replace(loaded, snapshot=then.snapshot, generation=then.generation, beside=beside)

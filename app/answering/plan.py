@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from app.answering.answers import Stopwatch, encode, stats_of
-from app.answering.operations import Sources
 from app.answering.plan_bodies import (
     PlanAnswer,
     PlannedWork,
@@ -20,6 +19,7 @@ from app.answering.plan_bodies import (
     situation,
     with_queues,
 )
+from app.answering.sources import Sources
 from app.base.decoding import decode
 from app.base.documents import Path
 from app.formats.manifests import system_of

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import msgspec
 
 from app.answering.answers import asks_of, configure, load
-from app.answering.operations import Sources
 from app.answering.overrides import with_fields
 from app.answering.snapshots import FollowedAge
+from app.answering.sources import Sources
 from app.base.documents import Path, read
 from app.formats import Imported, import_configuration
 from app.formats.kueue.considered import LocalQueue

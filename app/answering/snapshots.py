@@ -8,8 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from app.answering.answers import configure
-from app.answering.operations import Sources
 from app.answering.snapshot_store import Snapshot, SnapshotStore, check_generation
+from app.answering.sources import Sources
 from app.base.decoding import decode
 from app.base.errors import BadInput
 from app.solver.apply import delta_of
@@ -185,18 +185,16 @@ class SnapshotChanges:
         self._store = store
         self._sources = sources
 
-    def put(self, name: str, body: bytes, now: datetime) -> bytes:
+    def put(self, name: str, body: bytes) -> bytes:
         """Raises InvalidInput, NotFound for an unknown configuration."""
-        del now
         request = decode(body, SnapshotRequest)
         configured = configure(request.configuration, request.engine, self._sources)
         own = (request.configuration, request.engine)
         beside = Beside(request.asks, request.resource_versions)
         return self._status(self._store.put(name, configured, request.state, len(body), own, beside))
 
-    def delta(self, name: str, body: bytes, now: datetime) -> bytes:
+    def delta(self, name: str, body: bytes) -> bytes:
         """Raises InvalidInput, NotFound, Conflict; then nothing has changed."""
-        del now
         return self._status(self._store.apply(name, decode(body, Delta)))
 
     def apply(self, name: str, body: bytes, now: datetime) -> bytes:
@@ -223,38 +221,27 @@ class SnapshotChanges:
         delta = msgspec.structs.replace(delta, asks=AskChanges(remove=waited))
         return self._status(self._store.apply(name, delta))
 
-    def get(self, name: str, body: bytes, now: datetime) -> bytes:
+    def get(self, name: str) -> bytes:
         """With the digest, which an answer over this generation carries too. Raises NotFound."""
-        del body, now
         return self._status(self._store.get(name), digest=True)
 
-    def state(self, name: str, body: bytes, now: datetime) -> bytes:
+    def state(self, name: str) -> bytes:
         """The generation in decimal, a line break, and the state as it could be put again. Raises NotFound."""
-        del body, now
         snapshot = self._store.get(name)
         return b"%d\n%b" % (snapshot.generation, msgspec.json.encode(snapshot.loaded.state))
 
-    def asks(self, name: str, body: bytes, now: datetime) -> bytes:
+    def asks(self, name: str) -> bytes:
         """What waits beside the state. Raises NotFound."""
-        del body, now
         snapshot = self._store.get(name)
         return msgspec.json.encode(PendingAsks(generation=snapshot.generation, items=snapshot.loaded.beside.asks))
 
-    def delete(self, name: str, body: bytes, now: datetime) -> bytes:
-        """Raises NotFound."""
-        del body, now
-        self._store.delete(name)
-        return b""
-
-    def listing(self, name: str, body: bytes, now: datetime) -> bytes:
+    def listing(self) -> bytes:
         """Everything that this process keeps."""
-        del name, body, now
         snapshots = [self._describe(self._store.get(name)) for name in self._store.names()]
         return msgspec.json.encode(SnapshotList(items=snapshots))
 
-    def find(self, name: str, body: bytes, now: datetime) -> bytes:
+    def find(self, body: bytes) -> bytes:
         """What is in kept snapshots and is called so: see ``Sought``."""
-        del name, now
         sought = msgspec.json.decode(body, type=Sought)
         snapshots = (self._store.peek(name) for name in self._store.names())
         hits = [there for snapshot in snapshots if snapshot is not None for there in _holding(snapshot, sought)]

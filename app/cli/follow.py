@@ -228,7 +228,7 @@ def _settings(engine: Engine, recorded: Recorded) -> "Settings | None":
 def _backtest(engine: Engine, path: Path, body: Path, recorded: Recorded) -> int:
     import msgspec
 
-    from app.answering.operations import Compiled, Sources
+    from app.answering.sources import Compiled, Sources
     from app.base.decoding import decode
     from app.following.replaying import judgements
     from app.studies.backtesting import BacktestRequest, BacktestTallies, DecisionDiffers, decide_again, refuse

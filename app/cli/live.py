@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from app.answering.operations import nothing_stored
 from app.answering.snapshots import FollowedAge
+from app.answering.sources import nothing_stored
 from app.base.decoding import decode
 from app.cli import output
 from app.cli.configuration import DEFAULT_URL, Token, Url

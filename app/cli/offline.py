@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from app.answering.answers import answer, encode, shares
 from app.answering.comparison import Comparison
 from app.answering.comparison import compare as compare_variants
-from app.answering.operations import nothing_stored
+from app.answering.sources import nothing_stored
 from app.base.errors import ArbiterError
 from app.cli import output
 from app.cli.manifests import AS_IT_SAYS, Otherwise, as_request, changed, failed, read_configuration, with_mode

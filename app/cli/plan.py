@@ -11,9 +11,9 @@ from typing import Annotated, Any, cast
 import msgspec
 from cyclopts import Parameter
 
-from app.answering.operations import nothing_stored
 from app.answering.plan import plan as planned
 from app.answering.plan_bodies import PlanAnswer, PlannedWork, QueueChange
+from app.answering.sources import nothing_stored
 from app.base.documents import Unreadable
 from app.base.documents import read as parsed
 from app.base.identifiers import NAME

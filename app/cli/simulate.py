@@ -15,7 +15,7 @@ import msgspec
 from cyclopts import Parameter
 
 from app.answering.answers import encode
-from app.answering.operations import Compiled
+from app.answering.sources import Compiled
 from app.base.decoding import decode
 from app.cli.manifests import AS_IT_SAYS, Otherwise, changed, configuration_of, failed, stored_or_file
 from app.cli.offline import Json

@@ -442,7 +442,7 @@ def _filters(
 async def report_preemption(request: Request, body: Body, shadow: Service) -> Response:
     """Sent by `arbiter follow --shadow`. The question is answered, compared with what happened, and kept; it is no
     decision of the log."""
-    of = service(request, Dispatcher).class_of(body)
+    of = service(request, Dispatcher).class_of(Operation.DECISION, body)
     return json_response(encode(await service(request, Offload).run(of, shadow.report, body)))
 
 

@@ -85,7 +85,7 @@ async def import_manifest(
         raise BadRequest("there is no manifest")
     dispatcher = service(request, Dispatcher)
     asked = Inquiry(Operation.IMPORT, datetime.now(UTC), format=format, lenient=lenient)
-    reply = await service(request, Offload).run(dispatcher.class_of_import(body), dispatcher.run, asked, body)
+    reply = await service(request, Offload).run(dispatcher.class_of(asked.operation, body), dispatcher.run, asked, body)
     return json_response(reply.body)
 
 

@@ -10,7 +10,7 @@ import zstandard
 from sqlalchemy import RowMapping
 
 from app.answering.answers import Facts
-from app.answering.operations import Documents, Kept, Known, Used, put_together
+from app.answering.sources import Documents, Kept, Known, Used, put_together
 from app.base.errors import Conflict, NotFound
 from app.db.database import Database
 from app.decisions import repository

@@ -22,7 +22,7 @@ import zstandard
 from sqlalchemy.orm import Session
 
 from app.answering.answers import Answered
-from app.answering.operations import Kept
+from app.answering.sources import Kept
 from app.auth.audit import ANONYMOUS
 from app.base.errors import Unavailable
 from app.base.settings import Settings

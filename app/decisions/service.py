@@ -14,10 +14,10 @@ from uuid import UUID
 import msgspec
 from sqlalchemy import RowMapping
 
-from app.answering.answerer import Reply
 from app.answering.answers import Answered, stats_of
-from app.answering.operations import Documents, Inquiry, Operation, Used
+from app.answering.operations import Inquiry, Operation, Reply
 from app.answering.snapshots import FollowedAge
+from app.answering.sources import Documents, Used
 from app.auth.audit import current_actor
 from app.base import ticket
 from app.base.errors import NotFound, Unavailable
@@ -247,14 +247,14 @@ class Decider:
 
         Where it waits for its log entry it takes nobody's place meanwhile.
         """
-        of = self._dispatcher.class_of(body)
+        of = self._dispatcher.class_of(Operation.DECISION, body)
         return await self.acknowledged(
             await self._dispatcher.offload.run(of, self.decide, body, purpose, brief=len(body) <= _BRIEF)
         )
 
     async def answer_question(self, operation: Operation, body: bytes) -> bytes:
         """The answer to another question, which is not. Raises as ``answer`` does."""
-        of = self._dispatcher.class_of(body)
+        of = self._dispatcher.class_of(operation, body)
         return await self._dispatcher.offload.run(of, self.ask, operation, body, brief=len(body) <= _BRIEF)
 
     def decide(self, body: bytes, purpose: Purpose = "decision") -> Decided:

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import msgspec
 
-from app.answering.operations import Compiled
+from app.answering.sources import Compiled
 from app.base import logs
 from app.base.decoding import prepare_types
 from app.base.errors import Unavailable

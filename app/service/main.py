@@ -13,9 +13,9 @@ from typing import Any
 from fastapi import FastAPI
 
 from app import metrics
-from app.answering.answerer import Answerer
-from app.answering.operations import Compiled
+from app.answering.operations import Answerer
 from app.answering.snapshot_store import SnapshotStore
+from app.answering.sources import Compiled
 from app.auth import router as access
 from app.auth.audit import Refusals
 from app.auth.oidc import Client, CodeFlow, OpenId, Provider

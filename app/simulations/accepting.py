@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from app.answering.operations import Compiled, Documents
+from app.answering.sources import Compiled, Documents
 from app.base.decoding import decode
 from app.base.errors import BadInput
 from app.simulations.core.scenario import scenario_of, variants_of

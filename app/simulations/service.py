@@ -15,7 +15,7 @@ from sqlalchemy import RowMapping
 from sqlalchemy.orm import Session
 
 from app.answering.answers import configure
-from app.answering.operations import Compiled, Configurations, Documents, Sources
+from app.answering.sources import Compiled, Configurations, Documents, Sources
 from app.base.decoding import decode
 from app.base.errors import Conflict, NotFound
 from app.jobs.repository import Claimed

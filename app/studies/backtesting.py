@@ -26,7 +26,7 @@ from app.answering.comparison import (
     ruled,
     too_many,
 )
-from app.answering.operations import Configurations, Documents, Sources
+from app.answering.sources import Configurations, Documents, Sources
 from app.base.decoding import decode
 from app.base.errors import BadInput, Conflict, NotFound
 from app.clusters.schemas import ShadowOutcome, ShadowReport

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from app.answering.operations import Configurations
+from app.answering.sources import Configurations
 from app.base.decoding import decode
 from app.jobs.repository import Claimed
 from app.jobs.worker import Work

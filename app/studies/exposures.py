@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 from sqlalchemy import RowMapping
 
-from app.answering.operations import Compiled, Documents
 from app.answering.snapshots import FollowedAge, PendingAsks, SnapshotStatus
+from app.answering.sources import Compiled, Documents
 from app.base.decoding import decode
 from app.jobs.service import Jobs, JobsOfKind, New, Said, outcome_of, router_of, state_of
 from app.simulations.accepting import Pinning

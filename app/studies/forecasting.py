@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec.structs import replace
 
-from app.answering.operations import Configurations
 from app.answering.snapshots import FollowedAge
+from app.answering.sources import Configurations
 from app.base.decoding import decode
 from app.jobs.repository import Claimed
 from app.jobs.service import JobState

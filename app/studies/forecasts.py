@@ -7,8 +7,8 @@ import msgspec
 from sqlalchemy import RowMapping
 
 from app.answering.comparison import too_many
-from app.answering.operations import Compiled, Documents
 from app.answering.snapshots import FollowedAge
+from app.answering.sources import Compiled, Documents
 from app.base.decoding import decode
 from app.base.errors import BadInput
 from app.jobs.service import Jobs, JobsOfKind, New, Said, outcome_of, router_of, state_of

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from app.answering.operations import Compiled
+from app.answering.sources import Compiled
 from app.base.decoding import convert, decode
 from app.base.errors import BadInput
 from app.simulations.core.run import simulate

@@ -14,7 +14,7 @@ from sqlalchemy import RowMapping
 from sqlalchemy.orm import Session
 from starlette.responses import StreamingResponse
 
-from app.answering.operations import Compiled, Documents
+from app.answering.sources import Compiled, Documents
 from app.base.decoding import decode
 from app.base.errors import ArbiterError, BadInput
 from app.http.openapi import NDJSON, lines, operation

@@ -24,8 +24,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from app.answering.answerer import Answerer, Reply
-from app.answering.operations import Inquiry, Operation
+from app.answering.operations import Answerer, Inquiry, Operation, Reply
 from app.base import ticket
 from app.base.decoding import occurs
 from app.base.errors import DeadlinePassed, TooManyRequests, Unavailable
@@ -216,33 +215,26 @@ class Dispatcher:
         self._closing = False
         self.offload = offload
 
-    @property
-    def answerer(self) -> Answerer:
-        """What runs here."""
-        return self._answerer
-
-    def class_of(self, body: bytes, name: str = "") -> Class:
-        """The class of a request. ``name``: of the snapshot, for the snapshot operations. A large body is not looked
-        into: that would take long."""
-        if name:
+    def class_of(self, operation: Operation, body: bytes, snapshot: str = "") -> Class:
+        """The class of a request. ``snapshot``: that the operation is about. A large body is not looked into: that
+        would take long."""
+        if snapshot:
             return "snapshot"
         if len(body) > self._small:
             return "large"
-        return "small" if named_in(body)[0] is None else "snapshot"
-
-    def class_of_import(self, body: bytes) -> Class:
-        """The class of a manifest: reading text takes a hundred times as long as reading a decision of that size."""
-        return "large" if len(body) > self._small else "slow"
+        if operation.way.slow:
+            return "slow"
+        return "snapshot" if operation.way.names and named_in(body)[0] is not None else "small"
 
     def run(self, asked: Inquiry, body: bytes, named: Named | None = None) -> Reply:
         """``named``: what ``named_in`` says of the body, where somebody has asked already: looking through a large one
         takes milliseconds. Raises what the operation does, and DeadlinePassed, TooSlow, Unavailable; then nothing has
         changed."""
-        ticket = held() or Ticket.now(self.class_of(body, asked.snapshot), self._seconds)
+        ticket = held() or Ticket.now(self.class_of(asked.operation, body, asked.snapshot), self._seconds)
         if self._pool is None or ticket.of == "small":
             return self.here(lambda: self._answerer.run(asked, body))
         reference = asked.configuration or None
-        if not asked.snapshot and asked.operation is not Operation.IMPORT:
+        if asked.operation.way.names:
             snapshot, reference = named or named_in(body)
             asked = replace(asked, snapshot=snapshot or "")
         return self._pool.call(asked, body, ticket, reference=reference)

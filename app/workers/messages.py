@@ -19,9 +19,9 @@ from typing import Any
 
 import msgspec
 
-from app.answering.answerer import Logged
 from app.answering.answers import Facts
-from app.answering.operations import Documents, Inquiry, Kept
+from app.answering.operations import Inquiry, Logged
+from app.answering.sources import Documents, Kept
 from app.base import errors
 from app.base.decoding import Malformed
 from app.base.errors import DeadlinePassed, Unavailable

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from itertools import count as counting
 from threading import Event, Lock, Thread
 
-from app.answering.answerer import Reply
-from app.answering.operations import Documents, Inquiry, Operation
+from app.answering.operations import Inquiry, Operation, Reply
+from app.answering.sources import Documents
 from app.base.errors import DeadlinePassed, Unavailable
 from app.base.installation import python
 from app.base.ticket import CLASSES, Class, Ticket, listener, stage
@@ -274,7 +274,7 @@ class Pool:
         if not snapshot:
             yield None
             return
-        if asked.operation is not Operation.SNAPSHOT_PUT:
+        if not asked.operation.way.puts:
             yield self.owner(snapshot)
             return
         owner = self._claim(snapshot)
@@ -330,7 +330,7 @@ class Pool:
                 match header:
                     case Done():
                         worker.snapshot_totals = header.snapshot_totals
-                        if call.asked.operation is Operation.SNAPSHOT_DELETE:
+                        if call.asked.operation.way.deletes:
                             self._forget([call.asked.snapshot])
                         return Reply(answer, header.facts, header.seconds, header.documents, header.logged)
                     case Failed():

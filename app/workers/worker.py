@@ -21,9 +21,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from app.answering.answerer import Answerer
-from app.answering.operations import Compiled
+from app.answering.operations import Answerer
 from app.answering.snapshot_store import SnapshotStore
+from app.answering.sources import Compiled
 from app.base.decoding import prepare_types
 from app.base.ticket import Stage, Ticket, heard_by, released_at_the_end
 from app.solver.engine import ENGINES, engine_of

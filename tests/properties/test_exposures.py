@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from app.answering.answers import answer
-from app.answering.operations import Compiled, nothing_stored
+from app.answering.sources import Compiled, nothing_stored
 from app.solver.model.base import to_datetime
 from app.solver.model.problems import InvalidInput
 from app.studies.exposing import expose

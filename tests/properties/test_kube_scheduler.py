@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.answering.comparison import compare
-from app.answering.operations import nothing_stored
+from app.answering.sources import nothing_stored
 from app.answering.translation import translate as translated
 from app.solver import solve
 from app.solver.delta import apply_delta

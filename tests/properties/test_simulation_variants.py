@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from app.answering.operations import Compiled
+from app.answering.sources import Compiled
 from app.jobs.repository import Chunk, Claimed
 from app.jobs.worker import ChunkWriter, Work, lines_of
 from app.simulations.core.scenario import in_order

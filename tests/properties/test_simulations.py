@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from app.answering.answers import answer
-from app.answering.operations import Compiled, nothing_stored
+from app.answering.sources import Compiled, nothing_stored
 from app.simulations.core import state as records
 from app.simulations.core.run import run
 from app.simulations.core.scenario import scenario_of

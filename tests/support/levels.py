@@ -1,6 +1,6 @@
 """What tests of levels share with those beside them."""
 
-from app.answering.operations import Compiled
+from app.answering.sources import Compiled
 from app.simulations.core.run import simulate
 from app.simulations.core.sink import Amounts, Silence
 from app.simulations.results import line_of, spare_line_of

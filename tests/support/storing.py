@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from app.answering.operations import Compiled
+from app.answering.sources import Compiled
 from app.base.decoding import convert
 from app.jobs.repository import Chunk, Claimed
 from app.jobs.worker import ChunkWriter, Unwanted, Work, lines_of

@@ -10,9 +10,9 @@ import yaml
 from prometheus_client import Histogram
 from pydantic_core import PydanticUndefined
 
-from app.answering.answerer import Answerer
-from app.answering.operations import Compiled
+from app.answering.operations import Answerer
 from app.answering.snapshot_store import SnapshotStore
+from app.answering.sources import Compiled
 from app.base.settings import Settings
 from app.configurations.heads import Heads
 from app.metrics import Metrics

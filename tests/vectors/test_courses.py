@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.answering.answers import answer
-from app.answering.operations import nothing_stored
+from app.answering.sources import nothing_stored
 from app.base.decoding import convert
 from app.simulations.schemas import RoundLine, SimulationRequest
 from app.solver.model.base import micros

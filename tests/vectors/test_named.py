@@ -7,7 +7,7 @@ import msgspec
 
 from app.answering.answers import Stopwatch
 from app.answering.comparison import ComparisonRequest, made_of, releases_of
-from app.answering.operations import nothing_stored
+from app.answering.sources import nothing_stored
 from app.base.decoding import decode
 from app.solver.model.base import micros
 from app.solver.model.decision import Answer

@@ -9,7 +9,7 @@ carried out, and the next one is asked of what came of it.
 from collections.abc import Callable, Iterable
 
 from app.answering.comparison import Difference, parted
-from app.answering.operations import Configurations
+from app.answering.sources import Configurations
 from app.simulations.core.scenario import Scenario, scenario_of
 from app.simulations.core.sink import LATEST, Asked, Sink, Stopped, Watch, time_of
 from app.simulations.core.world import World

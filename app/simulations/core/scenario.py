@@ -9,8 +9,8 @@ from msgspec.structs import asdict, replace
 
 from app.answering.answers import configure
 from app.answering.comparison import with_settings
-from app.answering.operations import Configurations, Sources
 from app.answering.overrides import with_fields
+from app.answering.sources import Configurations, Sources
 from app.simulations.core.sink import FIRST, is_time, moment, span
 from app.simulations.core.validation import Setting, problems_of_list
 from app.simulations.schemas import Change, Job, QueueAmendment, SimulationRequest, Trace

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.answering.answers import Answered, answer, effective_settings, preemptibility, shares
-from app.answering.operations import Compiled, Sources, nothing_stored
+from app.answering.sources import Compiled, Sources, nothing_stored
 from app.base.errors import NotFound
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "kueue-classic.json"

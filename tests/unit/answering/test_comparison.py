@@ -7,7 +7,7 @@ import pytest
 
 from app.answering.answers import answer
 from app.answering.comparison import compare
-from app.answering.operations import nothing_stored
+from app.answering.sources import nothing_stored
 from app.solver.model.problems import InvalidInput
 from tests.support import released
 

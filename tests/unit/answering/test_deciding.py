@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.answering.comparison import compare
-from app.answering.operations import nothing_stored
+from app.answering.sources import nothing_stored
 from app.solver.engines.kai.rule_sets import CHANGES
 from tests.support.kai_world import Shape, cluster
 from tests.support.profiles import examples

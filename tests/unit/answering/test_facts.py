@@ -10,8 +10,8 @@ import pytest
 from app.answering import answers
 from app.answering.answers import Stopwatch, facts_of, stats_of
 from app.answering.comparison import VariantAnswer, compare, differences_of, too_many
-from app.answering.operations import nothing_stored
 from app.answering.plan import plan
+from app.answering.sources import nothing_stored
 from app.solver.model.decision import Answer
 from app.solver.model.problems import InvalidInput
 from app.solver.model.request import Variant

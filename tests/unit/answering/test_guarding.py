@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.answering.answerer import Answerer, Reply, guard
-from app.answering.operations import Compiled, Inquiry, Known, Operation, Sources
+from app.answering.operations import Answerer, Inquiry, Operation, Reply, guard
 from app.answering.snapshot_store import SnapshotStore
+from app.answering.sources import Compiled, Known, Sources
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput, Unsupported
 from app.solver.model.state import Ask, State

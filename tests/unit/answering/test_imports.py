@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from app.answering.answerer import Answerer
-from app.answering.operations import Compiled, Inquiry, Operation, nothing_stored
+from app.answering.operations import Answerer, Inquiry, Operation
 from app.answering.plan import plan
 from app.answering.snapshot_store import SnapshotStore
+from app.answering.sources import Compiled, nothing_stored
 from app.solver.model.problems import InvalidInput
 from tests.support.sources import Documents
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.answering.operations import nothing_stored
 from app.answering.plan import plan
+from app.answering.sources import nothing_stored
 from app.base.documents import read
 from app.formats.reader import Findings, Reader
 from app.formats.work.read import Admission

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.answering.operations import nothing_stored
 from app.answering.plan import plan
+from app.answering.sources import nothing_stored
 from app.solver.model.problems import InvalidInput
 
 NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)

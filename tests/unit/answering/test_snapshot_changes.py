@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.answering.answerer import Answerer, Reply
-from app.answering.operations import Compiled, Inquiry, Known, Operation, Recorder, Used, configuration_of, put_together
+from app.answering.operations import Answerer, Inquiry, Operation, Reply
 from app.answering.snapshot_store import SnapshotStore
+from app.answering.sources import Compiled, Known, Recorder, Used, configuration_of, put_together
 from app.base.errors import BadInput, Conflict
 from app.solver import solve
 from app.solver.delta import StateDigest

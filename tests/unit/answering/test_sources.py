@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.answering.operations import Compiled, Sources, Used, nothing_stored
+from app.answering.sources import Compiled, Sources, Used, nothing_stored
 from app.base.errors import Conflict, NotFound
 from app.solver import solve
 from app.solver.model.configuration import Configuration

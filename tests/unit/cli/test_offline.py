@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from app.answering.answers import answer
-from app.answering.operations import nothing_stored
+from app.answering.sources import nothing_stored
 from app.cli import run
 from app.solver.model.base import to_datetime
 from tests.support.instead import Instead, Machine

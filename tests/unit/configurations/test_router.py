@@ -32,15 +32,15 @@ class Wired:
         self.asked: list[Any] = []
 
     def __call__(self, request: Any, kind: type[Any]) -> Any:
-        dispatcher = SimpleNamespace(here=self._here, run=self._import, class_of_import=self._class)
+        dispatcher = SimpleNamespace(here=self._here, run=self._import, class_of=self._class)
         return {Dispatcher: dispatcher, Offload: self}[cast("Any", kind)]
 
     async def run(self, of: str, function: Callable[..., Any], *args: Any) -> Any:
         self.classes.append(of)
         return function(*args)
 
-    def _class(self, body: bytes) -> str:
-        return f"class {len(body)}"
+    def _class(self, operation: Operation, body: bytes) -> str:
+        return f"{operation.value} of {len(body)}"
 
     def _here(self, work: Callable[[], Any]) -> Any:
         self.asked.append("here")
@@ -87,7 +87,7 @@ def test_a_manifest_is_read_in_the_class_of_its_size_now(wired: Wired) -> None:
     ((asked, body),) = wired.asked
     assert (asked.operation, asked.format, body) == (Operation.IMPORT, "kueue", b"a: 1")
     assert before <= asked.now <= datetime.now(UTC)
-    assert wired.classes == ["class 4"]
+    assert wired.classes == ["import of 4"]
     for nothing in (b"", b" \n\t"):
         with pytest.raises(BadRequest, match="there is no manifest"):
             asyncio.run(manifests.import_manifest(request(), nothing, "kueue"))

@@ -25,7 +25,7 @@ class Wired:
         self.asked: list[tuple[Any, ...]] = []
 
     def __call__(self, request: Any, kind: type[Any]) -> Any:
-        dispatcher = SimpleNamespace(class_of=lambda body: f"class {len(body)}", offload=self)
+        dispatcher = SimpleNamespace(class_of=lambda operation, body: f"{operation.value} of {len(body)}", offload=self)
         decider = Decider(cast("Any", dispatcher), log=NOBODY, metrics=NOBODY, database=NOBODY)
         for name in ("decide", "ask", "request", "resolved", "replay", "explain"):
             setattr(decider, name, name)
@@ -57,14 +57,15 @@ def test_small_bodies_are_brief_and_decisions_wait_for_the_log(wired: Wired, ins
     assert asyncio.run(router.decide(NOBODY)).body == b"decided and logged"
     assert asyncio.run(wired(NOBODY, Decider).answer(large, "what-if")) == b"decided and logged"
     assert wired.asked == [
-        ("class 8192", "decide", small, "decision", True), ("class 8193", "decide", large, "what-if", False),
+        ("decision of 8192", "decide", small, "decision", True),
+        ("decision of 8193", "decide", large, "what-if", False),
     ]  # fmt: skip
     wired.asked.clear()
     for act in (router.shares, router.preemptibility, router.effective_settings):
         for sent in (small, large):
             assert asyncio.run(act(NOBODY, sent)).body == b"decided"
     assert [(of, what, operation.value, brief) for of, what, operation, _, brief in wired.asked] == [
-        (f"class {size}", "ask", operation, size == 8192)
+        (f"{operation} of {size}", "ask", operation, size == 8192)
         for operation in ("shares", "preemptibility", "effective-settings") for size in (8192, 8193)
     ]  # fmt: skip
 

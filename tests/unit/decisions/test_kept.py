@@ -3,7 +3,7 @@
 import pytest
 from zstandard import ZstdCompressor
 
-from app.answering.operations import Kept, Known, put_together
+from app.answering.sources import Kept, Known, put_together
 from app.decisions.kept import LONGEST, LoggedStates, squeezed, unsqueezed
 from app.solver.delta import StateDigest
 from benchmarks import audit_trail

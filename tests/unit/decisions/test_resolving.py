@@ -10,7 +10,7 @@ import pytest
 import zstandard
 from sqlalchemy import RowMapping
 
-from app.answering.operations import Documents, Used
+from app.answering.sources import Documents, Used
 from app.base.errors import Conflict, NotFound
 from app.db.database import Database
 from app.decisions import repository

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 import zstandard
 
-from app.answering.answerer import Logged, Reply
 from app.answering.answers import Facts
-from app.answering.operations import Inquiry, Kept, Known, Operation, Used
+from app.answering.operations import Inquiry, Logged, Operation, Reply
+from app.answering.sources import Kept, Known, Used
 from app.auth.audit import acting
 from app.base import ticket
 from app.base.errors import NotFound, Unavailable

@@ -13,7 +13,7 @@ import zstandard
 from sqlalchemy import RowMapping
 
 from app.answering.answers import Answered
-from app.answering.operations import Kept
+from app.answering.sources import Kept
 from app.base.errors import Unavailable
 from app.base.identifiers import earliest
 from app.base.settings import Settings

@@ -14,7 +14,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from app.answering.answers import Answered
-from app.answering.operations import Kept
+from app.answering.sources import Kept
 from app.base.errors import Unavailable
 from app.base.settings import Settings
 from app.db.database import Database

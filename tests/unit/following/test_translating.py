@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from app.answering.operations import nothing_stored
 from app.answering.plan import plan
+from app.answering.sources import nothing_stored
 from app.following.grouped import merged, only, translate, without
 from app.following.mirror import View
 from app.formats import export

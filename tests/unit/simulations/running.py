@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from app.answering.operations import Compiled
+from app.answering.sources import Compiled
 from app.base.decoding import convert
 from app.simulations.core.run import run, simulate
 from app.simulations.core.scenario import scenario_of

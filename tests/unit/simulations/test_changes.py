@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.answering.answers import answer
-from app.answering.operations import nothing_stored
+from app.answering.sources import nothing_stored
 from app.solver.model.problems import InvalidInput
 from tests.support.kueue_run import two_queues
 from tests.support.law import LATER

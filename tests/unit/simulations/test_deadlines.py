@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.answering.answers import answer
-from app.answering.operations import nothing_stored
+from app.answering.sources import nothing_stored
 from app.simulations.schemas import SimulationRequest
 from app.solver.rounds import Wakes
 from tests.support.kueue_run import two_queues

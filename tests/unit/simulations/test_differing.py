@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.answering.operations import Compiled
+from app.answering.sources import Compiled
 from app.simulations.core.run import Parting, simulate
 from app.simulations.core.sink import FIRST, Silence, time_of
 from app.simulations.schemas import JobLine

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.answering.operations import Compiled
+from app.answering.sources import Compiled
 from app.simulations.core.run import run as ran
 from app.simulations.core.scenario import scenario_of
 from app.simulations.core.sink import Asked

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.answering.operations import Compiled
+from app.answering.sources import Compiled
 from app.simulations.core.run import simulate
 from app.solver.model.base import micros
 from tests.support.kueue_run import PREEMPTS, two_queues

@@ -1,7 +1,7 @@
 """Every round is a request that anybody could post, and gets the same answer, byte for byte."""
 
 from app.answering.answers import answer
-from app.answering.operations import nothing_stored
+from app.answering.sources import nothing_stored
 from app.simulations.core import state as records
 from tests.support.bounds import Bounded
 from tests.support.kueue_run import two_queues

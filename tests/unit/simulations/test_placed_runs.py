@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from app.answering.answers import answer
-from app.answering.operations import nothing_stored
+from app.answering.sources import nothing_stored
 from app.solver.model.problems import InvalidInput
 from tests.support.placed_runs import NODES, configuration, mixed, queue
 from tests.unit.simulations.running import job, play, played, request_for, rounds_of, watched

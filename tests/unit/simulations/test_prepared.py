@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.answering.operations import Compiled
+from app.answering.sources import Compiled
 from app.simulations.core.scenario import Scenario, every_node, scenario_of
 from app.simulations.core.sink import FIRST
 from app.solver.model.problems import InvalidInput

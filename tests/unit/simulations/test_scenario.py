@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.answering.operations import Compiled
+from app.answering.sources import Compiled
 from app.base.decoding import convert
 from app.base.errors import BadInput, NotFound
 from app.simulations.accepting import Terms, accept

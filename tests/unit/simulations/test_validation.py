@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.answering.operations import Compiled
+from app.answering.sources import Compiled
 from app.base.decoding import convert
 from app.simulations.core import validation
 from app.simulations.core.scenario import setting_of

@@ -2,9 +2,9 @@ import time
 
 import pytest
 
-from app.answering.answerer import Answerer
-from app.answering.operations import Compiled
+from app.answering.operations import Answerer
 from app.answering.snapshot_store import SnapshotStore
+from app.answering.sources import Compiled
 from app.base.errors import DeadlinePassed, Unavailable
 from app.base.ticket import Ticket, holding
 from app.solver.engine import ENGINES

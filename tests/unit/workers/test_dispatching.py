@@ -6,8 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from app.answering.answerer import Answerer, Reply
-from app.answering.operations import Inquiry, Operation
+from app.answering.operations import Answerer, Inquiry, Operation, Reply
 from app.base.errors import DeadlinePassed, Unavailable
 from app.base.ticket import Class, Ticket, TooSlow, held, holding
 from app.solver.question import safe_point
@@ -65,11 +64,12 @@ NAMED = b'{"state":{"snapshot":"s"},"configuration":"c"}'
 
 def test_classes_of_requests() -> None:
     made, _ = dispatcher(small=len(NAMED))
-    assert made.class_of(NAMED) == "snapshot"
-    assert made.class_of(NAMED + b" ") == "large"
-    assert made.class_of(b"{}") == "small"
-    assert made.class_of(b"{}", "s") == made.class_of(b"x" * 99, "s") == "snapshot"
-    assert [made.class_of_import(b"x" * size) for size in (len(NAMED), len(NAMED) + 1)] == ["slow", "large"]
+    decision, manifest = Operation.DECISION, Operation.IMPORT
+    assert made.class_of(decision, NAMED) == "snapshot"
+    assert made.class_of(decision, NAMED + b" ") == "large"
+    assert made.class_of(decision, b"{}") == "small"
+    assert {made.class_of(Operation.SNAPSHOT_PUT, b"x" * size, "s") for size in (2, 99)} == {"snapshot"}
+    assert [made.class_of(manifest, b"x" * size) for size in (len(NAMED), len(NAMED) + 1)] == ["slow", "large"]
 
 
 def test_who_answers_what() -> None:
@@ -116,7 +116,6 @@ def test_what_is_told_of_workers_is_the_pools(instead: Instead) -> None:
     assert (made.workers(), made.snapshot_totals()) == ((2, 1), (4, 40))
     made.close()
     assert (pool.asked, here.asked) == (["started", "closed"], [])
-    assert made.answerer is cast("Any", here)
     with pytest.raises(Unavailable, match=r"^the service is shutting down$") as refused:
         made.here(lambda: 7)
     assert refused.value.headers == {"Retry-After": "1"}

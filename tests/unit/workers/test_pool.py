@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.answering.answerer import Reply
 from app.answering.answers import answer
-from app.answering.operations import Inquiry, Operation, nothing_stored
+from app.answering.operations import Inquiry, Operation, Reply
+from app.answering.sources import nothing_stored
 from app.base.errors import DeadlinePassed, NotFound, Unavailable
 from app.base.ticket import Ticket
 from app.solver.model.problems import InvalidInput

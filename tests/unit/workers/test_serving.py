@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from app.answering.answerer import Logged, Reply
 from app.answering.answers import Facts
-from app.answering.operations import Inquiry, Kept, Operation
+from app.answering.operations import Inquiry, Logged, Operation, Reply
+from app.answering.sources import Kept
 from app.base import ticket
 from app.base.errors import NotFound
 from app.solver.engine import ENGINES

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.answering.answerer import Logged, Reply
 from app.answering.answers import Facts
-from app.answering.operations import Inquiry, Kept, Operation
+from app.answering.operations import Inquiry, Logged, Operation, Reply
+from app.answering.sources import Kept
 from app.base import errors, ticket
 from app.base.decoding import Malformed
 from app.base.errors import BadInput, DeadlinePassed, NotFound, TooManyRequests, Unavailable

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.answering.comparison import compare
-from app.answering.operations import nothing_stored
+from app.answering.sources import nothing_stored
 from app.cli import run
 from app.solver.model.problems import InvalidInput
 

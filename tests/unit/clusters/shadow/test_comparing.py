@@ -12,6 +12,7 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
+from app.answering.operations import Operation
 from app.base.errors import BadRequest, NotFound
 from app.clusters import shadow as router
 from app.clusters.repository import Filters, shadow
@@ -246,8 +247,8 @@ def test_operations_on_comparisons(kept: Kept, instead: Instead) -> None:
     classes: list[str] = []
 
     class Services:
-        def class_of(self, body: bytes) -> str:
-            return f"class of {len(body)}"
+        def class_of(self, operation: Operation, body: bytes) -> str:
+            return f"{operation.value} of {len(body)}"
 
         async def run(self, of: str, act: Any, body: bytes) -> Any:
             classes.append(of)
@@ -256,7 +257,7 @@ def test_operations_on_comparisons(kept: Kept, instead: Instead) -> None:
     instead(router, service=lambda request, kind: Services())
     body = msgspec.json.encode(EXAMPLE)
     answer = asyncio.run(router.report_preemption(cast(Any, None), body, kept.shadow(OTHER)))
-    assert (classes, answer.status_code) == ([f"class of {len(body)}"], 200)
+    assert (classes, answer.status_code) == ([f"decision of {len(body)}"], 200)
     made = msgspec.json.decode(bytes(answer.body), type=ShadowRecord)
     filters = router._filters(Filters(job="ml/train"), cluster="production", outcome="differs")  # pyright: ignore
     assert filters == Filters(job="ml/train", cluster="production", outcome="differs")

@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from app.answering.answers import answer
-from app.answering.operations import Compiled, nothing_stored
+from app.answering.sources import Compiled, nothing_stored
 from app.base.errors import BadInput, Conflict, NotFound
 from app.db.database import Database
 from app.decisions import repository

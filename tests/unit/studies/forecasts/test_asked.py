@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import zstandard
 
-from app.answering.operations import Compiled
+from app.answering.sources import Compiled
 from app.base.decoding import convert
 from app.base.errors import BadInput
 from app.jobs.service import New

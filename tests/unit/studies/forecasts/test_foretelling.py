@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.answering.operations import Compiled
+from app.answering.sources import Compiled
 from app.base.decoding import convert
 from app.solver.model.base import micros
 from app.solver.model.problems import InvalidInput
