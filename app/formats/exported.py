@@ -11,7 +11,7 @@ import yaml
 from msgspec.structs import replace
 
 from app.base.documents import Path, plain
-from app.formats.reader import Reader
+from app.formats.reader import Effect, Reader, each
 from app.solver.engine import ENGINES, all_facts, facts_of
 from app.solver.model import base
 from app.solver.model.base import Duration, Native
@@ -218,7 +218,7 @@ def weight_text(value: float) -> str:
     return f"{shown:f}"
 
 
-def go_duration(value: Duration) -> str:
+def go_duration(value: Duration, _path: Path = (), _lost: Lost | None = None) -> str:
     """A duration as Go reads it: as it was spelled, a number of seconds to the microsecond."""
     if isinstance(value, str):
         return value
@@ -337,10 +337,11 @@ def _as_it_is(value: Any, path: Path, lost: Lost) -> Any:
     return value
 
 
-class Field(NamedTuple):
-    """A field of a document, both ways. ``read``: what is under ``key``, None where that says nothing; ``name``: of the
-    field of the struct, where it is called otherwise; ``write``: a value that is at a place in the configuration, None
-    where there is no word for it; ``always``: it is written though it is the usual."""
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a document, both ways. ``read``: what is under ``key``, None or [] where that says nothing; ``name``:
+    of the field of the struct, where it is called otherwise; ``write``: a value that is at a place in the
+    configuration, None where there is no word for it; ``always``: it is written though it is the usual."""
 
     key: str
     read: Callable[[Reader, str], Any]
@@ -369,6 +370,10 @@ class Table:
         """The struct."""
         return replace(self.usual, **_values(reader, self.fields))
 
+    def effects(self, below: str) -> dict[str, Effect]:
+        """All of them decide; ``below``: the path of the document."""
+        return each("decided", " ".join(field.key for field in self.fields), below)
+
     def written(self, struct: msgspec.Struct, path: Path, lost: Lost) -> Document:
         """The document of ``struct``, which is at ``path``."""
         turns = {key: turn for turn, key in enumerate(self.first)}
@@ -379,7 +384,7 @@ class Table:
         """Such a document under ``key``. One that says the usual is none: servers fill that in everywhere."""
 
         def read(reader: Reader, key: str) -> msgspec.Struct | None:
-            struct = self._closed(reader.child(key))
+            struct = self.whole(reader.child(key))
             return None if struct == self.usual else struct
 
         def write(struct: msgspec.Struct, path: Path, lost: Lost) -> Document | None:
@@ -391,17 +396,23 @@ class Table:
         """A list of such documents under ``key``."""
 
         def read(reader: Reader, key: str) -> list[msgspec.Struct]:
-            return [self._closed(item) for item in reader.children(key)]
+            return [self.whole(item) for item in reader.children(key)]
 
         def write(structs: list[msgspec.Struct], path: Path, lost: Lost) -> list[Document]:
             return [self.written(struct, (*path, i), lost) for i, struct in enumerate(structs)]
 
         return Field(key, read, name, write)
 
-    def _closed(self, reader: Reader) -> msgspec.Struct:
+    def whole(self, reader: Reader) -> Any:
+        """The struct of a mapping that has nothing else; other keys are findings."""
         struct = self.read(reader)
         reader.close()
         return struct
+
+
+def word(key: str, words: Mapping[str, str], name: str = "", *, always: bool = False) -> Field:
+    """One of ``words``, translated, and written as it is here."""
+    return Field(key, lambda reader, key: reader.choice(key, words), name, always=always)
 
 
 def _values(reader: Reader, fields: Iterable[Field | Inside]) -> dict[str, Any]:
@@ -411,7 +422,7 @@ def _values(reader: Reader, fields: Iterable[Field | Inside]) -> dict[str, Any]:
         if isinstance(field, Inside):
             opened.append(reader.child(field.key))
             values |= _values(opened[-1], field.fields)
-        elif (value := field.read(reader, field.key)) is not None:
+        elif (value := field.read(reader, field.key)) is not None and value != []:
             values[field.name or field.key] = value
     for below in opened:
         below.close()

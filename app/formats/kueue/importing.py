@@ -1,15 +1,19 @@
-"""Kueue's configuration objects: ClusterQueue, Cohort, ResourceFlavor, the manager's Configuration.
+"""Kueue's configuration objects: ClusterQueue, Cohort, ResourceFlavor, the manager's Configuration; and tables of
+fields by which an export writes them too.
 
 v1beta1 and v1beta2 are read alike; where they spell a field differently, both spellings are understood, and so are
 those of KEP-83's first API.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import msgspec
+from msgspec import structs
 
+from app.base.documents import Path
+from app.formats.exported import Field, Lost, Table, go_duration, word
 from app.formats.kueue.considered import (
     STOP_POLICY,
     LocalQueue,
@@ -24,7 +28,7 @@ from app.formats.objects import Object, config_map, instead, named, unknown_kind
 from app.formats.pods import read_taints
 from app.formats.reader import Findings, Reader
 from app.solver.model import kueue
-from app.solver.model.base import Native, NativeDocuments, Wire
+from app.solver.model.base import UNLIMITED, Duration, Native, NativeDocuments, Quantity, Wire
 from app.solver.model.configuration import (
     UNWEIGHTED,
     Configuration,
@@ -150,7 +154,7 @@ def _told_apart(queues: list[tuple[Object, Queue]], findings: Findings) -> list[
                 )
         childless = is_cohort and name not in above
         out.append(
-            _with(
+            structs.replace(
                 queue, name=name, parent=parent, kueue=kueue.Queue(role="cohort") if childless else queue.kueue,
                 native=queue.native if name == queue.name else _called(queue.name, queue.native),
             )
@@ -161,11 +165,6 @@ def _told_apart(queues: list[tuple[Object, Queue]], findings: Findings) -> list[
 def _called(name: str, native: Native | None) -> Native:
     fields = {} if native is None else native.kueue
     return Native(kueue={**fields, "metadata": {**fields.get("metadata", {}), "name": name}})
-
-
-def _with(queue: Queue, **changes: Any) -> Queue:
-    fields = {field: getattr(queue, field) for field in queue.__struct_fields__}
-    return Queue(**{**fields, **changes})
 
 
 def _flavor(manifest: Object, topologies: Mapping[str, kueue.Topology]) -> Flavor:
@@ -245,15 +244,7 @@ def _active(manifest: Object) -> tuple[bool, str, str] | None:
 
 def _cluster_queue(manifest: Object, of_source: _Checks) -> Queue:
     spec = manifest.root.keep().child("spec")
-    strategy = spec.choice("queueingStrategy", _STRATEGY)
-    block = kueue.Queue(
-        preemption=_unless_default(_preemption(spec.child("preemption"))),
-        flavor_fungibility=_unless_default(_fungibility(spec.child("flavorFungibility"))),
-        queueing_strategy=cast(Any, strategy or "BestEffortFIFO"),
-        admission_mode=cast(Any, _admission_mode(spec.child("admissionScope"))),
-        stop_policy=cast(Any, spec.choice("stopPolicy", STOP_POLICY) or "None"),
-        inactive=_inactive(manifest, spec, of_source),
-    )
+    block = structs.replace(CLUSTER_QUEUE.read(spec), inactive=_inactive(manifest, spec, of_source))
     queue = Queue(
         name=manifest.name,
         parent=spec.text("cohortName") or spec.text("cohort") or None,
@@ -269,11 +260,12 @@ def _cluster_queue(manifest: Object, of_source: _Checks) -> Queue:
     if "namespaceSelector" not in spec:
         fields = {} if native is None else native.kueue
         native = Native(kueue={**fields, "spec": {**fields.get("spec", {}), "namespaceSelector": None}})
-    return _with(queue, native=native)
+    return structs.replace(queue, native=native)
 
 
-def _admission_mode(scope: Reader) -> str:
-    mode = scope.choice("admissionMode", _ADMISSION_MODES) or "NoAdmissionFairSharing"
+def _admission_mode(spec: Reader, key: str) -> str | None:
+    scope = spec.child(key)
+    mode = scope.choice("admissionMode", _ADMISSION_MODES)
     scope.close()
     return mode
 
@@ -310,7 +302,7 @@ def _cohort(manifest: Object) -> Queue:
         weight=_weight(spec),
         created_at=manifest.created_at,
     )
-    return _with(queue, native=_closed(manifest, spec))
+    return structs.replace(queue, native=_closed(manifest, spec))
 
 
 def _local_queue(manifest: Object) -> LocalQueue:
@@ -351,12 +343,7 @@ def _flavor_quotas(flavor: Reader) -> FlavorQuotas:
         name = resource.text("name") or ""
         if not name or name in quota:
             resource.warn("name", f"resource {name!r} has no name, or a quota already", "error", "bad-value")
-        quota[name] = Quota(
-            guaranteed=resource.quantity("nominalQuota", name),
-            borrowing_limit=resource.quantity("borrowingLimit", name),
-            lending_limit=resource.quantity("lendingLimit", name),
-        )
-        resource.close()
+        quota[name] = QUOTA.whole(resource)
     name = flavor.text("name")
     if not name:
         flavor.warn("name", "quotas of a flavor without a name", "error", "bad-value")
@@ -364,31 +351,30 @@ def _flavor_quotas(flavor: Reader) -> FlavorQuotas:
     return FlavorQuotas(name=name or "unnamed", quota=quota)
 
 
-def _preemption(reader: Reader) -> kueue.Preemption:
-    borrow = reader.child("borrowWithinCohort")
-    policy = borrow.choice("policy", _BORROW) or "Never"
-    threshold = borrow.integer("maxPriorityThreshold")
-    borrow.close()
-    reclaim = reader.choice("reclaimWithinCohort", _RECLAIM) or reader.choice("withinCohort", _WITHIN_COHORT)
-    sorting = reader.words("workloadSorting", _SORTING)
-    preemption = kueue.Preemption(
-        within_cluster_queue=cast(Any, reader.choice("withinClusterQueue", _WITHIN_CLUSTER_QUEUE) or "Never"),
-        reclaim_within_cohort=cast(Any, reclaim or "Never"),
-        borrow_within_cohort=_unless_default(
-            kueue.BorrowWithinCohort(policy=cast(Any, policy), max_priority_threshold=threshold)
-        ),
-        trigger_after_workload_waiting_seconds=reader.number("triggerAfterWorkloadWaitingSeconds"),
-        workload_sorting=cast(Any, sorting) or None,
-        disruption_cost_milestones=read_milestones(reader) or None,
-    )
-    reader.close()
-    return preemption
+def _amount(resource: Reader, key: str) -> Quantity | None:
+    name = resource.value.get("name")
+    return resource.quantity(key, name if isinstance(name, str) else "")
 
 
-def read_milestones(reader: Reader) -> list[Milestone]:
-    """KEP-83's ``disruptionCostMilestones``."""
+def _nominal(value: Quantity | None, path: Path, lost: Lost) -> Quantity:
+    if value == UNLIMITED:
+        lost.add(path, "Kueue has no unlimited quota: written as 0")
+    return 0 if value in (None, UNLIMITED) else value
+
+
+def _reclaim(preemption: Reader, key: str) -> str | None:
+    return preemption.choice(key, _RECLAIM) or preemption.choice("withinCohort", _WITHIN_COHORT)
+
+
+def _deferred(key: str, name: str, read: Callable[[Reader, str], Any] = lambda _reader, _key: None) -> Field:
+    """KEP-83 deferred it, and Kueue never got it."""
+    return Field(key, read, name, lambda _, path, lost: lost.add(path, f"Kueue never got {key} (KEP-83 deferred it)"))
+
+
+def read_milestones(reader: Reader, key: str = "disruptionCostMilestones") -> list[Milestone]:
+    """KEP-83's."""
     milestones: list[Milestone] = []
-    for milestone in reader.children("disruptionCostMilestones"):
+    for milestone in reader.children(key):
         seconds, cost = milestone.number("seconds"), milestone.number("cost")
         if seconds is None or cost is None:
             milestone.findings.add("bad-value", "error", milestone.path, "a milestone has seconds and a cost")
@@ -398,32 +384,54 @@ def read_milestones(reader: Reader) -> list[Milestone]:
     return milestones
 
 
-def _fungibility(reader: Reader) -> kueue.FlavorFungibility:
-    fungibility = kueue.FlavorFungibility(
-        when_can_borrow=cast(Any, reader.choice("whenCanBorrow", _WHEN_CAN_BORROW) or "MayStopSearch"),
-        when_can_preempt=cast(Any, reader.choice("whenCanPreempt", _WHEN_CAN_PREEMPT) or "TryNextFlavor"),
-        preference=cast(Any, reader.choice("preference", _PREFERENCE)),
-    )
-    reader.close()
-    return fungibility
-
-
 def _unless_default(block: T) -> T | None:
     """None for a block that says nothing but defaults, which a server fills in everywhere."""
     return None if block == type(block)() else block
 
 
-def _admission_fair_sharing(reader: Reader) -> kueue.AdmissionFairSharing:
-    weights = reader.child("resourceWeights")
+def _weights(sharing: Reader, key: str) -> dict[str, float]:
+    weights = sharing.child(key)
     read = {name: weights.number(name) for name in weights.value}
     weights.close()
-    sharing = kueue.AdmissionFairSharing(
-        usage_half_life_time=reader.duration("usageHalfLifeTime") or 0,
-        usage_sampling_interval=reader.duration("usageSamplingInterval") or 300,
-        resource_weights={name: weight for name, weight in read.items() if weight is not None},
-    )
-    reader.close()
-    return sharing
+    return {name: weight for name, weight in read.items() if weight is not None}
+
+
+def _interval(sharing: Reader, key: str) -> Duration:
+    return sharing.duration(key) or 300
+
+
+QUOTA = Table(Quota(), (
+    Field("nominalQuota", _amount, "guaranteed", _nominal, always=True),
+    Field("borrowingLimit", _amount, "borrowing_limit"), Field("lendingLimit", _amount, "lending_limit"),
+))  # fmt: skip
+SHARING = Table(kueue.AdmissionFairSharing(), (
+    Field("resourceWeights", _weights, "resource_weights"),
+    Field("usageHalfLifeTime", Reader.duration, "usage_half_life_time", go_duration, always=True),
+    Field("usageSamplingInterval", _interval, "usage_sampling_interval", go_duration),
+), first=("usageHalfLifeTime", "usageSamplingInterval"))  # fmt: skip
+_BORROWING = Table(kueue.BorrowWithinCohort(), (
+    word("policy", _BORROW, always=True), Field("maxPriorityThreshold", Reader.integer, "max_priority_threshold"),
+))  # fmt: skip
+_WAITING = "triggerAfterWorkloadWaitingSeconds"
+_PREEMPTION = Table(kueue.Preemption(), (
+    _BORROWING.block("borrowWithinCohort", "borrow_within_cohort"),
+    Field("reclaimWithinCohort", _reclaim, "reclaim_within_cohort", always=True),
+    _deferred("workloadSorting", "workload_sorting", lambda reader, key: reader.words(key, _SORTING)),
+    word("withinClusterQueue", _WITHIN_CLUSTER_QUEUE, "within_cluster_queue", always=True),
+    _deferred(_WAITING, "trigger_after_workload_waiting_seconds", Reader.number),
+    _deferred("disruptionCostMilestones", "disruption_cost_milestones", read_milestones),
+    _deferred("longRunnerPenalty", "long_runner_penalty"), _deferred("waitingBoost", "waiting_boost"),
+), first=("withinClusterQueue", "reclaimWithinCohort", "borrowWithinCohort", _WAITING))  # fmt: skip
+_FUNGIBILITY = Table(kueue.FlavorFungibility(), (
+    word("whenCanBorrow", _WHEN_CAN_BORROW, "when_can_borrow", always=True),
+    word("whenCanPreempt", _WHEN_CAN_PREEMPT, "when_can_preempt", always=True), word("preference", _PREFERENCE),
+))  # fmt: skip
+CLUSTER_QUEUE = Table(kueue.Queue(), (
+    word("queueingStrategy", _STRATEGY, "queueing_strategy"), _PREEMPTION.block("preemption"),
+    _FUNGIBILITY.block("flavorFungibility", "flavor_fungibility"),
+    Field("admissionScope", _admission_mode, "admission_mode", lambda mode, _path, _lost: {"admissionMode": mode}),
+    word("stopPolicy", STOP_POLICY, "stop_policy"),
+), first=("admissionScope", "stopPolicy", "queueingStrategy", "flavorFungibility"))  # fmt: skip
 
 
 def _settings(manifest: Object) -> tuple[kueue.Settings | None, dict[str, Any]]:
@@ -434,7 +442,7 @@ def _settings(manifest: Object) -> tuple[kueue.Settings | None, dict[str, Any]]:
     enabled = fair.boolean("enable")
     strategies = fair.words("preemptionStrategies", _STRATEGIES)
     fair.close()
-    sharing = _admission_fair_sharing(root.child("admissionFairSharing")) if "admissionFairSharing" in root else None
+    sharing = SHARING.whole(root.child("admissionFairSharing")) if "admissionFairSharing" in root else None
     resources = root.child("resources")
     strategy = resources.choice("quotaCheckStrategy", _QUOTA_CHECK) or "BlockUndeclared"
     read_counting(resources)

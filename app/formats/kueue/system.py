@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from app.base.documents import Path
-from app.formats.exported import Exported, Lost, dump, go_duration, renamed, weight_text
+from app.formats.exported import Exported, Lost, dump, renamed, weight_text
 from app.formats.extender import Around as Snapshot
 from app.formats.extender import OwnerReference, VictimPod, asking
 from app.formats.kueue import importing
@@ -52,15 +52,6 @@ GROUPS = (GROUP, "scheduling.k8s.io")
 """API groups of the objects that belong to Kueue's configuration."""
 DEFAULT_FLAVOR = "default"
 _DEFAULT_STRATEGIES = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
-
-# KEP-83 deferred these, and Kueue never got them.
-_DEFERRED = {
-    "trigger_after_workload_waiting_seconds": "triggerAfterWorkloadWaitingSeconds",
-    "workload_sorting": "workloadSorting",
-    "disruption_cost_milestones": "disruptionCostMilestones",
-    "long_runner_penalty": "longRunnerPenalty",
-    "waiting_boost": "waitingBoost",
-}
 
 
 def export(configuration: Configuration) -> Exported:
@@ -139,12 +130,7 @@ def _settings(settings: kueue.Settings, lost: Lost, *, switched: bool) -> dict[s
     if settings.quota_check_strategy != "BlockUndeclared":
         document["resources"] = {"quotaCheckStrategy": settings.quota_check_strategy}
     if (sharing := settings.admission_fair_sharing) is not None:
-        block: dict[str, Any] = {"usageHalfLifeTime": go_duration(sharing.usage_half_life_time)}
-        if sharing.usage_sampling_interval != kueue.AdmissionFairSharing().usage_sampling_interval:
-            block["usageSamplingInterval"] = go_duration(sharing.usage_sampling_interval)
-        if sharing.resource_weights:
-            block["resourceWeights"] = sharing.resource_weights
-        document["admissionFairSharing"] = block
+        document["admissionFairSharing"] = importing.SHARING.written(sharing, (), lost)
     if settings.fair_sharing:
         switch = {"enable": True} if switched else {}
         document["fairSharing"] = {**switch, "preemptionStrategies": strategies or _DEFAULT_STRATEGIES}
@@ -193,24 +179,18 @@ def _queue(
             lost.add((*path, "weight"), "a weight of Kueue has nine decimal places: rounded")
     block = queue.kueue or kueue.Queue()
     if is_cohort:
-        if _without_role(block) != kueue.Queue():
+        if msgspec.structs.replace(block, role=None) != kueue.Queue():
             lost.add((*path, "kueue"), "a Cohort of Kueue has no policies of its own")
     else:
-        spec.update(_policies(block, path, lost))
+        if block.inactive is not None:
+            lost.note("status", (*path, "kueue", "inactive"), "whether it is active Kueue works out itself")
+        spec |= importing.CLUSTER_QUEUE.written(block, (*path, "kueue"), lost)
     return {
         "apiVersion": VERSION,
         "kind": "Cohort" if is_cohort else "ClusterQueue",
         "metadata": metadata,
         "spec": spec,
     }
-
-
-def _without_role(block: kueue.Queue) -> kueue.Queue:
-    return kueue.Queue(
-        preemption=block.preemption, flavor_fungibility=block.flavor_fungibility,
-        queueing_strategy=block.queueing_strategy, admission_mode=block.admission_mode, stop_policy=block.stop_policy,
-        inactive=block.inactive,
-    )  # fmt: skip
 
 
 def _groups(queue: Queue, path: Path, lost: Lost, engine: EngineName | None) -> list[dict[str, Any]]:
@@ -245,54 +225,7 @@ def _quotas(quotas: dict[str, Quota], path: Path, lost: Lost, engine: EngineName
 
 def _quota(name: str, quota: Quota, path: Path, lost: Lost) -> dict[str, Any]:
     lost.quota(path, quota, "Kueue", ("limit", "weight"))
-    shown: dict[str, Any] = {"name": name, "nominalQuota": 0 if quota.guaranteed is None else quota.guaranteed}
-    if quota.guaranteed == "unlimited":
-        lost.add((*path, "guaranteed"), "Kueue has no unlimited quota: written as 0")
-        shown["nominalQuota"] = 0
-    if quota.borrowing_limit is not None:
-        shown["borrowingLimit"] = quota.borrowing_limit
-    if quota.lending_limit is not None:
-        shown["lendingLimit"] = quota.lending_limit
-    return shown
-
-
-def _policies(block: kueue.Queue, path: Path, lost: Lost) -> dict[str, Any]:
-    spec: dict[str, Any] = {}
-    if block.admission_mode != "NoAdmissionFairSharing":
-        spec["admissionScope"] = {"admissionMode": block.admission_mode}
-    if block.stop_policy != "None":
-        spec["stopPolicy"] = block.stop_policy
-    if block.inactive is not None:
-        lost.note("status", (*path, "kueue", "inactive"), "whether it is active Kueue works out itself")
-    if block.queueing_strategy != "BestEffortFIFO":
-        spec["queueingStrategy"] = block.queueing_strategy
-    if block.flavor_fungibility is not None:
-        fungibility = block.flavor_fungibility
-        spec["flavorFungibility"] = {
-            "whenCanBorrow": fungibility.when_can_borrow,
-            "whenCanPreempt": fungibility.when_can_preempt,
-            **({"preference": fungibility.preference} if fungibility.preference else {}),
-        }
-    if block.preemption is not None:
-        spec["preemption"] = _preemption(block.preemption, (*path, "kueue", "preemption"), lost)
-    return spec
-
-
-def _preemption(preemption: kueue.Preemption, path: Path, lost: Lost) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "withinClusterQueue": preemption.within_cluster_queue,
-        "reclaimWithinCohort": preemption.reclaim_within_cohort,
-    }
-    borrow = preemption.borrow_within_cohort
-    if borrow is not None:
-        threshold = borrow.max_priority_threshold
-        shown["borrowWithinCohort"] = {
-            "policy": borrow.policy, **({} if threshold is None else {"maxPriorityThreshold": threshold})
-        }  # fmt: skip
-    for field, native in _DEFERRED.items():
-        if getattr(preemption, field) is not None:
-            lost.add((*path, field), f"Kueue never got {native} (KEP-83 deferred it)")
-    return shown
+    return {"name": name, **importing.QUOTA.written(quota, path, lost)}
 
 
 _ROLES: dict[str, Role] = {"WorkloadPriorityClass": "classes", "Workload": "work"}

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from msgspec import structs
 
 from app.formats.kueue.considered import Around, Selectors, counting_of, read_assignment, read_request, usage_based
-from app.formats.kueue.importing import read_milestones
+from app.formats.kueue.importing import CLUSTER_QUEUE, read_milestones
 from app.formats.objects import Classes, Object, named
 from app.formats.pods import PodSpec, Steps, quantities, read_pod_spec, steps
 from app.formats.reader import Fields, Reader, each
@@ -389,9 +389,8 @@ def _ask(
 _QUOTAS = each("decided", "spec.resourceGroups spec.fairSharing.weight")
 FIELDS: Final[Fields] = {
     "ClusterQueue": {
-        **_QUOTAS, "spec.cohortName": "decided", "spec.queueingStrategy": "decided", "spec.preemption": "decided",
-        "spec.flavorFungibility": "decided", "spec.namespaceSelector": "decided", "spec.stopPolicy": "decided",
-        "spec.admissionChecksStrategy": "decided", "spec.admissionScope": "decided",
+        **_QUOTAS, **CLUSTER_QUEUE.effects("spec."),
+        **each("decided", "cohortName namespaceSelector admissionChecksStrategy", "spec."),
         "spec.admissionChecksStrategy.admissionChecks[].onFlavors": "none",
         "spec.concurrentAdmissionPolicy": "warning",
     },

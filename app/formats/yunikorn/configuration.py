@@ -5,6 +5,7 @@ What is written is one partition, the tree nested.
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace as with_
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
@@ -313,7 +314,7 @@ _TEMPLATE = Table(ChildTemplate(), (
 _QUEUE = Table(YuniKornQueue(), (
     _TEMPLATE.block("childtemplate", "child_template"), Field("properties", _properties),
     Field("parent", Reader.boolean), Field("maxapplications", _most, "max_applications"),
-    _LIMITS._replace(read=_limits),
+    with_(_LIMITS, read=_limits),
 ), first=("parent", "properties"))  # fmt: skip
 FIELDS: Final[Fields] = {
     "queues.yaml": {
