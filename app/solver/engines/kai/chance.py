@@ -1,6 +1,6 @@
 """What released KAI leaves to chance: the order in which Go yields the entries of a map."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import islice
 from random import Random
 from typing import Generic, TypeVar
@@ -22,20 +22,42 @@ _TABLE = 128 * _FULL
 """Entries that a single table of a map holds."""
 
 
+class Lots:
+    """A generator that is seeded by what is chosen next, once something is drawn for it."""
+
+    __slots__ = ("_choice", "_random")
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+        self._choice: Callable[[], Hashable] | None = None
+
+    def choose(self, choice: Callable[[], Hashable]) -> None:
+        """What is drawn next is for this choice."""
+        self._choice = choice
+
+    @property
+    def random(self) -> Random:
+        """What to draw from."""
+        if self._choice is not None:
+            self._random.seed(hash(self._choice()))
+            self._choice = None
+        return self._random
+
+
 class Map(Generic[T]):
-    """A map of Go that was filled in the given order: in groups of slots, each walk beginning at any slot. ``random``
+    """A map of Go that was filled in the given order: in groups of slots, each walk beginning at any slot. ``lots``
     None: every walk is in the order in which it was filled."""
 
-    def __init__(self, entries: Iterable[T], random: Random | None) -> None:
+    def __init__(self, entries: Iterable[T], lots: Lots | None) -> None:
         listed = list(entries)
-        self._random = None if len(listed) < 2 else random
-        self._groups = [listed] if random is None or len(listed) <= _GROUP else _groups(listed, random)
+        self._lots = None if len(listed) < 2 else lots
+        self._groups = [listed] if lots is None or len(listed) <= _GROUP else _groups(listed, lots.random)
 
     def walk(self) -> list[T]:
         """The entries. Behind the last one of a group its slots are empty."""
-        if self._random is None:
+        if self._lots is None:
             return self._groups[0]
-        group, first = divmod(self._random.randrange(len(self._groups) * _GROUP), _GROUP)
+        group, first = divmod(self._lots.random.randrange(len(self._groups) * _GROUP), _GROUP)
         entries, others = self._groups[group], (*self._groups[group + 1 :], *self._groups[:group])
         return [*entries[first:], *(entry for other in others for entry in other), *entries[:first]]
 
@@ -63,9 +85,9 @@ class Chance:
 
     def __init__(self, seed: int | None = None) -> None:
         self._seed = seed
-        self._random = None if seed is None else Random(seed)
+        self._lots = None if seed is None else Lots(seed)
         self._jobs: Map[int] | None = None
-        self._places: dict[int, int] | None = None
+        self._places: list[int] | None = None
         self._turns = 0
         self.matters = False
 
@@ -76,28 +98,40 @@ class Chance:
 
     def choose(self, *of: Hashable) -> None:
         """What is drawn next is for this choice of the turn: numbers, and tuples of them."""
-        if self._random is not None:
-            self._random.seed(hash((self._seed, self._turns, of)))
+        if self._lots is not None:
+            choice = self._seed, self._turns, of
+            self._lots.choose(lambda: choice)
 
     def choose_pods(self, overlay: Overlay, size: int, *of: Iterable[int]) -> None:
         """The same for these pods, which are called alike in whatever order a request has them."""
-        if self._random is None:
+        if self._lots is None:
             return
+        turns = self._turns
+
+        def choice() -> Hashable:
+            places = self._places_of_pods(overlay)
+            return self._seed, turns, (size, *(tuple(sorted(places[t] for t in pods)) for pods in of))
+
+        self._lots.choose(choice)
+
+    def _places_of_pods(self, overlay: Overlay) -> list[int]:
+        """By pod its place among the names of all."""
         if self._places is None:
             jobs = overlay.jobs
             names = [(jobs.id[j], name) for j, name in zip(jobs.task_job, jobs.task_name, strict=True)]
-            self._places = {t: place for place, t in enumerate(sorted(range(len(names)), key=names.__getitem__))}
-        places = self._places
-        self.choose(size, *(tuple(sorted(places[t] for t in pods)) for pods in of))
+            self._places = [0] * len(names)
+            for place, t in enumerate(sorted(range(len(names)), key=names.__getitem__)):
+                self._places[t] = place
+        return self._places
 
     @property
     def drawn(self) -> bool:
         """Whether the orders are drawn."""
-        return self._random is not None
+        return self._lots is not None
 
     def map(self, entries: Iterable[T]) -> Map[T]:
         """A map that is walked more than once."""
-        return Map(entries, self._random)
+        return Map(entries, self._lots)
 
     def order(self, entries: Iterable[T]) -> list[T]:
         """The entries as a map yields them that was filled in the given order."""
@@ -111,7 +145,7 @@ class Chance:
         """All jobs, by one walk of the map of them, which lives as long as the run. None where no order is drawn, or
         the map has several tables."""
         number = len(overlay.jobs.id)
-        if self._random is None or number > _TABLE:
+        if self._lots is None or number > _TABLE:
             return None
         if self._jobs is None:
             # By name, as pods below: a state that is followed has no order of its own.
@@ -121,9 +155,9 @@ class Chance:
     def some(self, keys: Sequence[int], number: int, overlay: Overlay) -> list[int]:
         """The first ``number`` of these jobs that the map of all jobs yields. One that has several tables yields any of
         them alike."""
-        if self._random is None:
+        if self._lots is None:
             return list(keys[:number])
         if (jobs := self.jobs(overlay)) is None:
-            return self._random.sample(keys, number)
+            return self._lots.random.sample(keys, number)
         wanted = set(keys)
         return list(islice((job for job in jobs if job in wanted), number))

@@ -159,10 +159,10 @@ class Search:
                 trail.no_room(prefix, None)
                 continue
             key = size, self._signature(last.groups, extra)
-            self._chance.choose_pods(self._overlay, size, *key[1])
-            trial = self._trial(part, last.groups, extra)
             if key in self._failed:
                 continue
+            self._chance.choose_pods(self._overlay, size, *key[1])
+            trial = self._trial(part, last.groups, extra)
             if hopeless:
                 trail.no_room(trial, None)
                 self._failed.add(key)
