@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from app.solver.engines.kai.configuration import compile_configuration
 from app.solver.engines.kai.jobs import ALLOCATED, GPU, PENDING, PIPELINED, RELEASING
 from app.solver.engines.kai.overlay import ACTIVE, PLACE, Overlay
+from app.solver.engines.kai.placing import FreeNodes
 from app.solver.engines.kai.state import compile_state
 from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
@@ -78,6 +79,42 @@ def test_a_rollback_leaves_no_trace(seed: int, rules: str, shares: bool) -> None
         for _ in range(random.randint(0, 4)):
             act(overlay, random)
         overlay.commit("reclaim", 0)
+
+
+@FAST
+@given(st.integers(0, 2**32), st.sampled_from(["documented", "shipped"]))
+def test_a_cycle_goes_back_behind_statements_that_are_final(seed: int, rules: str) -> None:
+    overlay, random = open_overlay(seed, rules, shares=False), Random(seed)
+    kept, before, free = overlay.keep(), _cycle_books(overlay), FreeNodes(overlay, *_by_number(overlay))
+    for _ in range(3):
+        for _ in range(random.randint(1, 8)):
+            act(overlay, random)
+        free.refresh()
+        overlay.journal.put_any(overlay.started, 0, overlay.now)
+        overlay.commit("reclaim", 0)
+        if random.random() < 0.3:
+            overlay.go_back(kept)
+            assert _cycle_books(overlay) == before
+    seen = overlay.closed
+    overlay.go_back(kept)
+    assert _cycle_books(overlay) == before
+    assert overlay.closed > seen, "what is known between two statements holds no more"
+    free.refresh()
+    fresh = FreeNodes(overlay, *_by_number(overlay))
+    assert list(free.at_least(0, idle=False)) == list(fresh.at_least(0, idle=False))
+
+
+def _cycle_books(overlay: Overlay) -> dict[str, Any]:
+    return books(overlay) | {
+        "evictions": overlay.evictions.copy(), "placed": list(overlay.placed), "version": overlay.version.copy(),
+        "started": overlay.started.copy(), "evicted_at": overlay.evicted_at.copy(),
+        "drift": overlay.counts.drift.copy(), "wanted": [overlay.wanted(j) for j in range(len(overlay.jobs.id))],
+    }  # fmt: skip
+
+
+def _by_number(overlay: Overlay) -> tuple[list[int], list[int]]:
+    numbers = list(range(len(overlay.node_names)))
+    return numbers, numbers
 
 
 @FAST

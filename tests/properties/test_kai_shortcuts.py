@@ -7,14 +7,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.solver.engines.kai import search, solver
+from app.solver.engines.kai import chance, search, solver
+from app.solver.engines.kai.chance import Chance
 from app.solver.engines.kai.jobs import Share
 from app.solver.engines.kai.queue_order import NOTHING, QueueOrder, Standing
 from app.solver.engines.kai.scenario import Headroom, Scenario
 from app.solver.engines.kai.solver import Solver
 from app.solver.engines.kai.validators import Protection
-from tests.support.kai_world import ALL_ACTIONS, Json, Shape, cluster, decide
-from tests.support.profiles import examples
+from tests.support.kai_world import ALL_ACTIONS, Json, Shape, cluster, crowded, decide
+from tests.support.profiles import Met, examples
 
 FAST = examples(120)
 
@@ -68,6 +69,30 @@ def test_a_shortcut_changes_no_decision(
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(*shortcut)
             assert plain == _decided(decide(body)), shortcut[1]
+
+
+@examples(30)
+@given(seed=st.integers(0, 2**32), large=st.booleans(), first=st.sampled_from(["allocate", "stalegangeviction"]))
+def test_draws_that_begin_where_the_first_choice_is_come_to_the_same(
+    met: Met, seed: int, large: bool, first: str
+) -> None:
+    """Each draw against a cycle of its own. ``large``: jobs of large clusters enter heaps in one order, so that nothing
+    is drawn before the cap on consolidation."""
+    body = crowded(seed)
+    body["configuration"]["settings"]["kai"] |= {
+        "release": "0.17", "rules": "shipped", "actions": [first, "consolidation", "reclaim"],
+        "max_consolidation_preemptees": 1,
+    }  # fmt: skip
+    for ask in body["asks"]:
+        ask |= {"tasks": ask["tasks"][: 1 + seed % 2], "min_available": 1}
+    with pytest.MonkeyPatch.context() as patch:
+        if large:
+            patch.setattr(chance, "_TABLE", 0)
+        shared = decide(body)
+        patch.setattr(Chance, "untouched", property(_no))
+        alone = decide(body)
+    met([shared["plan"]["chance"]] if "chance" in shared["plan"] else [])
+    assert {key: shared[key] for key in ("plan", "decisions")} == {key: alone[key] for key in ("plan", "decisions")}
 
 
 def _decided(answer: Json) -> Json:

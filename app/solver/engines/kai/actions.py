@@ -1,18 +1,19 @@
 """One scheduling cycle: the four actions in the order that the settings give, on one overlay."""
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import nsmallest
 from typing import Any, TypeVar
 
 from app.solver.engines.kai.chance import Chance
 from app.solver.engines.kai.job_order import PendingOrder, VictimTable
 from app.solver.engines.kai.jobs import ALLOCATED, GPU, PENDING, PIPELINED, RELEASING, RUNNING
-from app.solver.engines.kai.overlay import ACTIVE, Overlay, total
-from app.solver.engines.kai.placing import Placer, constraints
+from app.solver.engines.kai.overlay import ACTIVE, Kept, Overlay, total
+from app.solver.engines.kai.placing import Failed, Placer, Signatures
 from app.solver.engines.kai.queue_order import QueueOrder
 from app.solver.engines.kai.search import Search
-from app.solver.engines.kai.solver import Budget, Solver, Tools, Trail
+from app.solver.engines.kai.solver import Budget, Solver, Tools, Trail, Unheard
 from app.solver.engines.kai.state import CompiledState
 from app.solver.engines.kai.validators import (
     Fairness,
@@ -26,78 +27,11 @@ from app.solver.engines.kai.validators import (
     may_reclaim,
     refused_victim,
 )
+from app.solver.model.kai import Action
 from app.solver.model.state import Ask
 from app.solver.question import safe_point
 
-Request = tuple[int, ...]
 T = TypeVar("T")
-
-
-class Signatures:
-    """The constraints of jobs, as they stood when first asked for: KAI keeps the answer for the whole cycle."""
-
-    def __init__(self, overlay: Overlay) -> None:
-        self._overlay = overlay
-        self._of: dict[int, tuple[str, ...]] = {}
-        self._pending: dict[int, tuple[int, list[Request]]] = {}
-
-    def of(self, job: int) -> tuple[str, ...]:
-        """Sorted constraints of the job's pods that are not active: as many as there are such pods."""
-        signature = self._of.get(job)
-        if signature is None:
-            overlay = self._overlay
-            wires = overlay.jobs.task_wire
-            signature = self._of[job] = tuple(
-                sorted(
-                    constraints(wires[t], overlay.ask_of_task(t))
-                    for t in overlay.jobs.tasks[job]
-                    if overlay.status[t] not in ACTIVE
-                )
-            )
-        return signature
-
-    def pending(self, job: int) -> list[Request]:
-        """What the job's pending pods ask for now, sorted."""
-        overlay = self._overlay
-        known = self._pending.get(job)
-        if known is None or known[0] != overlay.closed:
-            pods = overlay.jobs.tasks[job]
-            requests = sorted([overlay.request[t] for t in pods if overlay.status[t] == PENDING])
-            known = self._pending[job] = overlay.closed, requests
-        return known[1]
-
-
-class Failed:
-    """The smallest job that failed, by signature."""
-
-    def __init__(self, signatures: Signatures) -> None:
-        self._signatures = signatures
-        self._smallest: dict[tuple[str, ...], int] = {}
-
-    def easier(self, job: int) -> bool:
-        """Whether the job may do what its like could not: fewer pods, or some smaller one."""
-        like = self._smallest.get(self._signatures.of(job))
-        return like is None or _easier(self._signatures.pending(job), self._signatures.pending(like))
-
-    def add(self, job: int) -> None:
-        signature = self._signatures.of(job)
-        like = self._smallest.get(signature)
-        if like is None or _smaller(self._signatures.pending(job), self._signatures.pending(like)):
-            self._smallest[signature] = job
-
-
-def _easier(job: list[Request], failed: list[Request]) -> bool:
-    if not job:
-        return False
-    return len(failed) > len(job) or any(a != b and _at_most(a, b) for a, b in zip(job, failed, strict=False))
-
-
-def _smaller(job: list[Request], failed: list[Request]) -> bool:
-    return 0 < len(job) <= len(failed) and all(_at_most(a, b) for a, b in zip(job, failed, strict=False))
-
-
-def _at_most(a: Request, b: Request) -> bool:
-    return all(x <= y for x, y in zip(a, b, strict=True))
 
 
 @dataclass(slots=True)
@@ -130,6 +64,11 @@ class Cycle:
     def victims(self, key: Hashable, look: Callable[[], list[int]]) -> list[int]:
         """The same of victims; who explains hears of those spared each time."""
         return look() if self.tools.trail.counts else self.still(key, look)
+
+    def again(self, budget: Budget, chance: Chance) -> "Cycle":
+        """Another run of the cycle that has come as far."""
+        tools = replace(self.tools, budget=budget, chance=chance)
+        return Cycle(tools, self.protection.again(), self.signatures.again(), self.taken.copy(), self.starts.copy())
 
     def outcome(self) -> Hashable:
         """Who is evicted by which action and who has a place where: equal for cycles that came to the same."""
@@ -251,7 +190,7 @@ def allocate(cycle: Cycle) -> None:
         overlay.commit("allocate", job)
         if not waits and not ran_before:
             cycle.starts.add(job)
-            overlay.started[job] = overlay.now
+            overlay.journal.put_any(overlay.started, job, overlay.now)
         if any(overlay.status[t] == PENDING for t in tasks):
             order.push(job)
 
@@ -498,3 +437,42 @@ def _preemptible(cycle: Cycle, job: int) -> list[int]:
         and overlay.seems_active(victim)
         and cycle.passes((minimum_runtime,), job, victim)
     ]
+
+
+ACTIONS: dict[Action, Callable[[Cycle], None]] = {
+    "allocate": allocate, "consolidation": consolidation, "reclaim": reclaim, "preempt": preempt,
+    "stalegangeviction": stale_gang_eviction,
+}  # fmt: skip
+
+
+class Rehearsals:
+    """Runs of one cycle that nobody hears, each with orders of maps of its own. Actions that come before anything is
+    drawn are run once for all of them."""
+
+    def __init__(self, state: CompiledState, asks: Sequence[Ask], now: int) -> None:
+        self._begin = partial(begin, state, asks, now, trail=Unheard(), strict=False)
+        self._actions = state.configuration.policy.actions
+        self._common: tuple[Cycle, Kept] | None = None
+        self._done = self._spent = 0
+
+    def run(self, seed: int, budget: Budget) -> Cycle:
+        """One of them, which stands until the next one."""
+        if self._common is None:
+            return self._first(seed, budget)
+        before, kept = self._common
+        before.overlay.go_back(kept)
+        budget.spend(self._spent)
+        cycle = before.again(budget, before.tools.chance.again(seed))
+        for action in self._actions[self._done :]:
+            ACTIONS[action](cycle)
+        return cycle
+
+    def _first(self, seed: int, budget: Budget) -> Cycle:
+        left, chance = budget.left, Chance(seed)
+        cycle = self._begin(budget=budget, chance=chance)
+        for done, action in enumerate(self._actions):
+            if chance.untouched and not cycle.overlay.by_steps:
+                self._common = cycle.again(budget, chance.again(seed)), cycle.overlay.keep()
+                self._done, self._spent = done, left - budget.left
+            ACTIONS[action](cycle)
+        return cycle

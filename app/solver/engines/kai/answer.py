@@ -33,6 +33,7 @@ from app.solver.engines.kai.jobs import (
     unsupported_gpu,
 )
 from app.solver.engines.kai.overlay import NO_ASK, Eviction
+from app.solver.engines.kai.placing import overfilled
 from app.solver.engines.kai.rule_sets import RELEASES, RULE_SETS
 from app.solver.engines.kai.state import CompiledState, with_asks
 from app.solver.model.base import parse_quantity, scale_of, seconds, to_datetime, units
@@ -64,16 +65,23 @@ _MESSAGES = {
 
 @dataclass(slots=True)
 class Draw:
-    """An outcome of a cycle, and how many draws came to it."""
+    """An outcome of a cycle: the seed that came to it first, what it does, whether that overfills a node, and how many
+    draws came to it."""
 
-    cycle: Cycle
-    times: int
+    seed: int
+    plan: Plan
+    overfills: bool
+    times: int = 0
 
 
-def answer(draws: Sequence[Draw], number: int | None, question: Question) -> Result:
-    """Decisions by ask, the order in which jobs had their turn, and the plan: of the first draw. The plan names what
-    the others came to. ``number``: of all draws; None where nothing hangs on chance."""
-    cycle = draws[0].cycle
+def drawn(cycle: Cycle, seed: int) -> Draw:
+    """What a cycle came to."""
+    return Draw(seed, _plan(cycle, Outcomes(cycle)), overfilled(cycle.overlay))
+
+
+def answer(cycle: Cycle, draws: Sequence[Draw], number: int | None, question: Question) -> Result:
+    """Decisions by ask, the order in which jobs had their turn, and the plan: of the cycle, which is the first of the
+    draws. The plan names what the others came to. ``number``: of all draws; None where nothing hangs on chance."""
     overlay, outcomes = cycle.overlay, Outcomes(cycle)
     return Result(
         decisions=[decision_of(cycle, outcomes, a, question) for a in range(len(overlay.asks))],
@@ -116,9 +124,7 @@ def _plan(cycle: Cycle, outcomes: Outcomes) -> Plan:
 def _chance(draws: Sequence[Draw], number: int | None) -> Chance | None:
     if not number:
         return None if number is None else Chance(draws=0, others=[])
-    others = [
-        Alternative(share=draw.times / number, plan=_plan(draw.cycle, Outcomes(draw.cycle))) for draw in draws[1:]
-    ]
+    others = [Alternative(share=draw.times / number, plan=draw.plan) for draw in draws[1:]]
     return Chance(draws=number, share=draws[0].times / number, others=others)
 
 

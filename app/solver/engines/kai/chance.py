@@ -25,9 +25,10 @@ _TABLE = 128 * _FULL
 class Lots:
     """A generator that is seeded by what is chosen next, once something is drawn for it."""
 
-    __slots__ = ("_choice", "_random")
+    __slots__ = ("_choice", "_random", "drew")
 
     def __init__(self, seed: int) -> None:
+        self.drew = False
         self._random = Random(seed)
         self._choice: Callable[[], Hashable] | None = None
 
@@ -38,6 +39,7 @@ class Lots:
     @property
     def random(self) -> Random:
         """What to draw from."""
+        self.drew = True
         if self._choice is not None:
             self._random.seed(hash(self._choice()))
             self._choice = None
@@ -76,6 +78,30 @@ def _groups(entries: list[T], random: Random) -> list[list[T]]:
     return groups
 
 
+class Names:
+    """Jobs and pods in order of name, for all runs on one overlay: a state that is followed has no order of its own."""
+
+    def __init__(self) -> None:
+        self._jobs: list[int] | None = None
+        self._places: list[int] | None = None
+
+    def jobs(self, overlay: Overlay) -> list[int]:
+        """All jobs."""
+        if self._jobs is None:
+            self._jobs = sorted(range(len(overlay.jobs.id)), key=overlay.jobs.id.__getitem__)
+        return self._jobs
+
+    def places(self, overlay: Overlay) -> list[int]:
+        """By pod its place among all: by job, then by its own name."""
+        if self._places is None:
+            jobs = overlay.jobs
+            names = [(jobs.id[j], name) for j, name in zip(jobs.task_job, jobs.task_name, strict=True)]
+            self._places = [0] * len(names)
+            for place, t in enumerate(sorted(range(len(names)), key=names.__getitem__)):
+                self._places[t] = place
+        return self._places
+
+
 class Chance:
     """The orders of one run. Without a seed every map yields its entries as they came in. ``matters``: whether the run
     met an order on which a choice of it hangs.
@@ -83,13 +109,24 @@ class Chance:
     What is drawn hangs on the seed and on what it is drawn for (``turn`` and ``choose``), never on what was drawn
     before: who spares a choice changes no other."""
 
-    def __init__(self, seed: int | None = None) -> None:
+    def __init__(self, seed: int | None = None, names: Names | None = None) -> None:
+        self._names = names or Names()
         self._seed = seed
         self._lots = None if seed is None else Lots(seed)
         self._jobs: Map[int] | None = None
-        self._places: list[int] | None = None
         self._turns = 0
         self.matters = False
+
+    def again(self, seed: int) -> "Chance":
+        """The orders of another run that has come as far, where nothing has been drawn yet."""
+        other = Chance(seed, self._names)
+        other._turns = self._turns
+        return other
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nothing has been drawn yet."""
+        return self._lots is None or not self._lots.drew
 
     def turn(self) -> None:
         """An action orders its jobs, or the search for a part begins."""
@@ -109,20 +146,10 @@ class Chance:
         turns = self._turns
 
         def choice() -> Hashable:
-            places = self._places_of_pods(overlay)
+            places = self._names.places(overlay)
             return self._seed, turns, (size, *(tuple(sorted(places[t] for t in pods)) for pods in of))
 
         self._lots.choose(choice)
-
-    def _places_of_pods(self, overlay: Overlay) -> list[int]:
-        """By pod its place among the names of all."""
-        if self._places is None:
-            jobs = overlay.jobs
-            names = [(jobs.id[j], name) for j, name in zip(jobs.task_job, jobs.task_name, strict=True)]
-            self._places = [0] * len(names)
-            for place, t in enumerate(sorted(range(len(names)), key=names.__getitem__)):
-                self._places[t] = place
-        return self._places
 
     @property
     def drawn(self) -> bool:
@@ -148,8 +175,7 @@ class Chance:
         if self._lots is None or number > _TABLE:
             return None
         if self._jobs is None:
-            # By name, as pods below: a state that is followed has no order of its own.
-            self._jobs = self.map(sorted(range(number), key=overlay.jobs.id.__getitem__))
+            self._jobs = self.map(self._names.jobs(overlay))
         return self._jobs.walk()
 
     def some(self, keys: Sequence[int], number: int, overlay: Overlay) -> list[int]:

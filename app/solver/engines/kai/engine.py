@@ -15,8 +15,8 @@ from app.solver.compiled import ResourceIndex
 from app.solver.delta import Changes
 from app.solver.engine import Engine
 from app.solver.engines.kai import FACTS
-from app.solver.engines.kai.actions import Cycle, allocate, begin, consolidation, preempt, reclaim, stale_gang_eviction
-from app.solver.engines.kai.answer import Draw, answer, effective_settings, findings, shares
+from app.solver.engines.kai.actions import ACTIONS, Cycle, Rehearsals, begin
+from app.solver.engines.kai.answer import Draw, answer, drawn, effective_settings, findings, shares
 from app.solver.engines.kai.chance import DRAWS, MOST_DRAWS, MOST_STEPS, Chance
 from app.solver.engines.kai.configuration import (
     CompiledConfiguration,
@@ -36,6 +36,7 @@ from app.solver.engines.kai.jobs import (
     job_problems,
     task_problems,
 )
+from app.solver.engines.kai.placing import overfilled
 from app.solver.engines.kai.preemptibility import judge, preemptibility
 from app.solver.engines.kai.rule_sets import RULES
 from app.solver.engines.kai.solver import Budget, Trail
@@ -58,7 +59,6 @@ from app.solver.engines.kai.state import (
 from app.solver.model.base import micros, parse_duration, to_datetime
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Decision, Plan, PlannedEviction, Result, each_alone
-from app.solver.model.kai import Action
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.request import RunOptions
 from app.solver.model.state import Ask, Node, State, Workload
@@ -336,12 +336,6 @@ class KaiRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         self._wakes.set(job, None)
 
 
-_ACTIONS: dict[Action, Callable[[Cycle], None]] = {
-    "allocate": allocate, "consolidation": consolidation, "reclaim": reclaim, "preempt": preempt,
-    "stalegangeviction": stale_gang_eviction,
-}  # fmt: skip
-
-
 def plan(state: CompiledState, question: Question) -> Result:
     """Decide. Raises InvalidInput for pods that KAI can't read or Kubernetes would refuse, and for running ones without
     a node."""
@@ -373,29 +367,33 @@ _SMALL = 250
 
 def draws(
     state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget
-) -> tuple[list[Draw], int | None]:
-    """What the cycle can come to, the likeliest first that overfills no node, and how many draws tell so: None where
-    nothing hangs on the order of a map, 0 where the question wants no draws or one takes too long."""
+) -> tuple[Cycle, list[Draw], int | None]:
+    """What the cycle can come to, the likeliest first that overfills no node, and that one itself; and how many draws
+    tell so: None where nothing hangs on the order of a map, 0 where the question wants no draws or one takes too long.
+    """
     chance = Chance()
     first = run(state, asks, question, budget, chance)
     if not chance.matters:
-        return [Draw(first, 1)], None
+        return first, [], None
     outcomes: dict[Hashable, Draw] = {}
     number, most, steps = 0, _most_draws(state, asks) if question.draws else 0, Budget(MOST_STEPS)
+    rehearsals = Rehearsals(state, asks, question.now)
     while number < most and (number < DRAWS or not _told_apart(outcomes.values())):
         if number % DRAWS == 0:
             steps = Budget(MOST_STEPS)
-        cycle = _run(state, asks, question, steps, Chance(number), strict=False)
+        cycle = rehearsals.run(number, steps)
         if steps.spent:
             break
+        outcome = cycle.outcome()
+        if outcome not in outcomes:
+            outcomes[outcome] = drawn(cycle, number)
+        outcomes[outcome].times += 1
         number += 1
-        draw = outcomes.setdefault(cycle.outcome(), Draw(cycle, 0))
-        draw.times += 1
-    overfilled = {key for key, draw in outcomes.items() if draw.cycle.overlay.overfilled()}
-    if len(overfilled) == len(outcomes):
-        outcomes[None] = Draw(first, 0)
-    drawn = sorted(outcomes, key=lambda key: (key in overfilled, -outcomes[key].times))
-    return [outcomes[key] for key in drawn], number
+    by_times = sorted(outcomes.values(), key=lambda draw: (draw.overfills, -draw.times))
+    if not by_times or by_times[0].overfills:
+        return first, [drawn(first, 0), *by_times], number
+    likeliest = _run(state, asks, question, Budget(MOST_STEPS), Chance(by_times[0].seed), strict=False)
+    return likeliest, by_times, number
 
 
 def _most_draws(state: CompiledState, asks: Sequence[Ask]) -> int:
@@ -412,7 +410,7 @@ def _told_apart(outcomes: Collection[Draw]) -> bool:
 def run(state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget, chance: Chance) -> Cycle:
     """One cycle. Where a bookkeeping habit of KAI's would end in an overfull node, the cycle runs without it."""
     cycle = _run(state, asks, question, budget, chance, strict=False)
-    if cycle.overlay.overfilled():
+    if overfilled(cycle.overlay):
         cycle = _run(state, asks, question, budget, chance, strict=True)
     return cycle
 
@@ -422,7 +420,7 @@ def _run(
 ) -> Cycle:
     cycle = begin(state, asks, question.now, budget, _trail(question), chance, strict=strict)
     for action in state.configuration.policy.actions:
-        _ACTIONS[action](cycle)
+        ACTIONS[action](cycle)
     return cycle
 
 

@@ -1,6 +1,6 @@
 """A cycle's mutable side: where every pod is, what nodes have free, what queues hold; evict, place, undo, commit."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,7 +8,6 @@ from app.solver.compiled import Journal
 from app.solver.engines.kai.fair_share import Division, QueueUse, divide
 from app.solver.engines.kai.jobs import (
     ALLOCATED,
-    GPU,
     NOWHERE,
     OLDEST,
     PENDING,
@@ -19,7 +18,7 @@ from app.solver.engines.kai.jobs import (
     Share,
     with_shares,
 )
-from app.solver.engines.kai.nodes import TAKES_FREE, WHOLE, GpuNodes, Nodes, Unlogged
+from app.solver.engines.kai.nodes import GpuNodes, Nodes, Unlogged
 from app.solver.engines.kai.state import CompiledState, JobCounts, baseline, by_memory, columns, layout, with_asks
 from app.solver.model.base import micros
 from app.solver.model.state import Ask
@@ -60,6 +59,17 @@ class Eviction:
     ask: int
     statement: int
     node: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How a cycle stood between two statements, as far as its journal does not say."""
+
+    writes: int
+    evictions: dict[int, Eviction]
+    placed: dict[int, None]
+    committed: int
+    drift: list[int]
 
 
 class Overlay:
@@ -105,7 +115,7 @@ class Overlay:
         self._ask_of_task = [a for a, ask in enumerate(asks) for _ in ask.tasks]
         self.leaf = [tree.is_leaf(q) for q in jobs.queue]
         self._ordered: dict[int, list[int]] = {}
-        self.version = [0] * len(jobs.id)  # by job, counts commits that touched it
+        self.version = [0] * len(jobs.id)  # by job: the last statement that touched it, as ``closed`` counts them
         self.ops: list[Operation] = []
         self.undone: list[int] = []
         self._evicted_by: dict[int, list[int]] = {}
@@ -294,36 +304,6 @@ class Overlay:
                     status[t] = op.status
         return lost
 
-    def overfilled(self) -> bool:
-        """Whether some node, or a GPU of one, is promised more than it has, which was not so at the start. Books that
-        are kept by steps don't tell, so the pods are counted."""
-        if not self.by_steps:
-            return self.nodes.overfilled()
-        over = self._too_full(self.status, self.node, self.gpus.on)
-        return bool(over) and not over <= self._too_full(self.jobs.task_state, self.jobs.task_node, self.gpus.first_on)
-
-    def _too_full(
-        self, status: Sequence[int], node: Sequence[int], on: Callable[[int], Sequence[int]]
-    ) -> set[tuple[int, int]]:  # fmt: skip
-        """Resources of nodes, and GPUs of them, of which pods that stay or come hold more than there is."""
-        held: dict[tuple[int, int], int] = {}
-        shared: dict[tuple[int, int], int] = {}
-        for t, (s, n) in enumerate(zip(status, node, strict=False)):
-            if n == NOWHERE or s not in TAKES_FREE:
-                continue
-            for r, amount in self.nodes.columns[t]:
-                held[n, r] = held.get((n, r), 0) + amount
-            for d in on(t) if self.gpus.share[t] else ():
-                shared[n, d] = shared.get((n, d), 0) + self.gpus.need(t, n)
-        for n, _ in shared:
-            held[n, GPU] = held.get((n, GPU), 0) + WHOLE
-        full = {key for key, amount in held.items() if amount > self._room_of(*key)}
-        return full | {(n, ~d) for (n, d), amount in shared.items() if amount > self._memory[n]}
-
-    def _room_of(self, n: int, r: int) -> int:
-        capacity = self.state.capacity[n]
-        return capacity[r] if r < len(capacity) else 0
-
     def evict(self, t: int) -> None:
         """Release a pod. One that the statement evicted already is taken from its queue once more, unless exact."""
         put = self.journal.put
@@ -444,25 +424,28 @@ class Overlay:
             if op.kind == EVICT:
                 self.journal.put(self.virtual, op.task, 0)
                 self.evictions[op.task] = Eviction(op.task, action, ask, self._committed, op.node)
-                self.evicted_at[self.jobs.task_job[op.task]] = self.now
+                self.journal.put_any(self.evicted_at, self.jobs.task_job[op.task], self.now)
             elif op.kind == PLACE:
                 self.placed.setdefault(op.task)
-            self._wanted.pop(self.jobs.task_job[op.task], None)
-            self.version[self.jobs.task_job[op.task]] += 1
+            self._touch(op)
         self._close()
 
     def forget(self) -> None:
         """Neither make the statement final nor undo it: nobody hears of it, and the rest of the cycle takes it as
         done."""
         for op in self.ops:
-            self._wanted.pop(self.jobs.task_job[op.task], None)
-            self.version[self.jobs.task_job[op.task]] += 1
+            self._touch(op)
         self._close()
+
+    def _touch(self, op: Operation) -> None:
+        job = self.jobs.task_job[op.task]
+        self._wanted.pop(job, None)
+        self.journal.put(self.version, job, self.closed + 1)
 
     def _close(self) -> None:
         self.closed += 1
         self.ops.clear()
-        self.undone.clear()
+        self.undone = []  # the journal remembers what was written to the other one
         self._evicted_by.clear()
 
     def evict_stale(self, tasks: Iterable[int], action: str) -> None:
@@ -473,7 +456,23 @@ class Overlay:
         for op in self.ops:
             self.journal.put(self.virtual, op.task, 0)
             self.evictions[op.task] = Eviction(op.task, action, NO_ASK, self._committed, op.node)
-            self.version[self.jobs.task_job[op.task]] += 1
+            self._touch(op)
+        self._close()
+
+    def keep(self) -> Kept:
+        """What ``go_back`` needs, between two statements of a cycle that does not keep books by steps."""
+        return Kept(
+            self.journal.checkpoint(), self.evictions.copy(), self.placed.copy(), self._committed,
+            self.counts.drift.copy(),
+        )  # fmt: skip
+
+    def go_back(self, kept: Kept) -> None:
+        """Take back all statements since then."""
+        self.journal.rollback(kept.writes)
+        self.evictions, self.placed, self._committed = kept.evictions.copy(), kept.placed.copy(), kept.committed
+        self.counts.drift[:] = kept.drift
+        self._wanted.clear()
+        self.touched += self.nodes.changed
         self._close()
 
     def _note(self, op: Operation) -> None:

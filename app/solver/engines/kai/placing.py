@@ -1,4 +1,5 @@
-"""Where a pod goes, and a gang as a whole: KAI's node scores, then all pods of the job or none.
+"""Where a pod goes, and a gang as a whole: KAI's node scores, then all pods of the job or none; which nodes pods'
+constraints allow, and who failed under them.
 
 A node must fit what is idle plus what is being released. It scores 100 if what is idle alone fits, up to 9 for how
 little it has free (GPUs; CPU for pods without GPU), 10 for keeping a pod without GPU off GPU nodes, and 1000 if a
@@ -7,13 +8,14 @@ other. Equal scores go to the lower name.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from heapq import heappop, heappush, merge
 from itertools import groupby
 
 from app.solver import kubernetes
-from app.solver.engines.kai.jobs import CPU, GPU, Vector
-from app.solver.engines.kai.overlay import Overlay, total
+from app.solver.engines.kai.jobs import CPU, GPU, NOWHERE, PENDING, Vector
+from app.solver.engines.kai.nodes import TAKES_FREE, WHOLE
+from app.solver.engines.kai.overlay import ACTIVE, Overlay, total
 from app.solver.engines.kai.queue_order import OverBound, QueueOrder
 from app.solver.engines.kai.state import alike, layout
 from app.solver.model.state import Ask, Node, Task
@@ -70,6 +72,79 @@ def constraints(task: Task, ask: Ask | None) -> str:
         [[(e.key, e.operator, e.values) for e in t] for t in task.node_affinity or []],
     )
     return repr(parts) if any(part is not None and part != [] for part in parts) else ""
+
+
+class Signatures:
+    """The constraints of jobs, as they stood when first asked for: KAI keeps the answer for the whole cycle."""
+
+    def __init__(self, overlay: Overlay) -> None:
+        self._overlay = overlay
+        self._of: dict[int, tuple[str, ...]] = {}
+        self._pending: dict[int, tuple[int, list[Vector]]] = {}
+
+    def again(self) -> "Signatures":
+        """For another run of the cycle that has come as far."""
+        other = Signatures(self._overlay)
+        other._of = self._of.copy()
+        return other
+
+    def of(self, job: int) -> tuple[str, ...]:
+        """Sorted constraints of the job's pods that are not active: as many as there are such pods."""
+        signature = self._of.get(job)
+        if signature is None:
+            overlay = self._overlay
+            wires = overlay.jobs.task_wire
+            signature = self._of[job] = tuple(
+                sorted(
+                    constraints(wires[t], overlay.ask_of_task(t))
+                    for t in overlay.jobs.tasks[job]
+                    if overlay.status[t] not in ACTIVE
+                )
+            )
+        return signature
+
+    def pending(self, job: int) -> list[Vector]:
+        """What the job's pending pods ask for now, sorted."""
+        overlay = self._overlay
+        known = self._pending.get(job)
+        if known is None or known[0] != overlay.closed:
+            pods = overlay.jobs.tasks[job]
+            requests = sorted([overlay.request[t] for t in pods if overlay.status[t] == PENDING])
+            known = self._pending[job] = overlay.closed, requests
+        return known[1]
+
+
+class Failed:
+    """The smallest job that failed, by signature."""
+
+    def __init__(self, signatures: Signatures) -> None:
+        self._signatures = signatures
+        self._smallest: dict[tuple[str, ...], int] = {}
+
+    def easier(self, job: int) -> bool:
+        """Whether the job may do what its like could not: fewer pods, or some smaller one."""
+        like = self._smallest.get(self._signatures.of(job))
+        return like is None or _easier(self._signatures.pending(job), self._signatures.pending(like))
+
+    def add(self, job: int) -> None:
+        signature = self._signatures.of(job)
+        like = self._smallest.get(signature)
+        if like is None or _smaller(self._signatures.pending(job), self._signatures.pending(like)):
+            self._smallest[signature] = job
+
+
+def _easier(job: list[Vector], failed: list[Vector]) -> bool:
+    if not job:
+        return False
+    return len(failed) > len(job) or any(a != b and _at_most(a, b) for a, b in zip(job, failed, strict=False))
+
+
+def _smaller(job: list[Vector], failed: list[Vector]) -> bool:
+    return 0 < len(job) <= len(failed) and all(_at_most(a, b) for a, b in zip(job, failed, strict=False))
+
+
+def _at_most(a: Vector, b: Vector) -> bool:
+    return all(x <= y for x, y in zip(a, b, strict=True))
 
 
 class FreeNodes:
@@ -335,3 +410,33 @@ class Placer:
             if first is not None:
                 places.append(first)
         return [by_name[place] for place in sorted(places)]
+
+
+def overfilled(overlay: Overlay) -> bool:
+    """Whether some node, or a GPU of one, is promised more than it has, which was not so at the start. Books that are
+    kept by steps don't tell, so the pods are counted."""
+    if not overlay.by_steps:
+        return overlay.nodes.overfilled()
+    over = _too_full(overlay, overlay.status, overlay.node, overlay.gpus.on)
+    jobs = overlay.jobs
+    return bool(over) and not over <= _too_full(overlay, jobs.task_state, jobs.task_node, overlay.gpus.first_on)
+
+
+def _too_full(
+    overlay: Overlay, status: Sequence[int], node: Sequence[int], on: Callable[[int], Sequence[int]]
+) -> set[tuple[int, int]]:  # fmt: skip
+    """Resources of nodes, and GPUs of them, of which pods that stay or come hold more than there is."""
+    gpus, memory, capacity = overlay.gpus, layout(overlay.state).gpu_memory, overlay.state.capacity
+    held: dict[tuple[int, int], int] = {}
+    shared: dict[tuple[int, int], int] = {}
+    for t, (s, n) in enumerate(zip(status, node, strict=False)):
+        if n == NOWHERE or s not in TAKES_FREE:
+            continue
+        for r, amount in overlay.nodes.columns[t]:
+            held[n, r] = held.get((n, r), 0) + amount
+        for d in on(t) if gpus.share[t] else ():
+            shared[n, d] = shared.get((n, d), 0) + gpus.need(t, n)
+    for n, _ in shared:
+        held[n, GPU] = held.get((n, GPU), 0) + WHOLE
+    full = {(n, r) for (n, r), amount in held.items() if amount > (capacity[n][r] if r < len(capacity[n]) else 0)}
+    return full | {(n, ~d) for (n, d), amount in shared.items() if amount > memory[n]}

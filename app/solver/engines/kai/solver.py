@@ -24,18 +24,18 @@ class Budget:
     """Counts down; ``spent`` once nothing is left."""
 
     def __init__(self, steps: int | None = None) -> None:
-        self._left = MOST_STEPS if steps is None else steps
+        self.left = MOST_STEPS if steps is None else steps
 
     @property
     def spent(self) -> bool:
         """Whether the search was cut short."""
-        return self._left <= 0
+        return self.left <= 0
 
     def spend(self, steps: int = 1) -> bool:
         """Pay for some steps, each of them a safe point. False when there is nothing left."""
         safe_point()
-        self._left -= steps
-        return self._left > 0
+        self.left -= steps
+        return self.left > 0
 
 
 _SUCCEEDED = ("placed", "solved")
@@ -152,6 +152,13 @@ class Trail:
         """The searches for one job, in order."""
         del job
         return []
+
+
+class Unheard(Trail):
+    """A trail that nobody reads."""
+
+    def note(self, rule: str, detail: str, **numbers: Any) -> None:
+        """See ``Trail.note``."""
 
 
 @dataclass(frozen=True, slots=True)

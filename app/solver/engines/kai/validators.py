@@ -4,6 +4,7 @@ Source of the rules: KAI's proportion plugin (reclaimable, strategies) and its m
 """
 
 from collections.abc import Callable, Collection, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Any, Literal, Protocol
@@ -350,6 +351,12 @@ class Protection:
         self._rules = configuration.policy.rules
         self._minimums: dict[tuple[int, int], MinRuntime] = {}
         self._known: dict[tuple[str, int, int], bool] = {}
+
+    def again(self) -> "Protection":
+        """For another run of the cycle that has come as far."""
+        other = copy(self)
+        other._known = self._known.copy()
+        return other
 
     def minimum(self, action: Literal["reclaim", "preempt"], job: int, victim: int) -> MinRuntime:
         """The minimum runtime that protects ``victim`` from ``job``."""

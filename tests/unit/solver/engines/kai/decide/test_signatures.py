@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.solver.engines.kai.actions import Failed, Signatures
+from app.solver.engines.kai.placing import Failed, Signatures
 from tests.support.kai_parts import open_overlay
 from tests.unit.solver.engines.kai.case import ask, node, queue, workload
 

@@ -31,7 +31,7 @@ class Counting(solver.Budget):
 
     @property
     def steps(self) -> int:
-        return solver.MOST_STEPS - self._left
+        return solver.MOST_STEPS - self.left
 
 
 def answered(body: Json, patch: pytest.MonkeyPatch) -> Json:
