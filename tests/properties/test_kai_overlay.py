@@ -85,7 +85,7 @@ def test_a_rollback_leaves_no_trace(seed: int, rules: str, shares: bool) -> None
 @given(st.integers(0, 2**32), st.sampled_from(["documented", "shipped"]))
 def test_a_cycle_goes_back_behind_statements_that_are_final(seed: int, rules: str) -> None:
     overlay, random = open_overlay(seed, rules, shares=False), Random(seed)
-    kept, before, free = overlay.keep(), _cycle_books(overlay), FreeNodes(overlay, *_by_number(overlay))
+    bookmark, before, free = overlay.keep(), _cycle_books(overlay), FreeNodes(overlay, *_by_number(overlay))
     for _ in range(3):
         for _ in range(random.randint(1, 8)):
             act(overlay, random)
@@ -93,10 +93,10 @@ def test_a_cycle_goes_back_behind_statements_that_are_final(seed: int, rules: st
         overlay.journal.put_any(overlay.started, 0, overlay.now)
         overlay.commit("reclaim", 0)
         if random.random() < 0.3:
-            overlay.go_back(kept)
+            overlay.go_back(bookmark)
             assert _cycle_books(overlay) == before
     seen = overlay.closed
-    overlay.go_back(kept)
+    overlay.go_back(bookmark)
     assert _cycle_books(overlay) == before
     assert overlay.closed > seen, "what is known between two statements holds no more"
     free.refresh()

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from app.solver.engines.kai.chance import Chance
 from app.solver.engines.kai.job_order import PendingOrder, VictimTable
 from app.solver.engines.kai.jobs import ALLOCATED, GPU, PENDING, PIPELINED, RELEASING, RUNNING
-from app.solver.engines.kai.overlay import ACTIVE, Kept, Overlay, total
+from app.solver.engines.kai.overlay import ACTIVE, Bookmark, Overlay, total
 from app.solver.engines.kai.placing import Failed, Placer, Signatures
 from app.solver.engines.kai.queue_order import QueueOrder
 from app.solver.engines.kai.search import Search
@@ -452,15 +452,15 @@ class Rehearsals:
     def __init__(self, state: CompiledState, asks: Sequence[Ask], now: int) -> None:
         self._begin = partial(begin, state, asks, now, trail=Unheard(), strict=False)
         self._actions = state.configuration.policy.actions
-        self._common: tuple[Cycle, Kept] | None = None
+        self._common: tuple[Cycle, Bookmark] | None = None
         self._done = self._spent = 0
 
     def run(self, seed: int, budget: Budget) -> Cycle:
         """One of them, which stands until the next one."""
         if self._common is None:
             return self._first(seed, budget)
-        before, kept = self._common
-        before.overlay.go_back(kept)
+        before, bookmark = self._common
+        before.overlay.go_back(bookmark)
         budget.spend(self._spent)
         cycle = before.again(budget, before.tools.chance.again(seed))
         for action in self._actions[self._done :]:

@@ -62,7 +62,7 @@ class Eviction:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Bookmark:
     """How a cycle stood between two statements, as far as its journal does not say."""
 
     writes: int
@@ -459,18 +459,19 @@ class Overlay:
             self._touch(op)
         self._close()
 
-    def keep(self) -> Kept:
+    def keep(self) -> Bookmark:
         """What ``go_back`` needs, between two statements of a cycle that does not keep books by steps."""
-        return Kept(
+        return Bookmark(
             self.journal.checkpoint(), self.evictions.copy(), self.placed.copy(), self._committed,
             self.counts.drift.copy(),
         )  # fmt: skip
 
-    def go_back(self, kept: Kept) -> None:
+    def go_back(self, bookmark: Bookmark) -> None:
         """Take back all statements since then."""
-        self.journal.rollback(kept.writes)
-        self.evictions, self.placed, self._committed = kept.evictions.copy(), kept.placed.copy(), kept.committed
-        self.counts.drift[:] = kept.drift
+        self.journal.rollback(bookmark.writes)
+        self.evictions, self.placed = bookmark.evictions.copy(), bookmark.placed.copy()
+        self._committed = bookmark.committed
+        self.counts.drift[:] = bookmark.drift
         self._wanted.clear()
         self.touched += self.nodes.changed
         self._close()
