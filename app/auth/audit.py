@@ -133,7 +133,7 @@ class Refusals:
     def add(self, who: str, kind: Kind) -> int | None:
         """How many were not written since the last line, where this one is to be written; None where it is not."""
         self._count(kind)
-        now = self._clock()
+        now = time.monotonic()
         with self._lock:
             account = self._accounts.setdefault((who, kind), _Account(_AT_ONCE, now))
             self._accounts.move_to_end((who, kind))
@@ -151,16 +151,15 @@ class Refusals:
 
 class Frequent:
     """Writes that come a thousand a second, as deltas and followers' reports do: of each actor, action and target a
-    line a minute, which says how many others there were. ``clock``: seconds that never go back. Thread-safe."""
+    line a minute, which says how many others there were. Thread-safe."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._counted: dict[tuple[str, str, str], tuple[float, int]] = {}
         self._lock = Lock()
 
     def add(self, action: str, target: str) -> dict[str, int] | None:
         """The detail of the line that is to be written now, empty where nothing was left out; None: none is."""
-        key, now = (current_actor(), action, target), self._clock()
+        key, now = (current_actor(), action, target), time.monotonic()
         with self._lock:
             began, count = self._counted.pop(key, (-math.inf, 0))
             due = now - began >= _EVERY_SECONDS

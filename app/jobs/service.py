@@ -340,14 +340,11 @@ class Companion:
         if self._thread.ident is not None:
             self._thread.join(PAUSE_SECONDS)
 
-    def _started(self) -> subprocess.Popen[bytes]:
-        """In a session of its own: what a terminal tells the service is for the service to pass on."""
-        return subprocess.Popen(self._command, stdin=subprocess.PIPE, start_new_session=True)
-
     def _watch(self) -> None:
         while not self._closing.is_set():
             self._began = time.monotonic()
-            process = self._process = self._started()
+            # In a session of its own: what a terminal tells the service is for the service to pass on.
+            process = self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, start_new_session=True)
             assert process.stdin is not None
             with suppress(OSError):
                 process.stdin.write(self._settings)

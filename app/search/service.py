@@ -29,7 +29,7 @@ ORDER: tuple[Kind, ...] = (
     "cluster", "snapshot", "configuration", *JOBS, "decision", "queue", "workload", "ask", "node",
 )  # fmt: skip
 """Among names that fit alike: of what there are few goes first."""
-_MOST = 200_000
+MOST_NAMES = 200_000
 """Names that are kept: looking through them takes about 0.1 s of the database."""
 _LONGEST = 2000
 """Bytes of a name that an index takes."""
@@ -100,7 +100,7 @@ class Names:
     def _prune(self) -> None:
         before = None if self._keep is None else datetime.now(UTC) - self._keep
         with self._database.session() as session:
-            prune(session, before=before, keep=_MOST)
+            prune(session, before=before, keep=MOST_NAMES)
 
 
 class Found(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

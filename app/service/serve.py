@@ -110,7 +110,7 @@ def run(settings: Settings, say: Callable[[str], None], beside: Callable[[str], 
         if own is not None:
             own.watch()
         settings = settings.model_copy(update={"database_url": url})
-        first = _prepare(settings, say) and own is not None
+        first = prepare(settings, say) and own is not None
         _welcome(settings, listening.getsockname()[1], say)
         if settings.simulation_worker == "beside":
             companions.append(Companion("app.service.background", settings.model_dump_json()))
@@ -224,11 +224,11 @@ def _filled(address: tuple[str, int]) -> None:
         log.warning("the examples could not all be stored", error=str(error))
 
 
-def _prepare(settings: Settings, say: Callable[[str], None]) -> bool:
+def prepare(settings: Settings, say: Callable[[str], None]) -> bool:
     """Migrate, and store the example in an empty service: whether it was. A database that is away only costs what needs
     it."""
     try:
-        return _migrate(settings)
+        return migrated(settings)
     except Unavailable as error:
         say(f"{error.detail}: serving what needs no database until it is back (/readyz)")
         threading.Thread(target=_migrate_later, args=(settings,), daemon=True).start()
@@ -239,14 +239,14 @@ def _migrate_later(settings: Settings) -> None:
     while True:
         time.sleep(_RETRY_SECONDS)
         try:
-            _migrate(settings)
+            migrated(settings)
         except Unavailable:
             continue
         log.info("the database is back and migrated")
         return
 
 
-def _migrate(settings: Settings) -> bool:
+def migrated(settings: Settings) -> bool:
     """Whether nothing was there before. Raises Unavailable."""
     assert settings.database_url is not None
     database = Database(settings.database_url, settings)

@@ -277,7 +277,7 @@ class BacktestTallies:
 
 
 DIFFERENCES = "differences"
-_AT_ONCE = 50
+AT_ONCE = 50
 _SHOWN = 20
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -352,7 +352,7 @@ class Backtesting:
         last: UUID | None = None
         while True:
             with self._database.session() as session:
-                rows = repository.oldest(session, filters, last, _AT_ONCE)
+                rows = repository.oldest(session, filters, last, AT_ONCE)
             if not rows:
                 return
             yield from rows

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count as counting
 from threading import Event, Lock, Thread
 
@@ -189,7 +190,7 @@ class Pool:
 
     def start(self) -> None:
         """Start the processes; before that nobody can be called."""
-        self._workers = [_Worker(self._spawn(self._limits, self._count)) for _ in range(self._count)]
+        self._workers = [_Worker(partial(spawned, self._limits, self._count)) for _ in range(self._count)]
 
     def __len__(self) -> int:
         return self._count
@@ -354,21 +355,17 @@ class Pool:
         except Exception:  # the worker will ask, and be told
             return {}
 
-    @staticmethod
-    def _spawn(limits: Limits, count: int) -> Callable[[], tuple[subprocess.Popen[bytes], socket.socket]]:
-        def start() -> tuple[subprocess.Popen[bytes], socket.socket]:
-            ours, theirs = socket.socketpair()
-            with theirs:
-                command = [
-                    *python(), "-m", "app.workers.worker", str(theirs.fileno()),
-                    str(limits.snapshot_bytes // count), str(limits.snapshot_idle),
-                ]  # fmt: skip
-                process = subprocess.Popen(
-                    command, pass_fds=[theirs.fileno()], env={**os.environ, "PYTHONHASHSEED": "0"}
-                )
-            return process, ours
 
-        return start
+def spawned(limits: Limits, count: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """One of ``count`` worker processes, and the connection to it."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        command = [
+            *python(), "-m", "app.workers.worker", str(theirs.fileno()),
+            str(limits.snapshot_bytes // count), str(limits.snapshot_idle),
+        ]  # fmt: skip
+        process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env={**os.environ, "PYTHONHASHSEED": "0"})
+    return process, ours
 
 
 def _tell(header: FromWorker) -> None:

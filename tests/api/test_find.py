@@ -18,6 +18,7 @@ from app.search.service import Finder, Hit, Names, fold
 from app.simulations.router import SIMULATION
 from app.studies.forecasting import FORECAST
 from tests.api.requests import decision
+from tests.support.bounds import Bounded
 
 
 def found(service: TestClient, text: str, **more: Any) -> dict[str, Any]:
@@ -140,9 +141,7 @@ def names(database: Database) -> Names:
     return Names(database)
 
 
-def test_names_are_told_once_an_hour_and_bounded(
-    database: Database, names: Names, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_are_told_once_an_hour_and_bounded(database: Database, names: Names, bounded: Bounded) -> None:
     names.tell([("workload", f"w{i}") for i in range(5)] + [("workload", "w" * 2001), ("ask", "")])
     with database.session() as session:
         session.execute(sa.delete(repository.names).where(repository.names.c.name == "w3"))
@@ -150,7 +149,7 @@ def test_names_are_told_once_an_hour_and_bounded(
     assert [hit.name for hit in names.holding("w", 9)] == ["w0", "w1", "w2", "w4"], "told within the hour"
     Names(database).tell([("workload", "w3")])  # another process
     assert names.holding("w", 9)[0].name == "w3"
-    monkeypatch.setattr("app.search.service._MOST", 2)
+    bounded("app.search.service", MOST_NAMES=2)
     Names(database).tell([("workload", "new")])
     assert [hit.name for hit in names.holding("w", 9)] == ["w3", "new"]
     Names(database, timedelta(0)).tell([("workload", "last")])

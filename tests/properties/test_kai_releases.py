@@ -65,8 +65,8 @@ def test_what_the_search_of_0_17_spares_changes_no_answer(seed: int, rules: str,
     body["configuration"]["settings"]["kai"]["release"] = "0.17"
     spared = decide(body)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Prefix, "go_on", lambda *_: False)
-        patch.setattr(Tape, "serves", lambda *_: False)
+        Instead(patch)(Prefix, go_on=lambda *_: False)
+        Instead(patch)(Tape, serves=lambda *_: False)
         patch.setattr(Search, "_headroom", lambda *_: None)
         whole = decide(body)
     assert {key: spared[key] for key in ("plan", "decisions")} == {key: whole[key] for key in ("plan", "decisions")}
@@ -77,9 +77,9 @@ def test_a_part_goes_on_where_the_last_one_stopped() -> None:
     seen: Counter[str] = Counter()
     went, served, could = Prefix.go_on, Tape.serves, Headroom.enough
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Prefix, "go_on", lambda *of: _counted(seen, "on", went(*of)))
-        patch.setattr(Tape, "serves", lambda *of: _counted(seen, "served", served(*of)))
-        patch.setattr(Headroom, "enough", lambda *of: _counted(seen, "could", could(*of)))
+        Instead(patch)(Prefix, go_on=lambda *of: _counted(seen, "on", went(*of)))
+        Instead(patch)(Tape, serves=lambda *of: _counted(seen, "served", served(*of)))
+        Instead(patch)(Headroom, enough=lambda *of: _counted(seen, "could", could(*of)))
         for seed in range(1, 200):
             body = crowded(seed)
             body["configuration"]["settings"]["kai"]["release"] = "0.17"

@@ -50,12 +50,14 @@ def test_level_by_level_is_pool_by_pool_unless_it_says_that_bits_decide(seed: in
             super().__init__(*of)
             made.append(self)
 
+    class Sure(Exact):
+        sensitive = False
+
     with pytest.MonkeyPatch.context() as patched:
         Bounded(patched)(fair_share, MOST_EXACT=-1)
         Instead(patched)(fair_share, LevelCurves=Kept)
         one = fair_shares(of, MINUTE)
-        Instead(patched)(fair_share, LevelCurves=lambda situation, *rest: Exact(situation, *rest, one.pool_weight))
-        patched.setattr(Exact, "sensitive", False, raising=False)
+        Instead(patched)(fair_share, LevelCurves=lambda situation, *rest: Sure(situation, *rest, one.pool_weight))
         other = fair_shares(of, MINUTE)
     if not made[0].sensitive:
         assert np.allclose(one.fair, other.fair, rtol=0, atol=1e-8)

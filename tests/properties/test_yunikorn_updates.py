@@ -23,6 +23,7 @@ from app.solver.model.state import Ask, Delta, State
 from app.solver.question import ProtectionQuestion, Question
 from app.solver.solve import Loaded
 from tests.support.bounds import Bounded
+from tests.support.instead import Instead
 from tests.support.profiles import examples
 from tests.support.yunikorn_world import START, Json, ago, app, ask, node, queue, task
 
@@ -375,7 +376,7 @@ def test_resources_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_decisions_have_worked_out_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = small()
     columns(kept.compiled)
-    monkeypatch.setattr(np, "argsort", None)
+    Instead(monkeypatch)(np, argsort=None)
     for body in ({"change": [app("w1", "root.e", priority=2)]}, {"add": [app("w2", "root.a", task("t", "n1", {}))]}):
         kept = changed(kept, workloads=body)
         assert len(kept.compiled.tasks) == kept.compiled.task_count

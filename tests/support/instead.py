@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from inspect import Parameter, Signature, signature
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -99,6 +99,14 @@ class Machine:
     def is_used_by(self, user: int) -> None:
         """Be used by ``user``: 0 is root."""
         self._patch.setattr(os, "geteuid", lambda: user)
+
+    def calls(self, *words: str) -> None:
+        """Call the program by ``words``, the first of which is its name."""
+        self._patch.setattr(sys, "argv", [*words])
+
+    def shows(self, stream: Any, *, of: Literal["stdout", "stderr"] = "stderr") -> None:
+        """Have ``stream`` as standard output, or for errors."""
+        self._patch.setattr(sys, of, stream)
 
     def reads(self, text: str | bytes | Any) -> None:
         """Have ``text``, or what a stream yields, as standard input."""

@@ -18,7 +18,7 @@ NOBODY = {f"GIT_{who}_{what}": "nobody@example" for who in ("AUTHOR", "COMMITTER
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, instead: Instead) -> Path:
+def folder(tmp_path: Path, instead: Instead) -> Path:
     """What the module takes for its own: a document that is quickly made, as of version 1.0.0."""
     for recipe in refresh.RECIPES:
         (tmp_path / "clients" / recipe).parent.mkdir(parents=True, exist_ok=True)
@@ -29,8 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, instead: Instead) ->
         "CLIENTS": "clients",
         "RULES": "rules.md",
     }
-    for name, place in places.items():
-        monkeypatch.setattr(refresh, name, tmp_path / place)
+    instead(refresh, **{name: tmp_path / place for name, place in places.items()})
     instead(refresh, VERSION="1.0.0", text=lambda: DOCUMENT)
     instead(refresh.chart, files=dict)
 

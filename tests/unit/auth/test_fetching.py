@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from app.auth import oidc as keys
-from tests.support.instead import Instead
+from tests.support.instead import Clock, Instead
 
 MOST = 1 << 20
 
@@ -22,8 +22,8 @@ class Site(io.BytesIO):
         super().__init__(document)
         self.asked: list[Any] = []
         self.pieces: list[int | None] = []
-        self._now, self._pace = 1000.0, pace
-        monkeypatch.setattr(keys.time, "monotonic", lambda: self._now)
+        self._pace, self._clock = pace, Clock(monkeypatch)
+        self._clock.drives(keys)
         Instead(monkeypatch)(keys.urllib.request, urlopen=self._open)
 
     def _open(self, request: Any, *, timeout: float) -> Any:
@@ -33,7 +33,7 @@ class Site(io.BytesIO):
     def read1(self, size: int | None = -1, /) -> bytes:
         self.pieces.append(size)
         found = super().read1(-1 if size is None else size)
-        self._now += self._pace
+        self._clock.sleep(self._pace)
         return found
 
 

@@ -23,6 +23,7 @@ from app.auth.tokens import PREFIX, Tokens, digest_of
 from app.base.errors import BadInput, NotFound, Unavailable
 from app.db.database import Database
 from tests.support.bounds import Bounded
+from tests.support.instead import Clock as Moved
 from tests.support.instead import Instead
 from tests.support.oidc import AUDIENCE, ISSUER, OURS, Clock, Issuer, published, token
 
@@ -185,7 +186,7 @@ def unstored(key: str | None) -> Sessions:
     return Sessions(cast("Database", None), cast("Tokens", None), key, 60)
 
 
-def test_a_forged_or_old_cookie_of_nobody_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forged_or_old_cookie_of_nobody_is_none(clock: Moved) -> None:
     opened = unstored("k")
     cookie, nobody = opened.anonymous()
     assert opened.find(cookie) == nobody
@@ -193,9 +194,10 @@ def test_a_forged_or_old_cookie_of_nobody_is_none(monkeypatch: pytest.MonkeyPatc
     for text in ("", "x.y.z", cookie[:-1], unstored("other").anonymous()[0], unstored(None).anonymous()[0]):
         assert opened.find(text) is None
     now = datetime.now(UTC).timestamp()
-    monkeypatch.setattr("itsdangerous.timed.time.time", lambda: now + 59)
+    clock.drives("itsdangerous.timed")
+    clock.now = now + 59
     assert opened.find(cookie) is not None
-    monkeypatch.setattr("itsdangerous.timed.time.time", lambda: now + 62)
+    clock.now = now + 62
     assert opened.find(cookie) is None
 
 

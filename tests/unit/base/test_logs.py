@@ -3,7 +3,6 @@
 import io
 import json
 import logging
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ import structlog
 
 from app.base import logs
 from app.base.settings import Settings
+from tests.support.instead import Machine
 
 log = structlog.stdlib.get_logger("arbiter.tests")
 
@@ -21,7 +21,7 @@ def stream(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     """What is written to, by lines of JSON from ``info`` on."""
     with monkeypatch.context() as patched:
         found = io.StringIO()
-        patched.setattr(sys, "stderr", found)
+        Machine(patched).shows(found)
         logging.getLogger().setLevel(logging.CRITICAL)
         logs.configure(Settings(log_level="info", log_format="json"))
         yield found
@@ -98,7 +98,7 @@ def test_people_and_machines_read_different_forms(
 ) -> None:
     with monkeypatch.context() as patched:
         to = Terminal() if terminal else io.StringIO()
-        patched.setattr(sys, "stderr", to)
+        Machine(patched).shows(to)
         logs.configure(Settings(log_level="debug", log_format=chosen))
         log.debug("said", of="x")
         try:

@@ -10,7 +10,7 @@ import pytest
 from app.base.documents import Unreadable
 from app.cli import plan as plans
 from tests.cluster import kueue
-from tests.support.instead import Machine
+from tests.support.instead import Instead, Machine
 from tests.support.remote import JSON_BODY, MAIN, Captured, Fake, said
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -256,9 +256,9 @@ def test_a_request_of_several_asks_is_a_cycle(tmp_path: Path, capsys: Captured, 
 
 
 def test_who_is_next_is_stopped_where_there_will_be_no_answer(
-    service: Fake, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    service: Fake, capsys: Captured, instead: Instead
 ) -> None:
-    monkeypatch.setattr(time, "sleep", lambda _: None)
+    instead(time, sleep=lambda _: None)
     one = "/v1/exposures/00000000-0000-0000-0000-000000000001"
     state = {"id": one.rpartition("/")[2], "status": "queued", "created_at": "2026-01-01T00:00:00Z"}
     service.says("POST /v1/exposures", state, 202)
@@ -276,7 +276,7 @@ def test_who_is_next_is_stopped_where_there_will_be_no_answer(
 
 
 def test_who_is_next_waits_out_a_service_that_is_away_for_a_while(
-    service: Fake, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    service: Fake, capsys: Captured, instead: Instead
 ) -> None:
     one = "/v1/exposures/00000000-0000-0000-0000-000000000001"
     state = {"id": one.rpartition("/")[2], "status": "running", "created_at": "2026-01-01T00:00:00Z"}
@@ -287,6 +287,6 @@ def test_who_is_next_waits_out_a_service_that_is_away_for_a_while(
         if service.asked.count(f"GET {one}") == 2:
             service.says(f"GET {one}", state | {"status": "cancelled"})
 
-    monkeypatch.setattr(time, "sleep", comes_back)
+    instead(time, sleep=comes_back)
     assert said(capsys, "next", "--snapshot", "live")[::2] == (3, ["live: 1 problem", "  (document): cancelled"])
     assert f"DELETE {one}" not in service.asked

@@ -3,6 +3,7 @@
 import pytest
 
 from app import cli
+from tests.support.instead import Machine
 
 
 @pytest.mark.parametrize(
@@ -10,8 +11,8 @@ from app import cli
     [(["pl"], ["plan", ":4"]), (["wh"], ["why", ":4"]), (["plan", "job"], [":0"]), (["nothing-"], [":4"])],
 )
 def test_commands_are_completed(
-    words: list[str], said: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: list[str], said: list[str], machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["kubectl_complete-arbiter", *words])
+    machine.calls("kubectl_complete-arbiter", *words)
     cli.complete()
     assert capsys.readouterr().out.split() == said

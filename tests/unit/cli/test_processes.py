@@ -23,7 +23,7 @@ from app.cli import run, serve
 from app.cli.output import ReaderGone
 from app.following.follower import Task
 from app.following.objects import Broken, manifests
-from tests.support.instead import Instead
+from tests.support.instead import Instead, Machine
 
 Captured = pytest.CaptureFixture[str]
 Json = dict[str, Any]
@@ -359,7 +359,7 @@ def test_a_worker_needs_a_database(capsys: Captured, monkeypatch: pytest.MonkeyP
     assert said(capsys, "worker")[0] == 3
 
 
-def test_the_console_script_ends_with_the_code(monkeypatch: pytest.MonkeyPatch, instead: Instead) -> None:
+def test_the_console_script_ends_with_the_code(machine: Machine, instead: Instead) -> None:
     instead(cli, run=lambda: 2)
     with pytest.raises(SystemExit) as ended:
         cli.main()
@@ -372,11 +372,9 @@ def test_the_console_script_ends_with_the_code(monkeypatch: pytest.MonkeyPatch, 
             raise gone
 
         instead(cli, run=read)
-        monkeypatch.setattr(sys, "stdout", SimpleNamespace(fileno=lambda: 99, flush=lambda: None))
+        machine.shows(SimpleNamespace(fileno=lambda: 99, flush=lambda: None), of="stdout")
         with pytest.raises(SystemExit) as ended:
             cli.main()
-        monkeypatch.undo()
-        instead(cli.os, dup2=lambda *of: moved.append(of))
         assert ended.value.code == 141
     assert [to for _, to in moved] == [99, 99]
     for opened, _ in moved:

@@ -1,6 +1,5 @@
 """Runs and sweeps as people read them: tables, lines of progress, and what went wrong."""
 
-import sys
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
@@ -18,7 +17,7 @@ from app.simulations.schemas import Parted, Summary
 from app.solver.model.base import micros
 from app.solver.model.problems import InvalidInput, Problem
 from app.studies.sweep_executors import Point, Ran
-from tests.support.instead import Clock, Instead
+from tests.support.instead import Clock, Instead, Machine
 from tests.support.remote import Captured, said
 
 Json = dict[str, Any]
@@ -85,12 +84,12 @@ class Terminal(StringIO):
         return self._shows
 
 
-def test_progress_is_shown_to_a_terminal_once_in_a_second(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+def test_progress_is_shown_to_a_terminal_once_in_a_second(machine: Machine, clock: Clock) -> None:
     clock.drives(simulate)
     clock.now = 10.0
     now = micros(START)
     for shows in (True, False):
-        monkeypatch.setattr(sys, "stderr", terminal := Terminal(shows=shows))
+        machine.shows(terminal := Terminal(shows=shows))
         files: Any = simulate._Files("", {}, None)  # pyright: ignore
         for seconds, total in ((0.9375, 8), (0.0625, 8), (0.5, None), (0.5, None), (1.0, 0)):
             clock.now += seconds
@@ -99,7 +98,7 @@ def test_progress_is_shown_to_a_terminal_once_in_a_second(monkeypatch: pytest.Mo
         said = "run: 2000-01-01 00:00:00, 2 jobs ended"
         expected = "".join(f"\r\x1b[K{said}{of}, 5 rounds" for of in (" of 8 (25 %)", "", " of 0 (200 %)"))
         assert terminal.getvalue() == (expected + "\r\x1b[K" if shows else "")
-    monkeypatch.setattr(sys, "stderr", terminal := Terminal(shows=True))
+    machine.shows(terminal := Terminal(shows=True))
     files = simulate._Files("v", {}, None)  # pyright: ignore
     clock.now += 1.0
     files.progress(now, 2, None, 5)

@@ -306,7 +306,7 @@ def test_what_happens_is_told_until_the_stream_is_old(monkeypatch: pytest.Monkey
         async def sleep(seconds: float) -> None:
             clock[0] += seconds
 
-        monkeypatch.setattr(overview.asyncio, "sleep", sleep)
+        Instead(monkeypatch)(overview.asyncio, sleep=sleep)
         of = request(caller=READER)
         listeners: Listeners = of.app.state.services.of(Listeners)
         answer: Any = await overview.events(Visit(of), "decisions,unknown,simulations,decisions")

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from app.db import embedded
-from tests.support.instead import Machine
+from tests.support.instead import Instead, Machine
 
 BEGAN = 1000.0
 
@@ -40,9 +40,13 @@ class Programs:
         clock = SimpleNamespace(monotonic=lambda: self._now, sleep=self._sleep)
         connecting = SimpleNamespace(connect=self._connect, OperationalError=psycopg.OperationalError)
         process = SimpleNamespace(run=self._run, DEVNULL=-3, STDOUT=-2)
-        for name, fake in (("time", clock), ("psycopg", connecting), ("subprocess", process)):
-            monkeypatch.setattr(embedded, name, fake)
-        monkeypatch.setattr(embedded, "_programs", lambda: Path("/programs"))
+        Instead(monkeypatch)(
+            embedded,
+            time=clock,
+            psycopg=connecting,
+            subprocess=process,
+            find_spec=lambda _: SimpleNamespace(origin="/programs/module.py"),
+        )
         Machine(monkeypatch).is_used_by(1000)
         return self
 
@@ -71,7 +75,7 @@ class Programs:
         self.tick()
 
     def _run(self, command: Sequence[str], **how: Any) -> Any:
-        by = command.index(next(word for word in command if word.startswith("/programs/")))
+        by = command.index(next(word for word in command if "/pginstall18/bin/" in word))
         words = [Path(command[by]).name, *command[by + 1 :]]
         self.ran.append(words)
         self.how.append({"by": [*command[:by]], **how})

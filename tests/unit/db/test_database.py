@@ -1,7 +1,6 @@
 # pyright: reportPrivateUsage=false
 """What goes wrong with a database, in the words of the service, and who waits for a connection: without a server."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -141,11 +140,9 @@ class _Within:
         return _Within(self._found)
 
 
-def test_closing_lets_go_of_connections_and_asks_no_more(
-    database: Any, monkeypatch: pytest.MonkeyPatch, instead: Instead
-) -> None:
+def test_closing_lets_go_of_connections_and_asks_no_more(database: Any, instead: Instead) -> None:
     told: list[str] = []
-    monkeypatch.setattr(database, "_engine", SimpleNamespace(dispose=lambda: told.append("disposed")))
+    instead(database._engine, dispose=lambda: told.append("disposed"))
     instead(database._breaker, close=lambda: told.append("closed"))
     database.close()
     database._forget()

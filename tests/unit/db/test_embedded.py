@@ -400,25 +400,25 @@ def test_a_server_that_is_started_again_has_its_sockets_where_they_were(
 
 
 @pytest.fixture
-def account(monkeypatch: pytest.MonkeyPatch, machine: Machine, programs: Programs) -> Any:
+def account(machine: Machine, instead: Instead, programs: Programs) -> Any:
     """Started by root; the account is this process's own."""
     found = pwd.getpwuid(os.getuid())
     machine.is_used_by(0)
-    monkeypatch.setattr(embedded, "_unprivileged_account", lambda: found)
+    instead(embedded.pwd, getpwnam=lambda _: found)
     return found
 
 
 def test_started_by_root_it_runs_as_an_account_that_gets_the_folders_and_can_reach_them(
-    programs: Programs, short: Path, monkeypatch: pytest.MonkeyPatch, instead: Instead, account: Any
+    programs: Programs, short: Path, instead: Instead, account: Any
 ) -> None:
-    programs_folder, data = short / "shut" / "install" / "bin", short / "closed" / "data"
+    programs_folder, data = short / "shut" / "pginstall18" / "bin", short / "closed" / "data"
     programs_folder.mkdir(parents=True)
-    library = short / "shut" / "install" / "lib"
+    library = short / "shut" / "pginstall18" / "lib"
     library.mkdir()
     data.parent.mkdir()
     modes = {
         programs_folder / "initdb": (0o700, 0o705), library / "text": (0o600, 0o604), library / "open": (0o644, 0o644),
-        short / "shut": (0o700, 0o710), data.parent: (0o750, 0o750), short / "shut" / "install": (0o700, 0o705),
+        short / "shut": (0o700, 0o710), data.parent: (0o750, 0o750), short / "shut" / "pginstall18": (0o700, 0o705),
         library: (0o755, 0o755), programs_folder: (0o711, 0o715),
     }  # fmt: skip
     for path, (before, _) in modes.items():
@@ -429,13 +429,10 @@ def test_started_by_root_it_runs_as_an_account_that_gets_the_folders_and_can_rea
     outside.touch(0o600)
     (library / "link").symlink_to(outside)
     (library / "gone").symlink_to(short / "nowhere")
-    above, owned, said = embedded._above, list[Any](), list[str]()
-    monkeypatch.setattr(
-        embedded, "_above", lambda path: {one: None for one in above(path) if short in one.parents}
-    )  # else those of the test's own folder would be opened
+    owned, said = list[Any](), list[str]()
+    short.chmod(0o755)
     instead(os, chown=lambda path, *owner: owned.append((path, *owner)))
-    monkeypatch.setattr(embedded, "_programs", lambda: programs_folder)
-    monkeypatch.setattr(embedded.EmbeddedPostgres, "_run", lambda self, *words, **how: _as(self, programs, words, how))
+    instead(embedded, find_spec=lambda _: SimpleNamespace(origin=short / "shut" / "module.py"))
     server = EmbeddedPostgres(data, say=said.append)
     server.start()
     server.stop()
@@ -450,18 +447,6 @@ def test_started_by_root_it_runs_as_an_account_that_gets_the_folders_and_can_rea
     server.start()
     server.stop()
     assert len(said) == 1, "nothing is left to be opened"
-
-
-_REAL_RUN = EmbeddedPostgres._run
-
-
-def _as(server: Any, programs: Programs, words: Any, how: Any) -> None:
-    """Run with the programs where this test's stand-ins look for them."""
-    kept, server._programs = server._programs, Path("/programs")
-    try:
-        _REAL_RUN(server, *words, **how)
-    finally:
-        server._programs = kept
 
 
 def test_which_account_it_is(instead: Instead) -> None:

@@ -98,7 +98,7 @@ def test_a_file_system_without_access_lists_is_refused_with_the_choices(
 
     instead(embedded.os, getxattr=refuse)
     machine.is_used_by(0)
-    monkeypatch.setattr(embedded, "_unprivileged_account", lambda: embedded.pwd.getpwuid(os.getuid()))
+    instead(embedded.pwd, getpwnam=lambda _: embedded.pwd.getpwuid(os.getuid()))
     tmp_path.chmod(0o700)
     with pytest.raises(EmbeddedError, match=r"can't pass through .* Operation not supported.* set DATABASE_URL"):
         EmbeddedPostgres(tmp_path / "data").start()

@@ -1,6 +1,7 @@
 """Questions on their way to whoever answers them, and what of the address a listing is limited to."""
 
 import asyncio
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
@@ -8,9 +9,10 @@ from uuid import UUID
 
 import pytest
 
+from app.base.errors import Unavailable
 from app.decisions import router
 from app.decisions.repository import Filters
-from app.decisions.service import Decider
+from app.decisions.service import Decided, Decider
 from app.workers.dispatcher import Offload
 from tests.support.instead import Instead
 
@@ -23,21 +25,18 @@ class Wired:
 
     def __init__(self) -> None:
         self.asked: list[tuple[Any, ...]] = []
+        self.stored: Future[None] | None = None
 
     def __call__(self, request: Any, kind: type[Any]) -> Any:
         dispatcher = SimpleNamespace(class_of=lambda operation, body: f"{operation.value} of {len(body)}", offload=self)
         decider = Decider(cast("Any", dispatcher), log=NOBODY, metrics=NOBODY, database=NOBODY)
-        for name in ("decide", "ask", "request", "resolved", "replay", "explain"):
-            setattr(decider, name, name)
-        decider.acknowledged = self._acknowledged
         return {Decider: decider, Offload: self}[cast("Any", kind)]
 
-    async def run(self, *asked: Any, **how: Any) -> Any:
-        self.asked.append((*asked, how.get("brief")))
-        return b"decided" if asked[1] in ("decide", "ask", "request", "resolved") else {"of": asked[1]}
-
-    async def _acknowledged(self, decided: bytes) -> bytes:
-        return decided + b" and logged"
+    async def run(self, of: str, act: Any, *asked: Any, **how: Any) -> Any:
+        self.asked.append((of, act.__name__, *asked, how.get("brief")))
+        if act.__name__ == "decide":
+            return Decided(b"decided", self.stored)
+        return b"decided" if act.__name__ in ("ask", "request", "resolved") else {"of": act.__name__}
 
 
 @pytest.fixture
@@ -54,8 +53,11 @@ def test_small_bodies_are_brief_and_decisions_wait_for_the_log(wired: Wired, ins
         return small
 
     instead(router, read_body=body)
-    assert asyncio.run(router.decide(NOBODY)).body == b"decided and logged"
-    assert asyncio.run(wired(NOBODY, Decider).answer(large, "what-if")) == b"decided and logged"
+    assert asyncio.run(router.decide(NOBODY)).body == b"decided"
+    wired.stored = Future()
+    wired.stored.set_exception(Unavailable("away"))
+    with pytest.raises(Unavailable):
+        asyncio.run(wired(NOBODY, Decider).answer(large, "what-if"))
     assert wired.asked == [
         ("decision of 8192", "decide", small, "decision", True),
         ("decision of 8193", "decide", large, "what-if", False),

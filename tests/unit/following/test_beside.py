@@ -1,8 +1,8 @@
 """A follower that a service runs beside itself."""
 
-import io
 import os
 import signal
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,13 +12,13 @@ from app.following import beside, follower
 from app.following.beside import Beside, run
 from app.following.follower import Task
 from app.following.objects import Broken
-from tests.support.instead import Instead
+from tests.support.instead import Instead, Machine
 
 WANTED = Beside(engine="kai", cluster="prod", url="http://127.0.0.1:1", token="t", context="own")
 
 
 def test_it_follows_what_it_is_told_and_ends_with_signals_and_with_its_input(
-    monkeypatch: pytest.MonkeyPatch, instead: Instead
+    machine: Machine, instead: Instead
 ) -> None:
     made: list[Any] = []
     signals: dict[int, Any] = {}
@@ -65,10 +65,9 @@ def test_it_follows_what_it_is_told_and_ends_with_signals_and_with_its_input(
     assert (arbiter, tidy) == (("http://127.0.0.1:1", "t"), "tidy")
     (target, args, daemon), started = threads
     assert (daemon, started) == (True, "started")
-    stdin = io.BytesIO(b"more")
-    monkeypatch.setattr(beside.sys, "stdin", SimpleNamespace(buffer=stdin))
+    machine.reads(b"more")
     target(*args)
-    assert stdin.read() == b"", "it waits for the end"
+    assert sys.stdin.buffer.read() == b"", "it waits for the end"
     assert Follower.stops == 3
     assert timers == [(1.0, os._exit, (0,))] * 3, "whatever it waits for, the process ends soon"
 

@@ -4,11 +4,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from queue import Empty, Queue
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
-import pytest
 
 from app.answering.snapshots import Counts, SnapshotStatus
 from app.clusters.schemas import ClusterLease, QueueUse, UseReport
@@ -21,6 +19,7 @@ from app.formats.objects import Kind
 from app.solver.model.decision import ConfigurationUsed
 from tests.cluster import pods
 from tests.support.bounds import Bounded
+from tests.support.instead import Clock
 
 
 class Cluster(Reader):
@@ -93,9 +92,9 @@ def test_what_waits_for_nothing_is_not_behind() -> None:
         thread.join(60)
 
 
-def test_what_queues_use_is_told_once_in_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [1_000_000.0]
-    monkeypatch.setattr("app.following.follower.time", SimpleNamespace(time=lambda: now[0], monotonic=time.monotonic))
+def test_what_queues_use_is_told_once_in_an_interval(clock: Clock) -> None:
+    clock.now = 1_000_000.0
+    clock.drives("app.following.follower")
     cluster, service = Cluster(pods.node("node-0"), pods.yunikorn_queues(8)), Service()
     follower = Follower(Task("yunikorn", "c", "s", "c"), cluster, service)
     thread = threading.Thread(target=follower.run, daemon=True)
@@ -106,7 +105,7 @@ def test_what_queues_use_is_told_once_in_an_interval(monkeypatch: pytest.MonkeyP
         eventually(lambda: service.taken[2:] == ["POST snapshots/s/deltas"])
         eventually(lambda: follower.pulse().lag == 0)
         assert len(service.used) == 1
-        now[0] += 300
+        clock.now += 300
         eventually(lambda: len(service.used) == 2)
         assert service.used[1].queues["root.prod"] == service.used[1].queues["root"] != QueueUse()
     finally:

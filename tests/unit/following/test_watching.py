@@ -54,14 +54,23 @@ class Script(Reader):
             yield one
 
 
+class Pauses(list[float]):
+    """``meanwhile``: what happens in each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meanwhile: Callable[[], None] = lambda: None
+
+
 @pytest.fixture
-def pauses(instead: Instead) -> list[float]:
+def pauses(instead: Instead) -> Pauses:
     """How long was waited, without waiting; what is drawn of a range is its upper bound, or 1."""
-    found: list[float] = []
+    found = Pauses()
 
     class NoWait(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
             found.append(timeout or 0.0)
+            found.meanwhile()
             return self.is_set()
 
     instead(mirror.threading, Event=NoWait)
@@ -205,16 +214,13 @@ def flavors(*topologies: str | None) -> Listed:
     )
 
 
-def test_nodes_are_read_only_while_a_flavor_has_a_topology(
-    pauses: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nodes_are_read_only_while_a_flavor_has_a_topology(pauses: Pauses) -> None:
     script, mirror = Script(listed("n"), ("watch", [])), Mirror((FLAVOR, PLACED))
     watcher = script.watcher = Watcher(PLACED, script, mirror)
-    wait, seen = watcher._pause, list[tuple[int, bool]]()  # pyright: ignore
+    seen = list[tuple[int, bool]]()
 
-    def pause(seconds: float) -> None:
+    def pause() -> None:
         """The flavors are listed, then one gets a topology, and loses it again."""
-        wait(seconds)
         node = mirror.kinds()[1]
         seen.append((len(node.items), node.whole))
         if len(seen) == 4:
@@ -222,7 +228,7 @@ def test_nodes_are_read_only_while_a_flavor_has_a_topology(
         elif len(seen) < 4:
             mirror.listed(FLAVOR, "g/v1", flavors(None, "racks" if len(seen) == 2 else None), "test")
 
-    monkeypatch.setattr(watcher, "_pause", pause)
+    pauses.meanwhile = pause
     watcher.run()
     assert seen == [(0, False), (0, True), (1, True), (0, True)]
     assert script.asked == ["list", "watch 5"]

@@ -63,6 +63,7 @@ class Process:
 
     def __init__(self, command: list[str], *, stubborn: bool = False, deaf: bool = False) -> None:
         self.command, self.stdin = command, self
+        self.how: dict[str, Any] = {}
         self.told: list[Any] = []
         self.closed = False
         self._stubborn, self._deaf = stubborn, deaf
@@ -109,10 +110,11 @@ class Started:
         self.processes: list[Process] = []
         self.next: dict[str, bool] = {}
         self.before: Any = None
-        patch.setattr(Companion, "_started", lambda of: self._start(vars(of)["_command"]))
+        Instead(patch)(companion.subprocess, Popen=self._start)
 
-    def _start(self, command: list[str]) -> Process:
+    def _start(self, command: list[str], **how: Any) -> Process:
         self.processes.append(Process(command, **self.next))
+        self.processes[-1].how = how
         if self.before is not None:
             self.before()
         return self.processes[-1]
@@ -141,6 +143,7 @@ def test_a_worker_is_told_its_settings_and_asked_to_end_before_it_is_ended(start
             assert vars(made)["_thread"].daemon, "a process that is to end doesn't wait for it"
             made.close()
         assert process.command == [sys.executable, "-P", "-m", "some.module"]
+        assert process.how == {"stdin": companion.subprocess.PIPE, "start_new_session": True}, "a session of its own"
         assert process.told == [b'{"a":1}\n', "flush", "terminate", 3.0, "kill"]
         assert process.closed
         assert not vars(made)["_thread"].is_alive()
@@ -177,19 +180,6 @@ def test_what_never_began_is_closed_at_once(started: Started) -> None:
     made = Companion("some.module", "{}")
     made.close()
     assert started.processes == []
-
-
-def test_a_worker_has_a_session_of_its_own_and_hears_of_us_by_its_input(instead: Instead) -> None:
-    begun: list[Any] = []
-
-    class Begun:
-        def __init__(self, command: list[str], **how: Any) -> None:
-            begun.append((command, how))
-
-    instead(companion.subprocess, Popen=Begun)
-    Companion("some.module", "{}")._started()  # pyright: ignore[reportPrivateUsage]
-    command = [sys.executable, "-P", "-m", "some.module"]
-    assert begun == [(command, {"stdin": companion.subprocess.PIPE, "start_new_session": True})]
 
 
 def test_one_whose_processes_end_at_once_is_failing_and_one_that_stays_is_not(tmp_path: Path, bounded: Bounded) -> None:

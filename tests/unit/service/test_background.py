@@ -16,7 +16,7 @@ from app.base.errors import Unavailable
 from app.base.settings import Settings
 from app.jobs.worker import Limits
 from app.service import background
-from tests.support.instead import Clock, Instead
+from tests.support.instead import Clock, Instead, Machine
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -158,11 +158,11 @@ def test_it_works_until_it_is_told_to_stop(monkeypatch: pytest.MonkeyPatch, inst
     assert background.run(SETTINGS, 3) == 0
 
 
-def test_its_settings_come_on_standard_input(monkeypatch: pytest.MonkeyPatch, instead: Instead) -> None:
+def test_its_settings_come_on_standard_input(machine: Machine, instead: Instead) -> None:
     ran: list[Any] = []
     line = SETTINGS.model_dump_json().encode() + b"\n"
     stdin = SimpleNamespace(buffer=SimpleNamespace(readline=lambda: line), fileno=lambda: 5)
-    monkeypatch.setattr(background.sys, "stdin", stdin)
+    machine.reads(stdin)
     instead(background, run=lambda *given: ran.append(given) or 4)
     with pytest.raises(SystemExit) as ended:
         background.main()

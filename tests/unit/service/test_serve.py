@@ -102,9 +102,13 @@ class Staged:
     ):
         self.told: list[Any] = []
         self._prepared, self._failing = prepared, failing
-        for name in ("EmbeddedPostgres", "Companion", "Server"):
-            monkeypatch.setattr(serve, name, getattr(self, f"_{name.lower()}"))
-        monkeypatch.setattr(serve, "_prepare", self._prepare)
+        Instead(monkeypatch)(
+            serve,
+            EmbeddedPostgres=self._embeddedpostgres,
+            Companion=self._companion,
+            Server=self._server,
+            prepare=self._prepare,
+        )
         Instead(monkeypatch)(serve, create_app=lambda settings, beside: (settings.database_url, len(beside)))
         Instead(monkeypatch)(serve.logs, configure=lambda _: None)
 
@@ -214,11 +218,10 @@ def test_a_database_that_is_away_is_said_and_waited_for(monkeypatch: pytest.Monk
         def start(self) -> None:
             later.append(self._work)
 
-    monkeypatch.setattr(serve, "_migrate", migrated)
-    instead(serve, threading=SimpleNamespace(Thread=Thread))
-    monkeypatch.setattr(serve, "time", SimpleNamespace(sleep=pauses.append))
+    instead(serve, migrated=migrated, threading=SimpleNamespace(Thread=Thread))
+    instead(serve, time=SimpleNamespace(sleep=pauses.append))
     said: list[str] = []
-    prepare = serve._prepare
+    prepare = serve.prepare
     assert not prepare(Settings(), said.append)
     assert said == ["the database is away: serving what needs no database until it is back (/readyz)"]
     ((target, arguments),) = later

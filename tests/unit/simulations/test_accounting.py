@@ -20,9 +20,9 @@ def mark(*lives: dict[str, Any], name: str = "j") -> int:
     accounting = Accounting(Told(), AllQueueStatistics(0, {"q": None}, {}, {}))
     for i, phases in enumerate(lives):
         life = LiveJob(Ask(id=f"{name}{i}", queue="q", tasks=[task("x"), task("y")]), 0, Clock(0, 1), "task")
-        life.waiting = {}
-        for phase, tasks in phases.items():
-            setattr(life, phase, {one.name: one for one in tasks})
+        life.waiting, life.running, life.leaving = (
+            {one.name: one for one in phases.get(phase, ())} for phase in ("waiting", "running", "leaving")
+        )
         accounting.remark(life)
         accounting.remark(life)
     return accounting.mark

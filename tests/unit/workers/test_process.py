@@ -11,8 +11,8 @@ from app.workers import pool as pooling
 from app.workers import worker as memory
 from app.workers import worker as working
 from app.workers.messages import Closed
-from app.workers.pool import Limits, Pool
-from tests.support.instead import Instead
+from app.workers.pool import Limits, spawned
+from tests.support.instead import Instead, Machine
 
 
 def test_a_workers_process_is_told_its_share_of_the_memory_and_hashes_alike(
@@ -29,7 +29,7 @@ def test_a_workers_process_is_told_its_share_of_the_memory_and_hashes_alike(
 
     instead(pooling.subprocess, Popen=Begun)
     monkeypatch.setenv("KEPT", "as it is")
-    _, ours = Pool._spawn(Limits(100, 7.5), 3)()  # pyright: ignore[reportPrivateUsage]
+    _, ours = spawned(Limits(100, 7.5), 3)
     ((command, how),) = begun
     (descriptor,) = how["pass_fds"]
     assert command[1:] == ["-P", "-m", "app.workers.worker", str(descriptor), "33", "7.5"]
@@ -40,7 +40,7 @@ def test_a_workers_process_is_told_its_share_of_the_memory_and_hashes_alike(
 
 @pytest.mark.parametrize("gone", [False, True])
 def test_the_entry_of_a_worker_reads_its_arguments_and_ends_with_its_connection(
-    gone: bool, monkeypatch: pytest.MonkeyPatch, instead: Instead
+    gone: bool, machine: Machine, instead: Instead
 ) -> None:
     ours, theirs = socket.socketpair()
     told: list[Any] = []
@@ -53,7 +53,7 @@ def test_the_entry_of_a_worker_reads_its_arguments_and_ends_with_its_connection(
 
     instead(working, serve=serve)
     instead(working.signal, signal=lambda what, how: told.append((what, how)))  # pyright: ignore
-    monkeypatch.setattr(working.sys, "argv", ["worker", str(theirs.detach()), "100", "7.5"])
+    machine.calls("worker", str(theirs.detach()), "100", "7.5")
     working.main()
     assert told == [(signal.SIGINT, signal.SIG_IGN), (100, 7.5)]
     with ours:

@@ -4,7 +4,6 @@ import gc
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,7 +13,7 @@ from app.base.errors import DeadlinePassed, Unavailable
 from app.base.ticket import Ticket, holding
 from app.workers import messages
 from app.workers.messages import Closed, Processes, serve_once
-from tests.support.instead import Clock, Instead
+from tests.support.instead import Clock, Instead, Machine
 
 ECHO = [
     "-S",
@@ -90,15 +89,13 @@ def test_closing_ends_those_that_run_and_those_that_come_later(started: list[Any
     assert (len(started), heard) == (2, [b"", b""])
 
 
-def test_the_entry_answers_once_at_low_priority_and_an_end_is_no_error(
-    monkeypatch: pytest.MonkeyPatch, instead: Instead
-) -> None:
+def test_the_entry_answers_once_at_low_priority_and_an_end_is_no_error(machine: Machine, instead: Instead) -> None:
     lowered: list[int] = []
     instead(os, nice=lowered.append)
 
     def answered(error: Exception | None) -> bytes:
         ours, theirs = socket.socketpair()
-        monkeypatch.setattr(sys, "argv", ["entry", str(theirs.detach())])
+        machine.calls("entry", str(theirs.detach()))
 
         def answer(connection: socket.socket) -> None:
             assert not gc.isenabled()

@@ -38,7 +38,7 @@ from app.workers.messages import (
 )
 from app.workers.pool import Limits, Pool
 from tests.support.bounds import Bounded
-from tests.support.instead import Clock
+from tests.support.instead import Clock, Instead
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 FACTS = Facts(
@@ -112,18 +112,14 @@ class Workers:
         self.started: list[Thread] = []
         self.ours: list[socket.socket] = []
 
-        def spawn(limits: Limits, of: int) -> Callable[[], tuple[Any, socket.socket]]:
+        def spawned(limits: Limits, of: int) -> tuple[Any, socket.socket]:
             assert (limits, of) == (Limits(1000, 5.0), count)
+            ours, theirs = socket.socketpair()
+            self.started.append(Thread(theirs, answering))
+            self.ours.append(ours)
+            return self.started[-1], ours
 
-            def start() -> tuple[Any, socket.socket]:
-                ours, theirs = socket.socketpair()
-                self.started.append(Thread(theirs, answering))
-                self.ours.append(ours)
-                return self.started[-1], ours
-
-            return start
-
-        monkeypatch.setattr(Pool, "_spawn", staticmethod(spawn))
+        Instead(monkeypatch)(pooling, spawned=spawned)
         self.pool = Pool(count, Shelf(), Limits(1000, 5.0))
         self.pool.start()
 

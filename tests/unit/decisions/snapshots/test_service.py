@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from app.auth.audit import Frequent
+from app.auth import audit
 from app.auth.tokens import Tokens
 from app.base.errors import BadInput, Unavailable
 from app.db.database import Database
@@ -20,7 +20,7 @@ from app.decisions.service import Decider
 from app.decisions.snapshots import Snapshots
 from app.solver.model.problems import InvalidInput
 from app.workers.dispatcher import Dispatcher
-from tests.support.instead import Instead
+from tests.support.instead import Clock, Instead
 
 ID = UUID(int=7)
 Json = dict[str, Any]
@@ -75,14 +75,14 @@ def snapshots(solver: Solver) -> Snapshots:
     return Snapshots(cast(Dispatcher, solver), cast(Decider, Log()), cast(Database, Away()))
 
 
-def test_writes_leave_a_line_and_deltas_one_a_minute(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
+def test_writes_leave_a_line_and_deltas_one_a_minute(database: Database, clock: Clock) -> None:
+    clock.now = 100.0
+    clock.drives(audit)
     made = Snapshots(cast(Dispatcher, Solver(b"{}")), cast(Decider, Log()), database)
-    monkeypatch.setattr(made, "_changes", Frequent(lambda: now[0]))
     made.put("s", b"1")
     for _ in range(5):
         made.delta("s", b"2")
-    now[0] += 60
+    clock.now += 60
     made.delta("s", b"2")
     made.delete("s")
     lines = [

@@ -25,6 +25,8 @@ from app.solver.model.problems import InvalidInput
 from app.studies import backtesting as running
 from app.studies.backtesting import Backtesting, BacktestOutcome, Backtests
 from tests.support import released
+from tests.support.bounds import Bounded
+from tests.support.instead import Instead
 
 NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 SAME = {"name": "same"}
@@ -55,8 +57,7 @@ class Log:
         self.lines: dict[str, list[Any]] = {}
         self.progress: list[Any] = []
         self.stop_at = -1
-        patch.setattr(repository, "count", self._count)
-        patch.setattr(repository, "oldest", self._oldest)
+        Instead(patch)(repository, count=self._count, oldest=self._oldest)
         self._writer = ChunkWriter(self._store, 1 << 30)
         self.work = Work(self._writer, self._check)
 
@@ -143,13 +144,13 @@ def test_how_far_it_is_and_where_it_stops(monkeypatch: pytest.MonkeyPatch) -> No
         stopped.made(SAME)
     assert stopped.work.progress == {"decisions": 0, "total": 3}
     grown = Log(monkeypatch, *log.entries)
-    monkeypatch.setattr(repository, "count", lambda *_: 1)
+    Instead(monkeypatch)(repository, count=lambda *_: 1)
     grown.made(SAME)
     assert grown.work.progress == {"decisions": 2, "total": 2}, "more came in than were counted"
 
 
 def test_the_log_is_read_some_at_a_time_and_by_what_the_request_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "_AT_ONCE", 2)
+    Bounded(monkeypatch)(running, AT_ONCE=2)
     log = Log(monkeypatch, *(entry(i) for i in range(1, 6)))
     since = "2026-01-01T00:00:00Z"
     said = {"engine": "kueue", "configuration": "prod", "queue": "q", "actor": "me"}

@@ -72,11 +72,9 @@ class Pool:
 
 
 @pytest.fixture
-def pools(monkeypatch: pytest.MonkeyPatch, instead: Instead) -> list[Pool]:
-    monkeypatch.setattr(Pool, "made", list[Pool](), raising=False)
-    monkeypatch.setattr(Pool, "faults", {}, raising=False)
+def pools(instead: Instead) -> list[Pool]:
+    Pool.made, Pool.faults = [], {}
     instead(module, ProcessPoolExecutor=Pool, play=summary)
-    monkeypatch.setattr(module, "_traces", {})
     return Pool.made
 
 
@@ -134,9 +132,8 @@ def test_what_goes_wrong_with_a_process_but_not_by_its_death_is_not_tried_again(
     assert [pool.met for pool in pools] == [[b"a", b"b"]]
 
 
-def test_a_process_reads_a_trace_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, instead: Instead) -> None:
+def test_a_process_reads_a_trace_once(tmp_path: Path, instead: Instead) -> None:
     instead(module, play=summary)
-    monkeypatch.setattr(module, "_traces", {})
     play: Callable[[bytes, str], tuple[bytes | None, str]] = module._play  # pyright: ignore[reportPrivateUsage]
     file = tmp_path / "0"
     file.write_bytes(msgspec.msgpack.encode(TRACES["s"]))

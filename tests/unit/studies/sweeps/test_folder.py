@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 import pyarrow.parquet as pq
-import pytest
 
 from app.simulations.core.sink import FIRST, time_of
 from app.simulations.schemas import Spread, Summary, Totals
@@ -14,7 +13,7 @@ from app.studies import sweeps as module
 from app.studies.sweep_executors import Point, Ran, rows
 from app.studies.sweeps import Folder
 from tests.support.bounds import Bounded
-from tests.support.instead import Clock
+from tests.support.instead import Clock, Instead
 
 WAIT = Spread(mean=1.5, p50=1, p90=2, p99=3, max=4)
 SUMMARY = Summary(
@@ -51,19 +50,18 @@ def manifest(path: Path) -> list[dict[str, Any]]:
     return json.loads((path / "manifest.json").read_text())["runs"]
 
 
-def test_the_manifest_follows_but_takes_little_of_the_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
-) -> None:
+def test_the_manifest_follows_but_takes_little_of_the_time(tmp_path: Path, clock: Clock, instead: Instead) -> None:
     clock.drives(module)
     given = [point(name) for name in "abcd"]
     of = Folder(tmp_path, given)
-    told = of._tell  # pyright: ignore[reportPrivateUsage]
+    formatted = msgspec.json.format
 
-    def slow() -> None:
+    def slow(document: bytes) -> bytes:
+        """The manifest takes three seconds."""
         clock.now += 3
-        told()
+        return formatted(document)
 
-    monkeypatch.setattr(of, "_tell", slow)
+    instead(msgspec.json, format=slow)
     of.keep(ran(given[0]))
     assert [run["status"] for run in manifest(tmp_path)] == ["done", "waiting", "waiting", "waiting"]
     clock.now = 20 * 3 - 1.0

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from app.solver.engines.kai import engine
 from app.solver.engines.kai.chance import DRAWS, MOST_DRAWS, Chance
+from tests.support.bounds import Bounded
 from tests.support.kai_world import decide
 from tests.unit.solver.engines.kai.case import queue
 
@@ -93,8 +94,8 @@ def test_draws_go_on_until_the_likeliest_outcome_is_told_from_the_next() -> None
     assert draws[0] == DRAWS < draws[1] < draws[2] == MOST_DRAWS
 
 
-def test_few_steps_are_enough_for_few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "MOST_STEPS", 100)
+def test_few_steps_are_enough_for_few_draws(bounded: Bounded) -> None:
+    bounded(engine, MOST_STEPS=100)
     chance = decide(_cluster("shipped", 1, 4))["plan"]["chance"]
     assert 0 < chance["draws"] < DRAWS
     assert chance["share"] + sum(other["share"] for other in chance["others"]) == pytest.approx(1)

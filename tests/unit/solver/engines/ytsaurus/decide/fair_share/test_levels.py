@@ -11,6 +11,7 @@ from app.solver.engines.ytsaurus.fair_shares import FairShares, fair_shares
 from app.solver.engines.ytsaurus.pool_curves import Demands, LevelCurves, children_of
 from app.solver.engines.ytsaurus.situation import Situation
 from tests.support.bounds import Bounded
+from tests.support.instead import Instead
 from tests.unit.solver.engines.ytsaurus.cluster import ask, node, operation, pool, request, situated
 
 Json = dict[str, Any]
@@ -32,8 +33,7 @@ class Computed:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seen: list[str] = []
-        for kind in (LevelCurves, Exact):
-            monkeypatch.setattr(fair_share, kind.__name__, self._told(kind))
+        Instead(monkeypatch)(fair_share, LevelCurves=self._told(LevelCurves), Exact=self._told(Exact))
 
     def _told(self, kind: Any) -> Any:
         def make(*of: Any) -> Any:
