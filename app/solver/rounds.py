@@ -64,11 +64,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A round before it is carried out. ``asks``: their ids, ``order``, ``evictions``: as its question and answer have
-    them; ``carry_out``: takes note of the answer, and says what it comes to."""
+    """A round before it is carried out. ``named``: the ids of its asks, and their order; ``evictions``: as its question
+    and answer have them; ``carry_out``: takes note of the answer, and says what it comes to."""
 
-    asks: list[str]
-    order: list[str] | None
+    named: Callable[[], tuple[list[str], list[str] | None]]
     carry_out: Callable[[], Turn]
     evictions: Sequence[PlannedEviction] = ()
 

@@ -183,6 +183,59 @@ def crowded(draw: st.DrawFn) -> SimulationRequest:
     )  # fmt: skip
 
 
+@st.composite
+def contended(draw: st.DrawFn) -> SimulationRequest:
+    """Runs of YuniKorn in which many ask for more than there is, alike and unlike, some of them looking for victims."""
+    delays, policies = (
+        st.sampled_from(["0s", "5s", "30s"]),
+        st.sampled_from(["default", "default", "fence", "disabled"]),
+    )
+    names = ["root.a", "root.b.c", "root.b.d", "root.e"]
+    found: list[Json] = [{"name": "root"}]
+    for name in ["root.a", "root.b", "root.b.c", "root.b.d", "root.e"]:
+        cell: Json = {"guaranteed": draw(st.integers(0, 4)), "limit": draw(st.sampled_from([None, None, None, 8]))}
+        properties = {
+            "preemption.delay": draw(delays),
+            "preemption.policy": draw(policies),
+            "priority.offset": str(draw(st.sampled_from([0, 0, 0, -1, 2]))),
+        }
+        found.append(
+            {
+                "name": name, "parent": name.rpartition(".")[0], "yunikorn": {"properties": properties},
+                "quota": dict.fromkeys(("cpu", "gpu"), cell) if draw(st.integers(0, 3)) else None,
+            }
+        )  # fmt: skip
+    possible: list[Json] = []
+    for i in range(draw(st.integers(4, 24))):
+        cpu, gpu = draw(st.integers(1, 3)), draw(st.sampled_from([0, 1, 1]))
+        task: Json = {"name": "t", "count": draw(st.sampled_from([1, 1, 1, 3])), "requests": {"cpu": cpu, "gpu": gpu}}
+        if draw(st.integers(0, 20)) == 0:
+            task["required_node"] = "n1"
+        if draw(st.integers(0, 4)) == 0:
+            task["node_selector"] = {"disk": "ssd"}
+        ask: Json = {
+            "id": f"j{i:02}", "queue": draw(st.sampled_from(names)), "preemptible": draw(st.integers(0, 5)) > 0,
+            "preemption_policy": draw(st.sampled_from(["PreemptLowerPriority"] * 6 + ["Never"])), "tasks": [task],
+        }  # fmt: skip
+        if draw(st.integers(0, 3)):
+            ask["priority"] = draw(st.integers(0, 2))
+        job = {"ask": ask, "submitted_at": draw(st.integers(0, 30)), "duration": draw(st.integers(5, 60))}
+        if draw(st.integers(0, 9)) == 0:
+            job["cancelled_at"] = job["submitted_at"] + draw(st.integers(1, 30))
+        possible.append(job)
+    nodes = [node(f"n{i}") | {"labels": {"disk": "ssd"} if i else {}} for i in range(draw(st.integers(2, 4)))]
+    settings = {"yunikorn": {"rules": draw(st.sampled_from(["documented", "documented", "documented", "shipped"]))}}
+    configuration = {"engine": "yunikorn", "settings": settings, "queues": found}
+    changed: list[Json] = []
+    if draw(st.integers(0, 3)) == 0:
+        changed.append({"at": draw(st.integers(5, 40)), "nodes": {"remove": ["n1"]}})
+    return request_for(
+        configuration, possible, changed, state={"nodes": nodes}, grace=draw(st.sampled_from([0, 1, 7])), until=300,
+        round_every=draw(st.sampled_from([1, 3])), requeue=draw(st.sampled_from(["created", "evicted"])),
+        on_loop=draw(st.sampled_from(["stop", "continue"])),
+    )  # fmt: skip
+
+
 _RACK, _HOST = "rack", "kubernetes.io/hostname"
 _REQUESTS: list[Json | None] = [
     None, {"required": _HOST}, {"required": _RACK}, {"preferred": _HOST}, {"preferred": _RACK}, {"unconstrained": True},

@@ -19,13 +19,14 @@ from app.simulations.core.run import run
 from app.simulations.core.scenario import scenario_of
 from app.simulations.core.sink import Asked, time_of
 from app.simulations.schemas import Event, SimulationRequest, Spread, Trace
+from app.solver.engines.yunikorn.ahead import Seats
 from app.solver.model.base import micros, parse_quantity
 from app.solver.model.kueue import Ask as KueueAsk
 from app.solver.model.problems import InvalidInput
 from tests.properties.recount import Recount, S
-from tests.properties.runs import ENGINES, crowded, flavored, requests
+from tests.properties.runs import ENGINES, contended, crowded, flavored, requests
 from tests.support.bounds import Bounded
-from tests.support.profiles import examples
+from tests.support.profiles import Met, examples
 from tests.unit.simulations.running import Told, play, told_again, unseen, without_digests
 
 Observed = tuple[Asked, int]
@@ -86,6 +87,20 @@ def test_a_round_of_kueue_that_is_plain_before_it_is_asked_comes_to_what_its_ans
 ) -> None:
     possible = without_hopeless(request)
     assert unseen(possible).bytes() == without_digests(play(possible))
+
+
+@given(contended())
+@examples(60)
+def test_a_cycle_of_yunikorn_that_is_plain_before_it_is_asked_comes_to_what_its_answer_says(
+    met: Met, request: SimulationRequest
+) -> None:
+    plain = list[int]()
+    with pytest.MonkeyPatch.context() as patch:
+        carried_out = Seats.carried_out
+        patch.setattr(Seats, "carried_out", lambda *of: (plain.append(of[2]), carried_out(*of))[1])
+        possible = without_hopeless(request)
+        assert unseen(possible).bytes() == without_digests(play(possible))
+    met(plain)
 
 
 def without_hopeless(request: SimulationRequest) -> SimulationRequest:

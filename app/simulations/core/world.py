@@ -209,11 +209,12 @@ class World:
             self._instant = _Instant(now)
         spinning = self._instant.again(situation)
         stop = looping or spinning
+        names, order = outcome.named() if self._heard else ([], None)
         turn = Turn() if stop else outcome.carry_out()
         evicted = [self._evicted(eviction) for eviction in turn.evicted]
         if self._heard:
             line = RoundLine(
-                n=self._round, at=time_of(now), asks=outcome.asks, order=outcome.order,
+                n=self._round, at=time_of(now), asks=names, order=order,
                 admitted=list(dict.fromkeys(start.job for start in turn.started)), evicted=evicted,
                 state=asked.loaded.used.digest if asked is not None and self._sink.digested else None, loop=stop,
             )  # fmt: skip
@@ -246,7 +247,7 @@ class World:
         if self._watch is not None:
             self._watch(asked)
         return asked, Outcome(
-            [ask.id for ask in question.asks], result.order,
+            lambda: ([ask.id for ask in question.asks], result.order),
             lambda: self._rounds.answered(question, result, self._lifecycle.leaving), result.plan.evictions,
         )  # fmt: skip
 

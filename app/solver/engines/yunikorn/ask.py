@@ -6,13 +6,20 @@ from functools import cache
 
 import numpy as np
 
-from app.solver.engines.yunikorn import room, shipped
-from app.solver.engines.yunikorn import room as nodes
+from app.solver.engines.yunikorn import candidates as nodes
+from app.solver.engines.yunikorn import shipped
 from app.solver.engines.yunikorn.candidates import Found, Outcome, Reach, Silent, candidates, joined, reach
 from app.solver.engines.yunikorn.configuration import SECOND
-from app.solver.engines.yunikorn.guarantees import Allowance, claim_of, law_2_slack
+from app.solver.engines.yunikorn.guarantees import (
+    Allowance,
+    Needs,
+    claim_of,
+    has_headroom,
+    law_2_slack,
+    path_needs,
+    without_superfluous,
+)
 from app.solver.engines.yunikorn.overlay import CHECK_EVERY, Held, Overlay, Request, whose_is
-from app.solver.engines.yunikorn.room import Needs, has_headroom, path_needs, without_superfluous
 from app.solver.engines.yunikorn.shipped import Preemptor
 from app.solver.engines.yunikorn.state import OPTED_OUT, ORIGINATOR, Bools, CompiledState, Ints
 from app.solver.model.base import units
@@ -90,7 +97,7 @@ class Lawful:
     victims together (``guarantees.py``). All victims are on the node, the ask then fits it and every limit, and nobody
     is superfluous."""
 
-    def __init__(self, overlay: Overlay, request: Request, candidates: Ints, pool: room.Pool, record: Silent) -> None:
+    def __init__(self, overlay: Overlay, request: Request, candidates: Ints, pool: nodes.Pool, record: Silent) -> None:
         self._record = record
         self._overlay = overlay
         self._state = overlay.state
@@ -102,13 +109,13 @@ class Lawful:
         record.forbidden(candidates[~spare])
         self._allowed = np.zeros(self._state.task_count, dtype=bool)
         self._steps = EXACT_STEPS
-        self._usable: Bools = room.among_feasible(request, pool.usable)
+        self._usable: Bools = nodes.among_feasible(request, pool.usable)
 
     def choose(self) -> Found:
         """The best node's set: fewest victims, then the node's name; among sets without opted-out tasks first."""
         if not self._usable.any():
             return Found(failed="no-node")
-        if not self._path.of and (self._usable & room.fits(self._overlay, self._request)).any():
+        if not self._path.of and (self._usable & nodes.fits(self._overlay, self._request)).any():
             return Found(failed="resources-releasing")
         flags = self._state.flags[self._candidates]
         for tier in TIERS:
@@ -123,17 +130,17 @@ class Lawful:
     def _sets(self, among: Ints) -> Iterator[tuple[int, int, list[int]]]:
         """(victims, node, set) by number of victims, then node name; nodes searched as late as possible."""
         state, free, needs = self._state, self._overlay.free, self._request.needs
-        short = [(r, np.maximum(amount - room.column(free, r), 0), None) for r, amount in needs.items()]
+        short = [(r, np.maximum(amount - nodes.column(free, r), 0), None) for r, amount in needs.items()]
         size = len(state.node_names)
         below = [
             (need.resource, np.full(size, need.amount, dtype=free.dtype), self._below(need.queue, among))
             for need in self._path.of
         ]
-        bound = room.at_least(state, among, [*short, *below])
+        bound = nodes.at_least(state, among, [*short, *below])
         self._allowed[:] = False
         self._allowed[among] = True
-        open_ = self._usable & (bound < room.IMPOSSIBLE)
-        return room.in_order(state, np.flatnonzero(open_), bound, self._search)
+        open_ = self._usable & (bound < nodes.IMPOSSIBLE)
+        return nodes.in_order(state, np.flatnonzero(open_), bound, self._search)
 
     def _below(self, queue: int | None, among: Ints) -> Bools:
         inside = np.zeros(len(self._state.configuration.tree), dtype=bool)
@@ -215,7 +222,7 @@ def decide(overlay: Overlay, request: Request, context: Context, record: Silent)
         headroom: bool = vain[alike][1]
     else:
         headroom = has_headroom(overlay, request)
-        if headroom and (node := _place(overlay, request)) is not None:
+        if headroom and (node := place(overlay, request)) is not None:
             return Outcome("admit", node, cancelled=_making_way(overlay, request))
         if alike is not None:
             vain[alike] = request, headroom
@@ -282,7 +289,7 @@ def apply(overlay: Overlay, request: Request, outcome: Outcome) -> None:
         overlay.hold(outcome.node, request)
 
 
-def _place(overlay: Overlay, request: Request) -> int | None:
+def place(overlay: Overlay, request: Request) -> int | None:
     """A node with room now: the required one, else one that the ask holds, else the least used."""
     room = nodes.fits(overlay, request)
     if request.required is not None:

@@ -1,19 +1,23 @@
-"""Which running tasks an ask may preempt at all, by fence, priorities, guarantees; what its search comes to."""
+"""Which running tasks an ask may preempt at all, by fence, priorities, guarantees, and on which nodes; what its search
+comes to."""
 
+import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.solver.compiled import ROOTLESS
 from app.solver.engines.yunikorn.configuration import Amounts
 from app.solver.engines.yunikorn.guarantees import claim_of, levels, over_any, over_guarantee
 from app.solver.engines.yunikorn.overlay import Held, Overlay, Request
-from app.solver.engines.yunikorn.room import Pool
 from app.solver.engines.yunikorn.state import Bools, CompiledState, Ints
 from app.solver.model.decision import Change, Explanation
+from app.solver.question import safe_point
 
+T = TypeVar("T")
 NEVER = -(2**62)
 ALWAYS = 2**62
 """Priority ceilings of a leaf: nobody there, and everybody whatever their priority."""
@@ -193,6 +197,124 @@ def keeper(overlay: Overlay, request: Request, extent: Reach) -> Keeper:
         return "same-application" if int(state.workload[task]) == spared else None
 
     return of
+
+
+RESERVATION_AGE = (2 * 60 * 60 + 2) * 10**6
+"""Microseconds after which a reservation of a lower priority may be cancelled (YuniKorn: 2 x 60 min + 2 s)."""
+IMPOSSIBLE = 2**31
+_SURE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """``usable``: by node. ``cancelled``: reservations of others that give way; ``held``: those that don't, on nodes
+    that would be usable without them."""
+
+    usable: Bools
+    cancelled: list[tuple[int, Held]]
+    held: list[tuple[int, Held]]
+
+
+def pool(overlay: Overlay, request: Request, now: int) -> Pool:
+    """Nodes that may be preempted on: schedulable, big enough, not kept for another ask."""
+    state = overlay.state
+    usable = state.schedulable.copy()
+    for r, amount in request.needs.items():
+        usable &= column(state.capacity, r) >= amount
+    cancelled: list[tuple[int, Held]] = []
+    closed: list[tuple[int, Held]] = []
+    for node, holders in overlay.held.items():
+        if not usable[node] or any(held.is_of(request) for held in holders):
+            continue
+        weak = next((held for held in holders if _gives_way(held, request, now)), None)
+        if weak is None:
+            usable[node] = False
+            closed.append((node, holders[0]))
+        else:
+            cancelled.append((node, weak))
+    return Pool(usable, cancelled, closed)
+
+
+def among_feasible(request: Request, usable: Bools) -> Bools:
+    """Of the nodes those that pass the ask's predicates."""
+    if request.feasible is None:
+        return usable
+    return usable & np.isin(np.arange(len(usable)), sorted(request.feasible))
+
+
+def _gives_way(held: Held, request: Request, now: int) -> bool:
+    return (
+        not held.required
+        and not held.triggered
+        and held.priority < request.priority
+        and now - held.created > RESERVATION_AGE
+    )
+
+
+def column(table: Ints, resource: int) -> Ints:
+    """One resource of a nodes x resources table; zeros for one that no node has."""
+    return table[:, resource] if resource < table.shape[1] else np.zeros(len(table), dtype=table.dtype)
+
+
+def fits(overlay: Overlay, request: Request) -> Bools:
+    """By node: whether the ask fits into what is free now (missing is 0, negative is 0)."""
+    room: Bools | None = None
+    for r, amount in request.needs.items():
+        enough = column(overlay.free, r) >= amount
+        room = enough if room is None else np.logical_and(room, enough, out=room)
+    return np.ones(len(overlay.state.node_names), dtype=bool) if room is None else room
+
+
+def at_least(
+    state: CompiledState, candidates: Ints, needs: Sequence[tuple[int, Ints, Bools | None]]
+) -> NDArray[np.int64]:
+    """By node: a number of victims that no choice among ``candidates`` can undercut; IMPOSSIBLE when none can do.
+
+    ``needs``: (resource, missing amount by node, which candidates help or None for all). Sums are in doubles
+    with a margin: a bound may be too low, never too high.
+    """
+    size = len(state.node_names)
+    bound = np.zeros(size, dtype=np.int64)
+    for resource, missing, helps in needs:
+        chosen = candidates if helps is None else candidates[helps]
+        gain = state.column(resource)[chosen].astype(np.float64)
+        total = np.bincount(state.node[chosen], weights=gain, minlength=size)
+        short = missing.astype(np.float64) * (1 - _SURE)
+        count = np.ceil(short / gain.max(initial=1.0)).clip(0, IMPOSSIBLE).astype(np.int64)
+        bound = np.maximum(bound, count)
+        bound[total < short] = IMPOSSIBLE
+    return bound
+
+
+def in_order(
+    state: CompiledState, nodes: Ints, bound: NDArray[np.int64], search: Callable[[int], tuple[int, T] | None]
+) -> Iterator[tuple[int, int, T]]:
+    """(value, node, what was found) by value, then node name, searching a node only when its turn may have come.
+
+    ``search`` gives a node's exact value, never below ``bound``, or None when the node is out.
+    """
+    rank = state.node_rank
+    order = nodes[np.lexsort((rank[nodes], bound[nodes]))].tolist()
+    waiting: list[tuple[int, int, int, T]] = []
+    for node in order:
+        safe_point()
+        turn = (int(bound[node]), int(rank[node]))
+        while waiting and waiting[0][:2] < turn:
+            value, _, ready, victims = heapq.heappop(waiting)
+            yield value, ready, victims
+        result = search(node)
+        if result is not None:
+            heapq.heappush(waiting, (result[0], int(rank[node]), node, result[1]))
+    while waiting:
+        value, _, ready, victims = heapq.heappop(waiting)
+        yield value, ready, victims
+
+
+def best_for_placing(overlay: Overlay, nodes: Ints) -> int:
+    """The node that plain scheduling takes: the least used in vcore and memory, then by name (YuniKorn: fair)."""
+    use = overlay.use()[nodes]
+    least = nodes[use == use.min()]
+    return int(least[0] if len(least) == 1 else least[overlay.state.node_rank[least].argmin()])
 
 
 Kind = Literal["admit", "preempt", "wait"]

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from app.solver.engine import Engine
 from app.solver.engines.yunikorn import FACTS, report
+from app.solver.engines.yunikorn.ahead import Ahead, PlainCycle, Seats, Waiting
 from app.solver.engines.yunikorn.ask import ATTEMPTS, Context, apply, decide, taker
 from app.solver.engines.yunikorn.candidates import SILENT, Outcome, Silent
 from app.solver.engines.yunikorn.configuration import DIFFERENCES, CompiledConfiguration, compile_configuration
 from app.solver.engines.yunikorn.explain import Comparisons, recorder
 from app.solver.engines.yunikorn.guarantees import enforce
 from app.solver.engines.yunikorn.overlay import (
-    CHECK_EVERY,
     Asked,
     Overlay,
     Request,
@@ -31,62 +31,18 @@ from app.solver.engines.yunikorn.report import effective_settings, findings, sha
 from app.solver.engines.yunikorn.state import CompiledState, compile_state
 from app.solver.engines.yunikorn.update import update
 from app.solver.model import yunikorn as wire
-from app.solver.model.base import micros, to_datetime
+from app.solver.model.base import to_datetime
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Decision, Placement, Plan, PlannedEviction, Result, each_alone, plan_of
 from app.solver.model.problems import PROPOSALS, Rule
 from app.solver.model.request import Options, RunOptions
 from app.solver.model.state import Ask, Node, Reservation, TaskState
 from app.solver.question import Question, safe_point
+from app.solver.rounds import Ahead as AnyAhead
 from app.solver.rounds import Holds, PlacedRounds, Start, Turn, Unit
+from app.solver.rounds import Outcome as Round
 
 _NO_OPTIONS = Options()
-
-
-class _Waiting:
-    """What is asked for of a job by one name. ``ask``: as it is now; ``sent``: as rounds ask for it, while its job runs
-    and while it doesn't; ``last``: when it last looked for victims, ``tried``: at which version; ``young``: when its
-    queue's delay is over; ``done``: it never looks for victims again; ``retry``: when time alone lets it try again.
-    In microseconds."""
-
-    __slots__ = ("ask", "done", "job", "last", "retry", "sent", "tried", "young")
-
-    def __init__(self, job: str, ask: Ask, delay: int) -> None:
-        self.job = job
-        self.tried: int | None = None
-        self.retry: int | None = None
-        self.delayed(ask, delay)
-        self.told(ask)
-
-    def delayed(self, ask: Ask, delay: int) -> None:
-        """``delay``: of its queue."""
-        created = ask.tasks[0].created_at or ask.created_at
-        self.young = 0 if created is None else micros(created) + delay
-
-    def told(self, ask: Ask) -> None:
-        """The ask is another from now on."""
-        self.ask = ask
-        self.sent: dict[bool, Ask] = {}
-        block = ask.yunikorn
-        self.last = None
-        self.done = ask.preemption_policy == "Never"
-        if block is not None:
-            self.last = None if block.last_preemption_check_at is None else micros(block.last_preemption_check_at)
-            self.done = self.done or block.triggered_preemption
-
-    def wait(self, now: int, last: int | None, begun: int, version: int) -> None:
-        """It goes on waiting after a cycle begun at version ``begun``, in which it was asked for as one that had last
-        looked at ``last``: it tries again once its queue's delay is over, or 15 seconds have passed since its last try
-        and something has changed since."""
-        if self.last == now:
-            self.tried = begun
-        self.retry = None
-        if self.done:
-            return
-        if self.young > now:
-            self.retry = self.young
-        elif last is not None and last + CHECK_EVERY > now and self.tried != version:
-            self.retry = last + CHECK_EVERY
 
 
 class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
@@ -94,7 +50,8 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     asked, by job and name; ``_waiting``: the same by name, in the order of jobs and names; None: to be put in order
     again; ``_of``: the job that an ask of a job that is alive is for; ``_held``: all reservations, ``_held_there``:
     those that the state has, None: not known; ``_wakes``: when time alone lets somebody try again, ``_stale``: unless
-    somebody has left since."""
+    somebody has left since; ``_seats``: the same as plain cycles look at it, but for ``_new``;
+    ``_plain``: whether the last one was plain."""
 
     unit: ClassVar[Unit] = "task"
     infeasible: ClassVar[bool] = False
@@ -102,14 +59,17 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
 
     def __init__(self, configured: CompiledConfiguration, configuration: Configuration, options: RunOptions) -> None:
         super().__init__(configured, configuration, options)
-        self._asks: dict[str, dict[str, _Waiting]] = {}
-        self._waiting: dict[str, _Waiting] | None = None
+        self._asks: dict[str, dict[str, Waiting]] = {}
+        self._waiting: dict[str, Waiting] | None = None
         self._names: dict[str, dict[str, str]] = {}
         self._of: dict[str, str] = {}
         self._held: list[Reservation] = []
         self._held_there: list[Reservation] | None = None
         self._wakes: int | None = None
         self._stale = False
+        self._seats: Seats | None = None
+        self._plain = False
+        self._new: list[Waiting] = []
 
     def arrive(self, ask: Ask) -> None:
         super().arrive(ask)
@@ -124,7 +84,8 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             name = names[task.name]
             if name not in mine:
                 own = replace(ask, id=name, workload=None, tasks=[task])
-                mine[name] = _Waiting(ask.id, own, self._delay(ask.queue))
+                mine[name] = Waiting(ask.id, own, self._delay(ask.queue))
+                self._new.append(mine[name])
                 self._waiting = None
 
     def _delay(self, queue: str) -> int:
@@ -133,8 +94,8 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
 
     def leave(self, job: str) -> None:
         super().leave(job)
-        for name in self._asks.pop(job, ()):
-            self._settled(name)
+        for waiting in self._asks.pop(job, {}).values():
+            self._settled(waiting)
         for name in self._names.pop(job, {}).values():
             self._of.pop(name, None)
 
@@ -143,6 +104,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
 
     def changed(self, configured: CompiledConfiguration, configuration: Configuration, nodes: Sequence[Node]) -> None:
         super().changed(configured, configuration, nodes)
+        self._stand_up()
         names = {node.name for node in nodes}
         self._held, self._held_there = [held for held in self._held if held.node in names], None
         for waiting in self._in_order().values():
@@ -153,11 +115,55 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     def wakes_at(self) -> int | None:
         if self._stale:
             self._stale = False
-            retries = [waiting.retry for of in self._asks.values() for waiting in of.values()]
+            retries = [self._retry(waiting) for of in self._asks.values() for waiting in of.values()]
             self._wakes = min((retry for retry in retries if retry is not None), default=None)
         return self._wakes
 
-    def _in_order(self) -> dict[str, _Waiting]:
+    def _retry(self, waiting: Waiting) -> int | None:
+        seats = self._seats
+        return seats.retry(waiting, self._seen) if self._plain and seats is not None else waiting.retry
+
+    def ahead(self, loaded: CompiledState) -> Ahead | None:
+        return Ahead(loaded) if loaded.narrow and not loaded.configuration.limits.some else None
+
+    def foreseen(self, ahead: AnyAhead[CompiledState], now: int) -> Round | None:
+        if not isinstance(ahead, Ahead) or self._held_there is None:
+            return None
+        ahead.reserve(self._held_there)
+        if self._seats is None or self._seats.ahead is not ahead:
+            self._stand_up()
+            self._seats = Seats(ahead)
+            self._new = [waiting for of in self._asks.values() for waiting in of.values()]
+        if self._new:
+            self._seats.add_all(self._new, now)
+            self._new = []
+        cycle = self._seats.cycle(now)
+        return None if cycle is None else Round(self._named, lambda: self._carried_out(cycle, now))
+
+    def _named(self) -> tuple[list[str], list[str]]:
+        seats, names = self._seats, list(self._in_order())
+        assert seats is not None
+        return names, sorted(names, key=seats.turn)
+
+    def _carried_out(self, cycle: PlainCycle, now: int) -> Turn:
+        seats, begun, turn = self._seats, self.version, Turn()
+        assert seats is not None
+        for waiting, node in cycle.starts:
+            turn.started.append(self._placed(waiting.ask.id, seats.ahead.overlay.state.node_names[node], now))
+        self.mark_seen(acted=bool(turn.started))
+        self._plain = True
+        self._wakes, self._stale = seats.carried_out(cycle, now, begun, self.version), False
+        return self._reserving(turn)
+
+    def _stand_up(self) -> None:
+        """What waits has no seats."""
+        waiting = [waiting for of in self._asks.values() for waiting in of.values()]
+        retries = [self._retry(of) for of in waiting]
+        for of, retry in zip(waiting, retries, strict=True):
+            of.retry, of.seat = retry, None
+        self._seats, self._plain = None, False
+
+    def _in_order(self) -> dict[str, Waiting]:
         if self._waiting is None:
             self._waiting = {name: of for _, mine in sorted(self._asks.items()) for name, of in sorted(mine.items())}
         return self._waiting
@@ -168,7 +174,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             running = holds(waiting.job)
             ask = waiting.sent.get(running)
             if ask is None:
-                of = waiting.ask
+                of = waiting.asked()
                 ask = replace(of, workload=waiting.job) if running else self._of_application(of, waiting.job)
                 waiting.sent[running] = ask
             asks.append(ask)
@@ -181,6 +187,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         return replace(ask, yunikorn=replace(ask.yunikorn or wire.Ask(), application=job))
 
     def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
+        self._plain, seats = False, self._seats
         begun, held, waiting = self.version, list(self._held), self._in_order()
         notes = result.notes or {}
         for reservation in notes.get("cancelled_reservations", ()):
@@ -190,11 +197,11 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         turn = Turn(evicted=[eviction for eviction in result.plan.evictions if not leaving(eviction)])
         decisions = {decision.ask: decision for decision in result.decisions}
         blocks: dict[str, dict[str, Any]] = notes.get("asks", {})
-        left: list[tuple[_Waiting, int | None]] = []
+        left: list[tuple[Waiting, int | None]] = []
         for name in result.order or ():
             decision = decisions.get(name)
             if decision is not None and decision.outcome == "admit":
-                turn.started.append(self._placed(name, decision, question.now))
+                turn.started.append(self._placed(name, decision.node, question.now))
                 continue
             of = waiting[name]
             left.append((of, of.last))
@@ -205,26 +212,32 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         self.mark_seen(acted=bool(turn.started or turn.evicted) or self._held != held)
         for of, last in left:
             of.wait(question.now, last, begun, self.version)
+            if seats is not None and of.last != last:
+                seats.looked(of, question.now)
         self._wakes = min((of.retry for of, _ in left if of.retry is not None), default=None)
         self._stale = False
+        return self._reserving(turn)
+
+    def _reserving(self, turn: Turn) -> Turn:
         if self._held != self._held_there:
             self._held_there = turn.reservations = list(self._held)
         return turn
 
-    def _placed(self, name: str, decision: Decision, now: int) -> Start:
+    def _placed(self, name: str, node: str | None, now: int) -> Start:
         """One task runs from now on, and is asked for no longer."""
         job = self._of[name]
-        (task,) = self._asks[job].pop(name).ask.tasks
-        self._settled(name)
+        waiting = self._asks[job].pop(name)
+        (task,) = waiting.ask.tasks
+        self._settled(waiting)
         if self._asks[job]:
             left = {pending.ask.tasks[0].name for pending in self._asks[job].values()}
-            waiting = self.waiting[job]
-            self.waiting[job] = replace(waiting, tasks=[pending for pending in waiting.tasks if pending.name in left])
+            mine = self.waiting[job]
+            self.waiting[job] = replace(mine, tasks=[pending for pending in mine.tasks if pending.name in left])
         else:
             del self._asks[job], self.waiting[job]
-        return Start(job, [replace(task, node=decision.node, started_at=to_datetime(now), state="running")])
+        return Start(job, [replace(task, node=node, started_at=to_datetime(now), state="running")])
 
-    def _carry(self, waiting: _Waiting, block: dict[str, Any]) -> None:
+    def _carry(self, waiting: Waiting, block: dict[str, Any]) -> None:
         """What this cycle did for an ask that goes on waiting, for it and for a reservation of its own."""
         checked, triggered = block.get("last_preemption_check_at"), block.get("triggered_preemption", False)
         before = waiting.ask.yunikorn
@@ -232,13 +245,18 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             carried = replace(before or wire.Ask(), last_preemption_check_at=checked, triggered_preemption=triggered)
             waiting.told(replace(waiting.ask, yunikorn=carried))
 
-    def _hold(self, node: str, waiting: _Waiting) -> None:
+    def _hold(self, node: str, waiting: Waiting) -> None:
         """The ask has triggered preemption, and never does so again: it holds one node at most."""
         self._held.append(Reservation(node=node, ask=waiting.ask))
 
-    def _settled(self, name: str) -> None:
+    def _settled(self, waiting: Waiting) -> None:
         """An ask is one no longer: it holds no node, and waits for no time."""
-        self._held = [held for held in self._held if held.ask.id != name]
+        if self._held:
+            self._held = [held for held in self._held if held.ask.id != waiting.ask.id]
+        if waiting.seat is None:
+            self._new = [new for new in self._new if new is not waiting]
+        if self._seats is not None:
+            self._seats.drop(waiting)
         self._waiting = None
         self._stale = True
 

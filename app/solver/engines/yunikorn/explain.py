@@ -13,7 +13,17 @@ from msgspec.json import encode
 
 from app.solver.engines.yunikorn import configuration
 from app.solver.engines.yunikorn.ask import ATTEMPTS, Context, decide
-from app.solver.engines.yunikorn.candidates import SILENT, Outcome, Reach, Silent, counted, fates, joined, path_limits
+from app.solver.engines.yunikorn.candidates import (
+    SILENT,
+    Outcome,
+    Pool,
+    Reach,
+    Silent,
+    counted,
+    fates,
+    joined,
+    path_limits,
+)
 from app.solver.engines.yunikorn.configuration import (
     Amounts,
     CompiledConfiguration,
@@ -24,7 +34,6 @@ from app.solver.engines.yunikorn.configuration import (
 )
 from app.solver.engines.yunikorn.guarantees import Allowance, law_2_slack, levels, remaining
 from app.solver.engines.yunikorn.overlay import Overlay, Request
-from app.solver.engines.yunikorn.room import Pool
 from app.solver.engines.yunikorn.shipped import fates_on_node
 from app.solver.engines.yunikorn.state import OPTED_OUT, ORIGINATOR, Ints, slack_of
 from app.solver.model.base import units

@@ -1,5 +1,5 @@
-"""What is left of guarantees as seen from an asking queue, the laws of the preemption design that keep them, and
-preemption for a changed quota (YuniKorn: quota_preemptor.go).
+"""What is left of guarantees and limits as seen from an asking queue, the laws of the preemption design that keep
+guarantees, and preemption for a changed quota (YuniKorn: quota_preemptor.go).
 
 Those are laws 2, 4 and 5, which documented rules keep without exception. The *fork* of an ask and a victim is the
 lowest queue above both. Below it the victim's side only loses and the ask's side only gains, so guarantees there are
@@ -9,6 +9,7 @@ and no sequence of them can return to where it was.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -213,6 +214,90 @@ def law_2_slack_for_any(overlay: Overlay) -> list[int]:
         min(left, 0) if leaves[queue] == 1 else _UNBOUND
         for left, (queue, _) in zip(overlay.slack, queues.cell_owner, strict=True)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """``amount`` of ``resource`` is missing: on the node, or in ``queue`` where a victim must be below it."""
+
+    resource: int
+    amount: int
+    queue: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What one node lacks together with the limits; all of it must be met."""
+
+    state: CompiledState
+    of: tuple[Need, ...]
+
+    def help_of(self, task: int) -> tuple[int, ...]:
+        """What evicting ``task`` gives to each need."""
+        amounts = self.state.amounts(task)
+        path = self.state.configuration.paths[int(self.state.queue[task])]
+        return tuple(
+            amounts.get(need.resource, 0) if need.queue is None or need.queue in path else 0 for need in self.of
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PathNeeds:
+    """What the limits on the asking queue's path lack, whatever the node."""
+
+    state: CompiledState
+    of: tuple[Need, ...]
+
+    def on(self, overlay: Overlay, request: Request, node: int) -> Needs:
+        """Together with what ``node`` lacks."""
+        free: list[int] = overlay.free[node].tolist()
+        lacking = [
+            Need(r, amount - (free[r] if r < len(free) else 0))
+            for r, amount in request.needs.items()
+            if r >= len(free) or free[r] < amount
+        ]
+        return Needs(self.state, (*lacking, *self.of))
+
+
+def path_needs(overlay: Overlay, request: Request) -> PathNeeds:
+    """Counted after everybody that is being preempted has left, and everybody that waits for that has come."""
+    state = overlay.state
+    return PathNeeds(
+        state,
+        tuple(
+            Need(r, over, q)
+            for q in state.configuration.paths[request.queue]
+            for r, most in (state.limit[q] or {}).items()
+            if r in request.needs and (over := overlay.used_after(q, r, request) + request.needs[r] - most) > 0
+        ),
+    )
+
+
+def has_headroom(overlay: Overlay, request: Request) -> bool:
+    """Whether every limit on the path takes the ask now."""
+    state = overlay.state
+    expects = state.configuration.rules.counts_expected
+    for q in state.configuration.paths[request.queue]:
+        for r, most in (state.limit[q] or {}).items():
+            if r not in request.needs:
+                continue
+            used = overlay.used(q, r) + (overlay.expected(q, r, request) if expects else 0)
+            if used + request.needs[r] > most:
+                return False
+    return True
+
+
+def without_superfluous(needs: Needs, taken: Sequence[int]) -> list[int]:
+    """Put back whoever is not needed, the one taken last being tried last. ``taken`` must make room."""
+    helps = [needs.help_of(task) for task in taken]
+    spare = [sum(of) - need.amount for of, need in zip(zip(*helps, strict=True), needs.of, strict=True)]
+    needed: list[int] = []
+    for task, help_ in zip(taken, helps, strict=True):
+        if all(given <= room for given, room in zip(help_, spare, strict=True)):
+            spare = [room - given for given, room in zip(help_, spare, strict=True)]
+        else:
+            needed.append(task)
+    return needed
 
 
 HOUR = 3600 * 10**6

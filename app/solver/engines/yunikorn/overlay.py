@@ -17,7 +17,7 @@ from app.solver.engines.yunikorn.limits import Tracked, Whose, tracked, whose
 from app.solver.engines.yunikorn.state import OLDEST, Bools, CompiledState, Doubles, Ints
 from app.solver.model.base import micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.state import Ask, Task
+from app.solver.model.state import Ask, Reservation, Task
 from app.solver.question import goes_on
 
 _DEMANDS = 256
@@ -294,10 +294,12 @@ class Overlay:
         self.attempts = Counter[int]()
         self._tracked: Tracked | None = None
         self._holders: frozenset[str] | None = None
-        for reservation in state.reservations:
-            request = holder_of(state, reservation.ask)
-            if request is not None:
-                self._hold(state.node_index[reservation.node], request, None, triggered=request.triggered)
+        self.reserve(state.reservations)
+
+    def alone(self) -> "Overlay":
+        """It shares nothing with its state that changes."""
+        self._use = self.state.use().copy()
+        return self
 
     def copy(self) -> "Overlay":
         """An overlay that can be given up without trace."""
@@ -316,6 +318,27 @@ class Overlay:
         twin._holders = self._holders
         twin._tracked = None if self._tracked is None else self._tracked.copy()
         return twin
+
+    def reserve(self, reservations: Iterable[Reservation]) -> None:
+        """These are held now, and no others."""
+        self.held, self.coming, self._holders = {}, {}, None
+        for reservation in reservations:
+            request = holder_of(self.state, reservation.ask)
+            if request is not None:
+                self._hold(self.state.node_index[reservation.node], request, None, triggered=request.triggered)
+
+    def run(self, queue: int, node: int | None, amounts: Amounts, sign: int, *, leaving: bool) -> None:
+        """A task of ``queue`` runs, or (``sign`` -1) does no longer; ``leaving``: it is being preempted."""
+        self._shift(self.allocated, queue, amounts, sign)
+        if leaving:
+            self._shift(self.preempting, queue, amounts, sign)
+        else:
+            self._slack(queue, amounts, -sign)
+        if node is not None:
+            free = self.free[node]
+            for r, amount in amounts.items():
+                free[r] -= sign * amount
+            self.use()[node] = self.state.use_of(node, free)
 
     def holders(self) -> frozenset[str]:
         """The asks that hold a node."""

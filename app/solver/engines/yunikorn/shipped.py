@@ -11,12 +11,20 @@ from itertools import islice
 
 import numpy as np
 
-from app.solver.engines.yunikorn import room as nodes
+from app.solver.engines.yunikorn import candidates as nodes
 from app.solver.engines.yunikorn.candidates import Found, Keeper, Silent
 from app.solver.engines.yunikorn.configuration import Amounts
-from app.solver.engines.yunikorn.guarantees import Level, levels, remaining, shift, tested_cells
+from app.solver.engines.yunikorn.guarantees import (
+    Level,
+    Needs,
+    levels,
+    path_needs,
+    remaining,
+    shift,
+    tested_cells,
+    without_superfluous,
+)
 from app.solver.engines.yunikorn.overlay import Overlay, Request
-from app.solver.engines.yunikorn.room import Needs, path_needs, without_superfluous
 from app.solver.engines.yunikorn.state import OPTED_OUT, ORIGINATOR, Ints, sums
 
 BATCH = 10

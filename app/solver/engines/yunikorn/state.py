@@ -36,7 +36,7 @@ ORIGINATOR, OPTED_OUT = 1, 2
 """Bits of ``flags``; sorting by them puts opted-in before opted-out, and others before originators."""
 _SCORED = ("vcore", "memory")
 _EXACT = 2**53
-_WIDEST = 2**61
+WIDEST = 2**61
 _MOST_RESOURCES = 128
 NOWHERE = -1
 """Index of no node."""
@@ -316,7 +316,7 @@ class CompiledState:
     @property
     def narrow(self) -> bool:
         """Whether every sum of amounts fits into int64."""
-        return self.room + self.asked < _WIDEST
+        return self.room + self.asked < WIDEST
 
     def take_room(self) -> None:
         """Everybody takes what they request on their node."""

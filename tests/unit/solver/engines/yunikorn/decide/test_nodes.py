@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.solver.engines.yunikorn.room import IMPOSSIBLE, at_least, in_order
+from app.solver.engines.yunikorn.candidates import IMPOSSIBLE, at_least, in_order
 from app.solver.engines.yunikorn.state import CompiledState
 from tests.support.yunikorn_world import Json, World, ago, app, ask, node, queue, task
 

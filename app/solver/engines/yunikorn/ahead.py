@@ -1,0 +1,442 @@
+"""Goes ahead of the compiled state in a run that nobody watches: free room, usage and reservations, kept up to date
+change by change; and cycles whose outcome is plain from these, since there is room, or the asking side has no claim.
+
+Source: ``ask``, whose rules these are.
+"""
+
+from bisect import bisect_left, insort
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterable
+from heapq import heapify, heappop, heappush
+from itertools import islice
+from operator import itemgetter
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from app.solver.engines.yunikorn.ask import ATTEMPTS, place
+from app.solver.engines.yunikorn.configuration import Amounts
+from app.solver.engines.yunikorn.guarantees import claim_of, has_headroom
+from app.solver.engines.yunikorn.overlay import CHECK_EVERY, Overlay, Request, Turn, ask_problems, asked_of
+from app.solver.engines.yunikorn.state import WIDEST, CompiledState, ShapeKey, steps_of
+from app.solver.model import yunikorn as wire
+from app.solver.model.base import micros, to_datetime
+from app.solver.model.state import Ask, Reservation, Task, Workload
+
+_SHAPES = 4096
+"""So many requests are known by what they come to."""
+
+
+class Ahead:
+    """See ``Rounds.ahead``. ``overlay``: of now; its state only says what does not change with workloads. ``grown``:
+    rises with whatever could make room for an ask that found none."""
+
+    def __init__(self, loaded: CompiledState) -> None:
+        self.overlay = Overlay(loaded).alone()
+        self.grown = 0
+        self.running = {workload.id: workload for workload in loaded.workloads}
+        self._state = loaded
+        self._reservations = loaded.reservations
+        self._asked = loaded.asked
+        self._steps: dict[ShapeKey, Amounts] = {}
+
+    def state(self, follow: Callable[[], CompiledState]) -> CompiledState:
+        """See ``app.solver.rounds.Ahead``."""
+        return follow()
+
+    def moved(self, name: str, after: Workload | None) -> bool:
+        """The workload is ``after`` now, or gone. False where it names what the state has no column for."""
+        before = self.running.pop(name, None)
+        left = [] if before is None else before.tasks
+        came = [] if after is None else after.tasks
+        if before is not None and after is not None and before.queue == after.queue:
+            stay = {id(task) for task in left}.intersection(map(id, came))
+            left, came = [t for t in left if id(t) not in stay], [t for t in came if id(t) not in stay]
+        if before is not None and left:
+            self.grown += 1
+            for task in left:
+                self._count(before.queue, task, -1)
+        if after is not None:
+            self.running[name] = after
+            known = self._state.resources.index
+            if not all(resource in known for task in came for resource in task.requests):
+                return False
+            for task in came:
+                self._count(after.queue, task, 1)
+        return self._state.room + self._asked < WIDEST
+
+    def _count(self, queue: str, task: Task, sign: int) -> None:
+        state, key = self._state, (tuple(task.requests.items()), task.count)
+        amounts = self._steps.get(key)
+        if amounts is None:
+            if len(self._steps) >= _SHAPES:
+                self._steps.clear()
+            amounts = self._steps[key] = steps_of(key, state.resources)
+        self._asked += sign * sum(amounts.values())
+        node = None if task.node is None else state.node_index[task.node]
+        index, leaving = state.configuration.tree.index[queue], task.state == "preempted"
+        self.overlay.run(index, node, amounts, sign, leaving=leaving)
+
+    def reserve(self, reservations: list[Reservation]) -> None:
+        """These are all there are now."""
+        if reservations is not self._reservations:
+            if reservations != self._reservations:
+                self.grown += 1
+                self.overlay.reserve(reservations)
+            self._reservations = reservations
+
+
+class Waiting:
+    """What is asked for of a job by one name. ``ask``: as it is now; ``sent``: as rounds ask for it, while its job runs
+    and while it doesn't; ``last``: when it last looked for victims, ``tried``: at which version; ``young``: when its
+    queue's delay is over; ``done``: it never looks for victims again; ``retry``: when time alone lets it try again.
+    In microseconds. ``seat``: its place in ``Seats``, None where it has none."""
+
+    __slots__ = ("ask", "done", "job", "last", "retry", "seat", "sent", "tried", "young")
+
+    def __init__(self, job: str, ask: Ask, delay: int) -> None:
+        self.job = job
+        self.tried: int | None = None
+        self.retry: int | None = None
+        self.seat: _Seat | None = None
+        self.delayed(ask, delay)
+        self.told(ask)
+
+    def delayed(self, ask: Ask, delay: int) -> None:
+        """``delay``: of its queue."""
+        created = ask.tasks[0].created_at or ask.created_at
+        self.young = 0 if created is None else micros(created) + delay
+
+    def told(self, ask: Ask) -> None:
+        """The ask is another from now on."""
+        self.ask = ask
+        self.sent: dict[bool, Ask] = {}
+        block = ask.yunikorn
+        self.last = None
+        self.done = ask.preemption_policy == "Never"
+        if block is not None:
+            self.last = None if block.last_preemption_check_at is None else micros(block.last_preemption_check_at)
+            self.done = self.done or block.triggered_preemption
+
+    def wait(self, now: int, last: int | None, begun: int, version: int) -> None:
+        """It goes on waiting after a cycle begun at version ``begun``, in which it was asked for as one that had last
+        looked at ``last``: it tries again once its queue's delay is over, or 15 seconds have passed since its last try
+        and something has changed since."""
+        if self.last == now:
+            self.tried = begun
+        self.retry = None
+        if self.done:
+            return
+        if self.young > now:
+            self.retry = self.young
+        elif last is not None and last + CHECK_EVERY > now and self.tried != version:
+            self.retry = last + CHECK_EVERY
+
+    def looked(self, now: int, begun: int) -> None:
+        """It looked for victims in vain, in a cycle begun at version ``begun``."""
+        self.last, self.tried = now, begun
+        self.sent = {}
+
+    def asked(self) -> Ask:
+        """The ask, and when it last looked for victims."""
+        block = self.ask.yunikorn or wire.Ask()
+        last = None if self.last is None else to_datetime(self.last)
+        if block.last_preemption_check_at != last:
+            self.ask = replace(self.ask, yunikorn=replace(block, last_preemption_check_at=last))
+        return self.ask
+
+
+class _Line:
+    """Asks that are ``alike``, in the order of cycles; of them ``awake``: those that look for victims as soon as there
+    is no room. ``vain``: how far room had ``grown`` when last none was there."""
+
+    __slots__ = ("awake", "members", "request", "vain")
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.members: list[tuple[Turn, Waiting]] = []
+        self.awake: list[tuple[Turn, Waiting]] = []
+        self.vain = -1
+
+    def first(self, after: Turn | None, but: frozenset[str]) -> tuple[Turn, Waiting] | None:
+        """The first one whose turn comes after another's, without those named ``but``."""
+        members = islice(self.members, _past(self.members, after), None)
+        return next((member for member in members if member[1].ask.id not in but), None)
+
+    def may_look(self, after: Turn | None, before: Turn | None, most: int) -> list[tuple[Turn, Waiting]]:
+        """Those awake between two turns, so many at most."""
+        start = _past(self.awake, after)
+        return [other for other in self.awake[start : start + most] if before is None or other[0] < before]
+
+
+def _past(members: list[tuple[Turn, Waiting]], turn: Turn | None) -> int:
+    """Where those begin whose turn comes after this one."""
+    if turn is None:
+        return 0
+    place = bisect_left(members, (turn,))
+    return place + (place < len(members) and members[place][0] == turn)
+
+
+class _Seat(msgspec.Struct, eq=False):
+    """``round``: how many cycles had been carried out when it came, or when it last looked for victims; ``awake``: see
+    ``_Line``."""
+
+    turn: Turn
+    request: Request
+    line: _Line
+    round: int
+    awake: bool = False
+
+
+class PlainCycle(NamedTuple):
+    """A cycle that evicts nobody, in its order. ``starts``: who runs from now on, and on which node; ``tried``: who
+    looked for victims in vain; ``vain``: lines that have no room."""
+
+    starts: list[tuple[Waiting, int]]
+    tried: list[Waiting]
+    vain: list[_Line]
+
+
+class Seats:
+    """What waits, as plain cycles look at it. ``young``, ``resting``: those that may not look for victims before a
+    time, for their queue's delay, and since they last did, and some that have left. ``rounds``: how many cycles were
+    carried out."""
+
+    def __init__(self, ahead: Ahead) -> None:
+        self.ahead = ahead
+        self.rounds = 0
+        self._now = 0
+        self._lines: dict[Hashable, _Line] = {}
+        self._seated: dict[str, Waiting] = {}
+        self._unsure: dict[str, Waiting] = {}
+        self._odd: set[str] = set()
+        self._young: list[tuple[int, Waiting]] = []
+        self._resting = deque[tuple[int, Waiting]]()
+
+    def add_all(self, of: Iterable[Waiting], now: int) -> None:
+        """They wait, as of ``now``. Raises QuantityError."""
+        for waiting in sorted(of, key=_last):
+            self._add(waiting, now)
+
+    def _add(self, waiting: Waiting, now: int) -> None:
+        state, ask = self.ahead.overlay.state, waiting.ask
+        if next(iter(ask_problems(state, ask)), None) is not None:
+            self._odd.add(ask.id)
+            return
+        sure = ask.priority is not None or ask.tasks[0].priority is not None
+        turn, _, requests, *_ = asked_of(state, ask if sure else replace(ask, priority=0))
+        request = requests[0]
+        rests = waiting.last is not None and waiting.last + CHECK_EVERY > now
+        earlier = bool(self._resting) and (waiting.last or 0) + CHECK_EVERY < self._resting[-1][0]
+        strange = rests and (waiting.young > now or (waiting.last or 0) > now or earlier)
+        if strange or len(requests) > 1 or request.required is not None:
+            self._odd.add(ask.id)
+            return
+        if not sure:
+            self._unsure[ask.id] = waiting
+        line = self._lines.get(request.alike)
+        if line is None:
+            line = self._lines[request.alike] = _Line(request)
+        insort(line.members, (turn, waiting))
+        waiting.seat = _Seat(turn, request, line, self.rounds)
+        self._seated[ask.id] = waiting
+        if waiting.done:
+            return
+        if waiting.young > now:
+            insort(self._young, (waiting.young, waiting), key=itemgetter(0))
+        elif rests:
+            self._resting.append(((waiting.last or 0) + CHECK_EVERY, waiting))
+        else:
+            self._wake([waiting])
+
+    def turn(self, name: str) -> Turn:
+        """Of a cycle."""
+        seat = self._seated[name].seat
+        assert seat is not None
+        return seat.turn
+
+    def looked(self, waiting: Waiting, now: int) -> None:
+        """It looked for victims ``now``."""
+        seat = waiting.seat
+        if seat is not None:
+            self._sleep(seat, waiting)
+            seat.round = self.rounds
+            if not waiting.done:
+                self._resting.append((now + CHECK_EVERY, waiting))
+
+    @staticmethod
+    def _sleep(seat: _Seat, waiting: Waiting) -> None:
+        if seat.awake:
+            awake = seat.line.awake
+            del awake[bisect_left(awake, (seat.turn, waiting))]
+            seat.awake = False
+
+    def drop(self, waiting: Waiting) -> None:
+        """It waits no longer."""
+        name, seat = waiting.ask.id, waiting.seat
+        self._odd.discard(name)
+        if seat is None:
+            return
+        self._unsure.pop(name, None)
+        del self._seated[name]
+        self._sleep(seat, waiting)
+        members = seat.line.members
+        del members[bisect_left(members, (seat.turn,))]
+        if not members:
+            del self._lines[seat.line.request.alike]
+        waiting.seat = None
+
+    def cycle(self, now: int) -> PlainCycle | None:
+        """None: what it comes to is not plain."""
+        self._pass(now)
+        running = self.ahead.running
+        if self._odd or any(_inherits(waiting, running) for waiting in self._unsure.values()):
+            return None
+        trial, grown, holders = _Trial(self.ahead.overlay), self.ahead.grown, self.ahead.overlay.holders()
+        looks = _Looks(self._lines.values(), self.ahead.overlay)
+        starts, vain = list[tuple[Waiting, int]](), list[_Line]()
+        todo: list[tuple[Turn, Waiting]] = []
+        todo += [(held.seat.turn, held) for name in holders if (held := self._seated.get(name)) and held.seat]
+        todo += [first for line in self._lines.values() if line.vain != grown and (first := line.first(None, holders))]
+        heapify(todo)
+        while todo:
+            turn, waiting = heappop(todo)
+            assert waiting.seat is not None
+            request, line, holds = waiting.seat.request, waiting.seat.line, waiting.ask.id in holders
+            overlay = trial.now()
+            node = place(overlay, request) if has_headroom(overlay, request) else None
+            if node is None:
+                if not holds:
+                    vain.append(line)
+                continue
+            if not looks.until(trial, turn):
+                return None
+            trial.place(node, request)
+            starts.append((waiting, node))
+            again = [line]
+            if holds:  # its node is there for others now
+                todo, vain, again = [other for other in todo if other[1].ask.id in holders], [], self._lines.values()
+                heapify(todo)
+            for line in again:
+                if following := line.first(turn, holders):
+                    heappush(todo, following)
+        return PlainCycle(starts, looks.tried, vain) if looks.until(trial, None) else None
+
+    def carried_out(self, cycle: PlainCycle, now: int, begun: int, version: int) -> int | None:
+        """The cycle, begun at version ``begun``, was carried out, and those that start have left. When time alone lets
+        somebody try again, now that it is another version."""
+        self.rounds, self._now = self.rounds + 1, now
+        for line in cycle.vain:
+            line.vain = self.ahead.grown
+        for until, waiting in reversed(self._resting):
+            if until < now + CHECK_EVERY:
+                break
+            waiting.tried = begun
+        ages = next((until for until, waiting in self._young if waiting.seat), None)
+        rests = next((until for until, waiting in self._resting if waiting.seat and waiting.tried != version), None)
+        for waiting in cycle.tried:
+            waiting.looked(now, begun)
+            self.looked(waiting, now)
+        return min((instant for instant in (ages, rests) if instant is not None), default=None)
+
+    def retry(self, waiting: Waiting, version: int) -> int | None:
+        """When time alone lets it try again, as of the last cycle that was carried out, and its version."""
+        if waiting.done or waiting.seat is None or waiting.seat.round == self.rounds:
+            return None
+        if waiting.young > self._now:
+            return waiting.young
+        if waiting.last is None or waiting.last + CHECK_EVERY <= self._now or waiting.tried == version:
+            return None
+        return waiting.last + CHECK_EVERY
+
+    def _pass(self, now: int) -> None:
+        """Those whose time has come look for victims where there is no room."""
+        awake, young, resting = list[Waiting](), self._young, self._resting
+        while young and young[0][0] <= now:
+            awake.append(young.pop(0)[1])
+        while resting and resting[0][0] <= now:
+            awake.append(resting.popleft()[1])
+        if awake:
+            self._wake(awake)
+
+    @staticmethod
+    def _wake(awake: list[Waiting]) -> None:
+        lines: dict[_Line, None] = {}
+        for waiting in awake:
+            seat = waiting.seat
+            if seat is not None and not waiting.done:
+                seat.awake = True
+                seat.line.awake.append((seat.turn, waiting))
+                lines[seat.line] = None
+        for line in lines:
+            line.awake.sort()
+
+
+def _last(waiting: Waiting) -> int:
+    return waiting.last or 0
+
+
+def _inherits(waiting: Waiting, running: dict[str, Workload]) -> bool:
+    """Whether what runs of its application has a priority."""
+    of = [running.get(name) for name in (waiting.job, waiting.ask.id)]
+    return any(workload is not None and workload.priority for workload in of)
+
+
+class _Trial:
+    """The overlay in a cycle, which is copied once somebody looks at it after somebody has started."""
+
+    def __init__(self, overlay: Overlay) -> None:
+        self._before = self._overlay = overlay
+        self._placed: tuple[int, Request] | None = None
+
+    def place(self, node: int, request: Request) -> None:
+        """See ``Overlay.place``."""
+        self.now()
+        self._placed = node, request
+
+    def now(self) -> Overlay:
+        """Not to be changed."""
+        if self._placed is not None:
+            if self._overlay is self._before:
+                self._overlay = self._before.copy()
+            self._overlay.place(*self._placed)
+            self._placed = None
+        return self._overlay
+
+
+class _Looks:
+    """Who looks for victims in a cycle: nobody finds any, for nobody's queue has a claim. ``tried``: so far."""
+
+    def __init__(self, lines: Iterable[_Line], overlay: Overlay) -> None:
+        queues = overlay.state.configuration
+        self.tried: list[Waiting] = []
+        self._lines = [line for line in lines if line.awake] if queues.preemption else []
+        self._lawful = queues.rules.keeps_guarantees
+        self._attempts = Counter[int]()
+        self._holders = overlay.holders()
+        self._from: Turn | None = None
+
+    def until(self, trial: _Trial, turn: Turn | None) -> bool:
+        """Those that found no room and whose turn comes before this one, or all. False: one might find somebody."""
+        queues: dict[int, list[tuple[Turn, Waiting]]] = {}
+        for line in self._lines:
+            queue = line.request.queue
+            looking = line.may_look(self._from, turn, ATTEMPTS - self._attempts[queue])
+            if looking:
+                queues[queue] = sorted(queues[queue] + looking) if queue in queues else looking
+        self._from, claimless = turn, set[_Line]()
+        for queue, looking in queues.items():
+            del looking[ATTEMPTS - self._attempts[queue] :]
+            self._attempts[queue] += len(looking)
+            for _, waiting in looking:
+                assert waiting.seat is not None
+                line = waiting.seat.line
+                if waiting.ask.id in self._holders or not (line in claimless or self._claimless(trial.now(), line)):
+                    return False
+                claimless.add(line)
+                self.tried.append(waiting)
+        return True
+
+    def _claimless(self, overlay: Overlay, line: _Line) -> bool:
+        return self._lawful and claim_of(overlay, line.request) is None
