@@ -212,6 +212,12 @@ def number(value: float) -> int | float:
     return int(value) if value == int(value) and abs(value) < 2**53 else value
 
 
+def metadata_of(queue: Queue) -> Document:
+    """Of the object of Kubernetes that it is."""
+    created = None if queue.created_at is None else base.to_datetime(base.micros(queue.created_at)).isoformat()
+    return {"name": queue.name} | ({} if created is None else {"creationTimestamp": created.replace("+00:00", "Z")})
+
+
 def weight_text(value: float) -> str:
     """A weight as a Kubernetes quantity, which has nine decimal places."""
     shown = Decimal(repr(float(value))).quantize(Decimal("1e-9")).normalize()
@@ -366,9 +372,9 @@ class Table:
     fields: tuple[Field | Inside, ...]
     first: tuple[str, ...] = ()
 
-    def read(self, reader: Reader) -> Any:
-        """The struct."""
-        return replace(self.usual, **_values(reader, self.fields))
+    def read(self, reader: Reader, known: msgspec.Struct | None = None) -> Any:
+        """The struct: ``known``, else the usual one, with what the document says."""
+        return replace(known or self.usual, **_values(reader, self.fields))
 
     def effects(self, below: str) -> dict[str, Effect]:
         """All of them decide; ``below``: the path of the document."""

@@ -14,8 +14,10 @@ from decimal import Decimal
 from typing import Any, cast, get_args
 
 import msgspec
+from msgspec import structs
 
 from app.base.documents import Path
+from app.formats.exported import Field, Table, go_duration
 from app.formats.objects import KAI_SCHEDULER, Object, instead, named, unread, whole
 from app.formats.pods import quantity
 from app.formats.reader import Findings, Reader, unkeepable
@@ -69,7 +71,7 @@ DEFAULT_SHARD = "default"
 _RULES: dict[str, kai.Rules] = {name: name for name in get_args(kai.Rules)}
 _RELEASES: dict[str, kai.Release] = {name: name for name in get_args(kai.Release)}
 DEFAULT_PRIORITY = 100
-DEFAULT_CAP = 16  # KAI's own default of max-consolidation-preemptees
+DEFAULT_CAP, _NO_CAP = 16, -1  # KAI's own default of max-consolidation-preemptees, and what it writes for none
 AS_INSTALLED = kai.Settings(
     rules="shipped", release=NEWEST, actions=list(ACTIONS), max_consolidation_preemptees=DEFAULT_CAP
 )
@@ -80,27 +82,17 @@ UNITS = {"cpu": 1, "memory": 10**6, "gpu": 1000}
 _FLAGS = {"true": True, "True": True, "1": True, "false": False, "False": False, "0": False}
 
 
-def pool_of(configuration: Configuration | None) -> str:
-    """The node pool of its shard; empty for that of the shard which takes what has no label."""
-    if configuration is None or configuration.native is None:
-        return ""
-    spec = configuration.native.kai.get("spec")
-    return _pool(cast(dict[str, Any], spec)) if isinstance(spec, dict) else ""
-
-
-def _pool(spec: Mapping[str, Any]) -> str:
+def pool_of(spec: Mapping[str, Any]) -> str:
+    """The node pool of a shard; empty for that of the shard which takes what has no label."""
     value = spec.get("partitionLabelValue")
     return value if isinstance(value, str) else ""
 
 
-def in_pool(manifest: Object, pool: str) -> bool:
-    """Whether the shard of ``pool`` sees a node, a queue or a pod group (KAI: ``GetLabelSelector``)."""
-    return manifest.labels.get(POOL_LABEL) == (pool or None)
-
-
 def _chosen(manifests: Iterable[Object], findings: Findings) -> list[Object]:
     """``manifests`` without the shards of other node pools than the first, or the one that takes what has no label."""
-    shards = [(shard, _pool(shard.root.child("spec").value)) for shard in manifests if shard.kind == "SchedulingShard"]
+    shards = [
+        (shard, pool_of(shard.root.child("spec").value)) for shard in manifests if shard.kind == "SchedulingShard"
+    ]
     pools = [pool for _, pool in shards]
     pool = "" if "" in pools or not pools else pools[0]
     others = {id(shard) for shard, of in shards if of != pool}
@@ -144,9 +136,7 @@ def _queue(manifest: Object) -> Queue:
     spec = manifest.root.keep().child("spec")
     resources = spec.child("resources")
     priority = spec.integer("priority")
-    runtimes = kai.Queue(
-        reclaim_min_runtime=spec.duration("reclaimMinRuntime"), preempt_min_runtime=spec.duration("preemptMinRuntime")
-    )
+    runtimes = RUNTIMES.read(spec)
     parent = spec.text("parentQueue") or None
     quota = {name: _quota(resources, name) for name in UNITS}
     resources.close()
@@ -154,14 +144,10 @@ def _queue(manifest: Object) -> Queue:
     spec.close()
     fields = unread(manifest)
     return Queue(
-        name=manifest.name,
-        parent=parent,
-        quota=quota,
-        priority=DEFAULT_PRIORITY if priority is None else priority,
-        created_at=manifest.created_at,
-        kai=None if runtimes == kai.Queue() else runtimes,
+        name=manifest.name, parent=parent, quota=quota, priority=DEFAULT_PRIORITY if priority is None else priority,
+        created_at=manifest.created_at, kai=None if runtimes == kai.Queue() else runtimes,
         native=Native(kai=fields) if fields else None,
-    )
+    )  # fmt: skip
 
 
 def _quota(resources: Reader, name: str) -> Quota:
@@ -212,17 +198,17 @@ def _scheduler_file(root: Reader) -> kai.Settings:
     parameters = root.take(PARAMETERS)
     root.close()
     words = [] if actions is None else [word.strip() for word in actions.split(",") if word.strip()]
-    flags = flags_of(cast(dict[str, Any], parameters)) if isinstance(parameters, dict) else {}
+    given = flags_of(cast(dict[str, Any], parameters)) if isinstance(parameters, dict) else {}
+    flags = Reader(given, root.path, root.findings)
     chosen = None if not words else _actions(words, root)
     k_value = _factor(Reader(arguments.get("proportion"), root.path, Findings()))
-    return _settings(arguments.get("minruntime", {}), chosen, flags, root, k_value=k_value, budgets=budgets)
+    return _settings(arguments.get("minruntime", {}), chosen, flags, k_value=k_value, budgets=budgets)
 
 
 def _plugin(plugin: Reader, name: str) -> Mapping[str, Any]:
     arguments = plugin.child("arguments")
     if name == "minruntime":
-        for key in ("defaultReclaimMinRuntime", "defaultPreemptMinRuntime", "reclaimResolveMethod"):
-            arguments.take(key)
+        MIN_RUNTIME.read(arguments)
     elif name == "nodeplacement":
         _placement(arguments)
     elif name == "proportion":
@@ -263,13 +249,8 @@ def _shard(manifest: Object) -> tuple[kai.Settings, dict[str, Any]]:
     """A SchedulingShard: the operator's way to write the same, with flags of the scheduler on top; and what is kept."""
     spec = manifest.root.keep().child("spec")
     minimum = spec.child("minRuntime")
-    arguments: dict[str, Any] = {}
-    for key, argument in (
-        ("reclaimMinRuntime", "defaultReclaimMinRuntime"),
-        ("preemptMinRuntime", "defaultPreemptMinRuntime"),
-    ):
-        if (value := minimum.take(key)) is not None:
-            arguments[argument] = value
+    keys = [field.key for field in RUNTIMES.fields]
+    arguments: dict[str, Any] = {f"default{key[0].upper()}{key[1:]}": minimum.take(key) for key in keys}
     minimum.close()
     plugins = spec.child("plugins")
     by_plugin: dict[str, Mapping[str, Any]] = {}
@@ -292,11 +273,9 @@ def _shard(manifest: Object) -> tuple[kai.Settings, dict[str, Any]]:
     flags = spec.child("args")
     actions = spec.take("actions")
     settings = _settings(
-        arguments, shard_actions(Reader(actions, (*spec.path, "actions"), spec.findings)), flags.value, flags,
+        arguments, shard_actions(Reader(actions, (*spec.path, "actions"), spec.findings)), flags,
         manifest.annotations, k_value, _budgets(spec),
     )  # fmt: skip
-    flags.ignore("max-consolidation-preemptees", "use-scheduling-signatures", "allow-consolidating-reclaim", STALENESS,
-                 _STUCK)  # fmt: skip
     flags.close("info")
     placement = spec.child("placementStrategy")
     _placement(placement)
@@ -331,29 +310,22 @@ def _kept_of_shard(manifest: Object, actions: Any, written: Any) -> dict[str, An
 
 
 def _settings(
-    minruntime: Mapping[str, Any], actions: list[Action] | None, flags: Mapping[str, Any], file: Reader,
+    minruntime: Mapping[str, Any], actions: list[Action] | None, flags: Reader,
     annotations: Mapping[str, str] | None = None, k_value: float | None = None,
     budgets: kai.SearchBudgets | None = None,
 ) -> kai.Settings:  # fmt: skip
-    def word(key: str) -> str | None:
-        value = minruntime.get(key)
-        return value if value is None or isinstance(value, str) else str(value)
-
     noted = annotations or {}
-    if _duration(flags.get(_STUCK), _STUCK_SECONDS, _STUCK, file) not in (_STUCK_SECONDS, "2m"):
-        file.warn(_STUCK, "a pod that should be gone is stuck after two minutes here", rule="not-decided")
-    return kai.Settings(
+    if _duration(flags, _STUCK) not in (None, _STUCK_SECONDS, "2m"):
+        flags.warn(_STUCK, "a pod that should be gone is stuck after two minutes here", rule="not-decided")
+    settings = FLAGS.read(flags, MIN_RUNTIME.read(Reader(minruntime, (), Findings())))
+    cap = settings.max_consolidation_preemptees
+    return structs.replace(
+        settings,
         rules=_RULES.get(noted.get(RULES_ANNOTATION, ""), AS_INSTALLED.rules),
         release=_RELEASES.get(noted.get(RELEASE_ANNOTATION, NEWEST), NEWEST),
-        default_reclaim_min_runtime=word("defaultReclaimMinRuntime"),
-        default_preempt_min_runtime=word("defaultPreemptMinRuntime"),
-        reclaim_resolve_method=word("reclaimResolveMethod") or "lca",
         actions=list(ACTIONS) if actions is None else actions,
         k_value=AS_INSTALLED.k_value if k_value in (None, AS_INSTALLED.k_value) else k_value,  # not written if it is
-        use_scheduling_signatures=_flag(flags, "use-scheduling-signatures", file),
-        max_consolidation_preemptees=_cap(flags.get("max-consolidation-preemptees"), file),
-        allow_consolidating_reclaim=_flag(flags, "allow-consolidating-reclaim", file),
-        staleness_grace_period=_duration(flags.get(STALENESS), AS_INSTALLED.staleness_grace_period, STALENESS, file),
+        max_consolidation_preemptees=None if cap == _NO_CAP else cap,
         search_budgets=budgets,
     )
 
@@ -369,13 +341,19 @@ def _budgets(file: Reader) -> kai.SearchBudgets | None:
         return None
 
 
-def _flag(flags: Mapping[str, Any], key: str, file: Reader) -> bool:
-    value = flags.get(key)
-    if value is None or isinstance(value, bool):
-        return value is not False
-    if str(value) not in _FLAGS:
-        file.warn(key, "true or false is expected", "error", "bad-value")
-    return _FLAGS.get(str(value), True)
+def _switch(flag: str) -> Field:
+    def read(flags: Reader, key: str) -> bool | None:
+        value = flags.take(key)
+        if value is not None and str(value) not in _FLAGS:
+            flags.warn(key, "true or false is expected", "error", "bad-value")
+        return _FLAGS.get(str(value))
+
+    return Field(flag, read, flag.replace("-", "_"), lambda on, _path, _lost: str(on).lower())
+
+
+def _preemptees(flags: Reader, key: str) -> int:
+    cap = _cap(flags.take(key), flags)
+    return _NO_CAP if cap is None else cap
 
 
 def _cap(value: Any, file: Reader) -> int | None:
@@ -388,18 +366,40 @@ def _cap(value: Any, file: Reader) -> int | None:
     return None if int(value) < 0 else int(value)
 
 
-def _duration(value: Any, usual: Duration, key: str, file: Reader) -> Duration:
+def _duration(flags: Reader, key: str) -> Duration | None:
+    value = flags.take(key)
     if value is None:
-        return usual
+        return None
     value = value if type(value) in (int, float) else str(value)
     try:
         base.parse_duration(value)
     except base.DurationError as error:
-        file.warn(key, str(error), "error", "bad-value")
-        return usual
+        flags.warn(key, str(error), "error", "bad-value")
+        return None
     return value
 
 
+def _text(arguments: Reader, key: str) -> str | None:
+    value = arguments.take(key)
+    return None if value is None else str(value)
+
+
+RUNTIMES = Table(kai.Queue(), (
+    Field("reclaimMinRuntime", Reader.duration, "reclaim_min_runtime", go_duration),
+    Field("preemptMinRuntime", Reader.duration, "preempt_min_runtime", go_duration),
+))  # fmt: skip
+MIN_RUNTIME = Table(AS_INSTALLED, (
+    Field("defaultReclaimMinRuntime", _text, "default_reclaim_min_runtime", go_duration),
+    Field("defaultPreemptMinRuntime", _text, "default_preempt_min_runtime", go_duration),
+    Field("reclaimResolveMethod", lambda arguments, key: _text(arguments, key) or None, "reclaim_resolve_method"),
+))  # fmt: skip
+"""Arguments of the plugin."""
+FLAGS = Table(AS_INSTALLED, (
+    _switch("use-scheduling-signatures"),
+    Field("max-consolidation-preemptees", _preemptees, "max_consolidation_preemptees",
+          lambda cap, _path, _lost: str(_NO_CAP if cap is None else cap)),
+    _switch("allow-consolidating-reclaim"), Field(STALENESS, _duration, "staleness_grace_period", go_duration),
+), first=("max-consolidation-preemptees",))  # fmt: skip
 PARAMETERS = "schedulerParams"
 _KINDS = {
     "pods": ("Pod", "v1"), "nodes": ("Node", "v1"), "queues": ("Queue", "scheduling.run.ai/v2"),

@@ -15,23 +15,23 @@ import msgspec
 from msgspec.structs import replace
 
 from app.base.documents import MAX_BYTES, Path, Unreadable
-from app.formats.exported import Exported, Lost, dump, flat_quota, go_duration, number, placed, renamed
+from app.formats.exported import Exported, Lost, dump, flat_quota, go_duration, metadata_of, number, placed, renamed
 from app.formats.extender import ByTask, VictimPod, asking, light_pod
 from app.formats.kai.configuration import (
     ACTIONS,
     AS_INSTALLED,
     BY_DEFAULT,
-    DEFAULT_CAP,
     DEFAULT_SHARD,
+    FLAGS,
+    MIN_RUNTIME,
     NEWEST,
     POOL_LABEL,
     QUEUE_GROUP,
     RELEASE_ANNOTATION,
     RULES_ANNOTATION,
+    RUNTIMES,
     SHARD_GROUP,
-    STALENESS,
     UNITS,
-    in_pool,
     objects_of,
     pool_of,
     read_configuration,
@@ -67,13 +67,12 @@ from app.formats.objects import (
     text_of,
 )
 from app.formats.pods import Pod, quantities, read_cluster_nodes
-from app.formats.reader import Fields, Findings, Imported, Reader
+from app.formats.reader import Fields, Findings, Imported, Reader, each
 from app.formats.work import planner
 from app.formats.work.pods import plan_kai
 from app.solver.engines.kai import FACTS
 from app.solver.model import kai
-from app.solver.model.base import UNLIMITED, Duration, NativeDocuments, Quantity, micros, parse_quantity, scale_of
-from app.solver.model.base import to_datetime as instant_at
+from app.solver.model.base import UNLIMITED, Duration, NativeDocuments, Quantity, parse_quantity, scale_of
 from app.solver.model.configuration import Configuration, EngineName, Queue, Quota
 from app.solver.model.request import Eviction
 from app.solver.model.state import Ask, Task
@@ -111,20 +110,10 @@ def _shard(settings: kai.Settings, native: NativeDocuments, lost: Lost) -> dict[
         annotations[RELEASE_ANNOTATION] = settings.release
     if annotations:
         metadata["annotations"] = annotations
-    arguments: dict[str, Any] = {}
-    for field, argument in (
-        ("default_reclaim_min_runtime", "defaultReclaimMinRuntime"),
-        ("default_preempt_min_runtime", "defaultPreemptMinRuntime"),
-    ):
-        value = getattr(settings, field)
-        if value is not None:
-            arguments[argument] = go_duration(value)
-    if settings.reclaim_resolve_method != "lca":
-        arguments["reclaimResolveMethod"] = settings.reclaim_resolve_method
     spec: dict[str, Any] = {}
-    if flags := _flags(settings):
+    if flags := FLAGS.written(settings, (), lost):
         spec["args"] = flags
-    if arguments:
+    if arguments := MIN_RUNTIME.written(settings, (), lost):
         spec["plugins"] = {"minruntime": {"arguments": arguments}}
     if settings.k_value != kai.Settings().k_value:
         spec["kValue"] = number(settings.k_value)
@@ -139,19 +128,6 @@ def _shard(settings: kai.Settings, native: NativeDocuments, lost: Lost) -> dict[
     saved = _with_actions(spec, settings, native.kai, lost)
     shard = {"apiVersion": SHARD_VERSION, "kind": "SchedulingShard", "metadata": metadata, "spec": spec}
     return lost.native((), shard, NativeDocuments(kai=saved), "kai")
-
-
-def _flags(settings: kai.Settings) -> dict[str, str]:
-    """Those that differ from KAI's own defaults."""
-    cap = settings.max_consolidation_preemptees
-    flags = {} if cap == DEFAULT_CAP else {"max-consolidation-preemptees": str(-1 if cap is None else cap)}
-    if not settings.use_scheduling_signatures:
-        flags["use-scheduling-signatures"] = "false"
-    if not settings.allow_consolidating_reclaim:
-        flags["allow-consolidating-reclaim"] = "false"
-    if settings.staleness_grace_period != AS_INSTALLED.staleness_grace_period:
-        flags[STALENESS] = go_duration(settings.staleness_grace_period)
-    return flags
 
 
 def _with_actions(spec: dict[str, Any], settings: kai.Settings, saved: dict[str, Any], lost: Lost) -> dict[str, Any]:
@@ -180,9 +156,6 @@ def _actions(actions: list[kai.Action], lost: Lost) -> dict[str, Any]:
 
 
 def _queue(queue: Queue, path: Path, lost: Lost, engine: EngineName | None) -> dict[str, Any]:
-    metadata: dict[str, Any] = {"name": queue.name}
-    if queue.created_at is not None:
-        metadata["creationTimestamp"] = instant_at(micros(queue.created_at)).isoformat().replace("+00:00", "Z")
     quotas = renamed(flat_quota(queue, path, "KAI Scheduler", lost), engine, "kai", lost)
     named: dict[str, tuple[Path, Quota]] = {}
     for resource, (where, quota) in quotas.items():
@@ -195,11 +168,8 @@ def _queue(queue: Queue, path: Path, lost: Lost, engine: EngineName | None) -> d
     spec: dict[str, Any] = {} if queue.parent is None else {"parentQueue": queue.parent}
     spec["priority"] = queue.priority
     spec["resources"] = {name: _resource(name, named.get(name, (path, Quota()))[1], queue.weight) for name in UNITS}
-    for field, native in (("reclaim_min_runtime", "reclaimMinRuntime"), ("preempt_min_runtime", "preemptMinRuntime")):
-        value = None if queue.kai is None else getattr(queue.kai, field)
-        if value is not None:
-            spec[native] = go_duration(value)
-    return {"apiVersion": QUEUE_VERSION, "kind": "Queue", "metadata": metadata, "spec": spec}
+    spec |= RUNTIMES.written(queue.kai or kai.Queue(), (*path, "kai"), lost)
+    return {"apiVersion": QUEUE_VERSION, "kind": "Queue", "metadata": metadata_of(queue), "spec": spec}
 
 
 def _resource(name: str, quota: Quota, weight: float) -> dict[str, Any]:
@@ -234,7 +204,7 @@ def _read(reading: Reading) -> Imported:
     duplicates(every, {"Queue": "Queue"}, findings)
     own = read_configuration((manifest for manifest in every if not _is_evidence(manifest)), findings)
     release, own = _installed(reading, own)
-    pool = pool_of(own if any(manifest.kind == "SchedulingShard" for manifest in every) else reading.known)
+    pool = _pool(own if any(manifest.kind == "SchedulingShard" for manifest in every) else reading.known)
     kept_nodes, groups, own, pods = _of_pool(reading, pool, own)
     configuration = reading.counting(with_classes(own, objects.classes))
     queues = {queue.name for queue in configuration.queues}
@@ -324,6 +294,18 @@ def _installed(reading: Reading, own: Configuration) -> tuple[kai.Release | None
     return release, replace(own, settings=replace(own.settings, kai=settings))
 
 
+def _pool(configuration: Configuration | None) -> str:
+    if configuration is None or configuration.native is None:
+        return ""
+    spec = configuration.native.kai.get("spec")
+    return pool_of(cast(dict[str, Any], spec)) if isinstance(spec, dict) else ""
+
+
+def _in_pool(manifest: Object, pool: str) -> bool:
+    """Whether the shard of ``pool`` sees a node, a queue or a pod group (KAI: ``GetLabelSelector``)."""
+    return manifest.labels.get(POOL_LABEL) == (pool or None)
+
+
 def _of_pool(
     reading: Reading, pool: str, own: Configuration
 ) -> tuple[list[Object], list[Object], Configuration, list[Pod]]:
@@ -333,19 +315,21 @@ def _of_pool(
     if any(manifest.kind == KAI_SCHEDULER for manifest in objects.of[FACTS.name]):
         return objects.nodes, objects.work[FACTS.name], own, every
     others = {
-        manifest.name for manifest in objects.of[FACTS.name] if manifest.kind == "Queue" and not in_pool(manifest, pool)
+        manifest.name
+        for manifest in objects.of[FACTS.name]
+        if manifest.kind == "Queue" and not _in_pool(manifest, pool)
     }
-    nodes = [manifest for manifest in objects.nodes if in_pool(manifest, pool)]
-    groups = [manifest for manifest in objects.work[FACTS.name] if in_pool(manifest, pool)]
+    nodes = [manifest for manifest in objects.nodes if _in_pool(manifest, pool)]
+    groups = [manifest for manifest in objects.work[FACTS.name] if _in_pool(manifest, pool)]
     left = {manifest.id for manifest in objects.work[FACTS.name]} - {manifest.id for manifest in groups}
     pods = [
         pod
         for pod in every
-        if not belongs(pod) or (group(pod) not in left if names_group(pod) else in_pool(pod.manifest, pool))
+        if not belongs(pod) or (group(pod) not in left if names_group(pod) else _in_pool(pod.manifest, pool))
     ]
     counted = {"nodes": len(objects.nodes) - len(nodes), "queues": len(others), "pod groups": len(left)}
     counted["pods without a group"] = sum(
-        belongs(pod) and not names_group(pod) and not in_pool(pod.manifest, pool) for pod in every
+        belongs(pod) and not names_group(pod) and not _in_pool(pod.manifest, pool) for pod in every
     )
     if left_out := ", ".join(f"{count} {kind}" for kind, count in counted.items() if count):
         which = f"of {POOL_LABEL}={pool}" if pool else f"without the label {POOL_LABEL}"
@@ -435,28 +419,24 @@ _FOLLOWED = Followed(
 
 FIELDS: Final[Fields] = {
     "Queue": {
-        "spec.parentQueue": "decided", "spec.priority": "decided", "spec.preemptMinRuntime": "decided",
-        "spec.reclaimMinRuntime": "decided", "spec.resources": "decided", "spec.displayName": "none",
+        **each("decided", "parentQueue priority preemptMinRuntime reclaimMinRuntime resources", "spec."),
+        "spec.displayName": "none",
     },
     "PodGroup": {
-        "spec.queue": "decided", "spec.minMember": "decided", "spec.priorityClassName": "decided",
-        "spec.preemptibility": "decided", "spec.subGroups": "decided", "spec.minSubGroup": "decided",
-        "spec.preemptionDelay": "decided", "spec.stalenessGracePeriod": "decided",
-        "spec.topologyConstraint": "warning", "spec.topologyConstraint.requiredTopologyLevel": "error",
-        "spec.subGroups[].topologyConstraint": "warning",
-        "spec.subGroups[].topologyConstraint.requiredTopologyLevel": "error",
-        "spec.backoffLimit": "none", "spec.markUnschedulable": "none", "spec.schedulingBackoff": "none",
-        "spec.completions": "warning", "spec.parallelism": "warning",
+        **each("decided", "queue minMember priorityClassName preemptibility subGroups minSubGroup", "spec."),
+        **each("decided", "preemptionDelay stalenessGracePeriod", "spec."),
+        **each("warning", "topologyConstraint subGroups[].topologyConstraint completions parallelism", "spec."),
+        **each("error", "topologyConstraint.requiredTopologyLevel", "spec."),
+        **each("error", "topologyConstraint.requiredTopologyLevel", "spec.subGroups[]."),
+        **each("none", "backoffLimit markUnschedulable schedulingBackoff", "spec."),
     },
     "Pod": {
-        "metadata.annotations.gpu-fraction": "decided", "metadata.annotations.gpu-memory": "decided",
-        "metadata.annotations.gpu-fraction-num-devices": "decided", "metadata.labels.runai-gpu-group": "decided",
-        "metadata.deletionTimestamp": "decided",
+        **each("decided", "gpu-fraction gpu-memory gpu-fraction-num-devices", "metadata.annotations."),
+        **each("decided", "labels.runai-gpu-group deletionTimestamp", "metadata."),
     },
     "SchedulingShard": {
-        "spec.actions": "decided", "spec.args": "decided", "spec.minRuntime": "decided",
-        "spec.plugins": "warning", "spec.kValue": "decided", "spec.partitionLabelValue": "decided",
-        "spec.placementStrategy": "warning", "spec.queueDepthPerAction": "warning", "spec.usageDBConfig": "warning",
+        **each("decided", "actions args minRuntime kValue partitionLabelValue", "spec."),
+        **each("warning", "plugins placementStrategy queueDepthPerAction usageDBConfig", "spec."),
     },
 }  # fmt: skip
 """What becomes of every field of its documents."""

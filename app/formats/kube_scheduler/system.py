@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from app.base.documents import Path
-from app.formats.exported import Exported, Lost, dump
+from app.formats.exported import Exported, Lost, dump, metadata_of
 from app.formats.extender import Around, VictimPod
 from app.formats.kube_scheduler.pods import SCHEDULER, ask_of, read_budgets, read_spec, read_workloads
 from app.formats.manifests import Reading, Role, System, with_classes
@@ -41,8 +41,7 @@ from app.formats.reader import Fields, Findings, Imported, Reader
 from app.formats.work import planner
 from app.formats.work.pods import plan_kube_scheduler
 from app.solver.engines.kube_scheduler import FACTS
-from app.solver.model.base import NativeDocuments, micros
-from app.solver.model.base import to_datetime as instant_at
+from app.solver.model.base import NativeDocuments
 from app.solver.model.configuration import Configuration, Queue, Settings
 from app.solver.model.kube_scheduler import Settings as KubeSettings
 from app.solver.model.request import Eviction
@@ -198,10 +197,7 @@ def _namespace(queue: Queue, path: Path, lost: Lost) -> dict[str, Any]:
         if getattr(queue, key):
             lost.add((*path, key), "kube-scheduler knows no quotas of namespaces")
     lost.queue(path, queue, "kube-scheduler", weight=False, priority=False, created=True)
-    metadata: dict[str, Any] = {"name": queue.name}
-    if queue.created_at is not None:
-        metadata["creationTimestamp"] = instant_at(micros(queue.created_at)).isoformat().replace("+00:00", "Z")
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata_of(queue)}
 
 
 def _shown(settings: KubeSettings) -> dict[str, int]:

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from app.base.documents import Path
-from app.formats.exported import Exported, Lost, dump, renamed, weight_text
+from app.formats.exported import Exported, Lost, dump, metadata_of, renamed, weight_text
 from app.formats.extender import Around as Snapshot
 from app.formats.extender import OwnerReference, VictimPod, asking
 from app.formats.kueue import importing
@@ -39,8 +39,7 @@ from app.formats.work import planner
 from app.formats.work.kueue import plan_work
 from app.solver.engines.kueue import FACTS
 from app.solver.model import kueue
-from app.solver.model.base import NativeDocuments, micros
-from app.solver.model.base import to_datetime as instant_at
+from app.solver.model.base import NativeDocuments
 from app.solver.model.configuration import Configuration, EngineName, Flavor, Queue, Quota, ResourceGroup, Settings
 from app.solver.model.request import Eviction
 from app.solver.model.state import Ask, QueueState, Workload
@@ -165,9 +164,6 @@ def _queue(
 ) -> dict[str, Any]:
     """``names``: those of cohorts in their cluster, where they differ; ``engine``: whose resources they are."""
     lost.queue(path, queue, "Kueue", weight=True, priority=False, created=True)
-    metadata: dict[str, Any] = {"name": names.get(queue.name, queue.name)}
-    if queue.created_at is not None:
-        metadata["creationTimestamp"] = instant_at(micros(queue.created_at)).isoformat().replace("+00:00", "Z")
     spec: dict[str, Any] = {}
     if queue.parent is not None:
         spec["parentName" if is_cohort else "cohortName"] = names.get(queue.parent, queue.parent)
@@ -188,7 +184,7 @@ def _queue(
     return {
         "apiVersion": VERSION,
         "kind": "Cohort" if is_cohort else "ClusterQueue",
-        "metadata": metadata,
+        "metadata": metadata_of(queue) | {"name": names.get(queue.name, queue.name)},
         "spec": spec,
     }
 
