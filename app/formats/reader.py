@@ -26,6 +26,8 @@ from app.solver.model.state import Ask, State
 from app.solver.question import safe_point
 
 Severity = Literal["error", "warning", "info"]
+Undecided = Mapping[str, tuple[Severity, str]]
+"""Fields that nothing here decides on, by key: how much that matters, and why it is so."""
 MOST_ALIKE = 20
 _MOST_CHARACTERS = 1 << 16
 _LIVE = timedelta(minutes=10)
@@ -159,6 +161,11 @@ class Reader:
         """Read ``key``, and say why it does not count if there is something in it: it is lost, or only kept."""
         if key in self._left:
             self._unread(key, self.take(key), detail, severity)
+
+    def none_carried(self, undecided: Undecided) -> None:
+        """``not_carried`` for each of these."""
+        for key, (severity, why) in undecided.items():
+            self.not_carried(key, why, severity)
 
     def undecided(self, key: str, detail: str, severity: Severity = "warning") -> None:
         """``not_carried`` for a key that may have been read, and whose value, whatever it is, means something."""
@@ -426,6 +433,11 @@ a longer one says otherwise; of pods, which are Kubernetes' own, `docs/formats.m
 def each(effect: Effect, names: str, below: str = "") -> dict[str, Effect]:
     """``effect`` for each of the words ``names``, with the path ``below`` which they are."""
     return dict.fromkeys((f"{below}{name}" for name in names.split()), effect)
+
+
+def effects(undecided: Undecided, below: str = "") -> dict[str, Effect]:
+    """What ``Reader.none_carried`` says of each."""
+    return {f"{below}{key}": severity for key, (severity, _) in undecided.items()}
 
 
 def effect_of(fields: Fields, kind: str, path: str) -> Effect | None:

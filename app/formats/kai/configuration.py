@@ -20,7 +20,7 @@ from app.base.documents import Path
 from app.formats.exported import Field, Table, go_duration
 from app.formats.objects import KAI_SCHEDULER, Object, instead, named, unread, whole
 from app.formats.pods import quantity
-from app.formats.reader import Findings, Reader, unkeepable
+from app.formats.reader import Findings, Reader, Undecided, unkeepable
 from app.solver.model import base, kai
 from app.solver.model.base import MAX_UNITS, UNLIMITED, Duration, Native, NativeDocuments, Quantity
 from app.solver.model.configuration import Configuration, Queue, Quota, Settings
@@ -65,7 +65,11 @@ GPU_GROUP = "runai-gpu-group"
 """The label that names the shared GPU of a pod; of several each has one below it."""
 STALENESS = "default-staleness-grace-period"
 _STUCK, _STUCK_SECONDS = "stuck-in-releasing-threshold", 120
-_NO_USAGE = "use over time is not known: nobody has used anything, but where the state says it (queues.NAME.kai.usage)"
+UNDECIDED: Undecided = {
+    "queueDepthPerAction": ("warning", "Arbiter tries every job of a queue"),
+    "usageDBConfig": ("warning", "use over time is not known: nobody has used anything, but where the state says it "
+                                 "(queues.NAME.kai.usage)"),
+}  # fmt: skip
 DEFAULT_SHARD = "default"
 
 _RULES: dict[str, kai.Rules] = {name: name for name in get_args(kai.Rules)}
@@ -191,8 +195,7 @@ def _scheduler_file(root: Reader) -> kai.Settings:
         tier.close()
     detail = "an export writes this file as a SchedulingShard, which lists no plugins: those left out here run there"
     root.warn("tiers", detail, "info", "rewritten")
-    root.not_carried("queueDepthPerAction", "Arbiter tries every job of a queue")
-    root.not_carried("usageDBConfig", _NO_USAGE)
+    root.none_carried(UNDECIDED)
     budgets = _budgets(root)
     root.ignore("kind", "apiVersion", "metadata")
     parameters = root.take(PARAMETERS)
@@ -282,8 +285,7 @@ def _shard(manifest: Object) -> tuple[kai.Settings, dict[str, Any]]:
     placement.close()
     spec.text("partitionLabelValue")
     spec.keep_as_is("partitionLabelValue")
-    spec.not_carried("queueDepthPerAction", "Arbiter tries every job of a queue")
-    spec.not_carried("usageDBConfig", _NO_USAGE)
+    spec.none_carried(UNDECIDED)
     spec.close()
     written = None if settings.actions is None else written_actions(settings.actions)
     return settings, _kept_of_shard(manifest, actions, written)

@@ -31,6 +31,7 @@ from app.formats.kai.configuration import (
     RULES_ANNOTATION,
     RUNTIMES,
     SHARD_GROUP,
+    UNDECIDED,
     UNITS,
     objects_of,
     pool_of,
@@ -67,7 +68,7 @@ from app.formats.objects import (
     text_of,
 )
 from app.formats.pods import Pod, quantities, read_cluster_nodes
-from app.formats.reader import Fields, Findings, Imported, Reader, each
+from app.formats.reader import Fields, Findings, Imported, Reader, each, effects
 from app.formats.work import planner
 from app.formats.work.pods import plan_kai
 from app.solver.engines.kai import FACTS
@@ -436,7 +437,7 @@ FIELDS: Final[Fields] = {
     },
     "SchedulingShard": {
         **each("decided", "actions args minRuntime kValue partitionLabelValue", "spec."),
-        **each("warning", "plugins placementStrategy queueDepthPerAction usageDBConfig", "spec."),
+        **each("warning", "plugins placementStrategy", "spec."), **effects(UNDECIDED, "spec."),
     },
 }  # fmt: skip
 """What becomes of every field of its documents."""

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from app.base.documents import Path
-from app.formats.exported import Exported, Lost, dump, metadata_of
+from app.formats.exported import Exported, Field, Lost, Table, dump, metadata_of
 from app.formats.extender import Around, VictimPod
 from app.formats.kube_scheduler.pods import SCHEDULER, ask_of, read_budgets, read_spec, read_workloads
 from app.formats.manifests import Reading, Role, System, with_classes
@@ -37,7 +37,7 @@ from app.formats.objects import (
     whole,
 )
 from app.formats.pods import Pod, read_cluster_nodes
-from app.formats.reader import Fields, Findings, Imported, Reader
+from app.formats.reader import Fields, Findings, Imported, Reader, Undecided, each, effects
 from app.formats.work import planner
 from app.formats.work.pods import plan_kube_scheduler
 from app.solver.engines.kube_scheduler import FACTS
@@ -56,12 +56,19 @@ _FILTERS = frozenset({
 })  # fmt: skip
 """What is decided here as released, whatever it is called in ``disabled``."""
 _FILTERING = {
-    "NodeAffinity": ("addedAffinity",), "NodeResourcesFit": ("ignoredResources", "ignoredResourceGroups"),
-    "PodTopologySpread": ("defaultConstraints",),
+    "NodeAffinity": "addedAffinity", "NodeResourcesFit": "ignoredResources ignoredResourceGroups",
+    "PodTopologySpread": "defaultConstraints",
 }  # fmt: skip
 """Arguments by which a filter decides otherwise, by plugin."""
 _ALL_NODES = "nodes are looked at until enough fit: here all are, so that another of them may be taken"
-_OTHER = ("clientConnection", "leaderElection", "enableProfiling", "enableContentionProfiling")
+_RETRIES = "podInitialBackoffSeconds", "podMaxBackoffSeconds", "delayCacheUntilActive"
+_UNDECIDED: Undecided = {
+    "percentageOfNodesToScore": ("warning", _ALL_NODES),
+    "extenders": ("error", "what an extender says is not asked for"),
+    "parallelism": ("info", "one node after the other is looked at here"),
+    **dict.fromkeys(_RETRIES, ("info", "when a pod is tried again is not decided here")),
+}
+_OTHER = "clientConnection leaderElection enableProfiling enableContentionProfiling"
 
 
 def read_configuration(manifests: Iterable[Object], spaces: Iterable[Object], findings: Findings) -> Configuration:
@@ -103,12 +110,8 @@ def _settings(root: Reader) -> KubeSettings:
         if settings != first:
             detail = f"another {_PLUGIN} than in the first profile, which holds for all"
             profile.warn("pluginConfig", detail, rule="not-decided")
-    root.not_carried("percentageOfNodesToScore", _ALL_NODES)
-    root.not_carried("extenders", "what an extender says is not asked for", "error")
-    root.not_carried("parallelism", "one node after the other is looked at here", "info")
-    for key in ("podInitialBackoffSeconds", "podMaxBackoffSeconds", "delayCacheUntilActive"):
-        root.not_carried(key, "when a pod is tried again is not decided here", "info")
-    root.ignore("metadata", "apiVersion", "kind", *_OTHER)
+    root.none_carried(_UNDECIDED)
+    root.ignore("metadata", "apiVersion", "kind", *_OTHER.split())
     root.close()
     return first
 
@@ -122,9 +125,9 @@ def _profile(profile: Reader) -> KubeSettings:
         name, arguments = plugin.text("name"), plugin.keep().child("args")
         arguments.ignore("apiVersion", "kind")
         if name == _PLUGIN:
-            settings = _arguments(arguments)
+            settings = _ARGUMENTS.whole(arguments)
         else:
-            for key in _FILTERING.get(name or "", ()):
+            for key in _FILTERING.get(name or "", "").split():
                 arguments.not_carried(key, f"{name} filters by it, which is not decided here", "error")
             arguments.close()
         plugin.close()
@@ -132,18 +135,18 @@ def _profile(profile: Reader) -> KubeSettings:
     return settings
 
 
-def _arguments(arguments: Reader) -> KubeSettings:
-    default = KubeSettings()
-    percentage = arguments.count("minCandidateNodesPercentage")
+def _percentage(arguments: Reader, key: str) -> int | None:
+    percentage = arguments.count(key)
     if percentage is not None and percentage > 100:
-        arguments.warn("minCandidateNodesPercentage", "at most 100 is expected", "error", "bad-value")
-        percentage = None
-    absolute = arguments.count("minCandidateNodesAbsolute")
-    arguments.close()
-    return KubeSettings(
-        min_candidate_nodes_percentage=default.min_candidate_nodes_percentage if percentage is None else percentage,
-        min_candidate_nodes_absolute=default.min_candidate_nodes_absolute if absolute is None else absolute,
-    )
+        arguments.warn(key, "at most 100 is expected", "error", "bad-value")
+        return None
+    return percentage
+
+
+_ARGUMENTS = Table(KubeSettings(), (
+    Field("minCandidateNodesPercentage", _percentage, "min_candidate_nodes_percentage"),
+    Field("minCandidateNodesAbsolute", Reader.count, "min_candidate_nodes_absolute"),
+))  # fmt: skip
 
 
 def _plugins(plugins: Reader) -> None:
@@ -183,7 +186,7 @@ def export(configuration: Configuration) -> Exported:
     if settings.workload_aware:
         detail = "a gate of kube-scheduler (--feature-gates=GenericWorkload=true), no part of its configuration"
         lost.add(("settings", "kube_scheduler", "workload_aware"), detail)
-    if own is not None or _shown(settings):
+    if own is not None or _ARGUMENTS.written(settings, (), lost):
         documents.append(_document(own or {}, settings))
     documents += [document for document in saved if document is not own]
     documents += [_namespace(queue, ("queues", i), lost) for i, queue in enumerate(configuration.queues)]
@@ -200,23 +203,13 @@ def _namespace(queue: Queue, path: Path, lost: Lost) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata_of(queue)}
 
 
-def _shown(settings: KubeSettings) -> dict[str, int]:
-    """Arguments other than the default ones."""
-    default, arguments = KubeSettings(), dict[str, int]()
-    if settings.min_candidate_nodes_percentage != default.min_candidate_nodes_percentage:
-        arguments["minCandidateNodesPercentage"] = settings.min_candidate_nodes_percentage
-    if settings.min_candidate_nodes_absolute != default.min_candidate_nodes_absolute:
-        arguments["minCandidateNodesAbsolute"] = settings.min_candidate_nodes_absolute
-    return arguments
-
-
 def _document(own: dict[str, Any], settings: KubeSettings) -> dict[str, Any]:
     """``own`` with these arguments in each of its profiles, unless they say so already."""
     document = {"apiVersion": f"{GROUP}/v1", "kind": KIND, **own}
     meant, wanted = _settings(Reader(own, (), Findings())), msgspec.structs.replace(settings, workload_aware=False)
     if own and meant == wanted:
         return document
-    arguments = _shown(settings)
+    arguments = _ARGUMENTS.written(settings, (), Lost())
     mine: list[Any] = [{"name": _PLUGIN, "args": arguments}] if arguments else []
     shown: list[Any] = []
     for profile in _mappings(own.get("profiles")) or [{}]:
@@ -298,31 +291,22 @@ _FOLLOWED = Followed(
 
 FIELDS: Final[Fields] = {
     "KubeSchedulerConfiguration": {
-        "profiles[].schedulerName": "decided", "profiles[].percentageOfNodesToScore": "warning",
-        "profiles[].pluginConfig": "decided", "profiles[].plugins": "warning",
-        "profiles[].plugins.multiPoint": "error", "profiles[].plugins.preFilter": "error",
-        "profiles[].plugins.filter": "error", "profiles[].plugins.postFilter": "error",
-        "percentageOfNodesToScore": "warning", "extenders": "error", "parallelism": "info",
-        "podInitialBackoffSeconds": "info", "podMaxBackoffSeconds": "info", "delayCacheUntilActive": "info",
-        "clientConnection": "none", "leaderElection": "none", "enableProfiling": "none",
-        "enableContentionProfiling": "none",
+        **each("decided", "schedulerName pluginConfig", "profiles[]."),
+        **each("warning", "percentageOfNodesToScore plugins", "profiles[]."),
+        **each("error", "multiPoint preFilter filter postFilter", "profiles[].plugins."),
+        **effects(_UNDECIDED), **each("none", _OTHER),
     },
-    "DefaultPreemptionArgs": {"minCandidateNodesPercentage": "decided", "minCandidateNodesAbsolute": "decided"},
-    "InterPodAffinityArgs": {
-        "hardPodAffinityWeight": "warning", "ignorePreferredTermsOfExistingPods": "warning",
-    },
-    "NodeAffinityArgs": {"addedAffinity": "error"},
+    "DefaultPreemptionArgs": _ARGUMENTS.effects(""),
+    "InterPodAffinityArgs": each("warning", "hardPodAffinityWeight ignorePreferredTermsOfExistingPods"),
+    "NodeAffinityArgs": each("error", _FILTERING["NodeAffinity"]),
     "NodeResourcesBalancedAllocationArgs": {"resources": "warning"},
-    "NodeResourcesFitArgs": {
-        "ignoredResources": "error", "ignoredResourceGroups": "error", "scoringStrategy": "warning",
-    },
-    "PodTopologySpreadArgs": {"defaultConstraints": "error", "defaultingType": "warning"},
-    "VolumeBindingArgs": {"bindTimeoutSeconds": "warning", "shape": "warning"},
+    "NodeResourcesFitArgs": {**each("error", _FILTERING["NodeResourcesFit"]), "scoringStrategy": "warning"},
+    "PodTopologySpreadArgs": {**each("error", _FILTERING["PodTopologySpread"]), "defaultingType": "warning"},
+    "VolumeBindingArgs": each("warning", "bindTimeoutSeconds shape"),
     "PodDisruptionBudget": {
-        "spec.selector": "decided", "spec.minAvailable": "none", "spec.maxUnavailable": "none",
-        "spec.unhealthyPodEvictionPolicy": "none", "status.disruptionsAllowed": "decided",
-        "status.disruptedPods": "decided", "status.conditions": "none", "status.currentHealthy": "none",
-        "status.desiredHealthy": "none", "status.expectedPods": "none", "status.observedGeneration": "none",
+        **each("decided", "spec.selector status.disruptionsAllowed status.disruptedPods"),
+        **each("none", "minAvailable maxUnavailable unhealthyPodEvictionPolicy", "spec."),
+        **each("none", "conditions currentHealthy desiredHealthy expectedPods observedGeneration", "status."),
     },
 }  # fmt: skip
 """What becomes of every field of its documents."""

@@ -26,7 +26,7 @@ from app.formats.kueue.considered import (
 )
 from app.formats.objects import Object, config_map, instead, named, unknown_kind, unread, whole
 from app.formats.pods import read_taints
-from app.formats.reader import Findings, Reader
+from app.formats.reader import Findings, Reader, Undecided
 from app.solver.model import kueue
 from app.solver.model.base import UNLIMITED, Duration, Native, NativeDocuments, Quantity, Wire
 from app.solver.model.configuration import (
@@ -68,6 +68,15 @@ _QUOTA_CHECK = {word: word for word in ("BlockUndeclared", "IgnoreUndeclared")}
 PRESENT_VERSION = "v1beta2"
 _DEFAULT_STRATEGIES = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 _KEPT_KINDS = ("ProvisioningRequestConfig", "MultiKueueConfig", "MultiKueueCluster", "Topology")
+
+_HOW_JOBS_COME = "how jobs reach Kueue, not how it decides"
+UNDECIDED: Undecided = {
+    "waitForPodsReady": ("warning", "waiting for pods to be ready is not decided here"),
+    "featureGates": ("warning", "Arbiter decides with the gates at their defaults"),
+    **dict.fromkeys(("integrations", "manageJobsWithoutQueueName", "managedJobsNamespaceSelector", "multiKueue",
+                     "objectRetentionPolicies"), ("info", _HOW_JOBS_COME)),
+}  # fmt: skip
+"""Of the manager's Configuration, which is about more than what is decided here."""
 
 # How the manager runs, not how it decides.
 _OPERATIONAL = (
@@ -449,11 +458,8 @@ def _settings(manifest: Object) -> tuple[kueue.Settings | None, dict[str, Any]]:
     resources.keep_as_is("excludeResourcePrefixes", "transformations")
     resources.not_carried("deviceClassMappings", "dynamic resource claims are not counted")
     resources.close()
-    root.not_carried("waitForPodsReady", "waiting for pods to be ready is not decided here")
-    root.not_carried("featureGates", "Arbiter decides with the gates at their defaults")
-    for key in ("integrations", "manageJobsWithoutQueueName", "managedJobsNamespaceSelector", "multiKueue",
-                "objectRetentionPolicies", "queueVisibility"):  # fmt: skip
-        root.not_carried(key, "how jobs reach Kueue, not how it decides", "info")
+    root.none_carried(UNDECIDED)
+    root.not_carried("queueVisibility", _HOW_JOBS_COME, "info")
     root.keep_as_is(*_OPERATIONAL)
     fields = unread(manifest)
     if manifest.version != PRESENT_VERSION and manifest.version:

@@ -11,10 +11,10 @@ from typing import Any, Final, cast
 from msgspec import structs
 
 from app.formats.kueue.considered import Around, Selectors, counting_of, read_assignment, read_request, usage_based
-from app.formats.kueue.importing import CLUSTER_QUEUE, read_milestones
+from app.formats.kueue.importing import CLUSTER_QUEUE, UNDECIDED, read_milestones
 from app.formats.objects import Classes, Object, named
 from app.formats.pods import PodSpec, Steps, quantities, read_pod_spec, steps
-from app.formats.reader import Fields, Reader, each
+from app.formats.reader import Fields, Reader, each, effects
 from app.solver.kubernetes import PODS
 from app.solver.model import kueue
 from app.solver.model.configuration import Configuration
@@ -395,39 +395,28 @@ FIELDS: Final[Fields] = {
         "spec.concurrentAdmissionPolicy": "warning",
     },
     "Cohort": {**_QUOTAS, "spec.parentName": "decided"},
-    "LocalQueue": {
-        "spec.clusterQueue": "decided", "spec.stopPolicy": "decided", "spec.fairSharing.weight": "decided",
-    },
+    "LocalQueue": each("decided", "clusterQueue stopPolicy fairSharing.weight", "spec."),
     "ResourceFlavor": {
-        "spec.nodeLabels": "decided", "spec.nodeTaints": "decided", "spec.nodeTaints[].timeAdded": "none",
-        "spec.tolerations": "decided", "spec.tolerations[].tolerationSeconds": "none",
-        "spec.topologyName": "decided",
+        **each("decided", "nodeLabels nodeTaints tolerations topologyName", "spec."),
+        **each("none", "nodeTaints[].timeAdded tolerations[].tolerationSeconds", "spec."),
     },
     "Topology": {"spec.levels": "decided"},
     "Workload": {
-        "spec.active": "decided", "spec.podSets": "decided", "spec.priority": "decided",
-        "spec.priorityClassRef": "decided", "spec.priorityClassRef.kind": "none", "spec.queueName": "decided",
-        "spec.maximumExecutionTimeSeconds": "info", "spec.preemptionGates": "info",
-        "spec.podSets[].topologyRequest.podIndexLabel": "none",
-        "spec.podSets[].topologyRequest.subGroupIndexLabel": "none",
-        "spec.podSets[].topologyRequest.subGroupCount": "none",
-        "status.admission": "decided", "status.conditions": "decided",
-        "status.conditions[].observedGeneration": "none", "status.reclaimablePods": "decided",
-        "status.requeueState.requeueAt": "decided", "status.requeueState.count": "none",
-        "status.admissionChecks": "none", "status.admissionChecks[].name": "decided",
-        "status.admissionChecks[].state": "decided",
-        "status.admission.podSetAssignments[].delayedTopologyRequest": "warning",
-        "status.unhealthyNodes": "warning", "status.accumulatedPastExecutionTimeSeconds": "none",
-        "status.clusterName": "none", "status.nominatedClusterNames": "none", "status.preemptionGates": "none",
-        "status.resourceRequests": "none", "status.schedulingStats": "none",
+        **each("decided", "active podSets priority priorityClassRef queueName", "spec."),
+        **each("info", "maximumExecutionTimeSeconds preemptionGates", "spec."),
+        "spec.priorityClassRef.kind": "none",
+        **each("none", "podIndexLabel subGroupIndexLabel subGroupCount", "spec.podSets[].topologyRequest."),
+        **each("decided", "admission conditions reclaimablePods requeueState.requeueAt", "status."),
+        **each("decided", "admissionChecks[].name admissionChecks[].state", "status."),
+        **each("warning", "admission.podSetAssignments[].delayedTopologyRequest unhealthyNodes", "status."),
+        **each("none", """
+            conditions[].observedGeneration requeueState.count admissionChecks accumulatedPastExecutionTimeSeconds
+            clusterName nominatedClusterNames preemptionGates resourceRequests schedulingStats""", "status."),
     },
     "Configuration": {
-        "fairSharing.preemptionStrategies": "decided", "resources": "decided",
-        "resources.deviceClassMappings": "warning", "admissionFairSharing": "decided",
-        "waitForPodsReady": "warning", "featureGates": "warning", "integrations": "info",
-        "manageJobsWithoutQueueName": "info", "managedJobsNamespaceSelector": "info", "multiKueue": "info",
-        "objectRetentionPolicies": "info", "namespace": "none", "clientConnection": "none",
-        "internalCertManagement": "none", "visibilityServer": "none",
+        **each("decided", "fairSharing.preemptionStrategies resources admissionFairSharing"),
+        "resources.deviceClassMappings": "warning", **effects(UNDECIDED),
+        **each("none", "namespace clientConnection internalCertManagement visibilityServer"),
     },
 }  # fmt: skip
 """What becomes of every field of its documents."""

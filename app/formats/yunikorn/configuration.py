@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from app.base.documents import Path
 from app.formats.exported import Exported, Field, Inside, Lost, Table, dump, flat_quota, parents_first, renamed
 from app.formats.objects import Object, config_map
-from app.formats.reader import Fields, Findings, Reader, unkeepable
+from app.formats.reader import Fields, Findings, Reader, each, unkeepable
 from app.formats.yunikorn.pods import ROOT, read_rules
 from app.solver.model import yunikorn
 from app.solver.model.base import Native, NativeDocuments, Quantity, parse_quantity, scale_of
@@ -316,40 +316,30 @@ _QUEUE = Table(YuniKornQueue(), (
     Field("parent", Reader.boolean), Field("maxapplications", _most, "max_applications"),
     with_(_LIMITS, read=_limits),
 ), first=("parent", "properties"))  # fmt: skip
+_OF_TASKS = "allocationKey allocationTags requestTime resource priority originator placeholder"
 FIELDS: Final[Fields] = {
     "queues.yaml": {
-        "partitions[].name": "decided", "partitions[].queues": "decided", "partitions[].placementrules": "decided",
-        "partitions[].limits": "decided", "partitions[].limits[].limit": "none",
-        "partitions[].preemption.enabled": "decided", "partitions[].preemption.quotapreemptionenabled": "none",
-        "partitions[].nodesortpolicy": "warning", "partitions[].usergroupresolver": "info",
-        "partitions[].queues[].submitacl": "warning", "partitions[].queues[].adminacl": "info",
+        **each("decided", "name queues placementrules limits preemption.enabled", "partitions[]."),
+        **each("none", "limits[].limit preemption.quotapreemptionenabled", "partitions[]."),
+        **each("warning", "nodesortpolicy queues[].submitacl", "partitions[]."),
+        **each("info", "usergroupresolver queues[].adminacl", "partitions[]."),
     },
     "state-dump": {
-        "timestamp": "decided", "config": "decided", "appHistory": "none", "clusterInfo": "none",
-        "containerHistory": "none", "eventStreams": "none", "logLevel": "none", "placementRules": "none",
-        "rmDiagnostics": "none", "partitions": "none", "partitions[].name": "decided",
-        "partitions[].preemptionEnabled": "decided", "queues": "none", "queues[].queuename": "decided",
-        "queues[].partition": "decided", "queues[].children": "decided", "queues[].guaranteedResource": "decided",
-        "queues[].maxResource": "decided", "queues[].maxRunningApps": "decided", "queues[].isLeaf": "decided",
-        "queues[].isManaged": "decided", "queues[].properties": "decided", "queues[].template": "decided",
-        "applications": "none", "applications[].applicationID": "decided",
-        "applications[].applicationState": "decided", "applications[].partition": "decided",
-        "applications[].queueName": "decided", "applications[].submissionTime": "decided",
-        "applications[].user": "decided", "applications[].groups": "decided",
+        **each("none", """
+            appHistory clusterInfo containerHistory eventStreams logLevel placementRules rmDiagnostics partitions
+            queues applications nodes"""),
+        **each("decided", "timestamp config partitions[].name partitions[].preemptionEnabled"),
+        **each("decided", """
+            queuename partition children guaranteedResource maxResource maxRunningApps isLeaf isManaged properties
+            template""", "queues[]."),
+        **each("decided", """
+            applicationID applicationState partition queueName submissionTime user groups""", "applications[]."),
         "applications[].backoffDeadline": "warning",
-        **{
-            f"applications[].{of}[].{field}": "decided"
-            for of in ("allocations", "requests")
-            for field in ("allocationKey", "allocationTags", "requestTime", "resource", "priority", "originator",
-                          "placeholder")
-        },
-        "applications[].allocations[].nodeId": "decided", "applications[].allocations[].preempted": "decided",
-        "applications[].requests[].requiredNodeId": "decided",
-        "applications[].requests[].triggeredPreemption": "decided",
-        "nodes": "none", "nodes[].partitionName": "decided", "nodes[].nodesInfo[].nodeID": "decided",
-        "nodes[].nodesInfo[].attributes": "decided", "nodes[].nodesInfo[].capacity": "decided",
-        "nodes[].nodesInfo[].occupied": "decided", "nodes[].nodesInfo[].schedulable": "decided",
-        "nodes[].nodesInfo[].reservations": "decided",
+        **each("decided", f"{_OF_TASKS} nodeId preempted", "applications[].allocations[]."),
+        **each("decided", f"{_OF_TASKS} requiredNodeId triggeredPreemption", "applications[].requests[]."),
+        **each("decided", """
+            partitionName nodesInfo[].nodeID nodesInfo[].attributes nodesInfo[].capacity nodesInfo[].occupied
+            nodesInfo[].schedulable nodesInfo[].reservations""", "nodes[]."),
     },
 }  # fmt: skip
 """What becomes of every field of its documents."""
