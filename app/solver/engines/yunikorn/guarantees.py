@@ -84,14 +84,20 @@ def remaining(level: Level, resource: int, slack: Sequence[int]) -> int:
 
 def over_any(level: Level | None, slack: Sequence[int]) -> bool:
     """Over its guarantee in some resource, or no guarantee known: the leaf may hold candidates."""
-    return level is None or any(slack[cell] < 0 for cells in level.values() for cell in cells)
+    return level is None or _overdrawn(level.values(), slack)
 
 
-def tested_cells(level: Level | None, amounts: Amounts) -> list[int] | None:
-    """The cells of which one must be overdrawn for the leaf to give a victim; None: always."""
-    if level is None:
-        return None
-    return [cell for r in amounts for cell in level.get(r, ())]
+def _overdrawn(guarantees: Iterable[Sequence[int]], slack: Sequence[int]) -> bool:
+    for cells in guarantees:
+        for cell in cells:  # a generator takes twice as long
+            if slack[cell] < 0:
+                return True
+    return False
+
+
+def over_some(level: Level | None, resources: Iterable[int], slack: Sequence[int]) -> bool:
+    """The same for ``resources`` alone: the leaf may give a victim."""
+    return level is None or _overdrawn([level.get(r, ()) for r in resources], slack)
 
 
 def keeps_guarantees(queues: CompiledConfiguration, queue: int, amounts: Amounts, slack: Sequence[int]) -> bool:

@@ -11,8 +11,8 @@ from app.solver.engines.yunikorn.guarantees import (
     law_2_slack,
     law_2_slack_for_any,
     levels,
+    over_some,
     shift,
-    tested_cells,
 )
 from app.solver.engines.yunikorn.overlay import Overlay, Request, ask_problems, refuse, requests_of
 from app.solver.engines.yunikorn.state import OPTED_OUT, CompiledState
@@ -107,11 +107,10 @@ def as_released(overlay: Overlay, request: Request, known: list[Level | None], t
     state, slack, refused = overlay.state, list(overlay.slack), list[int]()
     for task in tasks:
         queue = int(state.queue[task])
-        cells = tested_cells(known[queue], request.amounts)
-        if cells is not None and not any(slack[cell] < 0 for cell in cells):
-            refused.append(task)
-        else:
+        if over_some(known[queue], request.amounts, slack):
             shift(state.configuration, queue, state.amounts(task), 1, slack)
+        else:
+            refused.append(task)
     return refused
 
 

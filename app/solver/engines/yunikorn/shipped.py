@@ -18,10 +18,10 @@ from app.solver.engines.yunikorn.guarantees import (
     Level,
     Needs,
     levels,
+    over_some,
     path_needs,
     remaining,
     shift,
-    tested_cells,
     without_superfluous,
 )
 from app.solver.engines.yunikorn.overlay import Overlay, Request
@@ -50,9 +50,8 @@ class Preemptor:
         self._slack = list(overlay.slack)
         self._moves: list[tuple[int, Amounts, int]] = []
         self._path_cells = self._state.configuration.path_cells
-        known = levels(self._state.configuration, request.queue)
-        self._tests = [tested_cells(level, self._ask) for level in known]
-        self._asking: Level = known[request.queue] or {}
+        self._levels = levels(self._state.configuration, request.queue)
+        self._asking: Level = self._levels[request.queue] or {}
         self._has_candidates = np.zeros(len(self._state.node_names), dtype=bool)
         self._has_candidates[self._state.node[candidates]] = True
         self._is_candidate = np.zeros(self._state.task_count, dtype=bool)
@@ -248,8 +247,7 @@ class Preemptor:
 
     def _gives(self, queue: int) -> bool:
         """Whether the queue is over its guarantee in a resource of the ask, or has none (before the removal)."""
-        cells = self._tests[queue]
-        return cells is None or any(self._slack[cell] < 0 for cell in cells)
+        return over_some(self._levels[queue], self._ask, self._slack)
 
     def _ask_has_left(self, amounts: Amounts) -> bool:
         """Whether a victim's resources fit into what is left of the asking queue's guarantee."""
