@@ -78,7 +78,7 @@ def tasks_repeat(body: bytes) -> bool:
     thousand workloads are seen twice in a sample as often as not."""
     middle = len(body) // 2
     sample = _TASKS.findall(body, max(0, middle - _SAMPLE), middle + _SAMPLE)
-    return 5 * len(set(sample)) <= 4 * len(sample)
+    return 0 < 5 * len(set(sample)) <= 4 * len(sample)
 
 
 class _Lists(dict[bytes, list[Task]]):

@@ -181,8 +181,8 @@ class Engine(Generic[C, S]):
     implicit_parents: bool = False
     """Whether a parent that the configuration does not list is a queue all the same."""
     looks: bool = False
-    """Whether ``load`` raises KeyError for a workload in an unknown queue and ValueError for tasks of one workload that
-    share a name or stand on an unknown node, so that nobody has to look before."""
+    """Whether ``load`` raises KeyError or ValueError for a workload in an unknown queue and for tasks of one workload
+    that share a name or stand on an unknown node, before anything else, so that nobody has to look before."""
     heads: bool = False
     """Whether a cycle decides on one ask of each queue only, its head, so that the others take further cycles."""
     configure: Callable[[Configuration], C]

@@ -87,6 +87,13 @@ def test_torn_bytes_are_refused_alike(torn: bytes):
         assert problems[0] == problems[1]
 
 
+def test_lists_too_long_to_be_looked_at_do_not_repeat():
+    request = _request()
+    for workload in request["state"]["workloads"]:
+        workload["tasks"] = [{"name": f"main-{i}"} for i in range(100)]
+    assert not tasks_repeat(_body(request))
+
+
 def test_tasks_that_differ_are_not_compared(instead: Instead):
     request = _request()
     for i, workload in enumerate(request["state"]["workloads"]):

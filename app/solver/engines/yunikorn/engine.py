@@ -466,6 +466,7 @@ ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(
     rules=RULES,
     configure=compile_configuration,
     load=compile_state,
+    looks=True,
     update=update,
     plan=plan,
     rounds=YuniKornRounds,

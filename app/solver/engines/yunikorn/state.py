@@ -44,6 +44,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EXACT_TIMES = 2**32
 """Seconds within which a double tells microseconds apart."""
 _id = attrgetter("id")
+_node = attrgetter("node")
 
 
 @dataclass(slots=True)
@@ -114,14 +115,14 @@ class CompiledState:
         self.workloads: list[Workload] = sorted(state.workloads, key=lambda w: (rank[index[w.queue]], w.id))
         of = [index[w.queue] for w in self.workloads]
         self.queue_of: dict[str, int] = dict(zip(map(_id, self.workloads), of, strict=True))
-        _refuse_parents(queues, state)
         self.rank: Ints = np.array(rank, dtype=np.int64)[of]
         self.tasks: list[Task] = list(chain.from_iterable(map(by_name, self.workloads)))
         self.task_count = len(self.tasks)
         self.tasks_of(np.array([len(w.tasks) for w in self.workloads], dtype=np.int64))
         self.place_nodes(state.nodes)
         places: dict[str | None, int] = {**self.node_index, None: NOWHERE}
-        self.node: Ints = np.array([places[t.node] for t in self.tasks], dtype=np.int64)
+        self.node: Ints = np.fromiter(map(places.__getitem__, map(_node, self.tasks)), np.int64, self.task_count)
+        _refuse_parents(queues, state)
         keys, self.shape = _shapes(self.tasks)
         self.resources = resources_of(queues, state.nodes, keys)
         self.shape_of: dict[ShapeKey, int] = keys
@@ -358,10 +359,12 @@ def slack_of(queues: CompiledConfiguration, allocated: list[list[int]], preempti
 
 
 def by_name(workload: Workload) -> Sequence[Task]:
-    """The tasks in canonical order."""
+    """The tasks in canonical order. Raises ValueError where two share a name."""
     tasks = workload.tasks
     names = [t.name for t in tasks]
     ordered = sorted(names)
+    if len(set(names)) < len(names):
+        raise ValueError(f"tasks of {workload.id!r}")
     return tasks if names == ordered else sorted(tasks, key=lambda t: t.name)
 
 

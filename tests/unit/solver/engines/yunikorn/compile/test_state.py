@@ -87,6 +87,15 @@ def test_applications_of_a_parent_queue_are_refused_in_the_order_of_the_request(
     assert found.value.problems[0].detail == "'root' is a parent queue: applications run in leaf queues"
 
 
+@pytest.mark.parametrize("wrong", ["queue", "node", "name"])
+def test_names_are_looked_at_before_anything_else(wrong: str) -> None:
+    """Nobody does it before (``Engine.looks``), and of a parent queue is spoken only where all names are known."""
+    tasks = [{"name": "t", "requests": {}, "node": "gone" if wrong == "node" else "n"}]
+    tasks += [{"name": "t" if wrong == "name" else "u", "requests": {}}]
+    with pytest.raises((KeyError, ValueError)):
+        compiled([node("n", {})], app("a", "root"), app("b", "root.gone" if wrong == "queue" else "root.a", *tasks))
+
+
 def test_what_runs_where_and_what_is_free() -> None:
     """Tasks in the order of their queue, application and name; counts, and what nodes are occupied by, added up."""
     state = compiled(
