@@ -375,10 +375,10 @@ class Again:
         assert logged.now is not None
         fields: dict[str, Any] = {**msgspec.structs.asdict(logged), "explain": "none"}
         self._compared = ComparisonRequest(**fields, variants=list(variants))
-        self._at, self._sources = micros(logged.now), sources
-        self.answers = list(made_of(self._compared, self._at, sources, Stopwatch()))
+        self._now, self._sources = micros(logged.now), sources
+        self.answers = list(made_of(self._compared, self._now, sources, Stopwatch()))
 
     def logged(self, asked: Asked | None) -> list[Asked | None]:
         """What was asked when it was logged, beside what a variant of it is asked."""
         ruled = asked is not None and asked[0].configured.engine.changed is not None
-        return [unvaried(self._compared, self._at, self._sources), asked] if ruled else []
+        return [unvaried(self._compared, self._now, self._sources), asked] if ruled else []

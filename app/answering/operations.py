@@ -25,7 +25,7 @@ from app.answering.comparison import compare
 from app.answering.plan import plan
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.snapshots import SnapshotChanges
-from app.answering.sources import Configurations, Kept, Known, Recorder, Sources, Used
+from app.answering.sources import Configurations, Known, LogDocument, Recorder, Sources, Used
 from app.base.decoding import decode
 from app.formats import ImportedManifest, import_configuration
 from app.formats.exported import Format
@@ -250,7 +250,7 @@ class Reply:
     body: bytes
     facts: Facts | None = None
     seconds: dict[str, float] = field(default_factory=dict[str, float])
-    documents: list[Kept] = field(default_factory=list[Kept])
+    documents: list[LogDocument] = field(default_factory=list[LogDocument])
     logged: Logged | None = None
 
     def answered(self) -> Answered:
@@ -305,7 +305,7 @@ class Answerer:
         self._recorder.forget(self.store.names())
         return b""
 
-    def _lacking(self, asked: "Inquiry", loaded: Loaded, own: bool) -> list[Kept]:
+    def _lacking(self, asked: "Inquiry", loaded: Loaded, own: bool) -> list[LogDocument]:
         """What the decision log lacks of the snapshot; ``own``: the configuration is the snapshot's."""
         if asked.known is None:
             return []

@@ -34,7 +34,7 @@ class Known(msgspec.Struct, frozen=True):
     configuration: str = ""
 
 
-class Kept(msgspec.Struct, frozen=True):
+class LogDocument(msgspec.Struct, frozen=True):
     """A document for the log by its digest: whole, or as the changes since ``base``; ``body`` is JSON."""
 
     digest: str
@@ -51,14 +51,14 @@ class Recorder:
         self._given: dict[str, OrderedDict[str, tuple[State, Index]]] = {}
         self._lock = Lock()
 
-    def lacking(self, loaded: Loaded, known: Known, *, own: bool) -> list[Kept]:
+    def lacking(self, loaded: Loaded, known: Known, *, own: bool) -> list[LogDocument]:
         """What the log lacks of a decision on ``loaded``. ``own``: the request named no configuration."""
-        name, lacking = loaded.snapshot or "", list[Kept]()
+        name, lacking = loaded.snapshot or "", list[LogDocument]()
         if loaded.used.digest != known.state:
             lacking.append(self._state(name, loaded, known.state))
         used = loaded.configured.used
         if own and used.name is None and used.digest != known.configuration:
-            lacking.append(Kept(used.digest, msgspec.json.encode(loaded.configured.configuration)))
+            lacking.append(LogDocument(used.digest, msgspec.json.encode(loaded.configured.configuration)))
         return lacking
 
     def forget(self, alive: list[str]) -> None:
@@ -67,7 +67,7 @@ class Recorder:
             for name in self._given.keys() - set(alive):
                 del self._given[name]
 
-    def _state(self, name: str, loaded: Loaded, base: str) -> Kept:
+    def _state(self, name: str, loaded: Loaded, base: str) -> LogDocument:
         digest = loaded.used.digest
         with self._lock:
             given = self._given.setdefault(name, OrderedDict())
@@ -77,8 +77,8 @@ class Recorder:
                 given.popitem(last=False)
         if before is not None:
             body = msgspec.json.encode(patch(*before, loaded.state))
-            return Kept(digest, body, base)
-        return Kept(digest, msgspec.json.encode(loaded.state))
+            return LogDocument(digest, body, base)
+        return LogDocument(digest, msgspec.json.encode(loaded.state))
 
 
 def put_together(bodies: list[bytes]) -> State:

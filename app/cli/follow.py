@@ -74,7 +74,7 @@ class Way:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Kept:
+class Destination:
     """What is kept, and where."""
 
     snapshot: Annotated[str | None, Parameter(help="The snapshot to keep.")] = None
@@ -107,7 +107,7 @@ class Recorded:
     json: Json = False
 
 
-_NOWHERE, _HERE, _PLAIN, _LIVE = Kept(), Source(), Way(), Recorded()
+_NOWHERE, _HERE, _PLAIN, _LIVE = Destination(), Source(), Way(), Recorded()
 if TYPE_CHECKING:
     Engine: TypeAlias = EngineName
 else:
@@ -118,7 +118,7 @@ def follow(
     engine: Engine,
     /,
     *,
-    names: Kept = _NOWHERE,
+    names: Destination = _NOWHERE,
     source: Source = _HERE,
     way: Way = _PLAIN,
     recorded: Recorded = _LIVE,

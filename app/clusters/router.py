@@ -188,7 +188,7 @@ class Clusters:
         self._ages.forget(name)
 
 
-class _Kept(msgspec.Struct, gc=False):
+class _StoredReport(msgspec.Struct, gc=False):
     """A ``UseReport``, of which one queue is read."""
 
     at: datetime
@@ -198,13 +198,13 @@ class _Kept(msgspec.Struct, gc=False):
 
 _USED = timedelta(days=1)
 _NOTHING = msgspec.Raw(b"{}")
-_kept = msgspec.json.Decoder(_Kept).decode
+_stored_report = msgspec.json.Decoder(_StoredReport).decode
 _use = msgspec.json.Decoder(QueueUse).decode
 
 
 def _read(record: bytes, queue: str | None) -> tuple[datetime, QueueUse]:
     """When it was, and what was used of a queue then."""
-    report = _kept(zstandard.ZstdDecompressor().decompress(record))
+    report = _stored_report(zstandard.ZstdDecompressor().decompress(record))
     return report.at, _use(report.total if queue is None else report.queues.get(queue, _NOTHING))
 
 

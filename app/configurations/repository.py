@@ -301,7 +301,7 @@ keys = Table(
 )
 
 
-class Kept(NamedTuple):
+class StoredReply(NamedTuple):
     """The answer to an earlier request; ``request`` is that request's digest."""
 
     request: bytes
@@ -319,11 +319,11 @@ def claim_key(session: Session, actor: str, key: str, request: bytes) -> bool:
     return session.execute(row.returning(keys.c.key)).first() is not None
 
 
-def answer_of(session: Session, actor: str, key: str) -> Kept | None:
+def answer_of(session: Session, actor: str, key: str) -> StoredReply | None:
     """The answer that a key has."""
     wanted = select(keys.c.request, keys.c.status, keys.c.headers, keys.c.body)
     row = session.execute(wanted.where(keys.c.actor == actor, keys.c.key == key)).first()
-    return None if row is None else Kept(*row)
+    return None if row is None else StoredReply(*row)
 
 
 def keep(session: Session, actor: str, key: str, status: int, headers: dict[str, str], body: bytes) -> None:
@@ -404,7 +404,7 @@ class Writes:
             return answer
 
 
-def _again(answer: Kept | None, digest: bytes) -> Response:
+def _again(answer: StoredReply | None, digest: bytes) -> Response:
     if answer is None:
         raise Conflict(f"the request of this {HEADER} has just expired; send it again")
     if answer.request != digest:

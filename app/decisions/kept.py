@@ -10,7 +10,7 @@ import zstandard
 from sqlalchemy import RowMapping
 
 from app.answering.answers import Facts
-from app.answering.sources import Documents, Kept, Known, Used, put_together
+from app.answering.sources import Documents, Known, LogDocument, Used, put_together
 from app.base.errors import Conflict, NotFound
 from app.db.database import Database
 from app.decisions import repository
@@ -68,7 +68,7 @@ _WHOLE_LEVEL, _CHANGE_LEVEL = 3, 12
 """Changes are small and many, a whole state is large and rare: each as far as it is worth the time."""
 
 
-def squeezed(document: Kept) -> New:
+def squeezed(document: LogDocument) -> New:
     """``document`` for the database."""
     level = _WHOLE_LEVEL if document.base is None else _CHANGE_LEVEL
     content = zstandard.ZstdCompressor(level=level).compress(document.body)
@@ -110,7 +110,7 @@ class LoggedStates:
             known = self._known.get(snapshot)
             return known is not None and known[0].state == state
 
-    def taken(self, snapshot: str, state: str, configuration: str, documents: list[Kept]) -> None:
+    def taken(self, snapshot: str, state: str, configuration: str, documents: list[LogDocument]) -> None:
         """The log has taken a decision on that state, with ``documents``."""
         with self._lock:
             before, depth = self._known.pop(snapshot, (Known(), 0))

@@ -22,7 +22,7 @@ import zstandard
 from sqlalchemy.orm import Session
 
 from app.answering.answers import Answered
-from app.answering.sources import Kept
+from app.answering.sources import LogDocument
 from app.auth.audit import ANONYMOUS
 from app.base.errors import Unavailable
 from app.base.settings import Settings
@@ -62,7 +62,7 @@ class Row(NamedTuple):
     close a circle, by which keys, and by which names it is found."""
 
     columns: bytes
-    documents: Sequence[Kept]
+    documents: Sequence[LogDocument]
     returns: repository.Returns | None
     names: Sequence[tuple[Kind, str]] = ()
 
@@ -78,7 +78,7 @@ class Entry:
     stored: "Future[None] | None" = None
     """Done once it is stored; fails with Unavailable when it is lost, or the database is away. None: nobody waits."""
     actor: str = ANONYMOUS
-    documents: Sequence[Kept] = ()
+    documents: Sequence[LogDocument] = ()
     """What is kept with it of the snapshot that it is about."""
     kept_state: str | None = None
     kept_configuration: str | None = None

@@ -35,7 +35,7 @@ class _Stored(msgspec.Struct, frozen=True):
     configuration: Configuration
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _ShadowRecord(msgspec.Struct, frozen=True):
     id: UUID
     outcome: ShadowOutcome
 
@@ -116,7 +116,7 @@ class Shadowing(Thread):
         if before and _judgeable(before) and not _judgeable(judged):
             judged = before
         for cycle in judged:
-            records: list[_Kept] = []
+            records: list[_ShadowRecord] = []
             yield lambda cycle=cycle, records=records: records.append(self._compared(cycle.report))
             queues = {w.id: w.queue for request in cycle.report.requests for w in request.state.workloads}
             by = None if cycle.report.ask == preemption.by or not preemption.by else cycle.report.ask
@@ -141,7 +141,7 @@ class Shadowing(Thread):
             body = EvictionReport(engine=self._engine, evictions=seen[first : first + _MOST_TOLD])
             self._arbiter.ask("POST", "clusters", self._cluster, "evictions", body=body)
 
-    def _compared(self, report: ShadowReport) -> _Kept:
+    def _compared(self, report: ShadowReport) -> _ShadowRecord:
         try:
             reply = self._arbiter.ask("POST", "shadow", body=report)
         except ApiError as refused:
@@ -151,7 +151,7 @@ class Shadowing(Thread):
                 report, requests=[], seconds=0, changes=0, assumed=[], unjudged=str(refused)[:2000], cause="refused"
             )
             reply = self._arbiter.ask("POST", "shadow", body=bare)
-        return msgspec.json.decode(reply.body, type=_Kept)
+        return msgspec.json.decode(reply.body, type=_ShadowRecord)
 
     def judge(self, preemption: Preemption, rewind: Rewind) -> list[Judgement]:
         """What was seen, a cycle each, with the question before it or why there is none. Raises ApiUnavailable,

@@ -58,7 +58,7 @@ class Object:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-class _Found(NamedTuple):
+class _Entry(NamedTuple):
     """A value that should be an object; ``kind`` and ``version`` are those that a typed list says for its items."""
 
     path: Path
@@ -70,7 +70,7 @@ class _Found(NamedTuple):
 
 def objects(documents: list[tuple[Path, Any]], findings: Findings) -> Iterator[Object]:
     """Every object of every document, its kind told, lists of any type flattened. What is no object is a finding."""
-    pending: list[_Found] = [item for path, doc in documents for item in _flattened(path, doc, findings)]
+    pending: list[_Entry] = [item for path, doc in documents for item in _flattened(path, doc, findings)]
     for item in pending:
         manifest = _object(Reader(item.value, item.path, findings), item.kind, item.version)
         if manifest is None:
@@ -83,7 +83,7 @@ def objects(documents: list[tuple[Path, Any]], findings: Findings) -> Iterator[O
             yield manifest
 
 
-def _opened(holder: Object) -> Iterator[_Found]:
+def _opened(holder: Object) -> Iterator[_Entry]:
     """The documents inside a ConfigMap. Their pointers go on below the key that holds them."""
     data = holder.root.child("data")
     for key in data.value:
@@ -102,13 +102,13 @@ def _opened(holder: Object) -> Iterator[_Found]:
     holder.root.not_carried("binaryData", "binary data of a ConfigMap is not read", "info")
 
 
-def _flattened(path: Path, document: Any, findings: Findings) -> Iterator[_Found]:
+def _flattened(path: Path, document: Any, findings: Findings) -> Iterator[_Entry]:
     if isinstance(document, list):
         for i, item in enumerate(cast(list[Any], document)):
             if isinstance(item, dict):
                 yield from _flattened((*path, i), item, findings)
             else:
-                yield _Found((*path, i), item)
+                yield _Entry((*path, i), item)
         return
     top = Reader(document, path, findings)
     kind = top.value.get("kind")
@@ -121,9 +121,9 @@ def _flattened(path: Path, document: Any, findings: Findings) -> Iterator[_Found
             return
         for i, item in enumerate(cast(list[Any], items)):
             listed = version if isinstance(version, str) else ""
-            yield _Found((*path, "items", i), item, kind.removesuffix("List"), listed)
+            yield _Entry((*path, "items", i), item, kind.removesuffix("List"), listed)
     else:
-        yield _Found(path, document, _implied(top))
+        yield _Entry(path, document, _implied(top))
 
 
 def _implied(document: Reader) -> str:

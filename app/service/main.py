@@ -64,7 +64,7 @@ from app.simulations.accepting import Terms
 from app.simulations.service import Simulations
 from app.studies import backtesting, exposures, forecasts, sweep_jobs
 from app.studies.backtesting import Backtests
-from app.studies.exposures import ExposureJobs, Kept
+from app.studies.exposures import ExposureJobs, SnapshotReads
 from app.studies.forecasts import Forecasts
 from app.studies.sweep_jobs import Sweeps
 from app.traces import router as traces
@@ -211,7 +211,9 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
         traces=traces,
         simulations=Simulations(jobs, traces, stored, Terms(variants, settings.trace_jobs), settings.small_body_bytes),
         forecasts=Forecasts(jobs, stored, snapshots.state, decider.ages.of, variants, days),
-        exposures=ExposureJobs(jobs, stored, Kept(snapshots.get, snapshots.state, snapshots.asks, decider.ages.of)),
+        exposures=ExposureJobs(
+            jobs, stored, SnapshotReads(snapshots.get, snapshots.state, snapshots.asks, decider.ages.of)
+        ),
         backtests=Backtests(jobs, stored, variants, lambda: log.settle(_SETTLE_SECONDS)),
         sweeps=Sweeps(jobs, stored, traces),
     )

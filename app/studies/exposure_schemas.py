@@ -258,7 +258,7 @@ class Probes:
     decisions: int = 0
     spent: bool = False
     _decided: dict[tuple[str, int, int], _Decided] = field(default_factory=dict[tuple[str, int, int], _Decided])
-    _found: dict[str, Threat] = field(default_factory=dict[str, Threat])
+    _threats: dict[str, Threat] = field(default_factory=dict[str, Threat])
     _shapes: dict[str, Task] = field(default_factory=dict[str, Task])
     _totals: Counter[str] = field(default_factory=Counter[str])
 
@@ -274,7 +274,7 @@ class Probes:
                     self._lowest(queue, units, name, priorities)
         except _Spent:
             self.spent = True
-        return self._found
+        return self._threats
 
     def size(self, ask: Ask) -> float:
         """How large an ask is: the largest part that it is of what runs and waits."""
@@ -331,9 +331,9 @@ class Probes:
             ask=ask, units=units, priority=priorities[high], before=list(decided.victims).index(workload),
             rule=decided.victims[workload],
         )  # fmt: skip
-        known = self._found.get(workload)
+        known = self._threats.get(workload)
         if known is None or self._key(threat) < self._key(known):
-            self._found[workload] = threat
+            self._threats[workload] = threat
 
     def _key(self, threat: Threat) -> tuple[float, int, int, str]:
         return self.size(threat.ask), threat.priority, threat.before, threat.ask.queue

@@ -35,7 +35,7 @@ class About(msgspec.Struct, frozen=True):
     followed: FollowedAge | None = None
 
 
-class Kept(msgspec.Struct, frozen=True):
+class SnapshotReads(msgspec.Struct, frozen=True):
     """What is asked of a kept snapshot: its status, its state with its generation, and what waits beside it; each by
     name, as JSON. ``age``: how old it is, where it follows a cluster."""
 
@@ -48,7 +48,7 @@ class Kept(msgspec.Struct, frozen=True):
 class ExposureJobs(JobsOfKind[Exposures, ExposuresPage]):
     """Accepted, shown, stopped."""
 
-    def __init__(self, jobs: Jobs, documents: Documents, snapshots: Kept) -> None:
+    def __init__(self, jobs: Jobs, documents: Documents, snapshots: SnapshotReads) -> None:
         super().__init__(jobs, KIND, _shown, ExposuresPage)
         self._documents = documents
         self._configurations = Compiled(documents)

@@ -21,7 +21,7 @@ import msgspec
 
 from app.answering.answers import Facts
 from app.answering.operations import Inquiry, Logged
-from app.answering.sources import Documents, Kept
+from app.answering.sources import Documents, LogDocument
 from app.base import errors
 from app.base.decoding import Malformed
 from app.base.errors import DeadlinePassed, Unavailable
@@ -104,7 +104,7 @@ class Done(msgspec.Struct, frozen=True, tag=True):
     snapshot_totals: tuple[int, int]
     facts: Facts | None = None
     seconds: dict[str, float] = {}
-    documents: list[Kept] = []
+    documents: list[LogDocument] = []
     logged: Logged | None = None
     stages: list[Stage] = []
 

@@ -122,8 +122,8 @@ _SAYING_NOTHING = {"found", "at", "one", "made", "kept", "told"}
 
 
 def unnamed(path: Path) -> Iterator[str]:
-    """Parameters and variables of ``path`` that are called after how they were come by. Fields of a class have the
-    words of the wire."""
+    """Parameters, variables, attributes, functions and classes of ``path`` that are called after how they were come by.
+    Fields of a class have the words of the wire."""
     fields = {
         id(line.target)
         for of in nodes(path)
@@ -137,13 +137,24 @@ def unnamed(path: Path) -> Iterator[str]:
             name = node.arg
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in fields:
             name = node.id
-        if name in _SAYING_NOTHING:
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            name = node.attr
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            name = node.name.lower()
+        if name.strip("_") in _SAYING_NOTHING:
             yield f"{path.relative_to(ROOT)}: {name}"
 
 
 def test_what_is_passed_and_what_comes_back_is_called_by_what_it_is() -> None:
-    """``victims`` and ``revision``, not ``found``."""
-    assert [line for path in APP.rglob("*.py") for line in unnamed(path)] == []
+    """``victims`` and ``revision``, not ``found``. The wire has its `Found`, and a curve its value ``at`` a place."""
+    curves = {f"app/solver/engines/ytsaurus/{line}" for line in ("curves.py: at", "exact.py: _at", "polyline.py: at")}
+    left = {
+        "kai/explain.py: _found", "kai/explain.py: found", "kai/job_order.py: at", "kai/placing.py: _kept",
+        "kai/search.py: _at", "kai/solver.py: found", "ytsaurus/preparation.py: told", "ytsaurus/reading.py: _at",
+        "ytsaurus/reading.py: _one", "yunikorn/candidates.py: found", "yunikorn/engine.py: told",
+    }  # fmt: skip
+    allowed = curves | {"app/search/service.py: found"} | {f"app/solver/engines/{line}" for line in left}
+    assert {line for path in APP.rglob("*.py") for line in unnamed(path)} <= allowed
 
 
 def test_no_file_is_past_500_lines() -> None:

@@ -3,7 +3,7 @@
 import pytest
 from zstandard import ZstdCompressor
 
-from app.answering.sources import Kept, Known, put_together
+from app.answering.sources import Known, LogDocument, put_together
 from app.decisions.kept import LONGEST, LoggedStates, squeezed, unsqueezed
 from app.solver.delta import StateDigest
 from benchmarks import audit_trail
@@ -26,8 +26,8 @@ def test_states_are_put_together_from_what_was_kept() -> None:
         assert StateDigest(put_together(bodies)).hexdigest() == entry.kept_state
 
 
-def whole(digest: str) -> Kept:
-    return Kept(digest, b"{}")
+def whole(digest: str) -> LogDocument:
+    return LogDocument(digest, b"{}")
 
 
 def test_a_ledger_knows_what_the_log_has() -> None:
@@ -36,7 +36,7 @@ def test_a_ledger_knows_what_the_log_has() -> None:
     ledger.taken("s", "a", "c", [whole("a"), whole("c")])
     assert ledger.known("s") == Known("a", "c")
     assert ledger.has("s", "a")
-    ledger.taken("s", "b", "c", [Kept("b", b"{}", "a")])
+    ledger.taken("s", "b", "c", [LogDocument("b", b"{}", "a")])
     assert ledger.known("s") == Known("b", "c")
     assert not ledger.has("t", "b")
     ledger.lost({"b"})
@@ -48,7 +48,7 @@ def test_after_a_thousand_changes_a_state_is_kept_whole_again() -> None:
     ledger.taken("s", "0", "c", [whole("0"), whole("c")])
     for number in range(1, LONGEST + 1):
         assert ledger.known("s").state == str(number - 1)
-        ledger.taken("s", str(number), "c", [Kept(str(number), b"{}", str(number - 1))])
+        ledger.taken("s", str(number), "c", [LogDocument(str(number), b"{}", str(number - 1))])
     assert ledger.known("s") == Known(configuration="c")
     ledger.taken("s", "new", "c", [whole("new")])
     assert ledger.known("s").state == "new"
@@ -58,7 +58,7 @@ def test_a_configuration_is_known_from_when_it_was_taken_with_a_decision() -> No
     ledger = LoggedStates()
     ledger.taken("s", "a", "c", [whole("a")])
     assert ledger.known("s") == Known("a")
-    ledger.taken("s", "b", "c", [Kept("b", b"{}", "a"), whole("c")])
+    ledger.taken("s", "b", "c", [LogDocument("b", b"{}", "a"), whole("c")])
     ledger.taken("s", "b", "other", [])
     assert ledger.known("s") == Known("b", "c")
     assert not ledger.has("s", "a")
@@ -78,7 +78,7 @@ def test_a_ledger_forgets_whom_it_has_not_heard_of_for_longest(bounded: Bounded)
 def test_a_change_is_squeezed_harder_than_a_whole_state() -> None:
     """A state is written once in a thousand decisions, a change each time: as small as 12 of 22 levels make it."""
     body = b"".join(b'{"id":"w%d","requests":{"cpu":%d}}' % (i, i * i) for i in range(500))
-    as_state, as_change = squeezed(Kept("0a", body)), squeezed(Kept("0a", body, "0b"))
+    as_state, as_change = squeezed(LogDocument("0a", body)), squeezed(LogDocument("0a", body, "0b"))
     assert (as_state.digest, as_state.base, as_change.base) == (b"\x0a", None, b"\x0b")
     assert as_state.content == ZstdCompressor(level=3).compress(body)
     assert as_change.content == ZstdCompressor(level=12).compress(body)
@@ -89,5 +89,5 @@ def test_changes_of_a_state_that_is_not_known_count_from_there(bounded: Bounded)
     bounded("app.decisions.kept", LONGEST=2)
     ledger = LoggedStates()
     for number, known in ((1, Known("1")), (2, Known())):
-        ledger.taken("s", str(number), "c", [Kept(str(number), b"{}", str(number - 1))])
+        ledger.taken("s", str(number), "c", [LogDocument(str(number), b"{}", str(number - 1))])
         assert ledger.known("s") == known

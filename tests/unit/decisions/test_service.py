@@ -14,7 +14,7 @@ import zstandard
 
 from app.answering.answers import Facts
 from app.answering.operations import Inquiry, Logged, Operation, Reply
-from app.answering.sources import Kept, Known, Used
+from app.answering.sources import Known, LogDocument, Used
 from app.auth.audit import acting
 from app.base import ticket
 from app.base.errors import NotFound, Unavailable
@@ -133,7 +133,7 @@ def test_what_the_log_has_of_a_snapshot_is_told_unless_it_is_behind() -> None:
     bench.decider.decide(body)
     assert bench.known() == Known()
     assert bench.answering.asked[-1][2] == ("live", None)
-    bench.ledger.taken("live", "s0", "c", [Kept("s0", b""), Kept("c", b"")])
+    bench.ledger.taken("live", "s0", "c", [LogDocument("s0", b""), LogDocument("c", b"")])
     bench.decider.decide(body)
     assert bench.known() == Known("s0", "c")
     bench.log.is_behind = True
@@ -145,7 +145,7 @@ def test_what_the_log_has_of_a_snapshot_is_told_unless_it_is_behind() -> None:
 
 def test_an_entry_about_a_snapshot_has_what_it_is_decided_again_with() -> None:
     own, named = ConfigurationUsed(digest="c"), ConfigurationUsed(name="main", revision=1, digest="c")
-    new = [Kept("s", b"{}"), Kept("c", b"{}")]
+    new = [LogDocument("s", b"{}"), LogDocument("c", b"{}")]
     bench = Bench(
         Reply(b"{}", about_snapshot(configuration=own), documents=new),
         Reply(b"{}", about_snapshot(configuration=named)),
@@ -167,7 +167,7 @@ def test_an_entry_about_a_snapshot_has_what_it_is_decided_again_with() -> None:
 
 
 def test_what_the_log_had_no_room_for_is_not_known_to_be_there() -> None:
-    bench = Bench(Reply(b"{}", about_snapshot(), documents=[Kept("s", b"{}")]))
+    bench = Bench(Reply(b"{}", about_snapshot(), documents=[LogDocument("s", b"{}")]))
     bench.log.room = False
     bench.decider.decide(b"{}")
     assert bench.log.offers[-1][0] == "whole"
@@ -183,7 +183,7 @@ def test_asks_that_wait_beside_a_snapshot_are_written_out() -> None:
 def test_what_guards_is_logged_as_the_decision_that_it_rests_on() -> None:
     logged = Logged(b"the request", b"the answer")
     bench = Bench(Reply(b"said", facts(), {"solve": 1.0}, logged=logged), Reply(b"nothing to decide"))
-    bench.ledger.taken("live", "s0", "c", [Kept("s0", b"")])
+    bench.ledger.taken("live", "s0", "c", [LogDocument("s0", b"")])
     assert bench.decider.guard("main", "live", b"body") == Decided(b"said", None)
     assert (bench.entry.request, bench.entry.answered.body) == (b"the request", b"the answer")
     ((asked, body, named),) = bench.answering.asked

@@ -13,7 +13,7 @@ import zstandard
 from sqlalchemy import RowMapping
 
 from app.answering.answers import Answered
-from app.answering.sources import Kept
+from app.answering.sources import LogDocument
 from app.base.errors import Unavailable
 from app.base.identifiers import earliest
 from app.base.settings import Settings
@@ -37,7 +37,7 @@ def plain(data: str) -> bytes:
 
 
 def test_every_column_of_an_entry() -> None:
-    of = entry(facts(), actor="mo\0", kept_state="k1", kept_configuration="k2", documents=[Kept("d", b"1234")])
+    of = entry(facts(), actor="mo\0", kept_state="k1", kept_configuration="k2", documents=[LogDocument("d", b"1234")])
     found = columns(of)
     assert (plain(found.pop("request")), plain(found.pop("answer"))) == (b"the request", b"the answer")
     shown = {name: value for name, value in found.items() if name not in ("id", "created_at", "pairs")}
@@ -72,7 +72,7 @@ def test_what_needs_no_column_has_none() -> None:
 def test_an_entry_without_what_it_would_be_decided_again_with() -> None:
     plainly = entry(facts())
     assert plainly.bare is plainly
-    for more in ({"kept_state": "k"}, {"kept_configuration": "k"}, {"documents": [Kept("d", b"")]}):
+    for more in ({"kept_state": "k"}, {"kept_configuration": "k"}, {"documents": [LogDocument("d", b"")]}):
         bare = entry(facts(), **more).bare
         assert (bare.kept_state, bare.kept_configuration, bare.documents, bare.id) == (None, None, (), ID)
 
@@ -234,7 +234,7 @@ def test_a_batch_has_so_many_entries_and_so_many_bytes() -> None:
 
 
 def test_what_is_refused_with_its_documents_is_stored_without() -> None:
-    documents = [Kept("d1", b"1"), Kept("d2", b"2")]
+    documents = [LogDocument("d1", b"1"), LogDocument("d2", b"2")]
     told: list[str] = []
     poison = facts(asks=["poison"], workloads=["poison"])
     store, _ = written(

@@ -14,7 +14,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from app.answering.answers import Answered
-from app.answering.sources import Kept
+from app.answering.sources import LogDocument
 from app.base.errors import Unavailable
 from app.base.settings import Settings
 from app.db.database import Database
@@ -79,7 +79,7 @@ def test_the_queue_is_full_to_the_byte_and_behind_beyond_half_of_it() -> None:
 
 
 def test_documents_for_which_there_is_no_room_are_left_out() -> None:
-    document = Kept("d", b"x" * 6000)
+    document = LogDocument("d", b"x" * 6000)
     full = log_of(most_bytes=7000)
     assert full.offer_whole(sized(5974)), "what has none is whole"
     assert full.offer_whole(sized(1026))
@@ -257,7 +257,7 @@ def test_documents_and_the_entries_that_need_them_are_one_transaction(instead: I
     database, lost = Sessions(), list[set[str]]()
     store = DatabaseStore(cast("Database", database), Settings(), lost.append)
     body = b"0123456789" * 20
-    documents = [Kept("0a", body), Kept("0b", body, "0c")]
+    documents = [LogDocument("0a", body), LogDocument("0b", body, "0c")]
     quiet = {"evictions": []}
     with_them = Entry(UUID(int=1), NOON, b"", Answered(body=b"", facts=facts(**quiet), seconds={}), documents=documents)
     without = Entry(UUID(int=2), NOON, b"", Answered(body=b"", facts=facts(**quiet), seconds={}))

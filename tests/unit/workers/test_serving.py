@@ -13,7 +13,7 @@ import pytest
 
 from app.answering.answers import Facts
 from app.answering.operations import Inquiry, Logged, Operation, Reply
-from app.answering.sources import Kept
+from app.answering.sources import LogDocument
 from app.base import ticket
 from app.base.errors import NotFound
 from app.solver.engine import ENGINES
@@ -106,7 +106,7 @@ class Echo:
             time.sleep(0.002)
             safe_point()
         with ticket.stage("solve"):
-            return Reply(body, FACTS, {"solve": 1.0}, [Kept("d", b"")], Logged(b"r", b"a"))
+            return Reply(body, FACTS, {"solve": 1.0}, [LogDocument("d", b"")], Logged(b"r", b"a"))
 
 
 def test_a_worker_answers_call_by_call(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_a_worker_answers_call_by_call(monkeypatch: pytest.MonkeyPatch) -> None:
             return receive(connection, FromWorker)
 
         assert ask(call(), b"one") == (
-            Done((0, 0), FACTS, {"solve": 1.0}, [Kept("d", b"")], Logged(b"r", b"a")),
+            Done((0, 0), FACTS, {"solve": 1.0}, [LogDocument("d", b"")], Logged(b"r", b"a")),
             b"one",
         )
         traced, _ = ask(call(traced=True), b"two")

@@ -12,7 +12,7 @@ import pytest
 
 from app.answering.answers import Facts
 from app.answering.operations import Inquiry, Logged, Operation, Reply
-from app.answering.sources import Kept
+from app.answering.sources import LogDocument
 from app.base import errors, ticket
 from app.base.decoding import Malformed
 from app.base.errors import BadInput, DeadlinePassed, NotFound, TooManyRequests, Unavailable
@@ -146,7 +146,7 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Made]:
 
 
 def test_a_call_carries_its_ticket_and_brings_back_all_that_was_said(workers: Made) -> None:
-    kept, logged = Kept("d", b"{}"), Logged(b"request", b"answer")
+    kept, logged = LogDocument("d", b"{}"), Logged(b"request", b"answer")
 
     def answering(of: Thread, call: Call, body: bytes) -> None:
         of.send(Done((2, 30), FACTS, {"solve": 0.5}, [kept], logged), body[::-1])

@@ -37,7 +37,7 @@ class Shapes:
     def __init__(self, configuration: CompiledConfiguration, nodes: frozenset[str | None]) -> None:
         self._configuration = configuration
         self.nodes = nodes
-        self.found: list[Amounts] = []
+        self.amounts: list[Amounts] = []
         self.frs: list[FlavorResource] = list(configuration.quotas.frs)
         self._problems: list[Problem] = []
         self._index: dict[FlavorResource, int] = dict(configuration.quotas.fr_index)
@@ -61,7 +61,7 @@ class Shapes:
         if not self._shared:
             return
         self._shared = False
-        for name in ("found", "frs", "_index", "_by_amounts", "_users"):
+        for name in ("amounts", "frs", "_index", "_by_amounts", "_users"):
             setattr(self, name, getattr(self, name).copy())
         # Where few encodings repeat (every task with a name of its own) remembering them costs more than it saves.
         self._seen = self._seen.copy() if len(self._seen) < _MANY_SEEN else {}
@@ -71,10 +71,10 @@ class Shapes:
         """By shape: whether it has one of ``frs`` assigned. Only shapes that are new since it was last asked are
         looked at."""
         known = self._users.get(frs, _NONE_YET)
-        if len(known) < len(self.found):
+        if len(known) < len(self.amounts):
             if len(self._users) >= _MOST_KEPT:
                 self._users.clear()
-            fresh = self.found[len(known) :]
+            fresh = self.amounts[len(known) :]
             new = [of[0][0] in frs if len(of) == 1 else any(fr in frs for fr, _ in of) for of in fresh]
             known = self._users[frs] = np.concatenate((known, np.array(new, dtype=bool)))
         return known
@@ -113,7 +113,7 @@ class Shapes:
         """What one workload uses in its queue. Raises what ``column`` raises."""
         known = self._known(workload, queue)
         shape = int(self.column([workload], np.array([queue]), [0])[0]) if known is None else known
-        return self.found[shape]
+        return self.amounts[shape]
 
     def _known(self, workload: Workload, queue: int) -> int | None:
         """Its shape, where tasks like its own were seen before."""
@@ -173,8 +173,8 @@ class Shapes:
     def _shape(self, amounts: Amounts) -> int:
         shape = self._by_amounts.get(amounts)
         if shape is None:
-            shape = self._by_amounts[amounts] = len(self.found)
-            self.found.append(amounts)
+            shape = self._by_amounts[amounts] = len(self.amounts)
+            self.amounts.append(amounts)
         return shape
 
     def _fr(self, flavor: str, resource: str, i: int, t: int) -> int:

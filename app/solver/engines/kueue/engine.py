@@ -41,11 +41,11 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Workloads by what the delta did to them. Old indices, ascending: ``gone``, and ``kept``, which are another now;
-    new indices: ``fresh``, of those that are another or new. ``added``: how many are new."""
+    """Workloads by what the delta did to them. Old indices, ascending: ``gone``, and ``remaining``, which are
+    another now; new indices: ``fresh``, of those that are another or new. ``added``: how many are new."""
 
     gone: list[int]
-    kept: list[int]
+    remaining: list[int]
     added: int
     fresh: list[int]
 
@@ -61,7 +61,7 @@ class _Rows:
     @property
     def leaving(self) -> list[int]:
         """Old indices of all that are no longer what they were."""
-        return self.gone + self.kept
+        return self.gone + self.remaining
 
     def column(self, old: Indices, fresh: Sequence[int]) -> Indices:
         """A column of the next version; ``fresh``: its values of those that are another now or new."""
@@ -71,10 +71,10 @@ class _Rows:
             start = gone + 1
         stays.append(old[start:] if len(self.gone) <= _FEW else np.delete(old, self.gone))
         if self.added:
-            stays.append(np.array(fresh[len(self.kept) :], dtype=np.int64))
+            stays.append(np.array(fresh[len(self.remaining) :], dtype=np.int64))
         new = np.concatenate(stays)
-        if self.kept:
-            new[self.fresh[: len(self.kept)]] = fresh[: len(self.kept)]
+        if self.remaining:
+            new[self.fresh[: len(self.remaining)]] = fresh[: len(self.remaining)]
         return new
 
 

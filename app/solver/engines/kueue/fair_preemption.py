@@ -343,7 +343,7 @@ class _Search:
         """The least that any of them uses of each flavor-resource that all use."""
         state = self._overlay.state
         shapes: list[int] = state.shape[list(workloads)].tolist()
-        amounts = list(map(state.shapes.found.__getitem__, set(shapes)))
+        amounts = list(map(state.shapes.amounts.__getitem__, set(shapes)))
         least, most = min(amounts), max(amounts)
         if {1} == set(map(len, amounts)) and least[0][0] == most[0][0]:
             return least  # the commonest kind: all use one flavor-resource, the same

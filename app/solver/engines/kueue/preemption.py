@@ -19,7 +19,7 @@ Spared = Literal["ask-would-borrow", "queue-back-within-quota"]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CandidateClasses:
     """Candidates by class. ``hierarchical``: of queues found where the preemptor's side has room for the whole request
     below their common cohort, so that it reclaims what is its own; ``priority``: of the other queues.
 
@@ -49,7 +49,7 @@ def search(
     return []
 
 
-def collect(overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -> Found:
+def collect(overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -> CandidateClasses:
     """Own candidates, and those of others found while walking up from the queue to its root."""
     configuration, queue = overlay.state.configuration, preemptor.queue
     policy, path = configuration.policy[queue], configuration.tree.path(queue)
@@ -78,7 +78,7 @@ def collect(overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -
             else nobody
             for queues in (reclaiming, others)
         )
-    return Found(own, hierarchical, priority, ancestor, _with_borrowing(overlay, preemptor, priority))
+    return CandidateClasses(own, hierarchical, priority, ancestor, _with_borrowing(overlay, preemptor, priority))
 
 
 def _exceeding(overlay: Overlay, cohort: int, visited: int, contested: frozenset[int]) -> list[int]:
@@ -106,7 +106,7 @@ def _with_borrowing(overlay: Overlay, preemptor: Preemptor, candidates: Indices)
     return frozenset(candidates[low].tolist())
 
 
-def _in_order(overlay: Overlay, among: Found) -> Iterator[int]:
+def _in_order(overlay: Overlay, among: CandidateClasses) -> Iterator[int]:
     """Evicted ones of every class first; in both halves hierarchical before priority before own candidates."""
     classes = [candidates.split_evicted(overlay, of) for of in (among.hierarchical, among.priority, among.own)]
     depth = overlay.state.configuration.tree.depth
@@ -119,14 +119,14 @@ class Proposals:
 
     def __init__(self, overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -> None:
         self._search = _Search(overlay, preemptor, contested, SILENT, collect(overlay, preemptor, contested))
-        among = self._search.found
+        among = self._search.classes
         self._classes = [frozenset(of.tolist()) for of in (among.own, among.hierarchical, among.priority)]
         self.candidates = frozenset[int]().union(*self._classes)
 
     def stays(self, chosen: frozenset[int]) -> dict[int, str]:
         """Of ``chosen`` candidates those that would stay, by rule; none where an attempt takes them all and the ask
         then fits. Where no attempt does, what the one says that takes the most."""
-        every = self._search.found
+        every = self._search.classes
         own, hierarchical, priority = (np.array(sorted(of & chosen), dtype=np.int64) for of in self._classes)
         among = replace(every, own=own, hierarchical=hierarchical, priority=priority)
         said = [self._search.try_all(among, borrow=borrow) for borrow in self._search.attempts()]
@@ -137,18 +137,23 @@ class _Search:
     """The candidates of one preemptor, and the attempts at them."""
 
     def __init__(
-        self, overlay: Overlay, preemptor: Preemptor, contested: frozenset[int], record: Recorder, among: Found
+        self,
+        overlay: Overlay,
+        preemptor: Preemptor,
+        contested: frozenset[int],
+        record: Recorder,
+        among: CandidateClasses,
     ) -> None:
         self._overlay = overlay
         self._preemptor = preemptor
         self._contested = contested
         self._record = record
-        self.found = among
+        self.classes = among
         self._candidates = _Once(_in_order(overlay, among))
 
     def attempts(self) -> tuple[bool, ...]:
         """Whether to allow borrowing, attempt by attempt."""
-        among, queue = self.found, self._preemptor.queue
+        among, queue = self.classes, self._preemptor.queue
         if not len(among.hierarchical) and not len(among.priority):
             return (True,)
         if self._overlay.state.configuration.policy[queue].borrow_within_cohort:
@@ -167,7 +172,7 @@ class _Search:
             queue = int(overlay.state.queue[workload])
             reason: Reason = "InClusterQueue"
             if queue != preemptor.queue:
-                loan = workload in self.found.with_borrowing
+                loan = workload in self.classes.with_borrowing
                 reason = "InCohortReclaimWhileBorrowing" if loan else "InCohortReclamation"
                 spared = self._spared(workload, queue, may_go_for_a_loan)
                 if spared is not None:
@@ -186,14 +191,14 @@ class _Search:
 
     def _spared(self, workload: int, queue: int, may_go_for_a_loan: frozenset[int] | None) -> Spared | None:
         """The rule by which a candidate of another queue stays when its turn comes; None where it goes."""
-        loan = workload in self.found.with_borrowing
+        loan = workload in self.classes.with_borrowing
         if may_go_for_a_loan is not None and not loan and workload not in may_go_for_a_loan:
             return "ask-would-borrow"
-        if not _still_exceeds(self._overlay, queue, self.found.ancestor[queue], self._contested):
+        if not _still_exceeds(self._overlay, queue, self.classes.ancestor[queue], self._contested):
             return "queue-back-within-quota"
         return None
 
-    def try_all(self, chosen: Found, *, borrow: bool) -> dict[int, str]:
+    def try_all(self, chosen: CandidateClasses, *, borrow: bool) -> dict[int, str]:
         """Of ``chosen`` candidates those that would stay, by rule, were all of them to go in order."""
         overlay, preemptor = self._overlay, self._preemptor
         may_go_for_a_loan = self._usable_while_borrowing() if borrow else None
@@ -214,7 +219,7 @@ class _Search:
 
     def _usable_while_borrowing(self) -> frozenset[int] | None:
         """Candidates of other queues that may go for an ask that borrows, whatever their priority; None: all."""
-        return frozenset(self.found.hierarchical.tolist()) if len(self.found.priority) else None
+        return frozenset(self.classes.hierarchical.tolist()) if len(self.classes.priority) else None
 
 
 def _under_nominal(overlay: Overlay, queue: int, contested: frozenset[int]) -> bool:
@@ -247,9 +252,7 @@ class _Once:
             yield item
 
 
-def get_targets(
-    overlay: Overlay, preemptor: Preemptor, contested: Collection[int], record: Recorder = SILENT
-) -> list[Target]:
+def get_targets(overlay: Overlay, preemptor: Preemptor, contested: Collection[int], record: Recorder) -> list[Target]:
     """Victims in Kueue's order, empty when no set of them makes room. The overlay is left as it was.
 
     ``contested``: the flavor-resources of the request whose assignment needs preemption; only they select
@@ -289,17 +292,13 @@ def _admits(policy: str, lowest: int, priority: int) -> bool:
     return policy == "Any" or (policy == "LowerPriority" and lowest < priority)
 
 
-def nobody(
-    overlay: Overlay, preemptor: Preemptor, contested: Collection[int], record: Recorder = SILENT
-) -> list[Target]:
+def nobody(overlay: Overlay, preemptor: Preemptor, contested: Collection[int], record: Recorder) -> list[Target]:
     """The search of an ask that never preempts."""
     record.never_preempts(overlay)
     return []
 
 
-def not_yet(
-    overlay: Overlay, preemptor: Preemptor, contested: Collection[int], record: Recorder = SILENT
-) -> list[Target]:
+def not_yet(overlay: Overlay, preemptor: Preemptor, contested: Collection[int], record: Recorder) -> list[Target]:
     """The search of an ask that has not waited long enough to preempt (KEP-83)."""
     record.not_yet(overlay)
     return []

@@ -114,7 +114,7 @@ _MOST_CELLS = 2**20
 class CompiledState:
     """Immutable once built, caches aside. Columns by workload index, in the order of the request.
 
-    ``queue``: its node; ``shape``: index into ``shapes.found``, the amounts it uses; ``evicted``, ``protected``:
+    ``queue``: its node; ``shape``: index into ``shapes.amounts``, the amounts it uses; ``evicted``, ``protected``:
     indices of workloads being evicted, and of those marked not preemptible. ``quotas``: the configuration's, extended
     where running workloads use what has no quota; ``used``: usage by cell. ``rooms``: what is left on nodes, where
     flavors have topologies. ``local_queues``: what they have consumed, as it was given. ``places``: where a workload
@@ -185,7 +185,7 @@ class CompiledState:
 
     def amounts(self, workload: int) -> Amounts:
         """What the workload uses."""
-        return self.shapes.found[int(self.shape[workload])]
+        return self.shapes.amounts[int(self.shape[workload])]
 
     def has_costs(self) -> bool:
         """Whether some workload brings milestones of its own (KEP-83)."""
@@ -267,7 +267,7 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
     refuse_cohorts(configuration, out.queue, everybody)
     out.shapes = Shapes(configuration, frozenset([None, *(node.name for node in state.nodes)]))
     out.shape = out.shapes.column(workloads, out.queue, everybody)
-    totals = sums(out.queue, out.shape, out.shapes.found, len(out.shapes.frs))
+    totals = sums(out.queue, out.shape, out.shapes.amounts, len(out.shapes.frs))
     quotas = configuration.quotas
     out.quotas = quotas.extended(out.shapes.frs, totals) if quotas.missing(totals) else quotas
     out.used = _usage(out.quotas, totals)

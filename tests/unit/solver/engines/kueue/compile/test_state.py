@@ -248,10 +248,10 @@ def test_what_a_later_version_learns_no_earlier_one_has() -> None:
         made = [msgspec.convert(work("x", task), Workload) for _ in queues or "q"]
         indices = [first.configuration.tree.index[name] for name in queues or "q"]
         found = shapes.column(made, np.array(indices), range(len(made)))
-        return [shapes.found[at] for at in found.tolist()]
+        return [shapes.amounts[at] for at in found.tolist()]
 
     def known(shapes: Shapes) -> tuple[int, int]:
-        return len(shapes.found), len(shapes.frs)
+        return len(shapes.amounts), len(shapes.frs)
 
     old = Shapes(first.configuration, frozenset({None}))
     assert column(old, 1, None, "q", "r") == [((0, 1000),), ((1, 1000),)]

@@ -283,6 +283,6 @@ def test_of_two_queues_with_the_highest_share_the_one_whose_candidate_goes_first
     ],
 )  # fmt: skip
 def test_the_least_of_what_all_of_them_use(found: list[Any], least: Any) -> None:
-    state = SimpleNamespace(shape=np.arange(len(found)), shapes=SimpleNamespace(found=found))
+    state = SimpleNamespace(shape=np.arange(len(found)), shapes=SimpleNamespace(amounts=found))
     search: Any = SimpleNamespace(_overlay=SimpleNamespace(state=state))
     assert fair_search._Search._least(search, range(len(found))) == least  # pyright: ignore[reportPrivateUsage]
