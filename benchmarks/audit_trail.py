@@ -100,7 +100,7 @@ class Stream:
 def entries(decisions: int, waiting_jobs: int) -> Iterator[Entry]:
     """The log's entries of a stream of ``decisions``."""
     of = Answerer(Compiled(None), SnapshotStore(budget=1 << 40, idle=1e9, clock=lambda: 0.0))
-    stream, ledger = Stream(), LoggedStates()
+    stream, logged_states = Stream(), LoggedStates()
     jobs = [stream.running() for _ in range(_RUNNING)]
     waiting = [stream.job() for _ in range(waiting_jobs)]
     put = {"configuration": stream.configuration(), "state": {"workloads": jobs}}
@@ -108,10 +108,10 @@ def entries(decisions: int, waiting_jobs: int) -> Iterator[Entry]:
     ids = [job["id"] for job in jobs]
     for number in range(decisions):
         body = json.dumps({"state": {"snapshot": "prod"}, "asks": waiting, "mode": "cycle", "explain": "summary"})
-        reply = of.run(Inquiry(Operation.DECISION, stream.now, known=ledger.known("prod")), body.encode())
+        reply = of.run(Inquiry(Operation.DECISION, stream.now, known=logged_states.known("prod")), body.encode())
         answered = reply.answered()
         facts = answered.facts
-        ledger.taken("prod", facts.state_digest, facts.configuration.digest, reply.documents)
+        logged_states.taken("prod", facts.state_digest, facts.configuration.digest, reply.documents)
         identity = UUID(int=number, version=4)
         yield Entry(
             identity, stream.now, body.encode(), answered, None, "token:scheduler", reply.documents,

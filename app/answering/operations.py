@@ -50,7 +50,7 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Answer, ProposalVerdict
 from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupported
 from app.solver.model.request import DecisionRequest, Eviction, Proposal, StateOrReference
-from app.solver.model.state import Ask, Task, Workload
+from app.solver.model.state import Task, Workload
 from app.solver.question import Question
 from app.solver.solve import Loaded
 
@@ -103,7 +103,9 @@ def guard(body: bytes, now: datetime, sources: Sources, configuration: str, snap
         system = system_of(configured.engine.name)
         if system is None or system.recogniser is None:
             raise Unsupported([Problem(pointer="", detail=f"{configured.engine.name} has no pods")])
-        recogniser = system.recogniser(Around(configured.configuration, _Workloads(loaded), _waiting(loaded)))
+        recogniser = system.recogniser(
+            Around(configured.configuration, _Workloads(loaded), {ask.id: ask for ask in loaded.beside.asks})
+        )
         ask = recogniser.ask(pod)
         asks = [] if ask is None else [ask]
         request = DecisionRequest(
@@ -198,11 +200,6 @@ def _as_meta(args: ExtenderPreemptionArgs) -> dict[str, MetaVictims]:
         node: MetaVictims([MetaPod(pod.metadata.uid) for pod in of.pods or ()], of.violations)
         for node, of in args.victims.items()
     }
-
-
-def _waiting(loaded: Loaded) -> dict[str, Ask]:
-    """What waits beside the snapshot, by id."""
-    return {ask.id: ask for ask in loaded.beside.asks}
 
 
 def _imported(body: bytes, asked: "Inquiry") -> bytes:

@@ -195,7 +195,7 @@ def _runs(
             spool = None if plot is None else spools.enter_context(_spool())
             sink = _Files(name, files, spool)
             listed = None if path is None else _jobs(path)
-            summary = run(variant, configurations, sink, _never, listed, total, watch)
+            summary = run(variant, configurations, sink, lambda: False, listed, total, watch)
             sink.close()
             if plot is not None and spool is not None:
                 of = plot.with_stem(f"{plot.stem}-{_FILE_NAME.sub('_', name)}") if name else plot
@@ -230,10 +230,6 @@ def _jobs(path: str) -> Iterator[Job]:
                 yield decoder.decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError) as refusal:
                 raise InvalidInput([Problem(pointer=f"{path}:{number}", detail=str(refusal))]) from None
-
-
-def _never() -> bool:
-    return False
 
 
 class _Files(Silence):

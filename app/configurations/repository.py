@@ -81,7 +81,8 @@ _SUMMARY = (
 )  # fmt: skip
 
 
-class Summary(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Summary:
     """One revision without its document."""
 
     name: str
@@ -93,16 +94,10 @@ class Summary(NamedTuple):
     restored_from: int | None
 
 
-class Revision(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Revision(Summary):
     """One immutable revision; ``document`` is JSON."""
 
-    name: str
-    revision: int
-    digest: str
-    created_at: datetime
-    author: str
-    comment: str | None
-    restored_from: int | None
     document: bytes
 
 

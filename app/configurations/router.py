@@ -1,6 +1,7 @@
 """`/v1/configurations`: administration by REST, with ETag on every read and If-Match on every write; then labels,
 which say what is in use under which name, one queue at a time, and the history of revisions."""
 
+from dataclasses import asdict
 from typing import Annotated
 from urllib.parse import quote
 
@@ -95,7 +96,7 @@ def summary(stored: Summary | Revision) -> dict[str, object]:
 
 def summaries(rows: list[Summary]) -> list[ConfigurationSummary]:
     """Revisions as lists show them."""
-    return [ConfigurationSummary(**stored._asdict()) for stored in rows]
+    return [ConfigurationSummary(**asdict(stored)) for stored in rows]
 
 
 def written(done: ConfigurationWritten, *, created: bool, location: str) -> Response:

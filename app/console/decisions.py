@@ -226,7 +226,7 @@ def _drawn(recording: Recorded, decided: Json | None, *, every: bool) -> dict[st
     situation.decide(queues, decided or {}, ask, running)
     way = situation.above(queues, ask["queue"] if ask else None)
     changed = {queue.name for queue in way} | {
-        q.name for top in queues.values() if top.changed for q in _up(queues, top)
+        q.name for top in queues.values() if top.changed for q in situation.above(queues, top.name)
     }
     shown = [queue for queue in queues.values() if every or len(queues) <= _MOST_QUEUES or queue.name in changed]
     nodes = situation.nodes_of(state)
@@ -240,10 +240,6 @@ def _drawn(recording: Recorded, decided: Json | None, *, every: bool) -> dict[st
         "queues": shown[:1000], "all_queues": len(queues), "nodes": listed[:1000], "all_nodes": len(nodes),
         "units": situation.units,
     }  # fmt: skip
-
-
-def _up(queues: situation.Tree, queue: situation.Queue) -> list[situation.Queue]:
-    return situation.above(queues, queue.name)
 
 
 def _cells(

@@ -93,9 +93,7 @@ def _event(row: RowMapping, workload: str) -> WorkloadEvent:
         now=to_datetime(row["now"]),
         engine=row["engine"],
         release=row["release"],
-        configuration=ConfigurationUsed(
-            name=row["configuration_name"], revision=row["configuration_revision"], digest=row["configuration_digest"]
-        ),
+        configuration=_configuration(row),
         actor=row["actor"],
         stopped=_stops(answer, workload),
         asked=[_asked(decision) for decision in mine],
@@ -227,16 +225,16 @@ class Decider:
         database: Database,
         waits: float | None = None,
         documents: Documents | None = None,
-        ledger: LoggedStates | None = None,
+        logged_states: LoggedStates | None = None,
     ) -> None:
         """``waits``: seconds that an answer waits for its entry to be stored; None: it does not wait. ``documents``:
-        where stored configurations are; ``ledger``: what the log has of snapshots."""
+        where stored configurations are; ``logged_states``: what the log has of snapshots."""
         self._dispatcher = dispatcher
         self._log = log
         self._metrics = metrics
         self._database = database
         self._waits = waits
-        self._ledger = ledger or LoggedStates()
+        self._logged_states = logged_states or LoggedStates()
         self.ages = FollowedAges()
         self._resolver = Resolver(database, documents)
         self._identifiers = Identifiers()
@@ -261,7 +259,7 @@ class Decider:
         """The response body of ``POST /v1/decisions``. Raises InvalidInput, NotFound, Unavailable."""
         moment = datetime.now(UTC)
         snapshot, _ = named = named_in(body)
-        known = None if snapshot is None or self._log.is_behind else self._ledger.known(snapshot)
+        known = None if snapshot is None or self._log.is_behind else self._logged_states.known(snapshot)
         reply = self._dispatcher.run(Inquiry(Operation.DECISION, moment, known=known), body, named)
         identity, stored = self._remember(moment, body, reply, None if purpose == repository.REAL else purpose)
         return Decided(with_identity(identity, reply.answered(), self.ages.of(snapshot)), stored)
@@ -269,7 +267,7 @@ class Decider:
     def guard(self, configuration: str, snapshot: str, body: bytes) -> Decided:
         """What kube-scheduler reads of ``POST /v1/extenders/{name}/preempt``. Raises as ``decide``, and Conflict."""
         moment = datetime.now(UTC)
-        known = None if self._log.is_behind else self._ledger.known(snapshot)
+        known = None if self._log.is_behind else self._logged_states.known(snapshot)
         asked = Inquiry(Operation.PREEMPTION, moment, snapshot, known=known, configuration=configuration)
         reply = self._dispatcher.run(asked, body)
         _, stored = (None, None) if reply.logged is None else self._remember(moment, reply.logged.request, reply)
@@ -298,14 +296,14 @@ class Decider:
         facts = entry.answered.facts
         name, state, configuration = facts.snapshot, facts.state_digest, facts.configuration
         new = {document.digest for document in entry.documents}
-        if not name or (state not in new and not self._ledger.has(name, state)):
+        if not name or (state not in new and not self._logged_states.has(name, state)):
             self._log.offer(entry.bare)
             return
         entry = replace(
             entry, kept_state=state, kept_configuration=configuration.digest if configuration.name is None else None
         )
         if self._log.offer_whole(entry):
-            self._ledger.taken(name, state, configuration.digest, list(entry.documents))
+            self._logged_states.taken(name, state, configuration.digest, list(entry.documents))
 
     async def acknowledged(self, decided: Decided) -> bytes:
         """The answer, once it may be sent: at once, or when its entry is stored. Raises Unavailable."""
@@ -456,6 +454,12 @@ def _unexplained(answer: bytes) -> bytes:
     return msgspec.json.encode({**said, "decisions": bare})
 
 
+def _configuration(row: RowMapping) -> ConfigurationUsed:
+    return ConfigurationUsed(
+        name=row["configuration_name"], revision=row["configuration_revision"], digest=row["configuration_digest"]
+    )
+
+
 def _summary(row: RowMapping) -> DecisionSummary:
     return DecisionSummary(
         id=row["id"],
@@ -463,9 +467,7 @@ def _summary(row: RowMapping) -> DecisionSummary:
         now=to_datetime(row["now"]),
         engine=row["engine"],
         release=row["release"],
-        configuration=ConfigurationUsed(
-            name=row["configuration_name"], revision=row["configuration_revision"], digest=row["configuration_digest"]
-        ),
+        configuration=_configuration(row),
         state_digest=row["state_digest"],
         request_digest=row["request_digest"],
         asks=row["asks"],

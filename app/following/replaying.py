@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from io import BufferedReader, BytesIO
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -387,12 +388,8 @@ def in_order(said: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         moment = instant(line.get("at"))
         place = (moment.timestamp() if moment is not None else 0.0), known[kind]
         every += [(place, of) for of in (*listing.pop(kind, ()), line)]
-    every.sort(key=_place)
+    every.sort(key=itemgetter(0))
     return (line for _, line in every)
-
-
-def _place(pair: tuple[tuple[float, int], dict[str, Any]]) -> tuple[float, int]:
-    return pair[0]
 
 
 def _latest(item: Item) -> datetime | None:

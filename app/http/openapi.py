@@ -73,7 +73,6 @@ def operation(  # noqa: PLR0913
     errors: tuple[int, ...] = (),
     example: Any = None,
     examples: Mapping[str, Any] | None = None,
-    answer_example: Any = None,
     etag: bool = False,
     basic: bool = False,
     followers: bool = False,
@@ -95,8 +94,6 @@ def operation(  # noqa: PLR0913
             entry["content"] = shape
         elif shape is not None:
             entry["content"] = {"application/json": {"schema": reference(shape)}}
-            if answer_example is not None and status < 300:
-                entry["content"]["application/json"]["example"] = answer_example
         if etag:
             entry["headers"] = _ETAG
         documented[status] = entry

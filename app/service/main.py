@@ -155,16 +155,22 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
     )  # fmt: skip
     database = Database(settings.database_url, settings)
     meters = Metrics()
-    ledger = LoggedStates()
+    logged_states = LoggedStates()
     names = Names(database, _longest(settings))
-    log = _decision_log(database, settings, meters, ledger, names)
+    log = _decision_log(database, settings, meters, logged_states, names)
     stored = Configurations(database, settings.configuration_cache_bytes)
     meters.follow(stored.heads, settings.heads_stale_seconds)
     offload = Offload(_rooms(settings), settings.request_timeout)
     dispatcher = _dispatcher(settings, stored, offload)
     waits = settings.database_timeout + 1 if settings.decision_log == "sync" else None
     decider = Decider(
-        dispatcher, log=log, metrics=meters, database=database, waits=waits, documents=stored, ledger=ledger
+        dispatcher,
+        log=log,
+        metrics=meters,
+        database=database,
+        waits=waits,
+        documents=stored,
+        logged_states=logged_states,
     )
     snapshots = Snapshots(dispatcher, decider, database)
     meters.work(dispatcher)
@@ -256,11 +262,11 @@ def _longest(settings: Settings) -> timedelta | None:
 
 
 def _decision_log(
-    database: Database, settings: Settings, metrics: Metrics, ledger: LoggedStates, names: Names
+    database: Database, settings: Settings, metrics: Metrics, logged_states: LoggedStates, names: Names
 ) -> DecisionLog:
-    """The log, which tells ``ledger`` what it could not keep."""
+    """The log, which tells ``logged_states`` what it could not keep."""
     return DecisionLog(
-        DatabaseStore(database, settings, ledger.lost, names), metrics, lost=ledger.lost,
+        DatabaseStore(database, settings, logged_states.lost, names), metrics, lost=logged_states.lost,
         most_entries=settings.decision_log_queue_entries, most_bytes=settings.decision_log_queue_bytes,
     )  # fmt: skip
 

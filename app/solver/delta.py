@@ -10,13 +10,14 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
 from app.solver.apply import Index
 from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.state import Ask, Delta, Node, Reservation, State, Task, TaskChanges, Workload
+from app.solver.model.state import Ask, Delta, Reservation, State, TaskChanges, Workload
 
 T = TypeVar("T")
 
@@ -41,12 +42,12 @@ def apply_delta(state: State, index: Index, delta: Delta) -> tuple[State, Index,
     """The new state, its index and what changed. Raises InvalidInput with every problem; pointers start at /."""
     problems: list[Problem] = []
     places = index.node_places if _named(delta.nodes) else {}
-    nodes = _Merger("node", _node_name, places, _place("nodes", "name"), problems).merged(
+    nodes = _Merger("node", attrgetter("name"), places, _place("nodes", "name"), problems).merged(
         state.nodes, delta.nodes.add, delta.nodes.change, delta.nodes.remove
     )
     changed = list(delta.workloads.change)
     changed += _with_tasks(state, index, delta, problems)
-    workloads = _Merger("workload", _workload_id, index.workloads, _place("workloads", "id"), problems).merged(
+    workloads = _Merger("workload", attrgetter("id"), index.workloads, _place("workloads", "id"), problems).merged(
         state.workloads, delta.workloads.add, changed, delta.workloads.remove
     )
     reservations = _reservations(state.reservations, delta, problems)
@@ -90,19 +91,11 @@ def _ask_id(ask: Ask) -> str:
     return ask.id
 
 
-def _node_name(node: Node) -> str:
-    return node.name
-
-
 def _place(kind: str, field: str) -> Callable[[str, int], str]:
     def where(operation: str, i: int) -> str:
         return pointer(kind, operation, i) if operation == "remove" else pointer(kind, operation, i, field)
 
     return where
-
-
-def _workload_id(workload: Workload) -> str:
-    return workload.id
 
 
 def _named(changes: Any) -> bool:
@@ -181,7 +174,7 @@ def _with_tasks(state: State, index: Index, delta: Delta, problems: list[Problem
             continue
         workload = state.workloads[position]
         merger = _Merger(
-            f"task of {identity!r}", _task_name, {t.name: i for i, t in enumerate(workload.tasks)},
+            f"task of {identity!r}", attrgetter("name"), {t.name: i for i, t in enumerate(workload.tasks)},
             lambda operation, i, of=of: pointer("tasks", operation, of[operation][i], "task"), problems,
         )  # fmt: skip
         tasks = merger.merged(
@@ -204,10 +197,6 @@ def _by_owner(changes: TaskChanges) -> dict[str, tuple[tuple[str, int], dict[str
                 own = owners[item.workload] = ((operation, i), {"add": [], "change": [], "remove": []})
             own[1][operation].append(i)
     return owners
-
-
-def _task_name(task: Task) -> str:
-    return task.name
 
 
 def _reservations(old: list[Reservation], delta: Delta, problems: list[Problem]) -> list[Reservation]:

@@ -78,10 +78,8 @@ class Folder:
         return self._errors.items()
 
     def _tell(self) -> None:
-        self._write(self._path / "manifest.json", msgspec.json.format(msgspec.json.encode(self._manifest())) + b"\n")
-
-    def _manifest(self) -> dict[str, Any]:
-        return {"runs": [self._entry(point) for point in self._points]}
+        manifest = msgspec.json.encode({"runs": [self._entry(point) for point in self._points]})
+        self._write(self._path / "manifest.json", msgspec.json.format(manifest) + b"\n")
 
     def _entry(self, point: Point) -> dict[str, Any]:
         entry: dict[str, Any] = {

@@ -19,6 +19,7 @@ from app.solver.model.problems import InvalidInput
 from app.solver.model.state import Ask, Delta, State
 from app.solver.question import Question, stoppable
 from app.solver.solve import Configured
+from tests.support.countdown import Countdown, Stopped
 from tests.support.profiles import examples
 
 
@@ -192,22 +193,6 @@ def test_tasks_are_counted_along() -> None:
     assert kept.apply("s", delta(1, tasks={"add": more}, workloads={"add": [workload("w2")]})).tasks == 6
     fewer = [{"workload": "w0", "task": "t1"}]
     assert kept.apply("s", delta(2, tasks={"remove": fewer}, workloads={"remove": ["w1"]})).tasks == 4
-
-
-class Stopped(Exception):
-    """What a test's check raises."""
-
-
-class Countdown:
-    """Raises at the call after ``left`` calls."""
-
-    def __init__(self, left: int) -> None:
-        self.left = left
-
-    def __call__(self) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise Stopped
 
 
 def test_no_two_changes_get_the_same_generation() -> None:

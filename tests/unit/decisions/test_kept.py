@@ -31,48 +31,48 @@ def whole(digest: str) -> LogDocument:
 
 
 def test_a_ledger_knows_what_the_log_has() -> None:
-    ledger = LoggedStates()
-    assert ledger.known("s") == Known()
-    ledger.taken("s", "a", "c", [whole("a"), whole("c")])
-    assert ledger.known("s") == Known("a", "c")
-    assert ledger.has("s", "a")
-    ledger.taken("s", "b", "c", [LogDocument("b", b"{}", "a")])
-    assert ledger.known("s") == Known("b", "c")
-    assert not ledger.has("t", "b")
-    ledger.lost({"b"})
-    assert ledger.known("s") == Known()
+    logged_states = LoggedStates()
+    assert logged_states.known("s") == Known()
+    logged_states.taken("s", "a", "c", [whole("a"), whole("c")])
+    assert logged_states.known("s") == Known("a", "c")
+    assert logged_states.has("s", "a")
+    logged_states.taken("s", "b", "c", [LogDocument("b", b"{}", "a")])
+    assert logged_states.known("s") == Known("b", "c")
+    assert not logged_states.has("t", "b")
+    logged_states.lost({"b"})
+    assert logged_states.known("s") == Known()
 
 
 def test_after_a_thousand_changes_a_state_is_kept_whole_again() -> None:
-    ledger = LoggedStates()
-    ledger.taken("s", "0", "c", [whole("0"), whole("c")])
+    logged_states = LoggedStates()
+    logged_states.taken("s", "0", "c", [whole("0"), whole("c")])
     for number in range(1, LONGEST + 1):
-        assert ledger.known("s").state == str(number - 1)
-        ledger.taken("s", str(number), "c", [LogDocument(str(number), b"{}", str(number - 1))])
-    assert ledger.known("s") == Known(configuration="c")
-    ledger.taken("s", "new", "c", [whole("new")])
-    assert ledger.known("s").state == "new"
+        assert logged_states.known("s").state == str(number - 1)
+        logged_states.taken("s", str(number), "c", [LogDocument(str(number), b"{}", str(number - 1))])
+    assert logged_states.known("s") == Known(configuration="c")
+    logged_states.taken("s", "new", "c", [whole("new")])
+    assert logged_states.known("s").state == "new"
 
 
 def test_a_configuration_is_known_from_when_it_was_taken_with_a_decision() -> None:
-    ledger = LoggedStates()
-    ledger.taken("s", "a", "c", [whole("a")])
-    assert ledger.known("s") == Known("a")
-    ledger.taken("s", "b", "c", [LogDocument("b", b"{}", "a"), whole("c")])
-    ledger.taken("s", "b", "other", [])
-    assert ledger.known("s") == Known("b", "c")
-    assert not ledger.has("s", "a")
-    ledger.taken("t", "b", "d", [whole("b"), whole("d")])
-    ledger.lost({"c", "x"})
-    assert (ledger.known("s"), ledger.known("t")) == (Known(), Known("b", "d"))
+    logged_states = LoggedStates()
+    logged_states.taken("s", "a", "c", [whole("a")])
+    assert logged_states.known("s") == Known("a")
+    logged_states.taken("s", "b", "c", [LogDocument("b", b"{}", "a"), whole("c")])
+    logged_states.taken("s", "b", "other", [])
+    assert logged_states.known("s") == Known("b", "c")
+    assert not logged_states.has("s", "a")
+    logged_states.taken("t", "b", "d", [whole("b"), whole("d")])
+    logged_states.lost({"c", "x"})
+    assert (logged_states.known("s"), logged_states.known("t")) == (Known(), Known("b", "d"))
 
 
 def test_a_ledger_forgets_whom_it_has_not_heard_of_for_longest(bounded: Bounded) -> None:
     bounded("app.decisions.kept", MOST_SNAPSHOTS=2)
-    ledger = LoggedStates()
+    logged_states = LoggedStates()
     for name in ("a", "b", "a", "c"):
-        ledger.taken(name, "s", "c", [whole("s")])
-    assert [ledger.has(name, "s") for name in ("a", "b", "c")] == [True, False, True]
+        logged_states.taken(name, "s", "c", [whole("s")])
+    assert [logged_states.has(name, "s") for name in ("a", "b", "c")] == [True, False, True]
 
 
 def test_a_change_is_squeezed_harder_than_a_whole_state() -> None:
@@ -87,7 +87,7 @@ def test_a_change_is_squeezed_harder_than_a_whole_state() -> None:
 
 def test_changes_of_a_state_that_is_not_known_count_from_there(bounded: Bounded) -> None:
     bounded("app.decisions.kept", LONGEST=2)
-    ledger = LoggedStates()
+    logged_states = LoggedStates()
     for number, known in ((1, Known("1")), (2, Known())):
-        ledger.taken("s", str(number), "c", [LogDocument(str(number), b"{}", str(number - 1))])
-        assert ledger.known("s") == known
+        logged_states.taken("s", str(number), "c", [LogDocument(str(number), b"{}", str(number - 1))])
+        assert logged_states.known("s") == known

@@ -85,10 +85,15 @@ class Offered:
 
 class Bench:
     def __init__(self, *replies: Reply, **more: Any) -> None:
-        self.answering, self.log, self.metrics, self.ledger = Answering(*replies), Offered(), Metrics(), LoggedStates()
+        self.answering, self.log, self.metrics, self.logged_states = (
+            Answering(*replies),
+            Offered(),
+            Metrics(),
+            LoggedStates(),
+        )
         self.decider = Decider(
             cast("Dispatcher", self.answering), log=cast("DecisionLog", self.log), metrics=self.metrics,
-            database=cast("Database", Sessions()), ledger=self.ledger, **more,
+            database=cast("Database", Sessions()), logged_states=self.logged_states, **more,
         )  # fmt: skip
 
     def known(self) -> Known | None:
@@ -133,7 +138,7 @@ def test_what_the_log_has_of_a_snapshot_is_told_unless_it_is_behind() -> None:
     bench.decider.decide(body)
     assert bench.known() == Known()
     assert bench.answering.asked[-1][2] == ("live", None)
-    bench.ledger.taken("live", "s0", "c", [LogDocument("s0", b""), LogDocument("c", b"")])
+    bench.logged_states.taken("live", "s0", "c", [LogDocument("s0", b""), LogDocument("c", b"")])
     bench.decider.decide(body)
     assert bench.known() == Known("s0", "c")
     bench.log.is_behind = True
@@ -163,7 +168,7 @@ def test_an_entry_about_a_snapshot_has_what_it_is_decided_again_with() -> None:
         ("offer", None, None, 0),
         ("offer", None, None, 0),
     ]
-    assert bench.ledger.known("live") == Known("s", "c")
+    assert bench.logged_states.known("live") == Known("s", "c")
 
 
 def test_what_the_log_had_no_room_for_is_not_known_to_be_there() -> None:
@@ -171,7 +176,7 @@ def test_what_the_log_had_no_room_for_is_not_known_to_be_there() -> None:
     bench.log.room = False
     bench.decider.decide(b"{}")
     assert bench.log.offers[-1][0] == "whole"
-    assert bench.ledger.known("live") == Known()
+    assert bench.logged_states.known("live") == Known()
 
 
 def test_asks_that_wait_beside_a_snapshot_are_written_out() -> None:
@@ -183,7 +188,7 @@ def test_asks_that_wait_beside_a_snapshot_are_written_out() -> None:
 def test_what_guards_is_logged_as_the_decision_that_it_rests_on() -> None:
     logged = Logged(b"the request", b"the answer")
     bench = Bench(Reply(b"said", facts(), {"solve": 1.0}, logged=logged), Reply(b"nothing to decide"))
-    bench.ledger.taken("live", "s0", "c", [LogDocument("s0", b"")])
+    bench.logged_states.taken("live", "s0", "c", [LogDocument("s0", b"")])
     assert bench.decider.guard("main", "live", b"body") == Decided(b"said", None)
     assert (bench.entry.request, bench.entry.answered.body) == (b"the request", b"the answer")
     ((asked, body, named),) = bench.answering.asked

@@ -9,6 +9,7 @@ from app.solver.model.base import micros
 from app.solver.model.request import DecisionRequest
 from app.solver.question import Question, safe_point, stoppable
 from app.solver.solve import Loaded
+from tests.support.countdown import Countdown, Stopped
 from tests.vectors.files import HERE, read
 
 SEARCHES = {
@@ -23,22 +24,6 @@ SEARCHES = {
 }
 """Recorded decisions, and the fewest safe points within deciding one of those that search the longest."""
 _TRIED = 12
-
-
-class Stopped(Exception):
-    """What a test's check raises."""
-
-
-class Countdown:
-    """Raises at the call after ``left`` calls."""
-
-    def __init__(self, left: int) -> None:
-        self.left = left
-
-    def __call__(self) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise Stopped
 
 
 def loaded(document: Any) -> tuple[Loaded, Question]:
