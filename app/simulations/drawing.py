@@ -22,7 +22,7 @@ from app.simulations.plots import Drawing, Evictions, Free, Panel, Picture, Usag
 _mpl: Any = matplotlib  # its types are partial
 _dates: Any = dates
 _INCHES = 9.0
-_MOST_STEPS = 2000
+MOST_STEPS = 2000
 _TITLE = 0.4
 _LEFT, _RIGHT = 0.8, 0.25
 _PANEL = 1.5
@@ -188,8 +188,8 @@ def _waits(page: _Page, picture: Waits) -> None:
 def _thinned(values: list[float], shares: list[float]) -> tuple[list[float], list[float]]:
     """So many steps at most: more could not be told apart."""
     steps = list(dict(zip(values, shares, strict=True)).items())
-    if len(steps) > _MOST_STEPS:
-        steps = [*steps[:: -(-len(steps) // _MOST_STEPS)], steps[-1]]
+    if len(steps) > MOST_STEPS:
+        steps = [*steps[:: -(-len(steps) // MOST_STEPS)], steps[-1]]
     return [value for value, _ in steps], [share for _, share in steps]
 
 

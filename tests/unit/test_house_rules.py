@@ -151,7 +151,7 @@ def test_what_is_passed_and_what_comes_back_is_called_by_what_it_is() -> None:
     left = {
         "kai/explain.py: _found", "kai/explain.py: found", "kai/job_order.py: at", "kai/placing.py: _kept",
         "kai/search.py: _at", "kai/solver.py: found", "ytsaurus/preparation.py: told", "ytsaurus/reading.py: _at",
-        "ytsaurus/reading.py: _one", "yunikorn/candidates.py: found", "yunikorn/engine.py: told",
+        "ytsaurus/reading.py: _one", "yunikorn/candidates.py: found", "yunikorn/ahead.py: told",
     }  # fmt: skip
     allowed = curves | {"app/search/service.py: found"} | {f"app/solver/engines/{line}" for line in left}
     assert {line for path in APP.rglob("*.py") for line in unnamed(path)} <= allowed

@@ -9,6 +9,7 @@ from matplotlib import dates
 
 from app.simulations import drawing
 from app.simulations.plots import Evictions, Panel, Usage, Waits
+from tests.support.bounds import Bounded
 
 AT = [0.0, 3600.0, 7200.0]
 Box = tuple[float, float, float, float]
@@ -127,12 +128,15 @@ def test_waits_fall_from_all_that_started_to_nobody(drawn: Any) -> None:
     assert len(brief.lines) == 2
 
 
-def test_so_many_steps_are_drawn_and_the_last_is_always_there() -> None:
+def test_so_many_steps_are_drawn_and_the_last_is_always_there(bounded: Bounded) -> None:
     thinned = drawing._thinned  # pyright: ignore[reportPrivateUsage]
     values, shares = [float(i // 2) for i in range(40)], [float(40 - i) for i in range(40)]
-    assert thinned(values, shares, 20) == ([float(i) for i in range(20)], [float(39 - 2 * i) for i in range(20)])
-    assert thinned(values, shares, 19)[0] == [*range(0, 20, 2), 19]
-    assert thinned(values, shares, 5) == ([0, 4, 8, 12, 16, 19], [39, 31, 23, 15, 7, 1])
+    bounded(drawing, MOST_STEPS=20)
+    assert thinned(values, shares) == ([float(i) for i in range(20)], [float(39 - 2 * i) for i in range(20)])
+    bounded(drawing, MOST_STEPS=19)
+    assert thinned(values, shares)[0] == [*range(0, 20, 2), 19]
+    bounded(drawing, MOST_STEPS=5)
+    assert thinned(values, shares) == ([0, 4, 8, 12, 16, 19], [39, 31, 23, 15, 7, 1])
 
 
 def test_evictions_are_a_table_that_can_be_read(drawn: Any) -> None:
