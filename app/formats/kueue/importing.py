@@ -63,10 +63,9 @@ _PREFERENCE = {word: word for word in ("BorrowingOverPreemption", "PreemptionOve
 _STRATEGY = {word: word for word in ("BestEffortFIFO", "StrictFIFO")}
 _ADMISSION_MODES = {word: word for word in ("NoAdmissionFairSharing", "UsageBasedAdmissionFairSharing")}
 _SORTING = ("ByLowestPriority", "ByLowestRuntime", "ByLongestRuntime")
-_STRATEGIES = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
+STRATEGIES = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
 _QUOTA_CHECK = {word: word for word in ("BlockUndeclared", "IgnoreUndeclared")}
 PRESENT_VERSION = "v1beta2"
-_DEFAULT_STRATEGIES = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 _KEPT_KINDS = ("ProvisioningRequestConfig", "MultiKueueConfig", "MultiKueueCluster", "Topology")
 
 _HOW_JOBS_COME = "how jobs reach Kueue, not how it decides"
@@ -449,7 +448,7 @@ def _settings(manifest: Object) -> tuple[kueue.Settings | None, dict[str, Any]]:
     present = "fairSharing" in root
     fair = root.child("fairSharing")
     enabled = fair.boolean("enable")
-    strategies = fair.words("preemptionStrategies", _STRATEGIES)
+    strategies = fair.words("preemptionStrategies", STRATEGIES)
     fair.close()
     sharing = SHARING.whole(root.child("admissionFairSharing")) if "admissionFairSharing" in root else None
     resources = root.child("resources")
@@ -470,6 +469,6 @@ def _settings(manifest: Object) -> tuple[kueue.Settings | None, dict[str, Any]]:
         fair_sharing=on,
         quota_check_strategy=cast(Any, strategy),
         admission_fair_sharing=sharing,
-        preemption_strategies=None if strategies in ([], _DEFAULT_STRATEGIES) else cast(Any, strategies),
+        preemption_strategies=None if strategies in ([], list(STRATEGIES)) else cast(Any, strategies),
     )
     return _unless_default(made_settings), {**fields, **config_map(manifest)}

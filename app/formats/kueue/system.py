@@ -50,7 +50,6 @@ SWITCHED_VERSION = f"{CONFIGURATION_GROUP}/v1beta1"
 GROUPS = (GROUP, "scheduling.k8s.io")
 """API groups of the objects that belong to Kueue's configuration."""
 DEFAULT_FLAVOR = "default"
-_DEFAULT_STRATEGIES = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 
 
 def export(configuration: Configuration) -> Exported:
@@ -132,7 +131,7 @@ def _settings(settings: kueue.Settings, lost: Lost, *, switched: bool) -> dict[s
         document["admissionFairSharing"] = importing.SHARING.written(sharing, (), lost)
     if settings.fair_sharing:
         switch = {"enable": True} if switched else {}
-        document["fairSharing"] = {**switch, "preemptionStrategies": strategies or _DEFAULT_STRATEGIES}
+        document["fairSharing"] = {**switch, "preemptionStrategies": strategies or list(importing.STRATEGIES)}
     elif strategies is not None and switched:
         document["fairSharing"] = {"enable": False, "preemptionStrategies": strategies}
     elif strategies is not None:

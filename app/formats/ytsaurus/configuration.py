@@ -17,7 +17,9 @@ from app.formats.reader import Findings, Reader, effect_of
 from app.formats.ytsaurus.documents import (
     FIELDS,
     MEDIA_TYPE,
+    POOL_FIELDS,
     PRESETS,
+    TREE_FIELDS,
     is_scheduler_configuration,
     one_tree,
     with_preset,
@@ -41,8 +43,6 @@ RESOURCES = frozenset(
         "burst_guarantee_resources",
     }
 )  # fmt: skip
-TREE_FIELDS = tuple(name for name in ytsaurus.Settings.__struct_fields__ if name not in ("rules", "release"))
-POOL_FIELDS = tuple(name for name in ytsaurus.Queue.__struct_fields__ if name not in ("mode", "resource_limits"))
 
 # Settings that are blocks of their own.
 _TREE_BLOCKS: dict[str, type[msgspec.Struct]] = {"integral_guarantees": ytsaurus.TreeIntegralGuarantees}

@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 
 from app.base.documents import MAX_BYTES, MAX_DEPTH, MAX_VALUES, Path, Unreadable, read
 from app.formats.reader import Fields, Findings, Reader, each
+from app.solver.model import ytsaurus
 from app.solver.question import safe_point
 
 MEDIA_TYPE = "application/x-yt-yson-text"
@@ -321,24 +322,25 @@ def _patched(below: Attributes, above: Attributes) -> dict[str, Any]:
     return merged
 
 
+TREE_FIELDS = tuple(name for name in ytsaurus.Settings.__struct_fields__ if name not in ("rules", "release"))
+POOL_FIELDS = tuple(name for name in ytsaurus.Queue.__struct_fields__ if name not in ("mode", "resource_limits"))
+_OF_ELEMENTS = """
+    scheduling_status effective_fair_share_starvation_tolerance effective_fair_share_starvation_timeout
+    effective_non_preemptible_resource_usage_threshold effective_waiting_for_resources_on_node_timeout
+    lowest_aggressively_starving_ancestor lowest_starving_ancestor max_share_ratio dominant_resource usage_share
+    usage_ratio dominant_usage_share demand_share demand_ratio dominant_demand_share resource_limits limits_share
+    scheduling_tag_filter_resource_limits limited_resource_demand limited_demand_share dominant_limited_demand_share
+    min_share strong_guarantee_share strong_guarantee_share_by_tier min_share_resources effective_min_share_resources
+    effective_strong_guarantee_resources inferred_strong_guarantee_resources min_share_ratio fair_share_ratio
+    detailed_fair_share detailed_dominant_fair_share fair_resources detailed_promised_guarantee_fair_share
+    detailed_dominant_promised_guarantee_fair_share promised_fair_share promised_dominant_fair_share
+    promised_fair_share_resources estimated_guarantee_share dominant_estimated_guarantee_share
+    estimated_guarantee_resources proposed_integral_share best_allocation_share fair_share_functions_statistics
+    satisfaction_ratio local_satisfaction_ratio schedulable"""
+"""What an orchid shows of pools and of operations alike, and nothing is decided by."""
 FIELDS: Final[Fields] = {
     "PoolTree": {
-        **each("decided", """
-            fair_share_starvation_tolerance fair_share_starvation_timeout fair_share_aggressive_starvation_timeout
-            enable_aggressive_starvation enable_pool_starvation enable_absolute_fair_share_starvation_tolerance
-            preemption_satisfaction_threshold aggressive_preemption_satisfaction_threshold
-            non_preemptible_resource_usage_threshold max_unpreemptible_running_job_count
-            consider_allocation_on_fair_share_bound_preemptible preemptive_scheduling_backoff
-            scheduling_preemption_priority_scope allow_preemption_from_starving_operations
-            allow_aggressive_preemption_for_gang_operations allocation_count_preemption_timeout_coefficient
-            allocation_preemption_timeout job_interrupt_timeout allocation_graceful_preemption_timeout
-            allowed_node_resources_overcommit_duration min_spare_allocation_resources
-            min_spare_allocation_resources_on_node infer_weight_from_guarantees_share_multiplier
-            enable_best_allocation_share main_resource enable_step_function_for_gang_operations
-            enable_improved_fair_share_by_fit_factor_computation
-            enable_improved_fair_share_by_fit_factor_computation_distribution_gap
-            enable_fifo_children_reordering_for_guarantee_utilization should_distribute_free_volume_among_children
-            integral_guarantees pool_config_presets""", "config."),
+        **each("decided", " ".join((*TREE_FIELDS, "pool_config_presets")), "config."),
         **each("warning", """
             enable_fair_share_truncation_in_fifo_pool packing scheduling_segments ssd_priority_preemption
             default_gpu_full_host_preemption gpu_scheduling_policy batch_operation_scheduling
@@ -371,15 +373,8 @@ FIELDS: Final[Fields] = {
             enable_resource_tree_random_sleeps""", "config."),
     },
     "Pool": {
-        **each("decided", """
-            weight strong_guarantee_resources resource_limits mode config_preset fifo_sort_parameters
-            fair_share_starvation_tolerance fair_share_starvation_timeout enable_aggressive_starvation
-            allow_aggressive_preemption allow_normal_preemption non_preemptible_resource_usage_threshold
-            max_unpreemptible_running_job_count resource_limits_overcommit_tolerance forbid_immediate_operations
-            scheduling_tag_filter integral_guarantees enable_step_function_for_gang_operations
-            enable_fifo_children_reordering_for_guarantee_utilization enable_fair_share_truncation_in_fifo_pool
-            compute_promised_guarantee_fair_share enable_priority_strong_guarantee_adjustment
-            enable_priority_strong_guarantee_adjustment_donorship"""),
+        **each("decided", "weight strong_guarantee_resources resource_limits mode config_preset fifo_sort_parameters"),
+        **each("decided", " ".join(POOL_FIELDS)),
         **each("warning", """
             max_share_ratio allow_regular_allocations_on_ssd_nodes enable_lightweight_operations
             fifo_pool_scheduling_order historic_usage_aggregation_period infer_children_weights_from_historic_usage
@@ -434,53 +429,27 @@ FIELDS: Final[Fields] = {
             accumulated_resource_volume fair_share_starvation_tolerance fair_share_starvation_timeout
             starvation_status weight"""),
         **each("warning", "fifo_sort_parameters"),
+        **each("none", _OF_ELEMENTS),
         **each("none", """
-            resource_usage resource_demand scheduling_status effective_fair_share_starvation_tolerance
-            effective_fair_share_starvation_timeout effective_non_preemptible_resource_usage_threshold
-            effective_waiting_for_resources_on_node_timeout lowest_aggressively_starving_ancestor
-            lowest_starving_ancestor max_share_ratio dominant_resource usage_share usage_ratio
-            dominant_usage_share demand_share demand_ratio dominant_demand_share resource_limits limits_share
-            scheduling_tag_filter_resource_limits limited_resource_demand limited_demand_share
-            dominant_limited_demand_share min_share strong_guarantee_share strong_guarantee_share_by_tier
-            min_share_resources effective_min_share_resources effective_strong_guarantee_resources
-            inferred_strong_guarantee_resources min_share_ratio fair_share_ratio detailed_fair_share
-            detailed_dominant_fair_share fair_resources detailed_promised_guarantee_fair_share
-            detailed_dominant_promised_guarantee_fair_share promised_fair_share promised_dominant_fair_share
-            promised_fair_share_resources estimated_guarantee_share dominant_estimated_guarantee_share
-            estimated_guarantee_resources proposed_integral_share best_allocation_share
-            fair_share_functions_statistics satisfaction_ratio local_satisfaction_ratio schedulable
-            running_operation_count lightweight_running_operation_count schedulable_operation_count
-            pool_operation_count operation_count max_running_operation_count max_operation_count
-            total_resource_flow_ratio total_burst_ratio aggressive_starvation_enabled
+            resource_usage resource_demand running_operation_count lightweight_running_operation_count
+            schedulable_operation_count pool_operation_count operation_count max_running_operation_count
+            max_operation_count total_resource_flow_ratio total_burst_ratio aggressive_starvation_enabled
             lightweight_operations_enabled effective_lightweight_operations_enabled gang_operations_allowed
             is_ephemeral integral_pool_capacity specified_burst_ratio specified_resource_flow_ratio
-            accumulated_resource_ratio_volume estimated_burst_usage_duration_seconds abc full_path
-            child_pool_count redirect_to_cluster"""),
+            accumulated_resource_ratio_volume estimated_burst_usage_duration_seconds abc full_path child_pool_count
+            redirect_to_cluster"""),
     },
     "OrchidShares": {
         **each("decided", """
             pool is_gang allocation_preemption_timeout allocation_graceful_preemption_timeout
             fair_share_starvation_tolerance fair_share_starvation_timeout resource_usage resource_demand
             starvation_status weight"""),
+        **each("none", _OF_ELEMENTS),
         **each("none", """
-            scheduling_status effective_fair_share_starvation_tolerance effective_fair_share_starvation_timeout
-            effective_non_preemptible_resource_usage_threshold effective_waiting_for_resources_on_node_timeout
-            lowest_aggressively_starving_ancestor lowest_starving_ancestor max_share_ratio dominant_resource
-            usage_share usage_ratio dominant_usage_share demand_share demand_ratio dominant_demand_share
-            resource_limits limits_share scheduling_tag_filter_resource_limits limited_resource_demand
-            limited_demand_share dominant_limited_demand_share min_share strong_guarantee_share
-            strong_guarantee_share_by_tier min_share_resources effective_min_share_resources
-            effective_strong_guarantee_resources inferred_strong_guarantee_resources min_share_ratio
-            fair_share_ratio detailed_fair_share detailed_dominant_fair_share fair_resources
-            detailed_promised_guarantee_fair_share detailed_dominant_promised_guarantee_fair_share
-            promised_fair_share promised_dominant_fair_share promised_fair_share_resources
-            estimated_guarantee_share dominant_estimated_guarantee_share estimated_guarantee_resources
-            proposed_integral_share best_allocation_share fair_share_functions_statistics satisfaction_ratio
-            local_satisfaction_ratio schedulable strong_guarantee_resources specified_resource_limits
-            specified_resource_limits_overcommit_tolerance effective_aggressive_starvation_enabled slot_index
-            start_time fifo_index grouped_needed_resources detailed_min_needed_job_resources
-            aggregated_min_needed_job_resources tentative probing offloading starving_since lightweight
-            disk_request_media unschedulable_reason user type title"""),
+            strong_guarantee_resources specified_resource_limits specified_resource_limits_overcommit_tolerance
+            effective_aggressive_starvation_enabled slot_index start_time fifo_index grouped_needed_resources
+            detailed_min_needed_job_resources aggregated_min_needed_job_resources tentative probing offloading
+            starving_since lightweight disk_request_media unschedulable_reason user type title"""),
     },
 }  # fmt: skip
 """What becomes of every field of its documents."""

@@ -7,8 +7,21 @@ import msgspec
 import pytest
 import yaml
 
+from app.base.documents import Path
 from app.formats import exported
-from app.formats.exported import Lost, dump, flat_quota, number, parents_first, placed, renamed
+from app.formats.exported import (
+    Field,
+    Inside,
+    Lost,
+    Table,
+    dump,
+    flat_quota,
+    number,
+    parents_first,
+    placed,
+    renamed,
+)
+from app.formats.reader import Findings, Reader
 from app.solver.model.configuration import Configuration, Queue, Quota
 
 Json = dict[str, Any]
@@ -241,3 +254,67 @@ def test_resources_have_the_names_of_the_system(
     assert [one.detail for one in lost.findings] == said
     places = {at for at, _ in found.values()}
     assert places <= {("at", name) for name in given}
+
+
+class Inner(msgspec.Struct, frozen=True):
+    most: int = 0
+
+
+class Outer(msgspec.Struct, frozen=True):
+    text: str = "usual"
+    cap: int = 16
+    inner: Inner | None = None
+    several: list[Inner] = []
+    deep: int = 0
+
+
+def doubled(value: int, path: Path, lost: Lost) -> int | None:
+    if value > 100:
+        lost.add(path, "too much")
+        return None
+    return value * 2
+
+
+INNER = Table(Inner(), (Field("maxItems", Reader.count, "most", doubled),))
+OUTER = Table(Outer(cap=8), (
+    Field("text", Reader.text), Inside("below", (Field("deep", Reader.integer),)),
+    Field("theCap", Reader.count, "cap", always=True), INNER.block("inner"), INNER.listed("several"),
+), first=("several", "theCap"))  # fmt: skip
+
+
+def table_read(document: Json) -> tuple[Outer, list[str]]:
+    findings = Findings()
+    return OUTER.whole(Reader(document, ("at",), findings)), [finding.pointer for finding in findings.all()]
+
+
+def test_a_table_reads_a_document_in_its_order_and_says_what_it_does_not_know() -> None:
+    assert table_read({}) == (Outer(cap=8), [])
+    document = {
+        "zz": 1, "several": [{"maxItems": 1, "zz": 1}, {"maxItems": "x"}], "inner": {"maxItems": 5},
+        "theCap": -1, "below": {"deep": 3, "zz": 1}, "text": 5,
+    }  # fmt: skip
+    read = Outer(cap=8, deep=3, inner=Inner(5), several=[Inner(1), Inner()])
+    wrong = ["/at/text", "/at/theCap", "/at/several/0/zz", "/at/several/1/maxItems", "/at/below/zz", "/at/zz"]
+    assert table_read(document) == (read, wrong)
+    assert table_read({"inner": {"maxItems": 0}, "theCap": 1}) == (Outer(cap=1), [])  # servers fill in what is usual
+
+
+def test_a_table_writes_what_is_not_usual_and_says_what_it_has_no_word_for() -> None:
+    lost = Lost()
+    assert OUTER.written(Outer(cap=8), (), lost) == {"theCap": 8}
+    full = Outer(text="x", cap=16, inner=Inner(5), several=[Inner(101), Inner(1)], deep=4)
+    written = OUTER.written(full, ("queues", 0), lost)
+    assert written == {
+        "several": [{}, {"maxItems": 2}], "theCap": 16, "text": "x", "below": {"deep": 4}, "inner": {"maxItems": 10},
+    }  # fmt: skip
+    assert list(written) == ["several", "theCap", "text", "below", "inner"]
+    assert words(lost) == [("/queues/0/several/0/most", "too much")]
+    assert OUTER.effects("spec.") == dict.fromkeys(
+        ("spec.text", "spec.below", "spec.theCap", "spec.inner", "spec.several"), "decided"
+    )
+
+
+def test_what_a_table_reads_goes_over_what_is_known() -> None:
+    reader = Reader({"theCap": 3, "zz": 1}, (), Findings())
+    assert OUTER.read(reader, Outer(text="known")) == Outer(text="known", cap=3)
+    assert not reader.findings.all()  # what else there is others may read
