@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from app.solver.engines.ytsaurus.answer import after_heartbeats, after_shares
+from app.solver.engines.ytsaurus.answer import after_shares
 from tests.unit.solver.engines.ytsaurus.cluster import at, decide, shares
 
 Json = dict[str, Any]
@@ -113,7 +113,10 @@ class Rounds:
         answer = decide(self.body, None)
         asks = {one["id"]: one for one in self.body["asks"]}
         waiting = {one["workload"]: one["tasks"][0] for one in self.body["asks"]}
-        state = copy.deepcopy(after_heartbeats(self.body["state"], answer))
+        state = copy.deepcopy(self.body["state"])
+        for node in state["nodes"]:
+            if left := answer["notes"]["nodes"].get(node["name"]):
+                node["ytsaurus"] = {key: value for key, value in left.items() if value is not None}
         running = {one["id"]: one for one in state["workloads"]}
         gone: list[tuple[Place, Place | None]] = []
         placed = {p["ask"]: p["node"] for p in answer["plan"]["placements"]}

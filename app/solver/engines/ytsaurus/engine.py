@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from app.solver.engine import Engine
 from app.solver.engines.ytsaurus import FACTS, heartbeat
-from app.solver.engines.ytsaurus.answer import Answered, after_shares, answer
+from app.solver.engines.ytsaurus.answer import Answered, Waiting, after_shares, answer, tried_preemption
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.ytsaurus.explain import findings, under
 from app.solver.engines.ytsaurus.fair_shares import Standing, Updated, fair_share_update
@@ -28,7 +28,6 @@ from app.solver.engines.ytsaurus.preparation import NOBODY, Overlay, Started, St
 from app.solver.engines.ytsaurus.settings import DIFFERENCES, Difference, RuleSet
 from app.solver.engines.ytsaurus.state import CompiledState, compile_state
 from app.solver.engines.ytsaurus.update import update
-from app.solver.engines.ytsaurus.waiting import Waiting, tried_preemption
 from app.solver.model import ytsaurus as wire
 from app.solver.model.base import micros, to_datetime
 from app.solver.model.configuration import Configuration

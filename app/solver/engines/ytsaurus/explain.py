@@ -19,14 +19,24 @@ from app.solver.engines.ytsaurus.operations import Ints
 from app.solver.engines.ytsaurus.preparation import GROUPS, PREEMPTIBLE, Overlay, StageRecord
 from app.solver.engines.ytsaurus.settings import DIFFERENCES, Difference, RuleSet
 from app.solver.engines.ytsaurus.state import CompiledState
-from app.solver.engines.ytsaurus.waiting import Reason
 from app.solver.model.base import units
 from app.solver.model.configuration import Configuration, quotas
-from app.solver.model.decision import Explanation, Verdict
+from app.solver.model.decision import Change, Explanation, Outcome, Shortage, Verdict
 from app.solver.model.problems import Finding, InvalidInput, pointer
 from app.solver.model.state import Ask
 from app.solver.model.ytsaurus import Settings
 from app.solver.question import Question, Why
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why nothing started. ``limit``: the element whose limit stands in the way."""
+
+    outcome: Outcome
+    code: str
+    message: str
+    shortages: list[Shortage] | None = None
+    changes: tuple[Change, ...] = ()
 
 
 def findings(configuration: Configuration) -> list[Finding]:

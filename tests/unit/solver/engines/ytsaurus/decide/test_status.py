@@ -1,6 +1,6 @@
 from typing import Any
 
-from app.solver.engines.ytsaurus.answer import after_heartbeats, after_shares
+from app.solver.engines.ytsaurus.answer import after_shares
 from tests.unit.solver.engines.ytsaurus.cluster import alloc, ask, decide, node, operation, pool, request, shares
 
 
@@ -118,5 +118,5 @@ def test_carrying_on_forgets_what_ended_and_keeps_the_rest() -> None:
 
 def test_heartbeats_leave_notes_for_the_next() -> None:
     body = hungry()
-    carried = after_heartbeats(body["state"], decide(body))
-    assert carried["nodes"][0]["ytsaurus"] == {"last_preemptive_scheduling_at": "2026-01-01T12:00:00Z"}
+    (left,) = decide(body)["notes"]["nodes"].values()
+    assert left["last_preemptive_scheduling_at"] == "2026-01-01T12:00:00Z"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.solver.engines.ytsaurus.answer import after_heartbeats, after_shares
+from app.solver.engines.ytsaurus.answer import after_shares
 from tests.unit.solver.engines.ytsaurus.cluster import NOW, alloc, ask, at, operation, pool, request, shares
 
 Json = dict[str, Any]
@@ -149,14 +149,5 @@ def test_what_is_carried_from_an_answer_into_the_next_state() -> None:
             "q": {"ytsaurus": {"starvation": "starving"}},
         },
     }  # fmt: skip
-    notes = {"n": {"last_preemptive_scheduling_at": "now", "overcommit_since": None}, "m": {"overcommit_since": "now"}}
-    assert after_heartbeats(state, {"notes": {"nodes": notes}}) == state | {
-        "nodes": [
-            {"name": "n", "ytsaurus": {"last_preemptive_scheduling_at": "now"}},
-            {"name": "m", "ytsaurus": {"overcommit_since": "now"}}, {"name": "o", "labels": {}},
-        ],
-    }  # fmt: skip
     empty: Json = {}
     assert after_shares(empty, empty) == {"workloads": [], "queues": {}}
-    assert after_heartbeats(empty, empty) == {"nodes": []}
-    assert after_heartbeats(state, empty) == state
