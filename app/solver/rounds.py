@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from typing import ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import ClassVar, Generic, Literal, TypeVar
 
 from msgspec.structs import replace
 
@@ -72,16 +72,23 @@ class Outcome:
     evictions: Sequence[PlannedEviction] = ()
 
 
-class Ahead(Protocol[S]):
+class Ahead(ABC, Generic[S]):
     """Goes ahead of a compiled state that has not followed what has changed."""
 
+    @abstractmethod
     def moved(self, name: str, after: Workload | None) -> bool:
         """The workload is ``after`` now, or gone; False: from here on the state has to follow."""
-        ...
 
-    def state(self, follow: Callable[[], S]) -> S:
-        """The state of now, to be asked once; ``follow``: the same, compiled, for whoever looks at all of it."""
-        ...
+    @abstractmethod
+    def state(self, follow: Callable[[], S]) -> S | None:
+        """The state of now, to be asked once; ``follow``: the same, compiled, for whoever looks at all of it. None: the
+        state itself has to follow, and nobody goes ahead of it any more."""
+
+    def left(self, node: Callable[[str], Node]) -> Turn:
+        """What foreseen rounds have left behind on nodes and queues, which the state does not know; once. ``node``: as
+        it is otherwise."""
+        del node
+        return Turn()
 
 
 class Rounds(ABC, Generic[C, S]):
@@ -249,6 +256,12 @@ class PlacedRounds(Rounds[C, S]):
                 job = self.job_of(placement.ask)
                 task = next(waiting for waiting in self.waiting[job].tasks if waiting.name == placement.task)
                 started.setdefault(job, []).append(replace(task, node=placement.node, started_at=when, state="running"))
+        self.begin(turn, started)
+        self.mark_seen(acted=bool(turn.started or turn.evicted or turn.moved))
+        return turn
+
+    def begin(self, turn: Turn, started: dict[str, list[Task]]) -> None:
+        """Of each job these tasks start, and wait no longer."""
         for job, tasks in started.items():
             turn.started.append(Start(job, tasks))
             gone = {task.name for task in tasks}
@@ -257,8 +270,6 @@ class PlacedRounds(Rounds[C, S]):
                 self.waiting[job] = replace(self.waiting[job], tasks=left)
             else:
                 del self.waiting[job]
-        self.mark_seen(acted=bool(turn.started or turn.evicted or turn.moved))
-        return turn
 
     def mark_seen(self, *, acted: bool) -> None:
         """A round has seen everything that there was to see; what it did itself is news only for those after it."""

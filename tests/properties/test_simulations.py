@@ -27,7 +27,7 @@ from tests.properties.recount import Recount, S
 from tests.properties.runs import ENGINES, contended, crowded, flavored, requests
 from tests.support.bounds import Bounded
 from tests.support.profiles import Met, examples
-from tests.unit.simulations.running import Told, play, told_again, unseen, without_digests
+from tests.unit.simulations.running import Told, play, told_again, unseen, without_digests, without_hopeless
 
 Observed = tuple[Asked, int]
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
@@ -101,18 +101,6 @@ def test_a_cycle_of_yunikorn_that_is_plain_before_it_is_asked_comes_to_what_its_
         possible = without_hopeless(request)
         assert unseen(possible).bytes() == without_digests(play(possible))
     met(plain)
-
-
-def without_hopeless(request: SimulationRequest) -> SimulationRequest:
-    """Without jobs that no queue could ever hold."""
-    try:
-        scenario_of(request, Compiled(None))
-    except InvalidInput as refused:
-        assert isinstance(request.trace, Trace)
-        hopeless = {int(problem.pointer.split("/")[3]) for problem in refused.problems}
-        left = [job for i, job in enumerate(request.trace.jobs) if i not in hopeless]
-        return replace(request, trace=replace(request.trace, jobs=left))
-    return request
 
 
 def _carried(block: KueueAsk | None) -> tuple[bool, Any]:

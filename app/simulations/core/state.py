@@ -236,13 +236,25 @@ class SimulatedCluster:
     def _moves(self, name: str, after: Workload | None) -> None:
         self._touched.add(name)
         if self._ahead is not None and not self._ahead.moved(name, after):
-            self._ahead = None
+            self._stop_ahead()
+
+    def _stop_ahead(self) -> None:
+        """From here on the state follows by itself."""
+        self._catch_up()
+        self._ahead = None
+
+    def _catch_up(self) -> None:
+        if self._ahead is not None:
+            self.note(self._ahead.left(self._node))
+
+    def _node(self, name: str) -> Node:
+        return self._nodes.get(name) or self._loaded.state.nodes[self._place[name]]
 
     def occupy(self, name: str, amounts: Amounts, sign: int) -> None:
         """Something that is no workload's any more holds so much of a node, or (``sign`` -1) no longer."""
-        index = self._place.get(name)
-        if index is not None:
-            node = self._nodes.get(name) or self._loaded.state.nodes[index]
+        self._stop_ahead()
+        if name in self._place:
+            node = self._node(name)
             self._nodes[name] = replace(node, occupied=_added(node.occupied, amounts, sign))
             going = self._going.setdefault(name, {})
             for resource, amount in amounts.items():
@@ -290,12 +302,15 @@ class SimulatedCluster:
     def unfollowed(self) -> Loaded | None:
         """The state as it is, which follows once somebody looks at more than who goes ahead of it knows; None: nobody
         does."""
-        if self._ahead is None:
+        compiled = None if self._ahead is None else self._ahead.state(lambda: self.loaded().compiled)
+        if compiled is None:
+            self._stop_ahead()
             return None
-        return _Unfollowed(self.loaded, self.configured, self._ahead.state(lambda: self.loaded().compiled))
+        return _Unfollowed(self.loaded, self.configured, compiled)
 
     def loaded(self) -> Loaded:
         """The state as it is, compiled."""
+        self._catch_up()
         if self._pending or self._queues or self._nodes or self._reservations is not None:
             self._follow()
         return self._loaded

@@ -282,7 +282,7 @@ class World:
         before = self._rounds.before(loaded.compiled, loaded.state, now)
         if before is not None:
             self._cluster.note(before)
-            return self._cluster.loaded()
+            loaded = self._cluster.loaded()
         if self._recorder is None and self._watch is None and not self._sink.digested:
             self._cluster.go_ahead(self._rounds.ahead(loaded.compiled))
         return loaded

@@ -13,8 +13,9 @@ from app.simulations.core.run import run, simulate
 from app.simulations.core.scenario import scenario_of
 from app.simulations.core.sink import Amounts, Asked, Silence
 from app.simulations.core.state import base_of, request_of
-from app.simulations.schemas import Event, JobLine, RoundLine, SimulationRequest, Summary
+from app.simulations.schemas import Event, JobLine, RoundLine, SimulationRequest, Summary, Trace
 from app.solver.model.base import micros
+from app.solver.model.problems import InvalidInput
 
 AT_ONCE = {"kueue": {"requeue_batch_period": 0}}
 START = 946_684_800_000_000
@@ -87,6 +88,18 @@ def play(request: SimulationRequest) -> Told:
 def without_digests(told: Told) -> bytes:
     rounds = [replace(line, state=None) for line in told.rounds]
     return msgspec.json.encode([told.events, rounds, told.jobs, told.summary])
+
+
+def without_hopeless(request: SimulationRequest) -> SimulationRequest:
+    """Without jobs that no queue could ever hold."""
+    try:
+        scenario_of(request, Compiled(None))
+    except InvalidInput as refused:
+        assert isinstance(request.trace, Trace)
+        hopeless = {int(problem.pointer.split("/")[3]) for problem in refused.problems}
+        left = [job for i, job in enumerate(request.trace.jobs) if i not in hopeless]
+        return replace(request, trace=replace(request.trace, jobs=left))
+    return request
 
 
 def unseen(request: SimulationRequest) -> Told:

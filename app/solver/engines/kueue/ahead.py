@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.solver import kubernetes
+from app.solver import kubernetes, rounds
 from app.solver.compiled import ROOTLESS
 from app.solver.engines.kueue.amounts import Amounts
 from app.solver.engines.kueue.configuration import CompiledConfiguration
@@ -35,7 +35,7 @@ class _Held(NamedTuple):
     costs: bool
 
 
-class Ahead:
+class Ahead(rounds.Ahead[CompiledState]):
     """What most cycles of a run look at, kept up to date, so that the state follows only for a cycle that looks at
     single workloads. See ``Rounds.ahead``. ``plain``: whether nothing that runs is drained or brings costs of its own.
     ``_use``: by node, by priority, what runs there uses of each flavor-resource; under ``_COUNT`` how many there are.

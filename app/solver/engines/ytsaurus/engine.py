@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from app.solver.engine import Engine
 from app.solver.engines.ytsaurus import FACTS, heartbeat
+from app.solver.engines.ytsaurus.ahead import Ahead, Plain
 from app.solver.engines.ytsaurus.answer import Answered, Waiting, after_shares, answer, tried_preemption
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.ytsaurus.explain import findings, under
@@ -34,9 +35,10 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Plan, PlannedEviction, Result, each_alone
 from app.solver.model.problems import InvalidInput, Problem, Rule
 from app.solver.model.request import RunOptions
-from app.solver.model.state import Ask, Node, QueueState, State, Workload
+from app.solver.model.state import Ask, Node, QueueState, State, Task, Workload
 from app.solver.question import Question, safe_point
-from app.solver.rounds import Holds, PlacedRounds, Turn, Unit
+from app.solver.rounds import Ahead as AnyAhead
+from app.solver.rounds import Holds, Outcome, PlacedRounds, Turn, Unit
 
 _POLICY = "policy/scheduling_policy_detail.cpp"
 _SPLIT = "page; policy/operation_shared_state.cpp"
@@ -272,7 +274,7 @@ _NOTHING = wire.Node()
 class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     """``_standing``: starvation of operations that wait, by id; ``_last``: the last update;
     ``_tried``: the version at which a node last looked for somebody to preempt, by its name; ``_wakes``: when time
-    alone could let somebody act."""
+    alone could let somebody act; ``_satisfied``: whether all demand was due in the last update."""
 
     unit: ClassVar[Unit] = "task"
     occupies: ClassVar[bool] = True
@@ -288,6 +290,8 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         self._last: int | None = None
         self._tried: dict[str, int] = {}
         self._wakes: list[int] = []
+        self._satisfied = False
+        self._ahead: Ahead | None = None
 
     def leave(self, job: str) -> None:
         super().leave(job)
@@ -309,7 +313,7 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         running = loaded.operation_index
         asks = [self.asked(ask, running.__contains__) for _, ask in sorted(self.waiting.items())]
         updated = fair_share_update(loaded, asks, now, self._last)
-        self._last, self._starves = now, updated.starves
+        self._last, self._starves, self._satisfied = now, updated.starves, updated.satisfied
         self._nodes, self._node_index = state.nodes, loaded.node_index
         self._wakes = [] if updated.changes_at is None else [updated.changes_at]
         waiting = updated.operations
@@ -326,6 +330,34 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         self._standing = waiting
         return turn if differs else None
 
+    def ahead(self, loaded: CompiledState) -> Ahead | None:
+        """Where all demand is due."""
+        self._ahead = Ahead.of(loaded) if self._satisfied else None
+        return self._ahead
+
+    def foreseen(self, ahead: AnyAhead[CompiledState], now: int) -> Outcome | None:
+        """A round in which everything that waits starts."""
+        if not isinstance(ahead, Ahead):
+            return None
+        plain = ahead.everybody_starts([ask for _, ask in sorted(self.waiting.items())], self._standing, now)
+        if plain is None:
+            return None
+        self._last, self._standing, self._wakes = now, plain.standings, plain.wakes
+        order = list(dict.fromkeys(ask.id for ask, _, _ in plain.starts))
+        return Outcome(lambda: (sorted(order), order), lambda: self._carried_out(ahead, plain, now))
+
+    def _carried_out(self, ahead: Ahead, plain: Plain, now: int) -> Turn:
+        ahead.heard(plain.heard, now)
+        turn, started, when = Turn(), dict[str, list[Task]](), to_datetime(now)
+        for ask, task, node in plain.starts:
+            started.setdefault(ask.id, []).append(
+                replace(task, node=ahead.names[node], started_at=when, state="running")
+            )
+        self.begin(turn, started)
+        self._wakes = []  # nobody waits any longer
+        self.mark_seen(acted=True)
+        return turn
+
     def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
         version = self.version
         turn = super().answered(question, result, leaving)
@@ -339,6 +371,8 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             if after.overcommit_since is not None:
                 wakes.add(micros(after.overcommit_since) + self.configured.settings.overcommit_duration + 1)
             self._left(names, after, turn)
+            if self._ahead is not None:
+                self._ahead.preempted(names, after)
             if after.last_preemptive_scheduling_at is not None:
                 looked = micros(after.last_preemptive_scheduling_at)
                 if looked == question.now:

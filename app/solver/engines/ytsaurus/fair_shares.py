@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from app.solver.engines.ytsaurus.configuration import promised_tops
+from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, promised_tops
 from app.solver.engines.ytsaurus.exact import Exact, reordered, truncated
 from app.solver.engines.ytsaurus.guarantees import Functions, IntegralShares, granted, to_shares
 from app.solver.engines.ytsaurus.operations import (
@@ -107,32 +107,37 @@ def _due(of: FairShares) -> Due:
     return Due(of.usage, of.demand, of.fair, of.pool_usage, of.pool_demand, of.pool_fair)
 
 
-_SLACK = 1e-6
+SLACK = 1e-6
 """A part of the cluster, and a weight, that no sum of doubles is off by."""
+
+
+def is_additive(config: CompiledConfiguration) -> bool:
+    """Whether what is left after guarantees goes by given weights everywhere, and to anybody bit by bit."""
+    shares = config.settings.shares
+    if shares.gang_steps or shares.improved or config.settings.infer_weight is not None:
+        return False
+    if any(pool.mode == "fifo" or pool.shares.integral.kind != "none" for pool in config.pools):
+        return False
+    return all(given is None or given >= SLACK for given in config.weights)
 
 
 def _satisfied(situation: Situation, demands: Demands) -> Due | None:
     """Where every operation surely gets its demand: limits leave room for all of it, in every pool and at the root, and
     none is served before another. Then every pool is suggested all that there is, and takes what is wanted below."""
-    config, own = situation.config, situation.operations
-    if config.settings.shares.gang_steps or config.settings.shares.improved:
+    own = situation.operations
+    if not is_additive(situation.config):
         return None
-    if any(pool.mode == "fifo" or pool.shares.integral.kind != "none" for pool in config.pools):
-        return None
-    if (
-        any(given is not None and given < _SLACK for given in config.weights)
-        or config.settings.infer_weight is not None
-    ):
-        return None
-    if not (own.weight > _SLACK).all() or not (demands.demand <= demands.limits).all():
+    if not (own.weight > SLACK).all() or not (demands.demand <= demands.limits).all():
         return None
     steps = situation.pool_usage.astype(float)
     wanted = pool_sums(situation.wanted, situation.operation_parent, situation.parent, situation.depth)
     limits = _pool_limits(situation)
-    pool_demand = _shares(situation, steps + wanted)
-    if not ((pool_demand <= limits - _SLACK) | (pool_demand == 0)).all():
+    pool_demand = shares_of(situation.cluster, steps + wanted)
+    if not ((pool_demand <= limits - SLACK) | (pool_demand == 0)).all():
         return None
-    return Due(demands.usage, demands.demand, demands.demand, _shares(situation, steps), pool_demand, pool_demand)
+    return Due(
+        demands.usage, demands.demand, demands.demand, shares_of(situation.cluster, steps), pool_demand, pool_demand
+    )
 
 
 def fair_shares(situation: Situation, update: Update = NO_UPDATE) -> FairShares:
@@ -140,7 +145,7 @@ def fair_shares(situation: Situation, update: Update = NO_UPDATE) -> FairShares:
     demands = _demands(situation)
     usage_steps = situation.pool_usage.astype(float)
     wanted = pool_sums(situation.wanted, situation.operation_parent, situation.parent, situation.depth)
-    pool_demand = _shares(situation, usage_steps + wanted)
+    pool_demand = shares_of(situation.cluster, usage_steps + wanted)
     limits = _pool_limits(situation)
     promises, fit, weight = granted(situation, limits)
     volumes = Volumes(situation, promises.flow, promises.total_flow, update)
@@ -159,7 +164,7 @@ def fair_shares(situation: Situation, update: Update = NO_UPDATE) -> FairShares:
     pool_fair[situation.root] = in_order(pool_fair[np.flatnonzero(situation.depth == 0)])
     return FairShares(
         usage=demands.usage, demand=demands.demand, limits=demands.limits, fair=fair,
-        pool_usage=_shares(situation, usage_steps),
+        pool_usage=shares_of(situation.cluster, usage_steps),
         pool_demand=pool_demand, pool_limits=limits, pool_strong=fit.strong,
         pool_integral=division.integral.proposed, pool_fair=pool_fair, pool_weight=weight, promised=division.promised,
         fifo=children.fifo, place=in_order_of.shift.astype(np.int64), served=children.shift.astype(np.int64),
@@ -169,10 +174,10 @@ def fair_shares(situation: Situation, update: Update = NO_UPDATE) -> FairShares:
 
 def _demands(situation: Situation) -> Demands:
     usage = situation.usage.astype(float)
-    limits = _limits(situation, situation.operations.limits, situation.tagged)
+    limits = limit_shares(situation.cluster, situation.operations.limits, situation.tagged)
     return Demands(
-        _shares(situation, usage),
-        _shares(situation, usage + situation.wanted),
+        shares_of(situation.cluster, usage),
+        shares_of(situation.cluster, usage + situation.wanted),
         np.minimum(limits, _best_allocation(situation)),
     )
 
@@ -209,12 +214,12 @@ def _promised(situation: Situation, functions: Functions) -> tuple[Floats, Float
     return functions.divided(np.array(tops), 0.0) if tops else None
 
 
-def _shares(situation: Situation, steps: Floats) -> Floats:
+def shares_of(cluster: CompiledState, steps: Floats) -> Floats:
     """Steps as parts of the cluster. The origin divides whole units: so do we, for the last bits."""
-    cluster = situation.cluster
     known: tuple[Floats, Floats, bool] | None = cluster.recent.get("scales", (cluster.index, cluster.total))
     if known is None:
-        known = np.array(cluster.index.scales, float), situation.total, bool((cluster.total > 0).all())
+        scales = np.array(cluster.index.scales, float)
+        known = scales, cluster.total / scales, bool((cluster.total > 0).all())
         cluster.recent.put("scales", (cluster.index, cluster.total), known)
     scales, total, everything = known
     return steps / scales / total if everything else to_shares(steps / scales, total)
@@ -224,15 +229,16 @@ def _pool_limits(situation: Situation) -> Floats:
     key = (situation.pool_limits, situation.pool_tagged, situation.cluster.index, situation.cluster.total)
     limits: Floats | None = situation.cluster.recent.get("pool_limits", key)
     if limits is None:
-        limits = _limits(situation, situation.pool_limits, situation.pool_tagged)
+        limits = limit_shares(situation.cluster, situation.pool_limits, situation.pool_tagged)
         situation.cluster.recent.put("pool_limits", key, limits)
     return limits
 
 
-def _limits(situation: Situation, limits: Ints, tagged: Ints) -> Floats:
-    total = situation.cluster.total
+def limit_shares(cluster: CompiledState, limits: Ints, tagged: Ints) -> Floats:
+    """Limits and what filters leave, in steps, as parts of the cluster: the whole of it where there is none."""
+    total = cluster.total
     given = np.minimum(limits, tagged)
-    return _shares(situation, np.minimum(np.where(given < UNLIMITED_STEPS, given.astype(float), np.inf), total))
+    return shares_of(cluster, np.minimum(np.where(given < UNLIMITED_STEPS, given.astype(float), np.inf), total))
 
 
 def _best_allocation(situation: Situation) -> Floats:
@@ -396,7 +402,7 @@ class Updated(Struct, frozen=True, eq=False):
     """``pools``: by name; ``operations``: of those that starve or are below their fair share; ``moved``: of those that
     run and carry something else than before; ``volumes``: of pools with an integral guarantee, resource-seconds by
     resource and the share that it gave; ``changes_at``: when somebody begins to starve, or does so worse, if nothing
-    else happens; ``starves``: whether anybody does."""
+    else happens; ``starves``: whether anybody does; ``satisfied``: whether all demand is due, as it fits."""
 
     pools: dict[str, Standing]
     operations: dict[str, Standing]
@@ -404,6 +410,7 @@ class Updated(Struct, frozen=True, eq=False):
     volumes: dict[str, tuple[dict[str, float], float]]
     changes_at: int | None
     starves: bool
+    satisfied: bool
 
 
 def fair_share_update(cluster: CompiledState, asks: Sequence[Ask], now: int, last: int | None) -> Updated:
@@ -435,6 +442,7 @@ def fair_share_update(cluster: CompiledState, asks: Sequence[Ask], now: int, las
         volumes=volumes,
         changes_at=min(later, default=None),
         starves=bool((operations.level > 0).any() or (pools.level > 0).any()),
+        satisfied=shares.fair is shares.demand,
     )
 
 

@@ -47,13 +47,13 @@ def tagged(cluster: CompiledState, asks: Sequence[Ask], names: Sequence[str], op
     out = np.full((len(names), len(cluster.index)), UNLIMITED_STEPS, np.int64)
     workloads = cluster.state.workloads
     selecting = _selecting(workloads)
-    if not (selecting or any(_selects(wanted.tasks) for wanted in asks)):
+    if not (selecting or any(selects(wanted.tasks) for wanted in asks)):
         return out
     pending: dict[int, list[Task]] = {}
     asked_of: dict[int, int] = dict(zip(ask.tolist(), operation.tolist(), strict=True))
     for asked, row in asked_of.items():
         pending.setdefault(row, []).extend(asks[asked].tasks)
-    rows = selecting + [row for row, tasks in pending.items() if _selects(tasks)]
+    rows = selecting + [row for row, tasks in pending.items() if selects(tasks)]
     having: dict[frozenset[Selector], Ints] = {}
     for row in rows:
         running = workloads[row].tasks if row < len(workloads) else []
@@ -69,10 +69,11 @@ def _selecting(workloads: Sequence[Workload]) -> list[int]:
     """Rows of those with a selector. Clusters without any are seen to be so in a tenth of the time."""
     if not any(map(_selector, chain.from_iterable(map(_tasks, workloads)))):
         return []
-    return [row for row, workload in enumerate(workloads) if _selects(workload.tasks)]
+    return [row for row, workload in enumerate(workloads) if selects(workload.tasks)]
 
 
-def _selects(tasks: Sequence[Task]) -> bool:
+def selects(tasks: Sequence[Task]) -> bool:
+    """Whether one of ``tasks`` says which nodes it may use."""
     return any([task.node_selector for task in tasks])  # noqa: C419  # half the time, and a cluster has 100,000
 
 
@@ -245,7 +246,7 @@ def _situated(cluster: CompiledState, asks: Sequence[Ask]) -> tuple[Situation, l
     wanted = np.zeros((len(operations), len(index)))
     np.add.at(wanted, wants.operation[active], wants.need[active].astype(float) * wants.count[active, None])
     parent, depth = config.columns.parent, config.columns.depth
-    limits, tolerance = _pool_limits(cluster)
+    limits, tolerance = pool_limits(cluster)
     situation = Situation(
         cluster=cluster,
         operations=operations,
@@ -265,7 +266,7 @@ def _situated(cluster: CompiledState, asks: Sequence[Ask]) -> tuple[Situation, l
     return situation, fresh
 
 
-def _pool_limits(cluster: CompiledState) -> tuple[Ints, Ints]:
+def pool_limits(cluster: CompiledState) -> tuple[Ints, Ints]:
     """By pool, the root last: its limits, and by how much preemptive starts may exceed them."""
     config, index = cluster.config, cluster.index
     limits: tuple[Ints, Ints] | None = cluster.recent.get("limits", (config, index))

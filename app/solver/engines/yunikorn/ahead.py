@@ -15,6 +15,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from app.solver import rounds
 from app.solver.engines.yunikorn.ask import ATTEMPTS, place
 from app.solver.engines.yunikorn.configuration import Amounts
 from app.solver.engines.yunikorn.guarantees import claim_of, has_headroom
@@ -28,7 +29,7 @@ _SHAPES = 4096
 """So many requests are known by what they come to."""
 
 
-class Ahead:
+class Ahead(rounds.Ahead[CompiledState]):
     """See ``Rounds.ahead``. ``overlay``: of now; its state only says what does not change with workloads. ``grown``:
     rises with whatever could make room for an ask that found none."""
 
