@@ -11,18 +11,11 @@ from starlette.testclient import TestClient
 from app.base.settings import Settings
 from app.service.main import create_app
 from tests.support.asgi import Asgi
+from tests.support.kai_answers import PROTECTED as KAI
 
 NOW = "2026-11-22T12:00:00Z"
 LONG_AGO = "2026-01-01T00:00:00Z"
 AHEAD = "2999-01-01T00:00:00Z"
-KAI: dict[str, Any] = {
-    "engine": "kai",
-    "queues": [
-        {"name": "top", "quota": {"cpu": {"guaranteed": 8}}},
-        {"name": "a", "parent": "top", "quota": {"cpu": {"guaranteed": 4}}, "kai": {"reclaim_min_runtime": "10m"}},
-        {"name": "b", "parent": "top", "quota": {"cpu": {"guaranteed": 4}}},
-    ],
-}
 STATE: dict[str, Any] = {
     "nodes": [{"name": "n1", "capacity": {"cpu": 8}}],
     "workloads": [

@@ -26,6 +26,7 @@ from app.solver.question import ProtectionQuestion, Question
 from app.solver.solve import Loaded
 from tests.properties.ytsaurus_trees import tree
 from tests.support.bounds import Bounded
+from tests.support.deltas import task_changes
 from tests.support.instead import Instead
 from tests.support.profiles import examples
 from tests.unit.solver.engines.ytsaurus.cluster import alloc, ask, at, node, operation, pool
@@ -148,22 +149,14 @@ class Draws:
             "add": [self.operation(f"n{step}-{i}", nodes) for i in range(rng.randint(0, 2))],
         }
         body["workloads"] = changes
-        body["tasks"] = self._tasks(state, names[2:3] if rng.random() < 0.7 else [], nodes)
+        changing = set(names[2:3] if rng.random() < 0.7 else [])
+        body["tasks"] = task_changes(
+            rng,
+            [w for w in state.workloads if w.id in changing],
+            lambda name: self.task(name, nodes),
+            lambda: [f"s{rng.random()}"],
+        )
         return msgspec.convert(body, Delta)
-
-    def _tasks(self, state: State, of: list[str], nodes: list[str]) -> Json:
-        found: Json = {"add": [], "change": [], "remove": []}
-        for workload in state.workloads:
-            if workload.id not in of:
-                continue
-            for old in workload.tasks:
-                kind = self.rng.choice(("change", "remove", None, None))
-                if kind == "change":
-                    found[kind].append({"workload": workload.id, "task": self.task(old.name, nodes)})
-                elif kind:
-                    found[kind].append({"workload": workload.id, "task": old.name})
-            found["add"].append({"workload": workload.id, "task": self.task(f"s{self.rng.random()}", nodes)})
-        return found
 
 
 def answers(loaded: Loaded, request: DecisionRequest, explain: Literal["none", "full"] = "full") -> list[bytes]:

@@ -23,6 +23,7 @@ from app.solver.model.state import Ask, Delta, State
 from app.solver.question import ProtectionQuestion, Question
 from app.solver.solve import Loaded
 from tests.support.bounds import Bounded
+from tests.support.deltas import task_changes
 from tests.support.instead import Instead
 from tests.support.profiles import examples
 from tests.support.yunikorn_world import START, Json, ago, app, ask, node, queue, task
@@ -132,7 +133,13 @@ class Draws:
             "remove": names[3 : 3 + rng.randint(0, 2)], "change": changed,
             "add": [self.app(f"{rng.choice('avx')}{step}-{i}", nodes) for i in range(rng.randint(0, 2))],
         }  # fmt: skip
-        body["tasks"] = self._tasks(state, names[5:8], nodes)
+        changing = set(names[5:8])
+        body["tasks"] = task_changes(
+            rng,
+            [w for w in state.workloads if w.id in changing],
+            lambda name: self.task(name, nodes),
+            lambda: [f"s{i}-{rng.random()}" for i in range(rng.randint(0, 1))],
+        )
         held = {(r.node, r.ask.id) for r in state.reservations}
         leave: Json = {"remove": [{"node": n, "ask": a} for n, a in sorted(held) if rng.random() < 0.4]}
         body["reservations"] = leave
@@ -150,21 +157,6 @@ class Draws:
             of["tasks"][0] = self.task(of["tasks"][0]["name"], nodes)
         field, values = self.rng.choice((("priority", (0, 1, 2)), ("preemptible", (True, False)), ("queue", LEAVES)))
         return of | {field: self.rng.choice(values)}
-
-    def _tasks(self, state: State, of: list[str], nodes: list[str]) -> Json:
-        found: Json = {"add": [], "change": [], "remove": []}
-        for workload in state.workloads:
-            if workload.id not in of:
-                continue
-            for old in workload.tasks:
-                kind = self.rng.choice(("change", "remove", None, None))
-                if kind == "change":
-                    found[kind].append({"workload": workload.id, "task": self.task(old.name, nodes)})
-                elif kind:
-                    found[kind].append({"workload": workload.id, "task": old.name})
-            for i in range(self.rng.randint(0, 1)):
-                found["add"].append({"workload": workload.id, "task": self.task(f"s{i}-{self.rng.random()}", nodes)})
-        return found
 
 
 def answers(loaded: Loaded, seed: int) -> list[bytes]:

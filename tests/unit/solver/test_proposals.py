@@ -17,16 +17,9 @@ from app.solver.model.problems import PROPOSALS, InvalidInput
 from app.solver.model.request import Proposal
 from app.solver.model.state import Ask, State
 from app.solver.question import Question
+from tests.support.kai_answers import PROTECTED as KAI
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
-KAI: dict[str, Any] = {
-    "engine": "kai",
-    "queues": [
-        {"name": "top", "quota": {"cpu": {"guaranteed": 8}}},
-        {"name": "a", "parent": "top", "quota": {"cpu": {"guaranteed": 4}}, "kai": {"reclaim_min_runtime": "10m"}},
-        {"name": "b", "parent": "top", "quota": {"cpu": {"guaranteed": 4}}},
-    ],
-}
 YUNIKORN: dict[str, Any] = {
     "engine": "yunikorn",
     "queues": [
