@@ -27,6 +27,8 @@ Spare = dict[tuple[str, str], dict[str, tuple[int, int]]]
 """By flavor and level of its topology, by resource: steps that are free in all domains, and the most in one of them."""
 Holds = Callable[[str], bool]
 """Whether the state has a workload of that name."""
+Leaving = Callable[[PlannedEviction], bool]
+"""Whether what an eviction names is on its way out already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +67,11 @@ class Turn:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """A round before it is carried out. ``named``: the ids of its asks, and their order; ``evictions``: as its question
-    and answer have them; ``carry_out``: takes note of the answer, and says what it comes to."""
+    and answer have them; ``carry_out``: takes note of the answer, told who is on the way out, and says what it comes
+    to."""
 
     named: Callable[[], tuple[list[str], list[str] | None]]
-    carry_out: Callable[[], Turn]
+    carry_out: Callable[[Leaving], Turn]
     evictions: Sequence[PlannedEviction] = ()
 
 

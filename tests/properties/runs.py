@@ -184,15 +184,16 @@ def crowded(draw: st.DrawFn) -> SimulationRequest:
 
 
 @st.composite
-def contended(draw: st.DrawFn) -> SimulationRequest:
-    """Runs of YuniKorn in which many ask for more than there is, alike and unlike, some of them looking for victims."""
+def contended(draw: st.DrawFn, engine: str) -> SimulationRequest:
+    """Runs in which many ask for more than there is, alike and unlike, some of them looking for victims."""
     delays, policies = (
         st.sampled_from(["0s", "5s", "30s"]),
         st.sampled_from(["default", "default", "fence", "disabled"]),
     )
-    names = ["root.a", "root.b.c", "root.b.d", "root.e"]
-    found: list[Json] = [{"name": "root"}]
-    for name in ["root.a", "root.b", "root.b.c", "root.b.d", "root.e"]:
+    tree, settings = engine == "yunikorn", {}
+    names = ["root.a", "root.b.c", "root.b.d", "root.e"] if tree else list("abcd")
+    found: list[Json] = [{"name": "root"}] if tree else [{"name": name} for name in names]
+    for name in ["root.a", "root.b", "root.b.c", "root.b.d", "root.e"] if tree else []:
         cell: Json = {"guaranteed": draw(st.integers(0, 4)), "limit": draw(st.sampled_from([None, None, None, 8]))}
         properties = {
             "preemption.delay": draw(delays),
@@ -219,13 +220,22 @@ def contended(draw: st.DrawFn) -> SimulationRequest:
         }  # fmt: skip
         if draw(st.integers(0, 3)):
             ask["priority"] = draw(st.integers(0, 2))
+        if draw(st.integers(0, 60)) == 0:
+            ask["pending_reason"] = {"reason": "r", "message": "m", "tried_again": draw(st.booleans())}
+        if not tree and draw(st.integers(0, 7)) == 0:
+            task |= {"labels": {"app": "x"}, "host_ports": draw(st.sampled_from([[], [{"port": 80}]]))}
+            near = {"topology_key": "disk", "label_selector": {"match_labels": {"app": "x"}}}
+            task["pod_anti_affinity"] = draw(st.sampled_from([[], [near]]))
         job = {"ask": ask, "submitted_at": draw(st.integers(0, 30)), "duration": draw(st.integers(5, 60))}
         if draw(st.integers(0, 9)) == 0:
             job["cancelled_at"] = job["submitted_at"] + draw(st.integers(1, 30))
         possible.append(job)
     nodes = [node(f"n{i}") | {"labels": {"disk": "ssd"} if i else {}} for i in range(draw(st.integers(2, 4)))]
-    settings = {"yunikorn": {"rules": draw(st.sampled_from(["documented", "documented", "documented", "shipped"]))}}
-    configuration = {"engine": "yunikorn", "settings": settings, "queues": found}
+    if tree:
+        settings = {"yunikorn": {"rules": draw(st.sampled_from(["documented", "documented", "documented", "shipped"]))}}
+    elif draw(st.booleans()):
+        nodes[0]["taints"] = [{"key": "slow", "effect": "PreferNoSchedule"}]
+    configuration = {"engine": engine, "settings": settings, "queues": found}
     changed: list[Json] = []
     if draw(st.integers(0, 3)) == 0:
         changed.append({"at": draw(st.integers(5, 40)), "nodes": {"remove": ["n1"]}})

@@ -18,11 +18,12 @@ from app.simulations.core import state as records
 from app.simulations.core.run import run
 from app.simulations.core.scenario import scenario_of
 from app.simulations.core.sink import Asked, time_of
+from app.simulations.core.world import World
 from app.simulations.schemas import Event, SimulationRequest, Spread, Trace
-from app.solver.engines.yunikorn.ahead import Seats
 from app.solver.model.base import micros, parse_quantity
 from app.solver.model.kueue import Ask as KueueAsk
 from app.solver.model.problems import InvalidInput
+from app.solver.rounds import Outcome
 from tests.properties.recount import Recount, S
 from tests.properties.runs import ENGINES, contended, crowded, flavored, requests
 from tests.support.bounds import Bounded
@@ -89,18 +90,26 @@ def test_a_round_of_kueue_that_is_plain_before_it_is_asked_comes_to_what_its_ans
     assert unseen(possible).bytes() == without_digests(play(possible))
 
 
-@given(contended())
-@examples(60)
-def test_a_cycle_of_yunikorn_that_is_plain_before_it_is_asked_comes_to_what_its_answer_says(
-    met: Met, request: SimulationRequest
-) -> None:
-    plain = list[int]()
-    with pytest.MonkeyPatch.context() as patch:
-        carried_out = Seats.carried_out
-        patch.setattr(Seats, "carried_out", lambda *of: (plain.append(of[2]), carried_out(*of))[1])
+@pytest.mark.parametrize("engine", ["yunikorn", "kube-scheduler"])
+def test_a_round_that_is_told_before_it_is_asked_comes_to_what_its_answer_says(met: Met, engine: str) -> None:
+    @given(contended(engine))
+    @examples(40)
+    def check(request: SimulationRequest) -> None:
+        told = list[Outcome]()
+        foreseen = World._foreseen
+
+        def counted(world: World, now: int) -> Outcome | None:
+            outcome = foreseen(world, now)
+            told.extend([outcome] if outcome else [])
+            return outcome
+
         possible = without_hopeless(request)
-        assert unseen(possible).bytes() == without_digests(play(possible))
-    met(plain)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(World, "_foreseen", counted)
+            assert unseen(possible).bytes() == without_digests(play(possible))
+        met(told)
+
+    check()
 
 
 def _carried(block: KueueAsk | None) -> tuple[bool, Any]:

@@ -118,6 +118,7 @@ class World:
         self._sink = sink
         self._watch = watch
         self._brief = watch is None and scenario.request.explain == "none"
+        self._foresees = self._brief
         self._heard = hears(sink, "round")
         self._recorder = Recorder() if sink.recorded else None
         self._cluster = SimulatedCluster(scenario.configured, scenario.request.state, self._recorder)
@@ -210,7 +211,7 @@ class World:
         spinning = self._instant.again(situation)
         stop = looping or spinning
         names, order = outcome.named() if self._heard else ([], None)
-        turn = Turn() if stop else outcome.carry_out()
+        turn = Turn() if stop else outcome.carry_out(self._lifecycle.leaving)
         evicted = [self._evicted(eviction) for eviction in turn.evicted]
         if self._heard:
             line = RoundLine(
@@ -236,7 +237,7 @@ class World:
     def _foreseen(self, now: int) -> Outcome | None:
         """A round that needs no state, of which nobody is to be shown more than its outcome."""
         ahead = self._cluster.ahead()
-        return None if ahead is None or not self._brief else self._rounds.foreseen(ahead, now)
+        return None if ahead is None or not self._foresees else self._rounds.foreseen(ahead, now)
 
     def _ask(self, now: int) -> tuple[Asked, Outcome]:
         loaded = self._loaded(now)
@@ -248,7 +249,7 @@ class World:
             self._watch(asked)
         return asked, Outcome(
             lambda: ([ask.id for ask in question.asks], result.order),
-            lambda: self._rounds.answered(question, result, self._lifecycle.leaving), result.plan.evictions,
+            lambda leaving: self._rounds.answered(question, result, leaving), result.plan.evictions,
         )  # fmt: skip
 
     def summary(self, end: int) -> Summary:
@@ -345,6 +346,7 @@ class World:
             ask = replace(ask, workload=None)
         if ask.created_at is None:
             ask = replace(ask, created_at=time_of(now))
+        self._foresees = self._foresees and ask.pending_reason is None  # whoever is held back is in no round
         return ask if self._rounds.unit == "job" else one_by_one(ask)
 
     def _finish(self, name: str, detail: Any, now: int) -> None:

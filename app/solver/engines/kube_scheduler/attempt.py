@@ -55,7 +55,11 @@ def best(world: World, pod: Pod, nodes: Ints) -> int:
         return int(nodes[0])
     work = _Resources(pod)
     (resources,), _ = per_node(world, (_Resources, *work.asked), 1, work, work.on_all)
-    totals = resources[nodes] + _taints(world, pod, nodes) + _affinity(world, pod, nodes)
+    totals = resources[nodes]
+    if world.state.soft:
+        totals = totals + _taints(world, pod, nodes)
+    if world.friends:
+        totals = totals + _affinity(world, pod, nodes)
     alike: list[int] = np.flatnonzero(totals == totals.max()).tolist()
     return int(nodes[min(alike, key=lambda i: f"{i + 1:b}") if alike[0] else 0])
 
@@ -118,10 +122,12 @@ def _evenness(used: Ints, capacity: Ints, there: NDArray[np.bool_]) -> Ints:
 
 def _loads(site: Site) -> tuple[int, ...]:
     """What there is, what is used, and what counts as used where a pod asks for none."""
+    if site.loads is not None:
+        return site.loads
     machine = site.machine
     others = machine.others
     requested = list(site.requested())
-    return (
+    site.loads = (
         *[machine.capacity.get(resource, 0) for resource in _UNSET],
         *[site.used.get(resource, 0) for resource in _UNSET],
         *[
@@ -129,6 +135,7 @@ def _loads(site: Site) -> tuple[int, ...]:
             for resource, unset in _UNSET.items()
         ],
     )
+    return site.loads
 
 
 def _taints(world: World, pod: Pod, nodes: Ints) -> Ints:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
+from app.solver.delta import Changes
 from app.solver.engine import Engine
 from app.solver.engines.kube_scheduler import FACTS
 from app.solver.engines.kube_scheduler.answer import (
@@ -35,6 +36,7 @@ from app.solver.engines.kube_scheduler.world import (
     World,
     compile_configuration,
     compile_state,
+    followed,
     update,
 )
 from app.solver.model import kube_scheduler as wire
@@ -43,18 +45,59 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Plan, PlannedEviction, Result, each_alone, plan_of
 from app.solver.model.problems import PROPOSALS, InvalidInput, Problem, Rule
 from app.solver.model.request import Options, RunOptions
-from app.solver.model.state import Ask, Node, Reservation, TaskState
+from app.solver.model.state import Ask, Node, Reservation, State, TaskState, Workload
 from app.solver.question import Question, safe_point
+from app.solver.rounds import Ahead as AnyAhead
 from app.solver.rounds import Holds, PlacedRounds, Turn, Unit
+from app.solver.rounds import Outcome as Round
 
 _NO_OPTIONS = Options()
+
+
+class Ahead:
+    """See ``Rounds.ahead``. Follows for itself, without what tells states and their requests apart."""
+
+    def __init__(self, loaded: CompiledState) -> None:
+        self._loaded = loaded
+        nodes, budgets = [machine.node for machine in loaded.machines], [budget.given for budget in loaded.budgets]
+        self._state = State(nodes=nodes, disruption_budgets=budgets)
+        self._reservations: list[Reservation] | None = None
+        self._moved: dict[str, Workload | None] = {}
+
+    def moved(self, name: str, after: Workload | None) -> bool:
+        """See ``app.solver.rounds.Ahead``."""
+        self._moved[name] = after
+        return True
+
+    def state(self, follow: Callable[[], CompiledState]) -> CompiledState:
+        """See ``app.solver.rounds.Ahead``."""
+        return follow()
+
+    def runs(self, name: str) -> bool:
+        """Whether something of this name does, as of the last state."""
+        return name in self._loaded.pods.by_workload
+
+    def now(self, reservations: list[Reservation]) -> CompiledState:
+        """The state of now, with these ``reservations``."""
+        rest = self._reservations is None or reservations != self._reservations
+        if self._moved or rest:
+            moved = [(self.runs(name), name, workload) for name, workload in self._moved.items()]
+            changed = [workload for runs, _, workload in moved if workload is not None and runs]
+            added = [workload for runs, _, workload in moved if workload is not None and not runs]
+            changes = Changes([], moved=False, nodes=False, rest=rest)
+            state = replace(self._state, reservations=reservations)
+            left = [name for runs, name, _ in moved if runs]
+            self._loaded = followed(self._loaded, state, left, [*changed, *added], changes)
+            self._moved, self._reservations = {}, reservations
+        return self._loaded
 
 
 class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     """See the module. An ask is called as its job, or ``job/task`` where the job has several pods that are no gang.
     ``_names``: jobs by name of ask; ``_pods``: what waits of a job, whether anything of it ran when it was last asked
     for, and the asks of its pods; ``_created``: when each pod of several began to wait, for one that is evicted leaves
-    the age of the others alone; ``_held``: the nomination of each ask."""
+    the age of the others alone; ``_held``: the nomination of each ask, ``_reserved``: those that the state has, None:
+    not known."""
 
     unit: ClassVar[Unit] = "task"
     infeasible: ClassVar[bool] = False
@@ -67,6 +110,7 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         self._several: set[str] = set()
         self._created: dict[str, datetime | None] = {}
         self._held: dict[str, Reservation] = {}
+        self._reserved: list[Reservation] | None = None
 
     def arrive(self, ask: Ask) -> None:
         waiting = {task.name for task in self.waiting[ask.id].tasks} if ask.id in self.waiting else set[str]()
@@ -92,10 +136,24 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     def changed(self, configured: CompiledConfiguration, configuration: Configuration, nodes: Sequence[Node]) -> None:
         super().changed(configured, configuration, nodes)
         there = {node.name for node in nodes}
-        self._held = {name: held for name, held in self._held.items() if held.node in there}
+        self._held, self._reserved = {name: held for name, held in self._held.items() if held.node in there}, None
 
     def job_of(self, ask: str) -> str:
         return self._names[ask]
+
+    def ahead(self, loaded: CompiledState) -> Ahead | None:
+        return None if loaded.configuration.settings.workload_aware else Ahead(loaded)
+
+    def foreseen(self, ahead: AnyAhead[CompiledState], now: int) -> Round | None:
+        if not isinstance(ahead, Ahead) or self._reserved is None:
+            return None
+        state = ahead.now(self._reserved)
+        question = dataclasses.replace(self.question(now, ahead.runs), brief=True)
+        result = plan(state, question)
+        return Round(
+            lambda: ([ask.id for ask in question.asks], result.order),
+            lambda leaving: self.answered(question, result, leaving), result.plan.evictions,
+        )  # fmt: skip
 
     def question(self, now: int, holds: Holds) -> Question:
         asks: list[Ask] = []
@@ -122,7 +180,7 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
                     self._held[placement.ask] = Reservation(node=placement.node, ask=ask)
         if self._held != held:
             self.mark_seen(acted=True)
-        turn.reservations = list(self._held.values())
+        self._reserved = turn.reservations = list(self._held.values())
         return turn
 
     def _asked(self, ask: Ask) -> list[Ask]:

@@ -272,15 +272,14 @@ class Machine(msgspec.Struct, eq=False):
 class Site:
     """A node as it is supposed to be while somebody looks for room: the origin's NodeInfo. The state has one of each
     node; whoever supposes something else takes a copy. What it holds is replaced, never changed in place, so that
-    copies share it."""
+    copies share it. ``loads``: what its score is made of, once somebody has asked."""
 
-    __slots__ = ("_pods", "machine", "ports", "used")
+    __slots__ = ("_pods", "loads", "machine", "ports", "used")
 
     def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-        self.used = machine.used
-        self.ports = machine.ports
+        self.machine, self.used, self.ports = machine, machine.used, machine.ports
         self._pods: tuple[Pod, ...] | None = None
+        self.loads: tuple[int, ...] | None = None
 
     @property
     def pods(self) -> tuple[Pod, ...]:
@@ -298,12 +297,13 @@ class Site:
     def copy(self) -> "Site":
         twin = Site.__new__(Site)
         twin.machine, twin.used, twin._pods, twin.ports = self.machine, self.used, self._pods, self.ports
+        twin.loads = self.loads
         return twin
 
     def add(self, pod: Pod) -> None:
         used = self.used
         self.used = used | {resource: used.get(resource, 0) + amount for resource, amount in pod.requests.items()}
-        self._pods = (*self.pods, pod)
+        self._pods, self.loads = (*self.pods, pod), None
         self.ports |= frozenset(pod.ports)
 
     def remove(self, pod: Pod) -> None:
@@ -311,7 +311,7 @@ class Site:
         used, pods = self.used, self.pods
         place = pods.index(pod)
         self.used = used | {resource: used[resource] - amount for resource, amount in pod.requests.items()}
-        self._pods = pods[:place] + pods[place + 1 :]
+        self._pods, self.loads = pods[:place] + pods[place + 1 :], None
         self.ports -= frozenset(pod.ports)
 
 

@@ -89,6 +89,8 @@ class CompiledState:
     claims: Claims
     anti: list[Pod]
     friends: list[Pod]
+    soft: bool
+    """Whether some node has a taint that only makes it worse."""
     numbered: int
     """How many pods have had a number, in this state and those that it came from."""
     stamps: Ints
@@ -154,6 +156,7 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
         claims=claims,
         anti=running.having(_pod_anti_affinity),
         friends=running.having(_pod_affinity),
+        soft=_soft(state.nodes),
         numbered=len(running),
         stamps=np.full(len(machines), next(_stamps)),
         recent={},
@@ -168,8 +171,16 @@ def update(old: CompiledState, configuration: CompiledConfiguration, state: Stat
     if old.configuration is not configuration or (changes.nodes and changes.replaced is None):
         return compile_state(configuration, state)
     came = [workload for _, _, workload in changes.workloads if workload is not None]
-    fresh = _running(configuration, state, came, old.place, old.numbered)
-    running, gone = old.pods.after([had.id for _, had, _ in changes.workloads if had is not None], fresh)
+    gone = [had.id for _, had, _ in changes.workloads if had is not None]
+    return followed(old, state, gone, came, changes)
+
+
+def followed(
+    old: CompiledState, state: State, left: Sequence[str], came: Sequence[Workload], changes: Changes
+) -> CompiledState:
+    """``left``, ``came``: workloads as they were, by name, and as they are. Of ``state`` its workloads are not read."""
+    fresh = _running(old.configuration, state, came, old.place, old.numbered)
+    running, gone = old.pods.after(left, fresh)
     machines = list(old.machines)
     sites = list(old.sites)
     changed = {pod.node for pod in (*gone, *fresh)} | set(changes.replaced or ())
@@ -186,19 +197,16 @@ def update(old: CompiledState, configuration: CompiledConfiguration, state: Stat
     budgets = _budgets(state.disruption_budgets, old.budgets)
     none_near = not old.anti and not old.friends and not fresh.having(_pod_anti_affinity, _pod_affinity)
     return replace(
-        old,
-        machines=machines,
-        sites=sites,
-        pods=running,
-        nominated=nominated,
-        budgets=budgets,
-        budgets_in=by_namespace(budgets),
-        claims=claims,
+        old, machines=machines, sites=sites, pods=running, nominated=nominated, budgets=budgets,
+        budgets_in=by_namespace(budgets), claims=claims, stamps=stamps,
         anti=[] if none_near else running.having(_pod_anti_affinity),
         friends=[] if none_near else running.having(_pod_affinity),
-        numbered=old.numbered + len(fresh),
-        stamps=stamps,
-    )
+        soft=_soft(state.nodes) if changes.replaced else old.soft, numbered=old.numbered + len(fresh),
+    )  # fmt: skip
+
+
+def _soft(nodes: Sequence[Node]) -> bool:
+    return any(taint.effect == "PreferNoSchedule" for node in nodes for taint in node.taints)
 
 
 def _claims(state: State, before: Claims) -> Claims:
@@ -286,7 +294,7 @@ def _running(
         for i, workload in enumerate(state.workloads):
             _one_each(workload.tasks, ("state", "workloads", i))
     owners = list(chain.from_iterable(map(repeat, workloads, map(len, lists))))
-    nodes = list(map({None: -1, **place}.__getitem__, map(_node, tasks)))
+    nodes = [-1 if name is None else place[name] for name in map(_node, tasks)]
     states = list(map(_state, tasks))
     if -1 in nodes or not OVER.isdisjoint(states):
         holds = [node >= 0 and of not in OVER for node, of in zip(nodes, states, strict=True)]

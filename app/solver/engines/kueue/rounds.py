@@ -316,7 +316,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         if plain is None:
             return None
         asks, order = [ask.id for ask, _ in heads], [head.ask.id for head in plain.order]
-        return Outcome(lambda: (asks, order), lambda: self._carried_out(plain, now))
+        return Outcome(lambda: (asks, order), lambda _: self._carried_out(plain, now))
 
     def _wish(self, ask: Ask) -> Wish | None:
         shape = self._queues.shape(ask)

@@ -138,7 +138,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             self._seats.add_all(self._new, now)
             self._new = []
         cycle = self._seats.cycle(now)
-        return None if cycle is None else Round(self._named, lambda: self._carried_out(cycle, now))
+        return None if cycle is None else Round(self._named, lambda _: self._carried_out(cycle, now))
 
     def _named(self) -> tuple[list[str], list[str]]:
         seats, names = self._seats, list(self._in_order())
