@@ -142,8 +142,9 @@ SILENT = Why("none")
 class Question:
     """A decision request without its configuration and state. ``now`` in microseconds since 1970. ``draws``: whether
     what the origin leaves to chance is drawn many times, or once as is likeliest. ``brief``: a round that nobody
-    watches: an engine may leave out decisions of asks that go on waiting, and notes that say what the ask says; and
-    asks that go on (``goes_on``) are not checked again."""
+    watches: its plan tells what it comes to, and an engine may leave out decisions, and notes that say what the ask
+    says; and asks that go on (``goes_on``) are not checked again. ``ordered``: whether anybody is told in which order
+    asks had their turn."""
 
     now: int
     asks: list[Ask]
@@ -153,6 +154,7 @@ class Question:
     proposals: list[Proposal] | None = None
     draws: bool = True
     brief: bool = False
+    ordered: bool = True
 
     def why(self) -> Why:
         """A fresh record for one ask."""

@@ -212,6 +212,7 @@ class PlacedRounds(Rounds[C, S]):
         del options  # none of these engines has one
         self.configured = configured
         self.waiting: dict[str, Ask] = {}
+        self._grown: dict[str, tuple[Ask, Ask]] = {}
         self._entitled = _guarantees(configuration.queues)
         self.version: int = 0
         self._seen: int = 0
@@ -222,6 +223,7 @@ class PlacedRounds(Rounds[C, S]):
 
     def leave(self, job: str) -> None:
         self.waiting.pop(job, None)
+        self._grown.pop(job, None)
 
     def freed(self, queue: str) -> None:
         del queue
@@ -245,7 +247,12 @@ class PlacedRounds(Rounds[C, S]):
 
     def asked(self, ask: Ask, holds: Holds) -> Ask:
         """``ask`` as a request has it: it belongs to the workload of its name where something of it runs."""
-        return replace(ask, workload=ask.id) if holds(ask.id) else ask
+        if not holds(ask.id):
+            return ask
+        grown = self._grown.get(ask.id)
+        if grown is None or grown[0] is not ask:
+            grown = self._grown[ask.id] = ask, replace(ask, workload=ask.id)
+        return grown[1]
 
     def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
         """Placements that wait for somebody to go are no starts yet: the next round finds the room."""

@@ -242,7 +242,8 @@ class World:
     def _ask(self, now: int) -> tuple[Asked, Outcome]:
         loaded = self._loaded(now)
         question = self._rounds.question(now, self._cluster.holds)
-        question = with_(question, brief=self._brief, explain=self.scenario.request.explain)
+        explain, ordered = self.scenario.request.explain, not self._brief or self._heard
+        question = with_(question, brief=self._brief, explain=explain, ordered=ordered)
         result = solve.planned(loaded, question)
         asked = Asked(self._round, loaded, question, result)
         if self._watch is not None:

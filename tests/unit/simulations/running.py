@@ -110,6 +110,18 @@ def unseen(request: SimulationRequest) -> Told:
     return told
 
 
+class _Rest(Told):
+    round = Silence.round
+
+
+def unheard(request: SimulationRequest) -> Told:
+    """The same, of which nobody hears the rounds either."""
+    told = _Rest()
+    told.recorded = told.digested = False
+    told.summary = simulate(request, Compiled(None), told, lambda: False)
+    return told
+
+
 def watched(request: SimulationRequest) -> tuple[Told, list[Asked]]:
     """A run with every round of it, as it was asked and answered."""
     told, found = Told(), list[Asked]()

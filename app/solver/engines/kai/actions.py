@@ -1,19 +1,18 @@
 """One scheduling cycle: the four actions in the order that the settings give, on one overlay."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from heapq import nsmallest
 from typing import Any, TypeVar
 
 from app.solver.engines.kai.chance import Chance
-from app.solver.engines.kai.job_order import PendingOrder, VictimTable
+from app.solver.engines.kai.job_order import Entry, PendingOrder, VictimTable, key_now
 from app.solver.engines.kai.jobs import ALLOCATED, GPU, PENDING, PIPELINED, RELEASING, RUNNING
-from app.solver.engines.kai.overlay import ACTIVE, Bookmark, Overlay, total
+from app.solver.engines.kai.overlay import ACTIVE, Overlay, total
 from app.solver.engines.kai.placing import Failed, Placer, Signatures
 from app.solver.engines.kai.queue_order import QueueOrder
 from app.solver.engines.kai.search import Search
-from app.solver.engines.kai.solver import Budget, Solver, Tools, Trail, Unheard
+from app.solver.engines.kai.solver import Budget, Solver, Tools, Trail
 from app.solver.engines.kai.state import CompiledState
 from app.solver.engines.kai.validators import (
     Fairness,
@@ -27,7 +26,6 @@ from app.solver.engines.kai.validators import (
     may_reclaim,
     refused_victim,
 )
-from app.solver.model.kai import Action
 from app.solver.model.state import Ask
 from app.solver.question import safe_point
 
@@ -79,22 +77,24 @@ class Cycle:
             frozenset((t, overlay.node[t], overlay.status[t]) for t in placed),
         )
 
-    def pending(self, *, preemptible_only: bool = False, evicting: bool = True) -> PendingOrder:
-        """Jobs with pending pods and enough pods for their gang, in KAI's order. ``evicting``: those are left out that
+    def waiting(self, *, preemptible_only: bool = False, evicting: bool = True) -> list[Entry]:
+        """Jobs with pending pods and enough pods for their gang, the best first. ``evicting``: those are left out that
         may make nobody go yet."""
         overlay = self.overlay
-        order = PendingOrder(overlay, self.tools.order)
-        order.add_all(
-            (
-                j
-                for j in sorted(overlay.pending_jobs())
-                if overlay.leaf[j]
-                and overlay.ready(j)
-                and (overlay.jobs.preemptible[j] or not preemptible_only)
-                and not (evicting and self._delayed(j))
-            ),
-            self.tools.chance,
-        )
+        leaf, preemptible = overlay.leaf, overlay.jobs.preemptible
+
+        def all_of_them() -> list[Entry]:
+            return sorted((key_now(overlay, j), j) for j in overlay.pending_jobs() if leaf[j] and overlay.ready(j))
+
+        entries = self.still("waiting", all_of_them)
+        if preemptible_only:
+            entries = [entry for entry in entries if preemptible[entry[1]]]
+        return [entry for entry in entries if not (evicting and self._delayed(entry[1]))]
+
+    def pending(self, entries: list[Entry]) -> PendingOrder:
+        """These jobs in KAI's order of queues."""
+        order = PendingOrder(self.overlay, self.tools.order)
+        order.add_all(entries, self.tools.chance)
         return order
 
     def _delayed(self, job: int) -> bool:
@@ -132,20 +132,25 @@ class Cycle:
         action: str,
         attempt: Callable[[int], bool],
         *,
+        hopeless: Callable[[int], bool],
         by_queue: bool,
         preemptible_only: bool = False,
         gate: Callable[[int], bool] | None = None,
     ) -> None:
         """Attempt every pending job once that passes ``gate``; commit what succeeds. With signatures on, a job that
-        is no easier than one of its like that failed (of its queue, with ``by_queue``) is skipped."""
+        is no easier than one of its like that failed (of its queue, with ``by_queue``) is skipped. ``hopeless``:
+        whether an attempt is sure to fail as all stands between two statements; it leaves no trace."""
         overlay, trail = self.overlay, self.tools.trail
-        if not overlay.pending_jobs():
+        entries = self.waiting(preemptible_only=preemptible_only)
+        left = dict.fromkeys(job for _, job in entries)
+        if not overlay.pending_jobs() or self.over(left, hopeless):
             return
         failed: dict[int, Failed] = {}
-        order = self.pending(preemptible_only=preemptible_only)
+        order = self.pending(entries)
         use_signatures = overlay.state.configuration.policy.use_scheduling_signatures
         while (job := order.pop()) is not None:
             safe_point()
+            del left[job]
             self.taken.setdefault(job)
             trail.begin(job, action)
             if not overlay.ready(job) or (gate is not None and not gate(job)):
@@ -156,8 +161,16 @@ class Cycle:
             elif attempt(job):
                 trail.found(overlay)
                 overlay.commit(action, job)
+                if self.over(left, hopeless):
+                    return
             else:
                 of_like.add(job)
+
+    def over(self, left: Iterable[int], hopeless: Callable[[int], bool]) -> bool:
+        """Whether nothing comes of the jobs that are left, and nobody is told whose turn it would be, or why. Tries may
+        leave traces in books of shared GPUs."""
+        tools = self.tools
+        return tools.trail.unheard and not (self.overlay.gpus.any or tools.chance.drawn) and all(map(hopeless, left))
 
 
 def begin(
@@ -173,15 +186,20 @@ def begin(
 def allocate(cycle: Cycle) -> None:
     """Place every job that fits; a job with pods left comes back for one more."""
     overlay, trail = cycle.overlay, cycle.tools.trail
-    order = cycle.pending(evicting=False)
+    entries = cycle.waiting(evicting=False)
+    left = dict.fromkeys(job for _, job in entries)
+    if _nothing_fits(cycle, left):
+        return
+    order = cycle.pending(entries)
     while (job := order.pop()) is not None:
+        del left[job]
         cycle.taken.setdefault(job)
         trail.begin(job, "allocate")
         if not cycle.tools.budget.spend():
             trail.cut_short()
             continue
         tasks = overlay.jobs.tasks[job]
-        ran_before = any(overlay.status[t] in (RUNNING, ALLOCATED) for t in tasks)
+        ran_before = overlay.active[job] and any(overlay.status[t] in (RUNNING, ALLOCATED) for t in tasks)
         if not _place(cycle, job):
             continue
         waits = _waits(cycle, job)
@@ -193,6 +211,18 @@ def allocate(cycle: Cycle) -> None:
             overlay.journal.put_any(overlay.started, job, overlay.now)
         if any(overlay.status[t] == PENDING for t in tasks):
             order.push(job)
+            left[job] = None
+        if _nothing_fits(cycle, left):
+            return
+
+
+def _nothing_fits(cycle: Cycle, left: dict[int, None]) -> bool:
+    """Whether nothing comes of the jobs that are left; their turns are paid for."""
+    overlay, placer, budget = cycle.overlay, cycle.tools.placer, cycle.tools.budget
+    over = cycle.over(left, lambda job: placer.in_vain(job, overlay.wanted(job)[0]))
+    if over and left:
+        budget.spend(len(left))
+    return over
 
 
 def _place(cycle: Cycle, job: int) -> bool:
@@ -230,17 +260,32 @@ def consolidation(cycle: Cycle) -> None:
     """Try every preemptible pending job; nobody may end without a place."""
     if cycle.overlay.state.configuration.policy.max_consolidation_preemptees == 0:
         return
-    cycle.each("consolidation", lambda job: _consolidate_for(cycle, job), by_queue=False, preemptible_only=True)
+
+    def hopeless(job: int) -> bool:
+        return _too_few_gpus(cycle, job)
+
+    cycle.each("consolidation", lambda job: _consolidate_for(cycle, job), hopeless=hopeless, by_queue=False,
+               preemptible_only=True)  # fmt: skip
+
+
+def _too_few_gpus(cycle: Cycle, job: int) -> bool:
+    overlay = cycle.overlay
+    tasks = overlay.wanted(job)[0]
+    needed = total(overlay.request, tasks)[GPU]
+
+    def available() -> int:
+        free = overlay.nodes.gpu_free()
+        return sum(gpus for gpus, node in zip(free, overlay.state.nodes, strict=True) if node.schedulable)
+
+    if not overlay.gpus.any:  # else tries may leave traces
+        return cycle.still("available", available) < needed
+    memory = sum(portion.memory for t in tasks if (portion := overlay.jobs.task_portion[t]) is not None)
+    return available() < needed or (memory > 0 and overlay.nodes.gpu_memory() < memory)
 
 
 def _consolidate_for(cycle: Cycle, job: int) -> bool:
     overlay = cycle.overlay
-    tasks = overlay.wanted(job)[0]
-    needed = total(overlay.request, tasks)[GPU]
-    memory = sum(portion.memory for t in tasks if (portion := overlay.jobs.task_portion[t]) is not None)
-    free = overlay.nodes.gpu_free()
-    available = sum(gpus for gpus, node in zip(free, overlay.state.nodes, strict=True) if node.schedulable)
-    if available < needed or (memory and overlay.nodes.gpu_memory() < memory):
+    if _too_few_gpus(cycle, job):
         cycle.tools.trail.note("too-few-gpus-free", "the cluster has too few GPUs idle or being released")
         return False
 
@@ -340,9 +385,13 @@ def _without_place(overlay: Overlay, scenario: Scenario) -> Refusal | None:
 
 def reclaim(cycle: Cycle) -> None:
     """Try every pending job that stays within its queue's fair share."""
-    cycle.each(
-        "reclaim", lambda job: _reclaim_for(cycle, job), by_queue=True, gate=lambda job: _may_reclaim(cycle, job)
-    )
+
+    def hopeless(job: int) -> bool:
+        key = "to reclaim", cycle.overlay.jobs.queue[job], cycle.overlay.wanted(job)[1]
+        return not _may_reclaim(cycle, job) or not cycle.still(key, lambda: _reclaimable(cycle, job))
+
+    cycle.each("reclaim", lambda job: _reclaim_for(cycle, job), hopeless=hopeless, by_queue=True,
+               gate=lambda job: _may_reclaim(cycle, job))  # fmt: skip
 
 
 def _may_reclaim(cycle: Cycle, job: int) -> bool:
@@ -397,7 +446,15 @@ def _reclaimable(cycle: Cycle, job: int) -> list[int]:
 
 def preempt(cycle: Cycle) -> None:
     """Try every pending job."""
-    cycle.each("preempt", lambda job: _preempt_for(cycle, job), by_queue=True)
+    overlay, jobs = cycle.overlay, cycle.overlay.jobs
+
+    def hopeless(job: int) -> bool:
+        if cycle.tools.order.over_quota(job, overlay.wanted(job)[1]) is not None:
+            return True
+        key = "to preempt", jobs.queue[job], jobs.priority[job]
+        return not cycle.still(key, lambda: _preemptible(cycle, job))
+
+    cycle.each("preempt", lambda job: _preempt_for(cycle, job), hopeless=hopeless, by_queue=True)
 
 
 def _preempt_for(cycle: Cycle, job: int) -> bool:
@@ -437,42 +494,3 @@ def _preemptible(cycle: Cycle, job: int) -> list[int]:
         and overlay.seems_active(victim)
         and cycle.passes((minimum_runtime,), job, victim)
     ]
-
-
-ACTIONS: dict[Action, Callable[[Cycle], None]] = {
-    "allocate": allocate, "consolidation": consolidation, "reclaim": reclaim, "preempt": preempt,
-    "stalegangeviction": stale_gang_eviction,
-}  # fmt: skip
-
-
-class Rehearsals:
-    """Runs of one cycle that nobody hears, each with orders of maps of its own. Actions that come before anything is
-    drawn are run once for all of them."""
-
-    def __init__(self, state: CompiledState, asks: Sequence[Ask], now: int) -> None:
-        self._begin = partial(begin, state, asks, now, trail=Unheard(), strict=False)
-        self._actions = state.configuration.policy.actions
-        self._common: tuple[Cycle, Bookmark] | None = None
-        self._done = self._spent = 0
-
-    def run(self, seed: int, budget: Budget) -> Cycle:
-        """One of them, which stands until the next one."""
-        if self._common is None:
-            return self._first(seed, budget)
-        before, bookmark = self._common
-        before.overlay.go_back(bookmark)
-        budget.spend(self._spent)
-        cycle = before.again(budget, before.tools.chance.again(seed))
-        for action in self._actions[self._done :]:
-            ACTIONS[action](cycle)
-        return cycle
-
-    def _first(self, seed: int, budget: Budget) -> Cycle:
-        left, chance = budget.left, Chance(seed)
-        cycle = self._begin(budget=budget, chance=chance)
-        for done, action in enumerate(self._actions):
-            if chance.untouched and not cycle.overlay.by_steps:
-                self._common = cycle.again(budget, chance.again(seed)), cycle.overlay.keep()
-                self._done, self._spent = done, left - budget.left
-            ACTIONS[action](cycle)
-        return cycle

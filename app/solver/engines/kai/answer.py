@@ -81,11 +81,13 @@ def drawn(cycle: Cycle, seed: int) -> Draw:
 
 def answer(cycle: Cycle, draws: Sequence[Draw], number: int | None, question: Question) -> Result:
     """Decisions by ask, the order in which jobs had their turn, and the plan: of the cycle, which is the first of the
-    draws. The plan names what the others came to. ``number``: of all draws; None where nothing hangs on chance."""
+    draws. The plan names what the others came to. ``number``: of all draws; None where nothing hangs on chance. A
+    round that nobody watches is told by its plan alone."""
     overlay, outcomes = cycle.overlay, Outcomes(cycle)
+    asked = () if question.brief else range(len(overlay.asks))
     return Result(
-        decisions=[decision_of(cycle, outcomes, a, question) for a in range(len(overlay.asks))],
-        order=[overlay.asks[overlay.jobs.ask[job]].id for job in cycle.taken],
+        decisions=[decision_of(cycle, outcomes, a, question) for a in asked],
+        order=[overlay.asks[overlay.jobs.ask[job]].id for job in cycle.taken] if question.ordered else None,
         plan=replace(_plan(cycle, outcomes), chance=_chance(draws, number)),
     )
 

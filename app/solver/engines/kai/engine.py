@@ -3,19 +3,19 @@ compiled state after a delta, in which what the delta doesn't name is taken over
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
+from functools import partial
 from heapq import nlargest
 from itertools import accumulate
 from typing import ClassVar, TypeVar
 
 from msgspec.structs import replace
 
-from app.solver import kubernetes
 from app.solver.compiled import ResourceIndex
 from app.solver.delta import Changes
 from app.solver.engine import Engine
 from app.solver.engines.kai import FACTS
-from app.solver.engines.kai.actions import ACTIONS, Cycle, Rehearsals, begin
+from app.solver.engines.kai.actions import Cycle, allocate, begin, consolidation, preempt, reclaim, stale_gang_eviction
 from app.solver.engines.kai.answer import Draw, answer, drawn, effective_settings, findings, shares
 from app.solver.engines.kai.chance import DRAWS, MOST_DRAWS, MOST_STEPS, Chance
 from app.solver.engines.kai.configuration import (
@@ -34,23 +34,23 @@ from app.solver.engines.kai.jobs import (
     Share,
     add_workloads,
     job_problems,
-    task_problems,
 )
-from app.solver.engines.kai.placing import overfilled
+from app.solver.engines.kai.overlay import Bookmark
+from app.solver.engines.kai.placing import kinds_of, overfilled
 from app.solver.engines.kai.preemptibility import judge, preemptibility
 from app.solver.engines.kai.rule_sets import RULES
-from app.solver.engines.kai.solver import Budget, Trail
+from app.solver.engines.kai.solver import Budget, Trail, Unheard
 from app.solver.engines.kai.state import (
     Baseline,
     CompiledState,
     Kind,
     Resident,
     Victim,
-    baseline,
+    are_sound,
+    check_asks,
     columns,
     compile_state,
     homeless,
-    kinds_of,
     layout,
     sums_over,
     upwards,
@@ -59,7 +59,7 @@ from app.solver.engines.kai.state import (
 from app.solver.model.base import micros, parse_duration, to_datetime
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Decision, Plan, PlannedEviction, Result, each_alone
-from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.kai import Action
 from app.solver.model.request import RunOptions
 from app.solver.model.state import Ask, Node, State, Workload
 from app.solver.question import Question, safe_point
@@ -339,10 +339,10 @@ class KaiRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
 def plan(state: CompiledState, question: Question) -> Result:
     """Decide. Raises InvalidInput for pods that KAI can't read or Kubernetes would refuse, and for running ones without
     a node."""
-    _check(state, question.asks)
+    check_asks(state, question.asks)
     if question.mode == "cycle":
         result = _cycle(state, question)
-        _found_sound(state, question.asks)
+        are_sound(state, question.asks)
         return result
     return _each_alone(state, question)
 
@@ -420,56 +420,53 @@ def _run(
 ) -> Cycle:
     cycle = begin(state, asks, question.now, budget, _trail(question), chance, strict=strict)
     for action in state.configuration.policy.actions:
-        ACTIONS[action](cycle)
+        _ACTIONS[action](cycle)
     return cycle
 
 
 def _trail(question: Question) -> Trail:
+    if question.brief and not question.ordered:
+        return Unheard()
     return Trail() if question.explain == "none" else Recorder()
 
 
-def _check(state: CompiledState, asks: Sequence[Ask]) -> None:
-    problems: list[Problem] = []
-    known = state.resident.asks
-    for a, ask in enumerate(asks):
-        read = known.get(id(ask))
-        if read is not None and read.ask is ask and read.sound:
-            continue
-        problems += job_problems(ask, ("asks", a))
-        problems += _strangers(state, ask, ("asks", a))
-        problems += task_problems(ask.tasks, ("asks", a))
-        for t, task in enumerate(ask.tasks):
-            problems += kubernetes.problems(task, ("asks", a, "tasks", t))
-    homeless = baseline(state).homeless
-    place = {w.id: i for i, w in enumerate(state.workloads)} if homeless else {}
-    for j, i in homeless:
-        where = pointer("state", "workloads", place[state.jobs.id[j]], "tasks", i, "node")
-        problems.append(Problem(pointer=where, detail="a running pod is on a node: say which"))
-    if problems:
-        raise InvalidInput(problems)
+_ACTIONS: dict[Action, Callable[[Cycle], None]] = {
+    "allocate": allocate, "consolidation": consolidation, "reclaim": reclaim, "preempt": preempt,
+    "stalegangeviction": stale_gang_eviction,
+}  # fmt: skip
 
 
-def _found_sound(state: CompiledState, asks: Sequence[Ask]) -> None:
-    """What was checked and read need not be checked again; what grows a workload is checked against it."""
-    known = state.resident.asks
-    for ask in asks:
-        if ask.workload is None and (read := known.get(id(ask))) is not None:
-            read.sound = True
+class Rehearsals:
+    """Runs of one cycle that nobody hears, each with orders of maps of its own. Actions that come before anything is
+    drawn are run once for all of them."""
 
+    def __init__(self, state: CompiledState, asks: Sequence[Ask], now: int) -> None:
+        self._begin = partial(begin, state, asks, now, trail=Unheard(), strict=False)
+        self._actions = state.configuration.policy.actions
+        self._common: tuple[Cycle, Bookmark] | None = None
+        self._done = self._spent = 0
 
-def _strangers(state: CompiledState, ask: Ask, path: tuple[str | int, ...]) -> Iterator[Problem]:
-    """Pods of an ask that are in none of the sub groups of the workload that it grows."""
-    j = state.jobs.by_id.get(ask.workload) if ask.workload is not None else None
-    gang = None if j is None else state.jobs.gang[j]
-    if gang is None:
-        return
-    names = {pod_set.name for pod_set in gang.pod_sets}
-    for t, task in enumerate(ask.tasks):
-        if task.sub_group not in names:
-            detail = (
-                "its workload has sub groups: say which" if task.sub_group is None else "its workload has none of it"
-            )
-            yield Problem(pointer=pointer(*path, "tasks", t, "sub_group"), detail=detail)
+    def run(self, seed: int, budget: Budget) -> Cycle:
+        """One of them, which stands until the next one."""
+        if self._common is None:
+            return self._first(seed, budget)
+        before, bookmark = self._common
+        before.overlay.go_back(bookmark)
+        budget.spend(self._spent)
+        cycle = before.again(budget, before.tools.chance.again(seed))
+        for action in self._actions[self._done :]:
+            _ACTIONS[action](cycle)
+        return cycle
+
+    def _first(self, seed: int, budget: Budget) -> Cycle:
+        left, chance = budget.left, Chance(seed)
+        cycle = self._begin(budget=budget, chance=chance)
+        for done, action in enumerate(self._actions):
+            if chance.untouched and not cycle.overlay.by_steps:
+                self._common = cycle.again(budget, chance.again(seed)), cycle.overlay.keep()
+                self._done, self._spent = done, left - budget.left
+            _ACTIONS[action](cycle)
+        return cycle
 
 
 ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(

@@ -5,6 +5,7 @@ the way of a job that waits.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from app.solver.engines.kai.actions import Cycle
@@ -27,23 +28,37 @@ class Outcomes:
     """
 
     def __init__(self, cycle: Cycle) -> None:
-        overlay = cycle.overlay
-        self.pods = [overlay.pods_of(a) for a in range(len(overlay.asks))]
-        self.placed = [
-            [t for t in pods if t in overlay.placed and overlay.status[t] in (ALLOCATED, PIPELINED)]
-            for pods in self.pods
-        ]
-        evicted = {t: e for t, e in overlay.evictions.items() if e.ask != NO_ASK}
-        self.lost: list[Eviction | None] = [
+        self._overlay = cycle.overlay
+        self.evictions = list(cycle.overlay.evictions.values())
+
+    @cached_property
+    def pods(self) -> list[list[int]]:
+        """Of every ask."""
+        return [self._overlay.pods_of(a) for a in range(len(self._overlay.asks))]
+
+    @cached_property
+    def placed(self) -> list[list[int]]:
+        """See the class."""
+        placed, status = self._overlay.placed, self._overlay.status
+        return [[t for t in pods if t in placed and status[t] in (ALLOCATED, PIPELINED)] for pods in self.pods]
+
+    @cached_property
+    def lost(self) -> list[Eviction | None]:
+        """See the class."""
+        evicted = {e.task: e for e in self.evictions if e.ask != NO_ASK}
+        return [
             None if placed else max((evicted[t] for t in pods if t in evicted), key=_statement, default=None)
             for pods, placed in zip(self.pods, self.placed, strict=True)
         ]
-        self.evictions = list(overlay.evictions.values())
-        self.victims: list[list[Eviction]] = [[] for _ in self.pods]
+
+    @cached_property
+    def victims(self) -> list[list[Eviction]]:
+        """See the class."""
+        victims: list[list[Eviction]] = [[] for _ in self.pods]
         for eviction in self.evictions:
-            if eviction.ask == NO_ASK or eviction.task >= overlay.running_tasks:
-                continue
-            self.victims[self.holder(eviction.ask)].append(eviction)
+            if eviction.ask != NO_ASK and eviction.task < self._overlay.running_tasks:
+                victims[self.holder(eviction.ask)].append(eviction)
+        return victims
 
     def holder(self, a: int) -> int:
         """Who has the room in the end that ask number ``a`` made: itself, or whoever took it. Whoever takes a place

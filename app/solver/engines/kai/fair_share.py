@@ -8,8 +8,8 @@ from math import floor
 
 from app.solver.compiled import Journal, Tree
 from app.solver.engines.kai.configuration import CompiledConfiguration
-from app.solver.engines.kai.jobs import CPU, GPU, KAI_UNLIMITED, MEMORY, PENDING, Jobs, Share, Vector
-from app.solver.engines.kai.state import Baseline, CompiledState, baseline, by_memory, layout, upwards
+from app.solver.engines.kai.jobs import CPU, GPU, KAI_UNLIMITED, LEAST_GPU_MEMORY, MEMORY, PENDING, Jobs, Share, Vector
+from app.solver.engines.kai.state import Baseline, CompiledState, baseline, layout, upwards
 
 _EXTRA_ROUNDS = 64
 
@@ -249,6 +249,28 @@ def _part(division: Division, queue: int, r: int) -> float:
     if share == KAI_UNLIMITED:
         share = division.total[r] / STEPS[r]
     return held / share if share else held * _NO_SHARE_FACTOR
+
+
+def by_memory(state: CompiledState, jobs: Jobs) -> tuple[list[Vector], list[Vector]]:
+    """What pods count before they have a node, for the order of queues and their shares, and for bounds: GPU memory in
+    GPUs of the smallest node that says what it has, and of the largest. 0.13 takes the smallest for 100 MiB, and for
+    bounds memory counts nothing."""
+    if not any(portion is not None and portion.memory for portion in jobs.task_portion):
+        return jobs.task_request, jobs.task_request
+    memory = layout(state).gpu_memory
+    if not state.configuration.policy.release.measures_gpu_memory:
+        return _by_memory(jobs, LEAST_GPU_MEMORY), _by_memory(jobs, None)
+    smallest = min((size for size in memory if size > LEAST_GPU_MEMORY), default=LEAST_GPU_MEMORY)
+    return _by_memory(jobs, smallest), _by_memory(jobs, max(memory, default=None))
+
+
+def _by_memory(jobs: Jobs, size: int | None) -> list[Vector]:
+    counted = jobs.task_request.copy()
+    for t, portion in enumerate(jobs.task_portion):
+        if portion is not None and portion.memory:
+            gpus = 0 if size is None else round(portion.devices * portion.memory / size * 1000)
+            counted[t] = (*counted[t][:GPU], gpus, *counted[t][GPU + 1 :])
+    return counted
 
 
 class QueueUse:

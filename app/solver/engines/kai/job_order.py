@@ -20,18 +20,24 @@ def job_key(overlay: Overlay, job: int, rank: int) -> Key:
     return -jobs.priority[job], rank, jobs.created[job], jobs.uid[job], job
 
 
+def key_now(overlay: Overlay, job: int) -> Key:
+    """The key of the job as it stands."""
+    return job_key(overlay, job, overlay.elastic_rank(job))
+
+
 class Waiting:
     """The pending jobs of a leaf: a heap, kept as a sorted list for as long as no job changes its rank while it waits.
     Jobs are pushed before the first is popped, or where none changes."""
 
     __slots__ = ("_closed", "_entries", "_heap", "_key", "_next", "_overlay", "_pushed")
 
-    def __init__(self, overlay: Overlay, key: Callable[[int], Key]) -> None:
+    def __init__(self, overlay: Overlay, key: Callable[[int], Key], entries: list[Entry]) -> None:
+        """``entries``: the jobs that are pushed first, the best first."""
         self._overlay = overlay
         self._closed = overlay.closed
         self._key = key
-        self._entries: list[Entry] = []
-        self._pushed: list[int] = []
+        self._entries = entries
+        self._pushed = [job for _, job in entries]
         self._next = 0
         self._heap: Heap[int] | None = None
 
@@ -79,16 +85,20 @@ class PendingOrder:
         self._order = order
         self._tree: QueueTree[Waiting] = QueueTree(overlay.parent_queue, self._queue_first)
 
-    def add_all(self, jobs: Iterable[int], chance: Chance) -> None:
-        """Add jobs, the best first where no order is drawn."""
+    def add_all(self, entries: Iterable[Entry], chance: Chance) -> None:
+        """Add jobs, which come the best first, in that order where none is drawn."""
         chance.turn()
         if (walked := chance.jobs(self._overlay)) is not None:
-            known = set(jobs)
-            jobs = (job for job in walked if job in known)
-        else:
-            jobs = sorted(jobs, key=self._key)
-        for job in jobs:
-            self.push(job)
+            known = {job for _, job in entries}
+            for job in walked:
+                if job in known:
+                    self.push(job)
+            return
+        by_leaf: dict[int, list[Entry]] = {}
+        for entry in entries:
+            by_leaf.setdefault(self._overlay.jobs.queue[entry[1]], []).append(entry)
+        for queue, of_leaf in by_leaf.items():
+            self._tree.add(queue, Waiting(self._overlay, self._key, of_leaf))
 
     def push(self, job: int) -> None:
         """Add one job."""
@@ -97,16 +107,14 @@ class PendingOrder:
         if leaf is not None:
             leaf.push(job)
             return
-        leaf = Waiting(self._overlay, self._key)
-        leaf.push(job)
-        self._tree.add(queue, leaf)
+        self._tree.add(queue, Waiting(self._overlay, self._key, [(self._key(job), job)]))
 
     def pop(self) -> int | None:
         """The next job; None when there are none."""
         return _next_job(self._tree)
 
     def _key(self, job: int) -> Key:
-        return job_key(self._overlay, job, self._overlay.elastic_rank(job))
+        return key_now(self._overlay, job)
 
     def _wants(self, node: Node[Waiting]) -> Share:
         while node.queues is not None:

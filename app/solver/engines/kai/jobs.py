@@ -216,6 +216,23 @@ def with_shares(request: Vector, portion: Portion | None, size: int | None) -> V
     return (*request[:GPU], gpus, *request[GPU + 1 :])
 
 
+def constraints(task: Task, ask: Ask | None) -> str:
+    """The pod's constraints as one string; empty without any. Equal constraints give equal strings."""
+    if not (
+        task.required_node is not None or task.node_selector or task.tolerations or task.node_affinity
+        or (ask is not None and (ask.required_node is not None or ask.feasible_nodes is not None))
+    ):  # fmt: skip
+        return ""
+    parts = (
+        task.required_node or (ask.required_node if ask else None),
+        tuple(sorted(ask.feasible_nodes)) if ask and ask.feasible_nodes is not None else None,
+        sorted((task.node_selector or {}).items()),
+        [(t.key, t.operator, t.value, t.effect) for t in task.tolerations or []],
+        [[(e.key, e.operator, e.values) for e in t] for t in task.node_affinity or []],
+    )
+    return repr(parts) if any(part is not None and part != [] for part in parts) else ""
+
+
 @dataclass(slots=True)
 class Jobs:
     """PodGroups and their pods. Jobs are numbered: workloads by id, then asks in the order of the request.
@@ -224,7 +241,7 @@ class Jobs:
     not known is None, a creation that is not known is OLDEST. ``ask[j]`` is the first ask of a job, -1 without one;
     ``of_ask[a]`` the job of an ask. ``gang[j]``: the tree of its sub groups, None without any; then ``min_available``
     says it all. ``delay`` and ``grace`` (None: the settings') in microseconds, ``evicted_at`` and ``stale_since`` None
-    where nobody knows.
+    where nobody knows. ``ask_constraints``: of the pods that came with asks, which are the last.
     """
 
     id: list[str] = field(default_factory=list[str])
@@ -251,6 +268,7 @@ class Jobs:
     task_request: list[Vector] = field(default_factory=list[Vector])
     task_wire: list[Task] = field(default_factory=list[Task])
     task_portion: list[Portion | None] = field(default_factory=list[Portion | None])
+    ask_constraints: list[str] = field(default_factory=list[str])
 
     def copy(self) -> "Jobs":
         """A copy whose lists can grow; what they hold is shared, so ``tasks`` of a job must not grow in place."""

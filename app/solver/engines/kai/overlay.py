@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from app.solver.compiled import Journal
-from app.solver.engines.kai.fair_share import Division, QueueUse, divide
+from app.solver.engines.kai.fair_share import Division, QueueUse, by_memory, divide
 from app.solver.engines.kai.jobs import (
     ALLOCATED,
     NOWHERE,
@@ -16,10 +16,11 @@ from app.solver.engines.kai.jobs import (
     RUNNING,
     STUCK,
     Share,
+    constraints,
     with_shares,
 )
 from app.solver.engines.kai.nodes import GpuNodes, Nodes, Unlogged
-from app.solver.engines.kai.state import CompiledState, JobCounts, baseline, by_memory, columns, layout, with_asks
+from app.solver.engines.kai.state import CompiledState, JobCounts, baseline, columns, layout, with_asks
 from app.solver.model.base import micros
 from app.solver.model.state import Ask
 
@@ -105,7 +106,8 @@ class Overlay:
         as_sent = (t for w in state.workloads for t in state.jobs.tasks[jobs.by_id[w.id]])
         self.nodes.seed(as_sent, self.status, self.node, jobs.task_wire)
         self.wants, self.bounded = by_memory(state, jobs)
-        self.counts = JobCounts(self.journal, jobs, base, self._waiting_pods())
+        waiting = [j for j, s in zip(jobs.task_job[first:], self.status[first:], strict=True) if s == PENDING]
+        self.counts = JobCounts(self.journal, jobs, base, waiting)  # gated pods wait for nothing
         self.queues = QueueUse(self.journal, base, self.paths, jobs)
         self._show_tables()
         self.started = list(jobs.started)
@@ -130,11 +132,6 @@ class Overlay:
         """The cluster divided between queues; only where somebody compares them."""
         return divide(self.state, self.jobs)
 
-    def _waiting_pods(self) -> list[int]:
-        """The job of every pod of an ask that waits for a place: gated ones don't."""
-        first = self.running_tasks
-        return [j for j, s in zip(self.jobs.task_job[first:], self.status[first:], strict=True) if s == PENDING]
-
     def _show_tables(self) -> None:
         """What everybody reads, and only the owner of a table writes."""
         nodes, counts, queues = self.nodes, self.counts, self.queues
@@ -158,10 +155,15 @@ class Overlay:
         """The ask that a pod came with; None for a pod of the state."""
         return self.asks[self._ask_of_task[t - self.running_tasks]] if t >= self.running_tasks else None
 
+    def constraints(self, t: int) -> str:
+        """The constraints of a pod."""
+        first, jobs = self.running_tasks, self.jobs
+        return jobs.ask_constraints[t - first] if t >= first else constraints(jobs.task_wire[t], None)
+
     def pods_of(self, a: int) -> list[int]:
         """The pods that came with ask number ``a``."""
-        first = self.running_tasks
-        return [t for t in self.jobs.tasks[self.jobs.of_ask[a]] if t >= first and self._ask_of_task[t - first] == a]
+        of, first = self._ask_of_task, self.running_tasks
+        return [t for t in self.jobs.tasks[self.jobs.of_ask[a]] if t >= first and of[t - first] == a]
 
     def in_order(self, job: int) -> list[int]:
         """The pods of a job in task order: priority, age, name."""
@@ -208,13 +210,11 @@ class Overlay:
 
     def active_pods(self, job: int) -> dict[str, list[int]]:
         """The pods of a job with sub groups that have a place, by pod set."""
-        status = self.status
-        return self.jobs.by_pod_set(t for t in self.jobs.tasks[job] if status[t] in ACTIVE)
+        return self.jobs.by_pod_set(t for t in self.jobs.tasks[job] if self.status[t] in ACTIVE)
 
     def used_pods(self, job: int) -> dict[str, list[int]]:
         """Those, and those that are going."""
-        status = self.status
-        return self.jobs.by_pod_set(t for t in self.jobs.tasks[job] if status[t] in USED)
+        return self.jobs.by_pod_set(t for t in self.jobs.tasks[job] if self.status[t] in USED)
 
     def elastic_rank(self, job: int) -> int:
         """See ``rank``."""
@@ -329,10 +329,8 @@ class Overlay:
 
     def restore(self, t: int) -> bool:
         """Take back the earliest eviction of the statement in hand: the pod stays where it was. False without one."""
-        for number in self._evicted_by.get(t, ()):
-            if not self.undone[number]:
-                break
-        else:
+        number = next((number for number in self._evicted_by.get(t, ()) if not self.undone[number]), None)
+        if number is None:
             return False
         op, put = self.ops[number], self.journal.put
         j = self.jobs.task_job[t]

@@ -17,7 +17,7 @@ from app.solver.engines.kai.jobs import CPU, GPU, NOWHERE, PENDING, Vector
 from app.solver.engines.kai.nodes import TAKES_FREE, WHOLE
 from app.solver.engines.kai.overlay import ACTIVE, Overlay, total
 from app.solver.engines.kai.queue_order import OverBound, QueueOrder
-from app.solver.engines.kai.state import alike, layout
+from app.solver.engines.kai.state import Baseline, CompiledState, Kind, Layout, baseline, layout
 from app.solver.model.state import Ask, Node, Task
 from app.solver.question import safe_point
 
@@ -35,9 +35,8 @@ class Predicates:
         self._all = all(open_nodes)
         self._seen = seen
 
-    def allowed(self, task: Task, ask: Ask | None) -> list[bool] | None:
-        """By node number whether the pod may run there; None: on every node."""
-        signature = constraints(task, ask)
+    def allowed(self, task: Task, ask: Ask | None, signature: str) -> list[bool] | None:
+        """By node number whether the pod may run there; None: on every node. ``signature``: its constraints."""
         if not signature:
             return None if self._all else self._open
         known = self._seen.get(signature)
@@ -57,21 +56,24 @@ class Predicates:
         )
 
 
-def constraints(task: Task, ask: Ask | None) -> str:
-    """The pod's constraints as one string; empty without any. Equal constraints give equal strings."""
-    if not (
-        task.required_node is not None or task.node_selector or task.tolerations or task.node_affinity
-        or (ask is not None and (ask.required_node is not None or ask.feasible_nodes is not None))
-    ):  # fmt: skip
-        return ""
-    parts = (
-        task.required_node or (ask.required_node if ask else None),
-        tuple(sorted(ask.feasible_nodes)) if ask and ask.feasible_nodes is not None else None,
-        sorted((task.node_selector or {}).items()),
-        [(t.key, t.operator, t.value, t.effect) for t in task.tolerations or []],
-        [[(e.key, e.operator, e.values) for e in t] for t in task.node_affinity or []],
-    )
-    return repr(parts) if any(part is not None and part != [] for part in parts) else ""
+def alike(state: CompiledState) -> dict[Kind, list[int]]:
+    """The places of nodes by name, in order, of each kind. Worked out once; a delta changes what it changes."""
+    places = state.resident.alike
+    if places is None:
+        nodes, kinds = layout(state), kinds_of(baseline(state), layout(state))
+        places = dict[Kind, list[int]]()
+        for place, n in enumerate(nodes.by_name):
+            places.setdefault(kinds[n], []).append(place)
+        state.resident.alike = places
+    return places
+
+
+def kinds_of(base: Baseline, nodes: Layout, only: Sequence[int] | None = None) -> list[Kind]:
+    """The kind of every node, or of ``only`` these."""
+    columns = (*base.free, *base.idle, nodes.has_cpu, nodes.has_gpu, nodes.gpu_memory)
+    if only is None:
+        return list(zip(*columns, strict=True))
+    return [tuple(column[n] for column in columns) for n in only]
 
 
 class Signatures:
@@ -93,14 +95,8 @@ class Signatures:
         signature = self._of.get(job)
         if signature is None:
             overlay = self._overlay
-            wires = overlay.jobs.task_wire
-            signature = self._of[job] = tuple(
-                sorted(
-                    constraints(wires[t], overlay.ask_of_task(t))
-                    for t in overlay.jobs.tasks[job]
-                    if overlay.status[t] not in ACTIVE
-                )
-            )
+            pods = [t for t in overlay.jobs.tasks[job] if overlay.status[t] not in ACTIVE]
+            signature = self._of[job] = tuple(sorted(map(overlay.constraints, pods)))
         return signature
 
     def pending(self, job: int) -> list[Vector]:
@@ -214,8 +210,9 @@ class Placer:
     def allowed(self, t: int) -> list[bool] | None:
         """Nodes that the pod's constraints allow; None: all."""
         if t not in self._allowed:
-            jobs = self._overlay.jobs
-            self._allowed[t] = self._predicates.allowed(jobs.task_wire[t], self._overlay.ask_of_task(t))
+            overlay = self._overlay
+            task, ask = overlay.jobs.task_wire[t], overlay.ask_of_task(t)
+            self._allowed[t] = self._predicates.allowed(task, ask, overlay.constraints(t))
         return self._allowed[t]
 
     def place_everywhere(self, job: int, tasks: list[int]) -> bool:
@@ -236,6 +233,13 @@ class Placer:
         if not placed:
             self._in_vain[key] = self.refused
         return placed
+
+    def in_vain(self, job: int, tasks: list[int]) -> bool:
+        """Whether ``place_everywhere`` finds no place; nothing is placed. Not where GPUs are shared."""
+        mark = self._overlay.checkpoint()
+        placed = bool(tasks) and self.place_everywhere(job, tasks)
+        self._overlay.rollback(mark)
+        return not placed
 
     def place_job(self, job: int, tasks: list[int], nodes: Set[int], *, bind: bool) -> bool:
         """Place all of ``tasks`` or none on ``nodes``. ``bind``: pods that fit what is idle start now; otherwise

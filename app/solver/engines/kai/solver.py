@@ -80,6 +80,7 @@ class Trail:
     answer without explanations can do without. ``Recorder`` keeps the rest, and ``counts`` how often."""
 
     counts = False
+    unheard = False
 
     def __init__(self) -> None:
         self._main: dict[int, tuple[int, str, str, str]] = {}
@@ -156,6 +157,8 @@ class Trail:
 
 class Unheard(Trail):
     """A trail that nobody reads."""
+
+    unheard = True
 
     def note(self, rule: str, detail: str, **numbers: Any) -> None:
         """See ``Trail.note``."""

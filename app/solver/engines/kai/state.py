@@ -4,12 +4,14 @@ changes, kept for the next one: sums over its pods, what follows from its nodes,
 What is kept is filled in as needed. Two threads may fill the same entry, with the same value.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from app.solver import kubernetes
 from app.solver.compiled import ROOTLESS, Journal, ResourceIndex, Tree
 from app.solver.engines.kai.configuration import CompiledConfiguration
+from app.solver.engines.kai.gangs import Gang
 from app.solver.engines.kai.jobs import (
     BOUNDLESS,
     CPU,
@@ -26,18 +28,22 @@ from app.solver.engines.kai.jobs import (
     Columns,
     Jobs,
     Portion,
+    Readable,
     Share,
     Vector,
     add_ask,
     add_workloads,
+    constraints,
     input_problems,
     is_gpu,
+    job_problems,
     portion_of,
+    task_problems,
     widened,
     with_shares,
 )
 from app.solver.kubernetes import PODS, untolerated
-from app.solver.model.problems import InvalidInput
+from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask, Node, State, Workload
 
 Key = tuple[int, int, int, str, int]
@@ -158,6 +164,7 @@ class AskRead:
     states: list[int]
     requests: list[Vector]
     portions: list[Portion | None]
+    constraints: list[str]
     sound: bool = False
 
 
@@ -273,6 +280,7 @@ def with_asks(state: CompiledState, asks: Sequence[Ask]) -> tuple[Jobs, Resource
         jobs.task_node += [NOWHERE] * count
         jobs.task_state += read.states
         jobs.task_portion += read.portions
+        jobs.ask_constraints += read.constraints
         jobs.task_request += read.requests
         jobs.task_wire += ask.tasks
     width = len(resources)
@@ -288,29 +296,72 @@ def _read(ask: Ask, columns: Columns) -> AskRead:
     return AskRead(
         ask, [task.name for task in ask.tasks], [GONE if task.state == "gated" else PENDING for task in ask.tasks],
         [with_shares(request, portion, None) for request, portion in zip(requests, portions, strict=True)], portions,
+        [constraints(task, ask) for task in ask.tasks],
     )  # fmt: skip
 
 
-def by_memory(state: CompiledState, jobs: Jobs) -> tuple[list[Vector], list[Vector]]:
-    """What pods count before they have a node, for the order of queues and their shares, and for bounds: GPU memory in
-    GPUs of the smallest node that says what it has, and of the largest. 0.13 takes the smallest for 100 MiB, and for
-    bounds memory counts nothing."""
-    if not any(portion is not None and portion.memory for portion in jobs.task_portion):
-        return jobs.task_request, jobs.task_request
-    memory = layout(state).gpu_memory
-    if not state.configuration.policy.release.measures_gpu_memory:
-        return _by_memory(jobs, LEAST_GPU_MEMORY), _by_memory(jobs, None)
-    smallest = min((size for size in memory if size > LEAST_GPU_MEMORY), default=LEAST_GPU_MEMORY)
-    return _by_memory(jobs, smallest), _by_memory(jobs, max(memory, default=None))
+def check_asks(state: CompiledState, asks: Sequence[Ask]) -> None:
+    """Raises InvalidInput for pods that KAI can't read or Kubernetes would refuse, and for running ones without a
+    node."""
+    problems: list[Problem] = []
+    known, readable = state.resident.asks, Readable()
+    for a, ask in enumerate(asks):
+        read = known.get(id(ask))
+        sound = (read is not None and read.ask is ask and read.sound) or _plain(ask, readable)
+        if sound and _gang_of(state, ask) is None:
+            continue
+        problems += job_problems(ask, ("asks", a))
+        problems += _strangers(state, ask, ("asks", a))
+        problems += task_problems(ask.tasks, ("asks", a))
+        for t, task in enumerate(ask.tasks):
+            problems += kubernetes.problems(task, ("asks", a, "tasks", t))
+    homeless = baseline(state).homeless
+    place = {w.id: i for i, w in enumerate(state.workloads)} if homeless else {}
+    for j, i in homeless:
+        where = pointer("state", "workloads", place[state.jobs.id[j]], "tasks", i, "node")
+        problems.append(Problem(pointer=where, detail="a running pod is on a node: say which"))
+    if problems:
+        raise InvalidInput(problems)
 
 
-def _by_memory(jobs: Jobs, size: int | None) -> list[Vector]:
-    counted = jobs.task_request.copy()
-    for t, portion in enumerate(jobs.task_portion):
-        if portion is not None and portion.memory:
-            gpus = 0 if size is None else round(portion.devices * portion.memory / size * 1000)
-            counted[t] = (*counted[t][:GPU], gpus, *counted[t][GPU + 1 :])
-    return counted
+def are_sound(state: CompiledState, asks: Sequence[Ask]) -> None:
+    """What was checked and read need not be checked again."""
+    known = state.resident.asks
+    for ask in asks:
+        if (read := known.get(id(ask))) is not None:
+            read.sound = True
+
+
+def _plain(ask: Ask, readable: Readable) -> bool:
+    """Whether there is so little to an ask that nothing can be wrong with it but its requests, which are not."""
+    return (
+        ask.sub_groups is None
+        and ask.preemption_delay is None
+        and all(
+            task.count == 1 and not (task.gpu_memory or task.tolerations or task.node_affinity)
+            and readable(task.requests) for task in ask.tasks
+        )
+    )  # fmt: skip
+
+
+def _gang_of(state: CompiledState, ask: Ask) -> Gang | None:
+    """That of the workload which the ask grows."""
+    j = state.jobs.by_id.get(ask.workload) if ask.workload is not None else None
+    return None if j is None else state.jobs.gang[j]
+
+
+def _strangers(state: CompiledState, ask: Ask, path: tuple[str | int, ...]) -> Iterator[Problem]:
+    """Pods of an ask that are in none of the sub groups of the workload that it grows."""
+    gang = _gang_of(state, ask)
+    if gang is None:
+        return
+    names = {pod_set.name for pod_set in gang.pod_sets}
+    for t, task in enumerate(ask.tasks):
+        if task.sub_group not in names:
+            detail = (
+                "its workload has sub groups: say which" if task.sub_group is None else "its workload has none of it"
+            )
+            yield Problem(pointer=pointer(*path, "tasks", t, "sub_group"), detail=detail)
 
 
 _HOLDING = (RUNNING, RELEASING, STUCK)
@@ -330,26 +381,6 @@ def layout(state: CompiledState) -> Layout:
     if known is None:
         known = state.resident.layout = _layout(state)
     return known
-
-
-def alike(state: CompiledState) -> dict[Kind, list[int]]:
-    """The places of nodes by name, in order, of each kind. Worked out once; a delta changes what it changes."""
-    places = state.resident.alike
-    if places is None:
-        nodes, kinds = layout(state), kinds_of(baseline(state), layout(state))
-        places = dict[Kind, list[int]]()
-        for place, n in enumerate(nodes.by_name):
-            places.setdefault(kinds[n], []).append(place)
-        state.resident.alike = places
-    return places
-
-
-def kinds_of(base: Baseline, nodes: Layout, only: Sequence[int] | None = None) -> list[Kind]:
-    """The kind of every node, or of ``only`` these."""
-    columns = (*base.free, *base.idle, nodes.has_cpu, nodes.has_gpu, nodes.gpu_memory)
-    if only is None:
-        return list(zip(*columns, strict=True))
-    return [tuple(column[n] for column in columns) for n in only]
 
 
 def _layout(state: CompiledState) -> Layout:

@@ -5,7 +5,8 @@ from random import Random
 import msgspec
 import pytest
 
-from app.solver.engines.kai.placing import Predicates, constraints
+from app.solver.engines.kai.jobs import constraints
+from app.solver.engines.kai.placing import Predicates
 from app.solver.model.state import Ask, Node, Task
 from tests.support.gpu_room import cycle_of
 from tests.support.kai_world import Json, Shape, cluster
@@ -130,8 +131,10 @@ NODES: list[Json] = [
 def test_where_a_pod_may_run(of: Json, by: Json, allowed: list[bool]) -> None:
     nodes = msgspec.convert(NODES, list[Node])
     open_nodes = [node.schedulable and not node.taints for node in nodes]
+    pod, by_whom = task(**of), asking(**by)
+    who = pod, by_whom, constraints(pod, by_whom)
     predicates = Predicates(nodes, open_nodes, {})
     for _ in range(2):
-        assert predicates.allowed(task(**of), asking(**by)) == allowed
+        assert predicates.allowed(*who) == allowed
     plain = Predicates(nodes[:2], open_nodes[:2], {})
-    assert plain.allowed(task(**of), asking(**by)) == (None if not of and not by else allowed[:2])
+    assert plain.allowed(*who) == (None if not of and not by else allowed[:2])
