@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from app.answering.operations import Compiled
+from app.answering.sources import Compiled
 from app.simulations.core.scenario import scenario_of
 from app.simulations.schemas import SimulationRequest, Trace
 from app.solver.model.problems import InvalidInput

@@ -169,8 +169,11 @@ class Cycle:
     def over(self, left: Iterable[int], hopeless: Callable[[int], bool]) -> bool:
         """Whether nothing comes of the jobs that are left, and nobody is told whose turn it would be, or why. Tries may
         leave traces in books of shared GPUs."""
-        tools = self.tools
-        return tools.trail.unheard and not (self.overlay.gpus.any or tools.chance.drawn) and all(map(hopeless, left))
+        overlay, tools = self.overlay, self.tools
+        if not tools.trail.unheard or overlay.gpus.any or tools.chance.drawn:
+            return False
+        kinds, used = overlay.jobs.kind, overlay.used
+        return all(map(hopeless, {(None if used[job] else kinds.get(job)) or job: job for job in left}.values()))
 
 
 def begin(

@@ -4,7 +4,7 @@ Resources as KAI counts them: cpu in thousandths, memory in bytes, GPUs in thous
 these three (KAI: resource_share.AllResources); tasks and nodes may have more columns, which only nodes limit.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -132,6 +132,11 @@ def task_problems(tasks: Sequence[Task], path: tuple[str | int, ...]) -> Iterato
                 yield Problem(pointer=pointer(*path, "tasks", t, "requests", name), detail=why)
 
 
+def task_key(task: Task) -> tuple[int, int, str]:
+    """Task order: priority, age, name."""
+    return -(task.priority or 0), micros(task.created_at) if task.created_at else OLDEST, task.name
+
+
 def job_problems(job: Workload | Ask, path: tuple[str | int, ...]) -> Iterator[Problem]:
     """What KAI can't read of a job beside its pods; ``path`` is its place in the request."""
     if job.sub_groups is not None:
@@ -241,7 +246,8 @@ class Jobs:
     not known is None, a creation that is not known is OLDEST. ``ask[j]`` is the first ask of a job, -1 without one;
     ``of_ask[a]`` the job of an ask. ``gang[j]``: the tree of its sub groups, None without any; then ``min_available``
     says it all. ``delay`` and ``grace`` (None: the settings') in microseconds, ``evicted_at`` and ``stale_since`` None
-    where nobody knows. ``ask_constraints``: of the pods that came with asks, which are the last.
+    where nobody knows. ``ask_constraints``: of the pods that came with asks, which are the last; ``in_order`` and
+    ``kind``: of jobs that are one ask, their pods in task order, and what they are alike in.
     """
 
     id: list[str] = field(default_factory=list[str])
@@ -269,6 +275,8 @@ class Jobs:
     task_wire: list[Task] = field(default_factory=list[Task])
     task_portion: list[Portion | None] = field(default_factory=list[Portion | None])
     ask_constraints: list[str] = field(default_factory=list[str])
+    in_order: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
+    kind: dict[int, Hashable] = field(default_factory=dict[int, Hashable])
 
     def copy(self) -> "Jobs":
         """A copy whose lists can grow; what they hold is shared, so ``tasks`` of a job must not grow in place."""

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from app.solver.compiled import Journal
-from app.solver.engines.kai.fair_share import Division, QueueUse, by_memory, divide
+from app.solver.engines.kai.fair_share import Division, JobCounts, QueueUse, by_memory, divide
 from app.solver.engines.kai.jobs import (
     ALLOCATED,
     NOWHERE,
-    OLDEST,
     PENDING,
     PIPELINED,
     RELEASING,
@@ -17,11 +16,11 @@ from app.solver.engines.kai.jobs import (
     STUCK,
     Share,
     constraints,
+    task_key,
     with_shares,
 )
 from app.solver.engines.kai.nodes import GpuNodes, Nodes, Unlogged
-from app.solver.engines.kai.state import CompiledState, JobCounts, baseline, columns, layout, with_asks
-from app.solver.model.base import micros
+from app.solver.engines.kai.state import CompiledState, baseline, columns, layout, with_asks
 from app.solver.model.state import Ask
 
 ACTIVE = (RUNNING, ALLOCATED, PIPELINED)
@@ -116,7 +115,7 @@ class Overlay:
         self.node_names = state.node_name
         self._ask_of_task = [a for a, ask in enumerate(asks) for _ in ask.tasks]
         self.leaf = [tree.is_leaf(q) for q in jobs.queue]
-        self._ordered: dict[int, list[int]] = {}
+        self._ordered = jobs.in_order
         self.version = [0] * len(jobs.id)  # by job: the last statement that touched it, as ``closed`` counts them
         self.ops: list[Operation] = []
         self.undone: list[int] = []
@@ -166,17 +165,12 @@ class Overlay:
         return [t for t in self.jobs.tasks[self.jobs.of_ask[a]] if t >= first and of[t - first] == a]
 
     def in_order(self, job: int) -> list[int]:
-        """The pods of a job in task order: priority, age, name."""
+        """The pods of a job in task order."""
         resident = self.state.resident.order if self.jobs.ask[job] < 0 else self._ordered
         ordered = resident.get(job)
         if ordered is None:
-            wires, names = self.jobs.task_wire, self.jobs.task_name
-
-            def key(t: int) -> tuple[int, int, str]:
-                wire = wires[t]
-                return -(wire.priority or 0), micros(wire.created_at) if wire.created_at else OLDEST, names[t]
-
-            ordered = resident[job] = sorted(self.jobs.tasks[job], key=key)
+            wires = self.jobs.task_wire
+            ordered = resident[job] = sorted(self.jobs.tasks[job], key=lambda t: task_key(wires[t]))
         return ordered
 
     def wanted(self, job: int) -> tuple[list[int], Share]:

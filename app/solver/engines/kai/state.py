@@ -4,12 +4,12 @@ changes, kept for the next one: sums over its pods, what follows from its nodes,
 What is kept is filled in as needed. Two threads may fill the same entry, with the same value.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
 from app.solver import kubernetes
-from app.solver.compiled import ROOTLESS, Journal, ResourceIndex, Tree
+from app.solver.compiled import ROOTLESS, ResourceIndex, Tree
 from app.solver.engines.kai.configuration import CompiledConfiguration
 from app.solver.engines.kai.gangs import Gang
 from app.solver.engines.kai.jobs import (
@@ -38,6 +38,7 @@ from app.solver.engines.kai.jobs import (
     is_gpu,
     job_problems,
     portion_of,
+    task_key,
     task_problems,
     widened,
     with_shares,
@@ -95,49 +96,6 @@ class Layout:
     allowed: dict[str, list[bool]]
 
 
-class JobCounts:
-    """Pods by job: ``active`` (they have a place), ``used`` (those being released too), ``pending``.
-
-    Released KAI's own count of what runs goes wrong where pods are evicted twice: ``miscounted`` is by how much as long
-    as the statement stands, ``drift`` what stays of it when one is undone.
-    """
-
-    def __init__(self, journal: Journal, jobs: Jobs, base: Baseline, new: Sequence[int]) -> None:
-        """``new``: the job of each pod that came with an ask."""
-        more = [0] * (len(jobs.id) - len(base.active))
-        self._add = journal.add
-        self.active, self.used = base.active + more, base.used + more
-        self.pending, self.miscounted, self.drift = ([0] * len(jobs.id) for _ in range(3))
-        for j in new:
-            self.pending[j] += 1
-
-    def evicted(self, j: int) -> None:
-        """An active pod is being released."""
-        self._add(self.active, j, -1)
-
-    def back(self, j: int) -> None:
-        """A pod that was being released is active again."""
-        self._add(self.active, j, 1)
-
-    def placed(self, j: int) -> None:
-        """A pending pod has a place."""
-        self._add(self.active, j, 1)
-        self._add(self.pending, j, -1)
-        self._add(self.used, j, 1)
-
-    def counted_twice(self, j: int) -> None:
-        """KAI counts a pod out that it has counted out before."""
-        self._add(self.miscounted, j, -1)
-
-    def drifts(self, j: int) -> None:
-        """KAI counts a pod back in that it has not counted out again; no rollback undoes it."""
-        self.drift[j] += 1
-
-    def seems_active(self, j: int) -> bool:
-        """Whether the job runs something by KAI's count, which double evictions upset."""
-        return self.active[j] + self.miscounted[j] + self.drift[j] != 0
-
-
 class Victim:
     """A job, or what is left of one, that may be taken from.
 
@@ -157,7 +115,8 @@ class Victim:
 
 @dataclass(slots=True)
 class AskRead:
-    """The pods of an ask as they go into the tables; ``sound``: nothing is wrong with them."""
+    """The pods of an ask as they go into the tables; ``order``: their places in task order; ``kind``: what counts of it
+    but its age, equal for asks that find the same room, None where its pods differ. ``sound``: nothing is wrong."""
 
     ask: Ask
     names: list[str]
@@ -165,6 +124,8 @@ class AskRead:
     requests: list[Vector]
     portions: list[Portion | None]
     constraints: list[str]
+    order: list[int]
+    kind: Hashable
     sound: bool = False
 
 
@@ -274,6 +235,11 @@ def with_asks(state: CompiledState, asks: Sequence[Ask]) -> tuple[Jobs, Resource
             jobs.ask[j] = a
         jobs.of_ask.append(j)
         first, count = len(jobs.task_name), len(ask.tasks)
+        if not jobs.tasks[j]:
+            jobs.in_order[j], jobs.kind[j] = [first + place for place in read.order], read.kind
+        else:
+            jobs.in_order.pop(j, None)
+            jobs.kind.pop(j, None)
         jobs.tasks[j] = [*jobs.tasks[j], *range(first, first + count)]
         jobs.task_name += read.names
         jobs.task_job += [j] * count
@@ -291,12 +257,21 @@ def with_asks(state: CompiledState, asks: Sequence[Ask]) -> tuple[Jobs, Resource
 
 
 def _read(ask: Ask, columns: Columns) -> AskRead:
-    requests = [columns(task.requests, pod=True) for task in ask.tasks]
-    portions = [portion_of(task, request[GPU]) for task, request in zip(ask.tasks, requests, strict=True)]
+    tasks = ask.tasks
+    requests = [columns(task.requests, pod=True) for task in tasks]
+    portions = [portion_of(task, request[GPU]) for task, request in zip(tasks, requests, strict=True)]
+    states, limits = (
+        [GONE if task.state == "gated" else PENDING for task in tasks],
+        [constraints(t, ask) for t in tasks],
+    )
+    pods, kind = set(zip(states, requests, portions, limits, strict=True)), None
+    if len(pods) == 1 and ask.sub_groups is None:
+        preemptible = True if ask.preemptible is None else ask.preemptible
+        kind = ask.queue, preemptible, ask.priority or 0, ask.min_available, len(tasks), pods.pop()
     return AskRead(
-        ask, [task.name for task in ask.tasks], [GONE if task.state == "gated" else PENDING for task in ask.tasks],
+        ask, [task.name for task in tasks], states,
         [with_shares(request, portion, None) for request, portion in zip(requests, portions, strict=True)], portions,
-        [constraints(task, ask) for task in ask.tasks],
+        limits, sorted(range(len(tasks)), key=lambda place: task_key(tasks[place])), kind,
     )  # fmt: skip
 
 
