@@ -4,12 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from app.answering.sources import Compiled
-from app.simulations.core.scenario import scenario_of
-from app.simulations.schemas import SimulationRequest, Trace
-from app.solver.model.problems import InvalidInput
+from app.simulations.schemas import SimulationRequest
 from tests.unit.simulations.running import request_for
 
 ENGINES = ("kueue", "yunikorn", "kai", "ytsaurus", "kube-scheduler")
@@ -293,15 +289,3 @@ def requests(draw: st.DrawFn, engines: Sequence[str] = ENGINES) -> SimulationReq
         grace=draw(st.sampled_from([0, 1, 7])), round_every=draw(st.sampled_from([1, 3])),
         requeue=draw(st.sampled_from(["created", "evicted"])), until=300,
     )  # fmt: skip
-
-
-def without_hopeless(request: SimulationRequest) -> SimulationRequest:
-    """Without jobs that no queue could ever hold."""
-    try:
-        scenario_of(request, Compiled(None))
-    except InvalidInput as refused:
-        assert isinstance(request.trace, Trace)
-        hopeless = {int(problem.pointer.split("/")[3]) for problem in refused.problems}
-        left = [job for i, job in enumerate(request.trace.jobs) if i not in hopeless]
-        return replace(request, trace=replace(request.trace, jobs=left))
-    return request

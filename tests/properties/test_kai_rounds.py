@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.simulations.schemas import SimulationRequest
-from tests.properties.runs import without_hopeless
 from tests.support.profiles import Met, examples
-from tests.unit.simulations.running import Told, play, request_for, unheard
+from tests.unit.simulations.running import Told, play, request_for, unheard, without_hopeless
 
 Json = dict[str, Any]
 NAMES = ("cpu", "gpu")

@@ -25,7 +25,7 @@ from app.solver.model.kueue import Ask as KueueAsk
 from app.solver.model.problems import InvalidInput
 from app.solver.rounds import Outcome
 from tests.properties.recount import Recount, S
-from tests.properties.runs import ENGINES, contended, crowded, flavored, requests, without_hopeless
+from tests.properties.runs import ENGINES, contended, crowded, flavored, requests
 from tests.support.bounds import Bounded
 from tests.support.profiles import Met, examples
 from tests.unit.simulations.running import Told, play, told_again, unseen, without_digests, without_hopeless
