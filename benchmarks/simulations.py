@@ -284,7 +284,7 @@ CASES = [
     Case("kueue-alibaba", 64, lambda: _alibaba("kueue")),
     Case("yunikorn-alibaba", 120, lambda: _alibaba("yunikorn")),
     Case("kai-alibaba", 430, lambda: _alibaba("kai")),
-    Case("ytsaurus-alibaba", 775, lambda: _alibaba("ytsaurus")),
+    Case("ytsaurus-alibaba", 120, lambda: _alibaba("ytsaurus")),
     Case("kube-scheduler-alibaba", 390, lambda: _alibaba("kube-scheduler")),
     Case("kueue-170-cohorts", 84, _grid),
     *(
