@@ -141,10 +141,9 @@ def shortages(overlay: Overlay, queue: int, request: Sequence[tuple[int, int]]) 
     return out
 
 
-def shortage_text(overlay: Overlay, queue: int, request: Sequence[tuple[int, int]]) -> str:
+def shortage_text(overlay: Overlay, queue: int, request: Sequence[tuple[int, int]], lacks: list[Shortage]) -> str:
     """The shortages as a person reads them; what is past every quota and limit on the way up says so."""
     quotas, wanted = overlay.usage.quotas, dict(request)
-    lacks = shortages(overlay, queue, request)
     parts: list[str] = []
     for short in lacks[:_MOST_SAID]:
         fr = quotas.fr_index[(short.flavor or "", short.resource)]
@@ -193,13 +192,14 @@ def _preempting(overlay: Overlay, nomination: Nomination, record: Recorder) -> D
     wanted = _wanted(overlay, nomination)
     victims = eviction_details(overlay, ask, queue, nomination.targets)
     record.preempts(ask, victims)
-    reasons = "; ".join(filter(None, [_misfit(nomination), shortage_text(overlay, queue, wanted)]))
+    lacks = shortages(overlay, queue, wanted)
+    reasons = "; ".join(filter(None, [_misfit(nomination), shortage_text(overlay, queue, wanted, lacks)]))
     pending = f"{reasons}. " if reasons else ""
     pending += f"Pending the preemption of {len(nomination.targets)} workload(s)"
     return Decision(
         ask=ask.id, outcome="preempt", assignment=assignment.flavors(), borrowing=assignment.level > 0,
         topology_assignment=_places(overlay, nomination),
-        counts=_counts(nomination), victims=victims, shortages=shortages(overlay, queue, wanted) or None,
+        counts=_counts(nomination), victims=victims, shortages=lacks or None,
         beyond=beyond(victims), conditions=[pending_condition(overlay, pending)],
         explanation=record.explanation(),
     )  # fmt: skip
@@ -210,14 +210,14 @@ def _waiting(overlay: Overlay, nomination: Nomination, record: Recorder, waiting
     wanted = _wanted(overlay, nomination)
     never = None if nomination.pinned else never_fits(overlay.state.configuration, queue, ask.tasks)
     hopeless = never is not None
-    text = shortage_text(overlay, queue, wanted)
+    lacks = shortages(overlay, queue, wanted)
+    text = shortage_text(overlay, queue, wanted, lacks)
     reasons = "; ".join(filter(None, [waiting, never, *assignment.lacking, text]))
     if not reasons:
         reasons = "; ".join(filter(None, [_misfit(nomination), "no workload may be preempted"]))
     record.waits(ask, reasons, hopeless=hopeless)
     return Decision(
-        ask=ask.id, outcome="infeasible" if hopeless else "wait", victims=[],
-        shortages=shortages(overlay, queue, wanted) or None,
+        ask=ask.id, outcome="infeasible" if hopeless else "wait", victims=[], shortages=lacks or None,
         conditions=[pending_condition(overlay, reasons)], explanation=record.explanation(),
     )  # fmt: skip
 
