@@ -54,7 +54,7 @@ from app.solver.rounds import Outcome as Round
 _NO_OPTIONS = Options()
 
 
-class Ahead:
+class Ahead(AnyAhead[CompiledState]):
     """See ``Rounds.ahead``. Follows for itself, without what tells states and their requests apart."""
 
     def __init__(self, loaded: CompiledState) -> None:

@@ -344,7 +344,7 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             return None
         self._last, self._standing, self._wakes = now, plain.standings, plain.wakes
         order = list(dict.fromkeys(ask.id for ask, _, _ in plain.starts))
-        return Outcome(lambda: (sorted(order), order), lambda: self._carried_out(ahead, plain, now))
+        return Outcome(lambda: (sorted(order), order), lambda _: self._carried_out(ahead, plain, now))
 
     def _carried_out(self, ahead: Ahead, plain: Plain, now: int) -> Turn:
         ahead.heard(plain.heard, now)
