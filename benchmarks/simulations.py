@@ -282,19 +282,19 @@ def _job(name: str, queue: str, at: int, lasts: int, requests: Body, count: int 
 CASES = [
     Case("kueue-nasa", 60, _nasa),
     Case("kueue-alibaba", 64, lambda: _alibaba("kueue")),
-    Case("yunikorn-alibaba", 120, lambda: _alibaba("yunikorn")),
+    Case("yunikorn-alibaba", 96, lambda: _alibaba("yunikorn")),
     Case("kai-alibaba", 430, lambda: _alibaba("kai")),
     Case("ytsaurus-alibaba", 120, lambda: _alibaba("ytsaurus")),
-    Case("kube-scheduler-alibaba", 390, lambda: _alibaba("kube-scheduler")),
+    Case("kube-scheduler-alibaba", 293, lambda: _alibaba("kube-scheduler")),
     Case("kueue-170-cohorts", 84, _grid),
     *(
         Case(f"overload-{engine}", budget, partial(_overload, engine))
         for engine, budget in (
             ("kueue", 795),
-            ("yunikorn", 2_510),
+            ("yunikorn", 1_710),
             ("kai", 13_500),
             ("ytsaurus", 11_300),
-            ("kube-scheduler", 2_290),
+            ("kube-scheduler", 1_835),
         )
     ),
 ]
