@@ -8,8 +8,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.solver.engines.kai import chance, search, solver
+from app.solver.engines.kai.actions import Cycle
 from app.solver.engines.kai.chance import Chance
+from app.solver.engines.kai.job_order import Clocks
 from app.solver.engines.kai.jobs import Share
+from app.solver.engines.kai.overlay import Overlay
 from app.solver.engines.kai.queue_order import NOTHING, QueueOrder, Standing
 from app.solver.engines.kai.scenario import Headroom, Scenario
 from app.solver.engines.kai.solver import Solver
@@ -37,12 +40,22 @@ def _step_by_step(standing: Standing, a: int, b: int, taken_a: Share, taken_b: S
     return order.first(a, b, NOTHING, NOTHING, taken_a, taken_b)
 
 
+def _unknown(clocks: Clocks, overlay: Overlay, _job: int, queue: int, _passes: object) -> tuple[list[int], list[int]]:
+    return [], clocks.preemptible(overlay)[queue]
+
+
+def _look_again(_cycle: Cycle, _key: object, look: Callable[[], object]) -> object:
+    return look()
+
+
 SHORTCUTS: list[tuple[Any, str, Callable[..., object]]] = [
     (Protection, "foregone", _none),
     (Headroom, "enough", _yes),
     (Scenario, "go_on", _no),
     (Solver, "_room_left", _yes),
     (Standing, "first", _step_by_step),
+    (Clocks, "of", _unknown),
+    (Cycle, "still", _look_again),
     (solver, "leaves_out", _no),
     (search, "leaves_out", _no),
 ]
@@ -54,7 +67,8 @@ SHORTCUTS: list[tuple[Any, str, Callable[..., object]]] = [
 @example(seed=2609703, rules="shipped", constraints=True, actions=ALL_ACTIONS, shares=False)  # steps of draws
 @given(
     seed=st.integers(0, 2**32), rules=st.sampled_from(["shipped", "documented"]), constraints=st.booleans(),
-    actions=st.sampled_from([ALL_ACTIONS, ["reclaim"], ["preempt", "reclaim"]]), shares=st.booleans(),
+    actions=st.sampled_from([ALL_ACTIONS, ["reclaim"], ["preempt", "reclaim"], ["reclaim", "allocate", "reclaim"]]),
+    shares=st.booleans(),
 )  # fmt: skip
 def test_a_shortcut_changes_no_decision(
     seed: int, rules: str, constraints: bool, actions: list[str], shares: bool
@@ -76,8 +90,8 @@ def test_a_shortcut_changes_no_decision(
 def test_draws_that_begin_where_the_first_choice_is_come_to_the_same(
     met: Met, seed: int, large: bool, first: str
 ) -> None:
-    """Each draw against a cycle of its own. ``large``: jobs of large clusters enter heaps in one order, so that nothing
-    is drawn before the cap on consolidation."""
+    """Each draw against a cycle of its own, in which every move is simulated. ``large``: jobs of large clusters enter
+    heaps in one order, so that nothing is drawn before the cap on consolidation."""
     body = crowded(seed)
     body["configuration"]["settings"]["kai"] |= {
         "release": "0.17", "rules": "shipped", "actions": [first, "consolidation", "reclaim"],
@@ -90,6 +104,7 @@ def test_draws_that_begin_where_the_first_choice_is_come_to_the_same(
             patch.setattr(chance, "_TABLE", 0)
         shared = decide(body)
         patch.setattr(Chance, "untouched", property(_no))
+        patch.setattr(search, "all_fit", _yes)
         alone = decide(body)
     met([shared["plan"]["chance"]] if "chance" in shared["plan"] else [])
     assert {key: shared[key] for key in ("plan", "decisions")} == {key: alone[key] for key in ("plan", "decisions")}

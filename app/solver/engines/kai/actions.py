@@ -6,10 +6,10 @@ from heapq import nsmallest
 from typing import Any, TypeVar
 
 from app.solver.engines.kai.chance import Chance
-from app.solver.engines.kai.job_order import Entry, PendingOrder, VictimTable, key_now
+from app.solver.engines.kai.job_order import Clocks, Entry, PendingOrder, VictimTable, key_now
 from app.solver.engines.kai.jobs import ALLOCATED, GPU, PENDING, PIPELINED, RELEASING, RUNNING
 from app.solver.engines.kai.overlay import ACTIVE, Overlay, total
-from app.solver.engines.kai.placing import Failed, Placer, Signatures
+from app.solver.engines.kai.placing import Failed, Placer, Signatures, is_held_back
 from app.solver.engines.kai.queue_order import QueueOrder
 from app.solver.engines.kai.search import Search
 from app.solver.engines.kai.solver import Budget, Solver, Tools, Trail
@@ -42,6 +42,7 @@ class Cycle:
     signatures: Signatures
     taken: dict[int, None] = field(default_factory=dict[int, None])
     starts: set[int] = field(default_factory=set[int])
+    clocks: Clocks = field(default_factory=Clocks)
     _known: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
     _closed: int = 0
 
@@ -66,7 +67,9 @@ class Cycle:
     def again(self, budget: Budget, chance: Chance) -> "Cycle":
         """Another run of the cycle that has come as far."""
         tools = replace(self.tools, budget=budget, chance=chance)
-        return Cycle(tools, self.protection.again(), self.signatures.again(), self.taken.copy(), self.starts.copy())
+        return Cycle(
+            tools, self.protection.again(), self.signatures.again(), self.taken.copy(), self.starts.copy(), self.clocks
+        )  # fmt: skip
 
     def outcome(self) -> Hashable:
         """Who is evicted by which action and who has a place where: equal for cycles that came to the same."""
@@ -189,6 +192,7 @@ def begin(
 def allocate(cycle: Cycle) -> None:
     """Place every job that fits; a job with pods left comes back for one more."""
     overlay, trail = cycle.overlay, cycle.tools.trail
+    cycle.clocks = cycle.clocks.again()
     entries = cycle.waiting(evicting=False)
     left = dict.fromkeys(job for _, job in entries)
     if _nothing_fits(cycle, left):
@@ -205,7 +209,7 @@ def allocate(cycle: Cycle) -> None:
         ran_before = overlay.active[job] and any(overlay.status[t] in (RUNNING, ALLOCATED) for t in tasks)
         if not _place(cycle, job):
             continue
-        waits = _waits(cycle, job)
+        waits = is_held_back(overlay, job)
         if waits:
             overlay.make_pipelined(tasks)
         overlay.commit("allocate", job)
@@ -241,22 +245,6 @@ def _place(cycle: Cycle, job: int) -> bool:
     else:
         trail.note("no-room", "no place for all pods of the gang", pods=len(tasks))
     return False
-
-
-def _waits(cycle: Cycle, job: int) -> bool:
-    """Whether the gang lacks pods that can start now: then all of it waits."""
-    overlay = cycle.overlay
-    status = [overlay.status[t] for t in overlay.jobs.tasks[job]]
-    starting = sum(s in (RUNNING, ALLOCATED) for s in status)
-    gang = overlay.jobs.gang[job]
-    if gang is None:
-        return PIPELINED in status and starting < overlay.jobs.min_available[job]
-    tasks = overlay.jobs.tasks[job]
-    waits = overlay.jobs.by_pod_set(t for t in tasks if overlay.status[t] == PIPELINED)
-    starts = overlay.jobs.by_pod_set(t for t in tasks if overlay.status[t] in (RUNNING, ALLOCATED))
-    return any(
-        pod_set.name in waits and len(starts.get(pod_set.name, ())) < pod_set.minimum for pod_set in gang.pod_sets
-    )
 
 
 def consolidation(cycle: Cycle) -> None:
@@ -359,15 +347,9 @@ def _is_stale(overlay: Overlay, job: int) -> bool:
 def _movable(cycle: Cycle, job: int) -> list[int]:
     """Preemptible jobs that run something, the job itself among them."""
     overlay = cycle.overlay
-    leaf, preemptible, exact = overlay.leaf, overlay.jobs.preemptible, overlay.exact
-    return [
-        j
-        for j in range(len(leaf))
-        if preemptible[j]
-        and leaf[j]
-        and overlay.seems_active(j)
-        and (not exact or j == job or cycle.passes((), job, j))
-    ]
+    of_leaves = cycle.clocks.preemptible(overlay).values()
+    movable = overlay.counts.seeming_active(sorted(j for of_leaf in of_leaves for j in of_leaf))
+    return [j for j in movable if j == job or cycle.passes((), job, j)] if overlay.exact else movable
 
 
 def _cap(cycle: Cycle) -> int | None:
@@ -427,6 +409,7 @@ def _reclaim_for(cycle: Cycle, job: int) -> bool:
 def _reclaimable(cycle: Cycle, job: int) -> list[int]:
     """Preemptible jobs of other leaves, of any priority, that run something and that no filter spares."""
     overlay, jobs = cycle.overlay, cycle.overlay.jobs
+    queue, preemptible, leaf, active = jobs.queue, jobs.preemptible, overlay.leaf, overlay.active
 
     def minimum_runtime(pending: int, victim: int) -> Refusal | None:
         return cycle.protection.filter("reclaim", pending, victim)
@@ -434,17 +417,28 @@ def _reclaimable(cycle: Cycle, job: int) -> list[int]:
     filters: list[VictimFilter] = [minimum_runtime]
     if overlay.state.configuration.policy.release.filters_by_queue:
         filters.insert(0, QueueShares(overlay, cycle.tools.order, job))
-    queue, preemptible, leaf, active = jobs.queue, jobs.preemptible, overlay.leaf, overlay.active
-    own = queue[job]
-    return [
-        victim
-        for victim, its_leaf in enumerate(queue)
-        if its_leaf != own
-        and active[victim]
-        and preemptible[victim]
-        and leaf[victim]
-        and cycle.passes(filters, job, victim)
-    ]
+    if overlay.exact or cycle.tools.trail.counts:
+        return [
+            victim
+            for victim, its_leaf in enumerate(queue)
+            if its_leaf != queue[job]
+            and active[victim]
+            and preemptible[victim]
+            and leaf[victim]
+            and cycle.passes(filters, job, victim)
+        ]
+
+    def unprotected(victim: int) -> bool:
+        return minimum_runtime(job, victim) is None
+
+    victims: list[int] = []
+    for its_leaf, of_leaf in cycle.clocks.preemptible(overlay).items():
+        if its_leaf == queue[job] or refused_victim(filters[:-1], job, of_leaf[0]) is not None:
+            continue
+        free, unknown = cycle.clocks.of(overlay, job, its_leaf, unprotected)
+        victims += [victim for victim in free if active[victim]]
+        victims += [victim for victim in unknown if active[victim] and unprotected(victim)]
+    return sorted(victims)
 
 
 def preempt(cycle: Cycle) -> None:

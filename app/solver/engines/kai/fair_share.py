@@ -2,7 +2,7 @@
 what every queue is entitled to and holds, in the tables that the actions compare; and pods by job.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import floor
 
@@ -335,3 +335,8 @@ class JobCounts:
     def seems_active(self, j: int) -> bool:
         """Whether the job runs something by KAI's count, which double evictions upset."""
         return self.active[j] + self.miscounted[j] + self.drift[j] != 0
+
+    def seeming_active(self, jobs: Iterable[int]) -> list[int]:
+        """Those of ``jobs`` that do."""
+        active, miscounted, drift = self.active, self.miscounted, self.drift
+        return [j for j in jobs if active[j] + miscounted[j] + drift[j]]

@@ -1,7 +1,7 @@
 """Pending jobs in KAI's order, and victims in the exact reverse of it, worst first."""
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter, lt
 from typing import TypeVar
 
@@ -264,12 +264,69 @@ def _next_job(tree: QueueTree[_Jobs]) -> int | None:
     return job
 
 
+class Clocks:
+    """Preemptible jobs by leaf, and whom no minimum runtime protects from reclaim: looked at once for each pair of
+    queues for as long as nothing starts, and for each job where something may have started since the first look, as
+    the released scheduler judges a clock once for each job."""
+
+    def __init__(self, preemptible: dict[int, list[int]] | None = None, *, by_job: bool = False) -> None:
+        self._preemptible = preemptible
+        self._by_job = by_job
+        self._of: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
+
+    def again(self) -> "Clocks":
+        """Where something may start."""
+        return Clocks(self._preemptible, by_job=self._by_job or bool(self._of))
+
+    def preemptible(self, overlay: Overlay) -> dict[int, list[int]]:
+        """By leaf, none of them empty."""
+        if self._preemptible is None:
+            self._preemptible = dict[int, list[int]]()
+            preemptible, leaf = overlay.jobs.preemptible, overlay.leaf
+            for job, queue in enumerate(overlay.jobs.queue):
+                if preemptible[job] and leaf[job]:
+                    self._preemptible.setdefault(queue, []).append(job)
+        return self._preemptible
+
+    def of(
+        self, overlay: Overlay, job: int, queue: int, passes: Callable[[int], bool]
+    ) -> tuple[list[int], list[int]]:  # fmt: skip
+        """Those of a leaf that ran when it was first looked at and pass, and those that did not run."""
+        key = job if self._by_job else overlay.jobs.queue[job], queue
+        known = self._of.get(key)
+        if known is None:
+            active, of_leaf = overlay.active, self.preemptible(overlay)[queue]
+            free = [victim for victim in of_leaf if active[victim] and passes(victim)]
+            known = self._of[key] = free, [victim for victim in of_leaf if not active[victim]]
+        return known
+
+
 class VictimTable:
     """Jobs as victims, each worked out again only after a commit touched it. Read between statements only."""
 
     def __init__(self, overlay: Overlay) -> None:
         self._overlay = overlay
         self._known: dict[int, tuple[int, Victim]] = {}
+        self._listed: set[int] = set()
+        self._by_leaf: dict[int, list[tuple[Key, Victim]]] = {}
+
+    def by_leaf(self, jobs: Sequence[int]) -> dict[int, list[tuple[Key, Victim]]]:
+        """``sort_victims`` of many jobs: those that no commit touched are put in order once."""
+        overlay = self._overlay
+        version, ask, queue = overlay.version, overlay.jobs.ask, overlay.jobs.queue
+        touched = [job for job in jobs if version[job] or ask[job] >= 0]
+        untouched = set(jobs).difference(touched)
+        if new := untouched - self._listed:
+            self._listed |= new
+            for leaf, items in sort_victims(overlay, map(self.of, new)).items():
+                self._by_leaf[leaf] = sorted((*self._by_leaf.get(leaf, ()), *items), key=itemgetter(0))
+        by_leaf = sort_victims(overlay, map(self.of, touched))
+        for leaf in {queue[job] for job in untouched}:
+            items = [item for item in self._by_leaf[leaf] if item[1].job in untouched]
+            if leaf in by_leaf:
+                items = sorted((*items, *by_leaf[leaf]), key=itemgetter(0))
+            by_leaf[leaf] = items
+        return by_leaf
 
     def of(self, job: int) -> Victim:
         """A job as it stands as a victim."""

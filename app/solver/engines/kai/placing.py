@@ -13,7 +13,7 @@ from heapq import heappop, heappush, merge
 from itertools import groupby
 
 from app.solver import kubernetes
-from app.solver.engines.kai.jobs import CPU, GPU, NOWHERE, PENDING, Vector
+from app.solver.engines.kai.jobs import ALLOCATED, CPU, GPU, NOWHERE, PENDING, PIPELINED, RUNNING, Vector
 from app.solver.engines.kai.nodes import TAKES_FREE, WHOLE
 from app.solver.engines.kai.overlay import ACTIVE, Overlay, total
 from app.solver.engines.kai.queue_order import OverBound, QueueOrder
@@ -414,6 +414,21 @@ class Placer:
             if first is not None:
                 places.append(first)
         return [by_name[place] for place in sorted(places)]
+
+
+def is_held_back(overlay: Overlay, job: int) -> bool:
+    """Whether the gang lacks pods that can start now: then all of it waits."""
+    status = [overlay.status[t] for t in overlay.jobs.tasks[job]]
+    starting = sum(s in (RUNNING, ALLOCATED) for s in status)
+    gang = overlay.jobs.gang[job]
+    if gang is None:
+        return PIPELINED in status and starting < overlay.jobs.min_available[job]
+    tasks = overlay.jobs.tasks[job]
+    waits = overlay.jobs.by_pod_set(t for t in tasks if overlay.status[t] == PIPELINED)
+    starts = overlay.jobs.by_pod_set(t for t in tasks if overlay.status[t] in (RUNNING, ALLOCATED))
+    return any(
+        pod_set.name in waits and len(starts.get(pod_set.name, ())) < pod_set.minimum for pod_set in gang.pod_sets
+    )
 
 
 def overfilled(overlay: Overlay) -> bool:

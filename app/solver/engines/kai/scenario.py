@@ -2,12 +2,30 @@
 that tell at a glance which victims are too few.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 from app.solver.engines.kai.job_order import VictimOrder
-from app.solver.engines.kai.jobs import GPU, NOWHERE
+from app.solver.engines.kai.jobs import GPU, NOWHERE, Jobs
 from app.solver.engines.kai.overlay import Overlay
 from app.solver.engines.kai.state import Victim
+
+
+class FreeGpus:
+    """GPUs by node that nobody takes for good, as an attempt finds them; ``slots`` says how many pods of a size they
+    hold."""
+
+    def __init__(self, overlay: Overlay) -> None:
+        self.by_node = overlay.nodes.gpu_free().copy()
+        self._nodes = Counter(self.by_node)
+        self._slots: dict[int, int] = {}
+
+    def slots(self, size: int) -> int:
+        """Counted node by node."""
+        if size not in self._slots:
+            self._slots[size] = sum(free // size * count for free, count in self._nodes.items() if free > 0)
+        return self._slots[size]
 
 
 class GpuRoom:
@@ -16,10 +34,11 @@ class GpuRoom:
 
     _slots: int  # how many pods nodes hold; where all are of one size
 
-    def __init__(self, overlay: Overlay, part: Sequence[int], free: Sequence[int]) -> None:
-        """``free``: GPUs by node before anybody is gone."""
+    def __init__(self, overlay: Overlay, part: Sequence[int], free: FreeGpus) -> None:
+        """``free``: before anybody is gone."""
         self._overlay = overlay
-        self._free = list(free)
+        self._untouched: FreeGpus | None = free
+        self._free = free.by_node.copy()
         self._size = -1
         self.need(part)
 
@@ -30,11 +49,14 @@ class GpuRoom:
         size = self._needs[0] if self._needs and self._needs[-1] == self._needs[0] else 0
         if size != self._size:
             self._size = size
-            if size:
+            if size and self._untouched is not None:
+                self._slots = self._untouched.slots(size)
+            elif size:
                 self._slots = sum(free // size for free in self._free if free > 0)
 
     def give(self, tasks: Iterable[int]) -> None:
         """Count these pods' GPUs as free."""
+        self._untouched = None
         size, free, overlay = self._size, self._free, self._overlay
         for t in tasks:
             n = overlay.node[t]
@@ -72,11 +94,14 @@ class Headroom:
     GPUs are as large as their GPUs, others with ``whole`` as all that they request. Never wrong where it says no."""
 
     def __init__(
-        self, overlay: Overlay, part: Sequence[int], allowed: Callable[[int], list[bool] | None], *, whole: bool = True
+        self, overlay: Overlay, part: Sequence[int], allowed: Callable[[int], list[bool] | None],
+        gpus: FreeGpus | None = None, *, whole: bool = True,
     ) -> None:  # fmt: skip
+        """``gpus``: as they are when this is made and asked, where somebody has looked already."""
         self._overlay = overlay
+        gpus = self._gpus = gpus or FreeGpus(overlay)
         self._free = overlay.free.copy()
-        self._free[GPU] = overlay.nodes.gpu_free()
+        self._free[GPU] = gpus.by_node
         columns, request = overlay.nodes.columns, overlay.request
         whole = whole and not overlay.gpus.any
         sizes = [((GPU, need),) if (need := request[t][GPU]) else columns[t] if whole else () for t in part]
@@ -85,6 +110,7 @@ class Headroom:
         self._bounds: list[Bound] = []
         for mask in (None, *masks.values()):
             self._add(mask, [size for size, own in pods if mask is None or own is mask])
+        self._only_gpus = all(len(size) == 1 and size[0][0] == GPU for _, size, _ in self._bounds)
 
     def _add(self, mask: list[bool] | None, sizes: list[tuple[tuple[int, int], ...]]) -> None:
         for size in dict.fromkeys(sizes):
@@ -93,6 +119,8 @@ class Headroom:
 
     def _slots(self, size: tuple[tuple[int, int], ...], mask: list[bool] | None) -> int:
         (r, amount), *rest = size
+        if r == GPU and not rest and mask is None:
+            return self._gpus.slots(amount)
         if not rest:
             return sum(
                 have // amount for n, have in enumerate(self._free[r]) if have >= amount and (mask is None or mask[n])
@@ -116,6 +144,8 @@ class Headroom:
         """Whether the part could fit with these pods, which hold their places now, gone."""
         if not self._bounds:
             return True
+        if self._only_gpus:
+            return self._enough_gpus(victims)
         overlay = self._overlay
         request, node = overlay.request, overlay.node
         given: dict[int, list[int]] = {}
@@ -135,6 +165,45 @@ class Headroom:
             if short > 0:
                 return False
         return True
+
+    def _enough_gpus(self, victims: Iterable[int]) -> bool:
+        """The same where GPUs are all that counts."""
+        request, node, free = self._overlay.request, self._overlay.node, self._free[GPU]
+        given: dict[int, int] = {}
+        for t in victims:
+            n = node[t]
+            given[n] = given.get(n, 0) + request[t][GPU]
+        for mask, ((_, size),), lacking in self._bounds:
+            short = lacking
+            for n, amount in given.items():
+                if short <= 0:
+                    break
+                if mask is None or mask[n]:
+                    short -= max(0, free[n] + amount) // size - max(0, free[n]) // size
+            if short > 0:
+                return False
+        return True
+
+
+def all_fit(overlay: Overlay, gpus: FreeGpus, part: Sequence[int], victims: Sequence[int]) -> bool:
+    """Whether everybody in a scenario could have a place, its victims too: of every size that one of them has, nodes
+    must hold as many as all of them come to. Asked before anybody is evicted; never wrong where it says no.
+    ``victims``: each once. One that left a node earlier in the cycle may be put where there is no room."""
+    request, node, ghost, free = overlay.request, overlay.node, overlay.ghost, gpus.by_node
+    given: dict[int, int] = {}
+    for t in victims:
+        if ghost[t]:
+            return True
+        given[node[t]] = given.get(node[t], 0) + request[t][GPU]
+    needs = Counter([request[t][GPU] for t in (*part, *victims)])
+    del needs[0]
+    for size in needs:
+        slots = gpus.slots(size) - sum([need // size * count for need, count in needs.items()])
+        for n, amount in given.items():
+            slots += max(0, free[n] + amount) // size - max(0, free[n]) // size
+        if slots < 0:
+            return False
+    return True
 
 
 def _at_least(size: tuple[tuple[int, int], ...], least: tuple[tuple[int, int], ...]) -> bool:
@@ -161,6 +230,34 @@ def first_to_go(overlay: Overlay, victim: Victim) -> list[int]:
     return tasks[:1] if len(tasks) > jobs.min_available[victim.job] else tasks
 
 
+@dataclass(slots=True)
+class Trial:
+    """One scenario: recorded victims, and ``extra`` pods of a prefix. ``listed``, ``elastic`` and ``taking`` are what
+    validators read; a pod of both is listed twice, as released KAI has it."""
+
+    job: int
+    part: Sequence[int]
+    recorded: list[Group]
+    groups: dict[int, list[Group]]
+    extra: list[int]
+    listed: dict[int, list[int]]
+    jobs: Jobs
+    pods: int
+    _elastic: list[int] | None = None
+
+    @property
+    def elastic(self) -> list[int]:
+        """The jobs of those listed that need fewer pods than they have."""
+        if self._elastic is None:
+            self._elastic = [j for j in self.listed if self.jobs.elastic(j)]
+        return self._elastic
+
+    @property
+    def taking(self) -> dict[int, list[int]]:
+        """The jobs that it takes from."""
+        return self.listed
+
+
 class Scenario:
     """What may be taken so far for ``part``, the first pods of the pending gang.
 
@@ -169,10 +266,10 @@ class Scenario:
     the attempt evicts anybody.
     """
 
-    def __init__(self, overlay: Overlay, job: int) -> None:
+    def __init__(self, overlay: Overlay, job: int, gpus: FreeGpus | None = None) -> None:
         self.overlay = overlay
         self.job = job
-        self._free = overlay.nodes.gpu_free().copy()
+        self._free = gpus or FreeGpus(overlay)
         self.taking: Collection[int] = ()
         self._begin((), ())
 

@@ -6,49 +6,20 @@ KAI-Scheduler ``actions/common/solvers/job_solver.go``, ``plugins/nodelocalgreed
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from app.solver.engines.kai.chance import Chance, Map
 from app.solver.engines.kai.job_order import Contenders, Turns, VictimOrder, sort_victims
-from app.solver.engines.kai.jobs import GPU, NOWHERE, Jobs
+from app.solver.engines.kai.jobs import GPU, NOWHERE
 from app.solver.engines.kai.overlay import Mark, Overlay, rank, total
 from app.solver.engines.kai.queue_order import Standing
 from app.solver.engines.kai.rule_sets import Generator, ReleaseRules
-from app.solver.engines.kai.scenario import Group, Headroom, Scenario, first_to_go
+from app.solver.engines.kai.scenario import FreeGpus, Group, Headroom, Scenario, Trial, all_fit, first_to_go
 from app.solver.engines.kai.solver import Budget, Found, Tools, disturbed, leaves_out, open_nodes
 from app.solver.engines.kai.state import layout
 from app.solver.engines.kai.validators import ScenarioValidator, refused_scenario
 
 _Sizes = tuple[tuple[int, ...], tuple[int, ...]]
-
-
-@dataclass(slots=True)
-class Trial:
-    """One scenario: recorded victims, and ``extra`` pods of a prefix. ``listed``, ``elastic`` and ``taking`` are what
-    validators read; a pod of both is listed twice, as released KAI has it."""
-
-    job: int
-    part: Sequence[int]
-    recorded: list[Group]
-    groups: dict[int, list[Group]]
-    extra: list[int]
-    listed: dict[int, list[int]]
-    jobs: Jobs
-    pods: int
-    _elastic: list[int] | None = None
-
-    @property
-    def elastic(self) -> list[int]:
-        """The jobs of those listed that need fewer pods than they have."""
-        if self._elastic is None:
-            self._elastic = [j for j in self.listed if self.jobs.elastic(j)]
-        return self._elastic
-
-    @property
-    def taking(self) -> dict[int, list[int]]:
-        """The jobs that it takes from."""
-        return self.listed
 
 
 class Search:
@@ -71,17 +42,23 @@ class Search:
         self._victims = victims
         self._candidates: Map[int] | None = None
         self._open = frozenset(open_nodes(tools, job))
-        self._free = self._overlay.nodes.gpu_free().copy()
+        self._gpus = FreeGpus(self._overlay)
         self._start: Mark = self._overlay.checkpoint()
         self._failed: set[tuple[int, _Sizes]] = set()
         self._tasks: list[int] = []
         self._prefix: Prefix | None = None
+        self._room: tuple[int, int] | None = None
         self._brief = not tools.trail.counts and not tools.chance.drawn
         self._paid = Budget() if tools.chance.drawn else None  # a scenario costs as much whether it is spared or not
 
+    def _free(self) -> FreeGpus:
+        """As they are: tries may leave traces in books of shares."""
+        return FreeGpus(self._overlay) if self._overlay.gpus.any else self._gpus
+
     @cached_property
     def _tape(self) -> "Tape":
-        return Tape(self._overlay, self._order_of(self._victims))
+        by_leaf = self._tools.victims.by_leaf(self._victims)
+        return Tape(self._overlay, VictimOrder(self._overlay, self._before, by_leaf))
 
     def _order_of(self, victims: Iterable[int], entering: Iterable[int] | None = None) -> VictimOrder:
         by_leaf = sort_victims(self._overlay, map(self._tools.victims.of, victims))
@@ -149,12 +126,14 @@ class Search:
             return None
         contenders = Contenders(self._overlay, self._job, rank)
         headroom = self._headroom(part)
-        nodes = set(self._open | last.left)
+        nodes, self._room = set(self._open | last.left), None
         for extra, prefix in self._offers(generator, part, last.groups, nodes):
             hopeless = headroom is not None and not headroom(prefix, extra)
             cost = len(contenders.keys) + len(last.groups) + len(extra) if self._paid else 1
             if not (hopeless and self._brief) and not budget.spend(cost):
                 return None
+            if not (last.groups or any(group.tasks for group in extra)):
+                continue  # nobody goes: no scenario
             if hopeless and not trail.counts:
                 trail.no_room(prefix, None)
                 continue
@@ -181,11 +160,14 @@ class Search:
         overlay, tools = self._overlay, self._tools
         if overlay.gpus.any or tools.order.over_bounds(self._job, total(overlay.bounded, part)) is not None:
             return None
-        headroom = Headroom(overlay, part, tools.placer.allowed, whole=self._brief)
+        headroom = Headroom(overlay, part, tools.placer.allowed, self._gpus, whole=self._brief)
+        all_stay = self._stay and tools.trail.unheard and self._rules.own_scenario and self._rules.restores_nodes
 
         def enough(prefix: Prefix, extra: list[Group]) -> bool:
             taken = [t for group in (*prefix.recorded, *extra) for t in group.tasks]
-            return len(set(taken)) < len(taken) or headroom.enough(taken)
+            if len(set(taken)) < len(taken):
+                return True
+            return headroom.enough(taken) and (not all_stay or all_fit(overlay, self._gpus, part, taken))
 
         return enough
 
@@ -233,9 +215,10 @@ class Search:
         entering, last = self._entering(), self._prefix
         if entering is not None or not self._tape.serves(recorded):
             self._prefix = None
-            return Prefix(self._overlay, self._job, part, recorded, self._order_of(entering or self._victims, entering))
+            order = self._order_of(entering or self._victims, entering)
+            return Prefix(self._overlay, self._job, part, recorded, order, self._free())
         if last is None or not self._rules.own_scenario or not last.go_on(part, recorded):
-            last = self._prefix = Prefix(self._overlay, self._job, part, recorded, self._tape)
+            last = self._prefix = Prefix(self._overlay, self._job, part, recorded, self._tape, self._free())
         return last
 
     def _entering(self) -> list[int] | None:
@@ -279,7 +262,7 @@ class Search:
         and so on more, up to all."""
         overlay = self._overlay
         request, node = overlay.request, overlay.node
-        free = overlay.nodes.gpu_free() if overlay.gpus.any else self._free  # tries may leave traces in books of shares
+        free = self._free().by_node
         needs = [request[t][GPU] for t in prefix.part]
         holds: dict[int, int] = {}  # in the order in which nodes are met
         there: dict[int, list[int]] = {}
@@ -292,7 +275,7 @@ class Search:
                     there[n].append(i)
                 elif n != NOWHERE:
                     holds[n], there[n] = request[t][GPU], [i]
-        outside = sum(free[n] for n in nodes if n not in holds)
+        outside = self._open_room(free, nodes) - sum(free[n] for n in holds if n in nodes)
         for t in (t for group in prefix.recorded for t in group.tasks):
             n = node[t]
             if n in holds:
@@ -315,14 +298,20 @@ class Search:
                 return
             count, step = min(count + step, len(ranked)), step * 2
 
+    def _open_room(self, free: Sequence[int], nodes: set[int]) -> int:
+        """What is free on all of ``nodes``, which stay or become more while a part is solved."""
+        if self._overlay.gpus.any:
+            return sum(free[n] for n in nodes)
+        if self._room is None or self._room[0] != len(nodes):
+            self._room = len(nodes), sum(free[n] for n in nodes)
+        return self._room[1]
+
     def _simulate(
         self, trial: Trial, prefix: "Prefix", contenders: Contenders, nodes: set[int]
     ) -> tuple[Found | None, bool]:
         """Evict, place again, ask the validators. The solution, and whether a validator refused one."""
         overlay, rules, trail = self._overlay, self._rules, self._tools.trail
         recorded = [t for group in trial.recorded for t in group.tasks]
-        if not (recorded or trial.extra):
-            return None, False
         mark = overlay.checkpoint()
         opened = {overlay.node[t] for t in (*(recorded if rules.nodes_of_recorded else ()), *trial.extra)} - nodes
         for t in (*recorded, *trial.extra):
@@ -420,9 +409,10 @@ class Prefix(Scenario):
     whether a refusal ends what it still offers."""
 
     def __init__(
-        self, overlay: Overlay, job: int, part: list[int], recorded: list[Group], order: VictimOrder | Tape
-    ) -> None:
-        super().__init__(overlay, job)
+        self, overlay: Overlay, job: int, part: list[int], recorded: list[Group], order: VictimOrder | Tape,
+        gpus: FreeGpus | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(overlay, job, gpus)
         self.start(part, recorded)
         self.ended = False
         self._order = order

@@ -156,7 +156,7 @@ class Trail:
 
 
 class Unheard(Trail):
-    """A trail that nobody reads."""
+    """A trail that nobody reads: why a try fails makes no difference."""
 
     unheard = True
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.solver.engines.kai.jobs import RUNNING
-from app.solver.engines.kai.scenario import GpuRoom, Headroom
+from app.solver.engines.kai.scenario import FreeGpus, GpuRoom, Headroom
 from tests.support.gpu_room import body, cycle_of
 from tests.support.kai_world import Shape, cluster
 from tests.unit.solver.engines.kai.case import ask, node, workload
@@ -22,7 +22,7 @@ def test_the_filter_counts_what_is_given() -> None:
         )
     ).overlay
     part = overlay.jobs.tasks[2]
-    room = GpuRoom(overlay, part, overlay.nodes.gpu_free())
+    room = GpuRoom(overlay, part, FreeGpus(overlay))
     assert not room.enough()
     room.give(overlay.jobs.tasks[0])
     assert not room.enough()
@@ -39,9 +39,9 @@ def test_the_filter_fits_mixed_sizes_largest_first() -> None:
         "min_available": 3,
     }
     overlay = cycle_of(body([node("n", gpu=5), node("m", gpu=3)], [], mixed)).overlay
-    assert GpuRoom(overlay, overlay.jobs.tasks[0], overlay.nodes.gpu_free()).enough()
+    assert GpuRoom(overlay, overlay.jobs.tasks[0], FreeGpus(overlay)).enough()
     overlay = cycle_of(body([node("n", gpu=4), node("m", gpu=4)], [], mixed)).overlay
-    assert not GpuRoom(overlay, overlay.jobs.tasks[0], overlay.nodes.gpu_free()).enough()
+    assert not GpuRoom(overlay, overlay.jobs.tasks[0], FreeGpus(overlay)).enough()
 
 
 def dense(random: Random) -> Any:
@@ -76,7 +76,7 @@ def test_the_filter_is_first_fit_whatever_is_given_and_asked_for() -> None:
         for t in range(6, 12):
             overlay.request[t] = (0, 0, 2) if alike else overlay.request[t]
         part = random.sample(range(6, 12), random.randint(1, 3))
-        room = GpuRoom(overlay, part, free)
+        room = GpuRoom(overlay, part, FreeGpus(overlay))
         for t in random.sample(range(6), 4):
             room.give([t])
             if overlay.node[t] >= 0:
@@ -117,7 +117,7 @@ def test_headroom_counts_by_size_and_by_constraint() -> None:
 def test_pods_without_gpu_always_have_room() -> None:
     overlay = cycle_of(body([node("n", gpu=0)], [], ask("p", "a", 3, gpu=0))).overlay
     part = overlay.jobs.tasks[0]
-    assert GpuRoom(overlay, part, overlay.nodes.gpu_free()).enough()
+    assert GpuRoom(overlay, part, FreeGpus(overlay)).enough()
     assert Headroom(overlay, part, lambda _: None).enough([])
 
 
@@ -168,7 +168,7 @@ def test_a_node_in_debt_opens_no_place_until_the_debt_is_gone() -> None:
     overlay = cycle_of(body([node("n", gpu=1)], running, ask("p", "a", gpu=1))).overlay
     assert overlay.nodes.gpu_free() == [-3000]
     headroom = Headroom(overlay, overlay.jobs.tasks[2], lambda _: None)
-    filter_ = GpuRoom(overlay, overlay.jobs.tasks[2], overlay.nodes.gpu_free())
+    filter_ = GpuRoom(overlay, overlay.jobs.tasks[2], FreeGpus(overlay))
     for gone, enough in (((), False), ((0,), False), ((0, 1), True)):
         assert headroom.enough(t for job in gone for t in overlay.jobs.tasks[job]) is enough
     for job, enough in ((0, False), (1, True)):
