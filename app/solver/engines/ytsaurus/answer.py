@@ -287,7 +287,7 @@ def _decisions(
     differences: Sequence[Sequence[Difference]] | None,
     question: Question,
 ) -> list[Decision]:
-    """One decision an ask, in the order of the asks."""
+    """One decision an ask, in the order of the asks; of a brief question only for those that start something."""
     situation = overlay.prepared.situation
     started = _started(overlay, asks)
     victims: list[list[Victim]] = [[] for _ in asks]
@@ -299,6 +299,8 @@ def _decisions(
     conditions: dict[tuple[str, str], Condition] = {}
     explainer = None if overlay.log is None else Explainer(overlay, asks, question)
     for i, ask in enumerate(asks):
+        if question.brief and not started[i]:
+            continue  # it goes on waiting
         reason = None if started[i] else waiting.reason(i)
         why = (
             None
