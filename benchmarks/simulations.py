@@ -292,7 +292,7 @@ CASES = [
         for engine, budget in (
             ("kueue", 795),
             ("yunikorn", 1_710),
-            ("kai", 13_500),
+            ("kai", 8_800),
             ("ytsaurus", 11_300),
             ("kube-scheduler", 1_835),
         )
