@@ -133,7 +133,7 @@ class Refusals:
     def add(self, who: str, kind: Kind) -> int | None:
         """How many were not written since the last line, where this one is to be written; None where it is not."""
         self._count(kind)
-        now = time.monotonic()
+        now = self._clock()
         with self._lock:
             account = self._accounts.setdefault((who, kind), _Account(_AT_ONCE, now))
             self._accounts.move_to_end((who, kind))
