@@ -372,8 +372,7 @@ def reclaim(cycle: Cycle) -> None:
     """Try every pending job that stays within its queue's fair share."""
 
     def hopeless(job: int) -> bool:
-        key = "to reclaim", cycle.overlay.jobs.queue[job], cycle.overlay.wanted(job)[1]
-        return not _may_reclaim(cycle, job) or not cycle.still(key, lambda: _reclaimable(cycle, job))
+        return not _may_reclaim(cycle, job) or not _reclaim_victims(cycle, job)
 
     cycle.each("reclaim", lambda job: _reclaim_for(cycle, job), hopeless=hopeless, by_queue=True,
                gate=lambda job: _may_reclaim(cycle, job))  # fmt: skip
@@ -401,9 +400,13 @@ def _reclaim_for(cycle: Cycle, job: int) -> bool:
     def breaks_protected_gang(scenario: Scenario, victim: int) -> Refusal | None:
         return cycle.protection.foregone("reclaim", scenario, victim)
 
-    key = "reclaimable", cycle.overlay.jobs.queue[job], cycle.overlay.wanted(job)[1]
-    victims = cycle.victims(key, lambda: _reclaimable(cycle, job))
+    victims = _reclaim_victims(cycle, job)
     return _solve(cycle, job, victims, (keeps_protected_gangs, fairness), breaks_protected_gang)
+
+
+def _reclaim_victims(cycle: Cycle, job: int) -> list[int]:
+    key = "reclaimable", cycle.overlay.jobs.queue[job], cycle.overlay.wanted(job)[1]
+    return cycle.victims(key, lambda: _reclaimable(cycle, job))
 
 
 def _reclaimable(cycle: Cycle, job: int) -> list[int]:
@@ -443,13 +446,10 @@ def _reclaimable(cycle: Cycle, job: int) -> list[int]:
 
 def preempt(cycle: Cycle) -> None:
     """Try every pending job."""
-    overlay, jobs = cycle.overlay, cycle.overlay.jobs
 
     def hopeless(job: int) -> bool:
-        if cycle.tools.order.over_quota(job, overlay.wanted(job)[1]) is not None:
-            return True
-        key = "to preempt", jobs.queue[job], jobs.priority[job]
-        return not cycle.still(key, lambda: _preemptible(cycle, job))
+        bound = cycle.tools.order.over_quota(job, cycle.overlay.wanted(job)[1])
+        return bound is not None or not _preempt_victims(cycle, job)
 
     cycle.each("preempt", lambda job: _preempt_for(cycle, job), hopeless=hopeless, by_queue=True)
 
@@ -467,10 +467,13 @@ def _preempt_for(cycle: Cycle, job: int) -> bool:
     def breaks_protected_gang(scenario: Scenario, victim: int) -> Refusal | None:
         return cycle.protection.foregone("preempt", scenario, victim)
 
-    jobs = cycle.overlay.jobs
-    key = "preemptible", jobs.queue[job], jobs.priority[job]
-    victims = cycle.victims(key, lambda: _preemptible(cycle, job))
+    victims = _preempt_victims(cycle, job)
     return _solve(cycle, job, victims, (keeps_protected_gangs,), breaks_protected_gang)
+
+
+def _preempt_victims(cycle: Cycle, job: int) -> list[int]:
+    key = "preemptible", cycle.overlay.jobs.queue[job], cycle.overlay.jobs.priority[job]
+    return cycle.victims(key, lambda: _preemptible(cycle, job))
 
 
 def _preemptible(cycle: Cycle, job: int) -> list[int]:

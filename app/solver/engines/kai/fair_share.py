@@ -1,8 +1,8 @@
 """How KAI divides a cluster between queues: deserved quota, over-quota by priority and weight, left-over units; and
-what every queue is entitled to and holds, in the tables that the actions compare; and pods by job.
+what every queue is entitled to and holds, in the tables that the actions compare.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor
 
@@ -292,51 +292,3 @@ class QueueUse:
             spread(self.allocated, q, request, sign)
             if fixed:
                 spread(self.fixed, q, request, sign)
-
-
-class JobCounts:
-    """Pods by job: ``active`` (they have a place), ``used`` (those being released too), ``pending``.
-
-    Released KAI's own count of what runs goes wrong where pods are evicted twice: ``miscounted`` is by how much as long
-    as the statement stands, ``drift`` what stays of it when one is undone.
-    """
-
-    def __init__(self, journal: Journal, jobs: Jobs, base: Baseline, new: Sequence[int]) -> None:
-        """``new``: the job of each pod that came with an ask."""
-        more = [0] * (len(jobs.id) - len(base.active))
-        self._add = journal.add
-        self.active, self.used = base.active + more, base.used + more
-        self.pending, self.miscounted, self.drift = ([0] * len(jobs.id) for _ in range(3))
-        for j in new:
-            self.pending[j] += 1
-
-    def evicted(self, j: int) -> None:
-        """An active pod is being released."""
-        self._add(self.active, j, -1)
-
-    def back(self, j: int) -> None:
-        """A pod that was being released is active again."""
-        self._add(self.active, j, 1)
-
-    def placed(self, j: int) -> None:
-        """A pending pod has a place."""
-        self._add(self.active, j, 1)
-        self._add(self.pending, j, -1)
-        self._add(self.used, j, 1)
-
-    def counted_twice(self, j: int) -> None:
-        """KAI counts a pod out that it has counted out before."""
-        self._add(self.miscounted, j, -1)
-
-    def drifts(self, j: int) -> None:
-        """KAI counts a pod back in that it has not counted out again; no rollback undoes it."""
-        self.drift[j] += 1
-
-    def seems_active(self, j: int) -> bool:
-        """Whether the job runs something by KAI's count, which double evictions upset."""
-        return self.active[j] + self.miscounted[j] + self.drift[j] != 0
-
-    def seeming_active(self, jobs: Iterable[int]) -> list[int]:
-        """Those of ``jobs`` that do."""
-        active, miscounted, drift = self.active, self.miscounted, self.drift
-        return [j for j in jobs if active[j] + miscounted[j] + drift[j]]

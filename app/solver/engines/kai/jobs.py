@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
-from app.solver.compiled import ResourceIndex
+from app.solver.compiled import Journal, ResourceIndex
 from app.solver.engines.kai.gangs import Gang, compile_gang, gang_problems
 from app.solver.engines.kai.rule_sets import ReleaseRules
 from app.solver.kubernetes import PODS
@@ -380,3 +380,52 @@ def add_ask(jobs: Jobs, ask: Ask, queue: int, rules: ReleaseRules) -> int:
 def widened(vector: Vector, width: int) -> Vector:
     """The vector with zeros in the columns that it lacks."""
     return vector if len(vector) == width else vector + (0,) * (width - len(vector))
+
+
+class JobCounts:
+    """Pods by job: ``active`` (they have a place), ``used`` (those being released too), ``pending``.
+
+    Released KAI's own count of what runs goes wrong where pods are evicted twice: ``miscounted`` is by how much as long
+    as the statement stands, ``drift`` what stays of it when one is undone.
+    """
+
+    def __init__(self, journal: Journal, count: int, active: list[int], used: list[int], new: Iterable[int]) -> None:
+        """``count``: of all jobs; ``active``, ``used``: of those of the state, which come first; ``new``: the job of
+        each pod that came with an ask."""
+        more = [0] * (count - len(active))
+        self._add = journal.add
+        self.active, self.used = active + more, used + more
+        self.pending, self.miscounted, self.drift = ([0] * count for _ in range(3))
+        for j in new:
+            self.pending[j] += 1
+
+    def evicted(self, j: int) -> None:
+        """An active pod is being released."""
+        self._add(self.active, j, -1)
+
+    def back(self, j: int) -> None:
+        """A pod that was being released is active again."""
+        self._add(self.active, j, 1)
+
+    def placed(self, j: int) -> None:
+        """A pending pod has a place."""
+        self._add(self.active, j, 1)
+        self._add(self.pending, j, -1)
+        self._add(self.used, j, 1)
+
+    def counted_twice(self, j: int) -> None:
+        """KAI counts a pod out that it has counted out before."""
+        self._add(self.miscounted, j, -1)
+
+    def drifts(self, j: int) -> None:
+        """KAI counts a pod back in that it has not counted out again; no rollback undoes it."""
+        self.drift[j] += 1
+
+    def seems_active(self, j: int) -> bool:
+        """Whether the job runs something by KAI's count, which double evictions upset."""
+        return self.active[j] + self.miscounted[j] + self.drift[j] != 0
+
+    def seeming_active(self, jobs: Iterable[int]) -> list[int]:
+        """Those of ``jobs`` that do."""
+        active, miscounted, drift = self.active, self.miscounted, self.drift
+        return [j for j in jobs if active[j] + miscounted[j] + drift[j]]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from app.solver.compiled import Journal
-from app.solver.engines.kai.fair_share import Division, JobCounts, QueueUse, by_memory, divide
+from app.solver.engines.kai.fair_share import Division, QueueUse, by_memory, divide
 from app.solver.engines.kai.jobs import (
     ALLOCATED,
     NOWHERE,
@@ -14,6 +14,7 @@ from app.solver.engines.kai.jobs import (
     RELEASING,
     RUNNING,
     STUCK,
+    JobCounts,
     Share,
     constraints,
     task_key,
@@ -105,8 +106,11 @@ class Overlay:
         as_sent = (t for w in state.workloads for t in state.jobs.tasks[jobs.by_id[w.id]])
         self.nodes.seed(as_sent, self.status, self.node, jobs.task_wire)
         self.wants, self.bounded = by_memory(state, jobs)
+        # gated pods wait for nothing
         waiting = [j for j, s in zip(jobs.task_job[first:], self.status[first:], strict=True) if s == PENDING]
-        self.counts = JobCounts(self.journal, jobs, base, waiting)  # gated pods wait for nothing
+        self.counts = JobCounts(
+            self.journal, len(jobs.id), base.active, base.used, waiting
+        )  # gated pods wait for nothing
         self.queues = QueueUse(self.journal, base, self.paths, jobs)
         self._show_tables()
         self.started = list(jobs.started)

@@ -260,10 +260,8 @@ def _read(ask: Ask, columns: Columns) -> AskRead:
     tasks = ask.tasks
     requests = [columns(task.requests, pod=True) for task in tasks]
     portions = [portion_of(task, request[GPU]) for task, request in zip(tasks, requests, strict=True)]
-    states, limits = (
-        [GONE if task.state == "gated" else PENDING for task in tasks],
-        [constraints(t, ask) for t in tasks],
-    )
+    states = [GONE if task.state == "gated" else PENDING for task in tasks]
+    limits = [constraints(task, ask) for task in tasks]
     pods, kind = set(zip(states, requests, portions, limits, strict=True)), None
     if len(pods) == 1 and ask.sub_groups is None:
         preemptible = True if ask.preemptible is None else ask.preemptible

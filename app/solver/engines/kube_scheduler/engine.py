@@ -69,10 +69,6 @@ class Ahead(AnyAhead[CompiledState]):
         self._moved[name] = after
         return True
 
-    def state(self, follow: Callable[[], CompiledState]) -> CompiledState:
-        """See ``app.solver.rounds.Ahead``."""
-        return follow()
-
     def runs(self, name: str) -> bool:
         """Whether something of this name does, as of the last state."""
         return name in self._loaded.pods.by_workload

@@ -22,6 +22,7 @@ from app.solver.engines.ytsaurus.fair_shares import (
     SLACK,
     Standing,
     is_additive,
+    leaves_room,
     limit_shares,
     shares_of,
 )
@@ -93,7 +94,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         columns = config.columns
         self._pool_usage = pool_sums(cluster.usage, cluster.operations.pool, columns.parent, columns.depth)
         limits, _ = pool_limits(cluster)
-        self._limits = limit_shares(cluster, limits, np.full_like(limits, UNLIMITED_STEPS)) - SLACK
+        self._limits = limit_shares(cluster, limits, np.full_like(limits, UNLIMITED_STEPS))
         self._paths = [_path(config, pool) for pool in range(self._root)]
         self._pools: list[tuple[int, int]] = list(
             zip(cluster.pool_starvation.tolist(), cluster.pool_since.tolist(), strict=True)
@@ -164,7 +165,7 @@ class Ahead(rounds.Ahead[CompiledState]):
             added[self._paths[self._config.tree.index[want.ask.queue]]] += want.vector * want.left
         usage = self._pool_usage.astype(float)
         demand = shares_of(self._cluster, usage + added)
-        if not ((demand <= self._limits) | (demand == 0)).all():
+        if not leaves_room(demand, self._limits):
             return None
         wakes: list[int] = []
         pools = self._pools_move(demand, shares_of(self._cluster, usage), now, wakes)

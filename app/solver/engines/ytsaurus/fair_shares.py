@@ -121,6 +121,11 @@ def is_additive(config: CompiledConfiguration) -> bool:
     return all(given is None or given >= SLACK for given in config.weights)
 
 
+def leaves_room(demand: Floats, limits: Floats) -> bool:
+    """Whether every pool may have all that is wanted in it."""
+    return bool(((demand <= limits - SLACK) | (demand == 0)).all())
+
+
 def _satisfied(situation: Situation, demands: Demands) -> Due | None:
     """Where every operation surely gets its demand: limits leave room for all of it, in every pool and at the root, and
     none is served before another. Then every pool is suggested all that there is, and takes what is wanted below."""
@@ -133,7 +138,7 @@ def _satisfied(situation: Situation, demands: Demands) -> Due | None:
     wanted = pool_sums(situation.wanted, situation.operation_parent, situation.parent, situation.depth)
     limits = _pool_limits(situation)
     pool_demand = shares_of(situation.cluster, steps + wanted)
-    if not ((pool_demand <= limits - SLACK) | (pool_demand == 0)).all():
+    if not leaves_room(pool_demand, limits):
         return None
     return Due(
         demands.usage, demands.demand, demands.demand, shares_of(situation.cluster, steps), pool_demand, pool_demand

@@ -6,7 +6,7 @@ Source: ``ask``, whose rules these are.
 
 from bisect import bisect_left, insort
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from operator import itemgetter
@@ -41,10 +41,6 @@ class Ahead(rounds.Ahead[CompiledState]):
         self._reservations = loaded.reservations
         self._asked = loaded.asked
         self._steps: dict[ShapeKey, Amounts] = {}
-
-    def state(self, follow: Callable[[], CompiledState]) -> CompiledState:
-        """See ``app.solver.rounds.Ahead``."""
-        return follow()
 
     def moved(self, name: str, after: Workload | None) -> bool:
         """The workload is ``after`` now, or gone. False where it names what the state has no column for."""
@@ -81,10 +77,9 @@ class Ahead(rounds.Ahead[CompiledState]):
 
     def reserve(self, reservations: list[Reservation]) -> None:
         """These are all there are now."""
-        if reservations is not self._reservations:
-            if reservations != self._reservations:
-                self.grown += 1
-                self.overlay.reserve(reservations)
+        if reservations != self._reservations:
+            self.grown += 1
+            self.overlay.reserve(reservations)
             self._reservations = reservations
 
 
@@ -229,8 +224,9 @@ class Seats:
         turn, _, requests, *_ = asked_of(state, ask if sure else replace(ask, priority=0))
         request = requests[0]
         rests = waiting.last is not None and waiting.last + CHECK_EVERY > now
-        earlier = bool(self._resting) and (waiting.last or 0) + CHECK_EVERY < self._resting[-1][0]
-        strange = rests and (waiting.young > now or (waiting.last or 0) > now or earlier)
+        rested = _last(waiting) + CHECK_EVERY
+        earlier = bool(self._resting) and rested < self._resting[-1][0]
+        strange = rests and (waiting.young > now or _last(waiting) > now or earlier)
         if strange or len(requests) > 1 or request.required is not None:
             self._odd.add(ask.id)
             return
@@ -247,7 +243,7 @@ class Seats:
         if waiting.young > now:
             insort(self._young, (waiting.young, waiting), key=itemgetter(0))
         elif rests:
-            self._resting.append(((waiting.last or 0) + CHECK_EVERY, waiting))
+            self._resting.append((rested, waiting))
         else:
             self._wake([waiting])
 

@@ -69,7 +69,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         self._stale = False
         self._seats: Seats | None = None
         self._plain = False
-        self._new: list[Waiting] = []
+        self._new: dict[str, Waiting] = {}
 
     def arrive(self, ask: Ask) -> None:
         super().arrive(ask)
@@ -85,7 +85,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             if name not in mine:
                 own = replace(ask, id=name, workload=None, tasks=[task])
                 mine[name] = Waiting(ask.id, own, self._delay(ask.queue))
-                self._new.append(mine[name])
+                self._new[name] = mine[name]
                 self._waiting = None
 
     def _delay(self, queue: str) -> int:
@@ -133,10 +133,10 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         if self._seats is None or self._seats.ahead is not ahead:
             self._stand_up()
             self._seats = Seats(ahead)
-            self._new = [waiting for of in self._asks.values() for waiting in of.values()]
+            self._new = {name: waiting for of in self._asks.values() for name, waiting in of.items()}
         if self._new:
-            self._seats.add_all(self._new, now)
-            self._new = []
+            self._seats.add_all(self._new.values(), now)
+            self._new = {}
         cycle = self._seats.cycle(now)
         return None if cycle is None else Round(self._named, lambda _: self._carried_out(cycle, now))
 
@@ -253,8 +253,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         """An ask is one no longer: it holds no node, and waits for no time."""
         if self._held:
             self._held = [held for held in self._held if held.ask.id != waiting.ask.id]
-        if waiting.seat is None:
-            self._new = [new for new in self._new if new is not waiting]
+        self._new.pop(waiting.ask.id, None)
         if self._seats is not None:
             self._seats.drop(waiting)
         self._waiting = None

@@ -11,8 +11,17 @@ from itertools import islice
 
 import numpy as np
 
-from app.solver.engines.yunikorn import candidates as nodes
-from app.solver.engines.yunikorn.candidates import Found, Keeper, Silent
+from app.solver.engines.yunikorn.candidates import (
+    IMPOSSIBLE,
+    Found,
+    Keeper,
+    Pool,
+    Silent,
+    at_least,
+    column,
+    fits,
+    in_order,
+)
 from app.solver.engines.yunikorn.configuration import Amounts
 from app.solver.engines.yunikorn.guarantees import (
     Level,
@@ -38,7 +47,7 @@ SCORE_UNFIT = 1 << 35
 class Preemptor:
     """One attempt for one ask."""
 
-    def __init__(self, overlay: Overlay, request: Request, candidates: Ints, pool: nodes.Pool, record: Silent) -> None:
+    def __init__(self, overlay: Overlay, request: Request, candidates: Ints, pool: Pool, record: Silent) -> None:
         self._record = record
         self._overlay = overlay
         self._state = overlay.state
@@ -65,7 +74,7 @@ class Preemptor:
         if chosen is None:
             return Found(failed="no-node")
         node, victims = chosen
-        had_room = bool(nodes.fits(self._overlay, self._request)[node])
+        had_room = bool(fits(self._overlay, self._request)[node])
         if not self._settled(victims):
             victims = [*victims, *self._additional(victims)]
         if not victims:
@@ -117,15 +126,13 @@ class Preemptor:
 
         Lazy: most nodes are never searched."""
         state, overlay = self._state, self._overlay
-        room = nodes.fits(overlay, self._request)
-        short = [
-            (r, np.where(room, 0, amount - nodes.column(overlay.free, r)), None) for r, amount in self._needs.items()
-        ]
-        counts = nodes.at_least(state, self._candidates, short)
-        open_ = self._pool.usable & (counts < nodes.IMPOSSIBLE)
+        room = fits(overlay, self._request)
+        short = [(r, np.where(room, 0, amount - column(overlay.free, r)), None) for r, amount in self._needs.items()]
+        counts = at_least(state, self._candidates, short)
+        open_ = self._pool.usable & (counts < IMPOSSIBLE)
         if nodes_tried:
             open_ &= ~room
-        return nodes.in_order(state, np.flatnonzero(open_), counts, self._search)
+        return in_order(state, np.flatnonzero(open_), counts, self._search)
 
     def _score(self, count: int, node: int) -> int:
         """YuniKorn scores the first candidates of the node's list as sorted, not the victims it would preempt."""
