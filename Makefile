@@ -11,7 +11,7 @@ UV_VERSION := 0.13.9
 export UV_SYSTEM_CERTS := true
 TESTS ?=
 # What says within four minutes whether a change is sound: without what is marked as slow, and of the recorded decisions
-# those in tests/vectors. test-all runs the rest too.
+# those in tests/vectors. test-rest runs the rest.
 QUICK := tests/unit tests/vectors tests/properties tests/api tests/console --ignore=tests/console/browser --ignore=tests/api/test_wheel.py
 WORKERS ?= 2
 PACKAGE ?=
@@ -24,10 +24,10 @@ BENCH ?= --chart docs/performance.svg
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-all nightly cluster mutants check format bench openapi assets clients migrate clean
+.PHONY: help serve test test-all test-rest nightly cluster mutants check format bench openapi assets clients migrate clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 serve: $(SERVES) ## Start the service (HOST, PORT, DATA_DIR, DATABASE_URL)
 	@$(BIN)/arbiter serve
@@ -35,9 +35,11 @@ serve: $(SERVES) ## Start the service (HOST, PORT, DATA_DIR, DATABASE_URL)
 test: $(READY) ## Units, vectors, properties on few examples, the API on a database (TESTS=path, WORKERS=n)
 	@PROPERTIES=$(if $(TESTS),ci,quick) $(BIN)/pytest $(or $(TESTS),$(QUICK) -m "not slow") -n $(WORKERS) --dist worksteal
 
-test-all: $(READY) ## Every test: also faults, contract, browser, cluster, wheel, all examples of properties (WORKERS=n)
+test-all: test test-rest ## Every test (WORKERS=n)
+
+test-rest: $(READY) ## What `make test` leaves out: faults, contract, browser, cluster, wheel, slow ones, all examples of properties
 	@$(BIN)/python -m tests.cluster.build || true
-	@$(BIN)/pytest tests -n $(WORKERS) --dist worksteal
+	@$(BIN)/pytest tests --beyond-quick -n $(WORKERS) --dist worksteal
 
 nightly: $(READY) ## Properties on fresh seeds and many examples (NIGHT=seed of an earlier one)
 	@night=$(or $(NIGHT),$$(date +%s)); echo "seed $$night (again: make nightly NIGHT=$$night)"; \

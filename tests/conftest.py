@@ -24,7 +24,7 @@ from app.db.embedded import EmbeddedPostgres
 from app.service.main import create_app
 from tests.support.bounds import bounded
 from tests.support.instead import clock, instead, machine
-from tests.support.profiles import met
+from tests.support.profiles import examples, met, share
 from tests.support.strict import pytest_runtest_makereport, pytest_runtest_setup, pytest_runtest_teardown
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "pytest_runtest_teardown",
 ]
 
+TESTS = Path(__file__).parent
 FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
 
@@ -55,6 +56,29 @@ class JsonClient(TestClient):
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--pictures", action="store_true", help="keep a picture of every page in dist/screenshots")
+    parser.addoption(
+        "--beyond-quick", action="store_true", help="leave out what `make test` runs and would be the same"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of units, the API and the console `make test` runs all that is not slow, whole but where a profile of properties
+    says how much."""
+    if not config.getoption("--beyond-quick"):
+        return
+    config.hook.pytest_deselected(items=[item for item in items if _is_quick(item)])
+    items[:] = [item for item in items if not _is_quick(item)]
+
+
+def _is_quick(item: pytest.Item) -> bool:
+    return (
+        isinstance(item, pytest.Function)
+        and any(item.path.is_relative_to(TESTS / room) for room in ("unit", "api", "console"))
+        and item.path != TESTS / "api" / "test_wheel.py"
+        and not item.path.is_relative_to(TESTS / "console" / "browser")
+        and item.get_closest_marker("slow") is None
+        and not any(value in (examples, share) for value in vars(item.module).values() if callable(value))
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)
