@@ -104,6 +104,7 @@ def test_a_mutant_meets_the_tests_that_run_its_lines_and_those_that_start_proces
     assert may_notice(at_import, [elsewhere, *tests]) == [*tests, elsewhere]
 
 
+@pytest.mark.slow
 def test_all_mutants_of_a_module_are_other_programs() -> None:
     path = "app/solver/engines/ytsaurus/answer.py"
     source = (ROOT / path).read_text()

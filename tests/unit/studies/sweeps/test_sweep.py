@@ -139,6 +139,7 @@ def test_a_trace_and_what_goes_with_it_are_read_from_beside_the_grid(tmp_path: P
     ]
 
 
+@pytest.mark.slow
 def test_a_ray_cluster_that_loses_a_node_makes_the_same_files(base: Path) -> None:
     ray = pytest.importorskip("ray", reason="needs the extra arbiter-preemption[ray]")
     from ray.cluster_utils import Cluster
