@@ -354,12 +354,7 @@ def _of_manifests(request: PlanRequest, text: bytes, beside: Beside, sources: So
         raise InvalidInput([Problem(pointer=_CLUSTER, detail=detail)])
     state = request.state or StateOrReference(**_fields(imported.state))
     named = known is not None and configuration.queues == known.queues
-    loaded = load(
-        (request.configuration if named else None) or configuration,
-        request.engine,
-        state,
-        sources,
-    )
+    loaded = load((request.configuration if named else None) or configuration, request.engine, state, sources)
     more = (f for f in said.all() if f.rule != "unknown-kind")  # what is an object at all the import says
     every = [*imported.findings, *(f for f in more if f not in imported.findings)]
     findings = [msgspec.structs.replace(f, pointer=_CLUSTER + f.pointer) for f in every]

@@ -11,18 +11,7 @@ from cyclopts.validators import Number
 
 from app.cli.configuration import DEFAULT_URL, Token, Url
 from app.cli.offline import Json
-from app.cli.output import (
-    BAD_INPUT,
-    DIFFERENT,
-    NOTHING,
-    UNREACHABLE,
-    Fields,
-    as_json,
-    complain,
-    fields_of,
-    say,
-    tried,
-)
+from app.cli.output import BAD_INPUT, DIFFERENT, NOTHING, UNREACHABLE, Fields, as_json, complain, fields_of, say, tried
 from app.following.objects import FOLLOWED, WORK, manifests
 from app.solver.model.configuration import EngineName
 
@@ -89,12 +78,10 @@ class Recorded:
     """A recording in place of a cluster."""
 
     replay: Annotated[
-        Path | None,
-        Parameter(help="Judge each preemption of a recording, without a cluster and without a service."),
+        Path | None, Parameter(help="Judge each preemption of a recording, without a cluster and without a service.")
     ] = None
     simulation: Annotated[
-        Path | None,
-        Parameter(help="Write the recording as a simulation to this file, for `arbiter simulate`."),
+        Path | None, Parameter(help="Write the recording as a simulation to this file, for `arbiter simulate`.")
     ] = None
     backtest: Annotated[
         Path | None,

@@ -377,11 +377,7 @@ def _placement(placement: Placement) -> tuple[str, str, str, str]:
 
 def comparison(result: Comparison) -> None:
     """Each variant in a line, then where they differ."""
-    table(
-        ("VARIANT", "ENGINE", "OUTCOMES", "EVICTIONS"),
-        (_variant(variant) for variant in result.variants),
-        indent="",
-    )
+    table(("VARIANT", "ENGINE", "OUTCOMES", "EVICTIONS"), (_variant(variant) for variant in result.variants), indent="")
     for variant in result.variants:
         for problem in variant.problems[:_MOST_MESSAGES]:
             say(f"  {variant.name}: refused, {problem.pointer}: {problem.detail}")

@@ -1,7 +1,7 @@
 """All SQL of followed clusters. Times are the database's: followers report to any replica."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -12,6 +12,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import Session
 
+from app.base.identifiers import earliest
 from app.db.database import Intervals, metadata, past_retention
 
 followers = sa.Table(
@@ -62,6 +63,15 @@ use = sa.Table(
     sa.Column("record", sa.LargeBinary, nullable=False),
     sa.UniqueConstraint("cluster", "interval", name="uq_cluster_use"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What is kept; 0: without such a bound."""
+
+    days: float
+    entries: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,11 +132,9 @@ def save_evictions(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
     session.execute(known, list(rows))
 
 
-def prune_evictions(session: Session, *, before: UUID | None, keep: int | None, keep_bytes: int | None) -> None:
-    """Delete what is past these bounds; None: no such bound."""
-    past = past_retention(evictions.c.id, evictions.c.bytes, before=before, keep=keep, keep_bytes=keep_bytes)
-    if past is not None:
-        session.execute(sa.delete(evictions).where(past))
+def prune_evictions(session: Session, newest: datetime, retention: Retention) -> None:
+    """Delete what is past these bounds, counted back from ``newest``."""
+    _prune(session, evictions, newest, retention)
 
 
 def evicted(session: Session, cluster: str, of: Evicted, before: UUID | None, limit: int) -> Sequence[RowMapping]:
@@ -153,11 +161,9 @@ def save_use(session: Session, row: Mapping[str, Any]) -> None:
     session.execute(said.on_conflict_do_update(constraint="uq_cluster_use", set_=last))
 
 
-def prune_use(session: Session, *, before: UUID | None, keep_bytes: int | None) -> None:
-    """Delete what is past these bounds; None: no such bound."""
-    past = past_retention(use.c.id, use.c.bytes, before=before, keep=None, keep_bytes=keep_bytes)
-    if past is not None:
-        session.execute(sa.delete(use).where(past))
+def prune_use(session: Session, newest: datetime, retention: Retention) -> None:
+    """Delete what is past the bounds of time and bytes, counted back from ``newest``."""
+    _prune(session, use, newest, replace(retention, entries=0))
 
 
 def used(session: Session, cluster: str, first: int, end: int, points: int) -> Sequence[bytes]:
@@ -261,9 +267,18 @@ def comparison(session: Session, identity: UUID) -> sa.RowMapping | None:
     return session.execute(sa.select(shadow).where(shadow.c.id == identity)).mappings().first()
 
 
-def prune_comparisons(session: Session, *, before: UUID | None, keep: int | None, keep_bytes: int | None) -> None:
-    """Delete what is older than ``before``, beyond the newest ``keep``, or beyond the newest that take ``keep_bytes``;
-    None: no such bound."""
-    past = past_retention(shadow.c.id, shadow.c.bytes, before=before, keep=keep, keep_bytes=keep_bytes)
+def prune_comparisons(session: Session, newest: datetime, retention: Retention) -> None:
+    """Delete what is past these bounds, counted back from ``newest``."""
+    _prune(session, shadow, newest, retention)
+
+
+def _prune(session: Session, table: sa.Table, newest: datetime, retention: Retention) -> None:
+    try:
+        before = earliest(newest - timedelta(days=retention.days)) if retention.days else None
+    except OverflowError:  # nothing is as old as that
+        before = None
+    past = past_retention(
+        table.c.id, table.c.bytes, before=before, keep=retention.entries or None, keep_bytes=retention.bytes or None
+    )
     if past is not None:
-        session.execute(sa.delete(shadow).where(past))
+        session.execute(sa.delete(table).where(past))

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import groupby, islice
 from typing import Annotated, Any, NamedTuple
-from uuid import UUID
 
 import msgspec
 import zstandard
@@ -15,9 +14,9 @@ from app.answering.answers import encode
 from app.auth import audit
 from app.base.decoding import decode
 from app.base.errors import NotFound
-from app.base.identifiers import NAME, Identifiers, earliest
+from app.base.identifiers import NAME, Identifiers
 from app.clusters import repository
-from app.clusters.repository import Evicted
+from app.clusters.repository import Evicted, Retention
 from app.clusters.schemas import (
     USE_SECONDS,
     ClusterFollower,
@@ -33,7 +32,6 @@ from app.clusters.schemas import (
     UseReport,
     UseSeries,
 )
-from app.clusters.shadow import Retention
 from app.db.database import Database
 from app.decisions.repository import storable
 from app.decisions.service import FollowedAges
@@ -51,13 +49,13 @@ _FORGET_AFTER = timedelta(hours=1)
 
 
 class UseOf(NamedTuple):
-    """Of which use; None of ``queue`` and ``resource``: all, of ``since``: the day before ``until``, of that: now."""
+    """Of which use."""
 
-    queue: str | None
-    resource: str | None
-    since: datetime | None
-    until: datetime | None
-    points: int
+    queue: Annotated[str | None, Query(max_length=512, description="A queue. Absent: all together.")] = None
+    resource: Annotated[str | None, Query(max_length=512, description="One resource. Absent: each.")] = None
+    since: Annotated[Moment | None, Query(description="Then or later. Absent: a day before `until`.")] = None
+    until: Annotated[Moment | None, Query(description="Before; RFC 3339 with offset. Absent: now.")] = None
+    points: Annotated[int, Query(ge=1, le=300, description="How many moments at most.")] = 200
 
 
 class Clusters:
@@ -120,17 +118,12 @@ class Clusters:
                  "shadow": eviction.shadow, "queue": eviction.queue and storable(eviction.queue),
                  "by": eviction.by and storable(eviction.by), "bytes": len(body), "record": body}
             )  # fmt: skip
-        retention = self._retention
         # Those who report have clocks of their own: what one of them takes for the future makes nothing old.
         newest = min(max(eviction.at for eviction in said.evictions), datetime.now(UTC))
         with self._database.session() as session:
             repository.save_evictions(session, rows)
             self._reports.record(session, "cluster.evictions", name)
-            repository.prune_evictions(
-                session,
-                before=_earlier(newest, retention.days),
-                keep=retention.entries or None, keep_bytes=retention.bytes or None,
-            )  # fmt: skip
+            repository.prune_evictions(session, newest, self._retention)
         if self._names is not None:
             self._names.tell(_named(said))
 
@@ -153,11 +146,10 @@ class Clusters:
             "id": Identifiers().new(said.at), "cluster": name, "interval": _interval(said.at), "bytes": len(body),
             "record": body,
         }  # fmt: skip
-        newest, retention = min(said.at, datetime.now(UTC)), self._retention
         with self._database.session() as session:
             repository.save_use(session, row)
             self._reports.record(session, "cluster.use", name)
-            repository.prune_use(session, before=_earlier(newest, retention.days), keep_bytes=retention.bytes or None)
+            repository.prune_use(session, min(said.at, datetime.now(UTC)), self._retention)
 
     def used(self, name: str, of: UseOf) -> UseSeries:
         """What a queue used between two moments. Raises Unavailable."""
@@ -234,14 +226,6 @@ def _named(said: EvictionReport) -> Iterator[tuple[Kind, str]]:
             yield "ask", storable(eviction.by)
 
 
-def _earlier(than: datetime, days: float) -> UUID | None:
-    """The id below which everything is more than ``days`` older than that; None: no such bound."""
-    try:
-        return earliest(than - timedelta(days=days)) if days else None
-    except OverflowError:
-        return None
-
-
 def _unknown(name: str) -> NotFound:
     detail = f"no follower reports about a cluster {name!r}"
     return NotFound(detail, problems=[Problem(pointer="/name", detail=detail)])
@@ -303,14 +287,7 @@ router = APIRouter(prefix="/v1/clusters", tags=["clusters"])
 
 
 Service = Annotated[Clusters, provided(Clusters)]
-Name = Annotated[
-    str,
-    Path(
-        pattern=NAME,
-        description="Letters, digits, `.`, `_` and `-`",
-        examples=["production"],
-    ),
-]
+Name = Annotated[str, Path(pattern=NAME, description="Letters, digits, `.`, `_` and `-`", examples=["production"])]
 
 
 @router.get(
@@ -398,11 +375,7 @@ def report_evictions(name: Name, body: Body, clusters: Service) -> Response:
     **operation(needs="read", responses={200: EvictionPage}, errors=(503,)),
 )
 def list_evictions(
-    name: Name,
-    clusters: Service,
-    of: Annotated[Evicted, Depends(_evicted)],
-    cursor: Cursor = None,
-    limit: Limit = 50,
+    name: Name, clusters: Service, of: Annotated[Evicted, Depends(_evicted)], cursor: Cursor = None, limit: Limit = 50
 ) -> Response:
     """Every eviction that a follower saw: of whom, for whom, when, by which rule, and whether Arbiter would have done
     the same. Kept as long as what shadow compares (`ARBITER_SHADOW_RETENTION_*`)."""
@@ -423,23 +396,13 @@ def report_use(name: Name, body: Body, clusters: Service) -> Response:
     return Response(status_code=204)
 
 
-def _use_of(
-    queue: Annotated[str | None, Query(max_length=512, description="A queue. Absent: all together.")] = None,
-    resource: Annotated[str | None, Query(max_length=512, description="One resource. Absent: each.")] = None,
-    since: Annotated[Moment | None, Query(description="Then or later. Absent: a day before `until`.")] = None,
-    until: Annotated[Moment | None, Query(description="Before; RFC 3339 with offset. Absent: now.")] = None,
-    points: Annotated[int, Query(ge=1, le=300, description="How many moments at most.")] = 200,
-) -> UseOf:
-    return UseOf(queue, resource, since, until, points)
-
-
 @router.get(
     "/{name}/use",
     operation_id="get_cluster_use",
     summary="What a queue used over time",
     **operation(needs="read", responses={200: UseSeries}, errors=(429, 503, 504)),
 )
-async def get_use(name: Name, request: Request, clusters: Service, of: Annotated[UseOf, Depends(_use_of)]) -> Response:
+async def get_use(name: Name, request: Request, clusters: Service, of: Annotated[UseOf, Depends()]) -> Response:
     """What ran in it and below it held, and what waited there, as a follower saw it every five minutes. Kept as long as
     what shadow compares (`ARBITER_SHADOW_RETENTION_DAYS` and `_BYTES`)."""
     return json_response(encode(await service(request, Offload).run("large", clusters.used, name, of)))

@@ -4,9 +4,9 @@ counted.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, NamedTuple, Protocol, cast
+from typing import Annotated, NamedTuple, cast
 from uuid import UUID
 
 import msgspec
@@ -19,8 +19,16 @@ from app.answering.operations import Inquiry, Operation
 from app.auth import audit
 from app.base.decoding import decode
 from app.base.errors import NotFound
-from app.base.identifiers import Identifiers, earliest
-from app.clusters.repository import Filters, agreements, comparison, comparisons, prune_comparisons, save_comparison
+from app.base.identifiers import Identifiers
+from app.clusters.repository import (
+    Filters,
+    Retention,
+    agreements,
+    comparison,
+    comparisons,
+    prune_comparisons,
+    save_comparison,
+)
 from app.clusters.schemas import (
     Cause,
     ShadowCount,
@@ -41,6 +49,7 @@ from app.http.routing import provided, service
 from app.search.service import Kind, Names
 from app.solver.engines import FIRST
 from app.solver.model.configuration import Configuration, EngineName
+from app.solver.model.decision import Decision
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.request import DecisionRequest
 from app.workers.dispatcher import Dispatcher, Offload
@@ -79,41 +88,8 @@ class _Answer(msgspec.Struct, frozen=True):
     decisions: list[_Decision]
 
 
-class _Named(Protocol):
-    @property
-    def ties(self) -> Sequence[str] | None: ...
-
-
-class Explained(Protocol):
-    """What is read of a decision that is explained."""
-
-    @property
-    def ask(self) -> str: ...
-    @property
-    def explanation(self) -> _Named | None: ...
-
-
-class Decided(Protocol):
-    """What is read of a decision."""
-
-    @property
-    def outcome(self) -> str: ...
-
-    @property
-    def victims(self) -> Sequence["Victim"]: ...
-
-
-class Victim(Protocol):
-    """What is read of a victim."""
-
-    @property
-    def workload(self) -> str: ...
-
-    @property
-    def task(self) -> str | None: ...
-
-    @property
-    def reason(self) -> str: ...
+Decided = Decision | _Decision
+"""One that was made here, or what is read of one in an answer."""
 
 
 def compare(
@@ -155,7 +131,7 @@ def same(observed: ShadowVictim | None, expected: ShadowVictim | None) -> bool:
     return observed.reason is None or observed.reason == expected.reason
 
 
-def is_tied(ask: str, decisions: Iterable[Explained], request: DecisionRequest, differing: Compared) -> bool:
+def is_tied(ask: str, decisions: Iterable[Decided], request: DecisionRequest, differing: Compared) -> bool:
     """Whether who was evicted for ``ask``, and who would have been, stand where the scheduler chooses by chance: nodes,
     or cohorts, as the explanation names them. ``decisions``: on ``request``, which is whole by itself."""
     explanation = next(decision.explanation for decision in decisions if decision.ask == ask)
@@ -198,15 +174,6 @@ def _few(victims: list[ShadowVictim]) -> str:
 def _shown(victim: ShadowVictim) -> str:
     name = victim.workload[:120] if victim.task is None else f"{victim.workload[:120]}/{victim.task[:120]}"
     return name if victim.reason is None else f"{name} ({victim.reason[:60]})"
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """What is kept; 0: without such a bound."""
-
-    days: float
-    entries: int
-    bytes: int
 
 
 class Shadow:
@@ -316,7 +283,6 @@ class Shadow:
         if request is not None:
             packed = zstandard.ZstdCompressor().compress(msgspec.json.encode(request))
         body = zstandard.ZstdCompressor().compress(encode(record))
-        retention, now = self._retention, record.created_at
         row = {
             "id": record.id, "cluster": storable(record.cluster), "engine": record.engine, "outcome": record.outcome,
             "cause": record.cause, "ask": storable(record.ask), "seen_at": record.seen_at,
@@ -326,12 +292,7 @@ class Shadow:
         with self._database.session() as session:
             save_comparison(session, row)
             self._reports.record(session, "shadow.report", record.cluster)
-            prune_comparisons(
-                session,
-                before=earliest(now - timedelta(days=retention.days)) if retention.days else None,
-                keep=retention.entries or None,
-                keep_bytes=retention.bytes or None,
-            )
+            prune_comparisons(session, record.created_at, self._retention)
 
     def _row(self, identity: UUID) -> RowMapping:
         with self._database.session() as session:
@@ -453,10 +414,7 @@ async def report_preemption(request: Request, body: Body, shadow: Service) -> Re
     **operation(needs="read", responses={200: ShadowPage}, errors=(503,)),
 )
 def list_preemptions(
-    shadow: Service,
-    filters: Annotated[Filters, Depends(_filters)],
-    cursor: Cursor = None,
-    limit: Limit = 50,
+    shadow: Service, filters: Annotated[Filters, Depends(_filters)], cursor: Cursor = None, limit: Limit = 50
 ) -> Response:
     """Each with what Arbiter would have done: `outcome=differs` lists those to look at."""
     return json_response(encode(shadow.page(filters, cursor, limit)))

@@ -62,10 +62,7 @@ As = Annotated[
     operation_id="import_configuration",
     summary="Read a manifest of a real system",
     **operation(
-        needs="decide",
-        request=_MANIFEST,
-        responses={200: ImportedManifest},
-        errors=(408, 413, 415, 429, 503, 504),
+        needs="decide", request=_MANIFEST, responses={200: ImportedManifest}, errors=(408, 413, 415, 429, 503, 504)
     ),
 )
 async def import_manifest(
@@ -90,10 +87,7 @@ async def import_manifest(
 
 
 @router.get(
-    "/{name}:export",
-    operation_id="export_configuration",
-    summary="A configuration in one system's words",
-    **_EXPORT,
+    "/{name}:export", operation_id="export_configuration", summary="A configuration in one system's words", **_EXPORT
 )
 async def export_current(
     request: Request, name: Name, stored: Service, conditions: Conditions, format: As = None  # noqa: A002

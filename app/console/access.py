@@ -21,7 +21,7 @@ from app.auth.oidc import CodeFlow
 from app.auth.router import Sessions
 from app.auth.tokens import Guesses, address_of
 from app.base.errors import ArbiterError, Forbidden, NotFound, Unavailable
-from app.console.api import ApiError, Json, next_page
+from app.console.api import ApiError, Json, next_page, status_of
 from app.console.situation import paged
 from app.console.visit import (
     Number,
@@ -78,9 +78,8 @@ async def _shown(
     tokens: list[Json] = (await visit.api.get("/v1/tokens"))["items"]
     now = datetime.now(UTC)
     tokens.sort(key=lambda listed: (_standing(listed, now) != "valid", listed["name"]))
-    status = 200 if problem is None else int(problem.get("status", 422))
     return visit.show(
-        "access.html", status, fields=fields, made=token, problem=problem, scopes=SCOPES,
+        "access.html", status_of(problem), fields=fields, made=token, problem=problem, scopes=SCOPES,
         tokens=paged([(listed, _standing(listed, now)) for listed in tokens], page, _ROWS),
         sessions=paged((await visit.api.get("/v1/sessions"))["items"], sessions, _ROWS),
     )  # fmt: skip
@@ -129,10 +128,7 @@ async def _whose(visit: Visit, path: str, identity: UUID) -> str | None:
 
 
 def _confirm(visit: Visit, question: str, says: str, verb: str) -> Response:
-    return visit.show(
-        "confirm.html", question=question, says=says, verb=verb, action=visit.request.url.path, back="/access",
-        back_title="Access", problem=None, diff=None, fields={},
-    )  # fmt: skip
+    return visit.confirm(question, says, verb, visit.request.url.path, ("/access", "Access"))
 
 
 @access_pages.get("/audit", **page(needs="admin"))

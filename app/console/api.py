@@ -64,6 +64,10 @@ class Reply:
         """The document. Integers stay integers."""
         return msgspec.json.decode(self.body)
 
+    def lines(self) -> list[Json]:
+        """The documents, one a line."""
+        return [msgspec.json.decode(line) for line in self.body.splitlines()]
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -183,6 +187,11 @@ class _Answer:
     def reply(self) -> Reply:
         """All of it."""
         return Reply(self._status, b"".join(self._pieces), self._headers)
+
+
+def status_of(problem: Json | None) -> int:
+    """Of a page that shows ``problem``, or nothing that is wrong."""
+    return 200 if problem is None else int(problem.get("status", 422))
 
 
 def next_page(page: Json, path: str, wanted: Mapping[str, str], *, name: str = "cursor", part: str = "") -> str | None:

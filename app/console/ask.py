@@ -15,7 +15,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from app.base.installation import shipped
-from app.console.api import ApiError, Json, places_of, segment
+from app.console.api import ApiError, Json, places_of, segment, status_of
 from app.console.quotas import quota_of
 from app.console.situation import named, sentence
 from app.console.visit import Packed, PageRoute, Text, Visit, Visiting, packed, unpacked
@@ -212,10 +212,9 @@ def _asked(
     visit: Visit, fields: Json, answers: list[tuple[str, Json]], problem: Json | None = None, size: int = 0
 ) -> Response:
     """``size``: bytes of the recorded request that the form refers to."""
-    status = 200 if problem is None else int(problem.get("status", 422))
     return visit.show(
-        "ask.html", status, fields=fields, answers=answers, problem=problem, engines=list(ENGINES), quotas=_FIELDS,
-        sentence=sentence, named=named, size=size,
+        "ask.html", status_of(problem), fields=fields, answers=answers, problem=problem, engines=list(ENGINES),
+        quotas=_FIELDS, sentence=sentence, named=named, size=size,
         address=_address(visit, fields, answers) if problem is None else None,
         stopping=[{named(v) for d in answer["decisions"] for v in d["victims"]} for _, answer in answers],
     )  # fmt: skip
@@ -248,11 +247,10 @@ async def compared(visit: Visiting) -> Response:
 
 async def _compared(visit: Visit, text: str) -> Response:
     comparison, problem = await _tried(visit, "/v1/comparisons", text)
-    status = 200 if problem is None else int(problem.get("status", 422))
     short = packed(text)
     return visit.show(
-        "compare.html", status, text=text, found=comparison, problem=problem, sentence=sentence, named=named,
-        address=f"/compare?asked={short}" if comparison and short else None,
+        "compare.html", status_of(problem), text=text, found=comparison, problem=problem, sentence=sentence,
+        named=named, address=f"/compare?asked={short}" if comparison and short else None,
     )  # fmt: skip
 
 
@@ -362,10 +360,9 @@ async def _shown(
     for snapshot, _ in places:
         if snapshot["name"] == fields.get("snapshot"):
             room = await _room(visit, fields.get("configuration") or "", snapshot["configuration"])
-    status = 200 if problem is None else int(problem.get("status", 422))
     return visit.show(
-        "plan.html", status, fields=(manifest if visit.request.method == "GET" else {}) | fields, found=answer,
-        problem=problem, sentence=sentence, named=named, room=room, told=told_once(answer or {}),
+        "plan.html", status_of(problem), fields=(manifest if visit.request.method == "GET" else {}) | fields,
+        found=answer, problem=problem, sentence=sentence, named=named, room=room, told=told_once(answer or {}),
         places=[(snapshot["name"], cluster) for snapshot, cluster in places], address=address if answer else None,
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from app.base.errors import BadRequest
 from app.base.identifiers import NAME
 from app.configurations.revisions import difference
-from app.console.api import ApiError, Json, Reply, segment
+from app.console.api import ApiError, Json, Reply, segment, status_of
 from app.console.visit import Cursor, PageRoute, Text, Visit, Visiting
 from app.console.words import placed, pretty
 from app.formats.exported import YAML, Format
@@ -330,5 +330,4 @@ async def read(visit: Visiting) -> Response:
 
 
 def _form(visit: Visit, fields: dict[str, str], problem: Json | None) -> Response:
-    status = 200 if problem is None else int(problem.get("status", 422))
-    return visit.show("import.html", status, fields=fields, formats=_FORMATS, problem=problem)
+    return visit.show("import.html", status_of(problem), fields=fields, formats=_FORMATS, problem=problem)

@@ -10,7 +10,7 @@ from uuid import UUID
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.console.api import Api, ApiError, Json, next_page, places_of, segment
+from app.console.api import Api, ApiError, Json, next_page, places_of, segment, status_of
 from app.console.situation import ordered, paged
 from app.console.visit import Cursor, Number, PageRoute, Text, Visit, Visiting
 from app.console.words import amounts
@@ -56,9 +56,8 @@ async def _asking(visit: Visit, fields: Json, problem: Json | None) -> Response:
     if visit.may("read"):
         places = await places_of(visit.api)
         before = (await visit.api.get("/v1/exposures", {"limit": _LISTED}))["items"]
-    status = 200 if problem is None else int(problem.get("status", 422))
     return visit.show(
-        "next.html", status, fields=fields, problem=problem, before=before, active=_ACTIVE,
+        "next.html", status_of(problem), fields=fields, problem=problem, before=before, active=_ACTIVE,
         choices=places,
     )  # fmt: skip
 
@@ -136,12 +135,10 @@ async def ask_to_stop(visit: Visiting, id: UUID) -> Response:  # noqa: A002
     """What stopping or forgetting it takes away, and whether to."""
     job: Json = await visit.api.get(f"/v1/exposures/{id}") if visit.may("read") else {}
     running = job.get("status", "running") in _ACTIVE
-    return visit.show(
-        "confirm.html", question="Stop looking?" if running else "Forget this answer?", problem=None, diff=None,
-        verb="Stop it" if running else "Forget it", action=f"/next/{id}/stop", back=f"/next/{id}",
-        back_title="Who is next", fields={},
-        says="Nothing of what it has found so far is kept." if running else "It can be asked again at any time.",
-    )  # fmt: skip
+    question = "Stop looking?" if running else "Forget this answer?"
+    says = "Nothing of what it has found so far is kept." if running else "It can be asked again at any time."
+    verb = "Stop it" if running else "Forget it"
+    return visit.confirm(question, says, verb, f"/next/{id}/stop", (f"/next/{id}", "Who is next"))
 
 
 @exposures_pages.post("/next/{id}/stop", **page(needs="decide"))

@@ -14,7 +14,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from app.console.api import ApiError, Json, segment
+from app.console.api import ApiError, Json, Reply, segment, status_of
 from app.console.ask import Malformed, document
 from app.console.pictures import pictures_of
 from app.console.situation import ordered, paged
@@ -212,11 +212,9 @@ async def ask_to_stop(visit: Visiting, id: UUID) -> Response:  # noqa: A002
     progress: Json = run.get("progress") or {}
     stopping = f"It ends where it is, after {amount(progress.get('rounds', 0))} rounds; what it has told so far stays."
     forgetting = "Its rounds, events, jobs and pictures are deleted, for everybody. There is no way back."
-    return visit.show(
-        "confirm.html", question="Stop this simulation?" if running else "Forget this simulation?", problem=None,
-        verb="Stop it" if running else "Forget it", says=stopping if running else forgetting, diff=None,
-        action=f"/simulations/{id}/stop", back=f"/simulations/{id}", back_title="The simulation", fields={},
-    )  # fmt: skip
+    verb, here = "Stop" if running else "Forget", f"/simulations/{id}"
+    says = stopping if running else forgetting
+    return visit.confirm(f"{verb} this simulation?", says, f"{verb} it", f"{here}/stop", (here, "The simulation"))
 
 
 @simulations_pages.post("/simulations/{id}/stop", **page(needs="decide"))
@@ -290,8 +288,8 @@ async def _listed(
     run = await visit.api.get(address)
     begin, most = (0, _MOST_SORTED) if sort else (first, _LINES + 1)
     query = {"variant": variant or None, "from": begin, "limit": most} | ({"only": only} if only else {})
-    body = (await visit.api.call("GET", f"{address}/{kind}", query)).body
-    lines: list[Json] = await to_thread.run_sync(_sorted, body, sort) if sort else _read(body)
+    reply = await visit.api.call("GET", f"{address}/{kind}", query)
+    lines = await to_thread.run_sync(_sorted, reply, sort) if sort else reply.lines()
     cut = len(lines) if sort and len(lines) == _MOST_SORTED else 0
     lines = lines[first : first + _LINES + 1] if sort else lines
     following = lines[_LINES]["n"] - 1 if only and len(lines) > _LINES else first + _LINES
@@ -302,12 +300,8 @@ async def _listed(
     )  # fmt: skip
 
 
-def _read(body: bytes) -> list[Json]:
-    return [msgspec.json.decode(line) for line in body.splitlines()]
-
-
-def _sorted(body: bytes, sort: str) -> list[Json]:
-    return ordered(_read(body), sort, _ORDERS)
+def _sorted(reply: Reply, sort: str) -> list[Json]:
+    return ordered(reply.lines(), sort, _ORDERS)
 
 
 @simulations_pages.post("/simulations/{id}/rounds/{n}", **page(needs="decide"))
@@ -357,7 +351,7 @@ async def _begun(visit: Visit, fields: dict[str, str], problem: Json | None) -> 
             for configuration in (await visit.api.get("/v1/configurations", {"limit": 500}))["items"]
         ]
         traces = [trace["name"] for trace in (await visit.api.get("/v1/traces", {"limit": 500}))["items"]]
-    status = 200 if problem is None else int(problem.get("status", 422))
     return visit.show(
-        "simulate.html", status, fields=fields, problem=problem, names=names, traces=traces, engines=list(ENGINES)
-    )
+        "simulate.html", status_of(problem), fields=fields, problem=problem, names=names, traces=traces,
+        engines=list(ENGINES),
+    )  # fmt: skip

@@ -5,13 +5,12 @@ from secrets import token_hex
 from typing import Annotated
 from uuid import UUID
 
-import msgspec
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
 from app.base.documents import read_one
 from app.base.errors import BadRequest
-from app.console.api import ApiError, Json, next_page, segment
+from app.console.api import ApiError, Json, next_page, segment, status_of
 from app.console.decisions import moment_of
 from app.console.simulations import MEASURES
 from app.console.situation import paged
@@ -74,9 +73,8 @@ async def _backtests(visit: Visit, fields: dict[str, str], problem: Json | None,
     listing: Json = {"items": []}
     if visit.may("read"):
         listing = await visit.api.get("/v1/backtests", {"limit": _ROWS, "cursor": cursor or None})
-    status = 200 if problem is None else int(problem.get("status", 422))
     return visit.show(
-        "backtests.html", status, found=listing["items"], active=_ACTIVE, fields=fields, problem=problem,
+        "backtests.html", status_of(problem), found=listing["items"], active=_ACTIVE, fields=fields, problem=problem,
         following=next_page(listing, "/backtests", {}),
     )  # fmt: skip
 
@@ -88,10 +86,10 @@ async def one_backtest(visit: Visiting, id: UUID, variant: Text = "", page: Numb
     chosen = variant or study["names"][0]
     start = (page - 1) * _ROWS
     query = {"variant": chosen, "from": start, "limit": _ROWS + 1}
-    lines = (await visit.api.call("GET", f"/v1/backtests/{id}/differences", query)).body.splitlines()
+    lines = (await visit.api.call("GET", f"/v1/backtests/{id}/differences", query)).lines()
     return visit.show(
         "backtest.html", id=str(id), found=study, variant=chosen, active=study["status"] in _ACTIVE, number=page,
-        first=start + 1, lines=[msgspec.json.decode(line) for line in lines[:_ROWS]], more=len(lines) > _ROWS,
+        first=start + 1, lines=lines[:_ROWS], more=len(lines) > _ROWS,
     )  # fmt: skip
 
 
@@ -153,10 +151,9 @@ async def _sweeps(visit: Visit, fields: dict[str, str], problem: Json | None, cu
     if visit.may("read"):
         listing = await visit.api.get("/v1/sweeps", {"limit": _ROWS, "cursor": cursor or None})
         stored = (await visit.api.get("/v1/traces", {"limit": _TRACES}))["items"]
-    status = 200 if problem is None else int(problem.get("status", 422))
     return visit.show(
-        "sweeps.html", status, found=listing["items"], following=next_page(listing, "/sweeps", {}), traces=stored,
-        fields=fields, problem=problem,
+        "sweeps.html", status_of(problem), found=listing["items"], following=next_page(listing, "/sweeps", {}),
+        traces=stored, fields=fields, problem=problem,
     )  # fmt: skip
 
 
@@ -164,9 +161,7 @@ async def _sweeps(visit: Visit, fields: dict[str, str], problem: Json | None, cu
 async def one_sweep(visit: Visiting, id: UUID) -> Response:  # noqa: A002
     """The grid, as far as it was played."""
     study: Json = await visit.api.get(f"/v1/sweeps/{id}")
-    lines = [
-        msgspec.json.decode(line) for line in (await visit.api.call("GET", f"/v1/sweeps/{id}/points")).body.splitlines()
-    ]
+    lines = (await visit.api.call("GET", f"/v1/sweeps/{id}/points")).lines()
     return visit.show(
         "sweep.html", id=str(id), found=study, lines=lines, active=study["status"] in _ACTIVE, measures=_MEASURES,
         seeds=len({point["seed"] for point in lines}) > 1,
@@ -180,12 +175,11 @@ def _stops(what: str) -> None:
     @studies_pages.get(address, name=f"ask_to_stop_{what}", **page(needs="decide"))
     async def ask_to_stop(visit: Visiting, id: UUID) -> Response:  # noqa: A002
         """Whether to stop or forget it."""
-        return visit.show(
-            "confirm.html", question=f"Stop or forget this {what}?", verb="Stop or forget it",
-            action=f"/{what}s/{id}/stop", back=f"/{what}s/{id}", back_title=f"The {what}",
-            says="One that is under way ends; one that has ended is deleted, for everybody.", problem=None, diff=None,
-            fields={},
-        )  # fmt: skip
+        says = "One that is under way ends; one that has ended is deleted, for everybody."
+        here = f"/{what}s/{id}"
+        return visit.confirm(
+            f"Stop or forget this {what}?", says, "Stop or forget it", f"{here}/stop", (here, f"The {what}")
+        )
 
     @studies_pages.post(address, name=f"stop_{what}", **page(needs="decide"))
     async def stop(visit: Visiting, id: UUID) -> Response:  # noqa: A002
@@ -247,10 +241,9 @@ async def _traces(
     if visit.may("read"):
         listing = await visit.api.get("/v1/traces", {"limit": _ROWS, "cursor": cursor or None})
         formats = (await visit.api.get("/v1/trace-formats"))["items"]
-    status = 200 if problem is None else int(problem.get("status", 422))
     return visit.show(
-        "traces.html", status, found=listing["items"], following=next_page(listing, "/traces", {}), formats=formats,
-        fields=fields, problem=problem, made=stored,
+        "traces.html", status_of(problem), found=listing["items"], following=next_page(listing, "/traces", {}),
+        formats=formats, fields=fields, problem=problem, made=stored,
     )  # fmt: skip
 
 
@@ -270,12 +263,11 @@ async def ask_to_forget(visit: Visiting, name: Name) -> Response:
     """Whether to."""
     address = f"/traces/{segment(name)}"
     seen = (await visit.api.call("GET", f"/v1{address}/summary")).etag if visit.may("read") else None
-    return visit.show(
-        "confirm.html", question=f"Forget the trace {name}?", verb="Forget it", action=f"{address}/forget",
-        back=address, says="Simulations that were begun with it go on. It has to be stored again to be played again.",
-        back_title="The trace", problem=None, diff=None,
-        fields={"etag": seen} if seen else {},
-    )  # fmt: skip
+    says = "Simulations that were begun with it go on. It has to be stored again to be played again."
+    fields = {"etag": seen} if seen else {}
+    return visit.confirm(
+        f"Forget the trace {name}?", says, "Forget it", f"{address}/forget", (address, "The trace"), **fields
+    )
 
 
 @traces_pages.post("/traces/{name}/forget", **page(needs="decide"))

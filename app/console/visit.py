@@ -250,6 +250,15 @@ class Visit:
         answer = rendered(template, {**self.common(), **values}, status)
         return self._keep(answer)
 
+    def confirm(
+        self, question: str, says: str, verb: str, action: str, back: tuple[str, str], **fields: str
+    ) -> Response:
+        """A page that asks whether to post ``fields`` to ``action``. ``back``: where one came from, and its title."""
+        return self.show(
+            "confirm.html", question=question, says=says, verb=verb, action=action, back=back[0], back_title=back[1],
+            fields=fields,
+        )  # fmt: skip
+
     def go(self, address: str) -> Response:
         """To another page of ours, after a write."""
         return self._keep(RedirectResponse(address, 303, {"Cache-Control": "no-store"}))

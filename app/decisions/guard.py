@@ -63,10 +63,7 @@ async def guard_preemption(
     body: Body,
     snapshot: Annotated[
         str | None,
-        Query(
-            pattern=NAME,
-            description="The snapshot that says what runs. Absent: the one of the same name.",
-        ),
+        Query(pattern=NAME, description="The snapshot that says what runs. Absent: the one of the same name."),
     ] = None,
 ) -> Response:
     """For kube-scheduler, as an extender with `preemptVerb: preempt`: of the nodes that it proposes those stay whose

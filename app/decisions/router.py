@@ -37,12 +37,7 @@ from app.solver.model.base import Wire
 from app.solver.model.configuration import EngineName
 from app.solver.model.decision import Outcome
 from app.solver.model.problems import Rule
-from app.solver.model.request import (
-    DecisionRequest,
-    EffectiveSettingsRequest,
-    PreemptibilityRequest,
-    SharesRequest,
-)
+from app.solver.model.request import DecisionRequest, EffectiveSettingsRequest, PreemptibilityRequest, SharesRequest
 from app.workers.dispatcher import Offload
 
 DOCUMENTED = (
@@ -195,10 +190,7 @@ def _filters(
     **operation(needs="read", responses={200: DecisionPage}, errors=(503,)),
 )
 def list_decisions(
-    decider: Deciding,
-    filters: Annotated[Filters, Depends(_filters)],
-    cursor: Cursor = None,
-    limit: Limit = 50,
+    decider: Deciding, filters: Annotated[Filters, Depends(_filters)], cursor: Cursor = None, limit: Limit = 50
 ) -> Response:
     """Answered requests, newest first, without request and answer."""
     return json_response(encode(decider.listing(filters, cursor, limit)))
@@ -302,10 +294,7 @@ async def explain_decision(
     return json_response(encode(await service(request, Offload).run("large", decider.explain, id, level)))
 
 
-COMPARISON_EXAMPLE = {
-    **DECISION,
-    "variants": [{"name": "classical"}, example().variant],
-}
+COMPARISON_EXAMPLE = {**DECISION, "variants": [{"name": "classical"}, example().variant]}
 
 comparisons = APIRouter(prefix="/v1", tags=["comparisons"])
 COMPARISONS = Part(comparisons, (ComparisonRequest, Comparison))

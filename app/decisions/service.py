@@ -46,14 +46,7 @@ from app.http.openapi import decode_id, encode_cursor
 from app.metrics import Metrics
 from app.search.service import Hit, ids_beginning
 from app.solver.model.base import to_datetime
-from app.solver.model.decision import (
-    ConfigurationUsed,
-    Decision,
-    Plan,
-    PlannedEviction,
-    ProposalVerdict,
-    Victim,
-)
+from app.solver.model.decision import ConfigurationUsed, Decision, Plan, PlannedEviction, ProposalVerdict, Victim
 from app.solver.model.problems import pointer
 from app.workers.dispatcher import Dispatcher, named_in
 

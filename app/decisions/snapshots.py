@@ -156,14 +156,7 @@ router = APIRouter(prefix="/v1/snapshots", tags=["snapshots"])
 
 
 Service = Annotated[Snapshots, provided(Snapshots)]
-Name = Annotated[
-    str,
-    Path(
-        pattern=NAME,
-        description="Letters, digits, `.`, `_` and `-`",
-        examples=["cluster-1"],
-    ),
-]
+Name = Annotated[str, Path(pattern=NAME, description="Letters, digits, `.`, `_` and `-`", examples=["cluster-1"])]
 
 
 @router.get(
@@ -246,12 +239,7 @@ async def delete_snapshot(name: Name, request: Request, snapshots: Service) -> R
     operation_id="change_snapshot",
     summary="What changed since a generation",
     **operation(
-        needs="decide",
-        followers=True,
-        request=Delta,
-        responses={200: SnapshotStatus},
-        errors=_BUSY,
-        example=_DELTA,
+        needs="decide", followers=True, request=Delta, responses={200: SnapshotStatus}, errors=_BUSY, example=_DELTA
     ),
 )
 async def change_snapshot(name: Name, request: Request, body: Body, snapshots: Service) -> Response:

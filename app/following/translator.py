@@ -121,8 +121,7 @@ class _Workloads(_Way):
         nodes, keys = self._touched(view, of), of[_WORKLOAD]
         pods = {key for name in nodes for key in self._on.get(name, ())}
         some = only(
-            view,
-            {_WORKLOAD: keys, _NODE: [("", name) for name in nodes], _POD: pods, **dict.fromkeys(_CONFIGURED, ())},
+            view, {_WORKLOAD: keys, _NODE: [("", name) for name in nodes], _POD: pods, **dict.fromkeys(_CONFIGURED, ())}
         )
         within = Within([], {name for _, name in view.items.get(_NODE, ())}, self._local)
         part = translate(self._engine, some, None, within, self._configured)

@@ -433,6 +433,12 @@ def new_message(old: Item | None, new: Item) -> str | None:
     return message if old is None or old.get("message") != message else None
 
 
+def pod_of(event: Item) -> Key | None:
+    """The pod that an Event is about; None: it is about something else."""
+    about = part(event, "involvedObject")
+    return (text_of(about.get("namespace")), text_of(about.get("name"))) if about.get("kind") == "Pod" else None
+
+
 def event_time(event: Item) -> datetime | None:
     """When an Event says that it happened."""
     times = (instant(event.get(name)) for name in ("eventTime", "lastTimestamp", "firstTimestamp"))

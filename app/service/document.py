@@ -227,10 +227,7 @@ PROBLEMS: dict[int, tuple[str, str]] = {
     415: ("UnsupportedMediaType", "A content type or a content coding that isn't spoken here"),
     422: ("InvalidInput", "Read, and wrong; `errors` names every field at fault"),
     428: ("PreconditionRequired", "It exists: say with If-Match which version is meant"),
-    429: (
-        "TooManyRequests",
-        "Enough requests wait already, or bodies use all the memory set aside for them",
-    ),
+    429: ("TooManyRequests", "Enough requests wait already, or bodies use all the memory set aside for them"),
     500: ("InternalError", "A fault of the service; its log knows more under the request's id"),
     501: ("NotInstalled", "This service lacks an optional package that this needs; `detail` says which"),
     503: ("Unavailable", "What this needs, most likely the database, is away for now"),

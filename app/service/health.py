@@ -114,9 +114,7 @@ Purpose = Annotated[
 
 
 @router.get(
-    "/readyz",
-    operation_id="get_readiness",
-    **operation(needs=None, responses={200: Readiness, 503: Readiness}),
+    "/readyz", operation_id="get_readiness", **operation(needs=None, responses={200: Readiness, 503: Readiness})
 )
 async def readiness(request: Request, purpose: Purpose = "everything") -> Response:
     """Whether all parts can do their work: the database answers and is migrated to what this version needs or further,

@@ -198,16 +198,7 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
         drawn=Drawn(),
         snapshots=snapshots,
         clusters=followed,
-        finder=Finder(
-            (
-                snapshots.find,
-                decider.find,
-                names.holding,
-                stored.find,
-                followed.find,
-                jobs.named,
-            )
-        ),
+        finder=Finder((snapshots.find, decider.find, names.holding, stored.find, followed.find, jobs.named)),
         shadow=Shadow(database, dispatcher, _retention(settings), meters.shadowed, names),
         administration=Administration(database, stored, settings.idempotency_seconds),
         budget=Budget(settings.bodies_memory_bytes),

@@ -213,9 +213,7 @@ async def get_fragmentation(
     operation_id="get_simulation_plot",
     summary="A picture",
     **operation(
-        needs="read",
-        responses={200: {_SVG: {"schema": {"type": "string"}}}},
-        errors=(*READ, 409, 429, 501, 504),
+        needs="read", responses={200: {_SVG: {"schema": {"type": "string"}}}}, errors=(*READ, 409, 429, 501, 504)
     ),
 )
 async def get_plot(

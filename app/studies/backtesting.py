@@ -197,11 +197,7 @@ class DecisionDiffers(Wire, frozen=True, kw_only=True):
     """Why the engine refuses it under the variant."""
 
 
-BACKTEST: dict[str, Any] = {
-    "since": "2026-03-01T00:00:00Z",
-    "engine": FIRST,
-    "variants": [example().variant],
-}
+BACKTEST: dict[str, Any] = {"since": "2026-03-01T00:00:00Z", "engine": FIRST, "variants": [example().variant]}
 
 
 class Tally:

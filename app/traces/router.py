@@ -220,14 +220,7 @@ router = APIRouter(prefix="/v1", tags=["traces"])
 
 
 Service = Annotated[Traces, provided(Traces)]
-Name = Annotated[
-    str,
-    Path(
-        pattern=NAME,
-        description="Letters, digits, `.`, `_` and `-`",
-        examples=["january"],
-    ),
-]
+Name = Annotated[str, Path(pattern=NAME, description="Letters, digits, `.`, `_` and `-`", examples=["january"])]
 FormatOf = Annotated[
     Format, Query(alias="format", description="`swf`: Standard Workload Format 2.2; `ndjson`: a job or a change a line")
 ]

@@ -65,6 +65,7 @@ from app.formats.objects import (
     event_time,
     new_message,
     part,
+    pod_of,
     text_of,
 )
 from app.formats.pods import Pod, quantities, read_cluster_nodes
@@ -399,11 +400,8 @@ def _evicted(old: Item | None, new: Item) -> Evidence | None:
         return Evidence((space, pod), f"{by_space}/{by.removesuffix('.')}", reason, event_time(new), message)
     if (moved := _KAI_MOVED.match(message)) is not None:
         return Evidence((moved[1], moved[2]), "", None, event_time(new), message)
-    about = part(new, "involvedObject")
-    if about.get("kind") != "Pod":
-        return None
-    victim = text_of(about.get("namespace")), text_of(about.get("name"))
-    return Evidence(victim, "", None, event_time(new), message, preempted=False)
+    victim = pod_of(new)
+    return None if victim is None else Evidence(victim, "", None, event_time(new), message, preempted=False)
 
 
 _FOLLOWED = Followed(

@@ -32,8 +32,7 @@ from app.formats.objects import (
     event_time,
     instead,
     new_message,
-    part,
-    text_of,
+    pod_of,
     whole,
 )
 from app.formats.pods import Pod, read_cluster_nodes
@@ -271,11 +270,10 @@ _KUBE_SCHEDULER = re.compile(r"Preempted by (?:an? )?\S+ (\S+) on node ")
 def _evicted(old: Item | None, new: Item) -> Evidence | None:
     """An Event on the pod with reason `Preempted`, whose message has the UID of the pod or the pod group that it was
     for (framework/preemption/executor.go)."""
-    message, about = new_message(old, new), part(new, "involvedObject")
+    message, victim = new_message(old, new), pod_of(new)
     match = None if message is None or new.get("reason") != "Preempted" else _KUBE_SCHEDULER.match(message)
-    if match is None or message is None or about.get("kind") != "Pod":
+    if match is None or message is None or victim is None:
         return None
-    victim = text_of(about.get("namespace")), text_of(about.get("name"))
     return Evidence(victim, match[1], "PreemptionByScheduler", event_time(new), message)
 
 

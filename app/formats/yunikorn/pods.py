@@ -238,10 +238,7 @@ QUEUE = "yunikorn.apache.org/queue"
 _QUEUE = (QUEUE, "queue")
 _ALLOW_PREEMPTION = "yunikorn.apache.org/allow-preemption"
 _PLACEHOLDER = "yunikorn.apache.org/placeholder"
-_SAID = {
-    "SchedulingSkipped": "The quota of its queue is used up",
-    "Unschedulable": "No node has room for it",
-}
+_SAID = {"SchedulingSkipped": "The quota of its queue is used up", "Unschedulable": "No node has room for it"}
 """What a reason means, where the shim says it without a message."""
 _DEEPEST = 64
 DYNAMIC = "dynamic-queue"

@@ -32,7 +32,7 @@ from app.formats.objects import (
     new_message,
     objects,
     part,
-    text_of,
+    pod_of,
 )
 from app.formats.pods import Pod, read_cluster_nodes
 from app.formats.reader import Findings, Imported, Reader
@@ -429,10 +429,9 @@ _YUNIKORN_QUOTA = re.compile(r"Preempted by [Qq]uota change")
 def _evicted(old: Item | None, new: Item) -> Evidence | None:
     """An Event on the pod, whose message names the allocation that it was for, which is the UID of a pod
     (pkg/scheduler/objects/events)."""
-    message, about = new_message(old, new), part(new, "involvedObject")
-    if message is None or about.get("kind") != "Pod":
+    message, victim = new_message(old, new), pod_of(new)
+    if message is None or victim is None:
         return None
-    victim = text_of(about.get("namespace")), text_of(about.get("name"))
     if (match := _YUNIKORN.match(message)) is not None:
         return Evidence(victim, match[1], None, event_time(new), message)
     if _YUNIKORN_QUOTA.match(message):
