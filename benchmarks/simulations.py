@@ -283,7 +283,7 @@ CASES = [
     Case("kueue-nasa", 60, _nasa),
     Case("kueue-alibaba", 64, lambda: _alibaba("kueue")),
     Case("yunikorn-alibaba", 96, lambda: _alibaba("yunikorn")),
-    Case("kai-alibaba", 430, lambda: _alibaba("kai")),
+    Case("kai-alibaba", 85, lambda: _alibaba("kai")),
     Case("ytsaurus-alibaba", 120, lambda: _alibaba("ytsaurus")),
     Case("kube-scheduler-alibaba", 293, lambda: _alibaba("kube-scheduler")),
     Case("kueue-170-cohorts", 84, _grid),

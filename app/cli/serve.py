@@ -76,7 +76,7 @@ def _cluster(given: str) -> tuple[EngineName, str, str | None]:
 
 
 def _followers(clusters: list[tuple[EngineName, str, str | None]], token: str | None, url: str) -> "list[Companion]":
-    from app.following.beside import MODULE, Beside
+    from app.following.follower import MODULE, Beside
     from app.jobs.service import Companion
 
     wanted = [Beside(engine, name, url, token, context) for engine, name, context in clusters]

@@ -1,4 +1,7 @@
-"""The loop of a follower: wait for changes, translate, keep, report; its own metrics, and its process."""
+"""The loop of a follower: wait for changes, translate, keep, report; its own metrics, and its process.
+
+``python -m app.following.follower``: one that a service runs beside itself, and that ends with it.
+"""
 
 import gc
 import os
@@ -26,13 +29,14 @@ from app.following.grouped import Translated
 from app.following.history import KEPT_SECONDS, QUIET_SECONDS, History
 from app.following.keeping import ApiError, ApiUnavailable, Arbiter, Keeper, NotYet, use_of
 from app.following.mirror import Followed, Mirror, View, Watcher
-from app.following.objects import followed
-from app.following.reading import Reader
+from app.following.objects import Broken, followed
+from app.following.reading import Reader, connect
 from app.following.shadowing import Shadowing
 from app.following.translator import Translator
 from app.solver.model.configuration import EngineName
 from app.solver.model.problems import Finding
 
+MODULE = "app.following.follower"
 _LOOK_SECONDS = 3600.0
 _NEW, _TIMES, _NEVER = 10_000, 20, 1_000_000_000
 _TURN_SECONDS = 0.0005
@@ -371,3 +375,38 @@ class Follower:
             priority_classes=translated.priority_classes if translated else {},
             workload_priority_classes=translated.workload_priority_classes if translated else {},
         )  # fmt: skip
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """What the service writes to its standard input, as a line. ``context``: of the kubeconfig; None: the usual one."""
+
+    engine: EngineName
+    cluster: str
+    url: str
+    token: str | None = None
+    context: str | None = None
+
+
+def run(wanted: Beside) -> int:
+    """Follow until told to stop, or until standard input ends."""
+    try:
+        reader = Reader(connect(wanted.context))
+    except Broken as error:
+        sys.stderr.write(f"{wanted.cluster}: {error}\n")
+        return 1
+    task = Task(wanted.engine, wanted.cluster, wanted.cluster, wanted.cluster)
+    follower = Follower(task, reader, Arbiter(wanted.url, wanted.token), Tidy())
+
+    end_with_signals(follower)
+    threading.Thread(target=_end_with_input, args=(follower,), daemon=True).start()
+    follower.run()
+    return 0
+
+
+def _end_with_input(follower: Follower) -> None:
+    sys.stdin.buffer.read()
+    end_soon(follower)
+
+
+if __name__ == "__main__":
+    sys.exit(run(msgspec.json.decode(sys.stdin.buffer.readline(), type=Beside)))

@@ -4,10 +4,13 @@ from random import Random
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.simulations.schemas import SimulationRequest
+from app.solver.engines.kai import rounds
+from app.solver.model.state import Ask, Task
 from tests.support.profiles import Met, examples
 from tests.unit.simulations.running import Told, play, request_for, unheard, without_hopeless
 
@@ -88,6 +91,79 @@ def test_a_round_that_nobody_hears_of_comes_to_the_same(met: Met, seed: int) -> 
     heard = play(run)
     assert _told(unheard(run)) == _told(heard)
     met(event for event in heard.events if event.kind == "evicted")
+
+
+def _roomy(seed: int) -> SimulationRequest:
+    """Jobs that come one after another, mostly, and find room, mostly: whole GPUs and shares of one, gangs that come
+    together or grow, constraints, nodes of many kinds of which some come and go, and work that runs from the start."""
+    random = Random(seed)
+    shares, nodes = random.random() < 0.7, [_node(random, i) for i in range(random.randint(2, 7))]
+    root = {"name": "root", "quota": {name: {"guaranteed": 60} for name in NAMES}}
+    leaves = [{"name": name, "parent": "root", "quota": _quota(random)} for name in "ab"]
+    jobs, now = list[Json](), 0
+    for i in range(random.randint(6, 26)):
+        now += random.choice([0, 3, 3, 8, 20])
+        jobs.append(_small(random, f"j{i}", shares=shares) | {"submitted_at": now, "duration": random.randint(1, 60)})
+    running, remaining = list[Json](), dict[str, Any]()
+    for i in range(random.choice([0, 0, 3])):
+        ask = _small(random, f"r{i}", shares=shares)["ask"]
+        (task,) = ask["tasks"]
+        on = {"node": random.choice(nodes)["name"]}
+        groups: Json = {"gpu_group": random.choice("gh")} if 0 < task["requests"].get("gpu", 0) < 1 else {}
+        runs = {"name": "t", "requests": task["requests"], "state": random.choice(["running"] * 9 + ["releasing"])}
+        own = {"id": ask["id"], "queue": ask["queue"], "preemptible": ask["preemptible"], "priority": 0}
+        running.append(own | {"tasks": [runs | on | groups]})
+        remaining[ask["id"]] = random.randint(1, 50)
+    changes: list[Json] = []
+    if random.random() < 0.3:
+        changes = [{"at": 20, "nodes": {"add": [_node(random, 9)]}}, {"at": 40, "nodes": {"remove": ["n0"]}}]
+    actions: Json = {"actions": ["reclaim", "allocate"]} if random.random() < 0.1 else {}
+    settings = {"release": random.choice(["0.13", "0.17"]), "rules": random.choice(["shipped", "documented"])} | actions
+    return request_for(
+        {"engine": "kai", "queues": [root, *leaves], "settings": {"kai": settings}}, jobs, changes,
+        state={"nodes": nodes, "workloads": running}, remaining=remaining, grace=random.choice([0, 2]),
+        round_every=random.choice([1, 3]), until=400,
+    )  # fmt: skip
+
+
+def _node(random: Random, i: int) -> Json:
+    capacity = {"cpu": random.choice([0, 4, 8, 16]), "memory": f"{random.choice([4, 8])}Gi"}
+    capacity |= {"gpu": random.choice([0, 1, 2, 8])} if random.random() < 0.8 else {}
+    capacity |= {"pods": 3} if random.random() < 0.1 else {}
+    node: Json = {"name": f"n{i}", "labels": {"zone": "xy"[i % 2]}, "capacity": capacity}
+    node |= {"gpu_memory": random.choice([1000, 16384, 40_000])} if random.random() < 0.5 else {}
+    return node | ({"schedulable": False} if random.random() < 0.1 else {})
+
+
+def _small(random: Random, name: str, *, shares: bool) -> Json:
+    count = random.choice([1, 1, 1, 2, 3])
+    requests: Json = {"cpu": f"{random.choice([0, 250, 500, 1000])}m", "memory": f"{random.choice([1, 300])}Mi"}
+    gpu = random.choice([0, 0, 0.25, 0.5, 0.3, 1] if shares else [0, 0, 1, 2])
+    requests |= {"gpu": gpu} if gpu else {}
+    task: Json = {"name": "t", "count": count, "requests": requests}
+    task |= {"node_selector": {"zone": "x"}} if random.random() < 0.1 else {}
+    task |= {"gpu_devices": 2} if 0 < gpu < 1 and random.random() < 0.05 else {}
+    ask: Json = {"id": name, "queue": random.choice("ab"), "preemptible": random.random() < 0.5, "tasks": [task]}
+    ask |= {"min_available": random.choice([1, count])} if random.random() < 0.5 else {}
+    return {"ask": ask}
+
+
+@given(seed=st.integers(0, 2**32))
+@examples(80)
+def test_a_round_that_is_plain_before_it_is_asked_comes_to_what_its_answer_says(met: Met, seed: int) -> None:
+    run, plain = without_hopeless(_roomy(seed)), list[bool]()
+    with pytest.MonkeyPatch.context() as patch:
+        starts = rounds.Sums.starts
+
+        def noted(sums: rounds.Sums, ask: Ask) -> list[tuple[Task, int]] | None:
+            places = starts(sums, ask)
+            plain.append(places is not None)
+            return places
+
+        patch.setattr(rounds.Sums, "starts", noted)
+        foreseen = _told(unheard(run))
+    assert foreseen == _told(play(run))
+    met(told for told in plain if told)
 
 
 def _told(told: Told) -> bytes:

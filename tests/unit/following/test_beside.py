@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.following import beside, follower
-from app.following.beside import Beside, run
-from app.following.follower import Task
+from app.following import follower
+from app.following.follower import Beside, Task, run
 from app.following.objects import Broken
 from tests.support.instead import Instead, Machine
 
@@ -47,7 +46,7 @@ def test_it_follows_what_it_is_told_and_ends_with_signals_and_with_its_input(
             threads.append("started")
 
     instead(
-        beside,
+        follower,
         connect=lambda context: ("client of", context),
         Reader=lambda client: client,
         Arbiter=lambda *of: of,
@@ -58,7 +57,7 @@ def test_it_follows_what_it_is_told_and_ends_with_signals_and_with_its_input(
     instead(
         follower.threading, Timer=lambda *of: timers.append(of) or SimpleNamespace(daemon=False, start=lambda: None)
     )
-    instead(beside.threading, Thread=Thread)
+    instead(follower.threading, Thread=Thread)
     assert run(WANTED) == 0
     ((task, reader, arbiter, tidy),) = made
     assert (task, reader) == (Task("kai", "prod", "prod", "prod"), ("client of", "own"))
@@ -76,6 +75,6 @@ def test_without_a_cluster_it_says_why(instead: Instead, capsys: pytest.CaptureF
     def connect(context: str | None) -> None:
         raise Broken("no cluster to follow: none")
 
-    instead(beside, connect=connect)
+    instead(follower, connect=connect)
     assert run(WANTED) == 1
     assert capsys.readouterr().err == "prod: no cluster to follow: none\n"

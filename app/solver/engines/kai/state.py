@@ -280,7 +280,7 @@ def check_asks(state: CompiledState, asks: Sequence[Ask]) -> None:
     known, readable = state.resident.asks, Readable()
     for a, ask in enumerate(asks):
         read = known.get(id(ask))
-        sound = (read is not None and read.ask is ask and read.sound) or _plain(ask, readable)
+        sound = (read is not None and read.ask is ask and read.sound) or is_plain(ask, readable)
         if sound and _gang_of(state, ask) is None:
             continue
         problems += job_problems(ask, ("asks", a))
@@ -305,7 +305,7 @@ def are_sound(state: CompiledState, asks: Sequence[Ask]) -> None:
             read.sound = True
 
 
-def _plain(ask: Ask, readable: Readable) -> bool:
+def is_plain(ask: Ask, readable: Readable) -> bool:
     """Whether there is so little to an ask that nothing can be wrong with it but its requests, which are not."""
     return (
         ask.sub_groups is None

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from app.solver.engines.kai.configuration import CompiledConfiguration, compile_configuration
-from app.solver.engines.kai.engine import KaiRounds
+from app.solver.engines.kai.rounds import KaiRounds
 from app.solver.engines.kai.state import CompiledState, compile_state
 from app.solver.model.base import to_datetime
 from app.solver.model.configuration import Configuration
