@@ -162,7 +162,7 @@ class Chance:
 
     def order(self, entries: Iterable[T]) -> list[T]:
         """The entries as a map yields them that was filled in the given order."""
-        return self.map(entries).walk()
+        return list(entries) if self._lots is None else self.map(entries).walk()
 
     def pods(self, tasks: Sequence[int]) -> Sequence[int]:
         """The pods of a group, by one walk of the map of them, which was filled by a walk of that of its pod set."""

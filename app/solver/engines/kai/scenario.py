@@ -230,6 +230,46 @@ def first_to_go(overlay: Overlay, victim: Victim) -> list[int]:
     return tasks[:1] if len(tasks) > jobs.min_available[victim.job] else tasks
 
 
+class Tape:
+    """The chunks of a victim order as it runs where nothing is recorded, for all who walk it."""
+
+    def __init__(self, overlay: Overlay, order: VictimOrder) -> None:
+        self._overlay = overlay
+        self._order = order
+        self._steps: list[Group] = []
+        self._chunk: dict[int, Group] = {}
+        self.with_others: set[int] = set()
+
+    def step(self, place: int) -> Group | None:
+        """The chunk at that place, empty where a victim adds nothing; None past the end."""
+        if place == len(self._steps):
+            victim = self._order.pop()
+            if victim is None:
+                return None
+            chunk = first_to_go(self._overlay, victim)
+            if victim.others:
+                self.with_others.add(victim.job)
+            if len(chunk) < len(victim.tasks):
+                self._order.put_back(victim, [t for t in victim.tasks if t not in chunk])
+            group = Group(victim.job, chunk)
+            self._steps.append(group)
+            self._chunk |= dict.fromkeys(chunk, group)
+        return self._steps[place]
+
+    def serves(self, recorded: Sequence[Group]) -> bool:
+        """Whether the order runs the same with these recorded: each a chunk of its own, of a job of which nothing else
+        is recorded and all pods can be taken."""
+        jobs = {group.job for group in recorded}
+        return (
+            len(jobs) == len(recorded)
+            and self.with_others.isdisjoint(jobs)
+            and all(
+                (known := self._chunk.get(group.tasks[0])) is not None and set(known.tasks) == set(group.tasks)
+                for group in recorded
+            )
+        )
+
+
 @dataclass(slots=True)
 class Trial:
     """One scenario: recorded victims, and ``extra`` pods of a prefix. ``listed``, ``elastic`` and ``taking`` are what
@@ -285,8 +325,9 @@ class Scenario:
         self._with_others: set[int] = set()
         self.pods = 0
         self._record(recorded)
-        for group in recorded:
-            self._list(group)
+        self._list(self.recorded)
+        for group in self.recorded:
+            self.room.give(group.tasks)
 
     def start(self, part: Sequence[int], recorded: Sequence[Group]) -> None:
         """Nobody is listed but the victims recorded for a shorter part."""
@@ -364,28 +405,33 @@ class Scenario:
         return True
 
     def _take_up(self, group: Group) -> None:
-        self.latest = group.job
-        self._list(group)
-        self._put_on_nodes(group)
-
-    def _list(self, group: Group) -> None:
-        job = group.job
-        listed = self.listed.get(job)
-        if listed is None:
-            self.groups[job] = [group]
-            self.listed[job] = group.tasks
-            if self.overlay.jobs.elastic(job):
-                self.elastic.append(job)
-        else:
-            self.groups[job].append(group)
-            self.listed[job] = listed + group.tasks
-        self.pods += len(group.tasks)
+        self._list((group,))
+        self._put_on_nodes((group,))
         self.room.give(group.tasks)
 
-    def _put_on_nodes(self, group: Group) -> None:
-        node = self.overlay.node
-        for t in group.tasks:
-            self._by_node.setdefault(node[t], {})[group.job] = None
+    def _list(self, groups: Iterable[Group]) -> None:
+        listed, elastic = self.listed, self.overlay.jobs.elastic
+        for group in groups:
+            job = group.job
+            self.pods += len(group.tasks)
+            if job in listed:
+                self.groups[job].append(group)
+                listed[job] = listed[job] + group.tasks
+            else:
+                self.groups[job] = [group]
+                listed[job] = group.tasks
+                if elastic(job):
+                    self.elastic.append(job)
+
+    def _put_on_nodes(self, groups: Iterable[Group]) -> None:
+        node, by_node = self.overlay.node, self._by_node
+        for group in groups:
+            self.latest = job = group.job
+            for t in group.tasks:
+                if node[t] in by_node:
+                    by_node[node[t]][job] = None
+                else:
+                    by_node[node[t]] = {job: None}
 
     def chunks_of(self, jobs: Iterable[int]) -> list[Group]:
         """The listed chunks of these jobs that are not recorded."""

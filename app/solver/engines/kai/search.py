@@ -14,7 +14,7 @@ from app.solver.engines.kai.jobs import GPU, NOWHERE
 from app.solver.engines.kai.overlay import Mark, Overlay, rank, total
 from app.solver.engines.kai.queue_order import Standing
 from app.solver.engines.kai.rule_sets import Generator, ReleaseRules
-from app.solver.engines.kai.scenario import FreeGpus, Group, Headroom, Scenario, Trial, all_fit, first_to_go
+from app.solver.engines.kai.scenario import FreeGpus, Group, Headroom, Scenario, Tape, Trial, all_fit
 from app.solver.engines.kai.solver import Budget, Found, Tools, disturbed, leaves_out, open_nodes
 from app.solver.engines.kai.state import layout
 from app.solver.engines.kai.validators import ScenarioValidator, refused_scenario
@@ -56,7 +56,7 @@ class Search:
         return FreeGpus(self._overlay) if self._overlay.gpus.any else self._gpus
 
     @cached_property
-    def _tape(self) -> "Tape":
+    def _tape(self) -> Tape:
         by_leaf = self._tools.victims.by_leaf(self._victims)
         return Tape(self._overlay, VictimOrder(self._overlay, self._before, by_leaf))
 
@@ -343,12 +343,23 @@ class Search:
                     self._tools.trail.no_room(scenario, placer.refused)
                     return False
                 placed = True
+                if not self._room_left(trial, nodes):
+                    break
             elif job in taking:
                 if wanted := overlay.wanted(job)[0]:
                     placer.place_job(job, wanted, nodes, bind=False)
                 lost = lost or (self._stay and leaves_out(overlay, scenario.listed.get(job, ())))
         budget.spend(turns.left)  # their turns change nothing
         return placed and not budget.spent
+
+    def _room_left(self, trial: Trial, nodes: set[int]) -> bool:
+        """Whether any victim could still find a place: some pod of each request and constraint is asked for."""
+        overlay, placer = self._overlay, self._tools.placer
+        if overlay.gpus.any or any(overlay.pending[job] for job in trial.listed):
+            return True
+        taken = (t for tasks in trial.listed.values() for t in tasks)
+        kinds = {(overlay.request[t], id(placer.allowed(t))): t for t in taken}
+        return any(placer.fits_somewhere(t, nodes) for t in kinds.values())
 
     def _needed(self, trial: Trial, recorded: list[int]) -> Found:
         """The groups of which some pod did not stay where it was, and the nodes that somebody leaves."""
@@ -362,46 +373,6 @@ class Search:
                 of_job[next(group for group in trial.groups[job] if t in group.tasks)] = None
         left = {overlay.node_before(t) for t in out}
         return Found([group for of in self._chance.order(chosen) for group in chosen[of]], left)
-
-
-class Tape:
-    """The chunks of a victim order as it runs where nothing is recorded, for all who walk it."""
-
-    def __init__(self, overlay: Overlay, order: VictimOrder) -> None:
-        self._overlay = overlay
-        self._order = order
-        self._steps: list[Group] = []
-        self._chunk: dict[int, Group] = {}
-        self.with_others: set[int] = set()
-
-    def step(self, place: int) -> Group | None:
-        """The chunk at that place, empty where a victim adds nothing; None past the end."""
-        if place == len(self._steps):
-            victim = self._order.pop()
-            if victim is None:
-                return None
-            chunk = first_to_go(self._overlay, victim)
-            if victim.others:
-                self.with_others.add(victim.job)
-            if len(chunk) < len(victim.tasks):
-                self._order.put_back(victim, [t for t in victim.tasks if t not in chunk])
-            group = Group(victim.job, chunk)
-            self._steps.append(group)
-            self._chunk |= dict.fromkeys(chunk, group)
-        return self._steps[place]
-
-    def serves(self, recorded: Sequence[Group]) -> bool:
-        """Whether the order runs the same with these recorded: each a chunk of its own, of a job of which nothing else
-        is recorded and all pods can be taken."""
-        jobs = {group.job for group in recorded}
-        return (
-            len(jobs) == len(recorded)
-            and self.with_others.isdisjoint(jobs)
-            and all(
-                (known := self._chunk.get(group.tasks[0])) is not None and set(known.tasks) == set(group.tasks)
-                for group in recorded
-            )
-        )
 
 
 class Prefix(Scenario):
@@ -436,10 +407,26 @@ class Prefix(Scenario):
 
     def far(self) -> bool | None:
         """``go`` until enough is listed; None where that is never."""
-        while (grew := self.go()) is not None:
-            if grew and self.enough():
-                return True
-        return None
+        if not isinstance(self._order, Tape):
+            while (grew := self.go()) is not None:
+                if grew and self.enough():
+                    return True
+            return None
+        passed: list[Group] = []
+        give, recorded = self.room.give, self.is_recorded
+        enough: bool | None = None
+        while enough is None and (group := self._order.step(self._at)) is not None:
+            self._at += 1
+            if not (tasks := group.tasks):
+                continue
+            self.walked.append(group)
+            if recorded.isdisjoint(tasks):
+                passed.append(group)
+                give(tasks)
+                enough = self.enough() or None
+        self._list(passed)
+        self._put_on_nodes(passed)
+        return enough
 
     def go_on(self, part: Sequence[int], recorded: Sequence[Group]) -> bool:
         """As any scenario, on a tape that serves; but pods of several sizes are walked again: more room may take places
@@ -482,7 +469,7 @@ class Prefix(Scenario):
             groups = self.groups[job]
             if self.overlay.exact:
                 groups = [group for group in groups if self.is_recorded.isdisjoint(group.tasks)]
-            else:
+            elif chance.drawn:
                 groups = [Group(job, chance.pods(group.tasks)) for group in groups]
             if not joined or len(groups) == 1:
                 yield from groups
