@@ -64,9 +64,9 @@ class Cycle:
         """The same of victims; who explains hears of those spared each time."""
         return look() if self.tools.trail.counts else self.still(key, look)
 
-    def again(self, budget: Budget, chance: Chance) -> "Cycle":
+    def again(self, budget: Budget, chance: Chance, trail: Trail) -> "Cycle":
         """Another run of the cycle that has come as far."""
-        tools = replace(self.tools, budget=budget, chance=chance)
+        tools = replace(self.tools, budget=budget, chance=chance, trail=trail)
         return Cycle(
             tools, self.protection.again(), self.signatures.again(), self.taken.copy(), self.starts.copy(), self.clocks
         )  # fmt: skip

@@ -79,17 +79,23 @@ def drawn(cycle: Cycle, seed: int) -> Draw:
     return Draw(seed, _plan(cycle, Outcomes(cycle)), overfilled(cycle.overlay))
 
 
-def answer(cycle: Cycle, draws: Sequence[Draw], number: int | None, question: Question) -> Result:
-    """Decisions by ask, the order in which jobs had their turn, and the plan: of the cycle, which is the first of the
-    draws. The plan names what the others came to. ``number``: of all draws; None where nothing hangs on chance. A
-    round that nobody watches is told by its plan alone."""
+def answer(cycle: Cycle, question: Question) -> Result:
+    """Decisions by ask, the order in which jobs had their turn, and the plan. A round that nobody watches is told by
+    its plan alone."""
     overlay, outcomes = cycle.overlay, Outcomes(cycle)
     asked = () if question.brief else range(len(overlay.asks))
     return Result(
         decisions=[decision_of(cycle, outcomes, a, question) for a in asked],
         order=[overlay.asks[overlay.jobs.ask[job]].id for job in cycle.taken] if question.ordered else None,
-        plan=replace(_plan(cycle, outcomes), chance=_chance(draws, number)),
+        plan=_plan(cycle, outcomes),
     )
+
+
+def with_chance(result: Result, draws: Sequence[Draw], number: int) -> Result:
+    """The answer, which is the first of the draws; its plan names what the others came to. ``number``: of all draws."""
+    others = [Alternative(share=draw.times / number, plan=draw.plan) for draw in draws[1:]]
+    share = draws[0].times / number if number else None
+    return replace(result, plan=replace(result.plan, chance=Chance(draws=number, share=share, others=others)))
 
 
 def decision_of(cycle: Cycle, outcomes: Outcomes, a: int, question: Question) -> Decision:
@@ -121,13 +127,6 @@ def decision_of(cycle: Cycle, outcomes: Outcomes, a: int, question: Question) ->
 
 def _plan(cycle: Cycle, outcomes: Outcomes) -> Plan:
     return Plan(evictions=planned(cycle, outcomes), placements=placements(cycle))
-
-
-def _chance(draws: Sequence[Draw], number: int | None) -> Chance | None:
-    if not number:
-        return None if number is None else Chance(draws=0, others=[])
-    others = [Alternative(share=draw.times / number, plan=draw.plan) for draw in draws[1:]]
-    return Chance(draws=number, share=draws[0].times / number, others=others)
 
 
 def planned(cycle: Cycle, outcomes: Outcomes) -> list[PlannedEviction]:

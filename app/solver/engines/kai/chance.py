@@ -16,10 +16,18 @@ MOST_DRAWS = 200
 MOST_STEPS = 60_000
 """Steps that all draws of an answer may spend on simulations together: enough or not, there are no more draws then."""
 
+MOST_PODS = 16_000
+"""Pods of the cluster in all draws together, beyond which more are drawn only while one outcome has the majority; a
+cluster of which two draws have more is not drawn."""
+
 _GROUP = 8
 _FULL = 7
 _TABLE = 128 * _FULL
 """Entries that a single table of a map holds."""
+
+
+class HangsOnOrder(Exception):
+    """A run met an order on which a choice of it hangs, and nobody wants to know what comes of it with one order."""
 
 
 class Lots:
@@ -94,28 +102,36 @@ class Names:
     def places(self, overlay: Overlay) -> list[int]:
         """By pod its place among all: by job, then by its own name."""
         if self._places is None:
-            jobs = overlay.jobs
-            names = [(jobs.id[j], name) for j, name in zip(jobs.task_job, jobs.task_name, strict=True)]
-            self._places = [0] * len(names)
-            for place, t in enumerate(sorted(range(len(names)), key=names.__getitem__)):
+            jobs, name = overlay.jobs, overlay.jobs.task_name.__getitem__
+            in_order = (t for j in self.jobs(overlay) for t in sorted(jobs.tasks[j], key=name))
+            self._places = [0] * len(jobs.task_job)
+            for place, t in enumerate(in_order):
                 self._places[t] = place
         return self._places
 
 
 class Chance:
     """The orders of one run. Without a seed every map yields its entries as they came in. ``matters``: whether the run
-    met an order on which a choice of it hangs.
+    met an order on which a choice of it hangs, or it is known that there is one; with ``stops`` such a run ends there.
 
     What is drawn hangs on the seed and on what it is drawn for (``turn`` and ``choose``), never on what was drawn
     before: who spares a choice changes no other."""
 
-    def __init__(self, seed: int | None = None, names: Names | None = None) -> None:
+    def __init__(self, seed: int | None = None, names: Names | None = None, *, stops: bool = False) -> None:
         self._names = names or Names()
         self._seed = seed
         self._lots = None if seed is None else Lots(seed)
         self._jobs: Map[int] | None = None
         self._turns = 0
-        self.matters = False
+        self._met = False
+        self._stops = stops
+        self.matters = seed is not None
+
+    def hangs(self) -> None:
+        """A choice hangs on an order. Raises HangsOnOrder."""
+        self.matters = True
+        if self._stops:
+            raise HangsOnOrder
 
     def again(self, seed: int) -> "Chance":
         """The orders of another run that has come as far, where nothing has been drawn yet."""
@@ -125,8 +141,8 @@ class Chance:
 
     @property
     def untouched(self) -> bool:
-        """Whether nothing has been drawn yet."""
-        return self._lots is None or not self._lots.drew
+        """Whether nothing has been drawn yet, nor would have been with a seed."""
+        return not self._met if self._lots is None else not self._lots.drew
 
     def turn(self) -> None:
         """An action orders its jobs, or the search for a part begins."""
@@ -158,21 +174,27 @@ class Chance:
 
     def map(self, entries: Iterable[T]) -> Map[T]:
         """A map that is walked more than once."""
+        self._met = True
         return Map(entries, self._lots)
 
     def order(self, entries: Iterable[T]) -> list[T]:
         """The entries as a map yields them that was filled in the given order."""
+        self._met = True
         return list(entries) if self._lots is None else self.map(entries).walk()
 
-    def pods(self, tasks: Sequence[int]) -> Sequence[int]:
+    def pods(self, tasks: list[int]) -> list[int]:
         """The pods of a group, by one walk of the map of them, which was filled by a walk of that of its pod set."""
+        self._met = True
         return self.order(self.order(tasks)) if self.drawn else tasks
 
     def jobs(self, overlay: Overlay) -> list[int] | None:
         """All jobs, by one walk of the map of them, which lives as long as the run. None where no order is drawn, or
         the map has several tables."""
         number = len(overlay.jobs.id)
-        if self._lots is None or number > _TABLE:
+        if number > _TABLE:
+            return None
+        self._met = True
+        if self._lots is None:
             return None
         if self._jobs is None:
             self._jobs = self.map(self._names.jobs(overlay))
@@ -181,6 +203,7 @@ class Chance:
     def some(self, keys: Sequence[int], number: int, overlay: Overlay) -> list[int]:
         """The first ``number`` of these jobs that the map of all jobs yields. One that has several tables yields any of
         them alike."""
+        self._met = True
         if self._lots is None:
             return list(keys[:number])
         if (jobs := self.jobs(overlay)) is None:

@@ -14,8 +14,8 @@ from app.solver.delta import Changes
 from app.solver.engine import Engine
 from app.solver.engines.kai import FACTS
 from app.solver.engines.kai.actions import Cycle, allocate, begin, consolidation, preempt, reclaim, stale_gang_eviction
-from app.solver.engines.kai.answer import Draw, answer, drawn, effective_settings, findings, shares
-from app.solver.engines.kai.chance import DRAWS, MOST_DRAWS, MOST_STEPS, Chance
+from app.solver.engines.kai.answer import Draw, answer, drawn, effective_settings, findings, shares, with_chance
+from app.solver.engines.kai.chance import DRAWS, MOST_DRAWS, MOST_PODS, MOST_STEPS, Chance, HangsOnOrder
 from app.solver.engines.kai.configuration import (
     CompiledConfiguration,
     changed,
@@ -251,7 +251,7 @@ def plan(state: CompiledState, question: Question) -> Result:
 
 
 def _cycle(state: CompiledState, question: Question) -> Result:
-    return answer(*draws(state, question.asks, question, Budget()), question)
+    return _answer(state, question.asks, question, Budget())
 
 
 def _each_alone(state: CompiledState, question: Question) -> Result:
@@ -259,7 +259,7 @@ def _each_alone(state: CompiledState, question: Question) -> Result:
     budget = Budget()
     for ask in question.asks:
         safe_point()
-        alone = answer(*draws(state, [ask], question, budget), question)
+        alone = _answer(state, [ask], question, budget)
         decided.append((alone.decisions[0], alone.plan))
     return each_alone(decided)
 
@@ -268,63 +268,55 @@ _SMALL = 250
 """Pods times nodes up to which 40 draws that don't tell which outcome is the likeliest are followed by more."""
 
 
-def draws(
-    state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget
-) -> tuple[Cycle, list[Draw], int | None]:
-    """What the cycle can come to, the likeliest first that overfills no node, and that one itself; and how many draws
-    tell so: None where nothing hangs on the order of a map, 0 where the question wants no draws or one takes too long.
-    """
-    chance = Chance()
-    first = run(state, asks, question, budget, chance)
-    if not chance.matters:
-        return first, [], None
+def _answer(state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget) -> Result:
+    pods = len(state.jobs.task_job) + sum(len(ask.tasks) for ask in asks)
+    runs, few = Runs(state, asks, question), MOST_PODS // max(1, pods)
+    try:
+        cycle, matters = runs.undrawn(budget, stops=question.draws and few > 1)
+    except HangsOnOrder:
+        most = MOST_DRAWS if pods * len(state.nodes) <= _SMALL else DRAWS
+        draws, number, heard = _drawn(runs, min(few, DRAWS), most, question)
+    else:
+        result = answer(cycle, question)
+        return with_chance(result, (), 0) if matters else result
+    again = Runs(state, asks, question)
+    if not draws or draws[0].overfills:
+        cycle, _ = again.undrawn(budget)
+        return with_chance(answer(cycle, question), [drawn(cycle, 0), *draws], number)
+    if heard is None or draws[0].seed:
+        heard = answer(again.drawn(draws[0].seed, Budget(MOST_STEPS)), question)
+    return with_chance(heard, draws, number)
+
+
+def _drawn(runs: "Runs", few: int, most: int, question: Question) -> tuple[list[Draw], int, Result | None]:
+    """What the cycle can come to, the likeliest first that overfills no node; how many draws tell so; and what the
+    first of them answers. After ``few`` draws of which no outcome has the majority there are too many to tell."""
     outcomes: dict[Hashable, Draw] = {}
-    number, most, steps = 0, _most_draws(state, asks) if question.draws else 0, Budget(MOST_STEPS)
-    rehearsals = Rehearsals(state, asks, question.now)
-    while number < most and (number < DRAWS or not _told_apart(outcomes.values())):
+    number, steps = 0, Budget(MOST_STEPS)
+    heard: Result | None = None
+    while (
+        number < few
+        or (number < DRAWS and 2 * max(draw.times for draw in outcomes.values()) > number)
+        or (DRAWS <= number < most and not _told_apart(outcomes.values()))
+    ):
         if number % DRAWS == 0:
             steps = Budget(MOST_STEPS)
-        cycle = rehearsals.run(number, steps)
+        cycle = runs.drawn(number, steps)
         if steps.spent:
             break
         outcome = cycle.outcome()
         if outcome not in outcomes:
             outcomes[outcome] = drawn(cycle, number)
         outcomes[outcome].times += 1
+        heard = heard or answer(cycle, question)
         number += 1
-    by_times = sorted(outcomes.values(), key=lambda draw: (draw.overfills, -draw.times))
-    if not by_times or by_times[0].overfills:
-        return first, [drawn(first, 0), *by_times], number
-    likeliest = _run(state, asks, question, Budget(MOST_STEPS), Chance(by_times[0].seed), strict=False)
-    return likeliest, by_times, number
-
-
-def _most_draws(state: CompiledState, asks: Sequence[Ask]) -> int:
-    pods = len(state.jobs.task_job) + sum(len(ask.tasks) for ask in asks)
-    return MOST_DRAWS if pods * len(state.nodes) <= _SMALL else DRAWS
+    return sorted(outcomes.values(), key=lambda draw: (draw.overfills, -draw.times)), number, heard
 
 
 def _told_apart(outcomes: Collection[Draw]) -> bool:
     """Whether the likeliest outcome leads the next one by two standard deviations."""
     first, second = nlargest(2, (0, *(draw.times for draw in outcomes)))
     return (first - second) ** 2 > 4 * (first + second)
-
-
-def run(state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget, chance: Chance) -> Cycle:
-    """One cycle. Where a bookkeeping habit of KAI's would end in an overfull node, the cycle runs without it."""
-    cycle = _run(state, asks, question, budget, chance, strict=False)
-    if overfilled(cycle.overlay):
-        cycle = _run(state, asks, question, budget, chance, strict=True)
-    return cycle
-
-
-def _run(
-    state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget, chance: Chance, *, strict: bool
-) -> Cycle:
-    cycle = begin(state, asks, question.now, budget, _trail(question), chance, strict=strict)
-    for action in state.configuration.policy.actions:
-        _ACTIONS[action](cycle)
-    return cycle
 
 
 def _trail(question: Question) -> Trail:
@@ -339,35 +331,53 @@ _ACTIONS: dict[Action, Callable[[Cycle], None]] = {
 }  # fmt: skip
 
 
-class Rehearsals:
-    """Runs of one cycle that nobody hears, each with orders of maps of its own. Actions that come before anything is
-    drawn are run once for all of them."""
+class Runs:
+    """Runs of one cycle: one without draws, others each with orders of maps of its own, of which nobody hears but the
+    first. Actions that come before anything could be drawn are run once for all of them."""
 
-    def __init__(self, state: CompiledState, asks: Sequence[Ask], now: int) -> None:
-        self._begin = partial(begin, state, asks, now, trail=Unheard(), strict=False)
+    def __init__(self, state: CompiledState, asks: Sequence[Ask], question: Question) -> None:
+        self._begin = partial(begin, state, asks, question.now)
+        self._question = question
         self._actions = state.configuration.policy.actions
+        self._shares = state.configuration.policy.release.draws and question.draws
         self._common: tuple[Cycle, Bookmark] | None = None
-        self._done = self._spent = 0
+        self._done = self._spent = self._drawn = 0
 
-    def run(self, seed: int, budget: Budget) -> Cycle:
-        """One of them, which stands until the next one."""
+    def undrawn(self, budget: Budget, *, stops: bool = False) -> tuple[Cycle, bool]:
+        """The run with orders as they come in, and whether a choice of it hangs on one. Where a bookkeeping habit of
+        KAI's would end in an overfull node, the cycle runs without it. Raises HangsOnOrder with ``stops``."""
+        chance = Chance(stops=stops)
+        cycle = self._from_start(budget, chance, _trail(self._question))
+        if overfilled(cycle.overlay):
+            trail = _trail(self._question)
+            cycle = self._go_on(self._begin(budget=budget, trail=trail, chance=chance, strict=True), 0)
+        return cycle, chance.matters
+
+    def drawn(self, seed: int, budget: Budget) -> Cycle:
+        """One with draws, which stands until the next one."""
+        unheard = Unheard() if self._drawn else None
+        self._drawn += 1
         if self._common is None:
-            return self._first(seed, budget)
+            return self._from_start(budget, Chance(seed), unheard or _trail(self._question))
         before, bookmark = self._common
         before.overlay.go_back(bookmark)
         budget.spend(self._spent)
-        cycle = before.again(budget, before.tools.chance.again(seed))
-        for action in self._actions[self._done :]:
+        cycle = before.again(budget, before.tools.chance.again(seed), unheard or before.tools.trail)
+        return self._go_on(cycle, self._done)
+
+    def _from_start(self, budget: Budget, chance: Chance, trail: Trail) -> Cycle:
+        left = budget.left
+        cycle = self._begin(budget=budget, trail=trail, chance=chance, strict=False)
+        for done, action in enumerate(self._actions):
+            if self._shares and chance.untouched and not cycle.overlay.by_steps:
+                common = cycle.again(budget, chance.again(0), trail.again())
+                self._common = common, cycle.overlay.keep()
+                self._done, self._spent = done, left - budget.left
             _ACTIONS[action](cycle)
         return cycle
 
-    def _first(self, seed: int, budget: Budget) -> Cycle:
-        left, chance = budget.left, Chance(seed)
-        cycle = self._begin(budget=budget, chance=chance)
-        for done, action in enumerate(self._actions):
-            if chance.untouched and not cycle.overlay.by_steps:
-                self._common = cycle.again(budget, chance.again(seed)), cycle.overlay.keep()
-                self._done, self._spent = done, left - budget.left
+    def _go_on(self, cycle: Cycle, done: int) -> Cycle:
+        for action in self._actions[done:]:
             _ACTIONS[action](cycle)
         return cycle
 

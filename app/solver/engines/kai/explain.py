@@ -4,6 +4,7 @@ the way of a job that waits.
 """
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -231,6 +232,10 @@ class Recorder(Trail):
         self._searches: dict[int, list[Search]] = {}
         self._search: Search
         self._part: tuple[int, int]
+
+    def again(self) -> "Recorder":
+        """See ``Trail.again``."""
+        return deepcopy(self)
 
     def begin(self, job: int, action: str) -> None:
         """See ``Trail.begin``."""

@@ -225,7 +225,7 @@ class Search:
         """The victims of a part as maps yield them, as many as the cap admits. None: all of them, the best first."""
         chance = self._chance
         if self._cap is not None and len(self._victims) > self._cap:
-            chance.matters = True
+            chance.hangs()
             return chance.order(chance.some(self._victims, self._cap, self._overlay))
         if (jobs := chance.jobs(self._overlay)) is None:
             return None

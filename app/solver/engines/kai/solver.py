@@ -3,6 +3,7 @@ of the victim order, judged by simulation and then by the validators.
 """
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,6 +87,12 @@ class Trail:
         self._main: dict[int, tuple[int, str, str, str]] = {}
         self._job: int
         self._action: str
+
+    def again(self) -> "Trail":
+        """For another run of the cycle that has come as far."""
+        other = copy(self)
+        other._main = self._main.copy()
+        return other
 
     def begin(self, job: int, action: str) -> None:
         """What follows is about this job in this action."""

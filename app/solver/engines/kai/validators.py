@@ -198,8 +198,9 @@ class Fairness:
         for victim, of in chunks.items():
             if of:
                 by_queue.setdefault(self._overlay.jobs.queue[victim], []).extend(of)
-        if not chance.matters and len(scenario.listed) + len(scenario.elastic) > 1:
-            chance.matters = self._hangs_on_order(scenario, chunks)
+        several = len(scenario.listed) + len(scenario.elastic) > 1
+        if several and not chance.matters and self._hangs_on_order(scenario, chunks):
+            chance.hangs()
         taken = [(q, by_queue[q]) for q in chance.order(by_queue)]
         return [(q, Taken(_sum(of), of[-1], partial(_same, of))) for q, of in taken]
 

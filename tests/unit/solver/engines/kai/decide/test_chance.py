@@ -94,6 +94,20 @@ def test_draws_go_on_until_the_likeliest_outcome_is_told_from_the_next() -> None
     assert draws[0] == DRAWS < draws[1] < draws[2] == MOST_DRAWS
 
 
+def test_a_large_cluster_is_drawn_on_only_while_one_outcome_has_the_majority(bounded: Bounded) -> None:
+    bounded(engine, MOST_PODS=30)
+    draws = [decide(_cluster("shipped", 1, movable))["plan"]["chance"] for movable in (4, 9, 20)]
+    assert draws[0]["draws"] == DRAWS
+    assert draws[0]["share"] > 1 / 2 >= draws[1]["share"]
+    assert 3 <= draws[1]["draws"] < DRAWS
+    assert draws[2] == {"draws": 0, "others": []}, "two draws are too many"
+
+
+def test_a_plan_without_draws_is_that_of_orders_as_they_come_in(bounded: Bounded) -> None:
+    bounded(engine, MOST_PODS=1)
+    assert decide(_cluster("shipped", 1, 9))["plan"]["evictions"][0]["workload"] == "w1"
+
+
 def test_few_steps_are_enough_for_few_draws(bounded: Bounded) -> None:
     bounded(engine, MOST_STEPS=100)
     chance = decide(_cluster("shipped", 1, 4))["plan"]["chance"]
