@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from typing import ClassVar, Generic, Literal, TypeVar
+from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -31,8 +31,7 @@ Leaving = Callable[[PlannedEviction], bool]
 """Whether what an eviction names is on its way out already."""
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(NamedTuple):
     """Tasks of a job that run from now on, with their nodes or flavors."""
 
     job: str
@@ -64,8 +63,7 @@ class Turn:
     more: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """A round before it is carried out. ``named``: the ids of its asks, and their order; ``evictions``: as its question
     and answer have them; ``carry_out``: takes note of the answer, told who is on the way out, and says what it comes
     to."""

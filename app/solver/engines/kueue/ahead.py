@@ -5,7 +5,7 @@ Source: Kueue ``pkg/scheduler`` (flavorassigner, classical preemption), as ``fla
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from operator import le
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +39,7 @@ class Ahead(rounds.Ahead[CompiledState]):
     """What most cycles of a run look at, kept up to date, so that the state follows only for a cycle that looks at
     single workloads. See ``Rounds.ahead``. ``plain``: whether nothing that runs is drained or brings costs of its own.
     ``_use``: by node, by priority, what runs there uses of each flavor-resource; under ``_COUNT`` how many there are.
+    ``_vain``: by queue and what is asked for, priority and amounts of asks that nobody's going could help, as of now.
     """
 
     def __init__(self, loaded: CompiledState) -> None:
@@ -49,6 +50,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         self._use: list[dict[int, dict[int, int]]] = [{} for _ in loaded.configuration.tree.names]
         self._lowest = [NO_PRIORITY] * len(self._use)
         self._held: dict[str, _Held] = {}
+        self._vain: dict[tuple[int, tuple[int, ...]], list[tuple[int, tuple[int, ...]]]] = {}
         self._leaving = self._protected = self._costly = self._drained = 0
         for i, workload in enumerate(loaded.workloads):
             self._count(workload, int(loaded.queue[i]), loaded.amounts(i))
@@ -60,6 +62,7 @@ class Ahead(rounds.Ahead[CompiledState]):
     def moved(self, name: str, after: Workload | None) -> bool:
         """The workload is ``after`` now, or gone. False where it uses what no quota covers: nothing that is asked
         from then on is right."""
+        self._vain.clear()
         held = self._held.pop(name, None)
         if held is not None:
             self.usage.remove(held.node, held.amounts)
@@ -111,6 +114,18 @@ class Ahead(rounds.Ahead[CompiledState]):
         if not self._protected:
             state.protected = frozenset()
         return state
+
+    def in_vain(self, queue: int, ask: Ask, wish: "Wish") -> bool:
+        """Whether an ask of the queue was in vain that wanted the same or less, and counts for as much or more."""
+        priority = ask.priority or 0
+        for higher, amounts in self._vain.get((queue, wish.frs), ()):
+            if priority <= higher and all(map(le, amounts, wish.amounts)):
+                return True
+        return False
+
+    def note_vain(self, queue: int, ask: Ask, wish: "Wish") -> None:
+        """Of nothing that it wants enough is there, or could be freed."""
+        self._vain.setdefault((queue, wish.frs), []).append((ask.priority or 0, wish.amounts))
 
     def could_free(self, queue: int, fr: int, amount: int, priority: int) -> bool:
         """Whether ``amount`` of ``fr`` could be there for an ask of ``queue`` once somebody has gone: False only where
@@ -187,8 +202,12 @@ class _Offer(NamedTuple):
     cells: tuple[tuple[str, int, int, int], ...]
 
 
-Wish = tuple[tuple[_Offer, ...], ...]
-"""What an ask could take, by resource group that it needs."""
+class Wish(NamedTuple):
+    """What an ask could take, by resource group that it needs. ``frs``, ``amounts``: all of it in order."""
+
+    groups: tuple[tuple[_Offer, ...], ...]
+    frs: tuple[int, ...]
+    amounts: tuple[int, ...]
 
 
 def wish_of(configuration: CompiledConfiguration, ask: Ask) -> Wish | None:
@@ -213,11 +232,12 @@ def wish_of(configuration: CompiledConfiguration, ask: Ask) -> Wish | None:
                 offers.append(_Offer(flavor, -1 if place == len(group.flavors) - 1 else place, tuple(asked)))
         if mine:
             wish.append(tuple(offers))
-    return None if next(kubernetes.problems(task, ()), None) else tuple(wish)
+    asked = [(fr, amount) for offers in wish for offer in offers for _, _, fr, amount in offer.cells]
+    frs, amounts = tuple(fr for fr, _ in asked), tuple(amount for _, amount in asked)
+    return None if next(kubernetes.problems(task, ()), None) else Wish(tuple(wish), frs, amounts)
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What a nomination comes to; ``flavors`` by resource, ``request`` as a Preemptor's, both where it fits;
     ``unfinished``: whether some scan stopped before the last flavor."""
 
@@ -230,26 +250,24 @@ class Verdict:
     unfinished: bool
 
 
-def verdict(ahead: Ahead, ask: Ask, wish: Wish) -> Verdict | None:
+def verdict(ahead: Ahead, queue: int, ask: Ask, wish: Wish) -> Verdict | None:
     """``ask`` nominated on the state of now; without victims where it does not fit. None: somebody's going could make
     room."""
     configuration = ahead.configuration
-    queue = configuration.tree.index[ask.queue]
     rules, mode, level = configuration.policy[queue].fungibility, Mode.FIT, 0
     flavors, request, unfinished = dict[str, str](), list[tuple[int, int]](), False
-    for offers in wish:
+    vain = len(wish.groups) == 1 and ask.preemption_policy != "Never"
+    for offers in wish.groups:
         best, chosen, reaches, stopped = WORST, None, 0, -1
         for offer in offers:
+            suits = _suits(ahead, ask, queue, offer)
+            if suits is None:
+                return None
             worst, highest = BEST, 0
-            for _, cell, fr, amount in offer.cells:
-                suit = _suit(ahead, ask, queue, cell, fr, amount)
-                if suit is None:
-                    return None
-                if preferred(worst, suit, rules):
-                    worst = suit
+            for suit in suits:
+                vain = vain and suit.fit is Fit.NO_CANDIDATES
+                worst = suit if preferred(worst, suit, rules) else worst
                 highest = max(highest, suit.level)
-                if worst.fit is Fit.NO_FIT:
-                    break
             stops = stops_search(worst, rules)
             if stops or preferred(worst, best, rules):
                 best, chosen, reaches = worst, offer, highest
@@ -264,7 +282,22 @@ def verdict(ahead: Ahead, ask: Ask, wish: Wish) -> Verdict | None:
         for resource, _, fr, amount in chosen.cells:
             flavors[resource] = chosen.flavor
             request.append((fr, amount))
+    if vain:
+        ahead.note_vain(queue, ask, wish)
     return Verdict(ask, queue, mode, level, flavors, tuple(sorted(request)), unfinished)
+
+
+def _suits(ahead: Ahead, ask: Ask, queue: int, offer: _Offer) -> list[Suit] | None:
+    """By what is asked for, up to what can't be had at all. None: somebody's going could make room."""
+    suits: list[Suit] = []
+    for _, cell, fr, amount in offer.cells:
+        suit = _suit(ahead, ask, queue, cell, fr, amount)
+        if suit is None:
+            return None
+        suits.append(suit)
+        if suit.fit is Fit.NO_FIT:
+            break
+    return suits
 
 
 def _suit(ahead: Ahead, ask: Ask, queue: int, cell: int, fr: int, amount: int) -> Suit | None:
@@ -287,51 +320,65 @@ def _suit(ahead: Ahead, ask: Ask, queue: int, cell: int, fr: int, amount: int) -
     return Suit(Fit.NO_FIT, height)
 
 
-@dataclass(frozen=True, slots=True)
-class PlainCycle:
-    """A cycle that evicts nobody, in Kueue's order. ``admitted``: those who get in; all others wait, of whom ``outrun``
-    fit and do not after those before them."""
+class PlainCycle(NamedTuple):
+    """A cycle that evicts nobody. ``fitting``: in Kueue's order, of whom all get in but the ``outrun``, for whom those
+    before them leave no room; ``waiting``: all others."""
 
-    asks: Sequence[Ask]
-    order: list[Verdict]
-    admitted: frozenset[str]
+    fitting: list[Verdict]
     outrun: frozenset[str]
+    waiting: list[Ask]
 
 
 def cycle(ahead: Ahead, heads: Sequence[tuple[Ask, Wish]]) -> PlainCycle | None:
     """``heads``: one a queue, by id. None: what it comes to is not plain."""
-    configuration, order = ahead.configuration, list[Verdict]()
+    configuration = ahead.configuration
     if configuration.fair_sharing and len(heads) > 1:
         return None
+    fitting, waiting, reserving, unfinished = list[Verdict](), list[Ask](), False, False
     for ask, wish in heads:
-        head = verdict(ahead, ask, wish)
-        if head is None or (head.unfinished and head.mode is Mode.PREEMPT):
-            return None
-        order.append(head)
-    fitting = [head for head in order if head.mode is Mode.FIT]
-    if len(order) > 1:
-        order.sort(key=lambda head: (head.level, -(head.ask.priority or 0), instant(head.ask.created_at)))
-    admitted = frozenset(head.ask.id for head in fitting)
-    reserving = any(
-        head.mode is Mode.PREEMPT and configuration.policy[head.queue].reclaim_within_cohort != "Any" for head in order
-    )
+        queue = configuration.tree.index[ask.queue]
+        head = None
+        if not ahead.in_vain(queue, ask, wish):
+            head = verdict(ahead, queue, ask, wish)
+            if head is None or (head.unfinished and head.mode is Mode.PREEMPT):
+                return None
+        if head is not None and head.mode is Mode.FIT:
+            fitting.append(head)
+            unfinished = unfinished or head.unfinished
+            continue
+        waiting.append(ask)
+        if head is None or head.mode is Mode.PREEMPT:
+            reserving = reserving or configuration.policy[queue].reclaim_within_cohort != "Any"
     if fitting and reserving:
         return None
-    outrun = frozenset(_outrun(ahead, order)) if len(fitting) > 1 else frozenset[str]()
-    if any(head.unfinished and head.ask.id in outrun for head in order):
+    if len(fitting) < 2:
+        return PlainCycle(fitting, frozenset(), waiting)
+    fitting.sort(key=_order)
+    outrun = frozenset(_outrun(ahead, fitting))
+    if unfinished and any(head.unfinished and head.ask.id in outrun for head in fitting):
         return None
-    return PlainCycle([ask for ask, _ in heads], order, admitted - outrun, outrun)
+    return PlainCycle(fitting, outrun, waiting)
 
 
-def _outrun(ahead: Ahead, order: Iterable[Verdict]) -> Iterator[str]:
-    """Those that fit, and do not after those before them in ``order``. Usage is left as it was."""
+def order(ahead: Ahead, heads: Sequence[tuple[Ask, Wish]]) -> list[str]:
+    """Ids of the ``heads`` of a plain cycle in Kueue's order."""
+    index = ahead.configuration.tree.index
+    verdicts = [verdict(ahead, index[ask.queue], ask, wish) for ask, wish in heads]
+    return [head.ask.id for head in sorted(filter(None, verdicts), key=_order)]
+
+
+def _order(head: Verdict) -> tuple[int, int, int]:
+    return head.level, -(head.ask.priority or 0), instant(head.ask.created_at)
+
+
+def _outrun(ahead: Ahead, fitting: Iterable[Verdict]) -> Iterator[str]:
+    """Those for whom the others before them leave no room. Usage is left as it was."""
     booked: list[Verdict] = []
-    for head in order:
-        if head.mode is Mode.FIT:
-            if ahead.usage.fits(head.queue, head.request):
-                ahead.usage.add(head.queue, head.request)
-                booked.append(head)
-            else:
-                yield head.ask.id
+    for head in fitting:
+        if ahead.usage.fits(head.queue, head.request):
+            ahead.usage.add(head.queue, head.request)
+            booked.append(head)
+        else:
+            yield head.ask.id
     for head in reversed(booked):
         ahead.usage.remove(head.queue, head.request)

@@ -45,6 +45,7 @@ class Shapes:
         self._seen: dict[bytes, int] = {}
         self._seen_in: dict[tuple[bytes, int], int] = {}
         self._users: dict[frozenset[int], NDArray[np.bool_]] = {}
+        self._alike: dict[tuple[int, int], int] = {}
         self._pods = any(PODS in of for of in configuration.covering)
         self._shared = False
 
@@ -61,7 +62,7 @@ class Shapes:
         if not self._shared:
             return
         self._shared = False
-        for name in ("amounts", "frs", "_index", "_by_amounts", "_users"):
+        for name in ("amounts", "frs", "_index", "_by_amounts", "_users", "_alike"):
             setattr(self, name, getattr(self, name).copy())
         # Where few encodings repeat (every task with a name of its own) remembering them costs more than it saves.
         self._seen = self._seen.copy() if len(self._seen) < _MANY_SEEN else {}
@@ -78,6 +79,17 @@ class Shapes:
             new = [of[0][0] in frs if len(of) == 1 else any(fr in frs for fr, _ in of) for of in fresh]
             known = self._users[frs] = np.concatenate((known, np.array(new, dtype=bool)))
         return known
+
+    def alike(self, fr: int, other: int) -> bool:
+        """Whether every shape uses as much of both. ``_alike``: how many shapes, from the first on, are known to."""
+        known = self._alike.get((fr, other), 0)
+        for of in self.amounts[known:]:
+            uses = dict(of)
+            if uses.get(fr) != uses.get(other):
+                break
+            known += 1
+        self._alike[fr, other] = known
+        return known == len(self.amounts)
 
     def column(self, workloads: Sequence[Workload], queues: Indices, indices: Sequence[int]) -> Indices:
         """The shape of each workload, given their queues and their indices in the state. Raises InvalidInput with

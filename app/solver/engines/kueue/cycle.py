@@ -143,13 +143,19 @@ def scan_of(ask: Ask) -> Scan | None:
 def _remembering(search: Search, home: Overlay) -> Search:
     """One nomination looks at one overlay, ``home``: what is asked twice of it is searched once. An ask for a single
     flavor-resource wants the same victims as the simulation that found its flavor; one whose pods must be placed does
-    not."""
-    known: dict[tuple[tuple[tuple[int, int], ...], tuple[int, ...]], list[Target]] = {}
+    not. Of flavor-resources that are alike in all that counts one is enough."""
+    known: dict[tuple[frozenset[tuple[int, int]], frozenset[int]], list[Target]] = {}
+    kinds: dict[int, int] = {}
+
+    def kind(fr: int) -> int:
+        if fr not in kinds:
+            kinds[fr] = next((other for other in {*kinds.values()} if home.alike(other, fr)), fr)
+        return kinds[fr]
 
     def ask(overlay: Overlay, preemptor: Preemptor, contested: Collection[int], record: Recorder) -> list[Target]:
         if overlay is not home or preemptor.pod_sets:
             return search(overlay, preemptor, contested, record)
-        key = (preemptor.request, tuple(contested))
+        key = frozenset([(kind(fr), amount) for fr, amount in preemptor.request]), frozenset(map(kind, contested))
         if record is not SILENT or key not in known:
             known[key] = search(overlay, preemptor, contested, record)
         return known[key]

@@ -115,6 +115,12 @@ class Overlay:
         if quotas.missing(pairs):
             self.usage.grow(quotas.extended(known, pairs))
 
+    def alike(self, fr: int, other: int) -> bool:
+        """Whether a classical search comes to the same for as much of either: what limits and uses one does the other
+        as well."""
+        state = self.state
+        return not state.configuration.fair_sharing and state.shapes.alike(fr, other) and self.usage.alike(fr, other)
+
     def remove(self, workload: int) -> None:
         """Take the workload's usage off. It stays a candidate of searches already under way."""
         state = self.state

@@ -291,6 +291,19 @@ class Usage:
                     break
         return out
 
+    def alike(self, fr: int, other: int) -> bool:
+        """Whether limits and usage of both are the same on every node."""
+        quotas, used = self.quotas, self.used
+        columns = used, quotas.nominal, quotas.borrowing, quotas.lending
+        for cells in quotas.cells:
+            a, b = cells.get(fr), cells.get(other)
+            if a is None or b is None:
+                if a is not b:
+                    return False
+            elif any(column[a] != column[b] for column in columns):
+                return False
+        return True
+
     def fits_by_level(self, node: int, request: Mapping[int, int]) -> list[bool]:
         """For ``node`` and each ancestor: whether the request, less what lower levels can keep for themselves, is
         within the quota of that subtree (Kueue: QuantitiesFitInQuota)."""

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from app.solver.apply import admitted_tasks
 from app.solver.engines.kueue.admission_sharing import Consumed, assigned, local_queue, requested
-from app.solver.engines.kueue.ahead import Ahead, PlainCycle, Wish, cycle, wish_of
+from app.solver.engines.kueue.ahead import Ahead, PlainCycle, Wish, cycle, order, wish_of
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.cycle import INADMISSIBLE, OTHERS, OUTRUN, OVERLAP, inadmissible
 from app.solver.engines.kueue.knobs import KNOBS, ask_turns, victim_turns
@@ -315,8 +315,9 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         plain = cycle(ahead, heads)
         if plain is None:
             return None
-        asks, order = [ask.id for ask, _ in heads], [head.ask.id for head in plain.order]
-        return Outcome(lambda: (asks, order), lambda _: self._carried_out(plain, now))
+        return Outcome(
+            lambda: ([ask.id for ask, _ in heads], order(ahead, heads)), lambda _: self._carried_out(plain, now)
+        )
 
     def _wish(self, ask: Ask) -> Wish | None:
         shape = self._queues.shape(ask)
@@ -331,20 +332,22 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
 
     def _carried_out(self, plain: PlainCycle, now: int) -> Turn:
         self._queues.cycle_ends()
-        turn, when = Turn(), to_datetime(now)
-        for head in plain.order:
+        turn = Turn()
+        for head in plain.fitting:
             ask = head.ask
-            if ask.id in plain.admitted:
-                gets = {ask.tasks[0].name: dict(head.flavors)}
-                decision = Decision(ask=ask.id, outcome="admit", assignment=gets, victims=[], conditions=[])
-                tasks = admitted_tasks(ask, decision, when)
-                turn.started.append(Start(ask.id, tasks))
-                self._admitted(ask, tasks, now)
-                turn.more = True
-            else:
+            if ask.id in plain.outrun:
                 self._wakes.set(ask.id, None)
-                outrun = ask.id in plain.outrun
-                turn.more |= self._queues.requeued(ask, None, pending=False, inadmissible=not outrun)
+                turn.more |= self._queues.requeued(ask, None, pending=False, inadmissible=False)
+                continue
+            gets = {ask.tasks[0].name: dict(head.flavors)}
+            decision = Decision(ask=ask.id, outcome="admit", assignment=gets, victims=[], conditions=[])
+            tasks = admitted_tasks(ask, decision, to_datetime(now))
+            turn.started.append(Start(ask.id, tasks))
+            self._admitted(ask, tasks, now)
+            turn.more = True
+        for ask in plain.waiting:
+            self._wakes.set(ask.id, None)
+            turn.more |= self._queues.requeued(ask, None, pending=False, inadmissible=True)
         self._queues.due = turn.more
         return turn
 
