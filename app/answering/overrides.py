@@ -16,7 +16,7 @@ import msgspec
 from app.base.decoding import convert
 from app.solver.engine import all_facts
 from app.solver.model.configuration import Configuration, Quota
-from app.solver.model.problems import InvalidInput, Nearest, Problem, pointer
+from app.solver.model.problems import InvalidInput, Nearest, Problem, few, pointer
 
 _STEP = re.compile(r'"((?:[^"\\]|\\.)*)"|([^."]+)')
 _MOST_STEPS = 32
@@ -133,8 +133,6 @@ def _known(listed: list[Any]) -> str:
 
 
 def _nothing(followed: list[str], name: str, known: list[str]) -> str:
-    listed = ", ".join(repr(choice) for choice in known[:10]) + (
-        f" and {len(known) - 10} more" if len(known) > 10 else ""
-    )
+    listed = few(list(map(repr, known)), 10)
     where, meant = ".".join(followed) or "the configuration", Nearest(known).meant(name)
     return f"{where} has no {name!r}: there are {listed or 'none'}{meant}"

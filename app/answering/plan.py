@@ -31,7 +31,7 @@ from app.solver.model import base
 from app.solver.model.base import UNLIMITED, Quantity, Time, micros, parse_quantity, scale_of, units
 from app.solver.model.configuration import Queue, Quota, quotas
 from app.solver.model.decision import Decision, Outcome
-from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupported
+from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupported, pointing
 from app.solver.model.request import Options
 from app.solver.model.state import Ask
 from app.solver.question import Question
@@ -236,12 +236,8 @@ def _counted(loaded: Loaded) -> set[str]:
 def _documents(request: PlanRequest) -> list[tuple[Path, object]]:
     manifest = request.manifest
     if isinstance(manifest, str):
-        try:
+        with pointing(lambda place: _MANIFEST + place):
             return list(read_any(manifest.encode()))
-        except InvalidInput as invalid:
-            raise InvalidInput(
-                Problem(pointer=_MANIFEST + problem.pointer, detail=problem.detail) for problem in invalid.problems
-            ) from None
     return [((), manifest)]
 
 

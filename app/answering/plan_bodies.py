@@ -33,7 +33,7 @@ from app.solver.model.decision import (
     StateUsed,
     Units,
 )
-from app.solver.model.problems import Finding, InvalidInput, Problem
+from app.solver.model.problems import Finding, InvalidInput, Problem, pointing
 from app.solver.model.request import Asks, Explain, Options, StateOrReference
 from app.solver.model.state import Ask
 from app.solver.question import Question
@@ -341,12 +341,10 @@ def _of_manifests(request: PlanRequest, text: bytes, beside: Beside, sources: So
     if request.configuration is not None:
         state = request.state or StateOrReference()
         known = configure(request.configuration, request.engine, sources, state).configuration
-    try:
+    said = Findings()
+    with pointing(lambda place: _CLUSTER + place):
         imported = import_configuration(text, request.engine or "kubernetes", known)
-        said = Findings()
         read_beside(_objects(text), beside, said)
-    except InvalidInput as invalid:
-        raise InvalidInput(_below(problem) for problem in invalid.problems) from None
     configuration = imported.configuration
     engine = request.engine or configuration.engine
     if not configuration.queues and (engine is None or facts_of(engine).quotas):
@@ -382,7 +380,3 @@ def with_configuration(loaded: Loaded, document: Configuration) -> Loaded:
 
 def _fields(struct: msgspec.Struct) -> dict[str, Any]:
     return {name: getattr(struct, name) for name in struct.__struct_fields__}
-
-
-def _below(problem: Problem) -> Problem:
-    return Problem(pointer=_CLUSTER + problem.pointer, detail=problem.detail)

@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 
 from app.base.decoding import decode
 from app.cli.output import BAD_INPUT, DIFFERENT, SUFFIXES, as_json, complain, noticed, read, say, table
-from app.cli.remote import Reply, Service, commented, findings, guarded, refused, segment
+from app.cli.remote import Reply, Service, commented, findings, got, guarded, items, segment
 from app.formats import is_native
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Finding, InvalidInput, Problem
@@ -24,17 +24,12 @@ def between(service: Service, reference: str, against: int | None) -> int:
     name, _, revision = reference.partition("@")
     path = f"/v1/configurations/{segment(name)}"
     if not revision:
-        newest = service.get(path)
-        if not newest.ok:
-            return refused(reference, newest)
-        revision = str(newest.json()["revision"])
+        revision = str(got(service, path)["revision"])
     if not revision.isascii() or not revision.isdigit():
         complain(f"{reference}: after @ comes the number of a revision")
         return BAD_INPUT
-    reply = service.get(f"{path}/revisions/{revision}/diff" + ("" if against is None else f"?against={against}"))
-    if not reply.ok:
-        return refused(reference, reply)
-    comparison = reply.json()
+    since = "" if against is None else f"?against={against}"
+    comparison = got(service, f"{path}/revisions/{revision}/diff{since}")
     for line in lines(comparison):
         say(line)
     return 0 if comparison["identical"] else DIFFERENT
@@ -87,6 +82,14 @@ class Remote:
     url: Url = DEFAULT_URL
     token: Token = None
 
+    @property
+    def service(self) -> Service:
+        """Its interface."""
+        return Service(self.url, self.token)
+
+
+OURS = Remote()
+
 
 class _Carrying(msgspec.Struct):
     """Of a document, what of its source is not in it."""
@@ -102,11 +105,10 @@ def apply(
     *,
     dry_run: Annotated[bool, Parameter(negative=(), help="Check only, and list what an operator should know.")] = False,
     comment: Comment = None,
-    url: Url = DEFAULT_URL,
-    token: Token = None,
+    remote: Remote = OURS,
 ) -> int:
     """Store the configuration in FILE, JSON or YAML, under NAME (default: the file's name) as a new revision."""
-    service = Service(url, token)
+    service = remote.service
     stored_as = name or (Path(file).stem if Path(file).suffix in SUFFIXES else Path(file).name)
 
     def act() -> int:
@@ -118,51 +120,34 @@ def apply(
             raise InvalidInput([Problem(pointer="", detail=detail)])
         document = as_json(body)
         path = f"/v1/configurations/{segment(stored_as)}"
-        known = service.get(path)
-        guard = {"If-Match": known.etag} if known.ok and known.etag else {"If-None-Match": "*"}
-        reply = service.put(path + ("?dry_run=true" if dry_run else ""), document, guard | commented(comment))
-        if not reply.ok:
-            return refused(file, reply)
-        stored = reply.json()
+        headers = service.get(path).guard() | commented(comment)
+        stored = service.put(path + ("?dry_run=true" if dry_run else ""), document, headers).done().json()
         findings(stored)
         noticed(msgspec.json.decode(document, type=_Carrying).findings)
-        said = "would be " if dry_run else ""
-        said += f"revision {stored['revision']}" if stored["changed"] else f"unchanged at revision {stored['revision']}"
-        say(f"{stored_as}: {said}")
+        say(f"{stored_as}: {'would be ' if dry_run else ''}{revision_said(stored)}")
         return 0
 
     return guarded(act, file)
 
 
 @commands.command
-def get(name: Name, /, *, url: Url = DEFAULT_URL, token: Token = None) -> int:
+def get(name: Name, /, *, remote: Remote = OURS) -> int:
     """Print a stored configuration as JSON."""
 
     def act() -> int:
-        reply = revision_of(Service(url, token), name)
-        if not reply.ok:
-            return refused(name, reply)
-        say(_pretty(_document(reply)))
+        say(_pretty(_stored(remote.service, name)))
         return 0
 
     return guarded(act, name)
 
 
 @commands.command(name="list")
-def list_all(*, url: Url = DEFAULT_URL, token: Token = None) -> int:
+def list_all(*, remote: Remote = OURS) -> int:
     """List the stored configurations with their newest revisions."""
 
     def act() -> int:
-        service, rows, cursor = Service(url, token), list[tuple[str, str, str]](), ""
-        while True:
-            reply = service.get(f"/v1/configurations?limit=100{cursor}")
-            if not reply.ok:
-                return refused("configurations", reply)
-            page = reply.json()
-            rows += [(str(c["name"]), str(c["revision"]), str(c.get("created_at", ""))) for c in page["items"]]
-            if not page.get("next_cursor"):
-                break
-            cursor = f"&cursor={segment(page['next_cursor'])}"
+        configurations = items(remote.service, "/v1/configurations")
+        rows = [(str(c["name"]), str(c["revision"]), str(c.get("created_at", ""))) for c in configurations]
         table(("NAME", "REVISION", "SINCE"), rows, indent="")
         return 0
 
@@ -178,8 +163,7 @@ def diff(
     /,
     *,
     against: Annotated[int | None, Parameter(help="The older revision; by default the one before.")] = None,
-    url: Url = DEFAULT_URL,
-    token: Token = None,
+    remote: Remote = OURS,
 ) -> int:
     """Show what applying FILE would change in the stored configuration NAME.
 
@@ -187,13 +171,9 @@ def diff(
     """
 
     def act() -> int:
-        service = Service(url, token)
         if file is None:
-            return between(service, name, against)
-        reply = revision_of(service, name)
-        if not reply.ok:
-            return refused(name, reply)
-        stored, local = _pretty(_document(reply)), _pretty(_normal(as_json(read(file))))
+            return between(remote.service, name, against)
+        stored, local = _pretty(_stored(remote.service, name)), _pretty(_normal(as_json(read(file))))
         lines = list(unified_diff(stored.splitlines(), local.splitlines(), name, file, lineterm=""))
         for line in lines:
             say(line)
@@ -214,9 +194,14 @@ def revision_of(service: Service, reference: str) -> Reply:
     return service.get(path + (f"/revisions/{segment(which)}" if which else ""))
 
 
-def _document(reply: Reply) -> Any:
-    """The configuration in a reply, without what the service says about it."""
-    return reply.json()["configuration"]
+def _stored(service: Service, reference: str) -> Any:
+    """The configuration, without what the service says about it. Raises ApiError, Unreachable."""
+    return revision_of(service, reference).done(reference).json()["configuration"]
+
+
+def revision_said(stored: dict[str, Any]) -> str:
+    """Which revision there is after a write."""
+    return f"{'' if stored['changed'] else 'unchanged at '}revision {stored['revision']}"
 
 
 def _normal(document: bytes) -> Any:
@@ -232,34 +217,23 @@ ConfigurationName = Annotated[str, Parameter(help="Name of the configuration.")]
 
 
 @commands.command
-def history(name: ConfigurationName, /, *, url: Url = DEFAULT_URL, token: Token = None) -> int:
+def history(name: ConfigurationName, /, *, remote: Remote = OURS) -> int:
     """List the revisions of a configuration, newest first: when, by whom, why, and under which labels."""
 
     def act() -> int:
-        service, path = Service(url, token), f"/v1/configurations/{segment(name)}"
-        labels = service.get(f"{path}/labels")
-        if not labels.ok:
-            return refused(name, labels)
+        service, path = remote.service, f"/v1/configurations/{segment(name)}"
         under: dict[int, list[str]] = {}
-        for label in labels.json()["items"]:
+        for label in got(service, f"{path}/labels")["items"]:
             under.setdefault(label["revision"], []).append(label["label"])
-        rows, cursor = list[tuple[str, ...]](), ""
-        while True:
-            reply = service.get(f"{path}/revisions?limit=100{cursor}")
-            if not reply.ok:
-                return refused(name, reply)
-            page = reply.json()
-            for revision in page["items"]:
-                why = revision.get("comment") or ""
-                if "restored_from" in revision:
-                    why = f"restores {revision['restored_from']}" + (f": {why}" if why else "")
-                said = " ".join(under.get(revision["revision"], ()))
-                rows.append(
-                    (str(revision["revision"]), revision["created_at"], revision["author"], said, " ".join(why.split()))
-                )
-            if not page.get("next_cursor"):
-                break
-            cursor = f"&cursor={segment(page['next_cursor'])}"
+        rows: list[tuple[str, ...]] = []
+        for revision in items(service, f"{path}/revisions"):
+            why = revision.get("comment") or ""
+            if "restored_from" in revision:
+                why = f"restores {revision['restored_from']}" + (f": {why}" if why else "")
+            said = " ".join(under.get(revision["revision"], ()))
+            rows.append(
+                (str(revision["revision"]), revision["created_at"], revision["author"], said, " ".join(why.split()))
+            )
         table(("REVISION", "SINCE", "AUTHOR", "LABELS", "COMMENT"), rows, indent="")
         return 0
 
@@ -272,8 +246,7 @@ def restore(
     /,
     *,
     comment: Comment = None,
-    url: Url = DEFAULT_URL,
-    token: Token = None,
+    remote: Remote = OURS,
 ) -> int:
     """Bring a revision back: it becomes the newest one again."""
     name, _, revision = reference.partition("@")
@@ -282,14 +255,11 @@ def restore(
         if not revision.isascii() or not revision.isdigit():
             complain(f"{reference}: say which revision, as in {name}@7")
             return BAD_INPUT
-        service, path = Service(url, token), f"/v1/configurations/{segment(name)}"
-        reply = service.post(f"{path}/revisions/{revision}:restore", _guard(service.get(path)) | commented(comment))
-        if not reply.ok:
-            return refused(reference, reply)
-        body = reply.json()
-        findings(body)
-        said = f"revision {body['revision']}" if body["changed"] else f"unchanged at revision {body['revision']}"
-        say(f"{name}: {said}")
+        service, path = remote.service, f"/v1/configurations/{segment(name)}"
+        headers = service.get(path).guard() | commented(comment)
+        restored = service.post(f"{path}/revisions/{revision}:restore", headers).done().json()
+        findings(restored)
+        say(f"{name}: {revision_said(restored)}")
         return 0
 
     return guarded(act, reference)
@@ -304,24 +274,22 @@ def label(
     *,
     delete: Annotated[bool, Parameter(negative=(), help="Take the label off instead.")] = False,
     comment: Comment = None,
-    url: Url = DEFAULT_URL,
-    token: Token = None,
+    remote: Remote = OURS,
 ) -> int:
     """Point a label at a revision, or say where it points."""
 
     def act() -> int:
-        service = Service(url, token)
+        service = remote.service
         path = f"/v1/configurations/{segment(name)}/labels/{segment(label)}"
         known = service.get(path)
         if delete:
-            reply = service.delete(path, _guard(known))
+            reply = service.delete(path, known.guard())
         elif revision is None:
             reply = known
         else:
             wanted = json.dumps({"revision": revision}).encode()
-            reply = service.put(path, wanted, _guard(known) | commented(comment))
-        if not reply.ok:
-            return refused(f"{name}@{label}", reply)
+            reply = service.put(path, wanted, known.guard() | commented(comment))
+        reply.done()
         say(f"{name}@{label}: " + ("taken off" if delete else f"revision {reply.json()['revision']}"))
         return 0
 
@@ -329,13 +297,10 @@ def label(
 
 
 @commands.command
-def labels(name: ConfigurationName, /, *, url: Url = DEFAULT_URL, token: Token = None) -> int:
+def labels(name: ConfigurationName, /, *, remote: Remote = OURS) -> int:
     """List the labels of a configuration."""
 
     def act() -> int:
-        reply = Service(url, token).get(f"/v1/configurations/{segment(name)}/labels")
-        if not reply.ok:
-            return refused(name, reply)
         rows = [
             (
                 labelled["label"],
@@ -344,14 +309,9 @@ def labels(name: ConfigurationName, /, *, url: Url = DEFAULT_URL, token: Token =
                 labelled["author"],
                 labelled.get("comment", ""),
             )
-            for labelled in reply.json()["items"]
+            for labelled in got(remote.service, f"/v1/configurations/{segment(name)}/labels")["items"]
         ]
         table(("LABEL", "REVISION", "SINCE", "AUTHOR", "COMMENT"), rows, indent="")
         return 0
 
     return guarded(act, name)
-
-
-def _guard(known: Reply) -> dict[str, str]:
-    """Only over what was just read; where there was nothing, only if there is still nothing."""
-    return {"If-Match": known.etag} if known.ok and known.etag else {"If-None-Match": "*"}

@@ -22,7 +22,7 @@ from app.cli.configuration import DEFAULT_URL, Token, Url
 from app.cli.manifests import Otherwise, Remote, as_request, failed
 from app.cli.offline import Json, Situation
 from app.cli.output import BAD_INPUT, CANNOT, EVICTS, NOTHING, Files, complain, gathered, noticed, say, table, tried
-from app.cli.remote import Reply, Service, guarded, refused, segment
+from app.cli.remote import ApiError, Service, got, guarded, posted, segment
 from app.solver.model.decision import Answer, planned
 from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.studies.exposing import expose
@@ -50,14 +50,6 @@ class Live:
 _ONLY = Live()
 
 
-class ApiError(Exception):
-    """The service did not do it."""
-
-    def __init__(self, reply: Reply) -> None:
-        super().__init__()
-        self.reply = reply
-
-
 def why(workload: str, /, *, live: Live = _ONLY, json: Json = False) -> int:
     """Why does it wait, what protects it, why was it evicted? WORKLOAD is one of a followed cluster, or a Job, JobSet,
     PodGroup or pod of one: `namespace/name`, or the name.
@@ -66,21 +58,7 @@ def why(workload: str, /, *, live: Live = _ONLY, json: Json = False) -> int:
     """
     service = Service(live.url, live.token)
 
-    def act() -> int:
-        try:
-            return _why(workload, followed(service, live.cluster), service, json=json)
-        except ApiError as no:
-            return refused(workload, no.reply)
-
-    return guarded(act, workload)
-
-
-def situation(service: Service, name: str) -> dict[str, Any] | Reply:
-    """The part of a plan's request that says what the followed cluster ``name`` is, or why there is none."""
-    reply = service.get(f"/v1/clusters/{segment(name)}")
-    if not reply.ok:
-        return reply
-    return planned_at(reply.json())
+    return guarded(lambda: _why(workload, followed(service, live.cluster), service, json=json), workload)
 
 
 def planned_at(cluster: dict[str, Any]) -> dict[str, Any]:
@@ -147,9 +125,7 @@ def evictions(service: Service, cluster: str, name: str) -> list[dict[str, Any]]
     """The last evictions of a workload, or of a job of that name. None where the service is too old to keep them."""
     for kind in ("workload", "job"):
         reply = service.get(f"/v1/clusters/{segment(cluster)}/evictions?limit={_EVICTIONS}&{kind}={segment(name)}")
-        if not reply.ok and reply.status != HTTPStatus.NOT_FOUND:
-            raise ApiError(reply)
-        if reply.ok and (listed := reply.json()["items"]):
+        if reply.status != HTTPStatus.NOT_FOUND and (listed := reply.done().json()["items"]):
             return listed
     return []
 
@@ -255,22 +231,6 @@ def _owners(pod: str) -> list[str]:
     return ["-".join(parts[:size]) for size in range(len(parts) - 1, 0, -1)]
 
 
-def got(service: Service, path: str) -> dict[str, Any]:
-    """The answer to GET ``path``. Raises ApiError, Unreachable."""
-    reply = service.get(path)
-    if not reply.ok:
-        raise ApiError(reply)
-    return reply.json()
-
-
-def posted(service: Service, path: str, body: dict[str, Any]) -> bytes:
-    """The answer to POST ``path``. Raises ApiError, Unreachable."""
-    reply = service.post(path, {}, documents.dumps(body).encode())
-    if not reply.ok:
-        raise ApiError(reply)
-    return reply.body
-
-
 _EVERY_SECONDS = 0.5
 _FIELDS = ("engine", "now", "configuration", "state", "asks")
 _NOBODY = Live()
@@ -305,10 +265,7 @@ def who_is_next(
         body = {**wanted, "state": {"snapshot": named}, "asks": "pending"}
 
         def ask() -> int:
-            try:
-                job, outcome = exposures(service, body)
-            except ApiError as refusal:
-                return refused(named, refusal.reply)
+            job, outcome = exposures(service, body)
             warned(job.followed)
             noticed(outcome.findings or ())
             return _shown(outcome, json=json)

@@ -12,10 +12,9 @@ from cyclopts import Parameter
 
 from app.answering.overrides import with_fields
 from app.base.decoding import decode
-from app.cli.configuration import Remote, revision_of
+from app.cli.configuration import OURS, Remote, revision_of, revision_said
 from app.cli.output import (
     BAD_INPUT,
-    UNREACHABLE,
     Fields,
     Files,
     OfFiles,
@@ -28,9 +27,8 @@ from app.cli.output import (
     noticed,
     read,
     say,
-    wrong,
 )
-from app.cli.remote import Service, Unreachable, refused, segment
+from app.cli.remote import Service, guarded, segment
 from app.cli.remote import findings as remarked
 from app.formats import Imported, import_configuration, is_native
 from app.formats import export as written
@@ -40,7 +38,6 @@ from app.solver.model.configuration import Configuration
 from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.request import Mode
 
-_OURS = Remote()
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}(@[A-Za-z0-9._-]{1,128})?")
 
 File = Annotated[str, Parameter(allow_leading_hyphen=True, help="A file; '-' reads standard input.")]
@@ -71,32 +68,28 @@ def import_manifest(
     files: Files = None,
     format: Annotated[Format, Parameter(help="Whose manifest it is; kubernetes finds out by itself.")] = "kubernetes",  # noqa: A002
     out: Out = _PRINTED,
-    remote: Remote = _OURS,
+    remote: Remote = OURS,
 ) -> int:
     """Read a manifest of one of the systems, and print the configuration that it makes.
 
     What can't be carried over is said on standard error. Exit code 3 when some of that is an error, and then nothing
     is stored, unless --lenient is given.
     """
-    try:
+
+    def act() -> int:
         manifest = imported(gathered(file, files), format)
-    except OSError as error:
-        complain(f"{error.filename or file}: {error.strerror or error}")
-        return BAD_INPUT
-    except InvalidInput as invalid:
-        wrong(file, invalid)
-        return BAD_INPUT
-    code = 0
-    refused_here = failed(manifest.findings) and not out.lenient
-    if out.store is not None and refused_here:
-        complain(f"{file}: nothing is stored, as some of it would be decided wrongly; --lenient stores the rest")
-    elif out.store is not None:
-        code = _stored(manifest.configuration, out.store, Service(remote.url, remote.token))
-    elif out.json:
-        say(_pretty(manifest))
-    else:
-        say(_pretty(_request(manifest) if out.request else manifest.configuration))
-    return code or (BAD_INPUT if refused_here else 0)
+        refused = failed(manifest.findings) and not out.lenient
+        if out.store is not None and refused:
+            complain(f"{file}: nothing is stored, as some of it would be decided wrongly; --lenient stores the rest")
+        elif out.store is not None:
+            _store(manifest.configuration, out.store, remote.service)
+        elif out.json:
+            say(_pretty(manifest))
+        else:
+            say(_pretty(_request(manifest) if out.request else manifest.configuration))
+        return BAD_INPUT if refused else 0
+
+    return guarded(act, file)
 
 
 def export(
@@ -109,37 +102,29 @@ def export(
     ] = False,
     strict: Annotated[bool, Parameter(negative=(), help="Print nothing where something would be lost.")] = False,
     json: Annotated[bool, Parameter(negative=(), help="Print the text and the findings as JSON.")] = False,
-    remote: Remote = _OURS,
+    remote: Remote = OURS,
 ) -> int:
     """Print a configuration, of Arbiter or of a system, as a system writes it: YAML, or YSON for YTsaurus.
 
     What that has no words for is said on standard error, and in comments at the top of YAML. Exit code 3 with --strict
     when something would be lost.
     """
-    service = Service(remote.url, remote.token)
-    try:
-        configuration, findings = (_fetched(source, service), []) if stored else read_configuration(source)
+
+    def act() -> int:
+        configuration, findings = (_fetched(source, remote.service), []) if stored else read_configuration(source)
         chosen = format or configuration.engine
         if chosen is None:
             raise InvalidInput([Problem(pointer="/engine", detail="no engine is named: say --format")])
         exported = written(configuration, chosen)
-    except Unreachable as error:
-        complain(str(error))
-        return UNREACHABLE
-    except OSError as error:
-        complain(f"{source}: {error.strerror or error}")
-        return BAD_INPUT
-    except InvalidInput as invalid:
-        wrong(source, invalid)
-        return BAD_INPUT
-    noticed(exported.findings)
-    if strict and any(finding.severity != "info" for finding in exported.findings):
-        return BAD_INPUT
-    findings = [*findings, *exported.findings]
-    say(
-        _pretty({"format": chosen, "text": exported.text, "findings": findings}) if json else exported.text.rstrip("\n")
-    )
-    return BAD_INPUT if failed(findings) else 0
+        noticed(exported.findings)
+        if strict and any(finding.severity != "info" for finding in exported.findings):
+            return BAD_INPUT
+        findings = [*findings, *exported.findings]
+        document = {"format": chosen, "text": exported.text, "findings": findings}
+        say(_pretty(document) if json else exported.text.rstrip("\n"))
+        return BAD_INPUT if failed(findings) else 0
+
+    return guarded(act, source)
 
 
 class Situation(NamedTuple):
@@ -169,7 +154,7 @@ class Otherwise:
             "the host's clock."
         ),
     ] = None
-    remote: Remote = _OURS
+    remote: Remote = OURS
 
 
 AS_IT_SAYS = Otherwise()
@@ -203,7 +188,7 @@ def changed(body: bytes, otherwise: Otherwise, now: str = "now") -> bytes:
 def stored_or_file(name: str, remote: Remote) -> Source:
     """A file, or the configuration of that name that the service has. Raises InvalidInput, OSError, Unreachable."""
     if name != "-" and not Path(name).exists() and _NAME.fullmatch(name):
-        return Source(name, msgspec.json.encode(_fetched(name, Service(remote.url, remote.token))))
+        return Source(name, msgspec.json.encode(_fetched(name, remote.service)))
     return Source(name, read(name))
 
 
@@ -295,21 +280,11 @@ def _request(parts: Imported) -> dict[str, object]:
     return body if engine is None else {"engine": engine, **body}
 
 
-def _stored(configuration: Configuration, name: str, service: Service) -> int:
+def _store(configuration: Configuration, name: str, service: Service) -> None:
     path = f"/v1/configurations/{segment(name)}"
-    try:
-        known = service.get(path)
-        guard = {"If-Match": known.etag} if known.ok and known.etag else {"If-None-Match": "*"}
-        reply = service.put(path, msgspec.json.encode(configuration), guard)
-    except Unreachable as error:
-        complain(str(error))
-        return UNREACHABLE
-    if not reply.ok:
-        return refused(name, reply)
-    body = reply.json()
-    remarked(body)
-    say(f"{name}: {'' if body['changed'] else 'unchanged at '}revision {body['revision']}")
-    return 0
+    stored = service.put(path, msgspec.json.encode(configuration), service.get(path).guard()).done(name).json()
+    remarked(stored)
+    say(f"{name}: {revision_said(stored)}")
 
 
 def _fetched(reference: str, service: Service) -> Configuration:

@@ -15,9 +15,8 @@ from cyclopts.validators import Number
 from app.base.installation import installed_version
 from app.base.settings import own_address
 from app.cli.configuration import DEFAULT_URL, Token, Url
-from app.cli.live import ApiError
 from app.cli.output import BAD_INPUT, NOTHING, announce, complain
-from app.cli.remote import Service, Unreachable
+from app.cli.remote import ApiError, Service, Unreachable
 from app.cli.tools import TOOLS, Asking, Tool
 from app.solver.model.problems import InvalidInput
 

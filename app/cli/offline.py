@@ -39,7 +39,7 @@ from app.cli.output import (
     table,
     tried,
 )
-from app.cli.remote import Service, guarded, refused, segment
+from app.cli.remote import Service, guarded, segment
 from app.solver.engine import engine_of
 from app.solver.model.base import DurationError, parse_duration
 from app.solver.model.configuration import EngineName
@@ -118,12 +118,11 @@ def explain(
     """Decide a request from a file and say how: each step, what became of each candidate, by which rule."""
     level: Explain = "full" if full else "summary"
     if logged.decision is not None:
-        service = Service(otherwise.remote.url, otherwise.remote.token)
 
         def again(body: bytes) -> int:
             return _decided(Asking(changed(body, otherwise), []), mode, level, json=json)
 
-        return _logged(logged.decision, service, again)
+        return _logged(logged.decision, otherwise.remote.service, again)
     return _situation(file, files, otherwise, lambda situation: _decided(situation, mode, level, json=json))
 
 
@@ -131,15 +130,14 @@ def _logged(decision: str, service: Service, act: Callable[[bytes], int]) -> int
     """``act`` on the request of a logged decision, with configuration, state and time as they were."""
 
     def asked() -> int:
-        reply = service.get(f"/v1/decisions/{segment(decision)}/request?resolved=true")
-        return act(reply.body) if reply.ok else refused(decision, reply)
+        return act(service.get(f"/v1/decisions/{segment(decision)}/request?resolved=true").done().body)
 
     return guarded(asked, decision)
 
 
 def _situation(file: str, files: list[str] | None, otherwise: Otherwise, act: Callable[[Asking], int]) -> int:
     """``act`` on what the files say together."""
-    return guarded(lambda: tried(file, lambda: act(as_request(gathered(file, files), otherwise))), file)
+    return guarded(lambda: act(as_request(gathered(file, files), otherwise)), file)
 
 
 def _decided(situation: Asking, mode: Mode | None, level: Explain | None, *, json: bool) -> int:

@@ -19,7 +19,7 @@ from app.base.documents import read as parsed
 from app.base.identifiers import NAME
 from app.cli import output
 from app.cli.configuration import DEFAULT_URL, Token, Url
-from app.cli.live import situation, warned
+from app.cli.live import planned_at, warned
 from app.cli.manifests import Remote, stored_or_file
 from app.cli.offline import Json
 from app.cli.output import (
@@ -27,13 +27,11 @@ from app.cli.output import (
     CANNOT,
     EVICTS,
     NOTHING,
-    UNREACHABLE,
     Fields,
     Joined,
     OfFiles,
     Source,
     amount,
-    complain,
     fields_of,
     gathered,
     joined,
@@ -42,14 +40,13 @@ from app.cli.output import (
     read,
     say,
     table,
-    tried,
 )
-from app.cli.remote import Reply, Service, Unreachable, refused
+from app.cli.remote import Service, guarded, posted, segment
 from app.formats import is_native
 from app.formats.ytsaurus.documents import is_yson, read_yson
 from app.solver.model.base import Quantity
 from app.solver.model.decision import Answer, Decision
-from app.solver.model.problems import InvalidInput, Problem
+from app.solver.model.problems import InvalidInput, Problem, few
 
 
 def print_plan(answer: PlanAnswer) -> None:
@@ -60,9 +57,8 @@ def print_plan(answer: PlanAnswer) -> None:
     outcomes = {decision.ask: decision.outcome for decision in answer.waiting}
     for work in answer.work:
         if work.behind:
-            first = ", ".join(f"{ask} ({outcomes[ask]})" for ask in work.behind[:_MOST_BEFORE])
-            more = "" if len(work.behind) <= _MOST_BEFORE else f" and {len(work.behind) - _MOST_BEFORE} more"
-            say(f"{work.object}: {len(work.behind)} that wait already go before it: {first}{more}")
+            first = few([f"{ask} ({outcomes[ask]})" for ask in work.behind], _MOST_BEFORE)
+            say(f"{work.object}: {len(work.behind)} that wait already go before it: {first}")
     say()
     shown: list[Decision] = []
     for work in answer.work:
@@ -196,11 +192,9 @@ def plan(
         asked |= {} if where.release is None else {"release": where.release}
         service = Service(where.url, where.token)
         if (name := _followed(where)) is not None:
-            cluster = situation(service, name)
+            cluster = service.get(f"/v1/clusters/{segment(name)}").done(name).json()
             asked |= {} if where.configuration is None else {"configuration": where.configuration}
-            return (
-                refused(name, cluster) if isinstance(cluster, Reply) else _sent(files, asked | cluster, service, json)
-            )
+            return _sent(files, asked | planned_at(cluster), service, json)
         if where.snapshot is None:
             asked |= _cluster(where, files)
             try:
@@ -211,11 +205,7 @@ def plan(
         asked |= {"state": {"snapshot": where.snapshot}, "configuration": where.configuration}
         return _sent(files, asked, service, json)
 
-    try:
-        return tried(manifest, act)
-    except Unreachable as error:
-        complain(str(error))
-        return UNREACHABLE
+    return guarded(act, manifest)
 
 
 class _Blamed:
@@ -252,8 +242,7 @@ def _followed(where: Where) -> str | None:
 
 
 def _sent(files: _Blamed, asked: dict[str, Any], service: Service, json: bool) -> int:
-    reply = service.post("/v1/plans", {}, documents.dumps(asked).encode())
-    return _printed(reply.body, files, json=json) if reply.ok else refused(files.of["/manifest"], reply)
+    return _printed(posted(service, "/v1/plans", asked), files, json=json)
 
 
 def _printed(body: bytes, files: _Blamed, *, json: bool) -> int:

@@ -3,19 +3,27 @@
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from app.cli.output import BAD_INPUT, UNREACHABLE, complain, notice, wrong
-from app.solver.model.problems import InvalidInput
+from app.cli.output import BAD_INPUT, UNREACHABLE, complain, notice, tried
 
 _SECONDS = 30
 
 
 class Unreachable(Exception):
     """Nothing answers at the address; the text says why."""
+
+
+class ApiError(Exception):
+    """The service did not do it. ``what``: about which it was asked, where that is not what the command is about."""
+
+    def __init__(self, reply: "Reply", what: str = "") -> None:
+        super().__init__()
+        self.reply = reply
+        self.what = what
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,16 @@ class Reply:
     def ok(self) -> bool:
         """Whether it did what was asked."""
         return 200 <= self.status < 300
+
+    def done(self, what: str = "") -> "Reply":
+        """Itself. Raises ApiError about ``what`` where the service did not do it."""
+        if not self.ok:
+            raise ApiError(self, what)
+        return self
+
+    def guard(self) -> dict[str, str]:
+        """The header of a write over this alone; where there was nothing, only if there is still nothing."""
+        return {"If-Match": self.etag} if self.ok and self.etag else {"If-None-Match": "*"}
 
     def json(self) -> Any:
         """The parsed body; an empty object where there is none, or no JSON."""
@@ -98,18 +116,34 @@ def commented(comment: str | None) -> dict[str, str]:
     return {} if not comment else {"X-Comment": comment.encode().decode("latin-1")}
 
 
+def got(service: Service, path: str) -> Any:
+    """The document that answers GET ``path``. Raises ApiError, Unreachable."""
+    return service.get(path).done().json()
+
+
+def posted(service: Service, path: str, body: dict[str, Any]) -> bytes:
+    """The answer to POST ``path``. Raises ApiError, Unreachable."""
+    return service.post(path, {}, json.dumps(body).encode()).done().body
+
+
+def items(service: Service, path: str) -> Iterator[dict[str, Any]]:
+    """Those of a list, page after page. Raises ApiError, Unreachable."""
+    page = got(service, f"{path}?limit=100")
+    yield from page["items"]
+    while cursor := page.get("next_cursor"):
+        page = got(service, f"{path}?limit=100&cursor={segment(cursor)}")
+        yield from page["items"]
+
+
 def guarded(act: Callable[[], int], what: str) -> int:
-    """What ``act`` returns, or the exit code of what went wrong with ``what``."""
+    """What ``act`` returns, or the exit code of what went wrong with ``what``, which is said on standard error."""
     try:
-        return act()
+        return tried(what, act)
     except Unreachable as error:
         complain(str(error))
         return UNREACHABLE
-    except OSError as error:
-        complain(f"{what}: {error.strerror or error}")
-    except InvalidInput as invalid:
-        wrong(what, invalid)
-    return BAD_INPUT
+    except ApiError as error:
+        return _refused(error.what or what, error.reply)
 
 
 def findings(body: Any) -> None:
@@ -118,7 +152,7 @@ def findings(body: Any) -> None:
         notice(finding["severity"], finding["detail"], finding["rule"], "", finding["pointer"])
 
 
-def refused(what: str, reply: Reply) -> int:
+def _refused(what: str, reply: Reply) -> int:
     """Say why the service did not do it; the exit code."""
     body = reply.json()
     complain(f"{what}: {reply.status} {body.get('detail') or body.get('title') or 'refused'}")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from app.auth.tokens import Tokens
+    from app.base.settings import Settings
     from app.jobs.service import Companion
 
 
@@ -114,40 +115,24 @@ database = App(name="database", help="The service's own database.")
 @database.command
 def upgrade() -> int:
     """Bring the database to this version's tables: the one of DATABASE_URL, else the service's own."""
-    from app.base.errors import Unavailable
-    from app.base.settings import Settings
-    from app.db.database import (
-        Database,
-        head_revision,
-        is_newer,
-        migrate,
-    )  # the database's packages, which `decide` can do without
-    from app.db.embedded import EmbeddedError, EmbeddedPostgres
 
-    settings = Settings()
-    own = None
-    try:
-        if settings.database_url is None:
-            own = EmbeddedPostgres(settings.data_dir, say=complain)
-        url = settings.database_url or (own.start() if own else "")
+    def act(url: str, settings: "Settings") -> int:
+        from app.db.database import Database, head_revision, is_newer, migrate
+
         database = Database(url, settings)
         try:
             before, _ = database.migration_state()
         finally:
             database.close()
         migrate(url)
-    except (EmbeddedError, Unavailable) as error:
-        complain(str(error))
-        return UNREACHABLE
-    finally:
-        if own is not None:
-            own.stop()
-    after = head_revision()
-    if is_newer(before):
-        say(f"at {before}, which is newer than {after}: nothing to do")
-    else:
-        say(f"already at {after}" if before == after else f"from {before or 'an empty database'} to {after}")
-    return 0
+        after = head_revision()
+        if is_newer(before):
+            say(f"at {before}, which is newer than {after}: nothing to do")
+        else:
+            say(f"already at {after}" if before == after else f"from {before or 'an empty database'} to {after}")
+        return 0
+
+    return _on_database(act)
 
 
 token = App(name="token", help="Tokens of the service: who may ask, read or administer.")
@@ -202,18 +187,13 @@ def revoke(id: UUID) -> int:  # noqa: A002
 
 
 def _on_tokens(act: "Callable[[Tokens], int]") -> int:
-    """Do it on the tokens of DATABASE_URL's database, else of the service's own; the exit code."""
-    from app.auth.audit import acting  # the database's packages, which `decide` can do without
-    from app.auth.tokens import Tokens
-    from app.base.errors import BadInput, NotFound, Unavailable
-    from app.base.settings import Settings
-    from app.db.database import Database, migrate
-    from app.db.embedded import EmbeddedError, EmbeddedPostgres
+    """Do it on the tokens of that database; the exit code."""
 
-    settings = Settings()
-    own = EmbeddedPostgres(settings.data_dir, say=complain) if settings.database_url is None else None
-    try:
-        url = settings.database_url or (own.start() if own else "")
+    def on(url: str, settings: "Settings") -> int:
+        from app.auth.audit import acting
+        from app.auth.tokens import Tokens
+        from app.db.database import Database, migrate
+
         migrate(url)
         database = Database(url, settings)
         try:
@@ -221,6 +201,20 @@ def _on_tokens(act: "Callable[[Tokens], int]") -> int:
                 return act(Tokens(database))
         finally:
             database.close()
+
+    return _on_database(on)
+
+
+def _on_database(act: "Callable[[str, Settings], int]") -> int:
+    """Do it on the database of DATABASE_URL, else on the service's own; the exit code."""
+    from app.base.errors import BadInput, NotFound, Unavailable  # the database's packages: `decide` can do without
+    from app.base.settings import Settings
+    from app.db.embedded import EmbeddedError, EmbeddedPostgres
+
+    settings = Settings()
+    own = EmbeddedPostgres(settings.data_dir, say=complain) if settings.database_url is None else None
+    try:
+        return act(settings.database_url or (own.start() if own else ""), settings)
     except (EmbeddedError, Unavailable) as error:
         complain(str(error))
         return UNREACHABLE

@@ -19,7 +19,7 @@ from app.answering.sources import Compiled
 from app.base.decoding import decode
 from app.cli.manifests import AS_IT_SAYS, Otherwise, changed, configuration_of, failed, stored_or_file
 from app.cli.offline import Json
-from app.cli.output import BAD_INPUT, as_json, hint, noticed, say, table, tried
+from app.cli.output import BAD_INPUT, as_json, hint, noticed, say, table
 from app.cli.remote import guarded
 from app.simulations.core.run import Parting
 from app.simulations.core.run import simulate as run
@@ -160,7 +160,7 @@ def simulate(
             summaries = dict(_runs(request, sinks, plot, parting))
         return _shown(summaries, parting.parted, json=json)
 
-    return guarded(lambda: tried(file, play), file)
+    return guarded(play, file)
 
 
 def _request(file: str, otherwise: Otherwise) -> SimulationRequest:
@@ -192,7 +192,7 @@ def _runs(
         if path is not None:
             total = _checked(path, variant, configurations)
         with ExitStack() as spools:
-            spool = None if plot is None else spools.enter_context(_spool())
+            spool = None if plot is None else spools.enter_context(Spool())
             sink = _Files(name, files, spool)
             listed = None if path is None else _jobs(path)
             summary = run(variant, configurations, sink, lambda: False, listed, total, watch)
@@ -201,11 +201,6 @@ def _runs(
                 of = plot.with_stem(f"{plot.stem}-{_FILE_NAME.sub('_', name)}") if name else plot
                 of.write_bytes(spool.drawn(summary, name))
         yield name, summary
-
-
-def _spool() -> "Spool":
-
-    return Spool()
 
 
 def _checked(path: str, request: SimulationRequest, configurations: Compiled) -> int:
@@ -235,7 +230,7 @@ def _jobs(path: str) -> Iterator[Job]:
 class _Files(Silence):
     """Writes what it is told to files, and progress to a terminal."""
 
-    def __init__(self, variant: str, files: dict[str, BufferedWriter], spool: "Spool | None") -> None:
+    def __init__(self, variant: str, files: dict[str, BufferedWriter], spool: Spool | None) -> None:
         self._variant = variant
         self._spool = spool
         self.leveled, self.digested = spool is not None, "round" in files

@@ -13,9 +13,9 @@ import msgspec
 
 from app.answering.overrides import with_fields
 from app.base.decoding import convert, decode, descriptions
-from app.cli.live import ApiError, evictions, exposures, followed, got, happened, named, planned_at, posted, stopped_by
+from app.cli.live import evictions, exposures, followed, happened, named, planned_at, stopped_by
 from app.cli.output import amount
-from app.cli.remote import Service, commented, segment
+from app.cli.remote import Service, commented, got, posted, segment
 from app.cli.tool_arguments import (
     CarryOut,
     ChangeConfiguration,
@@ -32,7 +32,7 @@ from app.cli.tool_arguments import (
 )  # fmt: skip
 from app.solver.model.base import Wire
 from app.solver.model.configuration import Configuration
-from app.solver.model.problems import InvalidInput, Problem
+from app.solver.model.problems import InvalidInput, Problem, few
 from app.studies.exposure_schemas import Exposures
 
 _SHOWN = 10
@@ -333,24 +333,19 @@ def _came_to(total: dict[str, Any]) -> str:
 def _value(value: Any) -> str:
     if not isinstance(value, list):
         return str(value)
-    return _names([str(part) for part in cast(list[Any], value)]) or "none"
+    return few([str(part) for part in cast(list[Any], value)], _LONGEST_NAMES) or "none"
 
 
 def _change_configuration(asking: Asking, wanted: ChangeConfiguration) -> Iterator[str]:
     path = f"/v1/configurations/{segment(wanted.name)}"
-    reply = asking.service.get(path)
-    if not reply.ok:
-        raise ApiError(reply)
+    reply = asking.service.get(path).done()
     known = reply.json()
     if known["revision"] != wanted.revision:
         detail = f"the newest revision is {known['revision']}: nothing was changed"
         raise InvalidInput([Problem(pointer="/revision", detail=detail)])
     document = with_fields(convert(known["configuration"], Configuration), wanted.set)
     headers = {"If-Match": reply.etag or ""} | commented(wanted.comment)
-    written = asking.service.put(path, msgspec.json.encode(document), headers)
-    if not written.ok:
-        raise ApiError(written)
-    done = written.json()
+    done = asking.service.put(path, msgspec.json.encode(document), headers).done().json()
     yield f"{wanted.name}: {'revision' if done['changed'] else 'unchanged at revision'} {done['revision']}"
     yield from _findings([*done.get("findings", ()), *known["configuration"].get("findings", ())])
     yield asking.link(f"/configurations/{segment(wanted.name)}")
@@ -432,12 +427,7 @@ def _decided(decisions: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _stops(workloads: list[str]) -> str:
-    return f", stops {len(workloads)}: {_names(workloads)}" if workloads else ""
-
-
-def _names(names: list[str]) -> str:
-    more = len(names) - _LONGEST_NAMES
-    return ", ".join(names[:_LONGEST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    return f", stops {len(workloads)}: {few(workloads, _LONGEST_NAMES)}" if workloads else ""
 
 
 def _more(count: int) -> Iterator[str]:

@@ -50,7 +50,7 @@ from app.search.service import Kind, Names
 from app.solver.engines import FIRST
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.decision import Decision
-from app.solver.model.problems import InvalidInput, Problem
+from app.solver.model.problems import InvalidInput, Problem, few, pointing
 from app.solver.model.request import DecisionRequest
 from app.workers.dispatcher import Dispatcher, Offload
 
@@ -160,15 +160,10 @@ def is_tied(ask: str, decisions: Iterable[Decided], request: DecisionRequest, di
 def _sentence(outcome: str, not_expected: list[ShadowVictim], not_observed: list[ShadowVictim]) -> str:
     said = [f"Arbiter says {outcome}"]
     if not_expected:
-        said.append(f"evicted, though Arbiter would not: {_few(not_expected)}")
+        said.append(f"evicted, though Arbiter would not: {few(list(map(_shown, not_expected)), _NAMED)}")
     if not_observed:
-        said.append(f"not evicted, though Arbiter would: {_few(not_observed)}")
+        said.append(f"not evicted, though Arbiter would: {few(list(map(_shown, not_observed)), _NAMED)}")
     return "; ".join(said)
-
-
-def _few(victims: list[ShadowVictim]) -> str:
-    shown = ", ".join(_shown(victim) for victim in victims[:_NAMED])
-    return shown if len(victims) <= _NAMED else f"{shown} and {len(victims) - _NAMED} more"
 
 
 def _shown(victim: ShadowVictim) -> str:
@@ -257,14 +252,8 @@ class Shadow:
             return "unjudged", Compared([], [], [], said.unjudged)
         first: Compared | None = None
         for i, request in enumerate(said.requests):
-            try:
+            with pointing(lambda place, i=i: f"/requests/{i}{place}"):
                 answer = self._dispatcher.run(Inquiry(Operation.DECISION, now), msgspec.json.encode(request)).body
-            except InvalidInput as refused:
-                problems = [
-                    Problem(pointer=f"/requests/{i}{problem.pointer}", detail=problem.detail)
-                    for problem in refused.problems
-                ]
-                raise InvalidInput(problems) from None
             gone = [workload.id for workload in request.state.workloads if workload.evicted]
             compared = compare(said.ask, said.victims, answer, gone)
             if not compared.detail:

@@ -23,7 +23,7 @@ from app.configurations.service import (
 )
 from app.http.openapi import Preconditions
 from app.solver.model.configuration import Configuration, Queue
-from app.solver.model.problems import Finding, Problem, pointer
+from app.solver.model.problems import Finding, Problem, few, pointer
 
 
 class QueueDocument(Queue, frozen=True, kw_only=True):
@@ -153,9 +153,8 @@ def _located(finding: Finding, where: str) -> Problem:
 
 
 def _has_children(queue: str, below: list[str]) -> Conflict:
-    named = ", ".join(repr(child[:64]) for child in below[:_MOST_NAMED])
-    more = f" and {len(below) - _MOST_NAMED} more" if len(below) > _MOST_NAMED else ""
-    return Conflict(f"queue {queue!r} has children: {named}{more}; delete or move them first")
+    named = few([repr(child[:64]) for child in below], _MOST_NAMED)
+    return Conflict(f"queue {queue!r} has children: {named}; delete or move them first")
 
 
 def _unknown(name: str, queue: str) -> NotFound:

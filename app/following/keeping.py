@@ -25,7 +25,7 @@ from app.solver.engine import facts_of
 from app.solver.model import base
 from app.solver.model.configuration import Configuration
 from app.solver.model.kueue import QueueState as LocalQueueState
-from app.solver.model.problems import MOST_CARRIED, Finding
+from app.solver.model.problems import MOST_CARRIED, Finding, few
 from app.solver.model.state import (
     OVER,
     AskChanges,
@@ -256,12 +256,7 @@ def _objects(configuration: Configuration) -> dict[str, dict[str, Any]]:
 def _said(kind: str, old: Mapping[str, T], new: Mapping[str, T]) -> list[str]:
     added, changed, removed = _changes({n: (n, v) for n, v in old.items()}, {n: (n, v) for n, v in new.items()})
     names = {"added": [n for n, _ in added], "changed": [n for n, _ in changed], "removed": removed}
-    return [f"{kind} {_few(of)} {word}" for word, of in names.items() if of]
-
-
-def _few(names: list[str]) -> str:
-    shown = ", ".join(name[:100] for name in names[:_NAMED])
-    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
+    return [f"{kind} {few([name[:100] for name in of], _NAMED)} {word}" for word, of in names.items() if of]
 
 
 _STALE = "stale_generation"

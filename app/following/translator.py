@@ -8,7 +8,7 @@ which is then not longer ago than a minute.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
@@ -85,16 +85,44 @@ class _Way(Protocol):
         return False
 
 
+class _OnNodes:
+    """Pods by the node that they name, as they were last taken."""
+
+    def __init__(self, pods: Mapping[Key, Item]) -> None:
+        self._on: dict[str, set[Key]] = {}
+        self._nodes: dict[Key, str] = {}
+        self.take(pods, pods)
+
+    def __bool__(self) -> bool:
+        return bool(self._nodes)
+
+    def on(self, node: str) -> Iterable[Key]:
+        """Those on it."""
+        return self._on.get(node, ())
+
+    def take(self, keys: Iterable[Key], pods: Mapping[Key, Item]) -> set[str]:
+        """These are now as ``pods`` has them, or gone: the nodes on which they were, and are."""
+        touched: set[str] = set()
+        for key in keys:
+            if (old := self._nodes.pop(key, None)) is not None:
+                self._on[old].discard(key)
+                touched.add(old)
+            if key in pods and isinstance(node := part(pods[key], "spec").get("nodeName"), str):
+                self._nodes[key] = node
+                self._on.setdefault(node, set()).add(key)
+                touched.add(node)
+        return touched
+
+
 class _Workloads(_Way):
     """Kueue's. Where flavors have topologies, nodes are put together again that changed themselves, or of which a pod
-    did. ``_on``: pods by their node."""
+    did."""
 
     def __init__(self, engine: EngineName) -> None:
         self._engine: EngineName = engine
         self._configured = Configuration()
         self._local: dict[str, LocalQueue] = {}
-        self._on: dict[str, set[Key]] = {}
-        self._nodes: dict[Key, str] = {}
+        self._pods = _OnNodes({})
 
     def whole(self, view: View) -> Translated:
         translated = translate(self._engine, view)
@@ -102,9 +130,7 @@ class _Workloads(_Way):
         own = None if native is None else msgspec.structs.replace(native, objects=[])  # LocalQueues are among them
         self._configured = msgspec.structs.replace(translated.configuration, native=own)
         self._local = {f"{space}/{name}": _read(item) for (space, name), item in view.items[_LOCAL_QUEUE].items()}
-        self._on, self._nodes = {}, {}
-        for key, item in view.items.get(_POD, {}).items():
-            self._place(key, item)
+        self._pods = _OnNodes(view.items.get(_POD, {}))
         return translated
 
     def some(self, last: Translated, view: View, changed: set[tuple[str, Key]]) -> Translated | None:
@@ -118,8 +144,10 @@ class _Workloads(_Way):
         queues = self._consumed(last, view, of[_LOCAL_QUEUE])
         if queues is None:
             return None
-        nodes, keys = self._touched(view, of), of[_WORKLOAD]
-        pods = {key for name in nodes for key in self._on.get(name, ())}
+        nodes, keys = {name for _, name in of[_NODE]}, of[_WORKLOAD]
+        if of[_POD]:
+            nodes |= self._pods.take(of[_POD], view.items[_POD])
+        pods = {key for name in nodes for key in self._pods.on(name)}
         some = only(
             view, {_WORKLOAD: keys, _NODE: [("", name) for name in nodes], _POD: pods, **dict.fromkeys(_CONFIGURED, ())}
         )
@@ -142,25 +170,8 @@ class _Workloads(_Way):
         or there are nodes and no topology that decides anything."""
         if not of[_NODE] and not of[_POD]:
             return False
-        nobody = not view.items[_NODE] or not view.items[_POD] or not self._nodes
+        nobody = not view.items[_NODE] or not view.items[_POD] or not self._pods
         return nobody or not last.configuration.topologies
-
-    def _touched(self, view: View, of: dict[str, set[Key]]) -> set[str]:
-        """The nodes that changed, or on which a pod came, changed, or went."""
-        nodes = {name for _, name in of[_NODE]}
-        for key in of[_POD]:
-            if (old := self._nodes.pop(key, None)) is not None:
-                self._on[old].discard(key)
-                nodes.add(old)
-            if (item := view.items[_POD].get(key)) is not None:
-                self._place(key, item)
-                nodes |= {self._nodes[key]} if key in self._nodes else set()
-        return nodes
-
-    def _place(self, key: Key, item: Item) -> None:
-        if isinstance(node := part(item, "spec").get("nodeName"), str):
-            self._nodes[key] = node
-            self._on.setdefault(node, set()).add(key)
 
     def _consumed(self, last: Translated, view: View, changed: set[Key]) -> dict[str, QueueState] | None:
         """What these LocalQueues have consumed by now, where that is all that changed; None: it is not."""
@@ -176,17 +187,14 @@ class _Workloads(_Way):
 
 
 class _PodsAlone(_Way):
-    """kube-scheduler's: a pod is read by itself, and a node. ``_on``: pods by the node that they name."""
+    """kube-scheduler's: a pod is read by itself, and a node."""
 
     def __init__(self, engine: EngineName) -> None:
         self._engine: EngineName = engine
-        self._on: dict[str, set[Key]] = {}
-        self._nodes: dict[Key, str] = {}
+        self._pods = _OnNodes({})
 
     def whole(self, view: View) -> Translated:
-        self._on, self._nodes = {}, {}
-        for key, item in view.items[_POD].items():
-            self._place(key, item)
+        self._pods = _OnNodes(view.items[_POD])
         return translate(self._engine, view)
 
     def some(self, last: Translated, view: View, changed: set[tuple[str, Key]]) -> Translated | None:
@@ -200,11 +208,7 @@ class _PodsAlone(_Way):
                 pods |= self._named(view, name)
         if len(pods) >= _MOST * len(view.items[_POD]) > 0:
             return None
-        for key in pods:
-            if (node := self._nodes.pop(key, None)) is not None:
-                self._on[node].discard(key)
-            if (item := view.items[_POD].get(key)) is not None:
-                self._place(key, item)
+        self._pods.take(pods, view.items[_POD])
         objects: dict[str, Iterable[Key]] = {_POD: pods, _NODE: nodes}
         some = only(view, objects if budgets else {**objects, _BUDGET: ()})
         within = Within([], {name for _, name in view.items[_NODE]})
@@ -237,12 +241,7 @@ class _PodsAlone(_Way):
         nominated = (
             key for key, item in view.items[_POD].items() if part(item, "status").get("nominatedNodeName") == node
         )
-        return {*self._on.get(node, ()), *nominated}
-
-    def _place(self, key: Key, item: Item) -> None:
-        if isinstance(node := part(item, "spec").get("nodeName"), str):
-            self._nodes[key] = node
-            self._on.setdefault(node, set()).add(key)
+        return {*self._pods.on(node), *nominated}
 
 
 def _read(item: Item) -> LocalQueue:

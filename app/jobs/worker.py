@@ -139,9 +139,10 @@ class Work:
         self.progress: Mapping[str, Any] | None = None
         """How far it is, as the next heartbeat tells."""
 
-    def check(self) -> None:
-        """To be asked now and then. Raises Unwanted, LimitPassed."""
+    def check(self) -> bool:
+        """To be asked now and then, as whatever goes on until it is told to stop asks. Raises Unwanted, LimitPassed."""
         self._check()
+        return False
 
 
 class Doing(Protocol):

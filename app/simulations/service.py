@@ -208,7 +208,7 @@ class Simulating:
             sink = _Storing(number, name, work, self._limits, differing)
             watch = None if differing is None else parting.other(name) if number else parting.first(name)
             listed = None if jobs is None else jobs()
-            summary = simulate(variant, self._configurations, sink, sink.stop, listed, total, watch)
+            summary = simulate(variant, self._configurations, sink, work.check, listed, total, watch)
             summaries.append(VariantSummary(name=name, summary=summary, parted=parting.parted.get(name)))
         return _encode(Outcome(variants=summaries, differences=[] if differing is None else differing.largest()))
 
@@ -243,11 +243,6 @@ class _Storing:
         )
         self._days = VirtualDays(limits.days)
         self._progress: dict[str, Any] = {"variants_done": number, "variant": number}
-
-    def stop(self) -> bool:
-        """Asked between rounds. Raises Unwanted, LimitPassed."""
-        self._work.check()
-        return False
 
     def event(self, event: Event) -> None:
         """See ``Sink``."""

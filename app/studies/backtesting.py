@@ -16,6 +16,7 @@ from fastapi import Path, Response
 from sqlalchemy import RowMapping
 from starlette.responses import StreamingResponse
 
+from app.answering.answers import encode
 from app.answering.comparison import (
     Again,
     Asked,
@@ -275,7 +276,6 @@ class BacktestTallies:
 DIFFERENCES = "differences"
 AT_ONCE = 50
 _SHOWN = 20
-_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Resolver(Protocol):
@@ -312,13 +312,13 @@ class Backtesting:
         """See ``app.jobs.worker.Doing``."""
         del job
         asked = decode(request, BacktestRequest)
-        course = BacktestTallies(asked, lambda number, line: work.write(stream_of(number, DIFFERENCES), _encode(line)))
+        course = BacktestTallies(asked, lambda number, line: work.write(stream_of(number, DIFFERENCES), encode(line)))
         sources = Sources(self._configurations)
         if asked.recording is None:
             self._decide_the_log(asked, course, sources, work)
         else:
             decide_again(asked, self._cycles(asked.recording, asked.engine, asked.settings), course, sources, work)
-        return _encode(course.outcome())
+        return encode(course.outcome())
 
     def _decide_the_log(self, asked: BacktestRequest, course: BacktestTallies, sources: Sources, work: Work) -> None:
         filters = Filters(

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
+from app.answering.answers import encode
 from app.answering.sources import Configurations
 from app.base.decoding import decode
 from app.jobs.repository import Claimed
@@ -26,7 +25,7 @@ from app.solver import solve
 from app.solver.model.base import DurationError, Time, micros, to_datetime
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import STARTS, Outcome, planned
-from app.solver.model.problems import InvalidInput, Problem
+from app.solver.model.problems import InvalidInput, Problem, pointing
 from app.solver.model.state import Ask
 from app.solver.question import ProtectionQuestion, Question
 from app.solver.rounds import Unit
@@ -129,10 +128,8 @@ def _simulation(request: ExposureRequest, configuration: str | Configuration, as
 
 def _scenario(played: SimulationRequest, configurations: Configurations) -> Scenario:
     """Raises InvalidInput, whose problems point into the request for exposures."""
-    try:
+    with pointing(_ours):
         return scenario_of(played, configurations, hopeless=True)
-    except InvalidInput as invalid:
-        raise InvalidInput(Problem(pointer=_ours(p.pointer), detail=p.detail) for p in invalid.problems) from None
 
 
 def _ours(pointer: str) -> str:
@@ -312,12 +309,8 @@ class Exposing:
         del job
         asked = decode(request, ExposureRequest)
 
-        def stop() -> bool:
-            work.check()
-            return False
-
         def tell(decisions: int) -> None:
             work.progress = {"decisions": decisions, "total": asked.decisions}
 
-        outcome = expose(asked, self._configurations, stop, tell)
-        return msgspec.json.encode(outcome, order="deterministic")
+        outcome = expose(asked, self._configurations, work.check, tell)
+        return encode(outcome)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec.structs import replace
 
+from app.answering.answers import encode
 from app.answering.snapshots import FollowedAge
 from app.answering.sources import Configurations
 from app.base.decoding import decode
@@ -38,7 +39,7 @@ from app.solver.engines import FIRST
 from app.solver.model.base import Duration, Time, Wire, micros, seconds
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.decision import Decision, Outcome
-from app.solver.model.problems import Finding, InvalidInput, Problem
+from app.solver.model.problems import Finding, pointing
 from app.solver.model.request import RunOptions, StateOrReference, Variant
 from app.solver.model.state import Ask
 
@@ -324,13 +325,11 @@ def scenarios(request: ForecastRequest, configurations: Configurations, days: fl
 
     Raises InvalidInput, with pointers into the forecast's request, and what ``configurations`` raises."""
     played = _simulation(request)
-    try:
+    with pointing(_ours):
         yield "", _within(scenario_of(played, configurations, hopeless=True), days)
         if request.variants:
             for name, variant in variants_of(replace(played, variants=request.variants), configurations):
                 yield name, _within(scenario_of(variant, configurations, hopeless=True), days)
-    except InvalidInput as invalid:
-        raise InvalidInput(Problem(pointer=_ours(p.pointer), detail=p.detail) for p in invalid.problems) from None
 
 
 def foretell(
@@ -419,9 +418,6 @@ def _wait(awaited: Awaited) -> int | float | None:
     return seconds(awaited.starts_at - awaited.asked_at)
 
 
-_encode = msgspec.json.Encoder(order="deterministic").encode
-
-
 class Forecasting:
     """Does jobs of the kind ``forecast``; none looks further ahead than ``days``."""
 
@@ -432,9 +428,4 @@ class Forecasting:
     def do(self, job: Claimed, request: bytes, work: Work) -> bytes:
         """See ``app.jobs.worker.Doing``."""
         del job
-
-        def stop() -> bool:
-            work.check()
-            return False
-
-        return _encode(foretell(decode(request, ForecastRequest), self._configurations, self._days, stop))
+        return encode(foretell(decode(request, ForecastRequest), self._configurations, self._days, work.check))

@@ -14,6 +14,7 @@ from sqlalchemy import RowMapping
 from sqlalchemy.orm import Session
 from starlette.responses import StreamingResponse
 
+from app.answering.answers import encode
 from app.answering.sources import Compiled, Documents
 from app.base.decoding import decode
 from app.base.errors import ArbiterError, BadInput
@@ -38,7 +39,6 @@ KIND = "sweep"
 POINTS = "points"
 _MOST_POINTS = 200
 _OF_TRACE = "trace"
-_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class SweepRequest(Wire, frozen=True, kw_only=True):
@@ -242,16 +242,12 @@ class Sweeping:
         played = Played(list(self._traces.packed(job.trace)), start, asked.sample)
         failed = 0
 
-        def stop() -> bool:
-            work.check()
-            return False
-
         for number, point in enumerate(_points(asked, trace.digest)):
-            stop()
+            work.check()
             work.progress = {"points": number, "failed": failed}
             summary, error = None, None
             try:
-                encoded = play(point.request, played, _Bounded(self._days), stop)
+                encoded = play(point.request, played, _Bounded(self._days), work.check)
                 summary = msgspec.json.decode(encoded, type=Summary)
             except InvalidInput as invalid:
                 error = "; ".join(f"{problem.pointer}: {problem.detail}" for problem in invalid.problems[:5])
@@ -264,10 +260,10 @@ class Sweeping:
                 key=point.key, configuration=point.configuration, seed=point.seed, settings=point.values,
                 status="done" if error is None else "failed", summary=summary, error=error,
             )  # fmt: skip
-            work.write(POINTS, _encode(line))
+            work.write(POINTS, encode(line))
             work.flush()
             work.progress = {"points": number + 1, "failed": failed}
-        return _encode(SweepOutcome(failed=failed))
+        return encode(SweepOutcome(failed=failed))
 
 
 DOCUMENTED = (SweepRequest, Sweep, SweepPage, SweepPoint)

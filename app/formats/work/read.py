@@ -31,6 +31,7 @@ from app.formats.work.kinds import (
     read_template,
 )
 from app.solver.model.configuration import Configuration, Queue
+from app.solver.model.problems import few
 from app.solver.model.state import Ask
 
 Special = Callable[[Object, "Beside"], list[PodSet]]
@@ -261,9 +262,7 @@ class Cluster:
 
 def near(names: Iterable[str], most: int = 10) -> str:
     """The names that there are, for a message."""
-    listed = list(names)
-    more = f" and {len(listed) - most} more" if len(listed) > most else ""
-    return ", ".join(repr(name) for name in listed[:most]) + more if listed else "none"
+    return few(list(map(repr, names)), most) or "none"
 
 
 def resource_names(configuration: Configuration) -> set[str]:

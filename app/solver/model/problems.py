@@ -1,6 +1,7 @@
 """Problems with an input, findings about a configuration, and the rules that explanations name by id."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from itertools import islice
 from typing import Annotated, Literal, TypeAlias
@@ -52,6 +53,15 @@ class InvalidInput(Exception):
         super().__init__("; ".join(f"{p.pointer}: {p.detail}" for p in self.problems[:3]))
 
 
+@contextmanager
+def pointing(place: Callable[[str], str]) -> Generator[None]:
+    """What is found wrong meanwhile is where ``place`` says of its pointer. Raises InvalidInput."""
+    try:
+        yield
+    except InvalidInput as invalid:
+        raise InvalidInput(Problem(pointer=place(p.pointer), detail=p.detail) for p in invalid.problems) from None
+
+
 class Unsupported(InvalidInput):
     """The engine has no answer for this question, by design."""
 
@@ -79,6 +89,11 @@ class Nearest:
         near = get_close_matches(word[:100], self._names, 1)
         self._asked[word] = f"; did you mean {near[0]!r}?" if near else ""
         return self._asked[word]
+
+
+def few(names: Sequence[str], most: int) -> str:
+    """The first of ``names``, for a message, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def pointer(*parts: str | int) -> str:
