@@ -16,6 +16,7 @@ from app.solver.engines.ytsaurus.fair_shares import FairShares, due_shares, fair
 from app.solver.engines.ytsaurus.pool_curves import LevelCurves
 from app.solver.engines.ytsaurus.situation import Situation
 from tests.properties.ytsaurus_round_trees import round_tree
+from tests.properties.ytsaurus_trees import tree
 from tests.support.bounds import Bounded
 from tests.support.instead import Instead
 from tests.support.profiles import Met, examples
@@ -66,6 +67,29 @@ def test_level_by_level_is_pool_by_pool_unless_it_says_that_bits_decide(seed: in
         assert (one.promised is None) == (other.promised is None)
         for mine, theirs in zip(one.promised or (), other.promised or (), strict=True):
             assert np.allclose(mine, theirs, rtol=0, atol=1e-8)
+
+
+@LAWS
+@given(SEEDS, st.booleans())
+def test_kinds_of_operations_get_what_all_of_them_get_unless_it_says_that_bits_decide(
+    met: Met, seed: int, rounded: bool
+) -> None:
+    of = situation((round_tree if rounded else tree)(random.Random(seed)))
+    of.cluster.recent.rough = True
+    divided: list[Any] = []
+    with pytest.MonkeyPatch.context() as patched:
+        by_kinds = fair_share.divided_by_kinds
+
+        def noted(*args: Any) -> Any:
+            divided.append(by_kinds(*args))
+            return divided[-1]
+
+        patched.setattr(fair_share, "divided_by_kinds", noted)
+        mine = due_shares(of)
+    theirs = fair_shares(of)
+    for left, right in ((mine.fair, theirs.fair), (mine.pool_fair, theirs.pool_fair)):
+        assert np.allclose(left, right, rtol=0, atol=1e-12)
+    met([shares for shares in divided if shares is not None])
 
 
 @LAWS

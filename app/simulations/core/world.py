@@ -285,7 +285,7 @@ class World:
         if before is not None:
             self._cluster.note(before)
             loaded = self._cluster.loaded()
-        if self._recorder is None and self._watch is None and not self._sink.digested:
+        if self._brief and self._recorder is None and not self._sink.digested:
             self._cluster.go_ahead(self._rounds.ahead(loaded.compiled))
         return loaded
 

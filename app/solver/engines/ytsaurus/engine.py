@@ -332,6 +332,7 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
 
     def ahead(self, loaded: CompiledState) -> Ahead | None:
         """Where all demand is due."""
+        loaded.recent.rough = True
         self._ahead = Ahead.of(loaded) if self._satisfied else None
         return self._ahead
 

@@ -31,8 +31,8 @@ from app.solver.engines.ytsaurus.operations import (
     quotients,
 )
 from app.solver.engines.ytsaurus.polyline import in_order
-from app.solver.engines.ytsaurus.pool_curves import Children, Demands, LevelCurves, children_of
-from app.solver.engines.ytsaurus.situation import Situation, pool_sums, situate
+from app.solver.engines.ytsaurus.pool_curves import Children, Demands, LevelCurves, children_of, divided_by_kinds
+from app.solver.engines.ytsaurus.situation import Situation, best_allocation, pool_sums, situate
 from app.solver.engines.ytsaurus.state import CompiledState
 from app.solver.engines.ytsaurus.volumes import Update, Volumes
 from app.solver.model.state import Ask
@@ -97,7 +97,8 @@ def due_shares(situation: Situation) -> Due:
     )  # fmt: skip
     due: Due | None = cluster.recent.get("due", key)
     if due is None:
-        due = _satisfied(situation, _demands(situation)) or _due(fair_shares(situation))
+        demands = _demands(situation)
+        due = _satisfied(situation, demands) or _rough(situation, demands) or _due(fair_shares(situation))
         cluster.recent.put("due", key, due)
     situation.due.append(due)
     return due
@@ -107,6 +108,8 @@ def _due(of: FairShares) -> Due:
     return Due(of.usage, of.demand, of.fair, of.pool_usage, of.pool_demand, of.pool_fair)
 
 
+ROUNDING = 1e-10
+"""More than sums of doubles are off by."""
 SLACK = 1e-6
 """A part of the cluster, and a weight, that no sum of doubles is off by."""
 
@@ -143,6 +146,24 @@ def _satisfied(situation: Situation, demands: Demands) -> Due | None:
     return Due(
         demands.usage, demands.demand, demands.demand, shares_of(situation.cluster, steps), pool_demand, pool_demand
     )
+
+
+def _rough(situation: Situation, demands: Demands) -> Due | None:
+    """Where nobody looks at more than what shares decide: but for rounding, which decides nothing then."""
+    own = situation.operations
+    if not (situation.cluster.recent.rough and is_additive(situation.config) and (own.weight > SLACK).all()):
+        return None
+    limits = _pool_limits(situation)
+    _, fit, weight = granted(situation, limits)
+    divided = divided_by_kinds(situation, demands, children_of(situation, weight), fit.strong, limits)
+    if divided is None or (np.abs(demands.demand - divided[0] - SATISFIABLE) < ROUNDING).any():
+        return None
+    steps = situation.pool_usage.astype(float)
+    wanted = pool_sums(situation.wanted, situation.operation_parent, situation.parent, situation.depth)
+    return Due(
+        demands.usage, demands.demand, divided[0], shares_of(situation.cluster, steps),
+        shares_of(situation.cluster, steps + wanted), divided[1],
+    )  # fmt: skip
 
 
 def fair_shares(situation: Situation, update: Update = NO_UPDATE) -> FairShares:
@@ -183,7 +204,7 @@ def _demands(situation: Situation) -> Demands:
     return Demands(
         shares_of(situation.cluster, usage),
         shares_of(situation.cluster, usage + situation.wanted),
-        np.minimum(limits, _best_allocation(situation)),
+        np.minimum(limits, best_allocation(situation)),
     )
 
 
@@ -244,29 +265,6 @@ def limit_shares(cluster: CompiledState, limits: Ints, tagged: Ints) -> Floats:
     total = cluster.total
     given = np.minimum(limits, tagged)
     return shares_of(cluster, np.minimum(np.where(given < UNLIMITED_STEPS, given.astype(float), np.inf), total))
-
-
-def _best_allocation(situation: Situation) -> Floats:
-    """What an operation could use at best, where asked for: each node holds whole allocations of average memory.
-
-    The recorded decisions leave this cut out, so it is off by default; see docs/engines/ytsaurus.md.
-    """
-    index, total = situation.cluster.index.index, situation.cluster.total
-    out = np.full((len(situation.operations), len(total)), np.inf)
-    memory, slots = index.get("memory"), index.get("user_slots")
-    if not situation.config.settings.best_allocation_share or memory is None or slots is None or total[memory] <= 0:
-        return out
-    wanted = situation.usage.astype(float) + situation.wanted
-    many = wanted[:, slots] > 0
-    average = np.floor(quotients(wanted[:, memory], wanted[:, slots], many, 0.0))
-    rows = np.flatnonzero(average > 0)
-    sizes, kind = np.unique(average[rows], return_inverse=True)
-    held, nodes = np.unique(np.maximum(situation.cluster.node_limits[:, memory], 0), return_counts=True)
-    best = np.zeros(len(sizes))
-    for memory_of_node, count in zip(held.astype(float), nodes, strict=True):
-        best += np.floor(memory_of_node / sizes) * count
-    out[rows, memory] = (best * sizes / total[memory])[kind]
-    return out
 
 
 EPSILON = 1e-9

@@ -5,12 +5,23 @@ worked out at once (``curves``), exact but for rounding of doubles. Gangs whose 
 the last bits, and the improved computation divides otherwise: both take ``exact``.
 """
 
+from collections import Counter
 from collections.abc import Hashable
+from functools import lru_cache
 
 import numpy as np
 from msgspec import Struct
 
-from app.solver.engines.ytsaurus.curves import EDGE, TOLERANCE, Curves, PoolCurves, pool_curves
+from app.solver.engines.ytsaurus.curves import (
+    EDGE,
+    TOLERANCE,
+    Curves,
+    Kind,
+    PoolCurves,
+    Together,
+    Vertices,
+    pool_curves,
+)
 from app.solver.engines.ytsaurus.operations import Flags, Floats, Ints, any_of, by_level, least, most, quotients
 from app.solver.engines.ytsaurus.polyline import EPSILON
 from app.solver.engines.ytsaurus.situation import Situation
@@ -344,3 +355,72 @@ class LevelCurves:
         rows: list[int] = self._row[pools].tolist()
         parts = [self._batches[b][1].take(np.array([row])) for b, row in zip(batches, rows, strict=True)]
         return PoolCurves.joined(parts)
+
+
+MOST_KINDS = 64
+"""Kinds of operations for which it is quicker to go through them one by one than to take all pools of a level."""
+
+
+def divided_by_kinds(
+    situation: Situation, demands: Demands, children: Children, guarantee: Floats, limits: Floats
+) -> tuple[Floats, Floats] | None:
+    """Fair shares of operations and pools, but for rounding as ``LevelCurves`` has them where the root is suggested
+    everything; None: the last bits may decide, or too many operations differ. By pool: what is guaranteed, what is the
+    limit."""
+    of = _kinds(situation, demands, children.scale)
+    if of is None:
+        return None
+    tree, width = situation.config.tree, guarantee.shape[1]
+    scales: list[float] = children.pool_scale.tolist()
+    floors: list[list[float]] = guarantee.tolist()
+    caps: list[list[float]] = limits.tolist()
+    together: dict[int, Together] = {}
+    curves: dict[int, Vertices] = {}
+    for pool in (*reversed(tree.top_down), situation.root):
+        inner = tree.children[pool] if pool < situation.root else tree.roots
+        all_of_it = Together.of([*of.get(pool, ()), *(Kind(curves[row], scales[row], 1) for row in inner)], width)
+        if all_of_it is None:
+            return None
+        together[pool], start = all_of_it, all_of_it.values[0]
+        floors[pool], caps[pool] = [*map(max, floors[pool], start)], [*map(max, caps[pool], start)]
+        curve = all_of_it.over_suggestion(floors[pool], caps[pool]) if pool < situation.root else ()
+        if curve is None:
+            return None
+        curves[pool] = curve
+    pool_fair, fit = np.zeros_like(guarantee), np.zeros(situation.root + 1)
+    for pool in (situation.root, *tree.top_down):
+        above = int(situation.parent[pool])
+        offered = 1.0 if pool == situation.root else min(float(fit[above]) / scales[pool], 1.0)
+        reached = together[pool].within([*map(min, (part + offered for part in floors[pool]), caps[pool])])
+        if reached is None:
+            return None
+        fit[pool], pool_fair[pool] = reached
+    suggested = np.minimum(fit[situation.operation_parent] / children.scale, 1.0)
+    if ((suggested < _HARDLY) & any_of(demands.demand > 0)).any():
+        return None
+    return operation_values(demands, suggested), pool_fair
+
+
+_HARDLY = 1e-10
+"""A suggestion that is nothing in other doubles."""
+
+
+def _kinds(situation: Situation, demands: Demands, scale: Floats) -> dict[int, list[Kind]] | None:
+    """Of operations by pool; None: too many."""
+    numbers = np.concatenate((demands.usage, demands.demand, demands.limits), axis=1)
+    block, size = numbers.tobytes(), numbers.shape[1] * numbers.itemsize
+    rows = (block[i : i + size] for i in range(0, len(block), size))
+    counts = Counter(zip(situation.operation_parent.tolist(), scale.tolist(), rows, strict=True))
+    if len(counts) > MOST_KINDS:
+        return None
+    out: dict[int, list[Kind]] = {}
+    for (pool, own, row), count in counts.items():
+        out.setdefault(pool, []).append(Kind(_curve(row), own, count))
+    return out
+
+
+@lru_cache(maxsize=1024)
+def _curve(row: bytes) -> Vertices:
+    """Of an operation: usage, demand and limits one after another."""
+    curve = operation_curves(Demands(*np.frombuffer(row).reshape(3, 1, -1)))
+    return tuple(zip(curve.position.tolist(), map(tuple, curve.value.tolist()), strict=True))

@@ -26,6 +26,7 @@ from app.solver.engines.ytsaurus.operations import (
     compile_operations,
     matrix,
     operation_names,
+    quotients,
     same_but_standing,
     standing,
 )
@@ -277,6 +278,29 @@ def pool_limits(cluster: CompiledState) -> tuple[Ints, Ints]:
         )
         cluster.recent.put("limits", (config, index), limits)
     return limits
+
+
+def best_allocation(situation: Situation) -> Floats:
+    """What an operation could use at best, where asked for: each node holds whole allocations of average memory.
+
+    The recorded decisions leave this cut out, so it is off by default; see docs/engines/ytsaurus.md.
+    """
+    index, total = situation.cluster.index.index, situation.cluster.total
+    out = np.full((len(situation.operations), len(total)), np.inf)
+    memory, slots = index.get("memory"), index.get("user_slots")
+    if not situation.config.settings.best_allocation_share or memory is None or slots is None or total[memory] <= 0:
+        return out
+    wanted = situation.usage.astype(float) + situation.wanted
+    many = wanted[:, slots] > 0
+    average = np.floor(quotients(wanted[:, memory], wanted[:, slots], many, 0.0))
+    rows = np.flatnonzero(average > 0)
+    sizes, kind = np.unique(average[rows], return_inverse=True)
+    held, nodes = np.unique(np.maximum(situation.cluster.node_limits[:, memory], 0), return_counts=True)
+    best = np.zeros(len(sizes))
+    for memory_of_node, count in zip(held.astype(float), nodes, strict=True):
+        best += np.floor(memory_of_node / sizes) * count
+    out[rows, memory] = (best * sizes / total[memory])[kind]
+    return out
 
 
 def pool_sums(amounts: NDArray[Number], pool: Ints, parent: Ints, depth: Ints) -> NDArray[Number]:

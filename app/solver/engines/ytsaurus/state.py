@@ -60,11 +60,13 @@ class Recent:
     """What was worked out last for some version of a state, by what it is: the key that it depends on, and the result.
 
     All versions that follow one another have one, so that what did not change need not be worked out again. A lookup
-    compares the whole key, so who asks gets the same with it and without."""
+    compares the whole key, so who asks gets the same with it and without. ``rough``: whether nobody looks at
+    more of fair shares than what they decide."""
 
-    __slots__ = ("_known", "_of_this_turn", "_parts")
+    __slots__ = ("_known", "_of_this_turn", "_parts", "rough")
 
     def __init__(self) -> None:
+        self.rough = False
         self._known: dict[str, tuple[tuple[object, ...], Any]] = {}
         self._parts: dict[Hashable, Any] = {}
         self._of_this_turn: dict[Hashable, Any] = {}
