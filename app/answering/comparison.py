@@ -20,7 +20,7 @@ from app.base.decoding import decode
 from app.solver import solve
 from app.solver.model.base import Time, micros
 from app.solver.model.configuration import Configuration, Settings
-from app.solver.model.decision import Answer, Decision, PlannedEviction, Victim, planned
+from app.solver.model.decision import Answer, Decision, label, planned
 from app.solver.model.problems import Finding, InvalidInput, Problem, carried, pointer
 from app.solver.model.request import DecisionRequest, Variant
 from app.solver.model.state import Ask
@@ -336,7 +336,7 @@ def _difference(ask: str | None, field: str, values: dict[str, str | None] | dic
 
 
 def _victims(decision: Decision) -> list[str]:
-    return _labels(decision.victims)
+    return [label(victim.workload, victim.task) for victim in decision.victims]
 
 
 def _placed(decision: Decision) -> list[str]:
@@ -346,8 +346,9 @@ def _placed(decision: Decision) -> list[str]:
 
 def _evictions(answer: Answer) -> list[str]:
     """Those of the plan that no ask's victims have: an overcommitted node, work that only moves."""
-    by_asks = {label for decision in answer.decisions for label in _victims(decision)}
-    return [label for label in _labels(planned(answer)) if label not in by_asks]
+    by_asks = {victim for decision in answer.decisions for victim in _victims(decision)}
+    evicted = (label(eviction.workload, eviction.task) for eviction in planned(answer))
+    return [victim for victim in evicted if victim not in by_asks]
 
 
 def _moves(answer: Answer) -> list[str]:
@@ -357,13 +358,6 @@ def _moves(answer: Answer) -> list[str]:
         f"{placement.workload}/{placement.task} to {placement.node}"
         for placement in placements
         if placement.workload is not None
-    ]
-
-
-def _labels(evicted: Iterable[Victim | PlannedEviction]) -> list[str]:
-    """``workload`` or ``workload/task``, in the order of the answer."""
-    return [
-        eviction.workload if eviction.task is None else f"{eviction.workload}/{eviction.task}" for eviction in evicted
     ]
 
 

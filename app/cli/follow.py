@@ -14,6 +14,7 @@ from app.cli.offline import Json
 from app.cli.output import BAD_INPUT, DIFFERENT, NOTHING, UNREACHABLE, Fields, as_json, complain, fields_of, say, tried
 from app.following.objects import FOLLOWED, WORK, manifests
 from app.solver.model.configuration import EngineName
+from app.solver.model.decision import label
 from app.solver.model.problems import few
 
 if TYPE_CHECKING:
@@ -292,7 +293,7 @@ def _tell(judged: "Judgement", *, json: bool) -> None:
         fields = {"outcome": judged.outcome, "detail": judged.detail, "tied": judged.tied, "report": report}
         say(msgspec.json.encode(fields).decode())
         return
-    victims = few([v.workload if v.task is None else f"{v.workload}/{v.task}" for v in report.victims], 10)
+    victims = few([label(v.workload, v.task) for v in report.victims], 10)
     words = {"agreed": "agreed", "agreed_earlier": f"agreed {report.seconds:g} s earlier", "differs": "DIFFERS"}
     said = words.get(judged.outcome, "not judged") + (", a tie" if judged.tied else "")
     assumed = f" [{', '.join(report.assumed)}]" if report.assumed else ""

@@ -5,6 +5,7 @@ Text is in aligned columns without colour, so that it pipes, greps and diffs wel
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path as FilePath
@@ -18,7 +19,7 @@ from app.base.documents import Path, Unreadable
 from app.base.documents import read as parsed
 from app.base.errors import ArbiterError
 from app.formats.ytsaurus.documents import read_any
-from app.solver.model.decision import Answer, Decision, Explanation, Placement, Plan, PlannedEviction, planned
+from app.solver.model.decision import Answer, Decision, Explanation, Placement, Plan, PlannedEviction, label, planned
 from app.solver.model.problems import Finding, InvalidInput, Problem
 from app.solver.model.problems import pointer as to_pointer
 
@@ -271,7 +272,7 @@ def _decision(decision: Decision) -> None:
         table(
             ("VICTIM", "QUEUE", "NODE", "FREES", "REASON"),
             (
-                (_label(v.workload, v.task), v.queue, v.node or "", _quantities(v.freed), v.reason)
+                (label(v.workload, v.task), v.queue, v.node or "", _quantities(v.freed), v.reason)
                 for v in decision.victims[:_MOST_ROWS]
             ),
         )
@@ -323,7 +324,7 @@ def _explanation(explained: Explanation) -> None:
             ("CANDIDATE", "QUEUE", "NODE", "BECAME", "RULE", "DETAIL", "NUMBERS"),
             (
                 (
-                    _label(c.workload, c.task),
+                    label(c.workload, c.task),
                     c.queue or "",
                     c.node or "",
                     c.verdict,
@@ -364,15 +365,15 @@ def _rest_of_plan(plan: Plan, decisions: list[Decision]) -> None:
 
 
 def _eviction(eviction: PlannedEviction) -> tuple[str, str, str, str, str]:
-    label = _label(eviction.workload, eviction.task)
+    what = label(eviction.workload, eviction.task)
     reason = f"{eviction.reason}, just placed" if eviction.just_placed else eviction.reason
-    return label, eviction.queue, eviction.node or "", reason, eviction.for_ask or ""
+    return what, eviction.queue, eviction.node or "", reason, eviction.for_ask or ""
 
 
 def _placement(placement: Placement) -> tuple[str, str, str, str]:
     when = "once freed" if placement.pipelined else "now"
-    label = _label(placement.ask or placement.workload or "", placement.task)
-    return label, placement.node, when, placement.stage or ""
+    what = label(placement.ask or placement.workload or "", placement.task)
+    return what, placement.node, when, placement.stage or ""
 
 
 def comparison(result: Comparison) -> None:
@@ -412,20 +413,13 @@ def _variant(variant: VariantAnswer) -> tuple[str, str, str, str]:
 
 
 def _tally(outcomes: Iterable[str]) -> str:
-    counts: dict[str, int] = {}
-    for outcome in outcomes:
-        counts[outcome] = counts.get(outcome, 0) + 1
-    return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    return ", ".join(f"{count} {outcome}" for outcome, count in Counter(outcomes).items())
 
 
 def _value(value: Any, nothing: str) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) or nothing  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     return "-" if value is None else str(value)
-
-
-def _label(workload: str, task: str | None) -> str:
-    return workload if task is None else f"{workload}/{task}"
 
 
 def _quantities(quantities: dict[str, int | float]) -> str:

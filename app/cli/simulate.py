@@ -64,20 +64,16 @@ class Spool:
         self._open.close()
 
     def event(self, event: Event) -> None:
-        """See ``Sink``."""
         if event.kind in ("submitted", "evicted"):
             self._files["events"].write(encode(event) + b"\n")
 
     def job(self, line: JobLine) -> None:
-        """See ``Sink``."""
         self._files["jobs"].write(encode(line) + b"\n")
 
     def level(self, queue: str, since: int, usage: Amounts, waiting: Amounts, guarantee: Amounts) -> None:
-        """See ``Sink``."""
         self._files["levels"].write(line_of(queue, since, usage, waiting, guarantee) + b"\n")
 
     def spare(self, flavor: str, level: str, since: int, free: Amounts, largest: Amounts) -> None:
-        """See ``Sink``."""
         self._files["levels"].write(spare_line_of(flavor, level, since, free, largest) + b"\n")
 
     def drawn(self, summary: Summary, variant: str) -> bytes:

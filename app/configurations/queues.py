@@ -115,7 +115,7 @@ class Queues:
         intent.conditions.check_stated(etag(now))
         where = pointer("queues", len(before.queues) if index is None else index)
         draft = drafted(with_queue(before, queue), engine, lambda finding: _located(finding, where))
-        written = self._editor.replace(
+        written = self._editor.put(
             session, name, draft, intent, "configuration.queue.put", {"queue": _printable(queue.name)}
         )
         return msgspec.structs.replace(written, created=index is None)
@@ -132,7 +132,7 @@ class Queues:
         if below := children(before, queue):
             raise _has_children(queue, below)
         draft = drafted(without_queue(before, queue), engine)
-        return self._editor.replace(
+        return self._editor.put(
             session, name, draft, intent, "configuration.queue.delete", {"queue": _printable(queue)}
         )
 

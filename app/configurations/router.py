@@ -357,8 +357,6 @@ EXAMPLE = {
     ],
 }
 
-__all__ = ["DOCUMENTED", "EXAMPLE", "Name", "Number", "Service", "router"]
-
 router = APIRouter(prefix=_PREFIX, tags=["configurations"])
 
 

@@ -286,13 +286,6 @@ class Editor:
     def __init__(self, stored: Configurations) -> None:
         self._stored = stored
 
-    def put(self, session: Session, name: str, draft: Draft, intent: Intent) -> ConfigurationWritten:
-        """Store ``draft`` as the next revision of ``name``; the first one has number 1.
-
-        Raises PreconditionFailed, PreconditionRequired.
-        """
-        return self._store(session, name, draft, intent, "configuration.put")
-
     def restore(self, session: Session, name: str, revision: int, intent: Intent) -> ConfigurationWritten:
         """Store an earlier revision again, also of a configuration that was deleted.
 
@@ -300,7 +293,7 @@ class Editor:
         """
         document = lookup(session, name, revision).document
         draft = drafted(decode(document, Configuration), None)
-        return self._store(session, name, draft, intent, "configuration.restore", restored_from=revision)
+        return self.put(session, name, draft, intent, "configuration.restore", restored_from=revision)
 
     def current(self, session: Session, name: str, conditions: Preconditions) -> Revision:
         """Lock a configuration to change a part of it. Raises NotFound, PreconditionFailed."""
@@ -308,12 +301,6 @@ class Editor:
         if head is None or head[1] is None:
             conditions.check_stated(None)
         return lookup(session, name)
-
-    def replace(
-        self, session: Session, name: str, draft: Draft, intent: Intent, action: str, detail: dict[str, Any]
-    ) -> ConfigurationWritten:
-        """Store what became of a part of ``current``. Raises PreconditionFailed, PreconditionRequired."""
-        return self._store(session, name, draft, intent, action, detail)
 
     def delete(self, session: Session, name: str, conditions: Preconditions) -> None:
         """With its labels. Raises NotFound, PreconditionFailed, PreconditionRequired."""
@@ -329,10 +316,12 @@ class Editor:
         audit.record(session, "configuration.delete", name, detail)
         after_commit(session, lambda: self._stored.heads.learn(gone))
 
-    def _store(
-        self, session: Session, name: str, draft: Draft, intent: Intent, action: str,
+    def put(
+        self, session: Session, name: str, draft: Draft, intent: Intent, action: str = "configuration.put",
         detail: dict[str, Any] | None = None, restored_from: int | None = None,
     ) -> ConfigurationWritten:  # fmt: skip
+        """Store ``draft`` as the next revision of ``name``; the first one has number 1. Raises PreconditionFailed,
+        PreconditionRequired."""
         head = repository.locked(session, name)
         last, now = head or (0, None)
         _check(intent, now)

@@ -140,7 +140,8 @@ class Api:
         match = self._operations.resolve(scope)
         needed = () if match.operation is None else match.operation.needs
         if match.operation is None or match.operation.page:
-            return await self._refusal(scope, 404, "there is no such operation")
+            said = {"title": "Not found", "status": 404, "detail": "there is no such operation"}
+            return Reply(404, msgspec.json.encode(said), {})
         if needed and not any(map(self.may, needed)):
             raise Forbidden(f"this needs scope {' or '.join(needed)}")
         answer = _Answer(body)
@@ -151,9 +152,6 @@ class Api:
         finally:
             release(scope)
         return answer.reply()
-
-    async def _refusal(self, scope: Scope, status: int, detail: str) -> Reply:
-        return Reply(status, msgspec.json.encode({"title": "Not found", "status": status, "detail": detail}), {})
 
 
 class _Answer:
@@ -210,6 +208,11 @@ def segment(text: str) -> str:
 
 def _word(value: str | int | bool | None) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+async def names_of(api: Api, path: str) -> list[str]:
+    """Of a list of stored things, the first 500."""
+    return [entry["name"] for entry in (await api.get(path, {"limit": 500}))["items"]]
 
 
 async def places_of(api: Api) -> list[tuple[Json, str | None]]:

@@ -75,7 +75,7 @@ async def shown(
         "configuration.html", 200 if problem is None else int(problem["status"]), name=name, stored=stored, diff=diff,
         first_engine=FIRST,
         history=history["items"], following=history["next_cursor"], labels=labels, current=current.json()["revision"],
-        etag=current.etag, problem=problem, clusters=clusters,
+        problem=problem, clusters=clusters,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from app.console import situation
-from app.console.api import Api, ApiError, Json, segment
+from app.console.api import Api, ApiError, Json, names_of, segment
 from app.console.clusters import uses_of
 from app.console.situation import ordered, paged
 from app.console.visit import PageRoute, Text, Visiting
@@ -129,9 +129,7 @@ def _wanted(configuration: Name = "", snapshot: Name = "", find: Text = "", unde
 @queues_pages.get("/queues", **page(needs="read"))
 async def queues(visit: Visiting, wanted: Annotated[Json, Depends(_wanted)], page: Number = 1) -> Response:
     """Search, fold, sort."""
-    names = [
-        configuration["name"] for configuration in (await visit.api.get("/v1/configurations", {"limit": 500}))["items"]
-    ]
+    names = await names_of(visit.api, "/v1/configurations")
     snapshots = (await visit.api.get("/v1/snapshots"))["items"]
     chosen = wanted["configuration"] or ("example" if "example" in names else names[0] if names else "")
     stored = await visit.api.get(f"/v1/configurations/{segment(chosen)}") if chosen else None

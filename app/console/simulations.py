@@ -14,7 +14,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from app.console.api import ApiError, Json, Reply, segment, status_of
+from app.console.api import ApiError, Json, Reply, names_of, segment, status_of
 from app.console.ask import Malformed, document
 from app.console.pictures import pictures_of
 from app.console.situation import ordered, paged
@@ -346,11 +346,8 @@ def _request(fields: dict[str, str]) -> Json:
 async def _begun(visit: Visit, fields: dict[str, str], problem: Json | None) -> Response:
     names, traces = list[str](), list[str]()
     if visit.may("read"):
-        names = [
-            configuration["name"]
-            for configuration in (await visit.api.get("/v1/configurations", {"limit": 500}))["items"]
-        ]
-        traces = [trace["name"] for trace in (await visit.api.get("/v1/traces", {"limit": 500}))["items"]]
+        names = await names_of(visit.api, "/v1/configurations")
+        traces = await names_of(visit.api, "/v1/traces")
     return visit.show(
         "simulate.html", status_of(problem), fields=fields, problem=problem, names=names, traces=traces,
         engines=list(ENGINES),

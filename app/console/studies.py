@@ -29,9 +29,7 @@ studies_pages = APIRouter(route_class=PageRoute)
 async def forecasts(visit: Visiting, cursor: Text = "") -> Response:
     """Newest first."""
     listing: Json = await visit.api.get("/v1/forecasts", {"limit": _ROWS, "cursor": cursor or None})
-    return visit.show(
-        "forecasts.html", found=listing["items"], active=_ACTIVE, following=next_page(listing, "/forecasts", {})
-    )
+    return visit.show("forecasts.html", found=listing["items"], following=next_page(listing, "/forecasts", {}))
 
 
 @studies_pages.get("/forecasts/{id}", **page(needs="read"))
@@ -74,7 +72,7 @@ async def _backtests(visit: Visit, fields: dict[str, str], problem: Json | None,
     if visit.may("read"):
         listing = await visit.api.get("/v1/backtests", {"limit": _ROWS, "cursor": cursor or None})
     return visit.show(
-        "backtests.html", status_of(problem), found=listing["items"], active=_ACTIVE, fields=fields, problem=problem,
+        "backtests.html", status_of(problem), found=listing["items"], fields=fields, problem=problem,
         following=next_page(listing, "/backtests", {}),
     )  # fmt: skip
 

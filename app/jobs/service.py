@@ -63,8 +63,8 @@ class JobState(Wire, frozen=True, kw_only=True):
 
 
 def state_of(row: RowMapping) -> dict[str, Any]:
-    """The fields of a ``JobState``, of a job as it is stored."""
-    return {name: row[name] for name in JobState.__struct_fields__}
+    """The fields of a ``JobState`` and ``error``, of a job as it is stored."""
+    return {name: row[name] for name in (*JobState.__struct_fields__, "error")}
 
 
 class New(NamedTuple):
@@ -175,9 +175,12 @@ class Jobs:
             most = None if most is None else most - count
 
 
-def outcome_of(row: RowMapping, shape: type[Any]) -> Any:
-    """What came of a job, as a ``shape``; None while it has none."""
-    if row["outcome"] is None:
+Outcome = TypeVar("Outcome")
+
+
+def outcome_of(row: RowMapping, shape: type[Outcome]) -> Outcome | None:
+    """What came of a job, as a ``shape``; None while it has none, and of a row that was read without."""
+    if row.get("outcome") is None:
         return None
     return msgspec.json.decode(zstandard.ZstdDecompressor().decompress(row["outcome"]), type=shape)
 

@@ -189,7 +189,6 @@ class Simulating:
         self._limits = limits
 
     def do(self, job: Claimed, request: bytes, work: Work) -> bytes:
-        """See ``app.jobs.worker.Doing``."""
         asked = decode(request, SimulationRequest)
         trace = None if job.trace is None else self._opened(job.trace)
         asked, jobs = with_trace(asked, trace)
@@ -245,29 +244,23 @@ class _Storing:
         self._progress: dict[str, Any] = {"variants_done": number, "variant": number}
 
     def event(self, event: Event) -> None:
-        """See ``Sink``."""
         self._work.write(self._events, _encode(event))
 
     def round(self, line: RoundLine) -> None:
-        """See ``Sink``."""
         self._work.write(self._rounds, _encode(line))
 
     def record(self, line: bytes) -> None:
-        """See ``Sink``."""
         self._work.write(self._records, line)
 
     def job(self, line: JobLine) -> None:
-        """See ``Sink``."""
         self._work.write(self._jobs, _encode(line))
         if self._differing is not None:
             self._differing.add(self._name, line, is_first=self._number == 0)
 
     def level(self, queue: str, since: int, usage: Amounts, waiting: Amounts, guarantee: Amounts) -> None:
-        """See ``Sink``."""
         self._work.write(self._levels, line_of(queue, since, usage, waiting, guarantee))
 
     def spare(self, flavor: str, level: str, since: int, free: Amounts, largest: Amounts) -> None:
-        """See ``Sink``."""
         self._work.write(self._levels, spare_line_of(flavor, level, since, free, largest))
 
     def progress(self, now: int, ended: int, total: int | None, rounds: int) -> None:
@@ -452,14 +445,13 @@ class Simulations(JobsOfKind[Simulation, SimulationPage]):
 
 def _shown(row: RowMapping) -> Simulation:
     about, progress = _about(row), row["progress"]
-    outcome = outcome_of(row, Outcome) if "outcome" in row else None
+    outcome = outcome_of(row, Outcome)
     return Simulation(
         **state_of(row), name=about.name, trace=about.trace,
         names=about.variants if about.variants != [""] else [],
         progress=None if progress is None else _progress(progress, about),
         variants=[] if outcome is None else outcome.variants,
         differences=[] if outcome is None else outcome.differences,
-        error=row["error"],
     )  # fmt: skip
 
 

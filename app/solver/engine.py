@@ -20,7 +20,7 @@ from app.solver.delta import Changes
 from app.solver.engines import ENGINES, FIRST
 from app.solver.model.base import to_datetime
 from app.solver.model.configuration import Configuration, Queue
-from app.solver.model.decision import Condition, Decision, Plan, ProposalVerdict, Refusal, Result
+from app.solver.model.decision import Condition, Decision, Plan, ProposalVerdict, Refusal, Result, label
 from app.solver.model.problems import Finding, InvalidInput, Problem, Rule, Unsupported, pointer
 from app.solver.model.request import Eviction, Options, Proposal, RunOptions
 from app.solver.model.state import Ask, State
@@ -341,8 +341,7 @@ class _Running:
 
 
 def _unknown(eviction: Eviction) -> Refusal:
-    what = eviction.workload if eviction.task is None else f"{eviction.workload}/{eviction.task}"
-    return _refusal(eviction, "unknown-workload", f"the state has no {what!r}")
+    return _refusal(eviction, "unknown-workload", f"the state has no {label(eviction.workload, eviction.task)!r}")
 
 
 def _refusal(eviction: Eviction, rule: str, detail: str) -> Refusal:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from app.solver.model.decision import Candidate, Change, Explanation, Group, Step, Verdict
+from app.solver.model.decision import Candidate, Change, Explanation, Group, Step, Verdict, label
 from app.solver.model.request import Eviction, Explain, Mode, Options, Proposal
 from app.solver.model.state import Ask
 
@@ -61,7 +61,7 @@ class Why:
     def others(self, verdict: Verdict, rule: str, count: int, tasks: Iterable[tuple[str, str | None]]) -> None:
         """Many candidates of a summary that are alike: it shows the first ``tasks``, each with its workload."""
         if count:
-            examples = [_label(*task) for task in islice(tasks, _EXAMPLES)]
+            examples = [label(*task) for task in islice(tasks, _EXAMPLES)]
             self._others.append(Group(verdict=verdict, rule=rule, count=count, examples=examples))
 
     def step(self, rule: str, detail: str, **numbers: Any) -> None:
@@ -124,15 +124,11 @@ class Why:
             records.setdefault((record.verdict, record.rule), []).append(record)
         groups = [
             Group(
-                verdict=verdict, rule=rule, count=len(of), examples=[_label(c.workload, c.task) for c in of[:_EXAMPLES]]
+                verdict=verdict, rule=rule, count=len(of), examples=[label(c.workload, c.task) for c in of[:_EXAMPLES]]
             )
             for (verdict, rule), of in records.items()
         ]  # fmt: skip
         return [*self._others, *groups]
-
-
-def _label(workload: str, task: str | None) -> str:
-    return workload if task is None else f"{workload}/{task}"
 
 
 SILENT = Why("none")

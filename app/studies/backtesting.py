@@ -309,7 +309,6 @@ class Backtesting:
         self._cycles = cycles
 
     def do(self, job: Claimed, request: bytes, work: Work) -> bytes:
-        """See ``app.jobs.worker.Doing``."""
         del job
         asked = decode(request, BacktestRequest)
         course = BacktestTallies(asked, lambda number, line: work.write(stream_of(number, DIFFERENCES), encode(line)))
@@ -336,8 +335,7 @@ class Backtesting:
             except (Conflict, NotFound) as gone:
                 course.skip(Skipped(decision=row["id"], reason=gone.detail))
             except InvalidInput as invalid:
-                why = "; ".join(f"{problem.pointer}: {problem.detail}" for problem in invalid.problems[:3])
-                course.skip(Skipped(decision=row["id"], reason=why))
+                course.skip(Skipped(decision=row["id"], reason=str(invalid)))
             except msgspec.ValidationError as other:
                 course.skip(Skipped(decision=row["id"], reason=f"its answer is of another version: {other}"))
             else:
@@ -447,11 +445,11 @@ class Backtests(JobsOfKind[Backtest, BacktestPage]):
 
 def _shown(row: RowMapping) -> Backtest:
     about = msgspec.json.decode(row["about"], type=About)
-    outcome: BacktestOutcome | None = outcome_of(row, BacktestOutcome) if "outcome" in row else None
+    outcome = outcome_of(row, BacktestOutcome)
     fields = {} if outcome is None else msgspec.structs.asdict(outcome)
     return Backtest(
         **state_of(row), since=about.since, until=about.until, recording=about.recording, names=about.variants,
-        progress=None if row["progress"] is None else BacktestProgress(**row["progress"]), error=row["error"], **fields,
+        progress=None if row["progress"] is None else BacktestProgress(**row["progress"]), **fields,
     )  # fmt: skip
 
 

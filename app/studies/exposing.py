@@ -305,7 +305,6 @@ class Exposing:
         self._configurations = configurations
 
     def do(self, job: Claimed, request: bytes, work: Work) -> bytes:
-        """See ``app.jobs.worker.Doing``."""
         del job
         asked = decode(request, ExposureRequest)
 

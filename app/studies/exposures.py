@@ -98,9 +98,8 @@ def _shown(row: RowMapping) -> Exposures:
     progress = row["progress"]
     return Exposures(
         **state_of(row), configuration=about.configuration, snapshot=about.snapshot, followed=about.followed,
-        error=row["error"],
         progress=None if not progress else msgspec.convert(progress, ExposureProgress, strict=False),
-        outcome=outcome_of(row, ExposureOutcome) if "outcome" in row else None,
+        outcome=outcome_of(row, ExposureOutcome),
     )  # fmt: skip
 
 

@@ -252,7 +252,6 @@ class Watcher(Silence):
         return not self._left
 
     def event(self, event: Event) -> None:
-        """See ``Sink``."""
         if event.kind in _ROOM and event.job is not None:
             self._freed += 1
             self._room.append((self._freed, event.job))
@@ -426,6 +425,5 @@ class Forecasting:
         self._days = days
 
     def do(self, job: Claimed, request: bytes, work: Work) -> bytes:
-        """See ``app.jobs.worker.Doing``."""
         del job
         return encode(foretell(decode(request, ForecastRequest), self._configurations, self._days, work.check))

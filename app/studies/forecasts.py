@@ -73,13 +73,12 @@ class Forecasts(JobsOfKind[Forecast, ForecastPage]):
 
 
 def _shown(row: RowMapping) -> Forecast:
-    outcome: ForecastOutcome | None = outcome_of(row, ForecastOutcome) if "outcome" in row else None
+    outcome = outcome_of(row, ForecastOutcome)
     about = msgspec.json.decode(row["about"], type=About)
     return Forecast(
         **state_of(row), start=about.start, followed=about.followed,
         end=None if outcome is None else outcome.end, rounds=None if outcome is None else outcome.rounds,
         asks=[] if outcome is None else outcome.asks, findings=None if outcome is None else outcome.findings,
-        error=row["error"],
     )  # fmt: skip
 
 

@@ -206,11 +206,11 @@ def _points(request: SweepRequest, digest: str) -> Iterator[Point]:
 
 def _shown(row: RowMapping) -> Sweep:
     about = msgspec.json.decode(row["about"], type=About)
-    outcome: SweepOutcome | None = outcome_of(row, SweepOutcome) if "outcome" in row else None
+    outcome = outcome_of(row, SweepOutcome)
     return Sweep(
         **state_of(row), trace=about.trace, configurations=about.configurations, settings=about.settings,
         points=about.points, progress=None if row["progress"] is None else SweepProgress(**row["progress"]),
-        failed=None if outcome is None else outcome.failed, error=row["error"],
+        failed=None if outcome is None else outcome.failed,
     )  # fmt: skip
 
 
@@ -234,7 +234,6 @@ class Sweeping:
         self._days = days
 
     def do(self, job: Claimed, request: bytes, work: Work) -> bytes:
-        """See ``app.jobs.worker.Doing``."""
         assert job.trace is not None
         asked = decode(request, SweepRequest)
         trace = self._traces.by_id(job.trace)

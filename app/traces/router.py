@@ -8,6 +8,7 @@ from uuid import UUID
 
 import msgspec
 from fastapi import APIRouter, Path, Query, Request, Response
+from sqlalchemy import RowMapping
 from sqlalchemy.orm import Session
 from starlette.responses import StreamingResponse
 
@@ -96,21 +97,22 @@ class Traces:
 
     def get(self, name: str) -> tuple[UUID, TraceSummary]:
         """Its id and what it is. Raises NotFound, Unavailable."""
-        with self._database.session() as session:
-            row = repository.find(session, name)
-        if row is None:
-            raise unknown(name)
+        row = self._row(name)
         return row["id"], _unpacked(row["summary"])
 
     def summary(self, name: str) -> TraceSummary:
         """What it is, with the configuration that its mapping makes of it. Raises NotFound, Unavailable."""
+        row = self._row(name)
+        packed = row["configuration"]
+        configuration = None if packed is None else msgspec.json.decode(unpacked(packed), type=Configuration)
+        return msgspec.structs.replace(_unpacked(row["summary"]), configuration=configuration)
+
+    def _row(self, name: str) -> RowMapping:
         with self._database.session() as session:
             row = repository.find(session, name)
         if row is None:
             raise unknown(name)
-        packed = row["configuration"]
-        configuration = None if packed is None else msgspec.json.decode(unpacked(packed), type=Configuration)
-        return msgspec.structs.replace(_unpacked(row["summary"]), configuration=configuration)
+        return row
 
     def opened(self, trace: UUID) -> StoredTrace:
         """The trace of that id, to be read. Raises NotFound, Unavailable."""

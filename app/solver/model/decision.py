@@ -113,6 +113,11 @@ STARTS: tuple[Outcome, ...] = ("admit", "preempt")
 """With these an ask runs, now or once others have stopped."""
 
 
+def label(workload: str, task: str | None) -> str:
+    """A workload, or one of its tasks, as people read it."""
+    return workload if task is None else f"{workload}/{task}"
+
+
 class Condition(Wire, frozen=True, kw_only=True):
     """A Kubernetes-style condition."""
 
