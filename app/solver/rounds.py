@@ -63,7 +63,8 @@ class Turn:
     more: bool = False
 
 
-class Outcome(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Outcome:
     """A round before it is carried out. ``named``: the ids of its asks, and their order; ``evictions``: as its question
     and answer have them; ``carry_out``: takes note of the answer, told who is on the way out, and says what it comes
     to."""

@@ -354,7 +354,7 @@ class Kind(NamedTuple):
 
     curve: Vertices
     scale: float
-    count: int
+    number: int
 
 
 class Together(NamedTuple):

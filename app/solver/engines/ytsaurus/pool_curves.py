@@ -423,4 +423,5 @@ def _kinds(situation: Situation, demands: Demands, scale: Floats) -> dict[int, l
 def _curve(row: bytes) -> Vertices:
     """Of an operation: usage, demand and limits one after another."""
     curve = operation_curves(Demands(*np.frombuffer(row).reshape(3, 1, -1)))
-    return tuple(zip(curve.position.tolist(), map(tuple, curve.value.tolist()), strict=True))
+    values: list[list[float]] = curve.value.tolist()
+    return tuple(zip(curve.position.tolist(), map(tuple, values), strict=True))
