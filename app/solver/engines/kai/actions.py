@@ -137,16 +137,18 @@ class Cycle:
         *,
         hopeless: Callable[[int], bool],
         by_queue: bool,
+        by_priority: bool = False,
         preemptible_only: bool = False,
         gate: Callable[[int], bool] | None = None,
     ) -> None:
         """Attempt every pending job once that passes ``gate``; commit what succeeds. With signatures on, a job that
         is no easier than one of its like that failed (of its queue, with ``by_queue``) is skipped. ``hopeless``:
-        whether an attempt is sure to fail as all stands between two statements; it leaves no trace."""
+        whether an attempt is sure to fail as all stands between two statements, which leaves no trace, and hangs on
+        the job's priority only ``by_priority``."""
         overlay, trail = self.overlay, self.tools.trail
         entries = self.waiting(preemptible_only=preemptible_only)
         left = dict.fromkeys(job for _, job in entries)
-        if not overlay.pending_jobs() or self.over(left, hopeless):
+        if not overlay.pending_jobs() or self.over(left, hopeless, by_priority=by_priority):
             return
         failed: dict[int, Failed] = {}
         order = self.pending(entries)
@@ -164,19 +166,20 @@ class Cycle:
             elif attempt(job):
                 trail.found(overlay)
                 overlay.commit(action, job)
-                if self.over(left, hopeless):
+                if self.over(left, hopeless, by_priority=by_priority):
                     return
             else:
                 of_like.add(job)
 
-    def over(self, left: Iterable[int], hopeless: Callable[[int], bool]) -> bool:
-        """Whether nothing comes of the jobs that are left, and nobody is told whose turn it would be, or why. Tries may
-        leave traces in books of shared GPUs."""
+    def over(self, left: Iterable[int], hopeless: Callable[[int], bool], *, by_priority: bool = False) -> bool:
+        """Whether nothing comes of the jobs that are left, and nobody is told whose turn it would be, or why.
+        ``by_priority``: whether that hangs on a job's priority too. Tries may leave traces in books of shared GPUs."""
         overlay, tools = self.overlay, self.tools
         if not tools.trail.unheard or overlay.gpus.any or tools.chance.drawn:
             return False
-        kinds, used = overlay.jobs.kind, overlay.used
-        return all(map(hopeless, {(None if used[job] else kinds.get(job)) or job: job for job in left}.values()))
+        like, priority, used = overlay.jobs.like, overlay.jobs.priority, overlay.used
+        kinds = {(~job if used[job] else like.get(job, ~job), priority[job] if by_priority else 0): job for job in left}
+        return all(map(hopeless, kinds.values()))
 
 
 def begin(
@@ -195,8 +198,6 @@ def allocate(cycle: Cycle) -> None:
     cycle.clocks = cycle.clocks.again()
     entries = cycle.waiting(evicting=False)
     left = dict.fromkeys(job for _, job in entries)
-    if _nothing_fits(cycle, left):
-        return
     order = cycle.pending(entries)
     while (job := order.pop()) is not None:
         del left[job]
@@ -208,6 +209,8 @@ def allocate(cycle: Cycle) -> None:
         tasks = overlay.jobs.tasks[job]
         ran_before = overlay.active[job] and any(overlay.status[t] in (RUNNING, ALLOCATED) for t in tasks)
         if not _place(cycle, job):
+            if _nothing_fits(cycle, left):  # while jobs fit, to ask that is as much as to place them
+                return
             continue
         waits = is_held_back(overlay, job)
         if waits:
@@ -219,8 +222,6 @@ def allocate(cycle: Cycle) -> None:
         if any(overlay.status[t] == PENDING for t in tasks):
             order.push(job)
             left[job] = None
-        if _nothing_fits(cycle, left):
-            return
 
 
 def _nothing_fits(cycle: Cycle, left: dict[int, None]) -> bool:
@@ -451,7 +452,8 @@ def preempt(cycle: Cycle) -> None:
         bound = cycle.tools.order.over_quota(job, cycle.overlay.wanted(job)[1])
         return bound is not None or not _preempt_victims(cycle, job)
 
-    cycle.each("preempt", lambda job: _preempt_for(cycle, job), hopeless=hopeless, by_queue=True)
+    cycle.each("preempt", lambda job: _preempt_for(cycle, job), hopeless=hopeless, by_queue=True,
+               by_priority=True)  # fmt: skip
 
 
 def _preempt_for(cycle: Cycle, job: int) -> bool:

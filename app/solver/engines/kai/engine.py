@@ -170,7 +170,7 @@ def _resident(
     """What decisions found out, for the jobs that are as they were."""
     before, old = loaded.resident, loaded.jobs
     baseline = _baseline(loaded, fresh, jobs_edits, task_edits)
-    resident = Resident(baseline=baseline, layout=before.layout, asks=before.asks)
+    resident = Resident(baseline=baseline, layout=before.layout, asks=before.asks, likes=before.likes)
     if baseline is not None:
         gone = (t for a, b, _, _ in task_edits for t in range(a, b))
         touched = {*(old.task_node[t] for t in gone), *fresh.task_node} - {NOWHERE}

@@ -4,7 +4,7 @@ Resources as KAI counts them: cpu in thousandths, memory in bytes, GPUs in thous
 these three (KAI: resource_share.AllResources); tasks and nodes may have more columns, which only nodes limit.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -247,7 +247,7 @@ class Jobs:
     ``of_ask[a]`` the job of an ask. ``gang[j]``: the tree of its sub groups, None without any; then ``min_available``
     says it all. ``delay`` and ``grace`` (None: the settings') in microseconds, ``evicted_at`` and ``stale_since`` None
     where nobody knows. ``ask_constraints``: of the pods that came with asks, which are the last; ``in_order`` and
-    ``kind``: of jobs that are one ask, their pods in task order, and what they are alike in.
+    ``like``: of jobs that are one ask, their pods in task order, and a number that is equal for what is alike.
     """
 
     id: list[str] = field(default_factory=list[str])
@@ -276,7 +276,7 @@ class Jobs:
     task_portion: list[Portion | None] = field(default_factory=list[Portion | None])
     ask_constraints: list[str] = field(default_factory=list[str])
     in_order: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
-    kind: dict[int, Hashable] = field(default_factory=dict[int, Hashable])
+    like: dict[int, int] = field(default_factory=dict[int, int])
 
     def copy(self) -> "Jobs":
         """A copy whose lists can grow; what they hold is shared, so ``tasks`` of a job must not grow in place."""

@@ -236,9 +236,13 @@ class Placer:
 
     def in_vain(self, job: int, tasks: list[int]) -> bool:
         """Whether ``place_everywhere`` finds no place; nothing is placed. Not where GPUs are shared."""
-        mark = self._overlay.checkpoint()
+        overlay = self._overlay
+        if len(tasks) == 1:
+            bound = self._order.over_bounds(job, total(overlay.bounded, tasks))
+            return bound is not None or not self.fits_somewhere(tasks[0], self.everywhere)
+        mark = overlay.checkpoint()
         placed = bool(tasks) and self.place_everywhere(job, tasks)
-        self._overlay.rollback(mark)
+        overlay.rollback(mark)
         return not placed
 
     def place_job(self, job: int, tasks: list[int], nodes: Set[int], *, bind: bool) -> bool:

@@ -56,6 +56,10 @@ Kind = tuple[int, ...]
 all, and how large a GPU's memory is."""
 
 
+_MOST_LIKES = 4096
+"""So many ways of asking are told apart; then what is known of asks is forgotten."""
+
+
 @dataclass(frozen=True, slots=True)
 class Baseline:
     """What the pods of a state come to. Lists by job, pod, or resource and node; shares by queue, branches included.
@@ -115,8 +119,9 @@ class Victim:
 
 @dataclass(slots=True)
 class AskRead:
-    """The pods of an ask as they go into the tables; ``order``: their places in task order; ``kind``: what counts of it
-    but its age, equal for asks that find the same room, None where its pods differ. ``sound``: nothing is wrong."""
+    """The pods of an ask as they go into the tables; ``order``: their places in task order; ``like``: a number for what
+    counts of it but priority and age, equal for asks that find the same room, None where its pods differ. ``sound``:
+    nothing is wrong."""
 
     ask: Ask
     names: list[str]
@@ -125,18 +130,19 @@ class AskRead:
     portions: list[Portion | None]
     constraints: list[str]
     order: list[int]
-    kind: Hashable
+    like: int | None
     sound: bool = False
 
 
 @dataclass(slots=True)
 class Resident:
-    """``alike``: see there. ``asks``: those last decided, by identity. By job of the state: its pods in order, and the
-    job as a victim before anything happened to it."""
+    """``alike``: see there. ``asks``: those last decided, by identity; ``likes``: what they are alike in. By job of the
+    state: its pods in order, and the job as a victim before anything happened to it."""
 
     baseline: Baseline | None = None
     layout: Layout | None = None
     asks: dict[int, "AskRead"] = field(default_factory=dict[int, "AskRead"])
+    likes: dict[Hashable, Hashable] = field(default_factory=dict[Hashable, Hashable])
     alike: dict[Kind, list[int]] | None = None
     order: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     victims: dict[int, Victim] = field(default_factory=dict[int, Victim])
@@ -222,11 +228,14 @@ def with_asks(state: CompiledState, asks: Sequence[Ask]) -> tuple[Jobs, Resource
     resources = ResourceIndex(state.resources.names)
     columns = Columns(resources)
     queues = state.configuration.tree.index
-    known, reads = state.resident.asks, dict[int, AskRead]()
+    resident, reads = state.resident, dict[int, AskRead]()
+    if len(resident.likes) > _MOST_LIKES:
+        resident.asks, resident.likes = {}, {}
+    known, likes = resident.asks, resident.likes
     for a, ask in enumerate(asks):
         read = known.get(id(ask))
         if read is None or read.ask is not ask:
-            read = _read(ask, columns)
+            read = _read(ask, columns, likes)
         reads[id(ask)] = read
         j = jobs.by_id.get(ask.workload) if ask.workload is not None else None
         if j is None:
@@ -236,10 +245,12 @@ def with_asks(state: CompiledState, asks: Sequence[Ask]) -> tuple[Jobs, Resource
         jobs.of_ask.append(j)
         first, count = len(jobs.task_name), len(ask.tasks)
         if not jobs.tasks[j]:
-            jobs.in_order[j], jobs.kind[j] = [first + place for place in read.order], read.kind
+            jobs.in_order[j] = [first + place for place in read.order]
+            if read.like is not None:
+                jobs.like[j] = read.like
         else:
             jobs.in_order.pop(j, None)
-            jobs.kind.pop(j, None)
+            jobs.like.pop(j, None)
         jobs.tasks[j] = [*jobs.tasks[j], *range(first, first + count)]
         jobs.task_name += read.names
         jobs.task_job += [j] * count
@@ -256,20 +267,21 @@ def with_asks(state: CompiledState, asks: Sequence[Ask]) -> tuple[Jobs, Resource
     return jobs, resources
 
 
-def _read(ask: Ask, columns: Columns) -> AskRead:
+def _read(ask: Ask, columns: Columns, likes: dict[Hashable, Hashable]) -> AskRead:
     tasks = ask.tasks
     requests = [columns(task.requests, pod=True) for task in tasks]
     portions = [portion_of(task, request[GPU]) for task, request in zip(tasks, requests, strict=True)]
     states = [GONE if task.state == "gated" else PENDING for task in tasks]
     limits = [constraints(task, ask) for task in tasks]
-    pods, kind = set(zip(states, requests, portions, limits, strict=True)), None
+    pods, like = set(zip(states, requests, portions, limits, strict=True)), None
     if len(pods) == 1 and ask.sub_groups is None:
         preemptible = True if ask.preemptible is None else ask.preemptible
-        kind = ask.queue, preemptible, ask.priority or 0, ask.min_available, len(tasks), pods.pop()
+        same = ask.queue, preemptible, ask.min_available, len(tasks), pods.pop()
+        like = id(likes.setdefault(same, same))
     return AskRead(
         ask, [task.name for task in tasks], states,
         [with_shares(request, portion, None) for request, portion in zip(requests, portions, strict=True)], portions,
-        limits, sorted(range(len(tasks)), key=lambda place: task_key(tasks[place])), kind,
+        limits, sorted(range(len(tasks)), key=lambda place: task_key(tasks[place])), like,
     )  # fmt: skip
 
 
