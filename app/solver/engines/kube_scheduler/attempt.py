@@ -241,9 +241,12 @@ _MANY = 64
 def attempt_unseen(world: World, of: Attempt, chance: Chance) -> Outcome | None:
     """``attempt`` where nobody is told of an ask that waits: None, then."""
     ask, pod = of.ask, of.pods[0]
-    alone = of.kind is not None and not world.anti
     claimed = (ask.id, pod.name) in world.claimants
-    if alone and not claimed and _goes_on(world, of):
+    known = world.state.vain.get(of.alike)
+    if known is world.stamps and not (claimed or world.anti):
+        return None
+    alone = of.kind is not None and not world.anti
+    if alone and not claimed and _goes_on(world, of, known):
         return None
     if alone and claimed:
         node = world.state.place.get(ask.nominated_node or "")
@@ -257,12 +260,11 @@ def attempt_unseen(world: World, of: Attempt, chance: Chance) -> Outcome | None:
     return None
 
 
-def _goes_on(world: World, of: Attempt) -> bool:
+def _goes_on(world: World, of: Attempt, known: Ints | None) -> bool:
     """Whether a pod waits as one like it did, since the nodes that have changed then would not even have room for it
-    without all that is less important. That is less, and claims count for more, the lower its priority is."""
-    pod, stamps, known = of.pods[0], world.stamps, world.state.vain.get(of.alike)
-    if known is stamps:
-        return True
+    without all that is less important. That is less, and claims count for more, the lower its priority is.
+    ``known``: the stamps that nodes had then, if it did."""
+    pod, stamps = of.pods[0], world.stamps
     higher = world.vain.get(of.kind)
     if higher is None or higher[0] is not stamps or higher[1] < pod.priority:
         if known is None:

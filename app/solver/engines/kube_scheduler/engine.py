@@ -5,7 +5,7 @@ Files of rules are those of ``pkg/scheduler`` in Kubernetes 1.37.2.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from itertools import islice
 from operator import attrgetter
@@ -144,10 +144,10 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         if not isinstance(ahead, Ahead) or self._reserved is None:
             return None
         state = ahead.now(self._reserved)
-        question = dataclasses.replace(self.question(now, ahead.runs), brief=True)
+        question = dataclasses.replace(self.question(now, ahead.runs), brief=True, ordered=False)
         result = plan(state, question)
         return Round(
-            lambda: ([ask.id for ask in question.asks], result.order),
+            lambda: ([ask.id for ask in question.asks], _order(_turns(state, question))),
             lambda leaving: self.answered(question, result, leaving), result.plan.evictions,
         )  # fmt: skip
 
@@ -285,9 +285,7 @@ def plan(state: CompiledState, question: Question) -> Result:
     chance = Chance(question.now, None if options.offset == "all" else options.offset)
     cycle = question.mode == "cycle"
     briefly = cycle and question.brief
-    turns = [turn for i, ask in enumerate(question.asks) for turn in _attempts(state, ask, i)]
-    if cycle:
-        turns.sort(key=_turn)
+    turns = _turns(state, question)
     outcomes: dict[str, list[Outcome]] = {}
     cleared: list[dict[str, str]] = []
     world = World(state)
@@ -308,20 +306,33 @@ def plan(state: CompiledState, question: Question) -> Result:
     notes: dict[str, Any] | None = {"nominations_cleared": cleared} if cleared else None
     if not cycle:
         return each_alone(list(decided.values()), notes)
-    order = list(dict.fromkeys(turn.ask.id for turn in turns))
-    in_order = [decided[name] for name in order if name in decided]
+    in_order = [decided[name] for name in outcomes]
+    order = _order(turns) if question.ordered else None
     evictions = plan_of([decision for decision, _ in in_order]).evictions
     placements = [placement for _, plan in in_order for placement in plan.placements]
     decisions = [decision for decision, _ in decided.values()]
     return Result(decisions=decisions, order=order, notes=notes, plan=Plan(evictions=evictions, placements=placements))
 
 
+def _turns(state: CompiledState, question: Question) -> list[Attempt]:
+    """What is tried, in a cycle in the order of the scheduling queue. What was tried of an ask before is known."""
+    turns: list[Attempt] = []
+    for i, ask in enumerate(question.asks):
+        known = state.asked.get(ask.id)
+        turns += known if known is not None and known[0].ask is ask else _attempts(state, ask, i)
+    if question.mode == "cycle":
+        turns.sort(key=_turn)
+    return turns
+
+
+def _order(turns: Iterable[Attempt]) -> list[str]:
+    """Asks as they are tried."""
+    return list(dict.fromkeys([turn.ask.id for turn in turns]))
+
+
 def _attempts(state: CompiledState, ask: Ask, i: int) -> list[Attempt]:
     """Of the ``i``-th ask. Without the gate each pod of an ask is scheduled for itself, the more important first. In
     the order of the scheduling queue priority counts, then age; equal ones are as they are listed."""
-    known = state.asked.get(ask.id)
-    if known is not None and known[0].ask is ask:
-        return known
     pods = state.pods_of(ask, "asks", i)
     together = state.configuration.settings.workload_aware
     age = _OLDEST if ask.created_at is None else micros(ask.created_at)
