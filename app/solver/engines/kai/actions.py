@@ -485,14 +485,9 @@ def _preemptible(cycle: Cycle, job: int) -> list[int]:
     def minimum_runtime(pending: int, victim: int) -> Refusal | None:
         return cycle.protection.filter("preempt", pending, victim)
 
-    queue, priority, preemptible = jobs.queue, jobs.priority, jobs.preemptible
-    own, above = queue[job], priority[job]
-    return [
-        victim
-        for victim, its_leaf in enumerate(queue)
-        if its_leaf == own
-        and priority[victim] < above
-        and preemptible[victim]
-        and overlay.seems_active(victim)
-        and cycle.passes((minimum_runtime,), job, victim)
-    ]
+    def running() -> list[int]:
+        return overlay.counts.seeming_active(cycle.clocks.preemptible(overlay).get(own, ()))
+
+    own, above, priority = jobs.queue[job], jobs.priority[job], jobs.priority
+    of_leaf = cycle.still(("running", own), running)
+    return [victim for victim in of_leaf if priority[victim] < above and cycle.passes((minimum_runtime,), job, victim)]
