@@ -274,7 +274,8 @@ _NOTHING = wire.Node()
 class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     """``_standing``: starvation of operations that wait, by id; ``_last``: the last update;
     ``_tried``: the version at which a node last looked for somebody to preempt, by its name; ``_wakes``: when time
-    alone could let somebody act; ``_satisfied``: whether all demand was due in the last update."""
+    alone could let somebody act; ``_satisfied``: whether all demand was due in the last update; ``_unseen``: whether
+    nobody looks at more than what rounds decide."""
 
     unit: ClassVar[Unit] = "task"
     occupies: ClassVar[bool] = True
@@ -292,6 +293,7 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         self._wakes: list[int] = []
         self._satisfied = False
         self._ahead: Ahead | None = None
+        self._unseen = False
 
     def leave(self, job: str) -> None:
         super().leave(job)
@@ -310,7 +312,7 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
 
     def before(self, loaded: CompiledState, state: State, now: int) -> Turn | None:
         """The fair share update, with everything that waits as demand."""
-        running = loaded.operation_index
+        running, loaded.recent.rough = loaded.operation_index, self._unseen
         asks = [self.asked(ask, running.__contains__) for _, ask in sorted(self.waiting.items())]
         updated = fair_share_update(loaded, asks, now, self._last)
         self._last, self._starves, self._satisfied = now, updated.starves, updated.satisfied
@@ -332,7 +334,7 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
 
     def ahead(self, loaded: CompiledState) -> Ahead | None:
         """Where all demand is due."""
-        loaded.recent.rough = True
+        self._unseen = True
         self._ahead = Ahead.of(loaded) if self._satisfied else None
         return self._ahead
 

@@ -192,6 +192,8 @@ def run(
     discount = _discount(overlay, candidates)
     free = overlay.free(node) + discount
     rows = _candidates(overlay, node, among, _fitting(overlay, free))
+    if not len(rows):
+        return started
     if candidates is not None:
         rows = rows[_without_its_own(overlay, rows, free, candidates)]
     rows = rows[_allowed(overlay, rows, preemptive=preemptive)]
@@ -309,7 +311,8 @@ def pass_over(overlay: Overlay, nodes: Ints, now: int) -> None:
 
 def backoff_is_over(overlay: Overlay, node: int, now: int) -> bool:
     """Whether preemptive scheduling may be tried on ``node``: never tried, or longer ago than the backoff."""
-    return bool(backoffs_over(overlay, np.array([node]), now)[0])
+    last = int(overlay.last_preemptive[node])
+    return last == NEVER or now > last + overlay.prepared.situation.config.settings.backoff
 
 
 def backoffs_over(overlay: Overlay, nodes: Ints, now: int) -> Flags:
@@ -320,12 +323,17 @@ def backoffs_over(overlay: Overlay, nodes: Ints, now: int) -> Flags:
 
 def participants(overlay: Overlay, name: StageName) -> Flags:
     """Operations that a preemptive stage considers."""
-    priority = overlay.prepared.priority
-    if name == "preemptive_aggressive":
-        return priority == AGGRESSIVE
-    if overlay.prepared.situation.config.settings.rules.normal_serves_aggressive:
-        return priority >= NORMAL
-    return priority == NORMAL
+    prepared = overlay.prepared
+    who = prepared.participants.get(name)
+    if who is None:
+        if name == "preemptive_aggressive":
+            who = prepared.priority == AGGRESSIVE
+        elif prepared.situation.config.settings.rules.normal_serves_aggressive:
+            who = prepared.priority >= NORMAL
+        else:
+            who = prepared.priority == NORMAL
+        prepared.participants[name] = who
+    return who
 
 
 def _ask_graceful(overlay: Overlay, node: int) -> None:

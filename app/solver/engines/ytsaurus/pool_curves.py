@@ -8,6 +8,7 @@ the last bits, and the improved computation divides otherwise: both take ``exact
 from collections import Counter
 from collections.abc import Hashable
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -370,28 +371,24 @@ def divided_by_kinds(
     of = _kinds(situation, demands, children.scale)
     if of is None:
         return None
-    tree, width = situation.config.tree, guarantee.shape[1]
+    tree = situation.config.tree
     scales: list[float] = children.pool_scale.tolist()
     floors: list[list[float]] = guarantee.tolist()
     caps: list[list[float]] = limits.tolist()
-    together: dict[int, Together] = {}
-    curves: dict[int, Vertices] = {}
+    taking: dict[int, _Taking] = {}
     for pool in (*reversed(tree.top_down), situation.root):
         inner = tree.children[pool] if pool < situation.root else tree.roots
-        all_of_it = Together.of([*of.get(pool, ()), *(Kind(curves[row], scales[row], 1) for row in inner)], width)
-        if all_of_it is None:
+        pools = tuple(Kind(taking[row].curve, scales[row], 1) for row in inner)
+        taken = _taking(of.get(pool, ()), pools, (*floors[pool],), (*caps[pool],), top=pool == situation.root)
+        if taken is None:
             return None
-        together[pool], start = all_of_it, all_of_it.values[0]
-        floors[pool], caps[pool] = [*map(max, floors[pool], start)], [*map(max, caps[pool], start)]
-        curve = all_of_it.over_suggestion(floors[pool], caps[pool]) if pool < situation.root else ()
-        if curve is None:
-            return None
-        curves[pool] = curve
+        taking[pool] = taken
     pool_fair, fit = np.zeros_like(guarantee), np.zeros(situation.root + 1)
     for pool in (situation.root, *tree.top_down):
         above = int(situation.parent[pool])
         offered = 1.0 if pool == situation.root else min(float(fit[above]) / scales[pool], 1.0)
-        reached = together[pool].within([*map(min, (part + offered for part in floors[pool]), caps[pool])])
+        _, together, floor, cap = taking[pool]
+        reached = together.within([*map(min, (part + offered for part in floor), cap)])
         if reached is None:
             return None
         fit[pool], pool_fair[pool] = reached
@@ -405,23 +402,53 @@ _HARDLY = 1e-10
 """A suggestion that is nothing in other doubles."""
 
 
-def _kinds(situation: Situation, demands: Demands, scale: Floats) -> dict[int, list[Kind]] | None:
-    """Of operations by pool; None: too many."""
+_Kinds = tuple[tuple[tuple[float, bytes], int], ...]
+"""Of the operations of a pool: scale, and as ``_curve`` reads it what they want; how many."""
+
+
+def _kinds(situation: Situation, demands: Demands, scale: Floats) -> dict[int, _Kinds] | None:
+    """By pool; None: too many."""
     numbers = np.concatenate((demands.usage, demands.demand, demands.limits), axis=1)
     block, size = numbers.tobytes(), numbers.shape[1] * numbers.itemsize
     rows = (block[i : i + size] for i in range(0, len(block), size))
-    counts = Counter(zip(situation.operation_parent.tolist(), scale.tolist(), rows, strict=True))
-    if len(counts) > MOST_KINDS:
+    counts: dict[int, Counter[tuple[float, bytes]]] = {}
+    pools, scales = situation.operation_parent.tolist(), scale.tolist()
+    for pool, own, row in zip(pools, scales, rows, strict=True):
+        counts.setdefault(pool, Counter())[own, row] += 1
+    if sum(map(len, counts.values())) > MOST_KINDS:
         return None
-    out: dict[int, list[Kind]] = {}
-    for (pool, own, row), count in counts.items():
-        out.setdefault(pool, []).append(Kind(_curve(row), own, count))
-    return out
+    return {pool: tuple(sorted(of.items())) for pool, of in counts.items()}
+
+
+class _Taking(NamedTuple):
+    """Of a pool: what it takes of a suggestion (nothing is said of the root), and its children of its fit factor; its
+    guarantee and limit, of which it has at least what it begins with."""
+
+    curve: Vertices
+    together: Together
+    floor: list[float]
+    cap: list[float]
+
+
+@lru_cache(maxsize=256)
+def _taking(
+    of: _Kinds, pools: tuple[Kind, ...], floor: tuple[float, ...], cap: tuple[float, ...], *, top: bool
+) -> _Taking | None:
+    """None: the last bits may decide. Most pools of a round are as they were a round ago."""
+    kinds = [Kind(_curve(row), scale, count) for (scale, row), count in of]
+    together = Together.of([*kinds, *pools], len(floor))
+    if together is None:
+        return None
+    start = together.values[0]
+    floors, caps = [*map(max, floor, start)], [*map(max, cap, start)]
+    curve = () if top else together.over_suggestion(floors, caps)
+    return None if curve is None else _Taking(curve, together, floors, caps)
 
 
 @lru_cache(maxsize=1024)
 def _curve(row: bytes) -> Vertices:
     """Of an operation: usage, demand and limits one after another."""
     curve = operation_curves(Demands(*np.frombuffer(row).reshape(3, 1, -1)))
+    positions: list[float] = curve.position.tolist()
     values: list[list[float]] = curve.value.tolist()
-    return tuple(zip(curve.position.tolist(), map(tuple, values), strict=True))
+    return tuple((position, tuple(value)) for position, value in zip(positions, values, strict=True))

@@ -142,8 +142,9 @@ def normally_takeable(situation: Situation) -> Flags:
 
 class Prepared:
     """``shares``: due ones; ``active``: which operations may start anything; ``shapes``: distinct needs, ``shape_of``
-    each want; ``node_usage``: by node; ``spare``: what a node must have left for scheduling to go on. What only a
-    decision with several takers or with victims reads is worked out when first asked for."""
+    each want; ``node_usage``: by node; ``participants``: by stage, once it looked; ``spare``: what a node must
+    have left for scheduling to go on. What only a decision with several takers or with victims reads is worked out when
+    first asked for."""
 
     def __init__(self, situation: Situation, asks: Sequence[Ask]) -> None:
         cluster, operations = situation.cluster, situation.operations
@@ -158,6 +159,7 @@ class Prepared:
         self.shapes, self.shape_of = situation.wants.shapes, situation.wants.shape
         self.feasible = feasible(situation, asks)
         self.node_usage = node_usage(cluster)
+        self.participants: dict[StageName, Flags] = {}
         names = cluster.index.index
         self.spare: Ints = np.zeros(len(names), np.int64)
         for name, value in situation.config.settings.min_spare.items():

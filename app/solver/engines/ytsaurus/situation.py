@@ -404,6 +404,15 @@ def _widened(cluster: CompiledState, names: set[str]) -> CompiledState:
     )
 
 
+def _restricted(ask: Ask) -> bool:
+    """Whether some of its tasks may run on some nodes only."""
+    return ask.feasible_nodes is not None or ask.required_node is not None or any(map(_bound, ask.tasks))
+
+
+def _bound(task: Task) -> bool:
+    return task.required_node is not None or bool(task.node_selector)
+
+
 class Feasible(Struct, frozen=True, eq=False):
     """Where each want may run. ``anywhere``: no restriction; ``on``: restricted wants that a node serves."""
 
@@ -418,6 +427,8 @@ def feasible(situation: Situation, asks: Sequence[Ask]) -> Feasible:
     on: dict[int, list[int]] = {}
     serving: dict[Selector, Flags] = {}
     admitted = admitting(cluster)
+    if all(within is None for within in admitted) and not any(map(_restricted, asks)):
+        return Feasible(anywhere, {})
     for row in range(len(wants)):
         ask = asks[int(wants.ask[row])]
         task = ask.tasks[int(wants.task[row])]
