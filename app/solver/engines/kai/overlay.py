@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from app.solver.compiled import Journal
 from app.solver.engines.kai.fair_share import Division, QueueUse, by_memory, divide
@@ -31,8 +32,7 @@ NO_ASK = -1
 Mark = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(NamedTuple):
     """One step of a statement. ``status`` and ``node``: the pod's before it; ``other``: the node that it goes to.
 
     An eviction ``again`` of a pod that the statement evicted already is ``counted`` once more by KAI while its job

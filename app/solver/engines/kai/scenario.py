@@ -3,7 +3,7 @@ that tell at a glance which victims are too few.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.solver.engines.kai.job_order import VictimOrder
@@ -66,6 +66,29 @@ class GpuRoom:
                 if size and after >= size:
                     self._slots += after // size - (before // size if before > 0 else 0)
 
+    def give_until_enough(self, chunks: "Iterable[Group]", but: set[int]) -> "tuple[int, list[Group]]":
+        """Give chunks without pods of ``but`` until the part fits: how many were looked at, and those given."""
+        self._untouched = None
+        size, free, node, request = self._size, self._free, self._overlay.node, self._overlay.request
+        needs, slots, looked = len(self._needs), self._slots if size else 0, 0
+        given: list[Group] = []
+        for chunk in chunks:
+            looked += 1
+            if not chunk.tasks or not but.isdisjoint(chunk.tasks):
+                continue
+            given.append(chunk)
+            for t in chunk.tasks:
+                if (n := node[t]) != NOWHERE and (amount := request[t][GPU]):
+                    before = free[n]
+                    free[n] = after = before + amount
+                    if size and after >= size:
+                        slots += after // size - (before // size if before > 0 else 0)
+            if size:
+                self._slots = slots
+            if slots >= needs if size else self.enough():
+                break
+        return looked, given
+
     def enough(self) -> bool:
         """Whether the part fits by this bound."""
         if self._size:
@@ -95,9 +118,10 @@ class Headroom:
 
     def __init__(
         self, overlay: Overlay, part: Sequence[int], allowed: Callable[[int], list[bool] | None],
-        gpus: FreeGpus | None = None, *, whole: bool = True,
+        gpus: FreeGpus | None = None, *, whole: bool = True, gone: Sequence[int] = (),
     ) -> None:  # fmt: skip
-        """``gpus``: as they are when this is made and asked, where somebody has looked already."""
+        """``gpus``: as they are when this is made and asked, where somebody has looked already. ``gone``: pods that go
+        in every try."""
         self._overlay = overlay
         gpus = self._gpus = gpus or FreeGpus(overlay)
         self._free = overlay.free.copy()
@@ -111,6 +135,21 @@ class Headroom:
         for mask in (None, *masks.values()):
             self._add(mask, [size for size, own in pods if mask is None or own is mask])
         self._only_gpus = all(len(size) == 1 and size[0][0] == GPU for _, size, _ in self._bounds)
+        self._gone = gone
+        if self._only_gpus and gone:
+            self._give(gone)
+
+    def _give(self, gone: Sequence[int]) -> None:
+        request, node, free = self._overlay.request, self._overlay.node, self._free[GPU].copy()
+        given = {n: free[n] for n in {node[t] for t in gone}}
+        for t in gone:
+            free[node[t]] += request[t][GPU]
+        for i, (mask, ((r, size),), lacking) in enumerate(self._bounds):
+            gains = (
+                max(0, free[n]) // size - max(0, had) // size for n, had in given.items() if mask is None or mask[n]
+            )
+            self._bounds[i] = mask, ((r, size),), lacking - sum(gains)
+        self._free[GPU], self._gone = free, ()
 
     def _add(self, mask: list[bool] | None, sizes: list[tuple[tuple[int, int], ...]]) -> None:
         for size in dict.fromkeys(sizes):
@@ -141,7 +180,7 @@ class Headroom:
         return least or 0
 
     def enough(self, victims: Iterable[int]) -> bool:
-        """Whether the part could fit with these pods, which hold their places now, gone."""
+        """Whether the part could fit with these pods, which hold their places now, gone too."""
         if not self._bounds:
             return True
         if self._only_gpus:
@@ -149,7 +188,7 @@ class Headroom:
         overlay = self._overlay
         request, node = overlay.request, overlay.node
         given: dict[int, list[int]] = {}
-        for t in victims:
+        for t in (*self._gone, *victims):
             if (held := given.get(node[t])) is None:
                 given[node[t]] = list(request[t])
             else:
@@ -231,18 +270,18 @@ def first_to_go(overlay: Overlay, victim: Victim) -> list[int]:
 
 
 class Tape:
-    """The chunks of a victim order as it runs where nothing is recorded, for all who walk it."""
+    """The chunks of a victim order as it runs where nothing is recorded, ``steps`` as far as somebody has walked it."""
 
     def __init__(self, overlay: Overlay, order: VictimOrder) -> None:
         self._overlay = overlay
         self._order = order
-        self._steps: list[Group] = []
+        self.steps: list[Group] = []
         self._chunk: dict[int, Group] = {}
         self.with_others: set[int] = set()
 
     def step(self, place: int) -> Group | None:
         """The chunk at that place, empty where a victim adds nothing; None past the end."""
-        if place == len(self._steps):
+        if place == len(self.steps):
             victim = self._order.pop()
             if victim is None:
                 return None
@@ -252,9 +291,15 @@ class Tape:
             if len(chunk) < len(victim.tasks):
                 self._order.put_back(victim, [t for t in victim.tasks if t not in chunk])
             group = Group(victim.job, chunk)
-            self._steps.append(group)
+            self.steps.append(group)
             self._chunk |= dict.fromkeys(chunk, group)
-        return self._steps[place]
+        return self.steps[place]
+
+    def walk(self, place: int) -> Iterator[Group]:
+        """The chunks from that place on."""
+        while (group := self.steps[place] if place < len(self.steps) else self.step(place)) is not None:
+            place += 1
+            yield group
 
     def serves(self, recorded: Sequence[Group]) -> bool:
         """Whether the order runs the same with these recorded: each a chunk of its own, of a job of which nothing else
@@ -428,10 +473,7 @@ class Scenario:
         for group in groups:
             self.latest = job = group.job
             for t in group.tasks:
-                if node[t] in by_node:
-                    by_node[node[t]][job] = None
-                else:
-                    by_node[node[t]] = {job: None}
+                by_node.setdefault(node[t], {})[job] = None
 
     def chunks_of(self, jobs: Iterable[int]) -> list[Group]:
         """The listed chunks of these jobs that are not recorded."""

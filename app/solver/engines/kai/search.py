@@ -125,7 +125,7 @@ class Search:
         if not part:  # a set that needs one member less takes one without pods for satisfied
             return None
         contenders = Contenders(self._overlay, self._job, rank)
-        headroom = self._headroom(part)
+        headroom = self._headroom(part, last.groups)
         nodes, self._room = set(self._open | last.left), None
         for extra, prefix in self._offers(generator, part, last.groups, nodes):
             hopeless = headroom is not None and not headroom(prefix, extra)
@@ -154,20 +154,22 @@ class Search:
                 prefix.ended = True
         return None
 
-    def _headroom(self, part: list[int]) -> Callable[["Prefix", list[Group]], bool] | None:
+    def _headroom(self, part: list[int], recorded: list[Group]) -> Callable[["Prefix", list[Group]], bool] | None:
         """Whether a scenario could make room at all; only what could is simulated. None where a try that fails says
         more than that, or leaves traces: queues near their bounds, books of shared GPUs, pods that are taken twice."""
         overlay, tools = self._overlay, self._tools
         if overlay.gpus.any or tools.order.over_bounds(self._job, total(overlay.bounded, part)) is not None:
             return None
-        headroom = Headroom(overlay, part, tools.placer.allowed, self._gpus, whole=self._brief)
+        gone = [t for group in recorded for t in group.tasks]
+        headroom = Headroom(overlay, part, tools.placer.allowed, self._gpus, whole=self._brief, gone=gone)
         all_stay = self._stay and tools.trail.unheard and self._rules.own_scenario and self._rules.restores_nodes
+        twice = len(set(gone)) < len(gone)
 
         def enough(prefix: Prefix, extra: list[Group]) -> bool:
-            taken = [t for group in (*prefix.recorded, *extra) for t in group.tasks]
-            if len(set(taken)) < len(taken):
+            more = [t for group in extra for t in group.tasks]
+            if twice or not prefix.is_recorded.isdisjoint(more):
                 return True
-            return headroom.enough(taken) and (not all_stay or all_fit(overlay, self._gpus, part, taken))
+            return headroom.enough(more) and (not all_stay or all_fit(overlay, self._gpus, part, [*gone, *more]))
 
         return enough
 
@@ -407,26 +409,17 @@ class Prefix(Scenario):
 
     def far(self) -> bool | None:
         """``go`` until enough is listed; None where that is never."""
-        if not isinstance(self._order, Tape):
+        if not isinstance(self._order, Tape) or self._twice:
             while (grew := self.go()) is not None:
                 if grew and self.enough():
                     return True
             return None
-        passed: list[Group] = []
-        give, recorded = self.room.give, self.is_recorded
-        enough: bool | None = None
-        while enough is None and (group := self._order.step(self._at)) is not None:
-            self._at += 1
-            if not (tasks := group.tasks):
-                continue
-            self.walked.append(group)
-            if recorded.isdisjoint(tasks):
-                passed.append(group)
-                give(tasks)
-                enough = self.enough() or None
+        looked, passed = self.room.give_until_enough(self._order.walk(self._at), self.is_recorded)
+        self.walked += [group for group in self._order.steps[self._at : self._at + looked] if group.tasks]
+        self._at += looked
         self._list(passed)
         self._put_on_nodes(passed)
-        return enough
+        return True if passed and self.enough() else None
 
     def go_on(self, part: Sequence[int], recorded: Sequence[Group]) -> bool:
         """As any scenario, on a tape that serves; but pods of several sizes are walked again: more room may take places

@@ -211,11 +211,13 @@ class Fairness:
         leaf, want = jobs.queue[scenario.job], total(self._overlay.wants, scenario.part)
         last: dict[tuple[int, int], set[Share]] = {}
         taken: dict[tuple[int, int], Share] = {}
+        elastic = set(scenario.elastic)
+        pairs = {queue: siblings(before, leaf, queue) for queue in {jobs.queue[v] for v, of in chunks.items() if of}}
         for victim, of in chunks.items():
             if of:
-                pair = siblings(before, leaf, jobs.queue[victim])
-                last.setdefault(pair, set()).update(of if victim in scenario.elastic else of[-1:])
-                taken[pair] = plus(taken.get(pair, NOTHING), _sum(of))
+                pair = pairs[jobs.queue[victim]]
+                last.setdefault(pair, set()).update(of if victim in elastic else of[-1:])
+                taken[pair] = reduce(plus, of, taken.get(pair, NOTHING))
         for (ours, theirs), candidates in last.items():
             under_quota = holds_within(plus(before.held(ours), want), before.deserved[ours])
             left = minus(before.held(theirs), taken[ours, theirs])

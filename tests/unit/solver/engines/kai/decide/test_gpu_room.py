@@ -110,7 +110,9 @@ def test_headroom_counts_by_size_and_by_constraint() -> None:
                 slots = sum(max(0, have) // size for n, have in enumerate(free) if of is None or of[n])
                 enough = enough and sum(need >= size for need in needs) <= slots
         said.append(enough)
-        assert Headroom(overlay, part, mask.__getitem__).enough(gone) is enough, seed
+        for first in range(len(gone) + 1):
+            headroom = Headroom(overlay, part, mask.__getitem__, gone=gone[:first])
+            assert headroom.enough(gone[first:]) is enough, (seed, first)
     assert 0.3 < sum(said) / len(said) < 0.8
 
 
