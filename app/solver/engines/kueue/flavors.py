@@ -302,10 +302,12 @@ class Assigner:
 
     def _simulate(self, fr: int, total: int) -> Suit:
         """Whether preemption could free this one flavor-resource, and the level once it did."""
-        known = self._simulated.get((fr, total))
-        if known is None:
-            known = self._simulated[(fr, total)] = simulate(self.overlay, self.preemptor, fr, total, self.search)
-        return known
+        simulated, alike = self._simulated, self.overlay.alike
+        if (fr, total) not in simulated:
+            same = (suit for (other, amount), suit in simulated.items() if amount == total and alike(other, fr))
+            suit = next(same, None) or simulate(self.overlay, self.preemptor, fr, total, self.search)
+            simulated[fr, total] = suit
+        return simulated[fr, total]
 
 
 def _together(tasks: Sequence[Task], counts: Sequence[int]) -> Iterable[list[tuple[Task, int]]]:
