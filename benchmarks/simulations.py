@@ -293,7 +293,7 @@ CASES = [
             ("kueue", 795),
             ("yunikorn", 1_710),
             ("kai", 8_800),
-            ("ytsaurus", 11_300),
+            ("ytsaurus", 7_670),
             ("kube-scheduler", 1_835),
         )
     ),

@@ -97,8 +97,7 @@ def due_shares(situation: Situation) -> Due:
     )  # fmt: skip
     due: Due | None = cluster.recent.get("due", key)
     if due is None:
-        demands = _demands(situation)
-        due = _satisfied(situation, demands) or _rough(situation, demands) or _due(fair_shares(situation))
+        due = _sooner(situation, _demands(situation)) or _due(fair_shares(situation))
         cluster.recent.put("due", key, due)
     situation.due.append(due)
     return due
@@ -129,41 +128,26 @@ def leaves_room(demand: Floats, limits: Floats) -> bool:
     return bool(((demand <= limits - SLACK) | (demand == 0)).all())
 
 
-def _satisfied(situation: Situation, demands: Demands) -> Due | None:
+def _sooner(situation: Situation, demands: Demands) -> Due | None:
     """Where every operation surely gets its demand: limits leave room for all of it, in every pool and at the root, and
-    none is served before another. Then every pool is suggested all that there is, and takes what is wanted below."""
-    own = situation.operations
-    if not is_additive(situation.config):
-        return None
-    if not (own.weight > SLACK).all() or not (demands.demand <= demands.limits).all():
-        return None
-    steps = situation.pool_usage.astype(float)
-    wanted = pool_sums(situation.wanted, situation.operation_parent, situation.parent, situation.depth)
-    limits = _pool_limits(situation)
-    pool_demand = shares_of(situation.cluster, steps + wanted)
-    if not leaves_room(pool_demand, limits):
-        return None
-    return Due(
-        demands.usage, demands.demand, demands.demand, shares_of(situation.cluster, steps), pool_demand, pool_demand
-    )
-
-
-def _rough(situation: Situation, demands: Demands) -> Due | None:
-    """Where nobody looks at more than what shares decide: but for rounding, which decides nothing then."""
-    own = situation.operations
-    if not (situation.cluster.recent.rough and is_additive(situation.config) and (own.weight > SLACK).all()):
-        return None
-    limits = _pool_limits(situation)
-    _, fit, weight = granted(situation, limits)
-    divided = divided_by_kinds(situation, demands, children_of(situation, weight), fit.strong, limits)
-    if divided is None or (np.abs(demands.demand - divided[0] - SATISFIABLE) < ROUNDING).any():
+    none is served before another. Then every pool is suggested all that there is, and takes what is wanted below. And
+    where nobody looks at more than what shares decide: but for rounding, which decides nothing then."""
+    cluster = situation.cluster
+    if not (is_additive(situation.config) and (situation.operations.weight > SLACK).all()):
         return None
     steps = situation.pool_usage.astype(float)
     wanted = pool_sums(situation.wanted, situation.operation_parent, situation.parent, situation.depth)
-    return Due(
-        demands.usage, demands.demand, divided[0], shares_of(situation.cluster, steps),
-        shares_of(situation.cluster, steps + wanted), divided[1],
-    )  # fmt: skip
+    limits, pool_demand = _pool_limits(situation), shares_of(cluster, steps + wanted)
+    fair, pool_fair = demands.demand, pool_demand
+    if not ((demands.demand <= demands.limits).all() and leaves_room(pool_demand, limits)):
+        if not cluster.recent.rough:
+            return None
+        _, fit, weight = granted(situation, limits)
+        divided = divided_by_kinds(situation, demands, children_of(situation, weight), fit.strong, limits)
+        if divided is None or (np.abs(demands.demand - divided[0] - SATISFIABLE) < ROUNDING).any():
+            return None
+        fair, pool_fair = divided
+    return Due(demands.usage, demands.demand, fair, shares_of(cluster, steps), pool_demand, pool_fair)
 
 
 def fair_shares(situation: Situation, update: Update = NO_UPDATE) -> FairShares:
