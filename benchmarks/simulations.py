@@ -292,7 +292,7 @@ CASES = [
         for engine, budget in (
             ("kueue", 795),
             ("yunikorn", 1_710),
-            ("kai", 8_800),
+            ("kai", 7_900),
             ("ytsaurus", 7_670),
             ("kube-scheduler", 1_835),
         )
