@@ -2,12 +2,14 @@
 
 import re
 from pathlib import Path
+from time import sleep
 
 import msgspec
 import pytest
 import zstandard
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
+from app.console.overview import EVERY_SECONDS
 from app.studies.forecasting import FORECAST
 from tests.console.browser.conftest import LOOKS, Site, Visiting
 from tests.support.pages import findings, fits
@@ -117,6 +119,27 @@ def test_a_trace_is_played_under_a_grid(visit: Visiting, site: Site, width: int,
         assert findings(page) == []
         fits(page, width)
         somebody.picture(f"sweep-{width}-{'dark' if dark else 'light'}")
+        page.get_by_role("link", name="Forget it…").click()
+        page.get_by_role("button", name="Stop or forget it").click()
+        page.wait_for_url("**/sweeps")
+
+
+def test_what_happened_before_a_page_listens_is_shown_too(visit: Visiting, site: Site) -> None:
+    def play(route: Route) -> None:
+        if "sweeps" in page.url and not page.url.endswith("/sweeps"):
+            while site.worker.once():
+                pass
+            sleep(1.5 * EVERY_SECONDS)  # what was looked at before that is no longer asked for
+        route.continue_()
+
+    with visit("admin") as somebody:
+        page = somebody.go("/sweeps")
+        page.route("**/events?*", play)
+        page.get_by_role("combobox").select_option("january")
+        page.get_by_label("Configurations, by name").fill("teams")
+        page.get_by_role("button", name="Play them").click()
+        page.get_by_role("heading", name="january").wait_for()
+        page.get_by_role("region", name="Points").wait_for()  # without loading the page again
         page.get_by_role("link", name="Forget it…").click()
         page.get_by_role("button", name="Stop or forget it").click()
         page.wait_for_url("**/sweeps")
