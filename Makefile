@@ -12,7 +12,7 @@ export UV_SYSTEM_CERTS := true
 TESTS ?=
 # What says within four minutes whether a change is sound: without what is marked as slow, and of the recorded decisions
 # those in tests/vectors. test-rest runs the rest.
-QUICK := tests/unit tests/vectors tests/properties tests/api tests/console --ignore=tests/console/browser --ignore=tests/api/test_wheel.py
+QUICK := tests/unit tests/vectors tests/properties tests/api tests/console --ignore=tests/console/browser
 WORKERS ?= 2
 PACKAGE ?=
 SEED ?= 0

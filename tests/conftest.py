@@ -74,7 +74,6 @@ def _is_quick(item: pytest.Item) -> bool:
     return (
         isinstance(item, pytest.Function)
         and any(item.path.is_relative_to(TESTS / room) for room in ("unit", "api", "console"))
-        and item.path != TESTS / "api" / "test_wheel.py"
         and not item.path.is_relative_to(TESTS / "console" / "browser")
         and item.get_closest_marker("slow") is None
         and not any(value in (examples, share) for value in vars(item.module).values() if callable(value))

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.live import ADDRESS, ROOT, environment_of, welcome
 
+pytestmark = pytest.mark.slow
 UV = Path(sys.executable).parent / "uv"
 
 

@@ -68,25 +68,14 @@ class GpuRoom:
 
     def give_until_enough(self, chunks: "Iterable[Group]", but: set[int]) -> "tuple[int, list[Group]]":
         """Give chunks without pods of ``but`` until the part fits: how many were looked at, and those given."""
-        self._untouched = None
-        size, free, node, request = self._size, self._free, self._overlay.node, self._overlay.request
-        needs, slots, looked = len(self._needs), self._slots if size else 0, 0
-        given: list[Group] = []
+        looked, given = 0, list[Group]()
         for chunk in chunks:
             looked += 1
-            if not chunk.tasks or not but.isdisjoint(chunk.tasks):
-                continue
-            given.append(chunk)
-            for t in chunk.tasks:
-                if (n := node[t]) != NOWHERE and (amount := request[t][GPU]):
-                    before = free[n]
-                    free[n] = after = before + amount
-                    if size and after >= size:
-                        slots += after // size - (before // size if before > 0 else 0)
-            if size:
-                self._slots = slots
-            if slots >= needs if size else self.enough():
-                break
+            if chunk.tasks and but.isdisjoint(chunk.tasks):
+                given.append(chunk)
+                self.give(chunk.tasks)
+                if self.enough():
+                    break
         return looked, given
 
     def enough(self) -> bool:

@@ -401,6 +401,7 @@ class Together(NamedTuple):
         fits, values = self
         beside: set[int] = set()
         for i, value in enumerate(values):
+            near = {r for r, (v, b) in enumerate(zip(value, bound, strict=True)) if v >= b - _BESIDE}
             over = [r for r, (v, b) in enumerate(zip(value, bound, strict=True)) if v > b + _LEAST_RISE]
             if i and over:
                 low = values[i - 1]
@@ -408,22 +409,20 @@ class Together(NamedTuple):
                 part, first = min((max(bound[r] - low[r], 0.0) / rises[r], r) for r in over if rises[r] > 0)
                 if rises[first] < _MUCH * max(rises):
                     return None
-                if max(value[r] - bound[r] for r in over) <= _BESIDE and not self._settled(i, bound, beside):
+                if max(value[r] - bound[r] for r in over) <= _BESIDE and not self._settled(i, near, beside):
                     return None
                 return fits[i - 1] + part * (fits[i] - fits[i - 1]), [
                     v + part * rise for v, rise in zip(low, rises, strict=True)
                 ]
-            near = {r for r, (v, b) in enumerate(zip(value, bound, strict=True)) if v >= b - _BESIDE}
-            if near and not self._settled(i, bound, beside):
+            if near and not self._settled(i, near, beside):
                 return None
             beside = near
         return fits[-1], values[-1]
 
-    def _settled(self, i: int, bound: list[float], before: set[int]) -> bool:
-        """Whether vertex ``i`` is where some value meets its bound, whatever the last bits. ``before``: those that are
-        beside theirs at the vertex before."""
+    def _settled(self, i: int, near: set[int], before: set[int]) -> bool:
+        """Whether vertex ``i`` is where some value meets its bound, whatever the last bits. ``near``, ``before``: those
+        that are beside theirs there, and at the vertex before."""
         value = self.values[i]
-        near = {r for r, (v, b) in enumerate(zip(value, bound, strict=True)) if v >= b - _BESIDE}
         if i:
             rises = [v - w for v, w in zip(value, self.values[i - 1], strict=True)]
             steep = max(rises)

@@ -311,8 +311,7 @@ def pass_over(overlay: Overlay, nodes: Ints, now: int) -> None:
 
 def backoff_is_over(overlay: Overlay, node: int, now: int) -> bool:
     """Whether preemptive scheduling may be tried on ``node``: never tried, or longer ago than the backoff."""
-    last = int(overlay.last_preemptive[node])
-    return last == NEVER or now > last + overlay.prepared.situation.config.settings.backoff
+    return bool(backoffs_over(overlay, np.array([node]), now)[0])
 
 
 def backoffs_over(overlay: Overlay, nodes: Ints, now: int) -> Flags:

@@ -404,13 +404,10 @@ def _widened(cluster: CompiledState, names: set[str]) -> CompiledState:
     )
 
 
-def _restricted(ask: Ask) -> bool:
-    """Whether some of its tasks may run on some nodes only."""
-    return ask.feasible_nodes is not None or ask.required_node is not None or any(map(_bound, ask.tasks))
-
-
-def _bound(task: Task) -> bool:
-    return task.required_node is not None or bool(task.node_selector)
+def _restricted(ask: Ask, task: Task) -> bool:
+    """Whether the task says itself that it may run on some nodes only."""
+    required = task.required_node or ask.required_node
+    return ask.feasible_nodes is not None or required is not None or bool(task.node_selector)
 
 
 class Feasible(Struct, frozen=True, eq=False):
@@ -427,15 +424,15 @@ def feasible(situation: Situation, asks: Sequence[Ask]) -> Feasible:
     on: dict[int, list[int]] = {}
     serving: dict[Selector, Flags] = {}
     admitted = admitting(cluster)
-    if all(within is None for within in admitted) and not any(map(_restricted, asks)):
+    if all(within is None for within in admitted) and not any(_restricted(ask, t) for ask in asks for t in ask.tasks):
         return Feasible(anywhere, {})
     for row in range(len(wants)):
         ask = asks[int(wants.ask[row])]
         task = ask.tasks[int(wants.task[row])]
         within = admitted[int(situation.operations.pool[wants.operation[row]])]
-        required = task.required_node or ask.required_node
-        if ask.feasible_nodes is None and required is None and not task.node_selector and within is None:
+        if within is None and not _restricted(ask, task):
             continue
+        required = task.required_node or ask.required_node
         anywhere[row] = False
         names: Sequence[str] = list(cluster.node_index) if ask.feasible_nodes is None else ask.feasible_nodes
         if task.node_selector:
