@@ -101,8 +101,7 @@ changes_pages = APIRouter(route_class=PageRoute)
 
 @changes_pages.get("/events", **page(needs="read"))
 async def events(visit: Visiting, topics: Annotated[str, Query(max_length=64)] = "decisions") -> Response:
-    """An event of a topic's name whenever something has happened there, for ten minutes; browsers then come again. The
-    first one at once: nobody knows what happened since the page was made, or while its tab was hidden."""
+    """An event of a topic's name whenever something has happened there, for ten minutes; browsers then come again."""
     if visit.request.method == "HEAD":
         return Response(headers=HEADERS, media_type=_MEDIA)
     wanted = [topic for topic in dict.fromkeys(topics.split(",")) if topic in TOPICS]
@@ -120,22 +119,16 @@ async def _events(api: Api, listeners: Listeners, known: dict[str, str]) -> Asyn
     """What differs from ``known``, the marks of the topics when the page began to listen."""
     try:
         yield b"retry: 5000\n\n"
-        for topic in known:
-            yield _event(topic)
         end = asyncio.get_running_loop().time() + _LONGEST_SECONDS
         while asyncio.get_running_loop().time() < end:
             await asyncio.sleep(EVERY_SECONDS)
             for topic, before in known.items():
                 known[topic] = await listeners.mark(topic, api)
                 if known[topic] != before:
-                    yield _event(topic)
+                    yield b"event: %b\ndata: new\n\n" % topic.encode()
             yield b": here\n\n"
     finally:
         listeners.leave()
-
-
-def _event(topic: str) -> bytes:
-    return b"event: %b\ndata: new\n\n" % topic.encode()
 
 
 _LISTED = 30

@@ -155,6 +155,15 @@ const away = (event) => {
 };
 for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) document.addEventListener(name, away);
 
+const renew = (topic) => {
+  for (const part of document.querySelectorAll("[data-live]")) {
+    if (part.dataset.live === topic && !part.contains(document.activeElement)) {
+      const asked = htmx.ajax("GET", location.href, { target: part, select: "#" + part.id, swap: "outerHTML" });
+      asked.catch(() => {});  // `away` says so
+    }
+  }
+};
+
 // One stream of events for all live parts of a page; none while the tab is hidden.
 let stream = null;
 const listen = () => {
@@ -167,15 +176,8 @@ const listen = () => {
   if (stream) return;
   const topics = [...new Set([...parts].map((part) => part.dataset.live))];
   stream = new EventSource("/events?" + new URLSearchParams({ topics: topics.join(",") }));
-  for (const topic of topics) {
-    stream.addEventListener(topic, () => {
-      for (const part of document.querySelectorAll("[data-live]")) {
-        if (part.dataset.live === topic && !part.contains(document.activeElement)) {
-          htmx.ajax("GET", location.href, { target: part, select: "#" + part.id, swap: "outerHTML" });
-        }
-      }
-    });
-  }
+  for (const topic of topics) stream.addEventListener(topic, () => renew(topic));
+  stream.addEventListener("open", () => topics.forEach(renew));  // what happened before that is not told
   stream.addEventListener("error", () => { if (stream && stream.readyState === 2) stream = null; });
 };
 document.addEventListener("visibilitychange", listen);
