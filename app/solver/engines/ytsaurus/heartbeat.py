@@ -113,30 +113,43 @@ def quiet_nodes(overlay: Overlay, now: int) -> Flags:
     cluster = situation.cluster
     free = cluster.node_limits - overlay.node_usage
     wants = np.flatnonzero((overlay.left > 0) & prepared.active[situation.wants.operation])
-    starving = wants[prepared.priority[situation.wants.operation[wants]] > 0]
     loud = any_of(free < 0) | _fits(overlay, wants, free)
     if situation.operations.graceful.any():
         loud |= _asked_gracefully(overlay)
     over = _over_limits(overlay)
-    if not len(starving) and not over.any():  # nobody goes for anybody
-        return ~loud
-    rows, nodes = _takeable(overlay)
     able = np.zeros(len(free), bool)
-    able[nodes[over[cluster.allocations.operation[rows]]]] = True
-    if len(starving):
-        emptied = free.copy()
-        np.add.at(emptied, nodes, cluster.allocations.usage[rows])
-        able |= _fits(overlay, starving, emptied)
+    for name in situation.config.settings.rules.stages:
+        who = participants(overlay, name)
+        able |= _could_preempt(overlay, name, wants[who[situation.wants.operation[wants]]], free, over)
+    if not able.any():  # nobody goes for anybody
+        return ~loud
     ready = (overlay.last_preemptive == NEVER) | (now > overlay.last_preemptive + situation.config.settings.backoff)
     return ~(loud | (ready & able))
 
 
-def _takeable(overlay: Overlay) -> tuple[Ints, Ints]:
-    """Allocations that some stage could take, and their nodes."""
-    allocations = overlay.prepared.situation.cluster.allocations
-    taken = overlay.running & (overlay.level >= AGGRESSIVELY_PREEMPTIBLE) & (allocations.node >= 0)
-    rows = np.flatnonzero(taken & overlay.prepared.takeable[allocations.operation])
-    return rows, allocations.node[rows]
+def _could_preempt(overlay: Overlay, name: StageName, wants: Ints, free: Ints, over: Flags) -> Flags:
+    """By node: whether a stage, which ``wants`` take part in, might stop anything there. ``over``: operations that
+    exceed limits, whose allocations go for nobody."""
+    prepared = overlay.prepared
+    allocations = prepared.situation.cluster.allocations
+    able = np.zeros(len(free), bool)
+    normal = name == "preemptive_normal"
+    if not (len(wants) or (normal and over.any())):
+        return able
+    taken = overlay.running & (overlay.level >= (PREEMPTIBLE if normal else AGGRESSIVELY_PREEMPTIBLE))
+    rows = np.flatnonzero(taken & (allocations.node >= 0))
+    operation = allocations.operation[rows]
+    open_rows = prepared.takeable[operation]
+    if normal:
+        open_rows &= prepared.normally_takeable[operation]
+    rows = rows[open_rows]
+    nodes = allocations.node[rows]
+    able[nodes[over[allocations.operation[rows]]]] = True
+    if len(wants):
+        emptied = free.copy()
+        np.add.at(emptied, nodes, allocations.usage[rows])
+        able |= _fits(overlay, wants, emptied)
+    return able
 
 
 def _over_limits(overlay: Overlay) -> Flags:

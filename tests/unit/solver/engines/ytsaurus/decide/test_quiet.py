@@ -111,18 +111,24 @@ def test_what_fits_what_is_free_is_tried(
 
 
 @pytest.mark.parametrize(
-    ("need", "level", "tried"), [(7, "starving", True), (7, "non_starving", False), (7.001, "starving", False)]
+    ("need", "level", "goes"),
+    [
+        (7, "aggressively_starving", ["x3", "x2", "x1"]),
+        (7.001, "aggressively_starving", []),
+        (7, "starving", []),
+        (7, "non_starving", []),
+    ],
 )
-def test_what_would_fit_with_others_gone_is_tried_for_those_who_starve(
-    need: float, level: str, tried: bool, monkeypatch: pytest.MonkeyPatch
+def test_what_would_fit_with_others_gone_is_tried_for_those_whose_stage_may_take_them(
+    need: float, level: str, goes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """m has eight cpus, of which x holds four; the first of x is not preemptible, the others are, if aggressively."""
     asked = body(tasks=4, need=need, level=level)
     for i, at in enumerate(asked["state"]["nodes"]):
         at["capacity"]["cpu"] = 8 if i == 1 else 6
     found, seen = answered(asked, monkeypatch)
-    assert ("m" in seen) is tried
-    assert evicted(found) == []
+    assert [task for task, _ in evicted(found)] == goes
+    assert seen == (["m"] if goes else [])
 
 
 def test_a_start_that_takes_a_pool_over_its_limit_makes_the_next_nodes_loud(monkeypatch: pytest.MonkeyPatch) -> None:
