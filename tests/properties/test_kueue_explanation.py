@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from app.solver.engines.kueue.engine import RULES
+from app.solver.engines.kueue.findings import RULES
 from tests.properties import test_kueue_laws
 from tests.support.kueue_cycle import NEUTRAL, Cluster, clusters
 from tests.support.profiles import examples

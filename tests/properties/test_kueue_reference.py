@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from app.solver import solve
 from app.solver.engines.kueue.fair_share import fair_order, share
 from app.solver.engines.kueue.flavors import borrowing_level
-from app.solver.engines.kueue.nomination import Assignment, Nomination, Overlay, Preemptor
+from app.solver.engines.kueue.nomination import Assignment, Nomination
+from app.solver.engines.kueue.overlay import Overlay, Preemptor
 from app.solver.engines.kueue.state import CompiledState
 from app.solver.model.base import scale_of
 from app.solver.model.configuration import Configuration

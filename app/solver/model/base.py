@@ -185,6 +185,7 @@ class QuantityError(ValueError):
     """A quantity that is malformed, negative, too fine or too large; the text says which."""
 
 
+@lru_cache(maxsize=1024)
 def scale_of(resource: str) -> int:
     """Integer steps in one whole unit of ``resource``: 1000 or 1."""
     return 1000 if resource in MILLI_RESOURCES or resource.endswith("/gpu") else 1

@@ -18,6 +18,7 @@ from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.cycle import may_shrink
 from app.solver.engines.kueue.flavors import borrowing_level, may_preempt_while_borrowing, refusals, requests
 from app.solver.engines.kueue.nomination import BEST, WORST, Fit, Mode, Suit, preferred, stops_search
+from app.solver.engines.kueue.overlay import Usage
 from app.solver.engines.kueue.state import NO_PRIORITY, CompiledState, instant, leaving
 from app.solver.kubernetes import PODS
 from app.solver.model.state import Ask, Workload
@@ -45,7 +46,7 @@ class Ahead(rounds.Ahead[CompiledState]):
     def __init__(self, loaded: CompiledState) -> None:
         """``loaded``: without topologies, and with no usage that no quota covers."""
         self.configuration = loaded.configuration
-        self.usage = loaded.usage()
+        self.usage = Usage.of(loaded)
         self._shapes = loaded.shapes.copy(loaded.shapes.nodes)
         self._use: list[dict[int, dict[int, int]]] = [{} for _ in loaded.configuration.tree.names]
         self._lowest = [NO_PRIORITY] * len(self._use)

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from app.solver.check import sound_tasks
-from app.solver.engines.kueue.configuration import CompiledConfiguration
-from app.solver.engines.kueue.quota import FlavorResource
+from app.solver.engines.kueue.configuration import CompiledConfiguration, FlavorResource
 from app.solver.kubernetes import PODS
 from app.solver.model.base import parse_quantity, scale_of
 from app.solver.model.problems import InvalidInput, Problem, pointer

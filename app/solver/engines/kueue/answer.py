@@ -10,12 +10,12 @@ from typing import Any
 
 from app.solver.compiled import ROOTLESS, Tree
 from app.solver.engines.kueue.candidates import Recorder
-from app.solver.engines.kueue.configuration import DEFAULT_FLAVOR, CompiledConfiguration
+from app.solver.engines.kueue.configuration import DEFAULT_FLAVOR, CompiledConfiguration, Quotas
 from app.solver.engines.kueue.cycle import demands
 from app.solver.engines.kueue.fair_share import lendable, share
 from app.solver.engines.kueue.flavors import never_fits
-from app.solver.engines.kueue.nomination import CycleUsage, Mode, Nomination, Overlay, Reason, Target
-from app.solver.engines.kueue.quota import Quotas, Usage
+from app.solver.engines.kueue.nomination import CycleUsage, Mode, Nomination, Reason, Target
+from app.solver.engines.kueue.overlay import Overlay, Usage
 from app.solver.engines.kueue.state import CompiledState
 from app.solver.engines.kueue.topology.room import Rooms, shown
 from app.solver.model.base import to_datetime, units
@@ -276,7 +276,7 @@ def shares(state: CompiledState, asks: list[Ask], now: int, options: Options) ->
     infinite; ``dominant_resource``: the resource that makes the share; ``flavors``: see ``_by_flavor``. With
     topologies: see ``_topologies``."""
     del asks, now  # what waits has no share here, and shares do not move with time
-    configuration, usage = state.configuration, state.usage()
+    configuration, usage = state.configuration, Usage.of(state)
     body = {"queues": {name: _line(configuration, usage, node) for node, name in enumerate(configuration.tree.names)}}
     return body if state.rooms is None else body | {"topologies": _topologies(state.rooms)}
 

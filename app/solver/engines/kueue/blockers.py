@@ -6,11 +6,11 @@ from itertools import pairwise
 
 from app.solver.compiled import ROOTLESS
 from app.solver.engines.kueue import nodes
+from app.solver.engines.kueue.configuration import Field
 from app.solver.engines.kueue.cycle import demands
 from app.solver.engines.kueue.nodes import WORDS
-from app.solver.engines.kueue.nomination import CycleUsage, Entry, Mode, Nomination, Overlay
-from app.solver.engines.kueue.preemptibility import fr_name
-from app.solver.engines.kueue.quota import Field, Usage
+from app.solver.engines.kueue.nomination import CycleUsage, Entry, Mode, Nomination
+from app.solver.engines.kueue.overlay import Overlay, Usage
 from app.solver.kubernetes import PODS
 from app.solver.model.base import units
 from app.solver.model.decision import Candidate, Change
@@ -290,3 +290,8 @@ def _listed(names: Sequence[str]) -> str:
     if len(names) > _MOST_NAMED:
         shown.append(f"{len(names) - _MOST_NAMED} more")
     return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
+
+
+def fr_name(overlay: Overlay, fr: int) -> str:
+    """As explanations write a flavor-resource: ``flavor/resource``."""
+    return "/".join(overlay.usage.quotas.frs[fr])

@@ -4,13 +4,15 @@ whoever wants to hear of the search, moment by moment.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.solver.engines.kueue.fair_share import Rivals
-from app.solver.engines.kueue.nomination import CycleUsage, Nomination, Overlay, Preemptor, Suit, Target
+from app.solver.engines.kueue.nomination import CycleUsage, Nomination, Suit, Target
+from app.solver.engines.kueue.overlay import Overlay, Preemptor
 from app.solver.engines.kueue.state import CompiledState, Places, instant
 from app.solver.engines.kueue.topology.room import Misfit, Place, PodSets
 from app.solver.model.base import micros
@@ -229,7 +231,7 @@ def _sorted_alike(overlay: Overlay, alike: list[int], level: Mapping[int, int]) 
     if None in starts.values():
         starts = {i: state.started(i, overlay.now) for i in alike}
     alike.sort(key=starts.__getitem__, reverse=True)
-    return chain(iter(sorted(tied, key=tie)) for tied in _runs(alike, starts))
+    return chain.from_iterable(sorted(tied, key=tie) for tied in _runs(alike, starts))
 
 
 def _runs(ordered: Sequence[int], starts: Mapping[int, Any]) -> Iterator[list[int]]:
@@ -313,13 +315,13 @@ def allowed(overlay: Overlay, preemptor: Preemptor, policy: str, candidates: Ind
     return candidates[lower]
 
 
-def split_evicted(overlay: Overlay, candidates: Indices) -> tuple[Indices, Indices]:
-    """Workloads already being evicted, and the others."""
+def evicted_first(overlay: Overlay, classes: Sequence[Indices], level: Mapping[int, int]) -> Iterator[int]:
+    """Workloads already being evicted before the others; in both halves class by class, each in ascending order."""
     evicted = overlay.state.evicted
-    if not evicted or not len(candidates):
-        return candidates[:0], candidates
-    going = _marks(overlay.state, evicted)[candidates]
-    return candidates[going], candidates[~going]
+    if evicted:
+        going = _marks(overlay.state, evicted)
+        classes = [*(of[going[of]] for of in classes), *(of[~going[of]] for of in classes)]
+    return chain.from_iterable(ascending(overlay, of, level) for of in classes)
 
 
 def _marks(state: CompiledState, chosen: Collection[int]) -> NDArray[np.bool_]:
@@ -327,12 +329,6 @@ def _marks(state: CompiledState, chosen: Collection[int]) -> NDArray[np.bool_]:
     marks = np.zeros(len(state.workloads), dtype=bool)
     marks[np.fromiter(chosen, dtype=np.int64, count=len(chosen))] = True
     return marks
-
-
-def chain(parts: Iterable[Iterator[int]]) -> Iterator[int]:
-    """One after the other; each is begun only when the one before is exhausted."""
-    for part in parts:
-        yield from part
 
 
 class Pool:

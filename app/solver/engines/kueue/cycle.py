@@ -10,7 +10,7 @@ from app.solver import kubernetes
 from app.solver.engines.kueue.admission_sharing import local_queue
 from app.solver.engines.kueue.amounts import pinned
 from app.solver.engines.kueue.candidates import SILENT, Recorder
-from app.solver.engines.kueue.configuration import CompiledConfiguration
+from app.solver.engines.kueue.configuration import CompiledConfiguration, FlavorResource
 from app.solver.engines.kueue.fair_share import fair_order
 from app.solver.engines.kueue.flavors import (
     Assigner,
@@ -23,17 +23,8 @@ from app.solver.engines.kueue.flavors import (
     requests,
 )
 from app.solver.engines.kueue.knobs import Run
-from app.solver.engines.kueue.nomination import (
-    Assignment,
-    Choice,
-    CycleUsage,
-    Mode,
-    Nomination,
-    Overlay,
-    Preemptor,
-    Target,
-)
-from app.solver.engines.kueue.quota import FlavorResource
+from app.solver.engines.kueue.nomination import Assignment, Choice, CycleUsage, Mode, Nomination, Target
+from app.solver.engines.kueue.overlay import Overlay, Preemptor
 from app.solver.engines.kueue.state import CompiledState
 from app.solver.engines.kueue.topology.room import Place
 from app.solver.kubernetes import PODS
@@ -265,7 +256,7 @@ def _as_pinned(overlay: Overlay, queue: int, ask: Ask, record: Recorder) -> Assi
     out.usage = dict(overlay.request(queue, totals))
     usage, choice = overlay.usage, dict[FlavorResource, Choice]()
     for key, amount in totals.items():
-        fr = overlay.fr(queue, *key)
+        fr = usage.quotas.fr_index[key]
         mode = Mode.PREEMPT if amount > usage.available(queue, fr) else Mode.FIT
         level = borrowing_level(configuration, usage, queue, fr, amount).height
         choice[key] = Choice(key[0], mode, level)
@@ -279,11 +270,7 @@ def _as_pinned(overlay: Overlay, queue: int, ask: Ask, record: Recorder) -> Assi
 def alone(run: Run, ask: Ask, record: Recorder) -> tuple[Overlay, Nomination]:
     """One ask nominated on an overlay of its own. It must have passed ``check_asks``."""
     overlay = Overlay(run.state, run.now)
-    run.prepare(overlay, ask)
-    preemptor = run.preemptor(ask)
-    record.boosted(ask.priority or 0, preemptor.priority)
-    run.tell_consumed(ask, record)
-    return overlay, nominate(overlay, ask, preemptor, run.search(ask), record)
+    return overlay, nominate(overlay, ask, *run.begin(overlay, ask, record), record)
 
 
 def check_asks(state: CompiledState, asks: list[Ask]) -> None:
@@ -408,13 +395,8 @@ class Cycle:
             yield from self._process(cycle_usage, head, record)
 
     def _nominate(self, ask: Ask, record: Recorder, pins: Pins | None = None) -> Nomination:
-        run = self._run
-        run.prepare(self.overlay, ask)
-        preemptor = run.preemptor(ask)
-        if pins is None:
-            record.boosted(ask.priority or 0, preemptor.priority)
-            run.tell_consumed(ask, record)
-        return nominate(self.overlay, ask, preemptor, run.search(ask), record, pins)
+        begun = self._run.begin(self.overlay, ask, record if pins is None else SILENT)
+        return nominate(self.overlay, ask, *begun, record, pins)
 
     def _process(self, cycle_usage: CycleUsage, head: Nomination, record: Recorder) -> Iterator[Outcome]:
         deferred = False

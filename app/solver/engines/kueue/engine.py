@@ -1,5 +1,5 @@
-"""Kueue as an engine: a state after a delta, an answer, which of its decisions Kueue itself would not have made,
-rules.
+"""Kueue as an engine: a state after a delta, an answer, what becomes of queues that are stopped or not active, and
+which of its decisions Kueue itself would not have made.
 """
 
 from bisect import bisect_left
@@ -18,19 +18,19 @@ from app.solver.engines.kueue import FACTS
 from app.solver.engines.kueue.answer import answer, shares, waits_behind
 from app.solver.engines.kueue.candidates import Recorder
 from app.solver.engines.kueue.configuration import CompiledConfiguration, compile_configuration
-from app.solver.engines.kueue.cycle import OUTRUN, Cycle, alone, carried, check_asks, queues
-from app.solver.engines.kueue.explain import drained, explain, kept_waiting, together
-from app.solver.engines.kueue.findings import effective_settings, findings
+from app.solver.engines.kueue.cycle import INADMISSIBLE, OUTRUN, Cycle, alone, carried, check_asks, inadmissible, queues
+from app.solver.engines.kueue.explain import explain
+from app.solver.engines.kueue.findings import RULES, effective_settings, findings
 from app.solver.engines.kueue.knobs import KNOBS, NONE, Knob, Run, check_knobs, knobs_set
-from app.solver.engines.kueue.nomination import CycleUsage, Nomination, Overlay
+from app.solver.engines.kueue.nomination import CycleUsage, Nomination
+from app.solver.engines.kueue.overlay import Overlay, Usage
 from app.solver.engines.kueue.preemptibility import judge, preemptibility
-from app.solver.engines.kueue.quota import Usage
 from app.solver.engines.kueue.rounds import KueueRounds, replaced
 from app.solver.engines.kueue.state import FEW, CompiledState, compile_state, local_queues_of, refuse_cohorts, rooms_of
 from app.solver.engines.kueue.state import leaving as leaves
-from app.solver.model.decision import Decision, Plan, Result, Step, each_alone, plan_of
-from app.solver.model.problems import PROPOSALS, Rule
-from app.solver.model.state import State, Workload
+from app.solver.model.base import to_datetime
+from app.solver.model.decision import Condition, Decision, Plan, PlannedEviction, Result, Step, each_alone, plan_of
+from app.solver.model.state import Ask, State, Workload
 from app.solver.question import Question
 
 _LARGE = 4
@@ -145,137 +145,64 @@ def _those_that_stay(old: frozenset[int], rows: _Rows) -> frozenset[int]:
     return frozenset([i - bisect_left(rows.gone, i) for i in stay]) if stay and rows.gone else stay
 
 
-_PREEMPTION = "pkg/scheduler/preemption/preemption.go"
-_CLASSICAL = "pkg/scheduler/preemption/classical/hierarchical_preemption.go"
-_POP = "pkg/scheduler/preemption/classical/candidate_generator.go"
-_POLICY = "pkg/scheduler/preemption/common/preemption_policy.go"
-_FAIR = "pkg/scheduler/preemption/fairsharing/strategy.go"
-_ASSIGNER = "pkg/scheduler/flavorassigner/flavorassigner.go"
-_SCHEDULER = "pkg/scheduler/scheduler.go"
-_KEP_83 = "KEP-83 (deferred there)"
-_ARBITER = "Arbiter"
+def kept_waiting(state: CompiledState, question: Question) -> dict[str, Decision]:
+    """The decisions on asks that are not nominated, by ask. They are not tried at all: their queue is stopped or not
+    active, they are not admissible themselves, or they step back after an eviction.
+
+    Source: Kueue ``pkg/scheduler/scheduler.go`` (nominate), ``pkg/cache/queue/cluster_queue.go``
+    (backoffWaitingTimeExpired).
+    """
+    decisions: dict[str, Decision] = {}
+    for ask in question.asks:
+        why = inadmissible(state.configuration, ask, question.now)
+        if why is None:
+            continue
+        record = explain(question.why())
+        record.inadmissible(ask, why)
+        condition = Condition(
+            type="QuotaReserved", status="False", reason=INADMISSIBLE, message=why,
+            last_transition_time=to_datetime(question.now),
+        )  # fmt: skip
+        decisions[ask.id] = Decision(
+            ask=ask.id, outcome="wait", victims=[], conditions=[condition], explanation=record.explanation()
+        )
+    return decisions
 
 
-def _rules(source: str, *pairs: tuple[str, str]) -> tuple[Rule, ...]:
-    return tuple(Rule(rule=rule, sentence=sentence, source=source) for rule, sentence in pairs)
+def drained(state: CompiledState) -> list[PlannedEviction]:
+    """What runs in queues that are drained and is not on its way out yet, in the order of the state: it is evicted
+    although nobody needs it.
+
+    Source: Kueue ``pkg/cache/scheduler/snapshot.go`` (skipInactiveCQReason: what runs in such a ClusterQueue uses its
+    quota and is nobody's candidate), ``pkg/controller/core/workload_controller.go``
+    (reconcileOnClusterQueueActiveState, reconcileOnLocalQueueActiveState).
+    """
+    configuration = state.configuration
+    if not configuration.drains and not state.evicted:
+        return []
+    evictions: list[PlannedEviction] = []
+    nodes: list[int] = state.queue.tolist()
+    for i in range(len(nodes)) if configuration.drains else sorted(state.evicted):  # who is drained leaves, too
+        workload, node = state.workloads[i], nodes[i]
+        stopped = "ClusterQueueStopped" if node in configuration.drains else None
+        if stopped is None and workload.kueue is not None and workload.kueue.drained:
+            stopped = "LocalQueueStopped"
+        if stopped is not None and not workload.evicted:
+            evictions.append(PlannedEviction(workload=workload.id, queue=workload.queue, reason=stopped))
+    return evictions
 
 
-RULES: tuple[Rule, ...] = (
-    *_rules(
-        _CLASSICAL,
-        ("InClusterQueue", "It runs in the ask's own queue, whose within_cluster_queue lets the ask take it."),
-        ("InCohortReclamation", "The ask's side takes back quota of its own that this workload's queue borrows."),
-        ("InCohortReclaimWhileBorrowing", "The ask borrows, and borrow_within_cohort lets it take a lower priority."),
-        ("ask-would-borrow", "It may go only for an ask that stays within nominal quota, and this ask borrows."),
-        ("within-nominal", "Its queue, or classically a cohort above it, is within quota of all that is contested."),
-    ),
-    *_rules(
-        _FAIR,
-        (
-            "InCohortFairSharing",
-            "The share of its side of the lowest common cohort is so high that the strategy takes it.",
-        ),
-        ("share-too-low", "The share of its side is not high enough against that of the ask's side."),
-    ),
-    *_rules(
-        _SCHEDULER,
-        (
-            "nodes-short",
-            "Quota is there, but the flavor's nodes have no room for the pods as their topology request wants them.",
-        ),
-        (
-            "domains-looked-at",
-            "The domains of a level that a placement looks at, with how much fits in each and what is free there.",
-        ),
-        (
-            "cohorts-tie",
-            "With fair sharing the origin goes into one of several cohorts of equal share by chance; here by name.",
-        ),
-        (
-            "trees-by-chance",
-            "With fair sharing the origin takes cohort trees in an order left to chance; here the request's decides.",
-        ),
-        (
-            "consumed",
-            "Admission fair sharing: in its ClusterQueue, work of the LocalQueue that has consumed least goes first.",
-        ),
-        (
-            "consumed-unknown",
-            "Admission fair sharing: what its LocalQueue has consumed is not in the state, and counts as nothing.",
-        ),
-        ("places-taken", "Earlier heads of the cycle took its nodes: it is assigned again, with its flavors."),
-        (
-            "scan-resumes",
-            "The scan of flavors goes on after the flavor at which the ask's last cycle stopped, not at the first.",
-        ),
-    ),
-    *_rules(
-        _POP,
-        ("queue-back-within-quota", "When its turn comes, its queue or a cohort above it is within quota."),
-    ),
-    *_rules(
-        _PREEMPTION,
-        ("still-fits", "It was taken and put back, because the ask fits with it."),
-        ("candidate-not-reached", "It could go, and the ask fits without."),
-        ("not-enough", "It could go, and the ask does not fit even with all gone that may go."),
-        ("outside-cohort", "Its queue is in another cohort tree than the ask's."),
-        ("uses-nothing-contested", "It uses no flavor-resource that needs preemption."),
-        ("already-leaving", "It stops for an earlier ask of the same cycle."),
-        ("needs-preemption", "More of a flavor-resource is requested than is available."),
-        ("attempt", "Classically candidates are taken in order, for an ask that may borrow or one that may not."),
-        ("round", "Fair sharing goes through queues by share, and through their candidates by a strategy."),
-        ("reclaim-within-nominal", "The ask's queue stays within nominal quota with it: no shares are compared."),
-        ("candidate", "This ask could preempt it."),
-        ("no-policy", "No queue that can reach it preempts there."),
-    ),
-    *_rules(
-        _POLICY,
-        ("within-cluster-queue-never", "It runs in the ask's own queue, where within_cluster_queue is Never."),
-        (
-            "reclaim-within-cohort-never",
-            "It runs in another queue, and reclaim_within_cohort of the ask's queue is Never.",
-        ),
-        ("priority", "Its priority is not one that the policy takes: lower than the ask's, or equal and newer."),
-        ("not-newer", "It has the ask's priority and is not newer than the ask."),
-    ),
-    *_rules(
-        _ASSIGNER,
-        ("flavor-refused", "The pod set may not use the flavor: taints, labels, or not the one nominated."),
-        ("flavor-considered", "How well the flavor suits the pod set, and from how far up its quota would come."),
-        ("ask-cannot-preempt", "No flavor could be had for the ask by preemption."),
-        ("ask-fits", "The ask fits without stopping anybody."),
-    ),
-    *_rules(
-        _SCHEDULER,
-        ("partial-admission", "The full size can neither be had nor preempted for; a smaller one can."),
-        ("cycle-order", "The place of the head among the heads of the cycle."),
-        ("targets-overlap", "Some of its victims stop for an earlier head: it is assigned again without them."),
-        ("reserves", "Nobody may stop for the head, and it keeps its capacity from later heads of the cycle."),
-        ("skipped", "The head is skipped in this cycle, for what earlier heads took."),
-        ("head-skipped", "It could go, and the ask is skipped in this cycle, for what earlier heads took."),
-        ("inadmissible", "It is not tried: its queue is stopped or not active, or something about itself forbids it."),
-        ("queue-inactive", "Its ClusterQueue is stopped or not active: what runs there is nobody's candidate."),
-        ("ClusterQueueStopped", "Its ClusterQueue has the stop policy HoldAndDrain."),
-        ("LocalQueueStopped", "Its LocalQueue has the stop policy HoldAndDrain."),
-        ("NodeFailures", "A node of it failed and its pods find no other host, or several nodes of it failed."),
-        ("behind-head", "One ask of a queue is tried in a cycle, and another one goes first."),
-    ),
-    *_rules(
-        _KEP_83,
-        ("waits-before-preempting", "The ask has not waited as long as its queue wants before it preempts."),
-        ("waiting-boost", "After waiting the ask's priority counts as a higher one."),
-        ("nobody-low-enough", "The lowest priority within reach is too high for the policies."),
-    ),
-    *_rules(
-        _ARBITER,
-        ("not-preemptible", "It is marked as not preemptible."),
-        ("own-workload", "The ask belongs to it."),
-        ("preemption-policy-never", "The ask's preemption policy is Never."),
-        ("beyond-kueue", "What Kueue itself would have answered, and which setting beyond Kueue changed it."),
-        ("steps-dropped", "Steps past a limit are counted only; the full explanation has them."),
-    ),
-    *PROPOSALS,
-)
+def together(
+    result: Result, asks: Sequence[Ask], waiting: dict[str, Decision], evictions: list[PlannedEviction]
+) -> Result:
+    """``result`` with the decisions on asks ``waiting`` and with ``evictions`` before those of its plan."""
+    decided = {decision.ask: decision for decision in result.decisions} | waiting
+    known = {eviction.workload for eviction in evictions}
+    rest = [eviction for eviction in result.plan.evictions if eviction.workload not in known]
+    return replace(
+        result, decisions=[decided[ask.id] for ask in asks],
+        plan=replace(result.plan, evictions=[*evictions, *rest]),
+    )  # fmt: skip
 
 
 _SHOWN = 20

@@ -1,26 +1,29 @@
-"""Why, told from the moments of a decision, and of queues that are stopped or not active. Nothing here decides."""
+"""Why, told from the moments of a decision; and what protects work that runs. Nothing here decides."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from msgspec.structs import replace
-
+from app.solver.compiled import ROOTLESS
 from app.solver.engines.kueue import answer, blockers, nodes
-from app.solver.engines.kueue.blockers import smallest_changes
+from app.solver.engines.kueue.blockers import fr_name, smallest_changes
 from app.solver.engines.kueue.candidates import SILENT, Recorder
-from app.solver.engines.kueue.cycle import INADMISSIBLE, inadmissible
 from app.solver.engines.kueue.fair_share import Rivals, Share, share_without
 from app.solver.engines.kueue.nodes import LookedAt
-from app.solver.engines.kueue.nomination import CycleUsage, Fit, Nomination, Overlay, Preemptor, Suit, Target
-from app.solver.engines.kueue.preemptibility import Judge, fr_name
-from app.solver.engines.kueue.state import CompiledState
+from app.solver.engines.kueue.nomination import CycleUsage, Fit, Nomination, Suit, Target
+from app.solver.engines.kueue.overlay import Overlay, Preemptor
+from app.solver.engines.kueue.state import OLDEST, instant
 from app.solver.engines.kueue.topology.room import Misfit, Place, PodSets
 from app.solver.model.base import to_datetime, units
-from app.solver.model.decision import Condition, Decision, Explanation, PlannedEviction, Result, Verdict, Victim
+from app.solver.model.decision import Explanation, Verdict, Victim
 from app.solver.model.state import Ask, Task
-from app.solver.question import Question, Why
+from app.solver.question import Why
 
+_OTHER_LEVELS = {
+    "LowerPriority": "a lower priority",
+    "LowerOrNewerEqualPriority": "a lower priority, or the same and newer",
+}
 _SAYS = {
     Fit.NO_FIT: "does not fit and can't be preempted for",
     Fit.NO_CANDIDATES: "within quota, but there is nobody to preempt",
@@ -30,6 +33,104 @@ _SAYS = {
 }
 _OUT_OF_REACH = ("already-leaving", "outside-cohort", "uses-nothing-contested")
 _NOT_REACHED = "candidate-not-reached"
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """``rule``: a stable id; ``numbers``: what was compared."""
+
+    rule: str
+    detail: str
+    numbers: dict[str, Any]
+
+
+class Judge:
+    """Judges running workloads for one preemptor, at the state of the overlay when called."""
+
+    def __init__(self, overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -> None:
+        self._overlay = overlay
+        self._preemptor = preemptor
+        self._contested = contested
+        self._configuration = overlay.state.configuration
+        self._policy = self._configuration.policy[preemptor.queue]
+        self._using = overlay.state.shapes.using(contested).tolist()
+        self._above = frozenset(self._configuration.tree.path(preemptor.queue))
+        self._barred = overlay.barred
+        self._by_queue: dict[int, Protection | None] = {}
+
+    def protection(self, workload: int) -> Protection | None:
+        """Why the workload is no candidate; None when it is one."""
+        overlay, state = self._overlay, self._overlay.state
+        if workload in overlay.gone:
+            return Protection("already-leaving", "it stops for another ask already", {})
+        if workload in self._barred:
+            if workload in state.protected:
+                return Protection("not-preemptible", "it is marked as not preemptible (beyond Kueue)", {})
+            return Protection("own-workload", "the ask belongs to it", {})
+        queue = int(state.queue[workload])
+        if queue not in self._by_queue:
+            self._by_queue[queue] = self.queue_protection(queue)
+        if (of_queue := self._by_queue[queue]) is not None:
+            return of_queue
+        if not self._using[int(state.shape[workload])]:
+            wanted = [fr_name(overlay, fr) for fr in sorted(self._contested)]
+            return Protection("uses-nothing-contested", f"it uses none of {', '.join(wanted)}", {"contested": wanted})
+        return self._by_priority(workload, queue)
+
+    def queue_protection(self, queue: int) -> Protection | None:
+        """Why nothing in ``queue`` is a candidate; None when that depends on the workload."""
+        configuration, names = self._configuration, self._configuration.tree.names
+        if queue == self._preemptor.queue:
+            if self._policy.within_cluster_queue == "Never":
+                return Protection("within-cluster-queue-never", "withinClusterQueue is Never", {})
+            return None
+        if (why := configuration.inactive[queue]) is not None:
+            return Protection("queue-inactive", why, {})
+        if configuration.root[queue] != configuration.root[self._preemptor.queue]:
+            return Protection("outside-cohort", "its queue is in another cohort tree than the ask's", {})
+        if self._policy.reclaim_within_cohort == "Never":
+            return Protection("reclaim-within-cohort-never", "reclaimWithinCohort is Never", {})
+        node = queue
+        while node not in self._above:
+            if not self._overlay.usage.exceeds(node, self._contested):
+                what = "its queue" if node == queue else f"cohort {names[node]} above it"
+                return Protection("within-nominal", f"{what} is within its quota", self._usage(node))
+            node = ROOTLESS if configuration.fair_sharing else configuration.tree.parent[node]
+            if node == ROOTLESS:
+                break
+        return None
+
+    def _by_priority(self, workload: int, queue: int) -> Protection | None:
+        """The policy on priorities. Source: Kueue's SatisfiesPreemptionPolicy."""
+        own = queue == self._preemptor.queue
+        policy = self._policy.within_cluster_queue if own else self._policy.reclaim_within_cohort
+        state, mine = self._overlay.state, self._preemptor.priority
+        theirs = int(state.priority[workload])
+        if policy == "Any" or theirs < mine:
+            return None
+        numbers: dict[str, Any] = {"policy": policy, "priority": theirs, "ask_priority": mine}
+        if policy == "LowerOrNewerEqualPriority" and theirs == mine:
+            created = instant(state.workloads[workload].created_at)
+            if self._preemptor.created < created:
+                return None
+            numbers |= {"created_at": _time(created), "ask_created_at": _time(self._preemptor.created)}
+            return Protection("not-newer", "it has the ask's priority and is not newer", numbers)
+        wants = _OTHER_LEVELS[policy]
+        return Protection("priority", f"priority {theirs} against the ask's {mine}: only {wants} may go", numbers)
+
+    def _usage(self, node: int) -> dict[str, Any]:
+        usage = self._overlay.usage
+        quotas, out = usage.quotas, dict[str, Any]()
+        for fr in sorted(self._contested):
+            cell = quotas.cells[node].get(fr)
+            resource = quotas.frs[fr][1]
+            used, quota = (0, 0) if cell is None else (usage.used[cell], quotas.subtree[cell])
+            out[fr_name(self._overlay, fr)] = {"used": units(used, resource), "quota": units(quota, resource)}
+        return {"within_quota": quotas.tree.names[node], "usage": out}
+
+
+def _time(micros: int) -> str | None:
+    return None if micros == OLDEST else to_datetime(micros).isoformat()
 
 
 def explain(why: Why) -> Recorder:
@@ -152,7 +253,8 @@ class Explainer(Recorder):
         self._why.step("attempt", f"take candidates in order, {allowing} borrowing", borrowing=borrow)
         self._borrow = borrow
         for workload in self._candidates:
-            self._not_reached(overlay, workload)
+            if self._rule[workload] != _NOT_REACHED:
+                self._not_reached(overlay, workload)
 
     def would_borrow(self, overlay: Overlay, workload: int) -> None:
         detail = "it may only go for an ask that stays within nominal quota, and this attempt lets the ask borrow"
@@ -313,63 +415,3 @@ def _compared(overlay: Overlay, workload: int, rivals: Rivals) -> dict[str, Any]
 
 def _shown(of: Share) -> float | str:
     return "infinite" if math.isinf(of.weighted) else of.value
-
-
-def kept_waiting(state: CompiledState, question: Question) -> dict[str, Decision]:
-    """The decisions on asks that are not nominated, by ask. They are not tried at all: their queue is stopped or not
-    active, they are not admissible themselves, or they step back after an eviction.
-
-    Source: Kueue ``pkg/scheduler/scheduler.go`` (nominate), ``pkg/cache/queue/cluster_queue.go``
-    (backoffWaitingTimeExpired).
-    """
-    decisions: dict[str, Decision] = {}
-    for ask in question.asks:
-        why = inadmissible(state.configuration, ask, question.now)
-        if why is None:
-            continue
-        record = explain(question.why())
-        record.inadmissible(ask, why)
-        condition = Condition(
-            type="QuotaReserved", status="False", reason=INADMISSIBLE, message=why,
-            last_transition_time=to_datetime(question.now),
-        )  # fmt: skip
-        decisions[ask.id] = Decision(
-            ask=ask.id, outcome="wait", victims=[], conditions=[condition], explanation=record.explanation()
-        )
-    return decisions
-
-
-def drained(state: CompiledState) -> list[PlannedEviction]:
-    """What runs in queues that are drained and is not on its way out yet, in the order of the state: it is evicted
-    although nobody needs it.
-
-    Source: Kueue ``pkg/cache/scheduler/snapshot.go`` (skipInactiveCQReason: what runs in such a ClusterQueue uses its
-    quota and is nobody's candidate), ``pkg/controller/core/workload_controller.go``
-    (reconcileOnClusterQueueActiveState, reconcileOnLocalQueueActiveState).
-    """
-    configuration = state.configuration
-    if not configuration.drains and not state.evicted:
-        return []
-    evictions: list[PlannedEviction] = []
-    nodes: list[int] = state.queue.tolist()
-    for i in range(len(nodes)) if configuration.drains else sorted(state.evicted):  # who is drained leaves, too
-        workload, node = state.workloads[i], nodes[i]
-        stopped = "ClusterQueueStopped" if node in configuration.drains else None
-        if stopped is None and workload.kueue is not None and workload.kueue.drained:
-            stopped = "LocalQueueStopped"
-        if stopped is not None and not workload.evicted:
-            evictions.append(PlannedEviction(workload=workload.id, queue=workload.queue, reason=stopped))
-    return evictions
-
-
-def together(
-    result: Result, asks: Sequence[Ask], waiting: dict[str, Decision], evictions: list[PlannedEviction]
-) -> Result:
-    """``result`` with the decisions on asks ``waiting`` and with ``evictions`` before those of its plan."""
-    decided = {decision.ask: decision for decision in result.decisions} | waiting
-    known = {eviction.workload for eviction in evictions}
-    rest = [eviction for eviction in result.plan.evictions if eviction.workload not in known]
-    return replace(
-        result, decisions=[decided[ask.id] for ask in asks],
-        plan=replace(result.plan, evictions=[*evictions, *rest]),
-    )  # fmt: skip

@@ -11,7 +11,8 @@ from app.solver.engines.kueue import candidates
 from app.solver.engines.kueue.amounts import Amounts
 from app.solver.engines.kueue.candidates import SILENT, Leftover, Pool, Recorder, spare
 from app.solver.engines.kueue.fair_share import Rivals, Share, Standing, share_without, shares, standing
-from app.solver.engines.kueue.nomination import Overlay, Preemptor, Reason, Target
+from app.solver.engines.kueue.nomination import Reason, Target
+from app.solver.engines.kueue.overlay import Overlay, Preemptor
 from app.solver.question import safe_point
 
 _Head = tuple[bool, bool, int, int, tuple[str, str]]

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from app.solver.compiled import ROOTLESS
 from app.solver.engines.kueue.admission_sharing import local_queue
 from app.solver.engines.kueue.amounts import Amounts
-from app.solver.engines.kueue.configuration import CompiledConfiguration
-from app.solver.engines.kueue.nomination import Nomination, Overlay
-from app.solver.engines.kueue.quota import Quotas, Usage
+from app.solver.engines.kueue.configuration import CompiledConfiguration, Quotas
+from app.solver.engines.kueue.nomination import Nomination
+from app.solver.engines.kueue.overlay import Overlay, Usage
 from app.solver.engines.kueue.state import instant
 from app.solver.model.base import parse_quantity, scale_of
 from app.solver.model.state import Ask, Task

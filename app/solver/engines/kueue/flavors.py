@@ -21,15 +21,13 @@ from app.solver.engines.kueue.nomination import (
     Choice,
     Fit,
     Mode,
-    Overlay,
-    Preemptor,
     Suit,
     Target,
     mode_of,
     preferred,
     stops_search,
 )
-from app.solver.engines.kueue.quota import Usage
+from app.solver.engines.kueue.overlay import Overlay, Preemptor, Usage
 from app.solver.engines.kueue.topology.placement import PodSet, asks, levels_of
 from app.solver.kubernetes import PODS
 from app.solver.model.base import Quantity, parse_quantity, scale_of

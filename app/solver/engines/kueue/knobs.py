@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.solver.engines.kueue.admission_sharing import Order, local_queue, rates_of
-from app.solver.engines.kueue.candidates import Recorder
+from app.solver.engines.kueue.candidates import SILENT, Recorder
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.flavors import Search
-from app.solver.engines.kueue.nomination import Overlay, Preemptor
+from app.solver.engines.kueue.overlay import Overlay, Preemptor
 from app.solver.engines.kueue.preemption import get_targets, nobody, not_yet
 from app.solver.engines.kueue.state import CompiledState, instant
 from app.solver.model import kueue as model
@@ -227,6 +227,15 @@ class Run:
             priority = boosted(priority, self.block(ask).waiting_boost, self.now - waiting_since(ask))
         queue = self.state.configuration.tree.index[ask.queue]
         return Preemptor(ask.id, queue, priority, instant(ask.created_at), ())
+
+    def begin(self, overlay: Overlay, ask: Ask, record: Recorder = SILENT) -> tuple[Preemptor, Search]:
+        """The ask as the algorithms see it, before it has flavors, and how victims are searched for on its behalf; the
+        overlay is told of it."""
+        self.prepare(overlay, ask)
+        preemptor = self.preemptor(ask)
+        record.boosted(ask.priority or 0, preemptor.priority)
+        self.tell_consumed(ask, record)
+        return preemptor, self.search(ask)
 
     def tell_consumed(self, ask: Ask, record: Recorder) -> None:
         """What the ask's LocalQueue has consumed, where its queue goes by it."""

@@ -12,7 +12,8 @@ import numpy as np
 from app.solver.compiled import ROOTLESS
 from app.solver.engines.kueue import candidates, fair_preemption
 from app.solver.engines.kueue.candidates import SILENT, Indices, Recorder
-from app.solver.engines.kueue.nomination import Overlay, Preemptor, Reason, Target
+from app.solver.engines.kueue.nomination import Reason, Target
+from app.solver.engines.kueue.overlay import Overlay, Preemptor
 from app.solver.question import safe_point
 
 Spared = Literal["ask-would-borrow", "queue-back-within-quota"]
@@ -108,10 +109,9 @@ def _with_borrowing(overlay: Overlay, preemptor: Preemptor, candidates: Indices)
 
 def _in_order(overlay: Overlay, among: CandidateClasses) -> Iterator[int]:
     """Evicted ones of every class first; in both halves hierarchical before priority before own candidates."""
-    classes = [candidates.split_evicted(overlay, of) for of in (among.hierarchical, among.priority, among.own)]
     depth = overlay.state.configuration.tree.depth
     nearest_first = {queue: -depth[cohort] for queue, cohort in among.ancestor.items()}
-    return candidates.chain(candidates.ascending(overlay, of[half], nearest_first) for half in (0, 1) for of in classes)
+    return candidates.evicted_first(overlay, (among.hierarchical, among.priority, among.own), nearest_first)
 
 
 class Proposals:

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.solver.engines.kueue.amounts import Amounts, Shapes
-from app.solver.engines.kueue.configuration import CompiledConfiguration
-from app.solver.engines.kueue.quota import Quotas, Usage
+from app.solver.engines.kueue.configuration import CompiledConfiguration, Quotas
 from app.solver.engines.kueue.topology.room import Rooms
 from app.solver.model.base import exact, micros
 from app.solver.model.kueue import QueueState
@@ -237,10 +236,6 @@ class CompiledState:
         brought costs, only these can."""
         if before._costs is False:
             self._costs = any(self.workloads[i].disruption_cost_milestones for i in fresh)
-
-    def usage(self) -> Usage:
-        """Fresh usage tables for one decision."""
-        return Usage(self.quotas, self.used.copy())
 
     def started(self, workload: int, now: int) -> int:
         """When quota was reserved, in microseconds; ``now`` where unknown (Kueue: no QuotaReserved condition)."""

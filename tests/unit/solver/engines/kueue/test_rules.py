@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, cast
 
-from app.solver.engines.kueue.engine import RULES
+from app.solver.engines.kueue.findings import RULES
 from app.solver.model.problems import PROPOSALS
 from tests.unit.solver.engines.kueue.cluster import (
     asks,

@@ -5,7 +5,8 @@ import random
 import pytest
 
 from app.solver.compiled import ROOTLESS, Tree
-from app.solver.engines.kueue.quota import Limits, Quotas, Usage
+from app.solver.engines.kueue.configuration import Limits, Quotas
+from app.solver.engines.kueue.overlay import Usage
 
 CPU = 0
 FRS = [("default", "cpu")]

@@ -10,10 +10,10 @@ import pytest
 from app.solver import solve
 from app.solver.apply import Index
 from app.solver.delta import apply_delta
-from app.solver.engines.kueue import quota
+from app.solver.engines.kueue import configuration as kueue_configuration
 from app.solver.engines.kueue.amounts import Amounts, Shapes
 from app.solver.engines.kueue.configuration import CompiledConfiguration, compile_configuration
-from app.solver.engines.kueue.quota import Usage
+from app.solver.engines.kueue.overlay import Usage
 from app.solver.engines.kueue.state import CompiledState, compile_state, sums
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput
@@ -301,7 +301,7 @@ def test_a_tree_with_too_many_pairs_of_queue_and_flavor_is_refused(bounded: Boun
     """Two queues and their cohort have a cell each."""
     tree = configuration(queue("root"), queue("q", 1, "root"), queue("r", 2, "root"))
     for most, refused in ((3, False), (2, True)):
-        bounded(quota, MAX_CELLS=most)
+        bounded(kueue_configuration, MAX_CELLS=most)
         if not refused:
             assert loaded(tree)
             continue

@@ -7,6 +7,7 @@ import msgspec
 
 from app.solver import solve
 from app.solver.engines.kueue.fair_share import share, shares
+from app.solver.engines.kueue.overlay import Usage
 from app.solver.model.configuration import Configuration
 from app.solver.model.state import State
 from tests.unit.solver.engines.kueue.cluster import configuration, flavors, queue, runs
@@ -27,7 +28,7 @@ def test_many_shares_at_once_are_those_of_each() -> None:
     configured = solve.configure(msgspec.convert(document, Configuration))
     state = solve.load(configured, msgspec.convert({"workloads": running}, State)).compiled
     compiled, nodes = configured.compiled, range(len(configured.compiled.tree))
-    found = shares(compiled, state.usage(), nodes)
-    assert found == [share(compiled, state.usage(), node) for node in nodes]
+    found = shares(compiled, Usage.of(state), nodes)
+    assert found == [share(compiled, Usage.of(state), node) for node in nodes]
     assert len(set(found)) > 10
     assert {True, False} == {weightless for weightless, _ in found}

@@ -11,7 +11,7 @@ import pytest
 from app.solver.engines.kueue import candidates
 from app.solver.engines.kueue.candidates import Leftover, Pool
 from app.solver.engines.kueue.configuration import compile_configuration
-from app.solver.engines.kueue.nomination import Overlay, Preemptor
+from app.solver.engines.kueue.overlay import Overlay, Preemptor
 from app.solver.engines.kueue.state import CompiledState, Places, compile_state
 from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
@@ -148,19 +148,20 @@ def test_whom_a_policy_lets_go() -> None:
         assert candidates.allowed(overlay, ask, policy, everybody[:0]).tolist() == []
 
 
-def test_evicted_ones_are_told_apart() -> None:
+def test_evicted_ones_go_first_class_by_class() -> None:
     of = state(random.Random(1), 50, starts=True, uids=True)
-    overlay, some = Overlay(of, NOW), np.arange(0, 50, 3, dtype=np.int64)
-    going, live = candidates.split_evicted(overlay, some)
-    assert going.tolist() == [i for i in some.tolist() if i in of.evicted]
-    assert live.tolist() == [i for i in some.tolist() if i not in of.evicted]
-    for nobody in (candidates.split_evicted(overlay, some[:0]), reversed(_without_evicted(overlay, some))):
-        assert [len(part) for part in nobody] in ([0, 0], [len(some), 0])
+    overlay, nobody = Overlay(of, NOW), np.arange(0, dtype=np.int64)
+    threes, rest = [i for i in range(50) if i % 3 == 0], [i for i in range(50) if i % 3]
 
+    def ascending(workloads: list[int]) -> list[int]:
+        return list(candidates.ascending(overlay, np.array(workloads, dtype=np.int64), {}))
 
-def _without_evicted(overlay: Overlay, some: candidates.Indices) -> tuple[candidates.Indices, candidates.Indices]:
-    overlay.state.evicted = frozenset()
-    return candidates.split_evicted(overlay, some)
+    classes = np.array(threes), nobody, np.array(rest)
+    parts = [[i for i in some if (i in of.evicted) is going] for going in (True, False) for some in (threes, rest)]
+    assert all(parts)
+    assert list(candidates.evicted_first(overlay, classes, {})) == [i for part in parts for i in ascending(part)]
+    of.evicted = frozenset()
+    assert list(candidates.evicted_first(overlay, classes, {})) == ascending(threes) + ascending(rest)
 
 
 def test_candidates_by_queue() -> None:
