@@ -12,6 +12,7 @@ from app.solver.engines.kai.jobs import NOWHERE
 from app.solver.engines.kai.rule_sets import CHANGES, KAI_0_13, KAI_0_17, ReleaseRules
 from app.solver.engines.kai.scenario import Headroom, Scenario
 from app.solver.engines.kai.search import Prefix, Search, Tape
+from app.solver.engines.kai.solver import Hope
 from tests.support.instead import Instead
 from tests.support.kai_world import ALL_ACTIONS, Json, Shape, cluster, crowded, decide
 from tests.support.profiles import examples
@@ -55,6 +56,8 @@ def test_with_every_rule_undone_it_decides_as_0_13(
 @FAST
 @example(seed=482918, rules="shipped", gangs=True, shares=False)  # a scenario that takes nobody fails in no way
 @example(seed=5602122, rules="documented", gangs=True, shares=False)
+@example(seed=2516140287, rules="shipped", gangs=False, shares=True)  # to try again goes by what the first try left
+@example(seed=565789209, rules="shipped", gangs=False, shares=True)
 @given(
     seed=st.integers(0, 2**32), rules=st.sampled_from(["shipped", "documented"]), gangs=st.booleans(),
     shares=st.booleans(),
@@ -70,6 +73,7 @@ def test_what_the_search_of_0_17_spares_changes_no_answer(seed: int, rules: str,
         Instead(patch)(Prefix, go_on=lambda *_: False)
         Instead(patch)(Tape, serves=lambda *_: False)
         patch.setattr(Search, "_headroom", lambda *_: None)
+        patch.setattr(Search, "_same", lambda *_: False)
         whole = decide(body)
     assert {key: spared[key] for key in ("plan", "decisions")} == {key: whole[key] for key in ("plan", "decisions")}
 
@@ -77,16 +81,21 @@ def test_what_the_search_of_0_17_spares_changes_no_answer(seed: int, rules: str,
 def test_a_part_goes_on_where_the_last_one_stopped() -> None:
     """Otherwise the test above looks at nothing."""
     seen: Counter[str] = Counter()
-    went, served, could = Prefix.go_on, Tape.serves, Headroom.enough
+    went, served, could, any_node = Prefix.go_on, Tape.serves, Headroom.enough, Hope.of_any_node
+    same = Search._same  # pyright: ignore[reportPrivateUsage]
     with pytest.MonkeyPatch.context() as patch:
         Instead(patch)(Prefix, go_on=lambda *of: _counted(seen, "on", went(*of)))
         Instead(patch)(Tape, serves=lambda *of: _counted(seen, "served", served(*of)))
         Instead(patch)(Headroom, enough=lambda *of: _counted(seen, "could", could(*of)))
+        Instead(patch)(Hope, of_any_node=lambda *of: _counted(seen, "any node", any_node(*of)))
+        Instead(patch)(Search, _same=lambda *of: _counted(seen, "same", same(*of)))
         for seed in range(1, 200):
             body = crowded(seed)
             body["configuration"]["settings"]["kai"]["release"] = "0.17"
             decide(body)
-    assert min(seen["on"], seen["served"], seen["no could"]) > 10, seen
+    assert (
+        min(seen["on"], seen["served"], seen["no could"], seen["no any node"], seen["any node"], seen["same"]) > 10
+    ), seen
 
 
 def _counted(seen: Counter[str], what: str, said: bool) -> bool:

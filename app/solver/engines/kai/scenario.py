@@ -5,6 +5,7 @@ that tell at a glance which victims are too few.
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from app.solver.engines.kai.job_order import VictimOrder
 from app.solver.engines.kai.jobs import GPU, NOWHERE, Jobs
@@ -69,12 +70,13 @@ class GpuRoom:
     def give_until_enough(self, chunks: "Iterable[Group]", but: set[int]) -> "tuple[int, list[Group]]":
         """Give chunks without pods of ``but`` until the part fits: how many were looked at, and those given."""
         looked, given = 0, list[Group]()
+        needs = len(self._needs) if self._size else 0
         for chunk in chunks:
             looked += 1
             if chunk.tasks and but.isdisjoint(chunk.tasks):
                 given.append(chunk)
                 self.give(chunk.tasks)
-                if self.enough():
+                if self._slots >= needs if needs else self.enough():
                     break
         return looked, given
 
@@ -352,7 +354,8 @@ class Scenario:
         self.room = GpuRoom(self.overlay, part, self._free)
         self.listed: dict[int, list[int]] = {}
         self.groups: dict[int, list[Group]] = {}
-        self.elastic: list[int] = []
+        self._elastic: list[int] = []
+        self._looked = 0
         self.latest: int | None = None
         self._by_node: dict[int, dict[int, None]] = {}
         self.walked: list[Group] = []
@@ -444,7 +447,7 @@ class Scenario:
         self.room.give(group.tasks)
 
     def _list(self, groups: Iterable[Group]) -> None:
-        listed, elastic = self.listed, self.overlay.jobs.elastic
+        listed = self.listed
         for group in groups:
             job = group.job
             self.pods += len(group.tasks)
@@ -454,8 +457,14 @@ class Scenario:
             else:
                 self.groups[job] = [group]
                 listed[job] = group.tasks
-                if elastic(job):
-                    self.elastic.append(job)
+
+    @property
+    def elastic(self) -> list[int]:
+        """The jobs of those listed that need fewer pods than they have."""
+        if self._looked < len(self.listed):
+            self._elastic += filter(self.overlay.jobs.elastic, islice(self.listed, self._looked, None))
+            self._looked = len(self.listed)
+        return self._elastic
 
     def _put_on_nodes(self, groups: Iterable[Group]) -> None:
         node, by_node = self.overlay.node, self._by_node

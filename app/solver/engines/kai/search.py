@@ -6,7 +6,7 @@ KAI-Scheduler ``actions/common/solvers/job_solver.go``, ``plugins/nodelocalgreed
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 from app.solver.engines.kai.chance import Chance, Map
 from app.solver.engines.kai.job_order import Contenders, Turns, VictimOrder, sort_victims
@@ -14,8 +14,8 @@ from app.solver.engines.kai.jobs import GPU, NOWHERE
 from app.solver.engines.kai.overlay import Mark, Overlay, rank, total
 from app.solver.engines.kai.queue_order import Standing
 from app.solver.engines.kai.rule_sets import Generator, ReleaseRules
-from app.solver.engines.kai.scenario import FreeGpus, Group, Headroom, Scenario, Tape, Trial, all_fit
-from app.solver.engines.kai.solver import Budget, Found, Tools, disturbed, leaves_out, open_nodes
+from app.solver.engines.kai.scenario import FreeGpus, GpuRoom, Group, Headroom, Scenario, Tape, Trial, all_fit
+from app.solver.engines.kai.solver import Budget, Found, Hope, Tools, disturbed, leaves_out, open_nodes
 from app.solver.engines.kai.state import layout
 from app.solver.engines.kai.validators import ScenarioValidator, refused_scenario
 
@@ -48,6 +48,7 @@ class Search:
         self._tasks: list[int] = []
         self._prefix: Prefix | None = None
         self._room: tuple[int, int] | None = None
+        self._stands = False
         self._brief = not tools.trail.counts and not tools.chance.drawn
         self._paid = Budget() if tools.chance.drawn else None  # a scenario costs as much whether it is spared or not
 
@@ -91,7 +92,7 @@ class Search:
                 if not probe(size):
                     return False
             return True
-        return self._largest(probe) > 0 and probe(number)
+        return self._largest(probe) > 0 and (self._stands or probe(number))
 
     def _largest(self, probe: Callable[[int], bool]) -> int:
         """The size of the largest part that is known to have a solution, by doubling and then halving."""
@@ -99,7 +100,8 @@ class Search:
 
         def solves(size: int) -> bool:
             has_solution = probe(size)
-            self._overlay.rollback(self._start)
+            if not self._stands:
+                self._overlay.rollback(self._start)
             return has_solution
 
         while solves(size):
@@ -121,21 +123,24 @@ class Search:
         the last part needed."""
         trail, budget = self._tools.trail, self._tools.budget
         part, rank = self._part(size)
+        self._stands = False
         trail.part(size, len(self._tasks))
         if not part:  # a set that needs one member less takes one without pods for satisfied
             return None
         contenders = Contenders(self._overlay, self._job, rank)
-        headroom = self._headroom(part, last.groups)
+        hope = self._headroom(part, last.groups)
         nodes, self._room = set(self._open | last.left), None
         for extra, prefix in self._offers(generator, part, last.groups, nodes):
-            hopeless = headroom is not None and not headroom(prefix, extra)
+            hopeless = hope is not None and not hope.of(prefix.is_recorded, extra)
             cost = len(contenders.keys) + len(last.groups) + len(extra) if self._paid else 1
             if not (hopeless and self._brief) and not budget.spend(cost):
                 return None
             if not (last.groups or any(group.tasks for group in extra)):
                 continue  # nobody goes: no scenario
-            if hopeless and not trail.counts:
+            if hope is not None and hopeless and not trail.counts:
                 trail.no_room(prefix, None)
+                if self._brief and generator == "node-local" and not hope.of_any_node(lambda: self._by_node):
+                    return None
                 continue
             key = size, self._signature(last.groups, extra)
             if key in self._failed:
@@ -148,30 +153,36 @@ class Search:
                 continue
             solved, refused = self._simulate(trial, prefix, contenders, nodes)
             if solved is not None:
+                self._stands = (
+                    size == len(self._tasks) and nodes == self._open | solved.left and self._same(trial, solved)
+                )
                 return solved
             self._failed.add(key)
             if refused and not self._rules.own_scenario:
                 prefix.ended = True
         return None
 
-    def _headroom(self, part: list[int], recorded: list[Group]) -> Callable[["Prefix", list[Group]], bool] | None:
-        """Whether a scenario could make room at all; only what could is simulated. None where a try that fails says
-        more than that, or leaves traces: queues near their bounds, books of shared GPUs, pods that are taken twice."""
+    def _headroom(self, part: list[int], recorded: list[Group]) -> Hope | None:
+        """None where a try that fails says more than that, or leaves traces: queues near their bounds, books of shared
+        GPUs."""
         overlay, tools = self._overlay, self._tools
         if overlay.gpus.any or tools.order.over_bounds(self._job, total(overlay.bounded, part)) is not None:
             return None
         gone = [t for group in recorded for t in group.tasks]
         headroom = Headroom(overlay, part, tools.placer.allowed, self._gpus, whole=self._brief, gone=gone)
         all_stay = self._stay and tools.trail.unheard and self._rules.own_scenario and self._rules.restores_nodes
-        twice = len(set(gone)) < len(gone)
+        fit = partial(all_fit, overlay, self._gpus, part) if all_stay else None
+        return Hope(overlay, recorded, gone, headroom, fit)
 
-        def enough(prefix: Prefix, extra: list[Group]) -> bool:
-            more = [t for group in extra for t in group.tasks]
-            if twice or not prefix.is_recorded.isdisjoint(more):
-                return True
-            return headroom.enough(more) and (not all_stay or all_fit(overlay, self._gpus, part, [*gone, *more]))
-
-        return enough
+    @cached_property
+    def _by_node(self) -> dict[int, list[int]]:
+        """All pods that may be taken of the victims that have some on a node."""
+        node, by_node = self._overlay.node, dict[int, list[int]]()
+        for victim in map(self._tools.victims.of, self._victims):
+            tasks = victim.tasks
+            for n in {node[t] for t in tasks} if len(tasks) != 1 else (node[tasks[0]],):
+                by_node.setdefault(n, []).extend(tasks)
+        return by_node
 
     def _part(self, size: int) -> tuple[list[int], int]:
         """The first ``size`` pods in the order in which a gang of them would be placed; and how it competes: below
@@ -249,6 +260,20 @@ class Search:
         tasks = [t for group in extra for t in group.tasks]
         pods = sum(map(len, listed.values()))
         return Trial(self._job, part, recorded, groups, tasks, listed, self._overlay.jobs, pods)
+
+    def _same(self, trial: Trial, solution: Found) -> bool:
+        """Whether to try a solution by itself is that very try over again. Who explains hears of both, and tries leave
+        traces in books of shares."""
+        rules, tasks = self._rules, [t for group in solution.groups for t in group.tasks]
+        if not self._brief or self._overlay.gpus.any or not rules.own_scenario or not rules.nodes_of_recorded:
+            return False
+        if tasks != [*(t for group in trial.recorded for t in group.tasks), *trial.extra]:
+            return False
+        again = self._trial(trial.part, solution.groups, [])
+        key = len(self._tasks), self._signature(solution.groups, [])
+        room = GpuRoom(self._overlay, trial.part, self._gpus)
+        room.give(tasks)
+        return [*again.listed.items()] == [*trial.listed.items()] and key not in self._failed and room.enough()
 
     def _choices(self, generator: Generator, prefix: "Prefix", nodes: set[int]) -> Iterator[list[Group]]:
         if prefix.latest is None:

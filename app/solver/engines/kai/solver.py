@@ -2,7 +2,7 @@
 of the victim order, judged by simulation and then by the validators.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
@@ -223,6 +223,40 @@ def disturbed(overlay: Overlay, tasks: Iterable[int]) -> list[int]:
 def leaves_out(overlay: Overlay, tasks: Iterable[int]) -> bool:
     """Whether some of ``tasks``, which had their turn, are without a place."""
     return any(overlay.status[t] == RELEASING for t in tasks)
+
+
+class Hope:
+    """Whether scenarios of a part could make room at all; only those that could are simulated, and those that take pods
+    twice. ``gone``: the recorded pods; ``fit``: whether all pods gone could have a place, where all must."""
+
+    def __init__(
+        self, overlay: Overlay, recorded: list[Group], gone: list[int], headroom: Headroom,
+        fit: Callable[[list[int]], bool] | None,
+    ) -> None:  # fmt: skip
+        self._overlay = overlay
+        self._recorded = recorded
+        self._gone = gone
+        self._headroom = headroom
+        self._fit = fit
+        self._twice = len(set(gone)) < len(gone)
+        self._any_node: bool | None = None
+
+    def of(self, recorded: set[int], extra: list[Group]) -> bool:
+        """Of the scenario that takes ``extra`` beside what is recorded."""
+        more = [t for group in extra for t in group.tasks]
+        if self._twice or not recorded.isdisjoint(more):
+            return True
+        return self._headroom.enough(more) and (self._fit is None or self._fit([*self._gone, *more]))
+
+    def of_any_node(self, by_node: Callable[[], dict[int, list[int]]]) -> bool:
+        """Of one that takes victims of one node, whichever and however many. ``by_node``: all their pods."""
+        if self._any_node is None:
+            recorded, active = set(self._gone), self._overlay.active
+            twice = self._twice or any(active[group.job] > len(group.tasks) for group in self._recorded)
+            self._any_node = twice or any(
+                self._headroom.enough([t for t in tasks if t not in recorded]) for tasks in by_node().values()
+            )
+        return self._any_node
 
 
 class Solver:
