@@ -99,23 +99,28 @@ class Shapes:
         seen: dict[int, int] = {}
         first = [seen.setdefault(id(w.tasks), i) for i, w in enumerate(workloads)]
         firsts = list(seen.values())  # ascending; a list that many hold is looked at once
-        keys = [_encode(_undated(workloads[i].tasks)) for i in firsts]
-        if not all(map(self._seen.__contains__, keys)):
-            self._own()
-        for i, key in zip(firsts, keys, strict=True):
-            if key not in self._seen:
-                self._learn(key, workloads[i], int(queues[i]), indices[i])
+        of_firsts: list[int] = []
+        by_queue: dict[int, bytes] = {}
+        for i in firsts:
+            tasks = workloads[i].tasks
+            shape = self._simple(tasks)
+            if shape is None:
+                key = _encode(_undated(tasks))
+                shape = self._seen.get(key)
+                if shape is None:
+                    shape = self._learn(key, workloads[i], int(queues[i]), indices[i])
+                if shape == _BY_QUEUE:
+                    by_queue[i] = key
+            of_firsts.append(shape)
         shapes = np.empty(len(workloads), dtype=np.int64)
-        shapes[firsts] = list(map(self._seen.__getitem__, keys))
+        shapes[firsts] = of_firsts
         out = shapes[np.fromiter(first, dtype=np.int64, count=len(first))]
-        if self._seen_in:
-            key_of = dict(zip(firsts, keys, strict=True))
-            for i in np.flatnonzero(out == _BY_QUEUE).tolist():
-                pair = (key_of[first[i]], int(queues[i]))
-                if pair not in self._seen_in:
-                    self._own()
-                    self._seen_in[pair] = self._resolve(indices[i], workloads[i].tasks, pair[1])[0]
-                out[i] = self._seen_in[pair]
+        for i in np.flatnonzero(out == _BY_QUEUE).tolist() if by_queue else ():
+            pair = (by_queue[first[i]], int(queues[i]))
+            if pair not in self._seen_in:
+                self._own()
+                self._seen_in[pair] = self._resolve(indices[i], workloads[i].tasks, pair[1])[0]
+            out[i] = self._seen_in[pair]
         if self._problems:
             raise InvalidInput(self._problems)
         return out
@@ -127,22 +132,23 @@ class Shapes:
         return self.amounts[shape]
 
     def _known(self, workload: Workload, queue: int) -> int | None:
-        """Its shape, where tasks like its own were seen before."""
-        key = _encode(_undated(workload.tasks))
-        shape = self._seen.get(key)
-        return self._seen_in.get((key, queue)) if shape == _BY_QUEUE else shape
+        """Its shape, where tasks like its own were seen before, or it is told at once."""
+        shape = self._simple(workload.tasks)
+        if shape is None:
+            key = _encode(_undated(workload.tasks))
+            shape = self._seen.get(key)
+            return self._seen_in.get((key, queue)) if shape == _BY_QUEUE else shape
+        return shape
 
-    def _learn(self, key: bytes, workload: Workload, queue: int, i: int) -> None:
+    def _learn(self, key: bytes, workload: Workload, queue: int, i: int) -> int:
         """Take note of tasks that nobody had so far. Raises ValueError, QuantityError."""
-        tasks = workload.tasks
-        if len(tasks) == 1 and not self._pods and (shape := self._simple(tasks[0])) is not None:
-            self._seen[key] = shape
-            return
-        if not sound_tasks(tasks, self.nodes):
+        if not sound_tasks(workload.tasks, self.nodes):
             raise ValueError(f"tasks of {workload.id!r}")
-        shape, everywhere = self._resolve(i, tasks, queue)
-        self._seen[key] = shape if everywhere else _BY_QUEUE
+        self._own()
+        shape, everywhere = self._resolve(i, workload.tasks, queue)
         self._seen_in[key, queue] = shape
+        self._seen[key] = shape if everywhere else _BY_QUEUE
+        return self._seen[key]
 
     def _resolve(self, i: int, tasks: Sequence[Task], queue: int) -> tuple[int, bool]:
         """The shape of workload ``i``, and whether it would be the same in any queue: every flavor is named."""
@@ -169,8 +175,12 @@ class Shapes:
                 totals[fr] = totals.get(fr, 0) + amount
         return self._shape(tuple(sorted(totals.items()))), everywhere
 
-    def _simple(self, task: Task) -> int | None:
-        """The shape of the commonest kind: one resource, with its flavor. None where it takes a closer look."""
+    def _simple(self, tasks: Sequence[Task]) -> int | None:
+        """The shape of the commonest kind, which is told sooner than it is encoded: one task, one resource, with its
+        flavor. None where it takes a closer look."""
+        if len(tasks) != 1 or self._pods:
+            return None
+        task = tasks[0]
         named, requests = task.flavors, task.requests
         if named is None or len(named) != 1 or len(requests) != 1 or task.node not in self.nodes:
             return None
@@ -179,7 +189,10 @@ class Shapes:
             return None
         amounts = ((fr, parse_quantity(asked, scale_of(resource)) * task.count),)
         shape = self._by_amounts.get(amounts)
-        return self._shape(amounts) if shape is None else shape
+        if shape is None:
+            self._own()
+            shape = self._shape(amounts)
+        return shape
 
     def _shape(self, amounts: Amounts) -> int:
         shape = self._by_amounts.get(amounts)
