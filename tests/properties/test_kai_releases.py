@@ -73,7 +73,7 @@ def test_what_the_search_of_0_17_spares_changes_no_answer(seed: int, rules: str,
         Instead(patch)(Prefix, go_on=lambda *_: False)
         Instead(patch)(Tape, serves=lambda *_: False)
         patch.setattr(Search, "_headroom", lambda *_: None)
-        patch.setattr(Search, "_same", lambda *_: False)
+        Instead(patch)(Search, repeats=lambda *_: False)
         whole = decide(body)
     assert {key: spared[key] for key in ("plan", "decisions")} == {key: whole[key] for key in ("plan", "decisions")}
 
@@ -82,19 +82,19 @@ def test_a_part_goes_on_where_the_last_one_stopped() -> None:
     """Otherwise the test above looks at nothing."""
     seen: Counter[str] = Counter()
     went, served, could, any_node = Prefix.go_on, Tape.serves, Headroom.enough, Hope.of_any_node
-    same = Search._same  # pyright: ignore[reportPrivateUsage]
+    repeats = Search.repeats
     with pytest.MonkeyPatch.context() as patch:
         Instead(patch)(Prefix, go_on=lambda *of: _counted(seen, "on", went(*of)))
         Instead(patch)(Tape, serves=lambda *of: _counted(seen, "served", served(*of)))
         Instead(patch)(Headroom, enough=lambda *of: _counted(seen, "could", could(*of)))
         Instead(patch)(Hope, of_any_node=lambda *of: _counted(seen, "any node", any_node(*of)))
-        Instead(patch)(Search, _same=lambda *of: _counted(seen, "same", same(*of)))
+        Instead(patch)(Search, repeats=lambda *of: _counted(seen, "again", repeats(*of)))
         for seed in range(1, 200):
             body = crowded(seed)
             body["configuration"]["settings"]["kai"]["release"] = "0.17"
             decide(body)
     assert (
-        min(seen["on"], seen["served"], seen["no could"], seen["no any node"], seen["any node"], seen["same"]) > 10
+        min(seen["on"], seen["served"], seen["no could"], seen["no any node"], seen["any node"], seen["again"]) > 10
     ), seen
 
 

@@ -154,7 +154,7 @@ class Search:
             solved, refused = self._simulate(trial, prefix, contenders, nodes)
             if solved is not None:
                 self._stands = (
-                    size == len(self._tasks) and nodes == self._open | solved.left and self._same(trial, solved)
+                    size == len(self._tasks) and nodes == self._open | solved.left and self.repeats(trial, solved)
                 )
                 return solved
             self._failed.add(key)
@@ -261,7 +261,7 @@ class Search:
         pods = sum(map(len, listed.values()))
         return Trial(self._job, part, recorded, groups, tasks, listed, self._overlay.jobs, pods)
 
-    def _same(self, trial: Trial, solution: Found) -> bool:
+    def repeats(self, trial: Trial, solution: Found) -> bool:
         """Whether to try a solution by itself is that very try over again. Who explains hears of both, and tries leave
         traces in books of shares."""
         rules, tasks = self._rules, [t for group in solution.groups for t in group.tasks]
