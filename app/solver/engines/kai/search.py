@@ -154,7 +154,7 @@ class Search:
             solved, refused = self._simulate(trial, prefix, contenders, nodes)
             if solved is not None:
                 self._stands = (
-                    size == len(self._tasks) and nodes == self._open | solved.left and self.repeats(trial, solved)
+                    size == len(self._tasks) and nodes == {*self._open, *solved.left} and self.repeats(trial, solved)
                 )
                 return solved
             self._failed.add(key)
