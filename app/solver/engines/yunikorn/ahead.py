@@ -1,5 +1,5 @@
 """Goes ahead of the compiled state in a run that nobody watches: free room, usage and reservations, kept up to date
-change by change; and cycles whose outcome is plain from these, since there is room, or the asking side has no claim.
+change by change; and what cycles come to, told from these. Who looks for victims without a claim is told at one look.
 
 Source: ``ask``, whose rules these are.
 """
@@ -16,11 +16,13 @@ import msgspec
 from msgspec.structs import replace
 
 from app.solver import rounds
-from app.solver.engines.yunikorn.ask import ATTEMPTS, place
+from app.solver.engines.yunikorn.ask import ATTEMPTS, Context, apply, look_for_victims, place
+from app.solver.engines.yunikorn.candidates import SILENT, Outcome
 from app.solver.engines.yunikorn.configuration import Amounts
 from app.solver.engines.yunikorn.guarantees import claim_of, has_headroom
 from app.solver.engines.yunikorn.overlay import CHECK_EVERY, Overlay, Request, Turn, ask_problems, asked_of
 from app.solver.engines.yunikorn.state import WIDEST, CompiledState, ShapeKey, steps_of
+from app.solver.engines.yunikorn.update import with_tasks
 from app.solver.model import yunikorn as wire
 from app.solver.model.base import micros, to_datetime
 from app.solver.model.state import Ask, Reservation, Task, Workload
@@ -37,7 +39,8 @@ class Ahead(rounds.Ahead[CompiledState]):
         self.overlay = Overlay(loaded).alone()
         self.grown = 0
         self.running = {workload.id: workload for workload in loaded.workloads}
-        self._state = loaded
+        self._state = self._tasks = loaded
+        self._before = dict[str, Workload | None]()
         self._reservations = loaded.reservations
         self._asked = loaded.asked
         self._steps: dict[ShapeKey, Amounts] = {}
@@ -45,6 +48,8 @@ class Ahead(rounds.Ahead[CompiledState]):
     def moved(self, name: str, after: Workload | None) -> bool:
         """The workload is ``after`` now, or gone. False where it names what the state has no column for."""
         before = self.running.pop(name, None)
+        if self._before.setdefault(name, before) is None and after is None:
+            del self._before[name]
         left = [] if before is None else before.tasks
         came = [] if after is None else after.tasks
         if before is not None and after is not None and before.queue == after.queue:
@@ -62,6 +67,13 @@ class Ahead(rounds.Ahead[CompiledState]):
             for task in came:
                 self._count(after.queue, task, 1)
         return self._state.room + self._asked < WIDEST
+
+    def tasks(self) -> CompiledState:
+        """The state with what runs now, but for what it sums up."""
+        if self._before:
+            moves = [(was, self.running.get(name)) for name, was in self._before.items()]
+            self._tasks, self._before = with_tasks(self._tasks, moves), {}
+        return self._tasks
 
     def _count(self, queue: str, task: Task, sign: int) -> None:
         state, key = self._state, (tuple(task.requests.items()), task.count)
@@ -143,6 +155,10 @@ class Waiting:
         return self.ask
 
 
+Since = tuple[int | str, ...]
+"""A turn, from which on; one with more to it is after that turn, and before every other."""
+
+
 class _Line:
     """Asks that are ``alike``, in the order of cycles; of them ``awake``: those that look for victims as soon as there
     is no room. ``vain``: how far room had ``grown`` when last none was there."""
@@ -155,23 +171,15 @@ class _Line:
         self.awake: list[tuple[Turn, Waiting]] = []
         self.vain = -1
 
-    def first(self, after: Turn | None, but: frozenset[str]) -> tuple[Turn, Waiting] | None:
-        """The first one whose turn comes after another's, without those named ``but``."""
-        members = islice(self.members, _past(self.members, after), None)
+    def first(self, since: Since, but: frozenset[str]) -> tuple[Turn, Waiting] | None:
+        """The first one from a turn on, without those named ``but``."""
+        members = islice(self.members, bisect_left(self.members, (since,)), None)
         return next((member for member in members if member[1].ask.id not in but), None)
 
-    def may_look(self, after: Turn | None, before: Turn | None, most: int) -> list[tuple[Turn, Waiting]]:
-        """Those awake between two turns, so many at most."""
-        start = _past(self.awake, after)
+    def may_look(self, since: Since, before: Turn | None, most: int) -> list[tuple[Turn, Waiting]]:
+        """Those awake from a turn on and before another, so many at most."""
+        start = bisect_left(self.awake, (since,))
         return [other for other in self.awake[start : start + most] if before is None or other[0] < before]
-
-
-def _past(members: list[tuple[Turn, Waiting]], turn: Turn | None) -> int:
-    """Where those begin whose turn comes after this one."""
-    if turn is None:
-        return 0
-    place = bisect_left(members, (turn,))
-    return place + (place < len(members) and members[place][0] == turn)
 
 
 class _Seat(msgspec.Struct, eq=False):
@@ -186,11 +194,12 @@ class _Seat(msgspec.Struct, eq=False):
 
 
 class PlainCycle(NamedTuple):
-    """A cycle that evicts nobody, in its order. ``starts``: who runs from now on, and on which node; ``tried``: who
-    looked for victims in vain; ``vain``: lines that have no room."""
+    """What a cycle comes to, in its order. ``starts``: who runs from now on, on which node; ``tried``: who looked for
+    victims in vain; ``evicting``: who evicts whom on which node; ``vain``: lines that have no room."""
 
     starts: list[tuple[Waiting, int]]
     tried: list[Waiting]
+    evicting: list[tuple[Waiting, Outcome]]
     vain: list[_Line]
 
 
@@ -290,12 +299,12 @@ class Seats:
         running = self.ahead.running
         if self._odd or any(_inherits(waiting, running) for waiting in self._unsure.values()):
             return None
-        trial, grown, holders = _Trial(self.ahead.overlay), self.ahead.grown, self.ahead.overlay.holders()
-        looks = _Looks(self._lines.values(), self.ahead.overlay)
+        trial, grown, holders = _Trial(self.ahead), self.ahead.grown, self.ahead.overlay.holders()
+        looks = _Looks(self._lines.values(), self.ahead, trial, now)
         starts, vain = list[tuple[Waiting, int]](), list[_Line]()
         todo: list[tuple[Turn, Waiting]] = []
         todo += [(held.seat.turn, held) for name in holders if (held := self._seated.get(name)) and held.seat]
-        todo += [first for line in self._lines.values() if line.vain != grown and (first := line.first(None, holders))]
+        todo += [first for line in self._lines.values() if line.vain != grown and (first := line.first((), holders))]
         heapify(todo)
         while todo:
             turn, waiting = heappop(todo)
@@ -303,12 +312,18 @@ class Seats:
             request, line, holds = waiting.seat.request, waiting.seat.line, waiting.ask.id in holders
             overlay = trial.now()
             node = place(overlay, request) if has_headroom(overlay, request) else None
+            if node is not None:
+                evicting = len(looks.evicting)
+                if not looks.until(turn):
+                    return None
+                if len(looks.evicting) > evicting:  # they hold nodes now, and are expected
+                    overlay = trial.now()
+                    node = place(overlay, request) if has_headroom(overlay, request) else None
             if node is None:
                 if not holds:
                     vain.append(line)
                 continue
-            if not looks.until(trial, turn):
-                return None
+            looks.since = (*turn, "")
             trial.place(node, request)
             starts.append((waiting, node))
             again = [line]
@@ -316,9 +331,9 @@ class Seats:
                 todo, vain, again = [other for other in todo if other[1].ask.id in holders], [], self._lines.values()
                 heapify(todo)
             for line in again:
-                if following := line.first(turn, holders):
+                if following := line.first((*turn, ""), holders):
                     heappush(todo, following)
-        return PlainCycle(starts, looks.tried, vain) if looks.until(trial, None) else None
+        return PlainCycle(starts, looks.tried, looks.evicting, vain) if looks.until(None) else None
 
     def carried_out(self, cycle: PlainCycle, now: int, begun: int, version: int) -> int | None:
         """The cycle, begun at version ``begun``, was carried out, and those that start have left. When time alone lets
@@ -334,6 +349,8 @@ class Seats:
         rests = next((until for until, waiting in self._resting if waiting.seat and waiting.tried != version), None)
         for waiting in cycle.tried:
             waiting.looked(now, begun)
+            self.looked(waiting, now)
+        for waiting, _ in cycle.evicting:
             self.looked(waiting, now)
         return min((instant for instant in (ages, rests) if instant is not None), default=None)
 
@@ -383,8 +400,9 @@ def _inherits(waiting: Waiting, running: dict[str, Workload]) -> bool:
 class _Trial:
     """The overlay in a cycle, which is copied once somebody looks at it after somebody has started."""
 
-    def __init__(self, overlay: Overlay) -> None:
-        self._before = self._overlay = overlay
+    def __init__(self, ahead: Ahead) -> None:
+        self._ahead = ahead
+        self._overlay = ahead.overlay
         self._placed: tuple[int, Request] | None = None
 
     def place(self, node: int, request: Request) -> None:
@@ -395,45 +413,84 @@ class _Trial:
     def now(self) -> Overlay:
         """Not to be changed."""
         if self._placed is not None:
-            if self._overlay is self._before:
-                self._overlay = self._before.copy()
-            self._overlay.place(*self._placed)
+            self._own().place(*self._placed)
             self._placed = None
+        return self._overlay
+
+    def searched(self) -> Overlay:
+        """The same for whoever looks at what runs, and changes it."""
+        self.now()
+        overlay = self._own()
+        overlay.state = self._ahead.tasks()
+        return overlay
+
+    def _own(self) -> Overlay:
+        if self._overlay is self._ahead.overlay:
+            self._overlay = self._overlay.copy()
         return self._overlay
 
 
 class _Looks:
-    """Who looks for victims in a cycle: nobody finds any, for nobody's queue has a claim. ``tried``: so far."""
+    """Who looks for victims in a cycle, and what comes of it. ``tried``: who has found none so far; ``evicting``: who
+    has, and whom; ``since``: whose turn has not come."""
 
-    def __init__(self, lines: Iterable[_Line], overlay: Overlay) -> None:
-        queues = overlay.state.configuration
+    def __init__(self, lines: Iterable[_Line], ahead: Ahead, trial: _Trial, now: int) -> None:
+        queues = ahead.overlay.state.configuration
         self.tried: list[Waiting] = []
+        self.evicting: list[tuple[Waiting, Outcome]] = []
         self._lines = [line for line in lines if line.awake] if queues.preemption else []
         self._lawful = queues.rules.keeps_guarantees
+        self._running = ahead.running
+        self._trial = trial
+        self._context = Context(now, scored=True)
         self._attempts = Counter[int]()
-        self._holders = overlay.holders()
-        self._from: Turn | None = None
+        self._holders = ahead.overlay.holders()
+        self.since: Since = ()
+        self._claimless = set[_Line]()
 
-    def until(self, trial: _Trial, turn: Turn | None) -> bool:
-        """Those that found no room and whose turn comes before this one, or all. False: one might find somebody."""
+    def until(self, turn: Turn | None) -> bool:
+        """Those that found no room, up to this turn, or all. False: what comes of it is not plain."""
         queues: dict[int, list[tuple[Turn, Waiting]]] = {}
         for line in self._lines:
             queue = line.request.queue
-            looking = line.may_look(self._from, turn, ATTEMPTS - self._attempts[queue])
+            looking = line.may_look(self.since, turn, ATTEMPTS - self._attempts[queue])
             if looking:
                 queues[queue] = sorted(queues[queue] + looking) if queue in queues else looking
-        self._from, claimless = turn, set[_Line]()
+        self.since, everybody = turn or (), list[tuple[Turn, Waiting]]()
         for queue, looking in queues.items():
             del looking[ATTEMPTS - self._attempts[queue] :]
             self._attempts[queue] += len(looking)
-            for _, waiting in looking:
-                assert waiting.seat is not None
-                line = waiting.seat.line
-                if waiting.ask.id in self._holders or not (line in claimless or self._claimless(trial.now(), line)):
-                    return False
-                claimless.add(line)
-                self.tried.append(waiting)
+            everybody += looking
+        if len(queues) > 1:
+            everybody.sort()
+        return all(self._look(waiting) for _, waiting in everybody)
+
+    def _look(self, waiting: Waiting) -> bool:
+        assert waiting.seat is not None
+        line = waiting.seat.line
+        if waiting.ask.id in self._holders:
+            return False
+        if line in self._claimless or self._has_no_claim(line):
+            self.tried.append(waiting)
+            return True
+        overlay, request = self._trial.searched(), waiting.seat.request
+        if waiting.job in self._running:
+            request = replace(request, application=waiting.job)
+        headroom = has_headroom(overlay, request)
+        outcome = look_for_victims(overlay, request, self._context, SILENT, headroom=headroom, shared=True)
+        if outcome.kind == "admit" or outcome.cancelled:
+            return False
+        if outcome.kind == "wait":
+            self.tried.append(waiting)
+        else:
+            apply(overlay, request, outcome)
+            self.evicting.append((waiting, outcome))
+            self._claimless.clear()
         return True
 
-    def _claimless(self, overlay: Overlay, line: _Line) -> bool:
-        return self._lawful and claim_of(overlay, line.request) is None
+    def _has_no_claim(self, line: _Line) -> bool:
+        """Nobody in the line finds anybody."""
+        if self._lawful and claim_of(self._trial.now(), line.request) is None:
+            self._claimless.add(line)
+            return True
+        return False

@@ -230,7 +230,15 @@ def decide(overlay: Overlay, request: Request, context: Context, record: Silent)
         return _on_required_node(overlay, request, request.required, record)
     if (unmet := _precondition(overlay, request, context)) is not None:
         return unmet
-    who = None if alike is None else taker(overlay.state, request)
+    return look_for_victims(overlay, request, context, record, headroom=headroom, shared=alike is not None)
+
+
+def look_for_victims(
+    overlay: Overlay, request: Request, context: Context, record: Silent, *, headroom: bool, shared: bool
+) -> Outcome:
+    """What becomes of an ask that has no room, and may look. ``shared``: what is known of others like it holds."""
+    vain = overlay.vain
+    who = _taker(overlay.state, request) if shared else None
     if who in vain:
         return vain[who][1]
     outcome = replace(_preempt(overlay, request, context, record, headroom=headroom), attempted=True)
@@ -239,7 +247,7 @@ def decide(overlay: Overlay, request: Request, context: Context, record: Silent)
     return outcome
 
 
-def taker(state: CompiledState, request: Request) -> Hashable:
+def _taker(state: CompiledState, request: Request) -> Hashable:
     """Equal for asks that are ``alike`` and find the same victims."""
     return request.alike, request.priority, request.application if request.application in state.queue_of else None
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from app.solver.engine import Engine
 from app.solver.engines.yunikorn import FACTS, report
 from app.solver.engines.yunikorn.ahead import Ahead, PlainCycle, Seats, Waiting
-from app.solver.engines.yunikorn.ask import ATTEMPTS, Context, apply, decide, taker
+from app.solver.engines.yunikorn.ask import Context, apply, decide
 from app.solver.engines.yunikorn.candidates import SILENT, Outcome, Silent
 from app.solver.engines.yunikorn.configuration import DIFFERENCES, CompiledConfiguration, compile_configuration
 from app.solver.engines.yunikorn.explain import Comparisons, recorder
@@ -39,7 +39,7 @@ from app.solver.model.request import Options, RunOptions
 from app.solver.model.state import Ask, Node, Reservation, TaskState
 from app.solver.question import Question, safe_point
 from app.solver.rounds import Ahead as AnyAhead
-from app.solver.rounds import Holds, PlacedRounds, Start, Turn, Unit
+from app.solver.rounds import Holds, Leaving, PlacedRounds, Start, Turn, Unit
 from app.solver.rounds import Outcome as Round
 
 _NO_OPTIONS = Options()
@@ -138,19 +138,29 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             self._seats.add_all(self._new.values(), now)
             self._new = {}
         cycle = self._seats.cycle(now)
-        return None if cycle is None else Round(self._named, lambda _: self._carried_out(cycle, now))
+        if cycle is None:
+            return None
+        evictions = _evictions(ahead.tasks(), cycle) if cycle.evicting else []
+        return Round(self._named, lambda leaving: self._carried_out(cycle, evictions, leaving, now), evictions)
 
     def _named(self) -> tuple[list[str], list[str]]:
         seats, names = self._seats, list(self._in_order())
         assert seats is not None
         return names, sorted(names, key=seats.turn)
 
-    def _carried_out(self, cycle: PlainCycle, now: int) -> Turn:
-        seats, begun, turn = self._seats, self.version, Turn()
+    def _carried_out(self, cycle: PlainCycle, evictions: list[PlannedEviction], leaving: Leaving, now: int) -> Turn:
+        seats, begun = self._seats, self.version
+        turn = Turn(evicted=[eviction for eviction in evictions if not leaving(eviction)])
         assert seats is not None
         for waiting, node in cycle.starts:
             turn.started.append(self._placed(waiting.ask.id, seats.ahead.overlay.state.node_names[node], now))
-        self.mark_seen(acted=bool(turn.started))
+        for waiting, outcome in cycle.evicting:
+            assert outcome.node is not None
+            block = waiting.ask.yunikorn or wire.Ask()
+            block = replace(block, last_preemption_check_at=to_datetime(now), triggered_preemption=True)
+            waiting.told(replace(waiting.ask, yunikorn=block))
+            self._hold(seats.ahead.overlay.state.node_names[outcome.node], waiting)
+        self.mark_seen(acted=bool(turn.started or cycle.evicting))
         self._plain = True
         self._wakes, self._stale = seats.carried_out(cycle, now, begun, self.version), False
         return self._reserving(turn)
@@ -397,26 +407,14 @@ def plan(state: CompiledState, question: Question) -> Result:
 
 
 def _round(state: CompiledState, asked: list[Asked], question: Question, context: Context) -> Result:
-    """A cycle that nobody watches: of asks that go on waiting as they did nothing is said, and what was tried in vain
-    in the last cycle of the same state is not tried again."""
+    """A cycle that nobody watches: of asks that go on waiting as they did nothing is said."""
     overlay = Overlay(state)
-    overlay.vain = state.lazy.vain or {}
     decisions: dict[str, Decision] = {}
     placements: list[Placement] = []
     notes: dict[str, Any] = {}
     cancelled: list[dict[str, str]] = []
-    plain, now = not state.configuration.limits.some and state.configuration.preemption, question.now
-    looked = {"last_preemption_check_at": to_datetime(now)}
-    comparisons = Comparisons()
-    for _, ask, requests, until, _ in asked:
-        first = requests[0]
-        if plain and first.alike in overlay.vain and first.required is None and ask.id not in overlay.holders():
-            if until > now or overlay.attempts[first.queue] >= ATTEMPTS:
-                continue
-            if len(requests) == 1 and taker(state, first) in overlay.vain:
-                overlay.attempts[first.queue] += 1
-                notes[ask.id] = looked
-                continue
+    comparisons, now = Comparisons(), question.now
+    for _, ask, requests, _ in asked:
         overlay, outcomes = _units(overlay, requests, context, SILENT, comparisons)
         request, last = outcomes[-1]
         if last.kind != "wait":
@@ -426,13 +424,23 @@ def _round(state: CompiledState, asked: list[Asked], question: Question, context
             notes[ask.id] = report.carried(request, last, now)
         for _, outcome in outcomes:
             cancelled += report.cancelled(overlay, outcome.cancelled)
-    if not decisions and not cancelled and all(held.triggered for of in overlay.held.values() for held in of):
-        state.lazy.vain = overlay.vain  # reservations of those who evicted nobody give way in time
     decided = [decisions[ask.id] for ask in question.asks if ask.id in decisions]
     return Result(
         decisions=decided, order=[of.ask.id for of in asked], plan=_plan(decided, placements),
         notes={"asks": notes, "cancelled_reservations": cancelled},
     )  # fmt: skip
+
+
+def _evictions(state: CompiledState, cycle: PlainCycle) -> list[PlannedEviction]:
+    """In the order of asks."""
+    return [
+        PlannedEviction(
+            workload=state.label(task)[0], task=state.label(task)[1], queue=state.queue_name(task),
+            node=state.tasks[task].node, reason=report.EVICTED, for_ask=waiting.ask.id,
+        )
+        for waiting, outcome in sorted(cycle.evicting, key=lambda evicting: (evicting[0].job, evicting[0].ask.id))
+        for task in outcome.victims
+    ]  # fmt: skip
 
 
 def _plan(decided: list[Decision], placements: list[Placement]) -> Plan:

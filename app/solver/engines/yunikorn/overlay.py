@@ -156,13 +156,11 @@ Turn = tuple[int, int, str]
 
 
 class Asked(NamedTuple):
-    """An ask and its allocation asks. ``until``: no sooner than then, in microseconds, may one that has no room look
-    for victims; ``requests``: one at least; ``inherits``: see ``_inherits``."""
+    """An ask and its allocation asks: one at least. ``inherits``: see ``_inherits``."""
 
     turn: Turn
     ask: Ask
     requests: list[Request]
-    until: int
     inherits: bool
 
 
@@ -200,7 +198,7 @@ def _gone_on(state: CompiledState, before: Asked, ask: Ask) -> Asked:
         return asked_of(state, ask)
     (request,), (checked, triggered) = before.requests, _carried(ask)
     request = replace(request, ask=ask, application=ask.workload or ask.id, checked=checked, triggered=triggered)
-    return Asked(before.turn, ask, [request], _until(state, request), inherits=False)
+    return Asked(before.turn, ask, [request], inherits=False)
 
 
 turn_of = itemgetter(0)
@@ -208,7 +206,6 @@ _SPARE_ASKS = 256
 """So many are kept, whether they are asked for or not."""
 CHECK_EVERY = 15 * 10**6
 """Microseconds between two checks of one ask (YuniKorn: preemptAttemptFrequency)."""
-_NEVER = 2**62
 
 
 def asked_of(state: CompiledState, ask: Ask) -> Asked:
@@ -220,22 +217,12 @@ def asked_of(state: CompiledState, ask: Ask) -> Asked:
         settings = queues.settings[q]
         priority = settings.priority_offset if settings.priority_fence else priority + settings.priority_offset
     turn = -priority, first.created, ask.id
-    return Asked(turn, ask, requests, _until(state, first), _inherits(state, ask))
+    return Asked(turn, ask, requests, _inherits(state, ask))
 
 
 def _inherits(state: CompiledState, ask: Ask) -> bool:
     """Whether its priority may be that of what runs of its application."""
     return ask.priority is None and (ask.workload or ask.id) in state.queue_of
-
-
-def _until(state: CompiledState, request: Request) -> int:
-    if request.required is not None:
-        return OLDEST
-    if request.triggered or request.ask.preemption_policy == "Never":
-        return _NEVER
-    delay = -(-state.configuration.settings[request.queue].preemption_delay // 1000)
-    checked = OLDEST if request.checked is None else request.checked + CHECK_EVERY
-    return max(request.created + delay, checked)
 
 
 def _carried(ask: Ask) -> tuple[int | None, bool]:

@@ -5,7 +5,7 @@ walked, and therefore every tie. What only some decisions need is worked out whe
 """
 
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
@@ -63,8 +63,6 @@ class Lazy:
     """What rounds ask for, as ``overlay.in_turn`` has it."""
     limits: dict[int, dict[int, Amounts]] = field(default_factory=dict[int, dict[int, Amounts]])
     """By queue, as ``candidates.path_limits`` has it."""
-    vain: dict[Hashable, tuple[Any, Any]] | None = None
-    """As ``Overlay.vain``, after a round that changed nothing of this version."""
 
     def after(self) -> "Lazy":
         """What holds of the next version as well, which has the same nodes and resources."""
@@ -465,3 +463,17 @@ def _up(queues: CompiledConfiguration, usage: list[list[int]]) -> None:
         above = tree.parent[i]
         if above >= 0:
             usage[above] = [a + b for a, b in zip(usage[above], usage[i], strict=True)]
+
+
+def forget_shapes(old: CompiledState, new: CompiledState, spare: int) -> None:
+    """Drop shapes that no task of ``new`` has, once they are most of what is kept, and that is ``spare`` or more."""
+    if new.shapes is old.shapes or len(new.shapes) < spare:
+        return
+    live = [uses > 0 for uses in new.uses]
+    if sum(live) * 2 > len(live):
+        return
+    keys = [key for key, alive in zip(new.shape_of, live, strict=True) if alive]
+    shapes: list[Amounts] = [of for of, alive in zip(new.shapes, live, strict=True) if alive]
+    new.shape = (np.cumsum(live) - 1)[new.shape]
+    new.shape_of, new.shapes = {key: i for i, key in enumerate(keys)}, shapes
+    new.uses = [uses for uses in new.uses if uses]

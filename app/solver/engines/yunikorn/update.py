@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.solver.delta import Changes
-from app.solver.engines.yunikorn.configuration import Amounts, CompiledConfiguration
+from app.solver.engines.yunikorn.configuration import CompiledConfiguration
 from app.solver.engines.yunikorn.state import (  # fmt: skip
     COLUMNS,
     NOWHERE,
@@ -25,6 +25,7 @@ from app.solver.engines.yunikorn.state import (  # fmt: skip
     ShapeKey,
     by_name,
     compile_state,
+    forget_shapes,
     resources_of,
     steps_of,
 )
@@ -201,8 +202,8 @@ def _differ(was: list[Task], tasks: Sequence[Task]) -> list[int] | None:
     return None if any(was[i].name != tasks[i].name for i in differ) else differ
 
 
-def _name_queues(new: CompiledState, changes: Changes) -> None:
-    moved = [(was, now) for _, was, now in changes.workloads if was is None or now is None or was.queue != now.queue]
+def _name_queues(new: CompiledState, moves: Iterable[Move]) -> None:
+    moved = [(was, now) for was, now in moves if was is None or now is None or was.queue != now.queue]
     if moved:
         new.queue_of = dict(new.queue_of)
     for was, _ in moved:
@@ -247,8 +248,6 @@ class _Behind:
 
     Most rounds of a simulation look at no column, and columns cost as much to arrange for many changes as for one."""
 
-    __slots__ = ("base", "moves")
-
     def __init__(self, old: CompiledState, changes: Changes) -> None:
         self.base, self.moves = old, dict[str, Move]()
         if isinstance(old.behind, _Behind):
@@ -263,20 +262,37 @@ class _Behind:
         self.columns(state, None)
 
     def columns(self, state: CompiledState, nodes: Ints | None) -> None:
-        """Fill in the task columns of ``state``. ``nodes``: by node of ``base`` its index now, and in the end that of
-        no node; None: the same. Whoever looks meanwhile finds each column as it should be, or not at all. Raises _Anew.
-        """
-        base, twin = self.base, CompiledState.__new__(CompiledState)
-        for name in CompiledState.__slots__:
-            setattr(twin, name, getattr(base if name in COLUMNS else state, name))
-        arranged = arrange(base, twin, self.moves.values())
-        _columns(base, twin, arranged, base.node if nodes is None else nodes[base.node])
-        if nodes is None:
-            _keep_by_node(base, twin, arranged)
-        _keep_created(base, twin, arranged)
+        """Fill in the task columns of ``state``; see ``_rearranged``. Whoever looks meanwhile finds each column as it
+        should be, or not at all."""
+        twin = _rearranged(self.base, state, self.moves.values(), nodes)
         for name in COLUMNS:
             setattr(state, name, getattr(twin, name))
         state.behind = None
+
+
+def with_tasks(base: CompiledState, moves: Sequence[Move]) -> CompiledState:
+    """``base`` with the applications and tasks after ``moves``; what it sums up does not follow."""
+    new = _rearranged(base, base, moves, None)
+    _name_queues(new, moves)
+    new.uses = np.bincount(new.shape, minlength=len(new.shapes)).tolist()
+    forget_shapes(base, new, SPARE_SHAPES)
+    return new
+
+
+def _rearranged(base: CompiledState, state: CompiledState, moves: Iterable[Move], nodes: Ints | None) -> CompiledState:
+    """``state`` with the task columns of ``base`` after ``moves``. ``nodes``: by node of ``base`` its index now, and in
+    the end that of no node; None: the same. Raises _Anew."""
+    new = CompiledState.__new__(CompiledState)
+    for name in CompiledState.__slots__:
+        setattr(new, name, getattr(base if name in COLUMNS else state, name))
+    if state is base:
+        new.lazy = base.lazy.after()
+    arranged = arrange(base, new, moves)
+    _columns(base, new, arranged, base.node if nodes is None else nodes[base.node])
+    if nodes is None:
+        _keep_by_node(base, new, arranged)
+    _keep_created(base, new, arranged)
+    return new
 
 
 def _followed(old: CompiledState, queues: CompiledConfiguration, state: State, changes: Changes) -> CompiledState:
@@ -293,7 +309,7 @@ def _followed(old: CompiledState, queues: CompiledConfiguration, state: State, c
     new.reservations = state.reservations
     new.lazy = Lazy() if changes.nodes else old.lazy.after()
     new.behind = behind = _Behind(old, changes)
-    _name_queues(new, changes)
+    _name_queues(new, [(was, now) for _, was, now in changes.workloads])
     turnover = _Turnover(old, new, changes)
     if max(turnover.left, turnover.came) * LARGE > old.task_count + len(old.node_names):
         raise _Anew
@@ -312,7 +328,7 @@ def _followed(old: CompiledState, queues: CompiledConfiguration, state: State, c
         if len(behind.moves) > FAR:
             behind.catch_up(new)
     _move_usage(new, turnover)
-    _forget_shapes(old, new)
+    forget_shapes(old, new, SPARE_SHAPES)
     return new
 
 
@@ -481,17 +497,3 @@ def _keep_created(old: CompiledState, new: CompiledState, arranged: Arranged) ->
     if old.lazy.created is not None:
         fresh = [new.created(i) for i in arranged.fresh.tolist()]
         new.lazy.created = arranged.column(old.lazy.created, fresh)
-
-
-def _forget_shapes(old: CompiledState, new: CompiledState) -> None:
-    """Drop shapes that no task has any more, once they are most of what is kept."""
-    if new.shapes is old.shapes or len(new.shapes) < SPARE_SHAPES:
-        return
-    live = [uses > 0 for uses in new.uses]
-    if sum(live) * 2 > len(live):
-        return
-    keys = [key for key, alive in zip(new.shape_of, live, strict=True) if alive]
-    shapes: list[Amounts] = [of for of, alive in zip(new.shapes, live, strict=True) if alive]
-    new.shape = (np.cumsum(live) - 1)[new.shape]
-    new.shape_of, new.shapes = {key: i for i, key in enumerate(keys)}, shapes
-    new.uses = [uses for uses in new.uses if uses]
