@@ -253,3 +253,8 @@ def units(steps: int, resource: str) -> int | float:
     scale = scale_of(resource)
     whole, rest = divmod(steps, scale)
     return whole if rest == 0 else steps / scale
+
+
+def units_of(resource: str, **steps: int) -> dict[str, int | float]:
+    """Several amounts of ``resource`` by name, each in whole units."""
+    return {name: units(amount, resource) for name, amount in steps.items()}

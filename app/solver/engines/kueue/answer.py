@@ -18,7 +18,7 @@ from app.solver.engines.kueue.nomination import CycleUsage, Mode, Nomination, Re
 from app.solver.engines.kueue.overlay import Overlay, Usage
 from app.solver.engines.kueue.state import CompiledState
 from app.solver.engines.kueue.topology.room import Rooms, shown
-from app.solver.model.base import to_datetime, units
+from app.solver.model.base import to_datetime, units, units_of
 from app.solver.model.decision import Condition, Decision, Shortage, Units, Victim
 from app.solver.model.kueue import TopologyAssignment
 from app.solver.model.request import Options
@@ -336,7 +336,7 @@ def _by_flavor(
         amounts = {"fair_share": mine, "usage": used}
         if borrows:
             amounts |= {"borrowed": max(0, used - mine), "lendable": max(0, mine - max(used, quotas.local[cell]))}
-        lines.setdefault(flavor, {})[resource] = {name: units(steps, resource) for name, steps in amounts.items()}
+        lines.setdefault(flavor, {})[resource] = units_of(resource, **amounts)
     return lines
 
 

@@ -15,7 +15,7 @@ from app.solver.engines.kueue.nomination import CycleUsage, Fit, Nomination, Sui
 from app.solver.engines.kueue.overlay import Overlay, Preemptor
 from app.solver.engines.kueue.state import OLDEST, instant
 from app.solver.engines.kueue.topology.room import Misfit, Place, PodSets
-from app.solver.model.base import to_datetime, units
+from app.solver.model.base import to_datetime, units_of
 from app.solver.model.decision import Explanation, Verdict, Victim
 from app.solver.model.state import Ask, Task
 from app.solver.question import Why
@@ -125,7 +125,7 @@ class Judge:
             cell = quotas.cells[node].get(fr)
             resource = quotas.frs[fr][1]
             used, quota = (0, 0) if cell is None else (usage.used[cell], quotas.subtree[cell])
-            out[fr_name(self._overlay, fr)] = {"used": units(used, resource), "quota": units(quota, resource)}
+            out[fr_name(self._overlay, fr)] = units_of(resource, used=used, quota=quota)
         return {"within_quota": quotas.tree.names[node], "usage": out}
 
 
@@ -223,8 +223,10 @@ class Explainer(Recorder):
                 detail = "more is requested than available" if short else "quota is available, places on nodes are not"
                 self._why.step(
                     "needs-preemption" if short else "nodes-short", f"{fr_name(overlay, fr)}: {detail}",
-                    requested=units(amount, resource), available=units(available, resource),
-                    used=units(usage.used[cell], resource), nominal=units(usage.quotas.nominal[cell], resource),
+                    **units_of(
+                        resource, requested=amount, available=available, used=usage.used[cell],
+                        nominal=usage.quotas.nominal[cell],
+                    ),
                 )  # fmt: skip
         self._pod_sets = preemptor.pod_sets
         judge = Judge(overlay, preemptor, contested)
@@ -292,10 +294,9 @@ class Explainer(Recorder):
     def taken(self, overlay: Overlay, preemptor: Preemptor, targets: Sequence[Target], *, fits: bool) -> None:
         usage, (workload, reason) = overlay.usage, targets[-1]
         after = {
-            fr_name(overlay, fr): {
-                "requested": units(amount, usage.quotas.frs[fr][1]),
-                "available": units(usage.available(preemptor.queue, fr), usage.quotas.frs[fr][1]),
-            }
+            fr_name(overlay, fr): units_of(
+                usage.quotas.frs[fr][1], requested=amount, available=usage.available(preemptor.queue, fr)
+            )
             for fr, amount in preemptor.request
         }
         numbers, self._compared = self._compared, {}
