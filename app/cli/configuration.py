@@ -64,22 +64,19 @@ def _value(change: dict[str, Any], which: str) -> str:
 
 commands = App(name="configuration", help="Stored configurations of a running service.")
 
-Url = Annotated[str, Parameter(env_var="ARBITER_URL", help="Address of the service.")]
 Token = Annotated[str | None, Parameter(env_var="ARBITER_TOKEN", help="Bearer token, where the service wants one.")]
 Name = Annotated[
     str, Parameter(help="Name of the configuration; 'name@revision' or 'name@label' reads another revision.")
 ]
 Comment = Annotated[str | None, Parameter(help="Why, for the history.")]
-DEFAULT_URL = ""
-"""The service of this machine, at the port of the environment."""
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """Which service, for commands that need one now and then."""
+    """Which service. Without ``url`` that of this machine, at the port of the environment."""
 
-    url: Url = DEFAULT_URL
+    url: Annotated[str, Parameter(env_var="ARBITER_URL", help="Address of the service.")] = ""
     token: Token = None
 
     @property

@@ -9,7 +9,7 @@ import yaml
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from app.cli.configuration import DEFAULT_URL, Token, Url
+from app.cli.configuration import OURS, Remote
 from app.cli.offline import Json
 from app.cli.output import BAD_INPUT, DIFFERENT, NOTHING, UNREACHABLE, Fields, as_json, complain, fields_of, say, tried
 from app.following.objects import FOLLOWED, WORK, manifests
@@ -70,8 +70,7 @@ class Destination:
 
     snapshot: Annotated[str | None, Parameter(help="The snapshot to keep.")] = None
     configuration: Annotated[str | None, Parameter(help="The configuration to keep.")] = None
-    url: Url = DEFAULT_URL
-    token: Token = None
+    remote: Remote = OURS
 
 
 @Parameter(name="*")
@@ -156,7 +155,9 @@ def follow(
         shadow=way.shadow,
         namespace=way.namespace,
     )
-    follower = Follower(task, Reader(client, recorder), Arbiter(names.url or own_address(), names.token), Tidy())
+    follower = Follower(
+        task, Reader(client, recorder), Arbiter(names.remote.url or own_address(), names.remote.token), Tidy()
+    )
     try:
         return _run(follower, task.cluster, way)
     finally:

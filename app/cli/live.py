@@ -6,7 +6,6 @@ import json as documents
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -18,8 +17,8 @@ from app.answering.snapshots import FollowedAge
 from app.answering.sources import nothing_stored
 from app.base.decoding import decode
 from app.cli import output
-from app.cli.configuration import DEFAULT_URL, Token, Url
-from app.cli.manifests import Otherwise, Remote, as_request, failed
+from app.cli.configuration import OURS, Remote
+from app.cli.manifests import Otherwise, as_request, failed
 from app.cli.offline import Json, Situation
 from app.cli.output import BAD_INPUT, CANNOT, EVICTS, NOTHING, Files, complain, gathered, noticed, say, table, tried
 from app.cli.remote import ApiError, Service, got, guarded, posted, segment
@@ -35,30 +34,19 @@ _WORKS = ("Workload", "Pod", "PodGroup")
 _BESIDE = ("local_queues", "priority_classes", "workload_priority_classes")
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class Live:
-    """A cluster that is followed, and the service that knows it."""
-
-    cluster: Annotated[
-        str | None, Parameter(env_var="ARBITER_CLUSTER", help="The cluster; without it the only one that is followed.")
-    ] = None
-    url: Url = DEFAULT_URL
-    token: Token = None
+Followed = Annotated[
+    str | None, Parameter(env_var="ARBITER_CLUSTER", help="The cluster; without it the only one that is followed.")
+]
 
 
-_ONLY = Live()
-
-
-def why(workload: str, /, *, live: Live = _ONLY, json: Json = False) -> int:
+def why(workload: str, /, *, cluster: Followed = None, remote: Remote = OURS, json: Json = False) -> int:
     """Why does it wait, what protects it, why was it evicted? WORKLOAD is one of a followed cluster, or a Job, JobSet,
     PodGroup or pod of one: `namespace/name`, or the name.
 
     Exit code 0: it runs, or would now, 1: others would have to stop, 2: it has to wait, 3: there is no such workload.
     """
-    service = Service(live.url, live.token)
-
-    return guarded(lambda: _why(workload, followed(service, live.cluster), service, json=json), workload)
+    service = remote.service
+    return guarded(lambda: _why(workload, followed(service, cluster), service, json=json), workload)
 
 
 def planned_at(cluster: dict[str, Any]) -> dict[str, Any]:
@@ -233,10 +221,9 @@ def _owners(pod: str) -> list[str]:
 
 _EVERY_SECONDS = 0.5
 _FIELDS = ("engine", "now", "configuration", "state", "asks")
-_NOBODY = Live()
 
 
-def who_is_next(
+def who_is_next(  # noqa: PLR0913 - as many as it has options
     file: Situation = "-",
     /,
     *,
@@ -249,7 +236,8 @@ def who_is_next(
         str | None, Parameter(help="A snapshot that the service at --url keeps, in place of files.")
     ] = None,
     queue: Annotated[str | None, Parameter(help="Only work of this queue and of those below it.")] = None,
-    live: Live = _NOBODY,
+    cluster: Followed = None,
+    remote: Remote = OURS,
     json: Json = False,
 ) -> int:
     """Who is next? Of every running workload what would evict it, now and next, and what keeps it.
@@ -259,9 +247,9 @@ def who_is_next(
     Exit code 0: what waits evicts nobody, 1: it does, 3: bad input.
     """
     wanted = {"queue": queue}
-    named = snapshot or live.cluster
+    named = snapshot or cluster
     if named is not None:
-        service = Service(live.url, live.token)
+        service = remote.service
         body = {**wanted, "state": {"snapshot": named}, "asks": "pending"}
 
         def ask() -> int:
@@ -272,7 +260,7 @@ def who_is_next(
 
         return guarded(ask, named)
 
-    otherwise = Otherwise(configuration=configuration, remote=Remote(url=live.url, token=live.token))
+    otherwise = Otherwise(configuration=configuration, remote=remote)
 
     def act() -> int:
         situation = as_request(gathered(file, files), otherwise)

@@ -14,7 +14,7 @@ from cyclopts.validators import Number
 
 from app.base.installation import installed_version
 from app.base.settings import own_address
-from app.cli.configuration import DEFAULT_URL, Token, Url
+from app.cli.configuration import OURS, Remote
 from app.cli.output import BAD_INPUT, NOTHING, announce, complain
 from app.cli.remote import ApiError, Service, Unreachable
 from app.cli.tools import TOOLS, Asking, Tool
@@ -36,8 +36,7 @@ _INSTRUCTIONS = (
 
 def mcp(
     *,
-    url: Url = DEFAULT_URL,
-    token: Token = None,
+    remote: Remote = OURS,
     port: Annotated[
         int | None,
         Parameter(
@@ -59,12 +58,12 @@ def mcp(
     if find_spec("mcp") is None:
         complain("this needs the extra: uv tool install 'arbiter-preemption[mcp]'")
         return BAD_INPUT
-    address = url or own_address()
+    address = remote.url or own_address()
     if not address.startswith(("http://", "https://")):
         complain(f"{address}: not an http address")
         return BAD_INPUT
     logging.basicConfig(level=logging.WARNING)  # to standard error: standard output is the protocol's
-    server = _server(Service(address, token), (pages or address).rstrip("/"), writes=allow_writes)
+    server = _server(Service(address, remote.token), (pages or address).rstrip("/"), writes=allow_writes)
     if port is None:
         anyio.run(_stdio, server)
         return NOTHING

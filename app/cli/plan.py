@@ -18,9 +18,9 @@ from app.base.documents import Unreadable
 from app.base.documents import read as parsed
 from app.base.identifiers import NAME
 from app.cli import output
-from app.cli.configuration import DEFAULT_URL, Token, Url
+from app.cli.configuration import OURS, Remote
 from app.cli.live import planned_at, warned
-from app.cli.manifests import Remote, stored_or_file
+from app.cli.manifests import stored_or_file
 from app.cli.offline import Json
 from app.cli.output import (
     BAD_INPUT,
@@ -159,8 +159,7 @@ class Where:
             help="When, as 2026-03-02T09:30:00Z. Default: when the cluster's state was taken, else the host's clock."
         ),
     ] = None
-    url: Url = DEFAULT_URL
-    token: Token = None
+    remote: Remote = OURS
 
 
 _HERE = Where()
@@ -190,7 +189,7 @@ def plan(
         asked |= {"manifest": _work(read(manifest)), "set": fields_of(set or [])}
         asked |= {} if where.now is None else {"now": where.now}
         asked |= {} if where.release is None else {"release": where.release}
-        service = Service(where.url, where.token)
+        service = where.remote.service
         if (name := _followed(where)) is not None:
             cluster = service.get(f"/v1/clusters/{segment(name)}").done(name).json()
             asked |= {} if where.configuration is None else {"configuration": where.configuration}
@@ -265,8 +264,7 @@ def _cluster(where: Where, blamed: _Blamed) -> dict[str, Any]:
     manifests: list[Source] = []
     sources = gathered(where.cluster[0], where.cluster[1:])
     if (given := where.configuration) is not None:
-        remote = Remote(url=where.url, token=where.token)
-        sources += gathered(given, []) if Path(given).is_dir() else [stored_or_file(given, remote)]
+        sources += gathered(given, []) if Path(given).is_dir() else [stored_or_file(given, where.remote)]
     for source in sources:
         document = _said(source)
         if document is None:
