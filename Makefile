@@ -10,9 +10,6 @@ UV_VERSION := 0.13.9
 # Certificates of the system, as pip uses them, and not only uv's own list: a company's proxy has one of its own.
 export UV_SYSTEM_CERTS := true
 TESTS ?=
-# What says within four minutes whether a change is sound: without what is marked as slow, and of the recorded decisions
-# those in tests/vectors. test-rest runs the rest.
-QUICK := tests/unit tests/vectors tests/properties tests/api tests/console --ignore=tests/console/browser
 WORKERS ?= 2
 PACKAGE ?=
 SEED ?= 0
@@ -33,7 +30,7 @@ serve: $(SERVES) ## Start the service (HOST, PORT, DATA_DIR, DATABASE_URL)
 	@$(BIN)/arbiter serve
 
 test: $(READY) ## Units, vectors, properties on few examples, the API on a database (TESTS=path, WORKERS=n)
-	@PROPERTIES=$(if $(TESTS),ci,quick) $(BIN)/pytest $(or $(TESTS),$(QUICK) -m "not slow") -n $(WORKERS) --dist worksteal
+	@PROPERTIES=$(if $(TESTS),ci,quick) $(BIN)/pytest $(or $(TESTS),tests --quick) -n $(WORKERS) --dist worksteal
 
 test-all: test test-rest ## Every test (WORKERS=n)
 

@@ -57,24 +57,40 @@ class JsonClient(TestClient):
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--pictures", action="store_true", help="keep a picture of every page in dist/screenshots")
     parser.addoption(
+        "--quick", action="store_true", help="what says within minutes whether a change is sound: what `make test` runs"
+    )
+    parser.addoption(
         "--beyond-quick", action="store_true", help="leave out what `make test` runs and would be the same"
     )
 
 
+WHOLE, PARTLY = ("unit", "api", "console"), ("vectors", "properties")
+"""Rooms of quick tests, but for what is slow there: those that run as they always do, and those that replay a selection
+or try few examples."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Whether the room has no quick tests; None: others decide."""
+    room = collection_path.parent == TESTS and collection_path.is_dir()
+    return (room and collection_path.name not in WHOLE + PARTLY and config.getoption("--quick")) or None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of units, the API and the console `make test` runs all that is not slow, whole but where a profile of properties
-    says how much."""
-    if not config.getoption("--beyond-quick"):
-        return
-    config.hook.pytest_deselected(items=[item for item in items if _is_quick(item)])
-    items[:] = [item for item in items if not _is_quick(item)]
+    """Leave out what is slow, or what is not, as the options say."""
+    runs = dict.fromkeys(items, True)
+    if config.getoption("--quick"):
+        runs = {item: item.get_closest_marker("slow") is None for item in items}
+    elif config.getoption("--beyond-quick"):
+        runs = {item: not _is_quick(item) for item in items}
+    config.hook.pytest_deselected(items=[item for item in items if not runs[item]])
+    items[:] = [item for item in items if runs[item]]
 
 
 def _is_quick(item: pytest.Item) -> bool:
+    """Whether it runs among the quick tests as it always does."""
     return (
         isinstance(item, pytest.Function)
-        and any(item.path.is_relative_to(TESTS / room) for room in ("unit", "api", "console"))
-        and not item.path.is_relative_to(TESTS / "console" / "browser")
+        and any(item.path.is_relative_to(TESTS / room) for room in WHOLE)
         and item.get_closest_marker("slow") is None
         and not any(value in (examples, share) for value in vars(item.module).values() if callable(value))
     )

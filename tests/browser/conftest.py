@@ -18,7 +18,7 @@ from app.auth.tokens import Tokens
 from app.base.settings import Settings
 from app.db.database import Database
 from app.jobs.worker import Worker
-from tests.console.browser.seeds import seed
+from tests.browser.seeds import seed
 from tests.support.live import ROOT, serving
 from tests.support.working import working
 

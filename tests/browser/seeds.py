@@ -13,7 +13,7 @@ from app.traces.router import TRACE
 from tests.support.live import ROOT
 
 if TYPE_CHECKING:
-    from tests.console.browser.conftest import Site
+    from tests.browser.conftest import Site
 
 EXAMPLES = ROOT / "examples"
 MARKUP = "<img src=x onerror=alert(1)>&amp;\"'{{7*7}}"

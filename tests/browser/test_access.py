@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.console.browser.conftest import LOOKS, Site, Visiting
+from tests.browser.conftest import LOOKS, Site, Visiting
 from tests.support.pages import findings, fits
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, expect
 
-from tests.console.browser.conftest import NARROW
-from tests.console.browser.keyboard import HEARD, dead_ends, unreachable
+from tests.browser.conftest import NARROW
+from tests.browser.keyboard import HEARD, dead_ends, unreachable
 from tests.support.live import serving
 from tests.support.pages import findings
 

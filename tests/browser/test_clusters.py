@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from app.clusters.router import EXAMPLE as REPORT
 from app.clusters.router import USE
 from app.clusters.shadow import EXAMPLE as PREEMPTION
-from tests.console.browser.conftest import LOOKS, Site, Visiting
+from tests.browser.conftest import LOOKS, Site, Visiting
 from tests.support.pages import findings, fits
 
 TRUE = [{"workload": "sweep-17", "reason": "InCohortReclamation"}]

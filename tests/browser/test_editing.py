@@ -4,8 +4,8 @@ import json
 
 from playwright.sync_api import expect
 
-from tests.console.browser.conftest import Site, Visiting
-from tests.console.browser.seeds import EXAMPLES, example
+from tests.browser.conftest import Site, Visiting
+from tests.browser.seeds import EXAMPLES, example
 from tests.support.pages import findings, until
 
 QUEUE = {"name": "q", "quota": {"cpu": {"guaranteed": 4}}}

@@ -11,9 +11,9 @@ from fastapi.routing import APIRoute
 from playwright.sync_api import Browser, expect
 
 from app.console.overview import router
-from tests.console.browser.conftest import DESK, LOOKS, NARROW, WIDE, Site, Visiting
-from tests.console.browser.keyboard import HEARD, dead_ends, unreachable
-from tests.console.browser.seeds import HOSTILE, MARKUP
+from tests.browser.conftest import DESK, LOOKS, NARROW, WIDE, Site, Visiting
+from tests.browser.keyboard import HEARD, dead_ends, unreachable
+from tests.browser.seeds import HOSTILE, MARKUP
 from tests.support.pages import cut, findings, fits, until
 
 PAGES = {

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
-from tests.console.browser.conftest import LOOKS, Site, Visiting
-from tests.console.browser.seeds import crowd
+from tests.browser.conftest import LOOKS, Site, Visiting
+from tests.browser.seeds import crowd
 from tests.support.pages import cut, findings, fits
 
 

@@ -1,6 +1,6 @@
 """The reference at /docs: nothing serious for axe, offline, and what is tried there is sent in earnest."""
 
-from tests.console.browser.conftest import NARROW, WIDE, Site, Visiting, Visitor
+from tests.browser.conftest import NARROW, WIDE, Site, Visiting, Visitor
 from tests.support.pages import findings, until
 
 

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from app.simulations.router import SIMULATION
-from tests.console.browser.conftest import LOOKS, WIDE, Site, Visiting
+from tests.browser.conftest import LOOKS, WIDE, Site, Visiting
 from tests.support.pages import findings, fits, until
 
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Route, expect
 
 from app.console.overview import EVERY_SECONDS
 from app.studies.forecasting import FORECAST
-from tests.console.browser.conftest import LOOKS, Site, Visiting
+from tests.browser.conftest import LOOKS, Site, Visiting
 from tests.support.pages import findings, fits
 from tests.support.recordings import course
 

@@ -4,8 +4,8 @@ import re
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.console.browser.conftest import NARROW, Site, Visiting
-from tests.console.browser.seeds import example
+from tests.browser.conftest import NARROW, Site, Visiting
+from tests.browser.seeds import example
 from tests.support.pages import cut, findings
 
 

@@ -5,8 +5,8 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from tests.console.browser.conftest import LOOKS, Site, Visiting
-from tests.console.browser.seeds import put_trace
+from tests.browser.conftest import LOOKS, Site, Visiting
+from tests.browser.seeds import put_trace
 from tests.support.pages import findings, fits
 
 

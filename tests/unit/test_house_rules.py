@@ -177,7 +177,7 @@ LOADS = {"expect_navigation", "go", "goto", "reload", "wait_for_load_state", "wa
 def test_a_browser_test_reads_no_page_that_may_still_load() -> None:
     """After what may leave the page, a test waits until the next one is there, or asks by ``expect``, which waits."""
     early: list[str] = []
-    for path in sorted((ROOT / "tests" / "console").rglob("test_*.py")):
+    for path in sorted((ROOT / "tests" / "browser").rglob("test_*.py")):
         for function in (node for node in nodes(path) if isinstance(node, ast.FunctionDef)):
             acted = False
             methods = [n for n in ast.walk(function) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
