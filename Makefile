@@ -36,7 +36,7 @@ test-all: test test-rest ## Every test (WORKERS=n)
 
 test-rest: $(READY) ## What `make test` leaves out: faults, contract, browser, cluster, wheel, slow ones, all examples of properties
 	@$(BIN)/python -m tests.cluster.build || true
-	@$(BIN)/pytest tests --beyond-quick -n $(WORKERS) --dist worksteal
+	@$(BIN)/pytest tests --beyond-quick --durations=40 --durations-min=10 -n $(WORKERS) --dist worksteal
 
 nightly: $(READY) ## Properties on fresh seeds and many examples (NIGHT=seed of an earlier one)
 	@night=$(or $(NIGHT),$$(date +%s)); echo "seed $$night (again: make nightly NIGHT=$$night)"; \
