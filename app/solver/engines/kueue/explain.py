@@ -139,10 +139,12 @@ def explain(why: Why) -> Recorder:
 
 
 class Explainer(Recorder):
-    """Explains one ask's decision."""
+    """Explains one ask's decision. What is said of one workload is shown by a full explanation only: a summary counts
+    them by rule, and looks at no more."""
 
     def __init__(self, why: Why) -> None:
         self._why = why
+        self._full = why.full
         self._rule: dict[int, str] = {}
         self._candidates: list[int] = []
         self._compared: dict[str, Any] = {}
@@ -182,6 +184,8 @@ class Explainer(Recorder):
 
     def placed(self, overlay: Overlay, pod_sets: PodSets, places: Mapping[str, Place]) -> None:
         self._looked_at(nodes.looked_at(overlay, pod_sets))
+        if not self._full:
+            return
         where = nodes.areas(overlay, pod_sets, places)
         index = {workload.id: i for i, workload in enumerate(overlay.state.workloads)}
         for of in [of for of in self._why.candidates() if of.verdict == "put-back"]:
@@ -282,10 +286,14 @@ class Explainer(Recorder):
             self._why.step("cohorts-tie", detail)
 
     def taking(self, overlay: Overlay, workload: int, rivals: Rivals) -> None:
-        self._compared = _compared(overlay, workload, rivals)
+        if self._full:
+            self._compared = _compared(overlay, workload, rivals)
 
     def too_low(self, overlay: Overlay, workloads: Iterable[int], rivals: Rivals, strategy: str) -> None:
         for workload in workloads:
+            if not self._full:
+                self._record(overlay, workload, "protected", "share-too-low", "")
+                continue
             shares = _compared(overlay, workload, rivals)
             detail = f"share of the ask's side {shares['ask_share']} against {shares['share_before']} before and "
             detail += f"{shares['share_after']} after, below {shares['common_ancestor']}: fails {strategy}"
@@ -293,6 +301,9 @@ class Explainer(Recorder):
 
     def taken(self, overlay: Overlay, preemptor: Preemptor, targets: Sequence[Target], *, fits: bool) -> None:
         usage, (workload, reason) = overlay.usage, targets[-1]
+        if not self._full:
+            self._record(overlay, workload, "victim", reason, "")
+            return
         after = {
             fr_name(overlay, fr): units_of(
                 usage.quotas.frs[fr][1], requested=amount, available=usage.available(preemptor.queue, fr)
@@ -308,7 +319,8 @@ class Explainer(Recorder):
         self._record(overlay, workload, "victim", reason, detail, order=len(targets), after=after, **numbers)
 
     def put_back(self, overlay: Overlay, workload: int) -> None:
-        pods = {"pods_in": nodes.pods_in(overlay, workload, self._pod_sets)} if self._pod_sets else {}
+        shown = self._full and self._pod_sets
+        pods = {"pods_in": nodes.pods_in(overlay, workload, self._pod_sets)} if shown else {}
         self._record(overlay, workload, "put-back", "still-fits", "the ask fits with it back", **pods)
 
     def search_failed(self, overlay: Overlay, targets: Iterable[Target]) -> None:
@@ -353,7 +365,7 @@ class Explainer(Recorder):
         self._why.step("skipped", message)
         for of in [of for of in self._why.candidates() if of.verdict in ("victim", "put-back")]:
             detail = "it could go, but the ask is skipped in this cycle"
-            shown = {"priority": of.numbers["priority"]}
+            shown = {"priority": of.numbers["priority"]} if self._full else {}
             self._why.candidate("not-needed", "head-skipped", of.workload, queue=of.queue, detail=detail, **shown)
 
     def deferred(self, cycle_usage: CycleUsage, head: Nomination) -> None:
@@ -397,6 +409,9 @@ class Explainer(Recorder):
         """What became of one running workload. Its queue and priority are always shown."""
         state = overlay.state
         self._rule[workload] = rule
+        if not self._full:
+            self._why.candidate(verdict, rule, state.workloads[workload].id)
+            return
         shown: dict[str, Any] = {"priority": int(state.priority[workload]), **numbers}
         queue = state.configuration.tree.names[int(state.queue[workload])]
         self._why.candidate(verdict, rule, state.workloads[workload].id, queue=queue, detail=detail, **shown)
