@@ -291,7 +291,7 @@ CASES = [
         Case(f"overload-{engine}", budget, partial(_overload, engine))
         for engine, budget in (
             ("kueue", 795),
-            ("yunikorn", 1_710),
+            ("yunikorn", 1_330),
             ("kai", 7_900),
             ("ytsaurus", 7_670),
             ("kube-scheduler", 1_835),
