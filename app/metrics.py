@@ -15,7 +15,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from app.base.installation import installed_version
+from app.base import installed_version
 from app.base.ticket import CLASSES, Class
 from app.http.openapi import VERSION, operation
 from app.http.routing import service

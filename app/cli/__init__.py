@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NoReturn
 
 from cyclopts import App, CycloptsError, Parameter
 
-from app.base.installation import installed_version
+from app.base import installed_version
 from app.cli.output import BAD_INPUT, ReaderGone, complain, say
 
 _FILES, _NO_FILES = 0, 4

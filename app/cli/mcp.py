@@ -12,7 +12,7 @@ import anyio.to_thread
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from app.base.installation import installed_version
+from app.base import installed_version
 from app.base.settings import own_address
 from app.cli.configuration import OURS, Remote
 from app.cli.output import BAD_INPUT, NOTHING, announce, complain

@@ -14,7 +14,7 @@ import msgspec
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from app.base.installation import shipped
+from app.base import shipped
 from app.console.api import ApiError, Json, places_of, segment, status_of
 from app.console.quotas import quota_of
 from app.console.situation import named, sentence

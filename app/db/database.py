@@ -26,8 +26,8 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 
+from app.base import shipped
 from app.base.errors import Unavailable
-from app.base.installation import shipped
 from app.base.settings import Settings
 from app.base.ticket import may_wait
 from app.db.connecting import Breaker, Late, Statement, left, pooled, send, single, with_driver, within

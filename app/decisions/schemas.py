@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 
 from app.answering.snapshots import FollowedAge
-from app.base.installation import shipped
+from app.base import shipped
 from app.http.openapi import shown_as
 from app.solver.engine import all_facts, example
 from app.solver.engines import FIRST

@@ -13,8 +13,7 @@ import structlog
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.base import ticket
-from app.base.installation import installed_version
+from app.base import installed_version, ticket
 from app.base.settings import traces_wanted
 from app.base.ticket import Stage, TooSlow
 from app.http.middleware import FAULT, QUIET

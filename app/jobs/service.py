@@ -27,9 +27,9 @@ from sqlalchemy.orm import Session
 from app.answering.answers import encode
 from app.auth import audit
 from app.auth.audit import current_actor
+from app.base import python
 from app.base.errors import NotFound, TooManyRequests, Unavailable
 from app.base.identifiers import Identifiers
-from app.base.installation import python
 from app.base.ticket import held
 from app.db.database import Database
 from app.http.body import body_or

@@ -22,10 +22,9 @@ import uvicorn
 from fastapi import FastAPI
 
 from app.auth.audit import acting
-from app.base import logs
+from app.base import logs, shipped
 from app.base.decoding import convert
 from app.base.errors import PreconditionFailed, Unavailable
-from app.base.installation import shipped
 from app.base.settings import Settings
 from app.configurations.service import Configurations, Editor, Intent, drafted
 from app.db.database import Database, migrate

@@ -8,8 +8,8 @@ from typing import Literal
 
 import msgspec
 
+from app.base import python
 from app.base.errors import DeadlinePassed, NotInstalled
-from app.base.installation import python
 from app.base.ticket import Ticket, held
 from app.simulations.core.sink import work
 from app.simulations.results import Level, areas, edges

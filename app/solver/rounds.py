@@ -6,7 +6,7 @@ engines that place tasks on nodes ask for everything that waits at once.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
@@ -80,6 +80,12 @@ class Ahead(ABC, Generic[S]):
     @abstractmethod
     def moved(self, name: str, after: Workload | None) -> bool:
         """The workload is ``after`` now, or gone; False: from here on the state has to follow."""
+
+    def occupied(self, node: str, amounts: Mapping[str, int], sign: int) -> bool:
+        """Something that is no workload's any more holds so many steps of ``node``, or (``sign`` -1) no longer; False:
+        from here on the state has to follow."""
+        del node, amounts, sign
+        return False
 
     def state(self, follow: Callable[[], S]) -> S | None:
         """The state of now, to be asked once; ``follow``: the same, compiled, for whoever looks at all of it. None: the

@@ -22,10 +22,9 @@ import msgspec
 from app.answering.answers import Facts
 from app.answering.operations import Inquiry, Logged
 from app.answering.sources import Documents, LogDocument
-from app.base import errors
+from app.base import errors, python
 from app.base.decoding import Malformed
 from app.base.errors import DeadlinePassed, Unavailable
-from app.base.installation import python
 from app.base.ticket import Stage, Ticket, held
 from app.solver.model.problems import InvalidInput, Problem, Unsupported
 

@@ -15,8 +15,8 @@ from threading import Event, Lock, Thread
 
 from app.answering.operations import Inquiry, Operation, Reply
 from app.answering.sources import Documents
+from app.base import python
 from app.base.errors import DeadlinePassed, Unavailable
-from app.base.installation import python
 from app.base.ticket import CLASSES, Class, Ticket, listener, stage
 from app.workers.messages import (
     Call,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.simulations.schemas import SimulationRequest
-from app.solver.engines.ytsaurus import ahead
+from app.solver.engines.ytsaurus import ahead, crowd
 from tests.support.profiles import Met, examples
 from tests.unit.simulations.running import play, request_for, unseen, without_digests, without_hopeless
 
@@ -104,24 +104,100 @@ def runs(draw: st.DrawFn) -> SimulationRequest:
     )  # fmt: skip
 
 
+@st.composite
+def crowds(draw: st.DrawFn) -> SimulationRequest:
+    """Few nodes for long jobs of many tasks, which starve soon; bursts of others come and go."""
+    settings: Json = {
+        "fair_share_starvation_timeout": draw(st.sampled_from([1, 10, 30])),
+        "preemptive_scheduling_backoff": draw(st.sampled_from([0, 5, 50])),
+        "rules": draw(st.sampled_from(["shipped", "documented"])),
+    }
+    for name, values in (
+        ("enable_pool_starvation", [True, False]), ("fair_share_starvation_tolerance", [0.5, 1]),
+        ("consider_allocation_on_fair_share_bound_preemptible", [True, False]),
+        ("preemption_satisfaction_threshold", [0.5, 1]), ("allow_preemption_from_starving_operations", [True, False]),
+        ("scheduling_preemption_priority_scope", ["operation_only", "operation_and_ancestors"]),
+        ("allocation_count_preemption_timeout_coefficient", [1, 4]),
+    ):  # fmt: skip
+        if draw(st.booleans()):
+            settings[name] = draw(st.sampled_from(values))
+    if draw(st.booleans()):
+        settings |= {"enable_aggressive_starvation": True, "fair_share_aggressive_starvation_timeout": 30}
+    queues: list[Json] = []
+    for name in POOLS:
+        own: Json = {"name": name, "quota": {"cpu": {"guaranteed": draw(st.integers(0, 3))}}}
+        own |= {"parent": name.partition("-")[0]} if "-" in name else {}
+        queues.append(own | rarely(draw, {}, st.just({"weight": 3}), 3))
+    jobs: list[Json] = []
+    now = 0
+    for i in range(draw(st.integers(6, 14))):
+        now += draw(st.sampled_from([0, 3, 11, 25]))
+        burst = draw(st.booleans())
+        need = {"cpu": draw(st.sampled_from([1, 1, 2])), "gpu": draw(st.sampled_from([0, 1]))}
+        tasks = [
+            {
+                "name": f"t{k}", "count": draw(st.integers(1, 4)),
+                "requests": need | rarely(draw, {}, st.just({"cpu": 3})),
+            }
+            for k in range(draw(st.integers(1, 2)))
+        ]  # fmt: skip
+        asked: Json = {"id": f"j{i}", "queue": draw(st.sampled_from(LEAVES)), "tasks": tasks}
+        asked |= {"weight": 10} if burst else rarely(draw, {}, st.just({"ytsaurus": {"is_gang": True}}), 4)
+        lasts = draw(st.sampled_from([5, 20])) if burst else draw(st.sampled_from([60, 150]))
+        jobs.append({"ask": asked, "submitted_at": now, "duration": lasts})
+    nodes = [
+        {"name": f"n{i}", "capacity": {"cpu": draw(st.integers(3, 5)), "gpu": draw(st.integers(2, 6))}}
+        | rarely(draw, {}, st.just({"schedulable": False}))
+        for i in range(draw(st.integers(2, 3)))
+    ]
+    return request_for(
+        {"engine": "ytsaurus", "settings": {"ytsaurus": settings}, "queues": queues}, jobs, [],
+        state={"nodes": nodes}, until=400, grace=draw(st.sampled_from([0, 0, 3])),
+        round_every=draw(st.sampled_from([1, 4])), on_loop=draw(st.sampled_from(["stop", "continue"])),
+    )  # fmt: skip
+
+
 @given(runs())
-@examples(40)
-def test_a_round_that_is_plain_before_it_is_asked_comes_to_what_its_answer_says(
+@examples(60)
+def test_a_round_that_is_told_before_it_is_asked_comes_to_what_its_answer_says(
     met: Met, request_: SimulationRequest
 ) -> None:
-    foreseen: list[ahead.Plain] = []
+    """Where everybody starts, and in crowds where nobody has to go."""
+    plain: list[ahead.Plain] = []
+    calm: list[crowd.Calm] = []
     possible = without_hopeless(request_)
     told = play(possible)
     with pytest.MonkeyPatch.context() as patch:
-        everybody_starts = ahead.Ahead.everybody_starts
-
-        def noted(*args: Any) -> ahead.Plain | None:
-            plain = everybody_starts(*args)
-            if plain is not None:
-                foreseen.append(plain)
-            return plain
-
-        patch.setattr(ahead.Ahead, "everybody_starts", noted)
+        noting(patch, ahead.Ahead, "everybody_starts", plain)
+        noting(patch, crowd.Crowd, "calm", calm)
         unwatched = unseen(possible)
     assert unwatched.bytes() == without_digests(told)
-    assert sum(len(plain.starts) > 0 for plain in met(foreseen)) == len(foreseen)
+    assert sum(len(of.starts) > 0 for of in met(plain)) == len(plain)
+    met(calm)
+
+
+def noting(patch: pytest.MonkeyPatch, of: type[Any], name: str, outcomes: list[Any]) -> None:
+    """Every round that method ``name`` tells is added to ``outcomes``."""
+    method = getattr(of, name)
+
+    def noted(*args: Any) -> Any:
+        outcome = method(*args)
+        if outcome is not None:
+            outcomes.append(outcome)
+        return outcome
+
+    patch.setattr(of, name, noted)
+
+
+@given(crowds())
+@examples(60)
+def test_a_crowd_comes_to_the_same_whether_somebody_looks_or_not(met: Met, request_: SimulationRequest) -> None:
+    """Who starts, starves, is evicted and comes again, where there is never room for all."""
+    calm: list[crowd.Calm] = []
+    possible = without_hopeless(request_)
+    told = play(possible)
+    with pytest.MonkeyPatch.context() as patch:
+        noting(patch, crowd.Crowd, "calm", calm)
+        unwatched = unseen(possible)
+    assert unwatched.bytes() == without_digests(told)
+    met(of for of in calm if of.starves or of.starts)

@@ -252,7 +252,8 @@ class SimulatedCluster:
 
     def occupy(self, name: str, amounts: Amounts, sign: int) -> None:
         """Something that is no workload's any more holds so much of a node, or (``sign`` -1) no longer."""
-        self._stop_ahead()
+        if self._ahead is not None and not self._ahead.occupied(name, amounts, sign):
+            self._stop_ahead()
         if name in self._place:
             node = self._node(name)
             self._nodes[name] = replace(node, occupied=_added(node.occupied, amounts, sign))

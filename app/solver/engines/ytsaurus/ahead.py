@@ -24,10 +24,20 @@ from app.solver.engines.ytsaurus.fair_shares import (
     is_additive,
     leaves_room,
     limit_shares,
+    pools_lacking,
     shares_of,
 )
 from app.solver.engines.ytsaurus.heartbeat import MOST_STARTS
-from app.solver.engines.ytsaurus.operations import NEVER, STARVATION, UNLIMITED_STEPS, Flags, Floats, Ints, any_of
+from app.solver.engines.ytsaurus.operations import (
+    NEVER,
+    STARVATION,
+    STARVATION_CODE,
+    UNLIMITED_STEPS,
+    Flags,
+    Floats,
+    Ints,
+)
+from app.solver.engines.ytsaurus.preparation import AGGRESSIVE, NORMAL
 from app.solver.engines.ytsaurus.situation import pool_limits, pool_sums, selects
 from app.solver.engines.ytsaurus.state import CompiledState, node_usage
 from app.solver.model import ytsaurus as wire
@@ -60,6 +70,42 @@ class _Want:
         self.left = task.count
 
 
+NOWHERE = -1
+
+
+class Allocation(NamedTuple):
+    """``node``: its row, or NOWHERE; ``usage``: steps; ``begun``: microseconds."""
+
+    task: Task
+    node: int
+    usage: Ints
+    begun: int
+
+
+class Operation:
+    """``usage``, ``wanted``: steps; ``allocations``: oldest first, with ``usages`` and ``nodes`` of each;
+    ``row``: shares used, wanted and allowed, as bytes; ``tasks``: those that wait, with what each needs."""
+
+    __slots__ = (
+        "allocations", "ask", "is_gang", "level", "name", "nodes", "pool", "row", "since", "tasks", "usage", "usages",
+        "wanted", "weight",
+    )  # fmt: skip
+
+    def __init__(self, name: str, pool: int, work: Workload | Ask, width: int) -> None:
+        self.name, self.pool = name, pool
+        self.weight = 1.0 if work.weight is None else float(work.weight)
+        self.is_gang = work.ytsaurus is not None and work.ytsaurus.is_gang
+        self.usage: tuple[int, ...] = (0,) * width
+        self.wanted: tuple[int, ...] = (0,) * width
+        self.allocations: list[Allocation] = []
+        self.usages: Ints
+        self.nodes: list[int] = []
+        self.tasks: list[tuple[Task, tuple[int, ...]]] = []
+        self.ask: Ask | None = None
+        self.row: bytes | None = None
+        self.level, self.since = 0, NEVER
+
+
 class Ahead(rounds.Ahead[CompiledState]):
     """See ``rounds.Ahead``. ``names``: of nodes; ``_free``: by resource and node; ``_pool_usage``: the root last;
     ``_last``: when each node tried preemption; ``_pools``: starvation of each, 0 or 1, and since when it is below its
@@ -69,7 +115,7 @@ class Ahead(rounds.Ahead[CompiledState]):
     def of(cluster: CompiledState) -> "Ahead | None":
         """None: something runs, or is configured, that makes rounds other than plain."""
         config, own = cluster.config, cluster.operations
-        if not _plain_tree(config) or (cluster.overcommit_since != NEVER).any() or not len(cluster.node_index):
+        if not plain_tree(config) or (cluster.overcommit_since != NEVER).any() or not len(cluster.node_index):
             return None
         if own.graceful.any() or own.suspended.any() or own.starvation.any() or (own.since != NEVER).any():
             return None
@@ -84,15 +130,21 @@ class Ahead(rounds.Ahead[CompiledState]):
             return None
         return ahead
 
-    def __init__(self, cluster: CompiledState) -> None:
+    def __init__(self, cluster: CompiledState, *, counted: bool = True) -> None:
+        """``counted``: with what runs; without, that is still to be told."""
         config = cluster.config
         self._cluster, self._config = cluster, config
         self._columns, self._root = config.columns, len(config.tree)
         self._node_index, self.names = cluster.node_index, list(cluster.node_index)
-        self._free: Ints = np.ascontiguousarray((cluster.node_limits - node_usage(cluster)).T)
+        self._free: Ints = np.ascontiguousarray((cluster.node_limits - (node_usage(cluster) if counted else 0)).T)
         self._able: Flags | None = None if cluster.schedulable.all() else cluster.schedulable
         columns = config.columns
-        self._pool_usage = pool_sums(cluster.usage, cluster.operations.pool, columns.parent, columns.depth)
+        self._pool_usage = pool_sums(
+            cluster.usage if counted else np.zeros_like(cluster.usage),
+            cluster.operations.pool,
+            columns.parent,
+            columns.depth,
+        )
         limits, _ = pool_limits(cluster)
         self._limits = limit_shares(cluster, limits, np.full_like(limits, UNLIMITED_STEPS))
         self._paths = [_path(config, pool) for pool in range(self._root)]
@@ -102,7 +154,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         self._last: Ints = cluster.last_preemptive.copy()
         self._stale_nodes: Flags = np.zeros(len(self.names), bool)
         self._stale_pools: set[int] = set()
-        self._held: dict[str, Workload] = {workload.id: workload for workload in cluster.state.workloads}
+        self._held: dict[str, Workload] = {w.id: w for w in cluster.state.workloads if counted}
         self._vectors: dict[tuple[object, ...], Ints | None] = {}
         self._exceeded = False
 
@@ -163,26 +215,25 @@ class Ahead(rounds.Ahead[CompiledState]):
         added = np.zeros(self._pool_usage.shape)
         for want in wants:
             added[self._paths[self._config.tree.index[want.ask.queue]]] += want.vector * want.left
-        usage = self._pool_usage.astype(float)
-        demand = shares_of(self._cluster, usage + added)
+        demand = shares_of(self._cluster, self._pool_usage + added)
         if not leaves_room(demand, self._limits):
             return None
         wakes: list[int] = []
-        pools = self._pools_move(demand, shares_of(self._cluster, usage), now, wakes)
-        operations = self._operations_move(wants, standings, now, wakes)
-        starts = None if pools is None or operations is None else self._starts(wants)
-        if pools is None or operations is None or starts is None:
+        pools = self._pools_now(demand, demand, now, wakes)
+        operations = self._operations_now(wants, standings, now, wakes)
+        if operations is None or any(level == AGGRESSIVE for level, _ in pools):
             return None
-        for pool, standing in pools.items():
-            self._pools[pool] = standing
-        self._stale_pools.update(pools)
-        return Plain(starts, starts[-1][2] + 1, operations, [wake for wake in wakes if wake > now])
+        starts = self._starts(wants)
+        if starts is None:
+            return None
+        self._pools_stand(pools)
+        return Plain(starts, starts[-1][2] + 1, operations, wakes)
 
     def _wants(self, asks: Sequence[Ask]) -> list[_Want] | None:
         wants: list[_Want] = []
         for i, ask in enumerate(asks):
             pool = self._config.tree.index.get(ask.queue)
-            if pool is None or ask.id in self._held or not _says_nothing(ask) or not _goes_anywhere(ask):
+            if pool is None or ask.id in self._held or not _says_nothing(ask) or not goes_anywhere(ask):
                 return None
             for task in ask.tasks:
                 need = self._vector(task.requests)
@@ -191,29 +242,24 @@ class Ahead(rounds.Ahead[CompiledState]):
                 wants.append(_Want(ask, task, need, (int(self._columns.left[pool]), i)))
         return wants if 0 < sum([want.left for want in wants]) <= MOST_STARTS else None
 
-    def _pools_move(
-        self, demand: Floats, usage: Floats, now: int, wakes: list[int]
-    ) -> dict[int, tuple[int, int]] | None:
-        """Pools that stand otherwise from now on; None: one starves aggressively."""
-        settings = self._config.settings
-        if not settings.enable_pool_starvation:
-            return {}
-        due = np.minimum(demand[: self._root] * self._columns.tolerance[:, None], demand[: self._root])
-        moved: dict[int, tuple[int, int]] = {}
-        for pool, is_below in enumerate(any_of(due > usage[: self._root] + EPSILON).tolist()):
-            level, since = before = self._pools[pool]
-            if is_below:
-                since = now if since == NEVER else since
-                timeouts = self._timeouts(pool, 1.0)
-                passed = [now - since > timeout for timeout in timeouts]
-                if passed[1:] == [True]:
-                    return None
-                level = max(level, passed[0])
-                wakes += [since + floor(timeout) + 1 for timeout in timeouts]
-            standing = (level, since) if is_below else (0, NEVER)
-            if standing != before:
-                moved[pool] = standing
-        return moved
+    def _pools_now(self, demand: Floats, fair: Floats, now: int, later: list[int]) -> list[tuple[int, int]]:
+        """How pools stand at ``now``; ``later``: instants at which time alone changes that."""
+        if not self._config.settings.enable_pool_starvation:
+            return self._pools
+        root = self._root
+        usage = shares_of(self._cluster, self._pool_usage.astype(float))[:root]
+        below = pools_lacking(usage, demand[:root], fair[:root], self._columns.tolerance).tolist()
+        return [
+            moved_on(self._pools[pool], is_below, self._timeouts(pool, 1.0), now, later)
+            for pool, is_below in enumerate(below)
+        ]
+
+    def _pools_stand(self, pools: list[tuple[int, int]]) -> bool:
+        """So from now on; whether that is otherwise than before."""
+        changed = {pool for pool, after in enumerate(pools) if after != self._pools[pool]}
+        self._pools = pools
+        self._stale_pools |= changed
+        return bool(changed)
 
     def _timeouts(self, pool: int, part: float) -> list[float]:
         """After which somebody in ``pool`` starves, and where that may be does so aggressively."""
@@ -222,21 +268,20 @@ class Ahead(rounds.Ahead[CompiledState]):
             timeouts.append(self._config.settings.aggressive_timeout * part)
         return timeouts
 
-    def _operations_move(
-        self, wants: list[_Want], standings: Mapping[str, Standing], now: int, wakes: list[int]
+    def _operations_now(
+        self, wants: list[_Want], standings: Mapping[str, Standing], now: int, later: list[int]
     ) -> dict[str, Standing] | None:
         """Of operations below their fair share; None: one starves aggressively."""
         out: dict[str, Standing] = {}
         for name, mine in _by_operation(wants).items():
             level, since = standings.get(name, _QUIET)
-            since = now if since is None else since
             part = min(sum([want.left for want in mine]) / self._config.settings.count_coefficient, 1.0)
             timeouts = self._timeouts(self._config.tree.index[mine[0].ask.queue], part)
-            passed = [now - since > timeout for timeout in timeouts]
-            if passed[1:] == [True] or level == STARVATION[2]:
+            before = STARVATION_CODE[level], NEVER if since is None else since
+            code, since = moved_on(before, True, timeouts, now, later)
+            if code == AGGRESSIVE:
                 return None
-            wakes += [since + floor(timeout) + 1 for timeout in timeouts]
-            out[name] = Standing(STARVATION[1] if passed[0] else level, since)
+            out[name] = Standing(STARVATION[code], since)
         return out
 
     def _starts(self, wants: list[_Want]) -> list[tuple[Ask, Task, int]] | None:
@@ -356,7 +401,23 @@ def _sum(wants: list[_Want]) -> Ints:
     return np.add.reduce([want.vector * want.left for want in wants])
 
 
-def _plain_tree(config: CompiledConfiguration) -> bool:
+def moved_on(
+    before: tuple[int, int], is_below: bool, timeouts: list[float], now: int, later: list[int]
+) -> tuple[int, int]:
+    """How starvation, and since when, moves on of an element that may be below its fair share."""
+    if not is_below:
+        return 0, NEVER
+    level, since = before
+    if since == NEVER:
+        since = now
+    else:
+        passed = [now - since > timeout for timeout in timeouts]
+        level = AGGRESSIVE if passed[1:] == [True] else NORMAL if passed[0] else level
+    later += [instant for timeout in timeouts if (instant := since + floor(timeout) + 1) > now]
+    return level, since
+
+
+def plain_tree(config: CompiledConfiguration) -> bool:
     """Whether all that fits is everybody's share, and every node takes all that fits it."""
     settings = config.settings
     if not is_additive(config) or settings.best_allocation_share or settings.min_spare or settings.absolute_tolerance:
@@ -367,16 +428,30 @@ def _plain_tree(config: CompiledConfiguration) -> bool:
 def _says_nothing(work: Workload | Ask) -> bool:
     """Whether it says nothing itself that makes fair shares or heartbeats others, and carries nothing."""
     block = work.ytsaurus
+    idle = block is None or (block.starvation in (None, "non_starving") and block.below_fair_share_since is None)
+    return idle and carries_only(work)
+
+
+def carries_only(work: Workload | Ask) -> bool:
+    """Whether it says nothing itself that makes fair shares or heartbeats others, whatever it carries."""
+    block = work.ytsaurus
     return (
         not work.limit
         and (work.weight is None or work.weight > SLACK)
-        and (block is None or block == wire.Workload(starvation=block.starvation, is_gang=block.is_gang))
-        and (block is None or block.starvation in (None, "non_starving"))
+        and (
+            block is None
+            or block
+            == wire.Workload(
+                starvation=block.starvation,
+                below_fair_share_since=block.below_fair_share_since,
+                is_gang=block.is_gang,
+            )
+        )
         and not selects(work.tasks)
     )
 
 
-def _goes_anywhere(ask: Ask) -> bool:
+def goes_anywhere(ask: Ask) -> bool:
     return (
         ask.feasible_nodes is None and ask.required_node is None and ask.workload is None and ask.pending_reason is None
     )

@@ -20,6 +20,7 @@ from app.solver.engines.ytsaurus import FACTS, heartbeat
 from app.solver.engines.ytsaurus.ahead import Ahead, Plain
 from app.solver.engines.ytsaurus.answer import Answered, Waiting, after_shares, answer, tried_preemption
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, compile_configuration
+from app.solver.engines.ytsaurus.crowd import Calm, Crowd
 from app.solver.engines.ytsaurus.explain import findings, under
 from app.solver.engines.ytsaurus.fair_shares import Standing, Updated, fair_share_update
 from app.solver.engines.ytsaurus.heartbeat import quiet_nodes
@@ -333,23 +334,28 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         return turn if differs else None
 
     def ahead(self, loaded: CompiledState) -> Ahead | None:
-        """Where all demand is due."""
+        """Where all demand is due, and where it is not."""
         self._unseen = True
-        self._ahead = Ahead.of(loaded) if self._satisfied else None
+        before = self._ahead
+        if self._satisfied or not (isinstance(before, Crowd) and before.goes_on(loaded)):
+            self._ahead = Ahead.of(loaded) if self._satisfied else Crowd.of(loaded)
         return self._ahead
 
     def foreseen(self, ahead: AnyAhead[CompiledState], now: int) -> Outcome | None:
-        """A round in which everything that waits starts."""
+        """A round in which everything that waits starts, or in which nobody has to go."""
         if not isinstance(ahead, Ahead):
             return None
-        plain = ahead.everybody_starts([ask for _, ask in sorted(self.waiting.items())], self._standing, now)
+        asks = [ask for _, ask in sorted(self.waiting.items())]
+        if isinstance(ahead, Crowd):
+            return self._calm(ahead, asks, now)
+        plain = ahead.everybody_starts(asks, self._standing, now)
         if plain is None:
             return None
         self._last, self._standing, self._wakes = now, plain.standings, plain.wakes
         order = list(dict.fromkeys(ask.id for ask, _, _ in plain.starts))
         return Outcome(lambda: (sorted(order), order), lambda _: self._carried_out(ahead, plain, now))
 
-    def _carried_out(self, ahead: Ahead, plain: Plain, now: int) -> Turn:
+    def _carried_out(self, ahead: Ahead, plain: Plain | Calm, now: int) -> Turn:
         ahead.heard(plain.heard, now)
         turn, started, when = Turn(), dict[str, list[Task]](), to_datetime(now)
         for ask, task, node in plain.starts:
@@ -357,9 +363,34 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
                 replace(task, node=ahead.names[node], started_at=when, state="running")
             )
         self.begin(turn, started)
-        self._wakes = []  # nobody waits any longer
-        self.mark_seen(acted=True)
+        self.mark_seen(acted=bool(plain.starts))
+        if isinstance(plain, Plain):
+            self._wakes = []  # nobody waits any longer
         return turn
+
+    def _calm(self, ahead: Crowd, asks: list[Ask], now: int) -> Outcome | None:
+        calm = ahead.calm(asks, self._standing, now)
+        if calm is None:
+            return None
+        self._last, self._starves = now, calm.starves
+        self._wakes = [] if calm.changes_at is None else [calm.changes_at]
+        self.version += calm.differs or calm.standings != self._standing
+        self._standing = calm.standings
+
+        def carry_out(leaving: Callable[[PlannedEviction], bool]) -> Turn:
+            del leaving
+            version = self.version
+            turn = self._carried_out(ahead, calm, now)
+            looked = dict(zip(ahead.names, ahead.tried(calm.heard), strict=False))
+            self._tried.update(dict.fromkeys([name for name, last in looked.items() if last == now], version))
+            if self._starves:
+                backoff, tried = self.configured.settings.backoff, self._tried.get
+                self._wakes += {last + backoff + 1 for name, last in looked.items() if tried(name) != self.version}
+            return turn
+
+        started = dict.fromkeys(ask.id for ask, _, _ in calm.starts)
+        named = [ask.id for ask in asks]
+        return Outcome(lambda: (named, [*started, *(name for name in named if name not in started)]), carry_out)
 
     def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
         version = self.version

@@ -306,29 +306,34 @@ class Starvation(Struct, frozen=True, eq=False):
 
 
 def operation_below(situation: Situation, shares: Due | FairShares) -> Flags:
-    """Which operations have less than their fair share, within their tolerance.
-
-    Where the fair share covers the whole demand the tolerance is 1. Suspended operations are normal.
-    """
+    """Which operations are below their fair share. Suspended operations are normal."""
     operations = situation.operations
-    covered = all_of(shares.fair + SATISFIABLE >= shares.demand)
-    tolerance = np.where(covered, 1.0, operations.tolerance)
+    below = lacking(shares.usage, shares.demand, shares.fair, operations.tolerance) & ~operations.suspended
     is_blocked = blocked(shares.fair, shares.demand)
-    due = np.minimum(shares.fair * tolerance[:, None], shares.demand)
-    below = strictly_dominates(due, shares.usage, is_blocked) & ~operations.suspended
     if situation.config.settings.absolute_tolerance:
         lacks_one = strictly_dominates(shares.fair - shares.usage, _smallest_need(situation), is_blocked)
         below &= lacks_one | (situation.pending == 0)
     return below
 
 
+def lacking(usage: Floats, demand: Floats, fair: Floats, tolerance: Floats) -> Flags:
+    """Which operations have less than their fair share, within ``tolerance``, which is 1 where the fair share covers
+    the whole demand."""
+    given = np.where(all_of(fair + SATISFIABLE >= demand), 1.0, tolerance)
+    due = np.minimum(fair * given[:, None], demand)
+    return strictly_dominates(due, usage, blocked(fair, demand))
+
+
+def pools_lacking(usage: Floats, demand: Floats, fair: Floats, tolerance: Floats) -> Flags:
+    """The same of pools, which keep their tolerance."""
+    return strictly_dominates(np.minimum(fair * tolerance[:, None], demand), usage, blocked(fair, demand))
+
+
 def pool_below(situation: Situation, shares: Due | FairShares) -> Flags:
-    """The same for pools, the root left out; a pool keeps its tolerance."""
-    tolerance = situation.config.columns.tolerance
+    """The same for pools, the root left out."""
     root = situation.root
-    fair, demand = shares.pool_fair[:root], shares.pool_demand[:root]
-    due = np.minimum(fair * tolerance[:, None], demand)
-    return strictly_dominates(due, shares.pool_usage[:root], blocked(fair, demand))
+    usage, demand, fair = shares.pool_usage[:root], shares.pool_demand[:root], shares.pool_fair[:root]
+    return pools_lacking(usage, demand, fair, situation.config.columns.tolerance)
 
 
 def operation_starvation(situation: Situation, below: Flags, now: int) -> Starvation:

@@ -6,13 +6,14 @@ the last bits, and the improved computation divides otherwise: both take ``exact
 """
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
+from app.solver.compiled import ROOTLESS, Tree
 from app.solver.engines.ytsaurus.curves import (
     EDGE,
     TOLERANCE,
@@ -362,6 +363,10 @@ MOST_KINDS = 64
 """Kinds of operations for which it is quicker to go through them one by one than to take all pools of a level."""
 
 
+Kinds = tuple[tuple[tuple[float, bytes], int], ...]
+"""Of the operations of a pool: scale, and as ``_curve`` reads it what they want; how many."""
+
+
 def divided_by_kinds(
     situation: Situation, demands: Demands, children: Children, guarantee: Floats, limits: Floats
 ) -> tuple[Floats, Floats] | None:
@@ -371,42 +376,55 @@ def divided_by_kinds(
     of = _kinds(situation, demands, children.scale)
     if of is None:
         return None
-    tree = situation.config.tree
-    scales: list[float] = children.pool_scale.tolist()
     floors: list[list[float]] = guarantee.tolist()
     caps: list[list[float]] = limits.tolist()
+    divided = by_kinds(situation.config.tree, of, children.pool_scale.tolist(), floors, caps)
+    if divided is None:
+        return None
+    fit, pool_fair = np.array(divided[0]), np.array(divided[1])
+    suggested = np.minimum(fit[situation.operation_parent] / children.scale, 1.0)
+    fair = suggested_values(demands, suggested)
+    return None if fair is None else (fair, pool_fair)
+
+
+def by_kinds(
+    tree: Tree, of: Mapping[int, Kinds], scales: list[float], floors: list[list[float]], caps: list[list[float]]
+) -> tuple[list[float], list[list[float]]] | None:
+    """Fit factors and fair shares of pools, the root last. ``of``: operations by pool; by pool, ``scales`` as
+    ``Children`` has them, guarantees and limits; None: the last bits may decide."""
+    root = len(tree)
     taking: dict[int, _Taking] = {}
-    for pool in (*reversed(tree.top_down), situation.root):
-        inner = tree.children[pool] if pool < situation.root else tree.roots
+    for pool in (*reversed(tree.top_down), root):
+        inner = tree.children[pool] if pool < root else tree.roots
         pools = tuple(Kind(taking[row].curve, scales[row], 1) for row in inner)
-        taken = _taking(of.get(pool, ()), pools, (*floors[pool],), (*caps[pool],), top=pool == situation.root)
+        taken = _taking(of.get(pool, ()), pools, (*floors[pool],), (*caps[pool],), top=pool == root)
         if taken is None:
             return None
         taking[pool] = taken
-    pool_fair, fit = np.zeros_like(guarantee), np.zeros(situation.root + 1)
-    for pool in (situation.root, *tree.top_down):
-        above = int(situation.parent[pool])
-        offered = 1.0 if pool == situation.root else min(float(fit[above]) / scales[pool], 1.0)
+    fit, pool_fair = [0.0] * (root + 1), [[0.0]] * (root + 1)
+    for pool in (root, *tree.top_down):
+        above = tree.parent[pool] if pool < root else ROOTLESS
+        offered = 1.0 if pool == root else min(fit[root if above == ROOTLESS else above] / scales[pool], 1.0)
         _, together, floor, cap = taking[pool]
         reached = together.within([*map(min, (part + offered for part in floor), cap)])
         if reached is None:
             return None
         fit[pool], pool_fair[pool] = reached
-    suggested = np.minimum(fit[situation.operation_parent] / children.scale, 1.0)
+    return fit, pool_fair
+
+
+def suggested_values(demands: Demands, suggested: Floats) -> Floats | None:
+    """``operation_values``; None: the last bits may decide."""
     if ((suggested < _HARDLY) & any_of(demands.demand > 0)).any():
         return None
-    return operation_values(demands, suggested), pool_fair
+    return operation_values(demands, suggested)
 
 
 _HARDLY = 1e-10
 """A suggestion that is nothing in other doubles."""
 
 
-_Kinds = tuple[tuple[tuple[float, bytes], int], ...]
-"""Of the operations of a pool: scale, and as ``_curve`` reads it what they want; how many."""
-
-
-def _kinds(situation: Situation, demands: Demands, scale: Floats) -> dict[int, _Kinds] | None:
+def _kinds(situation: Situation, demands: Demands, scale: Floats) -> dict[int, Kinds] | None:
     """By pool; None: too many."""
     numbers = np.concatenate((demands.usage, demands.demand, demands.limits), axis=1)
     block, size = numbers.tobytes(), numbers.shape[1] * numbers.itemsize
@@ -432,7 +450,7 @@ class _Taking(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _taking(
-    of: _Kinds, pools: tuple[Kind, ...], floor: tuple[float, ...], cap: tuple[float, ...], *, top: bool
+    of: Kinds, pools: tuple[Kind, ...], floor: tuple[float, ...], cap: tuple[float, ...], *, top: bool
 ) -> _Taking | None:
     """None: the last bits may decide. Most pools of a round are as they were a round ago."""
     kinds = [Kind(_curve(row), scale, count) for (scale, row), count in of]

@@ -31,7 +31,7 @@ from app.solver.engines.ytsaurus.operations import (
     any_of,
     by_level,
 )
-from app.solver.engines.ytsaurus.settings import StageName
+from app.solver.engines.ytsaurus.settings import StageName, TreeSettings
 from app.solver.engines.ytsaurus.situation import Situation, feasible, situate
 from app.solver.engines.ytsaurus.state import CompiledState, node_usage
 from app.solver.model.state import Ask
@@ -51,39 +51,54 @@ class Bounds(Struct, frozen=True, eq=False):
 
 def bounds(situation: Situation, shares: Due) -> Bounds:
     """Bounds from the published fair shares."""
-    settings = situation.config.settings
-    gap = np.abs(shares.fair - shares.demand)
-    satisfied = all_of(gap <= EPSILON) & any_of(shares.demand > EPSILON)
+    return bounds_of(situation.config.settings, shares.fair, shares.demand)
+
+
+def bounds_of(settings: TreeSettings, fair: Floats, demand: Floats) -> Bounds:
+    """The same, where nothing else is known of operations."""
+    satisfied = all_of(np.abs(fair - demand) <= EPSILON) & any_of(demand > EPSILON)
     return Bounds(
-        lower=shares.fair * settings.aggressive_threshold,
-        upper=np.where(satisfied[:, None], np.inf, shares.fair * settings.threshold),
-        is_blocked=blocked(shares.fair, shares.demand),
+        lower=fair * settings.aggressive_threshold,
+        upper=np.where(satisfied[:, None], np.inf, fair * settings.threshold),
+        is_blocked=blocked(fair, demand),
     )
 
 
 def groups(situation: Situation, limits: Bounds, rows: Ints) -> Levels:
-    """Groups of the allocation ``rows``: all that run of some operations, by operation and then oldest first.
+    """Groups of the allocation ``rows``: all that run of some operations, by operation and then oldest first."""
+    cluster, operations = situation.cluster, situation.operations
+    operation, usage = cluster.allocations.operation[rows], cluster.allocations.usage[rows]
+    protected = operations.protects, operations.non_preemptible
+    return groups_of(situation.config.settings, cluster.total, limits, (operation, usage), protected)
+
+
+def groups_of(
+    settings: TreeSettings, total: Floats, limits: Bounds, of: tuple[Ints, Ints], protects: tuple[Flags, Ints] | None
+) -> Levels:
+    """The same of allocations by their operation and usage (``of``). ``protects``: by operation, whether some amount of
+    it is protected, and which.
 
     Each stays in the current group while what the earlier ones use (with
     consider_allocation_on_fair_share_bound_preemptible: the earlier ones and itself) is below the operation's protected
     amount, or its share below the group's part of the fair share; groups only go up."""
-    if not len(rows):
+    operation, usage = of
+    if not len(operation):
         return np.zeros(0, np.int8)
-    cluster, operations = situation.cluster, situation.operations
-    operation, usage = cluster.allocations.operation[rows], cluster.allocations.usage[rows]
-    first = np.ones(len(rows), bool)
+    first = np.ones(len(operation), bool)
     first[1:] = operation[1:] != operation[:-1]
-    begin = np.maximum.accumulate(np.where(first, np.arange(len(rows)), 0))
+    begin = np.maximum.accumulate(np.where(first, np.arange(len(operation)), 0))
     until = np.cumsum(usage, axis=0)
     before = until - usage
     before -= before[begin]
-    on_bound = situation.config.settings.bound_allocation_preemptible
+    on_bound = settings.bound_allocation_preemptible
     amount = before + usage if on_bound else before
-    counted = to_shares(amount.astype(float), cluster.total)
-    protected = operations.protects[operation] & all_of(amount < operations.non_preemptible[operation])
+    counted = to_shares(amount.astype(float), total)
     closed = limits.is_blocked[operation]
+    spared = _stays(limits.lower[operation], counted, closed, on_bound)
+    if protects is not None:
+        spared |= protects[0][operation] & all_of(amount < protects[1][operation])
     own = np.where(
-        protected | _stays(limits.lower[operation], counted, closed, on_bound), NON_PREEMPTIBLE,
+        spared, NON_PREEMPTIBLE,
         np.where(_stays(limits.upper[operation], counted, closed, on_bound), AGGRESSIVELY_PREEMPTIBLE, PREEMPTIBLE),
     )  # fmt: skip
     # A running maximum within each operation: once left, a group is not entered again.
