@@ -5,7 +5,7 @@ Pointers lead into the source (RFC 6901), with the number of the document first 
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -18,8 +18,15 @@ from msgspec.structs import replace as with_
 
 from app.base.documents import Path
 from app.solver.check import MAX_DEPTH
-from app.solver.model import base
-from app.solver.model.base import Duration, Quantity, QuantityError, parse_quantity, scale_of
+from app.solver.model.base import (
+    Duration,
+    DurationError,
+    Quantity,
+    QuantityError,
+    parse_duration,
+    parse_quantity,
+    scale_of,
+)
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import MOST_CARRIED, Finding, carried, pointer
 from app.solver.model.state import Ask, State
@@ -227,17 +234,7 @@ class Reader:
 
     def quantity(self, key: str, resource: str) -> Quantity | None:
         """A Kubernetes quantity of ``resource``."""
-        value = self.take(key)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-            return self._wrong(key, value, "a quantity")
-        try:
-            parse_quantity(value, scale_of(resource))
-        except QuantityError as error:
-            self.warn(key, str(error), "error", "bad-value")
-            return None
-        return value
+        return self._sound(key, "a quantity", lambda value: parse_quantity(value, scale_of(resource)))
 
     def quantities(self, key: str) -> dict[str, Quantity]:
         """A mapping of resource names to quantities."""
@@ -258,16 +255,17 @@ class Reader:
 
     def duration(self, key: str) -> Duration | None:
         """A Go duration, or a number of seconds."""
+        return self._sound(key, "a duration", parse_duration)
+
+    def _sound(self, key: str, expected: str, parse: Callable[[str | float], int]) -> str | int | float | None:
+        """What stands there, as it is, where it can be parsed."""
         value = self.take(key)
-        if value is None:
-            return None
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-            return self._wrong(key, value, "a duration")
+            return self._wrong(key, value, expected)
         try:
-            base.parse_duration(value)
-        except base.DurationError as error:
-            self.warn(key, str(error), "error", "bad-value")
-            return None
+            parse(value)
+        except (QuantityError, DurationError) as error:
+            return self.warn(key, str(error), "error", "bad-value")
         return value
 
     def time(self, key: str) -> datetime | None:
