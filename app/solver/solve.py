@@ -154,18 +154,15 @@ NO_RUN_OPTIONS = RunOptions()
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """A configuration compiled for one engine. ``names``: every queue that a state or an ask may name."""
+    """A configuration compiled for one engine. ``names``: every queue that a state or an ask may name; ``release``: by
+    whose rules is decided, None where the engine has those of one."""
 
     engine: Engine[Any, Any]
     configuration: Configuration
     compiled: Any
     names: set[str]
     used: ConfigurationUsed
-
-    @property
-    def release(self) -> str | None:
-        """By whose rules this is decided."""
-        return self.engine.facts.release(self.configuration)
+    release: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +233,7 @@ def configure(
         compiled=chosen.configure(configuration),
         names=names,
         used=ConfigurationUsed(name=name, revision=revision, digest=digest(configuration, "configuration")),
+        release=chosen.facts.release(configuration),
     )
 
 
@@ -306,8 +304,9 @@ def answer_of(loaded: Loaded, result: Result) -> Answer:
     """What the engine returned, as the answer to a decision request."""
     of = loaded.configured
     return Answer(
-        engine=of.engine.name, release=of.release, configuration=of.used, state=loaded.used, proposals=result.proposals,
-        order=result.order, decisions=result.decisions, plan=result.plan, notes=result.notes, findings=loaded.findings,
+        engine=of.engine.facts.name, release=of.release, configuration=of.used, state=loaded.used,
+        proposals=result.proposals, order=result.order, decisions=result.decisions, plan=result.plan,
+        notes=result.notes, findings=loaded.findings,
     )  # fmt: skip
 
 

@@ -184,7 +184,7 @@ def sentence(
     # The largest lack, against what was wanted: steps of different resources do not compare.
     short, fr, amount = max(lacks, key=lambda lack: (lack[0] / lack[2], -lack[1]))
     resource, most = usage.quotas.frs[fr][1], usage.quotas.potential_available(queue, fr)
-    text = f"{fr_name(overlay, fr)}: {units(short, resource)} more needed; "
+    text = f"{overlay.fr_name(fr)}: {units(short, resource)} more needed; "
     if amount > most:
         return f"{text}even with nothing running the queue could have {units(most, resource)} at most"
     before = [] if cycle_usage is None else _in_the_way(cycle_usage, nomination, fr)
@@ -230,7 +230,7 @@ def outrun(cycle_usage: CycleUsage, head: Nomination) -> str:
         return "earlier heads of this cycle changed what it counted on"
     lack, fr = lacks_most
     resource = cycle_usage.overlay.usage.quotas.frs[fr][1]
-    text = f"{fr_name(cycle_usage.overlay, fr)}: {units(lack, resource)} more needed once all victims are gone"
+    text = f"{cycle_usage.overlay.fr_name(fr)}: {units(lack, resource)} more needed once all victims are gone"
     if resource == PODS:
         text += ", and Kueue's search for victims does not count pods"
     before = _in_the_way(cycle_usage, head, fr)
@@ -290,8 +290,3 @@ def _listed(names: Sequence[str]) -> str:
     if len(names) > _MOST_NAMED:
         shown.append(f"{len(names) - _MOST_NAMED} more")
     return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
-
-
-def fr_name(overlay: Overlay, fr: int) -> str:
-    """As explanations write a flavor-resource: ``flavor/resource``."""
-    return "/".join(overlay.usage.quotas.frs[fr])

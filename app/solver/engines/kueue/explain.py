@@ -7,7 +7,7 @@ from typing import Any
 
 from app.solver.compiled import ROOTLESS
 from app.solver.engines.kueue import answer, blockers, nodes
-from app.solver.engines.kueue.blockers import fr_name, smallest_changes
+from app.solver.engines.kueue.blockers import smallest_changes
 from app.solver.engines.kueue.candidates import SILENT, Recorder
 from app.solver.engines.kueue.fair_share import Rivals, Share, share_without
 from app.solver.engines.kueue.nodes import LookedAt
@@ -73,7 +73,7 @@ class Judge:
         if (of_queue := self._by_queue[queue]) is not None:
             return of_queue
         if not self._using[int(state.shape[workload])]:
-            wanted = [fr_name(overlay, fr) for fr in sorted(self._contested)]
+            wanted = [overlay.fr_name(fr) for fr in sorted(self._contested)]
             return Protection("uses-nothing-contested", f"it uses none of {', '.join(wanted)}", {"contested": wanted})
         return self._by_priority(workload, queue)
 
@@ -125,7 +125,7 @@ class Judge:
             cell = quotas.cells[node].get(fr)
             resource = quotas.frs[fr][1]
             used, quota = (0, 0) if cell is None else (usage.used[cell], quotas.subtree[cell])
-            out[fr_name(self._overlay, fr)] = units_of(resource, used=used, quota=quota)
+            out[self._overlay.fr_name(fr)] = units_of(resource, used=used, quota=quota)
         return {"within_quota": quotas.tree.names[node], "usage": out}
 
 
@@ -226,7 +226,7 @@ class Explainer(Recorder):
                 short = amount > available
                 detail = "more is requested than available" if short else "quota is available, places on nodes are not"
                 self._why.step(
-                    "needs-preemption" if short else "nodes-short", f"{fr_name(overlay, fr)}: {detail}",
+                    "needs-preemption" if short else "nodes-short", f"{overlay.fr_name(fr)}: {detail}",
                     **units_of(
                         resource, requested=amount, available=available, used=usage.used[cell],
                         nominal=usage.quotas.nominal[cell],
@@ -305,7 +305,7 @@ class Explainer(Recorder):
             self._record(overlay, workload, "victim", reason, "")
             return
         after = {
-            fr_name(overlay, fr): units_of(
+            overlay.fr_name(fr): units_of(
                 usage.quotas.frs[fr][1], requested=amount, available=usage.available(preemptor.queue, fr)
             )
             for fr, amount in preemptor.request

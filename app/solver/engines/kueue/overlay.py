@@ -255,6 +255,10 @@ class Overlay:
             index = self.usage.quotas.fr_index[(flavor, resource)]
         return index
 
+    def fr_name(self, fr: int) -> str:
+        """As explanations write a flavor-resource: ``flavor/resource``."""
+        return "/".join(self.usage.quotas.frs[fr])
+
     def request(self, queue: int, amounts: Mapping[FlavorResource, int]) -> tuple[tuple[int, int], ...]:
         """``amounts`` by index, ascending, ready for a Preemptor."""
         self._provide(queue, sorted(amounts))
