@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from app.solver import solve
 from app.solver.delta import apply_delta
+from app.solver.engines.yunikorn import state as yunikorn_state
 from app.solver.engines.yunikorn import update
 from app.solver.engines.yunikorn.configuration import CompiledConfiguration
 from app.solver.engines.yunikorn.state import CompiledState
@@ -37,7 +38,8 @@ STEPS = 5
 @pytest.fixture(autouse=True)
 def small_states_are_followed_too(bounded: Bounded) -> None:
     """However much of them changes."""
-    bounded(update, LARGE=0, MANY=0, SPARE_SHAPES=4)
+    bounded(update, LARGE=0, MANY=0)
+    bounded(yunikorn_state, SPARE_SHAPES=4)
 
 
 def configuration(rules: str) -> Configuration:
@@ -351,7 +353,7 @@ def test_shapes_that_nobody_has_any_more_are_forgotten(monkeypatch: pytest.Monke
     kept, whole = small(), compilations(monkeypatch)
     for i in range(100):
         kept = changed(kept, workloads={"change": [app("w0", "root.a", task("t0", "n0", {"vcore": f"{i}m"}))]})
-        assert len(kept.compiled.shapes) <= update.SPARE_SHAPES
+        assert len(kept.compiled.shapes) <= yunikorn_state.SPARE_SHAPES
     assert not whole
 
 

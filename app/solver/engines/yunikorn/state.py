@@ -465,9 +465,13 @@ def _up(queues: CompiledConfiguration, usage: list[list[int]]) -> None:
             usage[above] = [a + b for a, b in zip(usage[above], usage[i], strict=True)]
 
 
-def forget_shapes(old: CompiledState, new: CompiledState, spare: int) -> None:
-    """Drop shapes that no task of ``new`` has, once they are most of what is kept, and that is ``spare`` or more."""
-    if new.shapes is old.shapes or len(new.shapes) < spare:
+SPARE_SHAPES = 64
+"""So few are kept, whoever has them."""
+
+
+def forget_shapes(old: CompiledState, new: CompiledState) -> None:
+    """Drop shapes that no task of ``new`` has, once they are most of what is kept."""
+    if new.shapes is old.shapes or len(new.shapes) < SPARE_SHAPES:
         return
     live = [uses > 0 for uses in new.uses]
     if sum(live) * 2 > len(live):

@@ -218,8 +218,6 @@ LARGE = 4
 """A delta that changes one task for so many tasks and nodes that there are is not worth following."""
 MANY = 16
 """Nor is one that touches an application for so many applications, tasks and nodes."""
-SPARE_SHAPES = 64
-"""So few are kept, whoever has them."""
 FAR = 64
 """Columns fall behind by so many applications at most."""
 _UNKNOWN = -2
@@ -264,7 +262,7 @@ class _Behind:
     def columns(self, state: CompiledState, nodes: Ints | None) -> None:
         """Fill in the task columns of ``state``; see ``_rearranged``. Whoever looks meanwhile finds each column as it
         should be, or not at all."""
-        twin = _rearranged(self.base, state, self.moves.values(), nodes)
+        twin = _rearranged(self.base, state, state.lazy, self.moves.values(), nodes)
         for name in COLUMNS:
             setattr(state, name, getattr(twin, name))
         state.behind = None
@@ -272,21 +270,22 @@ class _Behind:
 
 def with_tasks(base: CompiledState, moves: Sequence[Move]) -> CompiledState:
     """``base`` with the applications and tasks after ``moves``; what it sums up does not follow."""
-    new = _rearranged(base, base, moves, None)
+    new = _rearranged(base, base, base.lazy.after(), moves, None)
     _name_queues(new, moves)
     new.uses = np.bincount(new.shape, minlength=len(new.shapes)).tolist()
-    forget_shapes(base, new, SPARE_SHAPES)
+    forget_shapes(base, new)
     return new
 
 
-def _rearranged(base: CompiledState, state: CompiledState, moves: Iterable[Move], nodes: Ints | None) -> CompiledState:
-    """``state`` with the task columns of ``base`` after ``moves``. ``nodes``: by node of ``base`` its index now, and in
-    the end that of no node; None: the same. Raises _Anew."""
+def _rearranged(
+    base: CompiledState, state: CompiledState, lazy: Lazy, moves: Iterable[Move], nodes: Ints | None
+) -> CompiledState:
+    """``state`` with ``lazy``, and the task columns of ``base`` after ``moves``. ``nodes``: by node of ``base`` its
+    index now, and in the end that of no node; None: the same. Raises _Anew."""
     new = CompiledState.__new__(CompiledState)
     for name in CompiledState.__slots__:
         setattr(new, name, getattr(base if name in COLUMNS else state, name))
-    if state is base:
-        new.lazy = base.lazy.after()
+    new.lazy = lazy
     arranged = arrange(base, new, moves)
     _columns(base, new, arranged, base.node if nodes is None else nodes[base.node])
     if nodes is None:
@@ -328,7 +327,7 @@ def _followed(old: CompiledState, queues: CompiledConfiguration, state: State, c
         if len(behind.moves) > FAR:
             behind.catch_up(new)
     _move_usage(new, turnover)
-    forget_shapes(old, new, SPARE_SHAPES)
+    forget_shapes(old, new)
     return new
 
 
