@@ -136,7 +136,6 @@ def follow(
     except ModuleNotFoundError as missing:
         complain(f"following a cluster needs the extra arbiter-preemption[kubernetes]: no module {missing.name}")
         return BAD_INPUT
-    from app.base.settings import own_address
 
     try:
         client = connect(source.context, source.kubeconfig)
@@ -155,9 +154,8 @@ def follow(
         shadow=way.shadow,
         namespace=way.namespace,
     )
-    follower = Follower(
-        task, Reader(client, recorder), Arbiter(names.remote.url or own_address(), names.remote.token), Tidy()
-    )
+    service = names.remote.service
+    follower = Follower(task, Reader(client, recorder), Arbiter(service.address, service.token), Tidy())
     try:
         return _run(follower, task.cluster, way)
     finally:

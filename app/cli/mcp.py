@@ -13,7 +13,6 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from app.base import installed_version
-from app.base.settings import own_address
 from app.cli.configuration import OURS, Remote
 from app.cli.output import BAD_INPUT, NOTHING, announce, complain
 from app.cli.remote import ApiError, Service, Unreachable
@@ -58,12 +57,13 @@ def mcp(
     if find_spec("mcp") is None:
         complain("this needs the extra: uv tool install 'arbiter-preemption[mcp]'")
         return BAD_INPUT
-    address = remote.url or own_address()
+    service = remote.service
+    address = service.address
     if not address.startswith(("http://", "https://")):
         complain(f"{address}: not an http address")
         return BAD_INPUT
     logging.basicConfig(level=logging.WARNING)  # to standard error: standard output is the protocol's
-    server = _server(Service(address, remote.token), (pages or address).rstrip("/"), writes=allow_writes)
+    server = _server(service, (pages or address).rstrip("/"), writes=allow_writes)
     if port is None:
         anyio.run(_stdio, server)
         return NOTHING

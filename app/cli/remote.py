@@ -64,6 +64,13 @@ class Service:
     url: str
     token: str | None = None
 
+    @property
+    def address(self) -> str:
+        """``url``, or where the service of this machine is."""
+        from app.base.settings import own_address
+
+        return self.url or own_address()
+
     def get(self, path: str) -> Reply:
         """GET ``path``. Raises Unreachable."""
         return self.send("GET", path, None, {})
@@ -81,7 +88,7 @@ class Service:
         return self.send("DELETE", path, None, headers)
 
     def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
-        address = self.url or _own_address()
+        address = self.address
         if not address.startswith(("http://", "https://")):
             raise Unreachable(f"{address}: not an http address")
         sent = {"Accept": "application/json", **headers}
@@ -98,12 +105,6 @@ class Service:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
             how = "; `arbiter serve` starts the service" if isinstance(reason, ConnectionRefusedError) else ""
             raise Unreachable(f"{address}: {reason}{how}") from None
-
-
-def _own_address() -> str:
-    from app.base.settings import own_address
-
-    return own_address()
 
 
 def segment(name: str) -> str:
