@@ -20,23 +20,14 @@ from app.solver.engines.ytsaurus.fair_shares import (
     EPSILON,
     INFINITE,
     SLACK,
-    Standing,
     is_additive,
     leaves_room,
     limit_shares,
     pools_lacking,
     shares_of,
 )
-from app.solver.engines.ytsaurus.heartbeat import MOST_STARTS
-from app.solver.engines.ytsaurus.operations import (
-    NEVER,
-    STARVATION,
-    STARVATION_CODE,
-    UNLIMITED_STEPS,
-    Flags,
-    Floats,
-    Ints,
-)
+from app.solver.engines.ytsaurus.heartbeat import MOST_STARTS, backoffs_over
+from app.solver.engines.ytsaurus.operations import NEVER, QUIET, UNLIMITED_STEPS, Flags, Floats, Ints, Standing
 from app.solver.engines.ytsaurus.preparation import AGGRESSIVE, NORMAL
 from app.solver.engines.ytsaurus.situation import pool_limits, pool_sums, selects
 from app.solver.engines.ytsaurus.state import CompiledState, node_usage
@@ -45,7 +36,6 @@ from app.solver.model.base import Resources, micros, to_datetime
 from app.solver.model.state import Ask, Node, QueueState, Task, Workload
 from app.solver.rounds import Turn
 
-_QUIET = Standing("non_starving", None)
 _LARGE = 2**50
 """Steps of one task that are counted exactly in doubles, with those of many others."""
 
@@ -183,10 +173,8 @@ class Ahead(rounds.Ahead[CompiledState]):
                 block = blocks[last] = wire.Node(last_preemptive_scheduling_at=to_datetime(last))
             turn.nodes.append(replace(node(self.names[row]), ytsaurus=block))
         for pool in sorted(self._stale_pools):
-            level, since = self._pools[pool]
-            block = wire.PoolState(
-                starvation=STARVATION[level], below_fair_share_since=None if since == NEVER else to_datetime(since)
-            )
+            standing = Standing.of(*self._pools[pool])
+            block = wire.PoolState(starvation=standing.starvation, below_fair_share_since=standing.below_since)
             turn.queues[self._config.tree.names[pool]] = QueueState(ytsaurus=block)
         self._stale_nodes[:] = False
         self._stale_pools.clear()
@@ -195,7 +183,7 @@ class Ahead(rounds.Ahead[CompiledState]):
     def heard(self, nodes: int, now: int) -> None:
         """Heartbeats of the first ``nodes`` were processed at ``now``: each tried preemption where it might again."""
         last = self._last[:nodes]
-        over = (last == NEVER) | (now > last + self._config.settings.backoff)
+        over = backoffs_over(last, self._config.settings.backoff, now)
         last[over] = now
         self._stale_nodes[:nodes] |= over
 
@@ -274,14 +262,12 @@ class Ahead(rounds.Ahead[CompiledState]):
         """Of operations below their fair share; None: one starves aggressively."""
         out: dict[str, Standing] = {}
         for name, mine in _by_operation(wants).items():
-            level, since = standings.get(name, _QUIET)
             part = min(sum([want.left for want in mine]) / self._config.settings.count_coefficient, 1.0)
             timeouts = self._timeouts(self._config.tree.index[mine[0].ask.queue], part)
-            before = STARVATION_CODE[level], NEVER if since is None else since
-            code, since = moved_on(before, True, timeouts, now, later)
-            if code == AGGRESSIVE:
+            level, since = moved_on(standings.get(name, QUIET).codes, True, timeouts, now, later)
+            if level == AGGRESSIVE:
                 return None
-            out[name] = Standing(STARVATION[code], since)
+            out[name] = Standing.of(level, since)
         return out
 
     def _starts(self, wants: list[_Want]) -> list[tuple[Ask, Task, int]] | None:

@@ -218,7 +218,7 @@ def _shortage(name: str, need: int, free: int, *, queue: str | None = None, node
 def tried_preemption(overlay: Overlay, nodes: Ints, now: int) -> Flags:
     """By node: whether preemption may be tried there now. To be asked before the heartbeats."""
     out = np.zeros(len(overlay.node_usage), bool)
-    out[nodes] = backoffs_over(overlay, nodes, now)
+    out[nodes] = backoffs_over(overlay.last_preemptive[nodes], overlay.prepared.situation.config.settings.backoff, now)
     return out
 
 

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from app.solver.compiled import ROOTLESS
 from app.solver.engines.ytsaurus.ahead import (
     NOWHERE,
     Ahead,
@@ -28,7 +27,6 @@ from app.solver.engines.ytsaurus.fair_shares import (
     ROUNDING,
     SATISFIABLE,
     SLACK,
-    Standing,
     blocked,
     lacking,
     leaves_room,
@@ -36,20 +34,20 @@ from app.solver.engines.ytsaurus.fair_shares import (
     shares_of,
 )
 from app.solver.engines.ytsaurus.guarantees import Fitted, Specified, to_shares
-from app.solver.engines.ytsaurus.heartbeat import MOST_STARTS
+from app.solver.engines.ytsaurus.heartbeat import MOST_STARTS, backoffs_over
 from app.solver.engines.ytsaurus.operations import (
     NEVER,
-    STARVATION,
-    STARVATION_CODE,
+    QUIET,
     UNLIMITED_STEPS,
     Flags,
     Floats,
     Ints,
     Levels,
+    Standing,
     all_of,
     standing,
 )
-from app.solver.engines.ytsaurus.pool_curves import MOST_KINDS, Demands, by_kinds, suggested_values
+from app.solver.engines.ytsaurus.pool_curves import MOST_KINDS, Demands, by_kinds, scales, suggested_values
 from app.solver.engines.ytsaurus.preparation import (
     AGGRESSIVE,
     AGGRESSIVELY_PREEMPTIBLE,
@@ -57,12 +55,12 @@ from app.solver.engines.ytsaurus.preparation import (
     PREEMPTIBLE,
     bounds_of,
     groups_of,
+    handed_down,
     levels,
 )
 from app.solver.engines.ytsaurus.situation import pool_limits
 from app.solver.engines.ytsaurus.state import CompiledState
-from app.solver.model import ytsaurus as wire
-from app.solver.model.base import micros, to_datetime
+from app.solver.model.base import micros
 from app.solver.model.state import Ask, Node, Task, Workload
 from app.solver.rounds import Turn
 
@@ -118,7 +116,7 @@ class Crowd(Ahead):
         if granted is None:
             return None
         crowd._floors = granted[1].strong.tolist()
-        crowd._weights = granted[2].tolist()
+        crowd._weights = granted[2]
         return crowd if all(crowd.moved(workload.id, workload) for workload in cluster.state.workloads) else None
 
     def __init__(self, cluster: CompiledState) -> None:
@@ -131,7 +129,7 @@ class Crowd(Ahead):
         self._occupied: dict[tuple[str, str], int] = {}
         self._rows: dict[tuple[tuple[int, ...], tuple[int, ...]], bytes] = {}
         self._floors: list[list[float]] = []
-        self._weights: list[float] = []
+        self._weights: Floats = np.zeros(0)
         self._caps: list[list[float]] = self._limits.tolist()
         self._rests = False
 
@@ -165,9 +163,7 @@ class Crowd(Ahead):
         """Whether it still keeps up, with ``cluster``, which has followed all that was told here and carries more."""
         own, rests = self._cluster, self._rests
         self._rests = False
-        for name in self._gone:
-            self._operations.pop(name, None)
-        self._gone.clear()
+        self._let_go()
         if (
             not rests or self._occupied or self._exceeded or len(cluster.operations) > MOST_CROWDED
             or cluster.config is not own.config or cluster.index.names != own.index.names
@@ -180,6 +176,11 @@ class Crowd(Ahead):
         for operation, (level, since) in zip(self._operations.values(), carried, strict=True):
             operation.level, operation.since = level, since
         return True
+
+    def _let_go(self) -> None:
+        for name in self._gone:
+            self._operations.pop(name, None)
+        self._gone.clear()
 
     def occupied(self, node: str, amounts: Mapping[str, int], sign: int) -> bool:
         """What holds a node until it is released makes the cluster smaller, and no round is told meanwhile."""
@@ -200,19 +201,13 @@ class Crowd(Ahead):
 
     def _standing_as(self, name: str) -> Workload:
         workload, operation = self._held[name], self._operations[name]
-        since = None if operation.since == NEVER else to_datetime(operation.since)
-        block = replace(
-            workload.ytsaurus or wire.Workload(), starvation=STARVATION[operation.level], below_fair_share_since=since
-        )
-        return replace(workload, ytsaurus=block)
+        return replace(workload, ytsaurus=Standing.of(operation.level, operation.since).carried_by(workload.ytsaurus))
 
     def calm(self, asks: Sequence[Ask], standings: Mapping[str, Standing], now: int) -> Calm | None:
         """The round of ``now``, as which everybody stands from now on; None: it has to be asked.
 
         ``standings``: of operations that wait, as the last update left them."""
-        for name in self._gone:
-            self._operations.pop(name, None)
-        self._gone.clear()
+        self._let_go()
         if self._occupied or self._exceeded:
             return None
         everybody = self._everybody(asks, standings)
@@ -237,7 +232,7 @@ class Crowd(Ahead):
             self._carry.add(op.name)
         changed = self._pools_stand(pools)
         waiting = {
-            op.name: Standing(STARVATION[level], None if since == NEVER else since)
+            op.name: Standing.of(level, since)
             for op, (level, since) in zip(everybody, stands, strict=True) if level or since != NEVER
         }  # fmt: skip
         everything = len(starts) == sum([len(op.tasks) for op in everybody])
@@ -294,9 +289,7 @@ class Crowd(Ahead):
                 if pool is None:
                     return None
                 operation = Operation(ask.id, pool, ask, self._width)
-                if (standing := standings.get(ask.id)) is not None:
-                    operation.level = STARVATION_CODE[standing.starvation]
-                    operation.since = NEVER if standing.since is None else standing.since
+                operation.level, operation.since = standings.get(ask.id, QUIET).codes
                 everybody.append(operation)
             if operation.ask is not ask and not self._asks_for(operation, ask):
                 return None
@@ -353,33 +346,25 @@ class Crowd(Ahead):
     ) -> _Shares | None:
         if len(kinds) > MOST_KINDS or any(weight <= SLACK for _, weight, _ in kinds):
             return None
-        tree, root = self._config.tree, self._root
-        smallest = [np.inf] * (root + 1)
-        above = [root if parent == ROOTLESS else parent for parent in tree.parent]
-        for pool, weight, _ in kinds:
-            smallest[pool] = min(smallest[pool], weight)
-        for pool, parent in enumerate(above):
-            smallest[parent] = min(smallest[parent], self._weights[pool])
-        scales = [smallest[parent] / self._weights[pool] for pool, parent in enumerate(above)] + [1.0]
+        pools = np.array([pool for pool, _, _ in kinds], np.int64)
+        weights = np.array([weight for _, weight, _ in kinds], float)
+        scale, pool_scale = scales(weights, pools, self._weights, self._columns.parent)
         grouped: dict[int, list[tuple[tuple[float, bytes], int]]] = {}
-        own = [smallest[pool] / weight for pool, weight, _ in kinds]
-        for (pool, _, row), scale, count in zip(kinds, own, counts, strict=True):
-            grouped.setdefault(pool, []).append(((scale, row), count))
+        for (pool, _, row), of_kind, count in zip(kinds, scale.tolist(), counts, strict=True):
+            grouped.setdefault(pool, []).append(((of_kind, row), count))
         together = {pool: tuple(sorted(rows)) for pool, rows in grouped.items()}
         numbers = np.frombuffer(b"".join([row for _, _, row in kinds])).reshape(len(kinds), 3, -1)
         demands = Demands(numbers[:, 0], numbers[:, 1], numbers[:, 2])
         if (demands.demand <= demands.limits).all() and leaves_room(pool_demand, self._limits):
             return None
-        divided = by_kinds(tree, together, scales, self._floors, self._caps)
+        divided = by_kinds(self._config.tree, together, pool_scale.tolist(), self._floors, self._caps)
         if divided is None:
             return None
-        fits, pool_fair = divided
-        suggested = np.array([min(fits[pool] / scale, 1.0) for (pool, _, _), scale in zip(kinds, own, strict=True)])
-        fair = suggested_values(demands, suggested)
+        fit, pool_fair = divided
+        fair = suggested_values(demands, np.array(fit)[pools], scale)
         if fair is None or (np.abs(demands.demand - fair - SATISFIABLE) < ROUNDING).any():
             return None
-        tolerance = self._columns.tolerance[[pool for pool, _, _ in kinds]]
-        below = lacking(demands.usage, demands.demand, fair, tolerance)
+        below = lacking(demands.usage, demands.demand, fair, self._columns.tolerance[pools])
         closed = blocked(fair, demands.demand)
         return _Shares(
             demands.usage, demands.demand, fair, closed, below.tolist(), pool_demand, np.array(pool_fair), of
@@ -405,20 +390,14 @@ class Crowd(Ahead):
     ) -> bool:  # fmt: skip
         """Whether somebody who starves may take something on some node."""
         settings = self._config.settings
-        above = [level for level, _ in pools]
-        if settings.scope == "operation_only":
-            above = [0] * len(above)
-        else:
-            for pool in self._config.tree.top_down:
-                parent = self._config.tree.parent[pool]
-                above[pool] = max(above[pool], above[parent] if parent != ROOTLESS else 0)
+        above: list[int] = handed_down(self._config, np.array([level for level, _ in pools], np.int8)).tolist()
         starving: dict[int, set[tuple[int, ...]]] = {}
         for op, (level, _) in zip(everybody, stands, strict=True):
             if op.tasks and (priority := max(level, above[op.pool])):
                 starving.setdefault(priority, set()).update([need for _, need in op.tasks])
         if not starving:
             return False
-        ready = (self._last == NEVER) | (now > self._last + settings.backoff)
+        ready = backoffs_over(self._last, settings.backoff, now)
         if not ready.any():
             return False
         normal = starving.get(NORMAL, set[tuple[int, ...]]())

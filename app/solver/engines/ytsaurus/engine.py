@@ -10,7 +10,7 @@ Sources are files below yt/yt/server/scheduler/strategy of the public repository
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -22,9 +22,9 @@ from app.solver.engines.ytsaurus.answer import Answered, Waiting, after_shares, 
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, compile_configuration
 from app.solver.engines.ytsaurus.crowd import Calm, Crowd
 from app.solver.engines.ytsaurus.explain import findings, under
-from app.solver.engines.ytsaurus.fair_shares import Standing, Updated, fair_share_update
+from app.solver.engines.ytsaurus.fair_shares import Updated, fair_share_update
 from app.solver.engines.ytsaurus.heartbeat import quiet_nodes
-from app.solver.engines.ytsaurus.operations import Ints
+from app.solver.engines.ytsaurus.operations import QUIET, Ints, Standing
 from app.solver.engines.ytsaurus.preemptibility import effective_settings, preemptibility, shares
 from app.solver.engines.ytsaurus.preparation import NOBODY, Overlay, Started, Stopped, prepare
 from app.solver.engines.ytsaurus.settings import DIFFERENCES, Difference, RuleSet
@@ -265,10 +265,9 @@ def waited(cluster: CompiledState, ask: Ask, now: int) -> Ask:
     block = ask.ytsaurus or wire.Workload()
     below = replace(ask, ytsaurus=replace(block, below_fair_share_since=ask.created_at))
     standing = fair_share_update(cluster, [below], now, None).operations.get(ask.id)
-    return ask if standing is None else replace(ask, ytsaurus=_carried(block, standing))
+    return ask if standing is None else replace(ask, ytsaurus=standing.carried_by(block))
 
 
-_QUIET = Standing("non_starving", None)
 _NOTHING = wire.Node()
 
 
@@ -306,32 +305,33 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     def asked(self, ask: Ask, holds: Holds) -> Ask:
         if holds(ask.id):
             return replace(ask, workload=ask.id)
-        standing = self._standing.get(ask.id, _QUIET)
-        if standing == _QUIET:
-            return ask
-        return replace(ask, ytsaurus=_carried(ask.ytsaurus or wire.Workload(), standing))
+        standing = self._standing.get(ask.id, QUIET)
+        return ask if standing == QUIET else replace(ask, ytsaurus=standing.carried_by(ask.ytsaurus))
 
     def before(self, loaded: CompiledState, state: State, now: int) -> Turn | None:
         """The fair share update, with everything that waits as demand."""
         running, loaded.recent.rough = loaded.operation_index, self._unseen
         asks = [self.asked(ask, running.__contains__) for _, ask in sorted(self.waiting.items())]
         updated = fair_share_update(loaded, asks, now, self._last)
-        self._last, self._starves, self._satisfied = now, updated.starves, updated.satisfied
+        self._satisfied = updated.satisfied
         self._nodes, self._node_index = state.nodes, loaded.node_index
-        self._wakes = [] if updated.changes_at is None else [updated.changes_at]
-        waiting = updated.operations
         moved = [(state.workloads[running[name]], standing) for name, standing in updated.moved.items()]
         turn = Turn(
             workloads=[
-                replace(workload, ytsaurus=_carried(workload.ytsaurus or wire.Workload(), standing))
-                for workload, standing in moved
+                replace(workload, ytsaurus=standing.carried_by(workload.ytsaurus)) for workload, standing in moved
             ],
             queues=_pools(state, updated),
         )
         differs = bool(turn.workloads or turn.queues)
-        self.version += differs or waiting != self._standing
-        self._standing = waiting
+        self._stand(updated, updated.operations, now, differs=differs)
         return turn if differs else None
+
+    def _stand(self, updated: Updated | Calm, standings: dict[str, Standing], now: int, *, differs: bool) -> None:
+        """As an update at ``now`` left everybody. ``differs``: the state is another one for it."""
+        self._last, self._starves = now, updated.starves
+        self._wakes = [] if updated.changes_at is None else [updated.changes_at]
+        self.version += differs or standings != self._standing
+        self._standing = standings
 
     def ahead(self, loaded: CompiledState) -> Ahead | None:
         """Where all demand is due, and where it is not."""
@@ -372,20 +372,17 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         calm = ahead.calm(asks, self._standing, now)
         if calm is None:
             return None
-        self._last, self._starves = now, calm.starves
-        self._wakes = [] if calm.changes_at is None else [calm.changes_at]
-        self.version += calm.differs or calm.standings != self._standing
-        self._standing = calm.standings
+        self._stand(calm, calm.standings, now, differs=calm.differs)
 
         def carry_out(leaving: Callable[[PlannedEviction], bool]) -> Turn:
             del leaving
             version = self.version
             turn = self._carried_out(ahead, calm, now)
-            looked = dict(zip(ahead.names, ahead.tried(calm.heard), strict=False))
-            self._tried.update(dict.fromkeys([name for name, last in looked.items() if last == now], version))
-            if self._starves:
-                backoff, tried = self.configured.settings.backoff, self._tried.get
-                self._wakes += {last + backoff + 1 for name, last in looked.items() if tried(name) != self.version}
+            names: dict[int, list[str]] = {}
+            for name, looked in zip(ahead.names, ahead.tried(calm.heard), strict=False):
+                names.setdefault(looked, []).append(name)
+            for looked, of in names.items():
+                self._looked(of, looked, now, version)
             return turn
 
         started = dict.fromkeys(ask.id for ask, _, _ in calm.starts)
@@ -399,23 +396,24 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         named: dict[int, tuple[dict[str, Any], list[str]]] = {}
         for note, names in groupby(notes, notes.__getitem__):  # most nodes leave the same behind
             named.setdefault(id(note), (note, []))[1].extend(names)
-        wakes: set[int] = set()
         for note, names in named.values():
             after = wire.Node(**note)
             if after.overcommit_since is not None:
-                wakes.add(micros(after.overcommit_since) + self.configured.settings.overcommit_duration + 1)
+                self._wakes.append(micros(after.overcommit_since) + self.configured.settings.overcommit_duration + 1)
             self._left(names, after, turn)
             if self._ahead is not None:
                 self._ahead.preempted(names, after)
             if after.last_preemptive_scheduling_at is not None:
-                looked = micros(after.last_preemptive_scheduling_at)
-                if looked == question.now:
-                    self._tried.update(dict.fromkeys(names, version))
-                tried = self._tried.get
-                if self._starves and any(tried(name) != self.version for name in names):
-                    wakes.add(looked + self.configured.settings.backoff + 1)
-        self._wakes += wakes
+                self._looked(names, micros(after.last_preemptive_scheduling_at), question.now, version)
         return turn
+
+    def _looked(self, names: list[str], last: int, now: int, version: int) -> None:
+        """On these nodes preemption was tried ``last``, and if that is now, at ``version``: it may help again after the
+        backoff where anything has changed since."""
+        if last == now:
+            self._tried.update(dict.fromkeys(names, version))
+        if self._starves and any(self._tried.get(name) != self.version for name in names):
+            self._wakes.append(last + self.configured.settings.backoff + 1)
 
     def _left(self, names: Sequence[str], after: wire.Node, turn: Turn) -> None:
         """Heartbeats left ``after`` behind on these nodes."""
@@ -433,25 +431,16 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         )
 
 
-def _carried(block: wire.Workload, standing: Standing) -> wire.Workload:
-    since = None if standing.since is None else to_datetime(standing.since)
-    return replace(block, starvation=_level(standing), below_fair_share_since=since)
-
-
-def _level(standing: Standing) -> wire.Starvation:
-    return cast(Literal["non_starving", "starving", "aggressively_starving"], standing.starvation)
-
-
 def _pools(state: State, updated: Updated) -> dict[str, QueueState]:
     """The pools that carry something else than before."""
     carrying: dict[str, QueueState] = {}
     for name, standing in updated.pools.items():
         had = state.queues.get(name, QueueState()).ytsaurus
-        since = None if standing.since is None else to_datetime(standing.since)
         volume, ratio = updated.volumes.get(name, (None, None))
         block = wire.PoolState(
-            starvation=_level(standing), below_fair_share_since=since, accumulated_volume=volume, last_share_ratio=ratio
-        )
+            starvation=standing.starvation, below_fair_share_since=standing.below_since, accumulated_volume=volume,
+            last_share_ratio=ratio,
+        )  # fmt: skip
         if block != (had or wire.PoolState(starvation="non_starving")):
             carrying[name] = QueueState(ytsaurus=block)
     return carrying

@@ -17,12 +17,12 @@ from app.solver.engines.ytsaurus.exact import Exact, reordered, truncated
 from app.solver.engines.ytsaurus.guarantees import Functions, IntegralShares, granted, to_shares
 from app.solver.engines.ytsaurus.operations import (
     NEVER,
-    STARVATION,
     UNLIMITED_STEPS,
     Flags,
     Floats,
     Ints,
     Levels,
+    Standing,
     all_of,
     any_of,
     by_level,
@@ -382,14 +382,6 @@ def _smallest_need(situation: Situation) -> Floats:
     return to_shares(np.where(np.isinf(out), 0.0, out), situation.cluster.total)
 
 
-class Standing(NamedTuple):
-    """What an element carries to the next update: its starvation, and since when it is below its fair share, in
-    microseconds; None: it is not."""
-
-    starvation: str
-    since: int | None
-
-
 class Updated(Struct, frozen=True, eq=False):
     """``pools``: by name; ``operations``: of those that starve or are below their fair share; ``moved``: of those that
     run and carry something else than before; ``volumes``: of pools with an integral guarantee, resource-seconds by
@@ -440,11 +432,7 @@ def fair_share_update(cluster: CompiledState, asks: Sequence[Ask], now: int, las
 
 def _standings(names: Sequence[str], starvation: Starvation, rows: Iterable[int]) -> dict[str, Standing]:
     """Of ``rows``, by name."""
-    out: dict[str, Standing] = {}
-    for row in rows:
-        since = int(starvation.since[row])
-        out[names[row]] = Standing(STARVATION[int(starvation.level[row])], None if since == NEVER else since)
-    return out
+    return {names[row]: Standing.of(int(starvation.level[row]), int(starvation.since[row])) for row in rows}
 
 
 def _operation_timeouts(situation: Situation) -> tuple[Floats, Floats]:

@@ -25,14 +25,17 @@ from app.solver.question import safe_point
 
 def candidates(overlay: Overlay, node: int, least: int, *, normal: bool) -> Ints:
     """Allocations on ``node`` of level ``least`` or more that may be taken, in the order in which they are taken."""
+    rows = overlay.prepared.situation.cluster.allocations_on(node)
+    return least_protected_first(overlay, _takeable(overlay, rows, least, normal=normal))
+
+
+def _takeable(overlay: Overlay, rows: Ints, least: int, *, normal: bool) -> Ints:
     prepared = overlay.prepared
-    cluster = prepared.situation.cluster
-    rows = cluster.allocations_on(node)
-    operation = cluster.allocations.operation[rows]
+    operation = prepared.situation.cluster.allocations.operation[rows]
     open_rows = overlay.running[rows] & (overlay.level[rows] >= least) & prepared.takeable[operation]
     if normal:
         open_rows &= prepared.normally_takeable[operation]
-    return least_protected_first(overlay, rows[open_rows])
+    return rows[open_rows]
 
 
 def least_protected_first(overlay: Overlay, rows: Ints) -> Ints:
@@ -123,26 +126,19 @@ def quiet_nodes(overlay: Overlay, now: int) -> Flags:
         able |= _could_preempt(overlay, name, wants[who[situation.wants.operation[wants]]], free, over)
     if not able.any():  # nobody goes for anybody
         return ~loud
-    ready = (overlay.last_preemptive == NEVER) | (now > overlay.last_preemptive + situation.config.settings.backoff)
-    return ~(loud | (ready & able))
+    return ~(loud | (_backoffs_over(overlay, slice(None), now) & able))
 
 
 def _could_preempt(overlay: Overlay, name: StageName, wants: Ints, free: Ints, over: Flags) -> Flags:
     """By node: whether a stage, which ``wants`` take part in, might stop anything there. ``over``: operations that
     exceed limits, whose allocations go for nobody."""
-    prepared = overlay.prepared
-    allocations = prepared.situation.cluster.allocations
+    allocations = overlay.prepared.situation.cluster.allocations
     able = np.zeros(len(free), bool)
     normal = name == "preemptive_normal"
     if not (len(wants) or (normal and over.any())):
         return able
-    taken = overlay.running & (overlay.level >= (PREEMPTIBLE if normal else AGGRESSIVELY_PREEMPTIBLE))
-    rows = np.flatnonzero(taken & (allocations.node >= 0))
-    operation = allocations.operation[rows]
-    open_rows = prepared.takeable[operation]
-    if normal:
-        open_rows &= prepared.normally_takeable[operation]
-    rows = rows[open_rows]
+    rows = np.flatnonzero(overlay.running & (allocations.node >= 0))
+    rows = _takeable(overlay, rows, PREEMPTIBLE if normal else AGGRESSIVELY_PREEMPTIBLE, normal=normal)
     nodes = allocations.node[rows]
     able[nodes[over[allocations.operation[rows]]]] = True
     if len(wants):
@@ -308,7 +304,7 @@ def process(overlay: Overlay, node: int, now: int) -> None:
         started = run(overlay, node, "regular", None, MOST_STARTS)
         if overlay.log is not None:
             overlay.log.append(_record(overlay, node, "regular", free, started))
-    if backoff_is_over(overlay, node, now):
+    if _backoffs_over(overlay, slice(node, node + 1), now).any():
         overlay.last_preemptive[node] = now
         for name in overlay.prepared.situation.config.settings.rules.stages:
             if _preemptive(overlay, node, name, schedulable=schedulable):
@@ -318,19 +314,18 @@ def process(overlay: Overlay, node: int, now: int) -> None:
 
 def pass_over(overlay: Overlay, nodes: Ints, now: int) -> None:
     """What heartbeats leave behind on nodes where they can't start or stop anything."""
-    overlay.last_preemptive[nodes[backoffs_over(overlay, nodes, now)]] = now
+    overlay.last_preemptive[nodes[_backoffs_over(overlay, nodes, now)]] = now
     overlay.overcommit_since[nodes] = NEVER
 
 
-def backoff_is_over(overlay: Overlay, node: int, now: int) -> bool:
-    """Whether preemptive scheduling may be tried on ``node``: never tried, or longer ago than the backoff."""
-    return bool(backoffs_over(overlay, np.array([node]), now)[0])
+def backoffs_over(last: Ints, backoff: int, now: int) -> Flags:
+    """By node: whether preemptive scheduling, which was ``last`` tried there, may be tried: never, or longer ago than
+    the backoff."""
+    return (last == NEVER) | (now > last + backoff)
 
 
-def backoffs_over(overlay: Overlay, nodes: Ints, now: int) -> Flags:
-    """The same for each of ``nodes``."""
-    last = overlay.last_preemptive[nodes]
-    return (last == NEVER) | (now > last + overlay.prepared.situation.config.settings.backoff)
+def _backoffs_over(overlay: Overlay, nodes: Ints | slice, now: int) -> Flags:
+    return backoffs_over(overlay.last_preemptive[nodes], overlay.prepared.situation.config.settings.backoff, now)
 
 
 def participants(overlay: Overlay, name: StageName) -> Flags:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, TypedDict, TypeVar
+from typing import Any, NamedTuple, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from app.solver.compiled import ResourceIndex
 from app.solver.engines.ytsaurus.configuration import WEIGHTLESS, CompiledConfiguration, Inherited
 from app.solver.engines.ytsaurus.reading import Reader, Steps, Where
 from app.solver.engines.ytsaurus.settings import OperationSettings, has_overrides, operation_settings
-from app.solver.model.base import micros
+from app.solver.model.base import micros, to_datetime
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask, State, Workload
 from app.solver.model.ytsaurus import PoolState, Starvation
@@ -350,6 +350,36 @@ def instants(values: list[datetime | None]) -> Ints:
     out = np.full(len(values), NEVER, np.int64)
     out[np.array([value is not None for value in values], bool)] = exact
     return out
+
+
+class Standing(NamedTuple):
+    """What an element carries to the next update: its starvation, and since when it is below its fair share, in
+    microseconds; None: it is not."""
+
+    starvation: Starvation
+    since: int | None
+
+    @staticmethod
+    def of(level: int, since: int) -> "Standing":
+        """Of codes, as columns have them."""
+        return Standing(STARVATION[level], None if since == NEVER else since)
+
+    @property
+    def codes(self) -> tuple[int, int]:
+        """The inverse."""
+        return STARVATION_CODE[self.starvation], NEVER if self.since is None else self.since
+
+    @property
+    def below_since(self) -> datetime | None:
+        """``since``, as the wire has it."""
+        return None if self.since is None else to_datetime(self.since)
+
+    def carried_by(self, block: OperationOptions | None) -> OperationOptions:
+        """``block`` of an operation that stands so."""
+        return replace(block or OperationOptions(), starvation=self.starvation, below_fair_share_since=self.below_since)
+
+
+QUIET = Standing("non_starving", None)
 
 
 def standing(options: OperationOptions | None) -> tuple[int, int]:

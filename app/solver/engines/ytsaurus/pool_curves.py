@@ -54,11 +54,7 @@ def children_of(situation: Situation, weight: Floats) -> Children:
     own = situation.operations.weight
     root = situation.root
     above, pool_above = situation.operation_parent, situation.parent[:root]
-    smallest = np.full(root + 1, np.inf)
-    np.minimum.at(smallest, above, np.where(own > EPSILON, own, np.inf))
-    np.minimum.at(smallest, pool_above, np.where(weight[:root] > EPSILON, weight[:root], np.inf))
-    scale = _ratio(smallest[above], own)
-    pool_scale = np.append(_ratio(smallest[pool_above], weight[:root]), 1.0)
+    scale, pool_scale = scales(own, above, weight, situation.parent)
     shift, pool_shift = np.zeros(len(own)), np.zeros(root + 1)
     fifo = np.array([pool.mode == "fifo" for pool in situation.config.pools] + [False], bool)
     end = np.ones(root + 1)
@@ -70,6 +66,16 @@ def children_of(situation: Situation, weight: Floats) -> Children:
         count = np.bincount(np.concatenate((above, pool_above)))  # the root has some child
         end = np.where(fifo, np.maximum(count, 1.0), 1.0)
     return Children(scale, shift, pool_scale, pool_shift, end, fifo)
+
+
+def scales(own: Floats, above: Ints, weight: Floats, parent: Ints) -> tuple[Floats, Floats]:
+    """By weight, of operations (``own``, in pools ``above``), and of pools, the root last (``weight``, ``parent``)."""
+    root = len(parent) - 1
+    pool_above, weight = parent[:root], weight[:root]
+    smallest = np.full(root + 1, np.inf)
+    np.minimum.at(smallest, above, np.where(own > EPSILON, own, np.inf))
+    np.minimum.at(smallest, pool_above, np.where(weight > EPSILON, weight, np.inf))
+    return _ratio(smallest[above], own), np.append(_ratio(smallest[pool_above], weight), 1.0)
 
 
 def _ratio(smallest: Floats, weight: Floats) -> Floats:
@@ -382,8 +388,7 @@ def divided_by_kinds(
     if divided is None:
         return None
     fit, pool_fair = np.array(divided[0]), np.array(divided[1])
-    suggested = np.minimum(fit[situation.operation_parent] / children.scale, 1.0)
-    fair = suggested_values(demands, suggested)
+    fair = suggested_values(demands, fit[situation.operation_parent], children.scale)
     return None if fair is None else (fair, pool_fair)
 
 
@@ -413,8 +418,9 @@ def by_kinds(
     return fit, pool_fair
 
 
-def suggested_values(demands: Demands, suggested: Floats) -> Floats | None:
-    """``operation_values``; None: the last bits may decide."""
+def suggested_values(demands: Demands, fit: Floats, scale: Floats) -> Floats | None:
+    """``operation_values`` of what the ``fit`` of their pools suggests; None: the last bits may decide."""
+    suggested = np.minimum(fit / scale, 1.0)
     if ((suggested < _HARDLY) & any_of(demands.demand > 0)).any():
         return None
     return operation_values(demands, suggested)

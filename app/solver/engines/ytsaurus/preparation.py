@@ -11,6 +11,8 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct
 
+from app.solver.compiled import ROOTLESS
+from app.solver.engines.ytsaurus.configuration import CompiledConfiguration
 from app.solver.engines.ytsaurus.fair_shares import (
     EPSILON,
     Due,
@@ -118,15 +120,20 @@ NO_PRIORITY, NORMAL, AGGRESSIVE = 0, 1, 2
 
 def priorities(situation: Situation) -> Levels:
     """Preemption priority of each operation: its own starvation and, unless the scope forbids, its pools'."""
-    own = situation.operations.starvation
-    if situation.config.settings.scope == "operation_only":
-        return own
-    above = situation.cluster.pool_starvation.copy()
-    for pool in situation.config.tree.top_down:
-        parent = situation.parent[pool]
-        if parent != situation.root:
+    above = handed_down(situation.config, situation.cluster.pool_starvation)
+    return np.maximum(situation.operations.starvation, above[situation.operations.pool])
+
+
+def handed_down(config: CompiledConfiguration, starvation: Levels) -> Levels:
+    """By pool, what its operations have of it: ``starvation`` of it and of those above it, unless the scope forbids."""
+    if config.settings.scope == "operation_only":
+        return np.zeros_like(starvation)
+    above = starvation.copy()
+    for pool in config.tree.top_down:
+        parent = config.tree.parent[pool]
+        if parent != ROOTLESS:
             above[pool] = max(above[pool], above[parent])
-    return np.maximum(own, above[situation.operations.pool])
+    return above
 
 
 def aggressive_allowed(situation: Situation) -> Flags:
