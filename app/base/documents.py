@@ -37,6 +37,16 @@ _MERGE = "<<"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
+def as_mapping(value: Any) -> dict[str, Any]:
+    """``value`` where it is a mapping; else an empty one."""
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """``value`` where it is a list; else an empty one."""
+    return cast(list[Any], value) if isinstance(value, list) else []
+
+
 class Unreadable(InvalidInput):
     """The source is no document of the kind that it should be; nothing of it was read."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
+from app.base.documents import as_list, as_mapping
 from app.formats.kube_scheduler.pods import LOOKED_AT
 from app.formats.kueue.workloads import awaits_victims
 from app.formats.manifests import on_kubernetes
@@ -87,12 +88,8 @@ def _role(
 
 def owner_of(item: Item) -> tuple[str, str] | None:
     """Kind and name of the controller that made it, else of its first owner; None: nobody owns it."""
-    listed = part(item, "metadata").get("ownerReferences")
-    owners = (
-        [cast(dict[str, Any], reference) for reference in cast(list[Any], listed) if isinstance(reference, dict)]
-        if isinstance(listed, list)
-        else []
-    )
+    listed = as_list(part(item, "metadata").get("ownerReferences"))
+    owners = [as_mapping(reference) for reference in listed if isinstance(reference, dict)]
     owner = next((reference for reference in owners if reference.get("controller")), owners[0] if owners else None)
     return None if owner is None else (str(owner.get("kind", "")), str(owner.get("name", "")))
 
@@ -194,8 +191,8 @@ def _trim_pod(spec: dict[str, Any]) -> None:
     volumes = spec.get("volumes")
     for field in _OF_NO_CONCERN:
         spec.pop(field, None)
-    waits = cast(list[Any], volumes) if isinstance(volumes, list) and "nodeName" not in spec else []
-    if claims := [dict.fromkeys(of) for volume in waits if (of := part({"": _only(volume, LOOKED_AT)}, ""))]:
+    waits = as_list(volumes) if "nodeName" not in spec else []
+    if claims := [dict.fromkeys(of) for volume in waits if (of := as_mapping(_only(volume, LOOKED_AT)))]:
         spec["volumes"] = claims
     for field in _CONTAINERS:
         if isinstance(containers := spec.get(field), list):
@@ -204,9 +201,8 @@ def _trim_pod(spec: dict[str, Any]) -> None:
 
 def _container(container: Any) -> Any:
     fields = _only(container, _OF_A_CONTAINER)
-    ports = cast(dict[str, Any], container).get("ports") if isinstance(container, dict) else None
-    listed = cast(list[Any], ports) if isinstance(ports, list) else []
-    of_node = [port for port in listed if part({"": port}, "").get("hostPort")]
+    ports = as_list(as_mapping(container).get("ports"))
+    of_node = [port for port in ports if as_mapping(port).get("hostPort")]
     return {**fields, "ports": of_node} if of_node else fields
 
 

@@ -24,6 +24,7 @@ from typing import IO, Any, cast
 import msgspec
 import zstandard
 
+from app.base.documents import as_list, as_mapping
 from app.base.errors import BadRequest
 from app.following.history import History, Preemption
 from app.following.judging import SETTLED_SECONDS, Judge, Judgement, is_settled
@@ -394,13 +395,8 @@ def in_order(said: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def _latest(item: Item) -> datetime | None:
     """The latest time that an object tells of."""
-    conditions = part(item, "status").get("conditions")
-    holders: list[Any] = [
-        item,
-        part(item, "metadata"),
-        *(cast(list[Any], conditions) if isinstance(conditions, list) else ()),
-    ]
-    managed = part(item, "metadata").get("managedFields")
-    holders += cast(list[Any], managed) if isinstance(managed, list) else []
-    moments = (instant(cast(dict[str, Any], of).get(name)) for of in holders if isinstance(of, dict) for name in _TIMES)
+    metadata = part(item, "metadata")
+    conditions, managed = as_list(part(item, "status").get("conditions")), as_list(metadata.get("managedFields"))
+    holders = map(as_mapping, (item, metadata, *conditions, *managed))
+    moments = (instant(of.get(name)) for of in holders for name in _TIMES)
     return max((moment for moment in moments if moment is not None), default=None)

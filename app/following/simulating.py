@@ -13,11 +13,12 @@ from datetime import datetime
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from msgspec import structs
 
+from app.base.documents import as_list, as_mapping
 from app.base.errors import BadRequest
 from app.following.grouped import Translated, translate
 from app.following.mirror import View
@@ -220,10 +221,9 @@ class _Pods:
 
 
 def _owner(metadata: Item) -> str:
-    listed = metadata.get("ownerReferences")
-    owners = cast(list[Any], listed) if isinstance(listed, list) else []
-    named = [str(cast(Item, reference).get("uid") or "") for reference in owners if isinstance(reference, dict)]
-    return named[0] if named else ""
+    owners = as_list(metadata.get("ownerReferences"))
+    first = next((as_mapping(reference) for reference in owners if isinstance(reference, dict)), dict[str, Any]())
+    return str(first.get("uid") or "")
 
 
 class Recorded:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from app.base.documents import Path, Unreadable, read
+from app.base.documents import Path, Unreadable, as_list, as_mapping, read
 from app.formats.reader import Findings, Reader, Severity, unkeepable
 from app.solver.model.configuration import Settings
 
@@ -358,8 +358,7 @@ Key = tuple[str, str]
 
 def part(of: dict[str, Any], key: str) -> dict[str, Any]:
     """The mapping under ``key``; an empty one where there is none."""
-    inner = of.get(key)
-    return cast(dict[str, Any], inner) if isinstance(inner, dict) else {}
+    return as_mapping(of.get(key))
 
 
 def id_of(key: Key) -> str:
@@ -376,11 +375,7 @@ def key_of(item: Item) -> Key:
 
 def condition(item: Item, kind: str, status: str | None = "True") -> dict[str, Any] | None:
     """The condition of that type, where it has that status; None: whatever it has."""
-    conditions = part(item, "status").get("conditions")
-    for entry in cast(list[Any], conditions) if isinstance(conditions, list) else ():
-        if not isinstance(entry, dict):
-            continue
-        said = cast(dict[str, Any], entry)
+    for said in map(as_mapping, as_list(part(item, "status").get("conditions"))):
         if said.get("type") == kind and status in (None, said.get("status")):
             return said
     return None

@@ -298,7 +298,7 @@ def read_pods(singles: Iterable[SinglePod | None], nodes: Collection[str], class
             if single.phase != "done":
                 manifest.root.warn("spec", f"node {node!r} is not in the source: the pod is on no node", rule="no-node")
             node = None
-        pods.append(Pod(manifest, spec, single.phase, node, _priority(spec, classes), tasks=single.tasks))
+        pods.append(Pod(manifest, spec, single.phase, node, priority_of(spec, classes), tasks=single.tasks))
     return pods
 
 
@@ -312,7 +312,7 @@ def _phase(manifest: Object, spec: PodSpec, phase: str | None) -> Phase:
     return "gated" if spec.gated else "pending"
 
 
-def _priority(spec: PodSpec, classes: Classes) -> int:
+def priority_of(spec: PodSpec, classes: Classes) -> int:
     """The API server writes the number into every pod; a manifest may name the class only."""
     if spec.priority is not None:
         return spec.priority

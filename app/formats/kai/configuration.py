@@ -16,7 +16,7 @@ from typing import Any, cast, get_args
 import msgspec
 from msgspec import structs
 
-from app.base.documents import Path
+from app.base.documents import Path, as_list, as_mapping
 from app.formats.exported import Field, Table, go_duration
 from app.formats.objects import KAI_SCHEDULER, Object, instead, named, unread, whole
 from app.formats.pods import quantity
@@ -201,7 +201,7 @@ def _scheduler_file(root: Reader) -> kai.Settings:
     parameters = root.take(PARAMETERS)
     root.close()
     words = [] if actions is None else [word.strip() for word in actions.split(",") if word.strip()]
-    given = flags_of(cast(dict[str, Any], parameters)) if isinstance(parameters, dict) else {}
+    given = flags_of(as_mapping(parameters)) if isinstance(parameters, dict) else {}
     flags = Reader(given, root.path, root.findings)
     chosen = None if not words else _actions(words, root)
     k_value = _factor(Reader(arguments.get("proportion"), root.path, Findings()))
@@ -300,8 +300,9 @@ def _kept_of_shard(manifest: Object, actions: Any, written: Any) -> dict[str, An
         for key, value in metadata.get("annotations", {}).items()
         if key not in (RULES_ANNOTATION, RELEASE_ANNOTATION)
     }
-    metadata |= {"annotations": annotations} if annotations else {}
-    if not annotations:
+    if annotations:
+        metadata["annotations"] = annotations
+    else:
         metadata.pop("annotations", None)
     if manifest.name and manifest.name != DEFAULT_SHARD:
         metadata["name"] = manifest.name
@@ -354,18 +355,14 @@ def _switch(flag: str) -> Field:
 
 
 def _preemptees(flags: Reader, key: str) -> int:
-    cap = _cap(flags.take(key), flags)
-    return _NO_CAP if cap is None else cap
-
-
-def _cap(value: Any, file: Reader) -> int | None:
-    """KAI's default where absent; -1 is no cap."""
+    """KAI's default where absent; whatever is below 0 is no cap."""
+    value = flags.take(key)
     if value is None:
         return DEFAULT_CAP
     if not re.fullmatch(r"-?[0-9]{1,9}", str(value)):
-        file.warn("max-consolidation-preemptees", "a whole number is expected", "error", "bad-value")
+        flags.warn(key, "a whole number is expected", "error", "bad-value")
         return DEFAULT_CAP
-    return None if int(value) < 0 else int(value)
+    return max(int(value), _NO_CAP)
 
 
 def _duration(flags: Reader, key: str) -> Duration | None:
@@ -412,7 +409,7 @@ _KINDS = {
 
 def is_snapshot(document: Any) -> bool:
     """Whether this is what the plugin writes."""
-    return isinstance(document, dict) and isinstance(cast(dict[str, Any], document).get("rawObjects"), dict)
+    return isinstance(as_mapping(document).get("rawObjects"), dict)
 
 
 def objects_of(documents: list[tuple[Path, Any]]) -> list[tuple[Path, Any]]:
@@ -433,7 +430,7 @@ def _parts(path: Path, snapshot: dict[str, Any]) -> Iterator[tuple[Path, Any]]:
     bound = _bound(raw.get("bindRequests"))
     for key, listed in raw.items():
         known = _KINDS.get(key)
-        for i, item in enumerate(cast(list[Any], listed) if isinstance(listed, list) and known is not None else ()):
+        for i, item in enumerate(as_list(listed)):
             if known is not None and isinstance(item, dict):
                 kind, version = known
                 typed = {"kind": kind, "apiVersion": version, **cast(dict[str, Any], item)}
@@ -447,35 +444,30 @@ def _bound(requests: Any) -> dict[tuple[Any, Any], tuple[str, dict[str, str]]]:
     Source: ``GetBindRequestForPod``, ``IsFailed`` (pkg/scheduler/api/bindrequest_info).
     """
     bound: dict[tuple[Any, Any], tuple[str, dict[str, str]]] = {}
-    for item in cast(list[Any], requests) if isinstance(requests, list) else ():
-        request = _mapping(item)
-        spec, metadata, status = (_mapping(request.get(key)) for key in ("spec", "metadata", "status"))
+    for request in map(as_mapping, as_list(requests)):
+        spec, metadata, status = (as_mapping(request.get(key)) for key in ("spec", "metadata", "status"))
         node, pod, groups = (spec.get(key) for key in ("selectedNode", "podName", "selectedGPUGroups"))
         tried, most = status.get("failedAttempts", 0), spec.get("backoffLimit")
         again = isinstance(most, int) and isinstance(tried, int) and tried < most
         if isinstance(node, str) and isinstance(pod, str) and node and (again or status.get("phase") != "Failed"):
-            named = [str(group) for group in cast(list[Any], groups)] if isinstance(groups, list) else []
+            named = [str(group) for group in as_list(groups)]
             labels = {f"{GPU_GROUP}/{group}" if len(named) > 1 else GPU_GROUP: group for group in named}
             bound[metadata.get("namespace"), pod] = node, labels
     return bound
 
 
 def _on_its_node(pod: dict[str, Any], bound: dict[tuple[Any, Any], tuple[str, dict[str, str]]]) -> dict[str, Any]:
-    metadata, spec = _mapping(pod.get("metadata")), _mapping(pod.get("spec"))
+    metadata, spec = as_mapping(pod.get("metadata")), as_mapping(pod.get("spec"))
     name = metadata.get("name")
     binding = bound.get((metadata.get("namespace"), name)) if isinstance(name, str) else None
     if binding is None:
         return pod
     node, groups = binding
-    labels = _mapping(metadata.get("labels"))
+    labels = as_mapping(metadata.get("labels"))
     if groups:
         labels = {key: value for key, value in labels.items() if key.partition("/")[0] != GPU_GROUP} | groups
     placed = {**pod, "spec": {**spec, "nodeName": spec.get("nodeName") or node}}
     return {**placed, "metadata": {**metadata, "labels": labels}} if groups else placed
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 
 def flags_of(parameters: dict[str, Any]) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from operator import itemgetter
-from typing import Any, cast
+from typing import Any
 
 from msgspec import structs
 
-from app.base.documents import Path
+from app.base.documents import Path, as_list, as_mapping
 from app.formats.kai.configuration import GPU_GROUP, POOL_LABEL
 from app.formats.objects import Classes, Object, named
 from app.formats.pods import Pod, SinglePod, Steps, as_task
@@ -62,13 +62,9 @@ def key_of(pod: SinglePod) -> tuple[str, str, str]:
 
 def _owner(pod: SinglePod) -> tuple[str, str]:
     """The first owner, empty where there is none."""
-    metadata = pod.manifest.root.value.get("metadata")
-    owners = cast(dict[str, Any], metadata).get("ownerReferences") if isinstance(metadata, dict) else None
-    for owner in cast(list[Any], owners) if isinstance(owners, list) else []:
-        if isinstance(owner, dict):
-            of = cast(dict[str, Any], owner)
-            return str(of.get("kind") or ""), str(of.get("name") or "")
-    return "", ""
+    owners = as_list(as_mapping(pod.manifest.root.value.get("metadata")).get("ownerReferences"))
+    first = next((as_mapping(owner) for owner in owners if isinstance(owner, dict)), dict[str, Any]())
+    return str(first.get("kind") or ""), str(first.get("name") or "")
 
 
 def _object(key: tuple[str, str, str], pods: list[Pod], queue_labels: tuple[str, ...]) -> Object:

@@ -9,12 +9,12 @@ from decimal import Decimal
 from functools import reduce
 from io import BytesIO
 from operator import itemgetter
-from typing import Any, Final, cast, get_args
+from typing import Any, Final, get_args
 
 import msgspec
 from msgspec.structs import replace
 
-from app.base.documents import MAX_BYTES, Path, Unreadable
+from app.base.documents import MAX_BYTES, Path, Unreadable, as_list, as_mapping
 from app.formats.exported import Exported, Lost, dump, flat_quota, go_duration, metadata_of, number, placed, renamed
 from app.formats.extender import ByTask, VictimPod, asking, light_pod
 from app.formats.kai.configuration import (
@@ -102,8 +102,7 @@ def export(configuration: Configuration) -> Exported:
 
 
 def _shard(settings: kai.Settings, native: NativeDocuments, lost: Lost) -> dict[str, Any]:
-    given: Any = native.kai.get("metadata")
-    own = cast(dict[str, Any], given).get("name") if isinstance(given, dict) else None
+    own = as_mapping(native.kai.get("metadata")).get("name")
     metadata: dict[str, Any] = {"name": own if isinstance(own, str) and own else DEFAULT_SHARD}
     annotations: dict[str, str] = {}
     if settings.rules != AS_INSTALLED.rules:
@@ -141,7 +140,7 @@ def _with_actions(spec: dict[str, Any], settings: kai.Settings, saved: dict[str,
         if wanted != list(ACTIONS):
             spec["actions"] = _actions(wanted, lost)
         return saved
-    rest: dict[str, Any] = dict(cast(dict[str, Any], inner))
+    rest = dict(as_mapping(inner))
     findings = Findings()
     meant = shard_actions(Reader(rest["actions"], (), findings))
     if findings.all() or (list(ACTIONS) if meant is None else meant) != wanted:
@@ -237,8 +236,7 @@ def _is_evidence(manifest: Object) -> bool:
 
 def _images(manifest: Object) -> list[str]:
     containers = reduce(part, ("spec", "template", "spec"), dict(manifest.root.value)).get("containers")
-    listed = cast(list[Any], containers) if isinstance(containers, list) else []
-    return [text_of(part({"": container}, "").get("image")) for container in listed]
+    return [text_of(as_mapping(container).get("image")) for container in as_list(containers)]
 
 
 def _image_of(manifest: Object) -> str | None:
@@ -256,10 +254,9 @@ def _tag_of(manifest: Object) -> str:
 
 def _version_of(manifest: Object) -> tuple[int, ...] | None:
     if manifest.kind == "CustomResourceDefinition":
-        listed = manifest.spec.value.get("versions")
-        versions = cast(list[Any], listed) if isinstance(listed, list) else []
-        path = ("", "schema", "openAPIV3Schema", "properties", "spec", "properties")
-        fields = {field for version in versions for field in reduce(part, path, {"": version})}
+        versions = as_list(manifest.spec.value.get("versions"))
+        path = ("schema", "openAPIV3Schema", "properties", "spec", "properties")
+        fields = {field for version in versions for field in reduce(part, path, as_mapping(version))}
         return max(_RELEASES) if fields.issuperset(_NEW_FIELDS) else min(_RELEASES)
     match = _TAG.match(_tag_of(manifest))
     version = (0, 0) if match is None else tuple(map(int, match.groups()))
@@ -299,8 +296,7 @@ def _installed(reading: Reading, own: Configuration) -> tuple[kai.Release | None
 def _pool(configuration: Configuration | None) -> str:
     if configuration is None or configuration.native is None:
         return ""
-    spec = configuration.native.kai.get("spec")
-    return pool_of(cast(dict[str, Any], spec)) if isinstance(spec, dict) else ""
+    return pool_of(as_mapping(configuration.native.kai.get("spec")))
 
 
 def _in_pool(manifest: Object, pool: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import msgspec
 
+from app.base.documents import as_list, as_mapping
 from app.formats.objects import Classes, Object, named
 from app.formats.pods import Pod, PodSpec, as_task, read_pod_spec
 from app.formats.reader import Reader
@@ -85,9 +86,8 @@ def _gates(spec: Reader) -> Iterator[str]:
 
 
 def _volumes(spec: Reader) -> None:
-    volumes = spec.value.get("volumes")
-    for i, volume in enumerate(cast(list[Any], volumes) if isinstance(volumes, list) else ()):
-        kind = next((kind for kind in LOOKED_AT if isinstance(volume, dict) and kind in volume), None)
+    for i, volume in enumerate(as_list(spec.value.get("volumes"))):
+        kind = next((kind for kind in LOOKED_AT if kind in as_mapping(volume)), None)
         if kind is not None:
             detail = f"{kind}: where its volume may be used is not decided here"
             spec.findings.add("not-carried", "error", (*spec.path, "volumes", i, kind), detail)

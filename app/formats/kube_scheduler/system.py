@@ -8,12 +8,12 @@ fewer nodes, may make another node of several be taken.
 import re
 from collections.abc import Iterable
 from dataclasses import replace as with_
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from app.base.documents import Path
+from app.base.documents import Path, as_list, as_mapping
 from app.formats.exported import Exported, Field, Lost, Table, dump, metadata_of
 from app.formats.extender import Around, VictimPod
 from app.formats.kube_scheduler.pods import SCHEDULER, ask_of, read_budgets, read_spec, read_workloads
@@ -218,8 +218,7 @@ def _document(own: dict[str, Any], settings: KubeSettings) -> dict[str, Any]:
 
 
 def _mappings(listed: Any) -> list[dict[str, Any]]:
-    every = cast(list[Any], listed) if isinstance(listed, list) else []
-    return [cast(dict[str, Any], item) for item in every if isinstance(item, dict)]
+    return [as_mapping(item) for item in as_list(listed) if isinstance(item, dict)]
 
 
 def _place(manifest: Object) -> Role | None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec import structs
 
-from app.base.documents import Path
+from app.base.documents import Path, as_list, as_mapping
 from app.formats.exported import Field, Lost, Table, go_duration, word
 from app.formats.kueue.considered import (
     STOP_POLICY,
@@ -204,11 +204,8 @@ def _flavor(manifest: Object, topologies: Mapping[str, kueue.Topology]) -> Flavo
 
 def _tolerates(spec: Reader, taint: Taint) -> bool:
     """Whether one of the flavor's own tolerations, which every pod placed there gets, covers ``taint``."""
-    given = spec.value.get("tolerations")
-    for toleration in cast(list[Any], given) if isinstance(given, list) else ():
-        if not isinstance(toleration, dict):
-            continue
-        of = cast(dict[str, Any], toleration)
+    given = as_list(spec.value.get("tolerations"))
+    for of in (as_mapping(toleration) for toleration in given if isinstance(toleration, dict)):
         key, exists = of.get("key") or "", of.get("operator") == "Exists"
         if of.get("effect") in (None, "", taint.effect) and (
             (key == taint.key and (exists or (of.get("value") or "") == taint.value)) or (key == "" and exists)

@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from hashlib import sha1
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
-from app.base.documents import Path
+from app.base.documents import Path, as_list, as_mapping
 from app.formats.exported import Exported, Lost, dump, metadata_of, renamed, weight_text
 from app.formats.extender import Around as Snapshot
 from app.formats.extender import OwnerReference, VictimPod, asking
@@ -100,8 +100,7 @@ def _native_names(configuration: Configuration) -> dict[str, str]:
     """What cohorts are called in their cluster, where an import had to rename them."""
     names: dict[str, str] = {}
     for queue in configuration.queues:
-        metadata: Any = queue.native.kueue.get("metadata") if queue.native is not None else None
-        name = cast(dict[str, Any], metadata).get("name") if isinstance(metadata, dict) else None
+        name = as_mapping(queue.native.kueue.get("metadata")).get("name") if queue.native is not None else None
         if isinstance(name, str) and re.fullmatch(rf"{re.escape(name)}(\.cohort)+", queue.name):
             names[queue.name] = name
     return names
@@ -337,9 +336,8 @@ class _Recogniser:
 
 
 def _owners(document: Mapping[str, Any]) -> list[Any]:
-    metadata = document.get("metadata")
-    references = metadata.get("ownerReferences") if isinstance(metadata, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return [owner for owner in references if isinstance(owner, dict)] if isinstance(references, list) else []  # pyright: ignore[reportUnknownVariableType]
+    references = as_list(as_mapping(document.get("metadata")).get("ownerReferences"))
+    return [owner for owner in references if isinstance(owner, dict)]
 
 
 def _managing_first(owners: list[OwnerReference]) -> list[OwnerReference]:

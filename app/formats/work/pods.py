@@ -21,7 +21,7 @@ from app.formats.kai.pods import (
 )
 from app.formats.kube_scheduler.pods import ask_of
 from app.formats.objects import Object
-from app.formats.pods import Pod, quantities, read_nodes, steps
+from app.formats.pods import Pod, priority_of, quantities, read_nodes, steps
 from app.formats.reader import Reader
 from app.formats.work.kinds import PodSet, Work
 from app.formats.work.read import Cluster, Planned, near
@@ -95,12 +95,8 @@ def _pod(work: Work, pod_set: PodSet, cluster: Cluster, name: str) -> Pod:
         owners=() if bare else (work.kind.name,),
         owner_uids=(),
     )
-    spec = pod_set.pod
-    priority = spec.priority
-    if priority is None:
-        known = cluster.beside.classes.find(spec.priority_class)
-        priority = known.value if known else 0
-    return Pod(manifest=manifest, spec=spec, phase="pending", node=None, priority=priority)
+    priority = priority_of(pod_set.pod, cluster.beside.classes)
+    return Pod(manifest=manifest, spec=pod_set.pod, phase="pending", node=None, priority=priority)
 
 
 def plan_kube_scheduler(works: list[Work], cluster: Cluster) -> list[Planned]:
@@ -223,10 +219,15 @@ def _minimum(work: Work, members: list[_Member]) -> int:
     return max(1, min(fewest, len(members)))
 
 
+def _label(work: Work, *keys: str) -> str | None:
+    """The first of these labels that the object has, else its pods."""
+    words = [work.manifest.labels, *(pod_set.labels for pod_set in work.pod_sets)]
+    return next((of[key] for of in words for key in keys if of.get(key)), None)
+
+
 def _queue(work: Work, cluster: Cluster) -> str | None:
     known = cluster.queues
-    words = [work.manifest.labels, *(pod_set.labels for pod_set in work.pod_sets)]
-    given = next((of[key] for of in words for key in (*QUEUE_LABELS, *_PROJECT) if of.get(key)), None)
+    given = _label(work, *QUEUE_LABELS, *_PROJECT)
     name = cluster.queue or given or _DEFAULT_QUEUE
     parents = {queue.parent for queue in known.values()}
     leaves = near(each for each in known if each not in parents)
@@ -241,9 +242,8 @@ def _queue(work: Work, cluster: Cluster) -> str | None:
 
 
 def _priority(work: Work, cluster: Cluster) -> int:
-    words = [work.manifest.labels, *(pod_set.labels for pod_set in work.pod_sets)]
     own = next((pod_set.pod.priority_class for pod_set in work.pod_sets if pod_set.pod.priority_class), None)
-    name = next((of[_PRIORITY] for of in words if of.get(_PRIORITY)), None) or own or work.kind.kai_class
+    name = _label(work, _PRIORITY) or own or work.kind.kai_class
     priority_class = cluster.beside.classes.find(name)
     if priority_class is not None:
         return priority_class.value
@@ -259,8 +259,7 @@ def _delay(work: Work) -> Duration | None:
 
 
 def _preemptible(work: Work, priority: int) -> bool:
-    words = [work.manifest.labels, *(pod_set.labels for pod_set in work.pod_sets)]
-    said = next((of[_PREEMPTIBILITY] for of in words if of.get(_PREEMPTIBILITY)), None)
+    said = _label(work, _PREEMPTIBILITY)
     return said != "non-preemptible" if said else priority < NON_PREEMPTIBLE_FROM
 
 
@@ -338,11 +337,8 @@ def _says(words: dict[str, str]) -> bool:
 
 
 def _leaf(name: str, queues: list[Queue]) -> bool:
-    return not any(queue.parent == name or (queue.name == name and _parent(queue)) for queue in queues)
-
-
-def _parent(queue: Queue) -> bool:
-    return queue.yunikorn is not None and bool(queue.yunikorn.parent)
+    parents = (queue.name for queue in queues if queue.yunikorn is not None and queue.yunikorn.parent)
+    return name not in parents and all(queue.parent != name for queue in queues)
 
 
 def _counted(task: Any, cluster: Cluster) -> Any:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
-from typing import Any, cast
+from typing import Any
 
-from app.base.documents import Path
+from app.base.documents import Path, as_list, as_mapping
 from app.formats.admission import KINDS as OF_ADMISSION
 from app.formats.admission import Admission
 from app.formats.kueue.considered import LocalQueue, read_local_queue
@@ -209,11 +209,7 @@ def _told_apart(work: Work, names: dict[str, int]) -> Work:
 
 def _without_config_maps(documents: list[tuple[Path, Any]]) -> list[tuple[Path, Any]]:
     """A ConfigMap beside a job holds its files: nothing that is planned."""
-    return [
-        (path, document)
-        for path, document in documents
-        if not (isinstance(document, dict) and cast(dict[str, Any], document).get("kind") == "ConfigMap")
-    ]
+    return [(path, document) for path, document in documents if as_mapping(document).get("kind") != "ConfigMap"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,17 +355,13 @@ def _replicated(job: Reader, nodes: int, resources: Any, read: _Read) -> PodSet 
     spec = follow(job, "template.spec.template.spec")
     document = {**spec.value}
     if resources:
-        listed = document.get("containers")
-        containers = cast(list[Any], listed) if isinstance(listed, list) else []
-        document["containers"] = [_with_resources(container, resources) for container in containers]
+        document["containers"] = [_with_resources(of, resources) for of in as_list(document.get("containers"))]
     return replace(_trainer(document, nodes, spec, read), name=name)
 
 
 def _with_resources(container: Any, resources: Any) -> Any:
-    if not isinstance(container, dict):
-        return container
-    of = cast(dict[str, Any], container)
-    return {**of, "resources": resources} if of.get("name") == _NODE else of
+    of = as_mapping(container)
+    return {**of, "resources": resources} if of.get("name") == _NODE else container
 
 
 def _trainer(document: Any, nodes: int, spec: Reader, read: _Read) -> PodSet:
@@ -417,8 +409,7 @@ def _pod_set(spec: Reader, role: Reader, name: str, count: int, read: ReadSpec) 
     template = role.child("template")
     metadata = template.child("metadata")
     base = dict(template.child("spec").value)
-    containers = _listed(base.get("containers")) or [{}]
-    first = cast(dict[str, Any], containers[0]) if isinstance(containers[0], dict) else {}
+    containers = as_list(base.get("containers")) or [{}]
     own = {"requests": {"cpu": _cores(spec, role, name), "memory": _memory(spec, role, name) * _MIB}}
     gpu = role.child("gpu")
     resource, number = gpu.text("name"), gpu.count("quantity")
@@ -426,16 +417,12 @@ def _pod_set(spec: Reader, role: Reader, name: str, count: int, read: ReadSpec) 
         own["limits"] = {resource: number}
     sidecars = [sidecar.value for sidecar in role.children("sidecars")]
     document = {**base, **{key: role.take(key) for key in _OF_A_POD if key in role}}
-    document["containers"] = [{**first, "resources": own}, *containers[1:], *sidecars]
+    document["containers"] = [{**as_mapping(containers[0]), "resources": own}, *containers[1:], *sidecars]
     return PodSet(
         name=name, count=count, least=None, pod=read(Reader(document, role.path, role.findings)),
         labels={**metadata.labels("labels"), **role.labels("labels")},
         annotations={**metadata.labels("annotations"), **role.labels("annotations")}, path=role.path,
     )  # fmt: skip
-
-
-def _listed(value: Any) -> list[Any]:
-    return cast(list[Any], value) if isinstance(value, list) else []
 
 
 def _conf(spec: Reader, key: str) -> str | None:

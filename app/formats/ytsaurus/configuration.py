@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from app.base.documents import MAX_DEPTH, Path
+from app.base.documents import MAX_DEPTH, Path, as_mapping
 from app.formats.exported import Exported, Lost, flat_quota, number, parents_first, renamed
 from app.formats.reader import Findings, Reader, effect_of
 from app.formats.ytsaurus.documents import (
@@ -110,8 +110,7 @@ def is_opaque(value: Any) -> bool:
 
 def _report_opaque(top: Reader, findings: Findings) -> None:
     """Every part of a tree of Cypress that would be read and is not there, with the command that shows it."""
-    described = top.value.get("$attributes")
-    own = cast(dict[str, Any], described).get("path") if isinstance(described, dict) else None
+    own = as_mapping(top.value.get("$attributes")).get("path")
     pending: list[tuple[Any, Path, str]] = [(top.value, top.path, own if isinstance(own, str) else _TREE)]
     while pending:
         value, place, path = pending.pop()
@@ -122,8 +121,7 @@ def _report_opaque(top: Reader, findings: Findings) -> None:
         if not isinstance(value, dict):
             continue
         of = cast(dict[str, Any], value)
-        given = of.get("$attributes")
-        attributes = cast(dict[str, Any], given) if isinstance(given, dict) else {}
+        attributes = as_mapping(of.get("$attributes"))
         for key in _MAPS:
             if key in attributes and is_opaque(attributes[key]):
                 detail = f"opaque (#): `yt get {path}/@{key}` shows it"

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from app.base.documents import MAX_BYTES, MAX_DEPTH, MAX_VALUES, Path, Unreadable, read
+from app.base.documents import MAX_BYTES, MAX_DEPTH, MAX_VALUES, Path, Unreadable, as_mapping, read
 from app.formats.reader import Fields, Findings, Reader, each
 from app.solver.model import ytsaurus
 from app.solver.question import safe_point
@@ -164,7 +164,7 @@ def _write(value: Any, line: str, parts: list[str]) -> None:
 
 
 def _has_attributes(value: Any) -> bool:
-    node = cast(dict[str, Any], value) if isinstance(value, dict) else {}
+    node = as_mapping(value)
     return set(node) == {"$attributes", "$value"} and isinstance(node["$attributes"], dict)
 
 
@@ -206,7 +206,7 @@ _REPEATED = re.compile(r"[*+?]")
 
 def is_scheduler_configuration(document: Any) -> bool:
     """Whether this is ``//sys/scheduler/config`` with templates of trees."""
-    return TEMPLATES in _fields(document) or TEMPLATES in _fields(_fields(document).get("$value"))
+    return TEMPLATES in as_mapping(document) or TEMPLATES in as_mapping(as_mapping(document).get("$value"))
 
 
 def one_tree(documents: list[tuple[Path, Any]], findings: Findings) -> list[tuple[Path, Any]]:
@@ -230,25 +230,21 @@ def with_preset(pool: Reader, presets: Attributes) -> Attributes:
         return pool.value
     preset = presets.get(name)
     wrong = [f"no preset {name!r} among the tree's {PRESETS}"] if not isinstance(preset, dict) else [
-        f"{key!r} is no option of a preset" for key in _fields(preset) if key not in _OF_PRESETS
+        f"{key!r} is no option of a preset" for key in as_mapping(preset) if key not in _OF_PRESETS
     ]  # fmt: skip
     for detail in wrong:
         pool.warn("config_preset", f"{detail}: YTsaurus takes no change of the tree", "error", "unresolved")
-    used = {key: value for key, value in _fields(preset).items() if key in _OF_PRESETS and key not in pool.value}
+    used = {key: value for key, value in as_mapping(preset).items() if key in _OF_PRESETS and key not in pool.value}
     for key in used:
         pool.warn(key, f"of preset {name!r}; an export writes it at the pool", "info", "resolved")
     return {**pool.value, **used}
 
 
-def _fields(value: Any) -> Attributes:
-    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
-
-
 def _chosen(path: Path, document: Any, findings: Findings) -> tuple[Path, str | None, Any]:
     """The place of the tree, its name where the source says it, and the tree."""
-    attributes = _fields(_fields(document).get("$attributes"))
-    trees = _fields(_fields(document).get("$value"))
-    if not trees or not all("config" in _fields(_fields(tree).get("$attributes")) for tree in trees.values()):
+    attributes = as_mapping(as_mapping(document).get("$attributes"))
+    trees = as_mapping(as_mapping(document).get("$value"))
+    if not trees or not all("config" in as_mapping(as_mapping(tree).get("$attributes")) for tree in trees.values()):
         said = attributes.get("name") or str(attributes.get("path") or "").rpartition("/")[2]
         return path, said if isinstance(said, str) and said else None, document
     default = attributes.get("default_tree")
@@ -261,8 +257,8 @@ def _chosen(path: Path, document: Any, findings: Findings) -> tuple[Path, str | 
 
 
 def _templates(document: Any) -> Attributes:
-    top = _fields(document)
-    return _fields(top.get(TEMPLATES) or _fields(top.get("$value")).get(TEMPLATES))
+    top = as_mapping(document)
+    return as_mapping(top.get(TEMPLATES) or as_mapping(top.get("$value")).get(TEMPLATES))
 
 
 def _with_templates(
@@ -271,7 +267,7 @@ def _with_templates(
     """``tree`` with the settings of templates whose filter is its whole name; of two the one of higher priority."""
     matching: list[tuple[int, str, Attributes]] = []
     for key, template in templates.items():
-        of = _fields(template)
+        of = as_mapping(template)
         if of.get("filter") is None:
             continue
         if name is None:
@@ -280,12 +276,12 @@ def _with_templates(
             return tree
         if _matches(of["filter"], name, (*where, TEMPLATES, key), findings):
             priority = of.get("priority")
-            matching.append((priority if isinstance(priority, int) else 0, key, _fields(of.get("config"))))
-    plain = "$attributes" not in _fields(tree)
-    attributes = dict(_fields(tree) if plain else _fields(_fields(tree)["$attributes"]))
+            matching.append((priority if isinstance(priority, int) else 0, key, as_mapping(of.get("config"))))
+    plain = "$attributes" not in as_mapping(tree)
+    attributes = dict(as_mapping(tree) if plain else as_mapping(as_mapping(tree)["$attributes"]))
     place: Path = path if plain else (*path, "$attributes")
     holder: Path = (*place, "config") if "config" in attributes else place
-    own = _fields(attributes["config"]) if "config" in attributes else attributes
+    own = as_mapping(attributes["config"]) if "config" in attributes else attributes
     settings: Attributes = {}
     said: dict[str, str] = {}
     for _, key, config in sorted(matching, key=lambda match: match[0]):
@@ -297,7 +293,7 @@ def _with_templates(
             detail = f"of template {key!r} of the scheduler's configuration; an export writes it at the tree"
             findings.add("resolved", "info", (*holder, field), detail)
     attributes = {**attributes, "config": settings} if "config" in attributes else dict(settings)
-    return attributes if plain else {**_fields(tree), "$attributes": attributes}
+    return attributes if plain else {**as_mapping(tree), "$attributes": attributes}
 
 
 def _matches(pattern: Any, name: str, path: Path, findings: Findings) -> bool:
@@ -318,7 +314,7 @@ def _patched(below: Attributes, above: Attributes) -> dict[str, Any]:
     merged = dict(below)
     for key, value in above.items():
         both = isinstance(value, dict) and isinstance(merged.get(key), dict)
-        merged[key] = _patched(_fields(merged[key]), _fields(value)) if both else value
+        merged[key] = _patched(as_mapping(merged[key]), as_mapping(value)) if both else value
     return merged
 
 

@@ -5,11 +5,11 @@ rules that choose their queue.
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from msgspec.structs import replace
 
-from app.base.documents import Unreadable, read_one
+from app.base.documents import Unreadable, as_list, as_mapping, read_one
 from app.formats.objects import Classes, Object
 from app.formats.pods import Pod, SinglePod, Steps, as_task, renamed
 from app.formats.reader import Findings, Reader
@@ -124,9 +124,8 @@ class Placement:
         self._parents = {queue.parent for queue in configuration.queues}
         self._above = {manifest.name: manifest.annotations.get(_PARENT_QUEUE, "") for manifest in namespaces}
         native = configuration.native
-        given: Any = native.yunikorn.get("placementrules") if native is not None else None
-        listed = cast(list[Any], given) if isinstance(given, list) else []
-        read = read_rules(Reader(space, (), Findings()) for space in listed)
+        given = as_list(native.yunikorn.get("placementrules")) if native is not None else []
+        read = read_rules(Reader(space, (), Findings()) for space in given)
         self.rules = read or [Rule("provided")]
 
     def tags(self, namespace: str) -> dict[str, str]:
@@ -204,14 +203,11 @@ def submitter(annotations: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
         given: Any = read_one((annotations.get(_USER_INFO) or "{}").encode(), _USER_INFO)
     except Unreadable:
         given = {}
-    if not isinstance(given, dict):
-        return DEFAULT_USER, ()
-    of = cast(dict[str, Any], given)
-    user, groups = of.get("user"), of.get("groups")
-    listed = cast(list[Any], groups) if isinstance(groups, list) else []
+    of = as_mapping(given)
+    user, groups = of.get("user"), as_list(of.get("groups"))
     return (
         user if isinstance(user, str) and user else DEFAULT_USER,
-        tuple(group for group in listed if isinstance(group, str)),
+        tuple(group for group in groups if isinstance(group, str)),
     )
 
 

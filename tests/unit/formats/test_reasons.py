@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from app.formats import import_configuration
-from app.formats.kai.configuration import _cap  # pyright: ignore[reportPrivateUsage]
+from app.formats.kai.configuration import FLAGS
 from app.formats.kai.pods import with_gpu_memory
 from app.formats.reader import Findings, Reader
 from app.formats.work.read import resource_names
@@ -101,11 +101,10 @@ def test_what_nobody_has_heard_of_is_said_in_every_object() -> None:
         assert said[at].startswith("'huh' has no counterpart in Arbiter"), (system, at)
 
 
-@pytest.mark.parametrize(
-    ("value", "cap"), [(None, 16), ("0", 0), (0, 0), ("-1", None), (-1, None), ("7", 7), ("x", 16)]
-)
-def test_the_cap_of_consolidation(value: Any, cap: int | None) -> None:
-    assert _cap(value, Reader({}, (), Findings())) == cap
+@pytest.mark.parametrize(("value", "cap"), [(None, 16), ("0", 0), (0, 0), ("-1", -1), (-7, -1), ("7", 7), ("x", 16)])
+def test_the_cap_of_consolidation(value: Any, cap: int) -> None:
+    flags = Reader({"max-consolidation-preemptees": value}, (), Findings())
+    assert FLAGS.read(flags).max_consolidation_preemptees == cap
 
 
 def test_memory_of_gpus_is_what_the_label_of_the_node_says_in_mib_or_in_bytes() -> None:
