@@ -156,6 +156,6 @@ def test_a_gang_that_waits_gives_back_what_was_idle(seed: int) -> None:
         if overlay.status[t] == PENDING and overlay.fits_idle(t, n):
             overlay.allocate(t, n)
     started = [t for t, status in enumerate(overlay.status) if status == ALLOCATED]
-    overlay.make_pipelined(started)
+    overlay.make_pipelined()
     assert all(overlay.status[t] == PIPELINED for t in started)
     check_books(overlay)

@@ -214,7 +214,7 @@ def allocate(cycle: Cycle) -> None:
             continue
         waits = is_held_back(overlay, job)
         if waits:
-            overlay.make_pipelined(tasks)
+            overlay.make_pipelined()
         overlay.commit("allocate", job)
         if not waits and not ran_before:
             cycle.starts.add(job)

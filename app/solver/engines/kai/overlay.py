@@ -401,9 +401,9 @@ class Overlay:
         self.queues.charge(j, self.request[t], 1)
         self._note(Operation(PLACE, t, before, was, n, devices=had, replaced=replaced))
 
-    def make_pipelined(self, tasks: Iterable[int]) -> None:
-        """Pods placed idle by the statement wait with the rest of their gang instead."""
-        for t in tasks:
+    def make_pipelined(self) -> None:
+        """Pods placed idle by the statement wait with the rest of their gang instead; not those of earlier ones."""
+        for t in (op.task for op in self.ops if op.kind == PLACE):
             if self.status[t] == ALLOCATED:
                 n = self.node[t]
                 self.journal.put(self.status, t, PIPELINED)

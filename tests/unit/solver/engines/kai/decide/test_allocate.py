@@ -279,3 +279,17 @@ def test_how_little_cpu_is_free_speaks_for_a_node_that_has_any() -> None:
     case = Case([queue("a", gpu=4)], nodes, [], nothing)
     assert case.placed == {"p-0": "m"}
     assert Case([queue("a", gpu=4)], [nodes[0], node("m", gpu=0, cpu=0)], [], nothing).placed == {"p-0": "a"}
+
+
+def test_a_member_that_waits_holds_back_nobody_who_started_before() -> None:
+    """Member a is enough for the gang and starts; of b, which comes next, one pod has to wait, so that both do."""
+    leaving = workload("w", "a", "n")
+    leaving["tasks"][0]["state"] = "releasing"
+    gang = ask("p", "a", 3, sub_groups=[{"name": "a", "min_available": 1}, {"name": "b", "min_available": 2}],
+               min_sub_group=1)  # fmt: skip
+    for task, member in zip(gang["tasks"], "abb", strict=True):
+        task["sub_group"] = member
+    case = Case(ONE, [node("n", gpu=3)], [leaving], gang, actions=["allocate"], release="0.17")
+    assert case.placed == {"p-0": "n", "p-1": "n", "p-2": "n"}
+    assert case.waiting == {"p-1", "p-2"}
+    assert case.decisions["p"]["starts"] == ["p"]

@@ -154,7 +154,7 @@ def test_whatever_happens_on_a_node_is_heard_of() -> None:
     assert heard() == {0, 1}
     overlay.allocate(1, 1)
     assert heard() == {1}
-    overlay.make_pipelined([0, 1])
+    overlay.make_pipelined()
     assert heard() == {1}, "what waited already is where it was"
     assert [overlay.status[t] for t in (0, 1)] == [PIPELINED, PIPELINED]
     overlay.rollback(start)
