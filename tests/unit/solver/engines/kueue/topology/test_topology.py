@@ -257,3 +257,21 @@ def test_what_is_free_is_told_by_level() -> None:
         "values": ["r1"], "free": {"cpu": 5, "pods": 19}, "largest": {"cpu": 4, "pods": 10},
     }  # fmt: skip
     assert [domain["free"]["cpu"] for domain in hosts["domains"]] == [1, 4, 1, 4]
+
+
+@pytest.mark.parametrize(("leader", "flavor"), [({"cpu": 1}, "a"), ({"cpu": 1, "memory": 1}, "b")])
+def test_a_group_goes_on_with_flavors_where_its_first_pod_set_stopped_for_memory(leader: Json, flavor: str) -> None:
+    both = {"cpu": {"guaranteed": 8}, "memory": {"guaranteed": 8}}
+    offers = [{"name": name, "quota": both} for name in ("a", "b")]
+    of = configuration(
+        queue("q", resource_groups=[{"resources": ["cpu", "memory"], "flavors": offers}]),
+        flavors=[{"name": "a", "topology": "t"}, {"name": "b", "topology": "t"}],
+        topologies=[{"name": "t", "levels": [HOST]}],
+    )
+    ask = wants("x", 1, 1, {"required": HOST, "pod_set_group": "g"})
+    first = ask["tasks"][0] | {"name": "leader", "requests": leader}
+    workers = ask["tasks"][0] | {"count": 2, "requests": {"cpu": 1, "memory": 1}}
+    stopped = {task["name"]: dict.fromkeys(task["requests"], 0) for task in (first, workers)}
+    ask |= {"tasks": [first, workers], "kueue": {"flavor_scan": {"flavors": stopped}}}
+    nodes = [{"name": "a", "labels": {HOST: "a"}, "capacity": {"cpu": 8, "memory": 8, "pods": 10}}]
+    assert one(of, [], ask, nodes=nodes)["assignment"]["main"] == {"cpu": flavor, "memory": flavor}
