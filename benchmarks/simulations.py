@@ -290,11 +290,11 @@ CASES = [
     *(
         Case(f"overload-{engine}", budget, partial(_overload, engine))
         for engine, budget in (
-            ("kueue", 795),
+            ("kueue", 655),
             ("yunikorn", 1_330),
             ("kai", 7_900),
-            ("ytsaurus", 7_670),
-            ("kube-scheduler", 1_835),
+            ("ytsaurus", 3_900),
+            ("kube-scheduler", 1_800),
         )
     ),
 ]
