@@ -229,7 +229,8 @@ def effective(tree: Tree, blocks: Sequence[wire.Queue | None], rules: RuleSet) -
         block, above = blocks[i] or _NONE, tree.parent[i]
         templates[i] = _template(tree, templates, block, i)
         if block.dynamic:
-            label, properties = templates[above] if above != ROOTLESS else _NO_TEMPLATE
+            takes = above != ROOTLESS and _is_leaf(tree, block, i)  # a parent only passes it on
+            label, properties = templates[above] if takes else _NO_TEMPLATE
             raw[i] = {name: (text, label) for name, text in properties.items()}
         else:
             raw[i] = _inherited(tree, raw, i, rules)
@@ -240,6 +241,10 @@ def effective(tree: Tree, blocks: Sequence[wire.Queue | None], rules: RuleSet) -
 
 _NONE = wire.Queue()
 _NO_TEMPLATE: tuple[str, Properties] = ("", {})
+
+
+def _is_leaf(tree: Tree, block: wire.Queue | None, i: int) -> bool:
+    return tree.is_leaf(i) and not (block is not None and block.parent)
 
 
 def _template(tree: Tree, templates: list[tuple[str, Properties]], block: wire.Queue, i: int) -> tuple[str, Properties]:
@@ -356,7 +361,7 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
         rules=rules, release=settings.release, preemption=settings.preemption, limits=limits, tree=tree,
         resources=resources, guaranteed=guaranteed, limit=limit,
         blocks=[q.yunikorn for q in queues], settings=effective(tree, [q.yunikorn for q in queues], rules),
-        leaf=[tree.is_leaf(i) and not (q.yunikorn is not None and q.yunikorn.parent) for i, q in enumerate(queues)],
+        leaf=[_is_leaf(tree, q.yunikorn, i) for i, q in enumerate(queues)],
         paths=[tree.path(i) for i in range(len(tree))],
         cells=cells, path_cells=path_cells, guarantee_of=[(guaranteed[q] or {})[r] for q, r in owner],
         cell_owner=owner, by_path=by_path, rank=sorted(range(len(tree)), key=by_path.__getitem__),

@@ -33,7 +33,7 @@ def test_a_fence_stays_where_it_is() -> None:
     assert found["root.p.leaf"]["preemption.policy"] == "default"
 
 
-def test_dynamic_queues_take_the_template_only_and_pass_it_on() -> None:
+def test_dynamic_leaves_take_the_template_only_and_dynamic_parents_only_pass_it_on() -> None:
     template = {"properties": {"preemption.delay": "4s", "priority.offset": "3"}}
     found = tree(
         queue("root"), queue("root.p", child_template=template, quota_preemption_delay="1h"),
@@ -42,6 +42,8 @@ def test_dynamic_queues_take_the_template_only_and_pass_it_on() -> None:
     made = found["root.p.made.leaf"]
     assert (made["preemption.delay"], made["priority.offset"], made["quota.preemption.delay"]) == (4, 3, 0)
     assert made["sources"]["preemption.delay"] == "child_template of root.p"
+    parent = found["root.p.made"]
+    assert (parent["preemption.delay"], parent["priority.offset"], parent["sources"]) == (30, 0, {})
     own = found["root.p.own"]
     assert (own["preemption.delay"], own["priority.offset"], own["quota.preemption.delay"]) == (30, 0, 3600)
 
