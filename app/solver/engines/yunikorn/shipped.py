@@ -375,7 +375,8 @@ def _larger(left: Amounts, right: Amounts) -> bool:
 
 
 def shipped_on_node(overlay: Overlay, request: Request, record: Silent) -> list[int] | None:
-    """Collect until the victims alone cover the ask; accept if victims and free space do. None: nobody goes."""
+    """Collect until the victims alone cover the ask; accept if victims and free space do, and leave no resource of the
+    node overcommitted, whether the ask names it or not. None: nobody goes."""
     state, ask = overlay.state, request.amounts
     assert request.required is not None
     total: Amounts = {}
@@ -388,8 +389,8 @@ def shipped_on_node(overlay: Overlay, request: Request, record: Silent) -> list[
         victims.append(task)
         for r, amount in state.amounts(task).items():
             total[r] = total.get(r, 0) + amount
-    free = overlay.free[request.required].tolist()
-    covered = all(total.get(r, 0) + (free[r] if r < len(free) else 0) >= amount for r, amount in ask.items())
+    free = dict(enumerate(overlay.free[request.required].tolist()))
+    covered = all(total.get(r, 0) + free.get(r, 0) >= ask.get(r, 0) for r in free.keys() | ask.keys())
     chosen = victims if victims and covered else None
     record.searched(request.required, victims, chosen)
     return chosen

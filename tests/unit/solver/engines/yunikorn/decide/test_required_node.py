@@ -47,6 +47,14 @@ def test_shipped_collects_until_the_victims_alone_cover_the_ask() -> None:
     assert chosen(world(*tasks, size=5), daemon({"vcore": 3})) == ["b"]
 
 
+@pytest.mark.parametrize(("occupied", "expected"), [(5, ["b", "a"]), (6, [])])
+def test_shipped_takes_nobody_where_any_resource_stays_overcommitted(occupied: int, expected: list[str]) -> None:
+    tasks = [task("a", "n1", {"vcore": 2, "disk": 3}, 30), task("b", "n1", TWO, 20)]
+    of = world(*tasks, size=5, rules="shipped")
+    of.nodes[0] |= {"capacity": {"vcore": 5, "disk": 5}, "occupied": {"disk": occupied}}
+    assert chosen(of, daemon({"vcore": 3})) == expected
+
+
 def test_shipped_turns_equals_round_and_takes_the_smaller_first() -> None:
     same = [task(name, "n1", TWO, 50) for name in ("a", "b", "c")]
     assert chosen(world(*same, rules="shipped"), daemon({"vcore": 6})) == ["c", "b", "a"]
