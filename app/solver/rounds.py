@@ -7,10 +7,11 @@ engines that place tasks on nodes ask for everything that waits at once.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from app.solver.model.base import UNLIMITED, parse_quantity, scale_of, to_datetime
@@ -47,24 +48,22 @@ class Move:
     node: str
 
 
-@dataclass(slots=True)
-class Turn:
+class Turn(msgspec.Struct):
     """What a round's answer comes to. ``more``: whether another round may follow at the same instant; ``workloads``,
     ``nodes``: as they are now; ``reservations``: all there are now, None where they stay as they are; ``queues``: what
     queues carry over."""
 
-    started: list[Start] = field(default_factory=list[Start])
-    evicted: list[PlannedEviction] = field(default_factory=list[PlannedEviction])
-    moved: list[Move] = field(default_factory=list[Move])
-    workloads: list[Workload] = field(default_factory=list[Workload])
-    nodes: list[Node] = field(default_factory=list[Node])
+    started: list[Start] = []
+    evicted: list[PlannedEviction] = []
+    moved: list[Move] = []
+    workloads: list[Workload] = []
+    nodes: list[Node] = []
     reservations: list[Reservation] | None = None
-    queues: dict[str, QueueState] = field(default_factory=dict[str, QueueState])
+    queues: dict[str, QueueState] = {}
     more: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """A round before it is carried out. ``named``: the ids of its asks, and their order; ``evictions``: as its question
     and answer have them; ``carry_out``: takes note of the answer, told who is on the way out, and says what it comes
     to."""

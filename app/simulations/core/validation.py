@@ -85,7 +85,8 @@ def check_jobs(jobs: Iterable[tuple[str, Job]], setting: Setting) -> None:
 
 def problems_of_list(jobs: list[Job], setting: Setting) -> list[Problem]:
     """The first hundred problems of the jobs that a request brings along."""
-    located = ((pointer("trace", "jobs", i), job) for i, job in enumerate(jobs))
+    where = pointer("trace", "jobs")
+    located = ((f"{where}/{i}", job) for i, job in enumerate(jobs))
     return list(islice(problems_of(located, setting), MOST_PROBLEMS))
 
 
@@ -177,7 +178,7 @@ def _ask(base: str, ask: Ask, setting: Setting) -> Iterator[Problem]:
     if not ask.tasks:
         yield Problem(pointer=f"{base}/ask/tasks", detail="a job without tasks has nothing to run")
         return
-    pending = replace(ask, workload=None)
+    pending = ask if ask.workload is None else replace(ask, workload=None)
     problems = list(
         dict.fromkeys(
             Problem(pointer=base + problem.pointer, detail=problem.detail)

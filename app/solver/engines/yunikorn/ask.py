@@ -303,18 +303,16 @@ def place(overlay: Overlay, request: Request) -> int | None:
     if request.required is not None:
         promised = any(held.required and not held.is_of(request) for held in overlay.held.get(request.required, ()))
         return request.required if room[request.required] and not promised else None
-    room = nodes.among_feasible(request, room & overlay.state.schedulable)
+    room &= overlay.state.schedulable
+    room = nodes.among_feasible(request, room)
     own: list[int] = []
     for node, holders in overlay.held.items():
         if any(held.is_of(request) for held in holders):
             own.append(node)
         else:
             room[node] = False
-    open_ = np.flatnonzero(room)
     kept_for_it = [node for node in own if room[node]]
-    if kept_for_it:
-        open_ = np.array(sorted(kept_for_it), dtype=np.int64)
-    return nodes.best_for_placing(overlay, open_) if len(open_) else None
+    return nodes.best_for_placing(overlay, nodes.only(room, kept_for_it) if kept_for_it else room)
 
 
 def _precondition(overlay: Overlay, request: Request, context: Context) -> Outcome | None:
@@ -393,8 +391,7 @@ def _preempt(overlay: Overlay, request: Request, context: Context, record: Silen
 def _on_cancelled(overlay: Overlay, request: Request, pool: nodes.Pool) -> int | None:
     """A node that has room now and whose reservation gives way."""
     room = nodes.among_feasible(request, pool.usable & nodes.fits(overlay, request))
-    open_ = np.array([node for node, _ in pool.cancelled if room[node]], dtype=np.int64)
-    return nodes.best_for_placing(overlay, open_) if len(open_) else None
+    return nodes.best_for_placing(overlay, nodes.only(room, [node for node, _ in pool.cancelled]))
 
 
 def _held_up(overlay: Overlay, request: Request, pool: nodes.Pool) -> str | None:

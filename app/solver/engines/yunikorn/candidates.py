@@ -242,6 +242,13 @@ def among_feasible(request: Request, usable: Bools) -> Bools:
     return usable & np.isin(np.arange(len(usable)), sorted(request.feasible))
 
 
+def only(usable: Bools, nodes: list[int]) -> Bools:
+    """Of the nodes those that are among ``nodes``."""
+    among = np.zeros_like(usable)
+    among[nodes] = usable[nodes]
+    return among
+
+
 def _gives_way(held: Held, request: Request, now: int) -> bool:
     return (
         not held.required
@@ -310,11 +317,17 @@ def in_order(
         yield value, ready, victims
 
 
-def best_for_placing(overlay: Overlay, nodes: Ints) -> int:
-    """The node that plain scheduling takes: the least used in vcore and memory, then by name (YuniKorn: fair)."""
-    use = overlay.use()[nodes]
-    least = nodes[use == use.min()]
-    return int(least[0] if len(least) == 1 else least[overlay.state.node_rank[least].argmin()])
+def best_for_placing(overlay: Overlay, room: Bools) -> int | None:
+    """Of the nodes with room the one that plain scheduling takes: the least used in vcore and memory, then by name
+    (YuniKorn: fair). None: there is none."""
+    state, use = overlay.state, np.where(room, overlay.use(), np.inf)
+    first = int(use.argmin()) if len(use) else None
+    if first is None or not room[first]:
+        return None
+    if state.in_order:
+        return first
+    least = np.flatnonzero(use == use[first])
+    return int(least[state.node_rank[least].argmin()])
 
 
 Kind = Literal["admit", "preempt", "wait"]

@@ -272,7 +272,7 @@ class Overlay:
         self.allocated = [list(row) for row in state.allocated]
         self.preempting = [list(row) for row in state.preempting]
         self.slack = list(state.slack)
-        self.free: Ints = state.free.copy()
+        self.free: Ints = state.free.copy(order="F")  # looked at by resource
         self._use: Doubles | None = None
         self.gone: Bools | None = None
         self.held: dict[int, list[Held]] = {}
@@ -295,7 +295,7 @@ class Overlay:
         twin.allocated = [list(row) for row in self.allocated]
         twin.preempting = [list(row) for row in self.preempting]
         twin.slack = list(self.slack)
-        twin.free = self.free.copy()
+        twin.free = self.free.copy(order="F")
         twin._use = None if self._use is None else self._use.copy()
         twin.gone = None if self.gone is None else self.gone.copy()
         twin.held = {node: list(holders) for node, holders in self.held.items()}

@@ -95,13 +95,15 @@ class CompiledState:
     nodes x resources, capacity - occupied - allocated, possibly negative. ``rank``: by workload, the place of its
     queue's path; ``starts``: its first task, and in the end their number; ``queue_of``: queue by application id.
     ``named``: resources that the configuration or a node names; ``room``, ``asked``: bounds of what sums up.
+    ``in_order``: nodes are in the order of their names.
     """
 
     __slots__ = (
-        "allocated", "asked", "behind", "capacity", "configuration", "eligible", "flags", "free", "lazy", "limit",
-        "named", "node", "node_index", "node_names", "node_rank", "nodes", "preempted", "preempting", "priority",
-        "queue", "queue_of", "rank", "reservations", "resources", "room", "schedulable", "shape", "shape_of",
-        "shapes", "slack", "starts", "tainted", "task_count", "tasks", "uses", "workload", "workloads",
+        "allocated", "asked", "behind", "capacity", "configuration", "eligible", "flags", "free", "in_order",
+        "lazy", "limit", "named", "node", "node_index", "node_names", "node_rank", "nodes", "preempted",
+        "preempting", "priority", "queue", "queue_of", "rank", "reservations", "resources", "room",
+        "schedulable", "shape", "shape_of", "shapes", "slack", "starts", "tainted", "task_count", "tasks",
+        "uses", "workload", "workloads",
     )  # fmt: skip
 
     def __init__(self, queues: CompiledConfiguration, state: State) -> None:
@@ -280,6 +282,7 @@ class CompiledState:
         by_name = sorted(range(len(nodes)), key=self.node_names.__getitem__)
         self.node_rank: Ints = np.empty(len(by_name), dtype=np.int64)
         self.node_rank[by_name] = np.arange(len(by_name))
+        self.in_order = by_name == list(range(len(by_name)))
         self.schedulable: Bools = np.array([n.schedulable for n in nodes], dtype=bool)
         self.tainted: bool = any(kubernetes.untolerated(n.taints, ()) is not None for n in nodes)
 
