@@ -6,8 +6,9 @@ victims' paths and takes it back; and nodes are searched in the order of a lower
 winner can't be beaten any more.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice, pairwise, zip_longest
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from app.solver.engines.yunikorn.guarantees import (
     without_superfluous,
 )
 from app.solver.engines.yunikorn.overlay import Overlay, Request
-from app.solver.engines.yunikorn.state import OPTED_OUT, ORIGINATOR, Ints, sums
+from app.solver.engines.yunikorn.state import OPTED_OUT, ORIGINATOR, CompiledState, Ints, sums
 
 BATCH = 10
 """Predicate calls made at a time (YuniKorn: preemptCheckConcurrency)."""
@@ -311,7 +312,10 @@ def candidates_on_node(overlay: Overlay, request: Request) -> list[int]:
     groups: dict[_Order, list[int]] = {}
     for task in there:
         groups.setdefault(_order(overlay, task), []).append(task)
-    return [task for key in sorted(groups) for task in _smaller_first(overlay, groups[key])]
+    if len(there) > _INSERTION and not all(_nested(state, group) for group in groups.values()):
+        place = {task: key for key, group in groups.items() for task in group}
+        return _sorted_in_blocks(state, there, place)
+    return [task for key in sorted(groups) for task in _smaller_first(state, groups[key])]
 
 
 def fates_on_node(overlay: Overlay, request: Request) -> Iterator[tuple[int, str]]:
@@ -348,14 +352,13 @@ def _order(overlay: Overlay, task: int) -> _Order:
     return originator, opted_out, int(state.priority[task]), -state.created(task)
 
 
-def _smaller_first(overlay: Overlay, group: list[int]) -> list[int]:
+def _smaller_first(state: CompiledState, group: list[int]) -> list[int]:
     """Equals by type, priority and age, given in the order of their names.
 
     YuniKorn's comparison says "less" both ways for requests that are equal or can't be compared, so that its
     stable sort turns their order round: a task moves before everybody it is not strictly larger than. That is
-    repeated here where Go sorts by insertion; beyond, smaller sums come first.
+    repeated here where Go sorts by insertion; longer groups are nested, and their sums tell who is smaller.
     """
-    state = overlay.state
     if len(group) > _INSERTION:
         backwards = list(reversed(group))
         return sorted(backwards, key=lambda task: sum(state.amounts(task).values()))
@@ -366,6 +369,55 @@ def _smaller_first(overlay: Overlay, group: list[int]) -> list[int]:
             place -= 1
         out.insert(place, task)
     return out
+
+
+def _nested(state: CompiledState, group: list[int]) -> bool:
+    """Whether any two of the tasks can be compared: how they are sorted has no say then."""
+    amounts = sorted((state.amounts(task) for task in group), key=lambda of: sum(of.values()))
+    return all(value <= more.get(r, 0) for less, more in pairwise(amounts) for r, value in less.items())
+
+
+def _sorted_in_blocks(state: CompiledState, tasks: list[int], place: Mapping[int, _Order]) -> list[int]:
+    """As Go's stable sort leaves them: blocks sorted by insertion, then merged two by two. It shows in the answer,
+    since requests that can't be compared are "less" both ways, and no order satisfies that."""
+
+    def before(left: int, right: int) -> bool:
+        if place[left] != place[right]:
+            return place[left] < place[right]
+        return not _larger(state.amounts(left), state.amounts(right))
+
+    blocks: list[list[int]] = []
+    for start in range(0, len(tasks), _INSERTION):
+        out: list[int] = []
+        for task in tasks[start : start + _INSERTION]:
+            position = len(out)
+            while position and before(task, out[position - 1]):
+                position -= 1
+            out.insert(position, task)
+        blocks.append(out)
+    while len(blocks) > 1:
+        blocks = [_merged(*pair, before) for pair in zip_longest(blocks[::2], blocks[1::2], fillvalue=[])]
+    return blocks[0]
+
+
+def _merged(left: list[int], right: list[int], before: Callable[[int, int], bool]) -> list[int]:
+    """Both in one order, each being sorted, by the comparisons that SymMerge (Kim and Kutzner) makes."""
+    if not left or not right:
+        return left + right
+    if len(left) == 1:
+        cut = bisect_left(right, True, key=lambda task: not before(task, left[0]))
+        return [*right[:cut], *left, *right[cut:]]
+    if len(right) == 1:
+        cut = bisect_left(left, True, key=lambda task: before(right[0], task))
+        return [*left[:cut], *right, *left[cut:]]
+    both, middle = left + right, (len(left) + len(right)) // 2
+    mirror = middle + len(left)
+    low, high = (mirror - len(both), middle) if len(left) > middle else (0, len(left))
+    cut = bisect_left(range(len(both)), True, low, high, key=lambda i: before(both[mirror - 1 - i], both[i]))
+    end = mirror - cut
+    return [
+        *_merged(left[:cut], both[len(left) : end], before), *_merged(left[cut:], both[end:], before)
+    ]  # fmt: skip
 
 
 def _larger(left: Amounts, right: Amounts) -> bool:

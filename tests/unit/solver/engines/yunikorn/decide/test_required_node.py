@@ -84,13 +84,23 @@ def test_a_task_goes_before_everybody_that_it_is_not_strictly_larger_than(a: Jso
     assert "".join(chosen(of, daemon({"vcore": 4, "disk": 1}))) == order
 
 
-@pytest.mark.parametrize(("count", "expected"), [(20, ["t19", "t18"]), (21, ["t00", "t20"])])
-def test_more_than_twenty_equals_go_by_their_sums(count: int, expected: list[str]) -> None:
-    """The first has less of one type and more of the other, and less in sum; up to twenty the order turns round."""
-    sizes = [{"vcore": 1, "memory": 3}, *[{"vcore": 2, "memory": 1}] * (count - 1)]
-    of = world(*(task(f"t{i:02}", "n1", size, 50) for i, size in enumerate(sizes)), rules="shipped")
-    of.nodes[0] = node("n1", {"vcore": 2 * count - 1, "memory": 99})
-    assert chosen(of, daemon({"vcore": 3})) == expected
+@pytest.mark.parametrize(
+    ("count", "expected"), [(21, "t20 t18 t17 t15 t14"), (23, "t21 t18 t22 t20 t17"), (45, "t44 t42 t39 t38 t36")]
+)
+def test_more_than_twenty_are_sorted_in_blocks_and_merged(count: int, expected: str) -> None:
+    """Two of the three sizes can be compared, so that the order depends on how it is sorted: by insertion alone
+    23 would begin with t21, t20 and 45 go on with t41 after t42."""
+    sizes = [{"vcore": 1, "memory": 2}, {"vcore": 2, "memory": 2}, {"vcore": 3, "memory": 1}]
+    of = world(*(task(f"t{i:02}", "n1", sizes[i % 3], 50) for i in range(count)), rules="shipped")
+    of.nodes[0] = node("n1", {"vcore": 2 * count, "memory": 999})
+    assert " ".join(chosen(of, daemon({"vcore": 9}))) == expected
+
+
+def test_more_than_twenty_of_sizes_that_all_compare_go_smaller_first_and_last_first() -> None:
+    tasks = [task(f"t{i:02}", "n1", {"vcore": 1 + i % 2}, 50) for i in range(24)]
+    of = world(*tasks, size=36, rules="shipped")
+    assert chosen(of, daemon({"vcore": 14}))[-3:] == ["t02", "t00", "t23"]
+    assert chosen(of, daemon({"vcore": 3})) == ["t22", "t20", "t18"]
 
 
 def test_documented_takes_an_opted_out_task_only_when_no_driver_would_do() -> None:
