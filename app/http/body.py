@@ -237,7 +237,7 @@ async def read_form(request: Request, limit: int) -> bytes:
         raise UnsupportedMediaType(f"a form is {FORM}", headers={"Accept": FORM})
     try:
         _check_announced(request.headers.get("content-length"), limit)
-        return await _receive(request, limit, hold_of(request.scope))
+        return await _receive(request, limit, service(request, Settings).body_timeout, hold_of(request.scope))
     except TooLarge:
         raise TooLarge(f"the form is larger than {limit} bytes") from None
 
@@ -252,11 +252,12 @@ def require_lines(request: Request) -> None:
 
 
 async def _read(request: Request) -> bytes:
-    limit = service(request, Settings).max_body_bytes
+    settings = service(request, Settings)
+    limit = settings.max_body_bytes
     coding = _encoding(request.headers.get("content-encoding"))
     _check_announced(request.headers.get("content-length"), limit)
     hold = hold_of(request.scope)
-    body = await _receive(request, limit, hold)
+    body = await _receive(request, limit, settings.body_timeout, hold)
     if coding is None:
         return body
     inflated = await _inflated(request, body, coding, hold)
@@ -300,11 +301,11 @@ Manifest = Annotated[bytes, Depends(read_manifest)]
 Files = Annotated[dict[str, bytes], Depends(read_files)]
 
 
-async def _receive(request: Request, limit: int, hold: Hold) -> bytes:
-    """The bytes as sent. The pieces are joined once; a body of one piece is not copied at all."""
+async def _receive(request: Request, limit: int, seconds: float, hold: Hold) -> bytes:
+    """The bytes as sent; ``seconds``: how long they may take, beside what they earn. The pieces are joined once; a body
+    of one piece is not copied at all."""
     pieces: list[bytes] = []
     size = 0
-    seconds = service(request, Settings).body_timeout
     try:
         async with asyncio.timeout(seconds) as clock:
             end = clock.when()

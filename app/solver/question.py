@@ -13,26 +13,24 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from app.solver.model.decision import Candidate, Change, Explanation, Group, Step, Verdict, label
+from app.solver.model.decision import EXAMPLES, Candidate, Change, Explanation, Group, Step, Verdict, grouped, label
 from app.solver.model.request import Eviction, Explain, Mode, Options, Proposal
 from app.solver.model.state import Ask
 
-_EXAMPLES = 5
 _STEP_LIMIT = 200
 
 
 class Why:
-    """The record of one ask's decision."""
+    """The record of one ask's decision. ``records``: what became of candidates, by workload and task."""
 
     __slots__ = (
-        "_blocker", "_candidates", "_changes", "_headline", "_others", "_steps", "_steps_dropped", "_ties",
-        "full", "on",
+        "_blocker", "_changes", "_headline", "_others", "_steps", "_steps_dropped", "_ties", "full", "on", "records",
     )  # fmt: skip
 
     def __init__(self, level: Explain) -> None:
         self.on = level != "none"
         self.full = level == "full"
-        self._candidates: dict[tuple[str, str | None], Candidate] = {}
+        self.records: dict[tuple[str, str | None], Candidate] = {}
         self._others: list[Group] = []
         self._steps: list[Step] = []
         self._steps_dropped = 0
@@ -47,7 +45,7 @@ class Why:
     ) -> None:  # fmt: skip
         """Record what became of a candidate; a later record of the same one replaces it."""
         if self.on:
-            self._candidates[(workload, task)] = Candidate(
+            self.records[(workload, task)] = Candidate(
                 workload=workload,
                 task=task,
                 queue=queue,
@@ -61,7 +59,7 @@ class Why:
     def others(self, verdict: Verdict, rule: str, count: int, tasks: Iterable[tuple[str, str | None]]) -> None:
         """Many candidates of a summary that are alike: it shows the first ``tasks``, each with its workload."""
         if count:
-            examples = [label(*task) for task in islice(tasks, _EXAMPLES)]
+            examples = [label(*task) for task in islice(tasks, EXAMPLES)]
             self._others.append(Group(verdict=verdict, rule=rule, count=count, examples=examples))
 
     def step(self, rule: str, detail: str, **numbers: Any) -> None:
@@ -71,14 +69,6 @@ class Why:
                 self._steps.append(Step(rule=rule, detail=detail, numbers=numbers))
             else:
                 self._steps_dropped += 1
-
-    def forget_candidates(self) -> None:
-        """What was said of candidates belongs to a trial that is not the answer's."""
-        self._candidates.clear()
-
-    def candidates(self) -> Iterable[Candidate]:
-        """The records so far, one a candidate."""
-        return self._candidates.values()
 
     def headline(self, text: str) -> None:
         """One sentence a person reads first."""
@@ -113,22 +103,10 @@ class Why:
             ]
         return Explanation(
             level="full" if self.full else "summary", headline=self._headline, steps=steps,
-            candidates=list(self._candidates.values()) if self.full else None,
-            groups=None if self.full else self._groups(),
+            candidates=list(self.records.values()) if self.full else None,
+            groups=None if self.full else [*self._others, *grouped(self.records.values())],
             blocker=self._blocker, smallest_change=self._changes or None, ties=self._ties or None,
         )  # fmt: skip
-
-    def _groups(self) -> list[Group]:
-        records: dict[tuple[Verdict, str], list[Candidate]] = {}
-        for record in self._candidates.values():
-            records.setdefault((record.verdict, record.rule), []).append(record)
-        groups = [
-            Group(
-                verdict=verdict, rule=rule, count=len(of), examples=[label(c.workload, c.task) for c in of[:_EXAMPLES]]
-            )
-            for (verdict, rule), of in records.items()
-        ]  # fmt: skip
-        return [*self._others, *groups]
 
 
 SILENT = Why("none")

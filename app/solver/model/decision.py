@@ -1,5 +1,6 @@
 """The answer: decisions with victims, conditions and explanation, and the plan to carry out."""
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -116,6 +117,20 @@ STARTS: tuple[Outcome, ...] = ("admit", "preempt")
 def label(workload: str, task: str | None) -> str:
     """A workload, or one of its tasks, as people read it."""
     return workload if task is None else f"{workload}/{task}"
+
+
+EXAMPLES = 5
+
+
+def grouped(records: Iterable[Candidate]) -> list[Group]:
+    """Candidates by what became of them, each group with its first few."""
+    alike: dict[tuple[Verdict, str], list[Candidate]] = {}
+    for record in records:
+        alike.setdefault((record.verdict, record.rule), []).append(record)
+    return [
+        Group(verdict=verdict, rule=rule, count=len(of), examples=[label(c.workload, c.task) for c in of[:EXAMPLES]])
+        for (verdict, rule), of in alike.items()
+    ]
 
 
 class Condition(Wire, frozen=True, kw_only=True):

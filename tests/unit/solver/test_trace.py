@@ -76,6 +76,8 @@ def test_all_that_is_recorded_is_told() -> None:
 def test_what_was_said_of_a_trial_is_taken_back() -> None:
     why = Why("full")
     why.candidate("victim", "order", "w")
-    assert [one.workload for one in why.candidates()] == ["w"]
-    why.forget_candidates()
-    assert list(why.candidates()) == []
+    assert [record.workload for record in why.records.values()] == ["w"]
+    why.records.clear()
+    explained = why.explanation()
+    assert explained is not None
+    assert explained.candidates == []

@@ -1,4 +1,4 @@
-"""Who may have to stop: the policies that let a preemptor touch them, the order in which they go, who is put back; and
+"""Who may have to stop: the policies that let a preemptor touch them, the order in which they go; and
 whoever wants to hear of the search, moment by moment.
 """
 
@@ -18,7 +18,6 @@ from app.solver.engines.kueue.topology.room import Misfit, Place, PodSets
 from app.solver.model.base import micros
 from app.solver.model.decision import Explanation, Victim
 from app.solver.model.state import Ask, Task
-from app.solver.question import safe_point
 
 
 class Recorder:
@@ -372,25 +371,3 @@ class Leftover:
     def of(self, queue: int) -> list[int]:
         """The queue's, in no particular order."""
         return self._by_queue[queue]
-
-
-def spare(
-    overlay: Overlay, preemptor: Preemptor, targets: list[Target], borrow: bool, record: Recorder = SILENT
-) -> list[Target]:
-    """The targets that must go, in Kueue's order: a spared one's place is taken by the last of the list.
-
-    Called with every target removed from the overlay; leaves them all restored."""
-    victims = list(targets)
-    for i in range(len(victims) - 2, -1, -1):
-        safe_point()
-        workload = victims[i][0]
-        overlay.restore(workload)
-        if overlay.fits(preemptor, borrow=borrow):
-            victims[i] = victims[-1]
-            victims.pop()
-            record.put_back(overlay, workload)
-        else:
-            overlay.remove(workload)
-    for workload, _ in victims:
-        overlay.restore(workload)
-    return victims

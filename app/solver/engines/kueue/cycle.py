@@ -8,22 +8,20 @@ from typing import TypeVar
 
 from app.solver import kubernetes
 from app.solver.engines.kueue.admission_sharing import local_queue
-from app.solver.engines.kueue.amounts import pinned
 from app.solver.engines.kueue.candidates import SILENT, Recorder
-from app.solver.engines.kueue.configuration import CompiledConfiguration, FlavorResource
+from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.fair_share import fair_order
 from app.solver.engines.kueue.flavors import (
     Assigner,
     Pins,
     Scan,
     Search,
-    borrowing_level,
-    place,
+    as_pinned,
     refusals,
     requests,
 )
 from app.solver.engines.kueue.knobs import Run
-from app.solver.engines.kueue.nomination import Assignment, Choice, CycleUsage, Mode, Nomination, Target
+from app.solver.engines.kueue.nomination import Assignment, CycleUsage, Mode, Nomination, Target
 from app.solver.engines.kueue.overlay import Overlay, Preemptor
 from app.solver.engines.kueue.state import CompiledState
 from app.solver.engines.kueue.topology.room import Place
@@ -96,7 +94,7 @@ def nominate(
     Raises QuantityError."""
     safe_point()
     if is_pinned(ask):
-        assignment = _as_pinned(overlay, preemptor.queue, ask, record)
+        assignment = as_pinned(overlay, preemptor.queue, ask, record)
         return _targeted(overlay, ask, preemptor, assignment, search, record, pinned=True)
     search = _remembering(search, overlay)
     scanned = None if pins is not None else scan_of(ask)
@@ -240,31 +238,6 @@ def contested(overlay: Overlay, queue: int, assignment: Assignment) -> list[int]
         for resource, choice in of.items()
         if choice.mode is Mode.PREEMPT
     })  # fmt: skip
-
-
-def _as_pinned(overlay: Overlay, queue: int, ask: Ask, record: Recorder) -> Assignment:
-    """The ask's own flavors: a flavor-resource needs preemption when the ask's total for it is not available, or its
-    nodes have no room. No flavor is judged by taints, labels, or by what preemption could free. One that its queue does
-    not list has no quota of the queue's own, and what the cohort lends of it (Kueue: a missing quota counts as 0)."""
-    configuration = overlay.state.configuration
-    out = Assignment(counts=[t.count for t in ask.tasks])
-    by_task = [pinned(configuration, queue, task) for task in ask.tasks]
-    totals: dict[FlavorResource, int] = {}
-    for of in by_task:
-        for key, amount in of.items():
-            totals[key] = totals.get(key, 0) + amount
-    out.usage = dict(overlay.request(queue, totals))
-    usage, choice = overlay.usage, dict[FlavorResource, Choice]()
-    for key, amount in totals.items():
-        fr = usage.quotas.fr_index[key]
-        mode = Mode.PREEMPT if amount > usage.available(queue, fr) else Mode.FIT
-        level = borrowing_level(configuration, usage, queue, fr, amount).height
-        choice[key] = Choice(key[0], mode, level)
-        out.mode, out.level = min(out.mode, mode), max(out.level, level)
-    for task, of in zip(ask.tasks, by_task, strict=True):
-        out.choices[task.name] = {resource: choice[(flavor, resource)] for flavor, resource in of}
-    place(overlay, queue, ask.tasks, out, record)
-    return out
 
 
 def alone(run: Run, ask: Ask, record: Recorder) -> tuple[Overlay, Nomination]:

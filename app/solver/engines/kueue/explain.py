@@ -16,7 +16,7 @@ from app.solver.engines.kueue.overlay import Overlay, Preemptor
 from app.solver.engines.kueue.state import OLDEST, instant
 from app.solver.engines.kueue.topology.room import Misfit, Place, PodSets
 from app.solver.model.base import to_datetime, units_of
-from app.solver.model.decision import Explanation, Verdict, Victim
+from app.solver.model.decision import Candidate, Explanation, Verdict, Victim
 from app.solver.model.state import Ask, Task
 from app.solver.question import Why
 
@@ -153,9 +153,8 @@ class Explainer(Recorder):
         self._tied: set[tuple[str, ...]] = set()
 
     def boosted(self, given: int, counts: int) -> None:
-        if counts != given:
-            detail = f"priority {given} counts as {counts} after waiting"
-            self._why.step("waiting-boost", detail, priority=given, counts_as=counts)
+        detail = f"priority {given} counts as {counts} after waiting"
+        self._why.step("waiting-boost", detail, priority=given, counts_as=counts)
 
     def consumed(self, local_queue: str, usage: float, *, known: bool) -> None:
         rule = "consumed" if known else "consumed-unknown"
@@ -188,7 +187,7 @@ class Explainer(Recorder):
             return
         where = nodes.areas(overlay, pod_sets, places)
         index = {workload.id: i for i, workload in enumerate(overlay.state.workloads)}
-        for of in [of for of in self._why.candidates() if of.verdict == "put-back"]:
+        for of in [of for of in self._why.records.values() if of.verdict == "put-back"]:
             if not nodes.frees(overlay, index[of.workload], where):
                 detail = f"{of.detail}: it frees nothing where the ask's pods go"
                 self._why.candidate(of.verdict, of.rule, of.workload, queue=of.queue, detail=detail, **of.numbers)
@@ -363,7 +362,7 @@ class Explainer(Recorder):
     def _skipped(self, message: str) -> None:
         """The search found somebody, and the answer stops nobody: whoever was taken or put back is as if untouched."""
         self._why.step("skipped", message)
-        for of in [of for of in self._why.candidates() if of.verdict in ("victim", "put-back")]:
+        for of in [of for of in self._why.records.values() if of.verdict in ("victim", "put-back")]:
             detail = "it could go, but the ask is skipped in this cycle"
             shown = {"priority": of.numbers["priority"]} if self._full else {}
             self._why.candidate("not-needed", "head-skipped", of.workload, queue=of.queue, detail=detail, **shown)
@@ -393,7 +392,7 @@ class Explainer(Recorder):
         self._why.headline(f"{ask.id} {'can never run' if hopeless else 'waits'}: {reasons}")
 
     def blocked(self, overlay: Overlay, nomination: Nomination, cycle_usage: CycleUsage | None) -> None:
-        sentence = blockers.sentence(overlay, nomination, self._why.candidates(), cycle_usage)
+        sentence = blockers.sentence(overlay, nomination, self._why.records.values(), cycle_usage)
         self._why.blocked(sentence, *smallest_changes(overlay, nomination))
 
     def explanation(self) -> Explanation | None:
@@ -401,20 +400,22 @@ class Explainer(Recorder):
 
     def _forget(self) -> None:
         self._candidates = []
-        self._why.forget_candidates()
+        self._why.records.clear()
 
     def _record(
         self, overlay: Overlay, workload: int, verdict: Verdict, rule: str, detail: str, **numbers: Any
     ) -> None:
         """What became of one running workload. Its queue and priority are always shown."""
-        state = overlay.state
+        state, name = overlay.state, overlay.state.workloads[workload].id
         self._rule[workload] = rule
-        if not self._full:
-            self._why.candidate(verdict, rule, state.workloads[workload].id)
-            return
-        shown: dict[str, Any] = {"priority": int(state.priority[workload]), **numbers}
-        queue = state.configuration.tree.names[int(state.queue[workload])]
-        self._why.candidate(verdict, rule, state.workloads[workload].id, queue=queue, detail=detail, **shown)
+        shown: dict[str, Any] = {}
+        queue = None
+        if self._full:
+            shown = {"priority": int(state.priority[workload]), **numbers}
+            queue = state.configuration.tree.names[int(state.queue[workload])]
+        self._why.records[name, None] = Candidate(
+            workload=name, queue=queue, verdict=verdict, rule=rule, detail=detail if self._full else "", numbers=shown
+        )
 
 
 def _compared(overlay: Overlay, workload: int, rivals: Rivals) -> dict[str, Any]:

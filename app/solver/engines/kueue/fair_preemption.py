@@ -9,7 +9,7 @@ import numpy as np
 from app.solver.compiled import ROOTLESS
 from app.solver.engines.kueue import candidates
 from app.solver.engines.kueue.amounts import Amounts
-from app.solver.engines.kueue.candidates import SILENT, Leftover, Pool, Recorder, spare
+from app.solver.engines.kueue.candidates import SILENT, Leftover, Pool, Recorder
 from app.solver.engines.kueue.fair_share import Rivals, Share, Standing, share_without, shares, standing
 from app.solver.engines.kueue.nomination import Reason, Target
 from app.solver.engines.kueue.overlay import Overlay, Preemptor
@@ -202,7 +202,7 @@ def search(
         fits = search.second_round()
     overlay.usage.remove(preemptor.queue, preemptor.request)
     if fits:
-        return spare(overlay, preemptor, search.targets, True, record)
+        return overlay.spare(preemptor, search.targets, record.put_back)
     record.search_failed(overlay, search.targets)
     for workload, _ in search.targets:
         overlay.restore(workload)

@@ -12,8 +12,9 @@ import msgspec
 
 from app.solver import kubernetes
 from app.solver.compiled import ROOTLESS
+from app.solver.engines.kueue.amounts import pinned
 from app.solver.engines.kueue.candidates import SILENT, Recorder
-from app.solver.engines.kueue.configuration import DEFAULT_FLAVOR, CompiledConfiguration, Group
+from app.solver.engines.kueue.configuration import DEFAULT_FLAVOR, CompiledConfiguration, FlavorResource, Group
 from app.solver.engines.kueue.nomination import (
     BEST,
     WORST,
@@ -32,7 +33,7 @@ from app.solver.engines.kueue.topology.placement import PodSet, asks, levels_of
 from app.solver.kubernetes import PODS
 from app.solver.model.base import Quantity, parse_quantity, scale_of
 from app.solver.model.configuration import Flavor
-from app.solver.model.state import Expression, Task
+from app.solver.model.state import Ask, Expression, Task
 
 
 def refusal(flavor: Flavor, task: Task) -> str | None:
@@ -327,6 +328,31 @@ def _sum(each: Sequence[Mapping[str, int]]) -> dict[str, int]:
         for resource, amount in wanted.items():
             total[resource] = total.get(resource, 0) + amount
     return dict(sorted(total.items()))
+
+
+def as_pinned(overlay: Overlay, queue: int, ask: Ask, record: Recorder) -> Assignment:
+    """The ask's own flavors: a flavor-resource needs preemption when the ask's total for it is not available, or its
+    nodes have no room. No flavor is judged by taints, labels, or by what preemption could free. One that its queue does
+    not list has no quota of the queue's own, and what the cohort lends of it (Kueue: a missing quota counts as 0)."""
+    configuration = overlay.state.configuration
+    out = Assignment(counts=[t.count for t in ask.tasks])
+    by_task = [pinned(configuration, queue, task) for task in ask.tasks]
+    totals: dict[FlavorResource, int] = {}
+    for of in by_task:
+        for key, amount in of.items():
+            totals[key] = totals.get(key, 0) + amount
+    out.usage = dict(overlay.request(queue, totals))
+    usage, choice = overlay.usage, dict[FlavorResource, Choice]()
+    for key, amount in totals.items():
+        fr = usage.quotas.fr_index[key]
+        mode = Mode.PREEMPT if amount > usage.available(queue, fr) else Mode.FIT
+        level = borrowing_level(configuration, usage, queue, fr, amount).height
+        choice[key] = Choice(key[0], mode, level)
+        out.mode, out.level = min(out.mode, mode), max(out.level, level)
+    for task, of in zip(ask.tasks, by_task, strict=True):
+        out.choices[task.name] = {resource: choice[(flavor, resource)] for flavor, resource in of}
+    place(overlay, queue, ask.tasks, out, record)
+    return out
 
 
 def place(overlay: Overlay, queue: int, tasks: Sequence[Task], out: Assignment, record: Recorder) -> None:

@@ -233,7 +233,8 @@ class Run:
         overlay is told of it."""
         self.prepare(overlay, ask)
         preemptor = self.preemptor(ask)
-        record.boosted(ask.priority or 0, preemptor.priority)
+        if preemptor.priority != (given := ask.priority or 0):
+            record.boosted(given, preemptor.priority)
         self.tell_consumed(ask, record)
         return preemptor, self.search(ask)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,9 @@ from app.solver.engines.kueue.admission_sharing import Favour
 from app.solver.engines.kueue.configuration import NOWHERE, FlavorResource, Quotas
 from app.solver.engines.kueue.state import CompiledState
 from app.solver.engines.kueue.topology.room import Look, Misfit, Place, PodSets, Room, place_all
+from app.solver.question import safe_point
+
+R = TypeVar("R")
 
 
 class Usage:
@@ -299,6 +302,27 @@ class Overlay:
         if not self.usage.fits(preemptor.queue, preemptor.request, borrow=borrow):
             return False
         return not preemptor.pod_sets or (self.room is not None and self.room.fits(preemptor.pod_sets))
+
+    def spare(
+        self, preemptor: Preemptor, targets: list[tuple[int, R]], put_back: "Callable[[Overlay, int], None]",
+        *, borrow: bool = True,
+    ) -> list[tuple[int, R]]:  # fmt: skip
+        """The targets that must go, in Kueue's order: a spared one's place is taken by the last of the list;
+        ``put_back`` hears of it. Called with every target removed; leaves them all restored."""
+        victims = list(targets)
+        for i in range(len(victims) - 2, -1, -1):
+            safe_point()
+            workload = victims[i][0]
+            self.restore(workload)
+            if self.fits(preemptor, borrow=borrow):
+                victims[i] = victims[-1]
+                victims.pop()
+                put_back(self, workload)
+            else:
+                self.remove(workload)
+        for workload, _ in victims:
+            self.restore(workload)
+        return victims
 
     def place(
         self, pod_sets: PodSets, *, empty: bool = False, look: Look | None = None

@@ -183,7 +183,7 @@ class _Search:
             fits = overlay.fits(preemptor, borrow=borrow)
             record.taken(overlay, preemptor, targets, fits=fits)
             if fits:
-                return candidates.spare(overlay, preemptor, targets, borrow, record)
+                return overlay.spare(preemptor, targets, record.put_back, borrow=borrow)
         record.search_failed(overlay, targets)
         for workload, _ in targets:
             overlay.restore(workload)

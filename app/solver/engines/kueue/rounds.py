@@ -51,12 +51,9 @@ class Replaced:
     assignments: dict[str, dict[str, TopologyAssignment]]
 
 
-def replaced(state: CompiledState) -> Replaced:
+def replaced(state: CompiledState, rooms: Rooms) -> Replaced:
     """What becomes of running work with failed nodes."""
-    rooms = state.rooms
     outcome = Replaced(state, [], [], {})
-    if rooms is None:
-        return outcome
     hit = [of for of in state.workloads if of.kueue is not None and of.kueue.unhealthy_nodes and not of.evicted]
     if not hit:
         return outcome
