@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.state import CompiledState
 from app.solver.kubernetes import PODS
 from app.solver.model.base import DurationError, exact, micros, parse_duration, parse_quantity, scale_of, to_datetime
@@ -98,11 +97,8 @@ def local_queue_usage(of: QueueState | None) -> LocalQueueUsage:
     return LocalQueueUsage(consumed, penalty, None if of.updated_at is None else micros(of.updated_at), of.weight)
 
 
-def rates_of(configuration: CompiledConfiguration) -> Rates | None:
-    """None: nothing is counted. Raises InvalidInput where it has no meaning."""
-    given = configuration.admission_fair_sharing
-    if given is None or True not in configuration.usage_based:
-        return None
+def rates_of(given: AdmissionFairSharing) -> Rates:
+    """How usage is counted. Raises InvalidInput where it has no meaning."""
     if problems := list(sharing_findings(given)):
         raise InvalidInput(Problem(pointer="/configuration" + of.pointer, detail=of.detail) for of in problems)
     half_life = parse_duration(given.usage_half_life_time) / _SECOND

@@ -31,7 +31,6 @@ _WAY: dict[Reason, str] = {
     "InCohortFairSharing": "due to Fair Sharing within the cohort",
 }
 _UNKNOWN = "UNKNOWN"
-_MOST_NAMED = 3
 _MOST_SAID = 20
 _SHOWN_DOMAINS = 1000
 
@@ -85,13 +84,6 @@ def _aftermath(workload: Workload, message: str, when: datetime) -> list[Conditi
 def beyond(victims: Sequence[Victim]) -> list[str] | None:
     """The rule that goes beyond Kueue in how these victims end, if any: Kueue queues every one of them again."""
     return ["on_preemption"] if any(victim.on_preemption == "Terminate" for victim in victims) else None
-
-
-def summary(ask: Ask, victims: Sequence[Victim]) -> str:
-    """What is asked of whom, in one sentence."""
-    queues = sorted({victim.queue for victim in victims})
-    where = ", ".join(queues[:_MOST_NAMED]) + (f" and {len(queues) - _MOST_NAMED} more" * (len(queues) > _MOST_NAMED))
-    return f"{ask.id} runs in {ask.queue} once {len(victims)} workload(s) of {where} stop"
 
 
 def freed(overlay: Overlay, workload: int) -> dict[str, Units]:
@@ -258,9 +250,10 @@ def _wanted(overlay: Overlay, nomination: Nomination) -> list[tuple[int, int]]:
 
 def _counts(nomination: Nomination) -> dict[str, int] | None:
     """Sizes by pod set, where they are reduced."""
-    if not nomination.reduced:
+    tasks, counts = nomination.ask.tasks, nomination.assignment.counts
+    if counts == [task.count for task in tasks]:
         return None
-    return {task.name: count for task, count in zip(nomination.ask.tasks, nomination.assignment.counts, strict=True)}
+    return {task.name: count for task, count in zip(tasks, counts, strict=True)}
 
 
 MOST = 2**63 - 1

@@ -159,12 +159,12 @@ def ascending(overlay: Overlay, candidates: Indices, level: Mapping[int, int]) -
     if len(candidates) <= FEW:
         yield from _few_ascending(overlay, candidates, level)
         return
-    state, places = overlay.state, overlay.state.places
-    if places is not None and overlay.rank is places.rank:
+    state, places, rank = overlay.state, overlay.state.places, overlay.rank
+    if places is not None and rank is places.rank:
         ordered = _by_place(places, candidates)
         place = places.rank[ordered] if places.ties else None
     else:
-        place = state.priority[candidates] if overlay.rank is None else overlay.rank[candidates]
+        place = state.priority[candidates] if rank is None else rank[candidates]
         sorting = np.argsort(place, kind="stable")
         ordered, place = candidates[sorting], place[sorting]
     if place is None:
@@ -173,7 +173,7 @@ def ascending(overlay: Overlay, candidates: Indices, level: Mapping[int, int]) -
         return
     begin = 0
     for end in [*(np.flatnonzero(np.diff(place)) + 1).tolist(), len(ordered)]:
-        yield from _sorted_alike(overlay, ordered[begin:end].tolist(), level)
+        yield from _sorted_alike(overlay, ordered[begin:end].tolist(), level, ranked=rank is not None)
         begin = end
 
 
@@ -196,12 +196,13 @@ def _by_usage(overlay: Overlay, candidates: list[int], level: Mapping[int, int])
 def _few_ascending(overlay: Overlay, candidates: Indices, level: Mapping[int, int]) -> Iterator[int]:
     if not len(candidates):
         return
-    place = overlay.state.priority if overlay.rank is None else overlay.rank
+    ranks = overlay.rank
+    place = overlay.state.priority if ranks is None else ranks
     alike: dict[int, list[int]] = {}
     for workload, rank in zip(candidates.tolist(), place[candidates].tolist(), strict=True):
         alike.setdefault(rank, []).append(workload)
     for rank in sorted(alike):
-        yield from _sorted_alike(overlay, alike[rank], level)
+        yield from _sorted_alike(overlay, alike[rank], level, ranked=ranks is not None)
 
 
 def _by_place(places: Places, candidates: Indices) -> Indices:
@@ -213,8 +214,9 @@ def _by_place(places: Places, candidates: Indices) -> Indices:
     return places.order[chosen[places.order]]
 
 
-def _sorted_alike(overlay: Overlay, alike: list[int], level: Mapping[int, int]) -> Iterable[int]:
-    """Workloads of equal priority: latest start first, then UID. Ties are broken only once they are reached."""
+def _sorted_alike(overlay: Overlay, alike: list[int], level: Mapping[int, int], *, ranked: bool) -> Iterable[int]:
+    """Workloads of equal priority, or ``ranked`` alike: latest start first, then UID. Ties are broken only once they
+    are reached."""
     if len(alike) < 2:
         return alike
     state, every = overlay.state, overlay.state.workloads
@@ -223,7 +225,7 @@ def _sorted_alike(overlay: Overlay, alike: list[int], level: Mapping[int, int]) 
         of = every[i]
         return (of.uid or "", level.get(int(state.queue[i]), 0), of.id)
 
-    if overlay.rank is not None:
+    if ranked:
         return sorted(alike, key=tie)
     # Instants compare faster as they are than as integers, which only an unknown start needs.
     starts: dict[int, Any] = {i: every[i].started_at for i in alike}
@@ -314,13 +316,27 @@ def allowed(overlay: Overlay, preemptor: Preemptor, policy: str, candidates: Ind
     return candidates[lower]
 
 
-def evicted_first(overlay: Overlay, classes: Sequence[Indices], level: Mapping[int, int]) -> Iterator[int]:
+def evicted_first(overlay: Overlay, classes: Sequence[Indices], level: Mapping[int, int]) -> Iterable[int]:
     """Workloads already being evicted before the others; in both halves class by class, each in ascending order."""
     evicted = overlay.state.evicted
     if evicted:
         going = _marks(overlay.state, evicted)
         classes = [*(of[going[of]] for of in classes), *(of[~going[of]] for of in classes)]
-    return chain.from_iterable(ascending(overlay, of, level) for of in classes)
+    return _Once(chain.from_iterable(ascending(overlay, of, level) for of in classes))
+
+
+class _Once:
+    """An iterator that can be gone over again; what was sorted for the first attempt serves the second."""
+
+    def __init__(self, source: Iterator[int]) -> None:
+        self._source = source
+        self._seen: list[int] = []
+
+    def __iter__(self) -> Iterator[int]:
+        yield from self._seen
+        for item in self._source:
+            self._seen.append(item)
+            yield item
 
 
 def _marks(state: CompiledState, chosen: Collection[int]) -> NDArray[np.bool_]:

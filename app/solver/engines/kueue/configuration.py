@@ -234,7 +234,7 @@ class CompiledConfiguration:
     ``inactive``: why a ClusterQueue admits nothing; it is in none of the lists of queues then, as it is not in Kueue's
     snapshot. ``drains``: nodes whose work is evicted.
     ``usage_based``: whether work of a ClusterQueue goes by what LocalQueues have consumed, which counts as
-    ``admission_fair_sharing`` says.
+    ``admission_fair_sharing`` says; None where no queue does.
     ``topologies``: the levels of every flavor that has a topology; ``only_topologies``: whether all flavors of a queue
     do. ``refusals``: remembers which flavors pod sets can't use, by what they select.
     """
@@ -292,6 +292,10 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
     for node in range(len(tree)):
         if not is_cohort[node] and inactive[node] is None:
             tree_queues.setdefault(root[node], []).append(node)
+    usage_based = [
+        settings.admission_fair_sharing is not None and not is_cohort[i] and _usage_based(queue)
+        for i, queue in enumerate(queues)
+    ] + [False] * implicit
     return CompiledConfiguration(
         source=configuration,
         tree=tree,
@@ -325,12 +329,8 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
             if inactive[i] and queue.kueue and queue.kueue.stop_policy == "HoldAndDrain"
         ),
         ignores_undeclared=settings.quota_check_strategy == "IgnoreUndeclared",
-        admission_fair_sharing=settings.admission_fair_sharing,
-        usage_based=[
-            settings.admission_fair_sharing is not None and not is_cohort[i] and _usage_based(queue)
-            for i, queue in enumerate(queues)
-        ]
-        + [False] * implicit,
+        admission_fair_sharing=settings.admission_fair_sharing if True in usage_based else None,
+        usage_based=usage_based,
     )
 
 

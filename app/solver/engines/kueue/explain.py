@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.solver.compiled import ROOTLESS
-from app.solver.engines.kueue import answer, blockers, nodes
+from app.solver.engines.kueue import blockers, nodes
 from app.solver.engines.kueue.blockers import smallest_changes
 from app.solver.engines.kueue.candidates import SILENT, Recorder
 from app.solver.engines.kueue.fair_share import Rivals, Share, share_without
@@ -33,6 +33,7 @@ _SAYS = {
 }
 _OUT_OF_REACH = ("already-leaving", "outside-cohort", "uses-nothing-contested")
 _NOT_REACHED = "candidate-not-reached"
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +387,7 @@ class Explainer(Recorder):
         self._why.headline(f"{ask.id} fits in {ask.queue} without stopping anybody")
 
     def preempts(self, ask: Ask, victims: Sequence[Victim]) -> None:
-        self._why.headline(answer.summary(ask, victims))
+        self._why.headline(_summary(ask, victims))
 
     def waits(self, ask: Ask, reasons: str, *, hopeless: bool) -> None:
         self._why.headline(f"{ask.id} {'can never run' if hopeless else 'waits'}: {reasons}")
@@ -416,6 +417,13 @@ class Explainer(Recorder):
         self._why.records[name, None] = Candidate(
             workload=name, queue=queue, verdict=verdict, rule=rule, detail=detail if self._full else "", numbers=shown
         )
+
+
+def _summary(ask: Ask, victims: Sequence[Victim]) -> str:
+    """What is asked of whom, in one sentence."""
+    queues = sorted({victim.queue for victim in victims})
+    where = ", ".join(queues[:_MOST_NAMED]) + (f" and {len(queues) - _MOST_NAMED} more" * (len(queues) > _MOST_NAMED))
+    return f"{ask.id} runs in {ask.queue} once {len(victims)} workload(s) of {where} stop"
 
 
 def _compared(overlay: Overlay, workload: int, rivals: Rivals) -> dict[str, Any]:

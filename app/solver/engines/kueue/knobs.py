@@ -210,8 +210,8 @@ class Run:
     _ranks: dict[tuple[Sorting, ...], Ranks] = field(default_factory=dict[tuple[Sorting, ...], Ranks])
 
     def __post_init__(self) -> None:
-        rates = rates_of(self.state.configuration)
-        self.consumed = None if rates is None else Order(self.state, rates, self.now)
+        sharing = self.state.configuration.admission_fair_sharing
+        self.consumed = None if sharing is None else Order(self.state, rates_of(sharing), self.now)
         if "long_runner_penalty" in self.enabled:
             self.state = self.state.with_priority(np.array(self._penalised(), dtype=np.int64))
 

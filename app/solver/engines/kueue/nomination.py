@@ -138,11 +138,6 @@ class Nomination:
     pinned: bool
     elsewhere: Callable[[Overlay], "Nomination"]
 
-    @property
-    def reduced(self) -> bool:
-        """Whether fewer units than asked for would start."""
-        return self.assignment.counts != [t.count for t in self.ask.tasks]
-
 
 T = TypeVar("T")
 Fits = Literal["yes", "no", "nodes"]

@@ -3,7 +3,7 @@
 Classical: candidates by their place in the cohort tree, up to two attempts, then minimisation.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -107,7 +107,7 @@ def _with_borrowing(overlay: Overlay, preemptor: Preemptor, candidates: Indices)
     return frozenset(candidates[low].tolist())
 
 
-def _in_order(overlay: Overlay, among: CandidateClasses) -> Iterator[int]:
+def _in_order(overlay: Overlay, among: CandidateClasses) -> Iterable[int]:
     """Evicted ones of every class first; in both halves hierarchical before priority before own candidates."""
     depth = overlay.state.configuration.tree.depth
     nearest_first = {queue: -depth[cohort] for queue, cohort in among.ancestor.items()}
@@ -149,7 +149,7 @@ class _Search:
         self._contested = contested
         self._record = record
         self.classes = among
-        self._candidates = _Once(_in_order(overlay, among))
+        self._candidates = _in_order(overlay, among)
 
     def attempts(self) -> tuple[bool, ...]:
         """Whether to allow borrowing, attempt by attempt."""
@@ -236,20 +236,6 @@ def _still_exceeds(overlay: Overlay, queue: int, ancestor: int, contested: froze
             return False
         node = parent[node]
     return True
-
-
-class _Once:
-    """An iterator that can be gone over again; what was sorted for the first attempt serves the second."""
-
-    def __init__(self, source: Iterator[int]) -> None:
-        self._source = source
-        self._seen: list[int] = []
-
-    def __iter__(self) -> Iterator[int]:
-        yield from self._seen
-        for item in self._source:
-            self._seen.append(item)
-            yield item
 
 
 def get_targets(overlay: Overlay, preemptor: Preemptor, contested: Collection[int], record: Recorder) -> list[Target]:

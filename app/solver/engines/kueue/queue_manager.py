@@ -41,9 +41,9 @@ class QueueManager:
     def __init__(self, configured: CompiledConfiguration, period: int) -> None:
         self.heads: dict[str, Ask] = {}
         self.due = False
-        rates = rates_of(configured)
-        self.usages = None if rates is None else LocalQueueUsages(rates)
+        self.usages: LocalQueueUsages | None = None
         self._configuration = configured
+        self._share()
         self._period = period
         self._lines: dict[str, Line] = {}
         self._waiting: dict[str, Ask] = {}
@@ -262,13 +262,13 @@ class QueueManager:
 
     def _share(self) -> None:
         """What LocalQueues have consumed counts by the rates of now, or not at all."""
-        rates = rates_of(self._configuration)
-        if rates is None:
+        sharing = self._configuration.admission_fair_sharing
+        if sharing is None:
             self.usages = None
         elif self.usages is None:
-            self.usages = LocalQueueUsages(rates)
+            self.usages = LocalQueueUsages(rates_of(sharing))
         else:
-            self.usages.rates = rates
+            self.usages.rates = rates_of(sharing)
 
     def _local_queues(self) -> list[str]:
         return sorted({local_queue(ask) for ask in self._waiting.values() if self.usage_based(ask.queue)})
