@@ -126,8 +126,8 @@ def shortages(overlay: Overlay, queue: int, request: Sequence[tuple[int, int]]) 
             flavor, resource = frs[fr]
             out.append(
                 Shortage(
-                    resource=resource, flavor=flavor, queue=name, requested=units(amount, resource),
-                    available=units(available, resource), short=units(amount - available, resource),
+                    resource=resource, flavor=flavor, queue=name, node=None,
+                    **units_of(resource, requested=amount, available=available, short=amount - available),
                 )
             )  # fmt: skip
     return out
