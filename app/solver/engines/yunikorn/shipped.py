@@ -8,7 +8,7 @@ winner can't be beaten any more.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice, pairwise, zip_longest
+from itertools import islice, pairwise
 
 import numpy as np
 
@@ -396,7 +396,8 @@ def _sorted_in_blocks(state: CompiledState, tasks: list[int], place: Mapping[int
             out.insert(position, task)
         blocks.append(out)
     while len(blocks) > 1:
-        blocks = [_merged(*pair, before) for pair in zip_longest(blocks[::2], blocks[1::2], fillvalue=[])]
+        rest = blocks[1::2] if len(blocks) % 2 == 0 else [*blocks[1::2], []]
+        blocks = [_merged(left, right, before) for left, right in zip(blocks[::2], rest, strict=True)]
     return blocks[0]
 
 
@@ -441,7 +442,8 @@ def shipped_on_node(overlay: Overlay, request: Request, record: Silent) -> list[
         victims.append(task)
         for r, amount in state.amounts(task).items():
             total[r] = total.get(r, 0) + amount
-    free = dict(enumerate(overlay.free[request.required].tolist()))
+    row: list[int] = overlay.free[request.required].tolist()
+    free = dict(enumerate(row))
     covered = all(total.get(r, 0) + free.get(r, 0) >= ask.get(r, 0) for r in free.keys() | ask.keys())
     chosen = victims if victims and covered else None
     record.searched(request.required, victims, chosen)
