@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from heapq import nsmallest
+from itertools import chain, compress
+from operator import add
 from typing import Any, TypeVar
 
 from app.solver.engines.kai.chance import Chance
 from app.solver.engines.kai.job_order import Clocks, Entry, PendingOrder, VictimTable, key_now
-from app.solver.engines.kai.jobs import ALLOCATED, GPU, PENDING, PIPELINED, RELEASING, RUNNING
-from app.solver.engines.kai.overlay import ACTIVE, Overlay, total
+from app.solver.engines.kai.jobs import ALLOCATED, PENDING, PIPELINED, RELEASING, RUNNING
+from app.solver.engines.kai.overlay import ACTIVE, Overlay
 from app.solver.engines.kai.placing import Failed, Placer, Signatures, is_held_back
 from app.solver.engines.kai.queue_order import QueueOrder
 from app.solver.engines.kai.search import Search
@@ -263,11 +266,13 @@ def consolidation(cycle: Cycle) -> None:
 def _too_few_gpus(cycle: Cycle, job: int) -> bool:
     overlay = cycle.overlay
     tasks = overlay.wanted(job)[0]
-    needed = total(overlay.request, tasks)[GPU]
+    needed = reduce(add, map(overlay.gpus_of, tasks), 0.0)
 
-    def available() -> int:
-        free = overlay.nodes.gpu_free()
-        return sum(gpus for gpus, node in zip(free, overlay.state.nodes, strict=True) if node.schedulable)
+    def available() -> float:
+        free, ready = overlay.nodes.gpu_free(), [node.schedulable for node in overlay.state.nodes]
+        if not overlay.in_doubles:
+            return sum(compress(free, ready))
+        return reduce(add, chain.from_iterable(map(overlay.nodes.gpu_room, compress(range(len(free)), ready))), 0.0)
 
     if not overlay.gpus.any:  # else tries may leave traces
         return cycle.still("available", available) < needed

@@ -6,9 +6,9 @@ from operator import itemgetter, lt
 from typing import TypeVar
 
 from app.solver.engines.kai.chance import Chance
-from app.solver.engines.kai.jobs import PIPELINED, Share
+from app.solver.engines.kai.jobs import GPU, PIPELINED, Share
 from app.solver.engines.kai.overlay import ACTIVE, Overlay, rank, total
-from app.solver.engines.kai.queue_order import NOTHING, Heap, Node, QueueOrder, QueueTree, Standing, plus
+from app.solver.engines.kai.queue_order import NOTHING, Heap, Node, QueueOrder, QueueTree, Standing, minus, plus
 from app.solver.engines.kai.state import Key, Victim
 
 Entry = tuple[Key, int]
@@ -363,7 +363,11 @@ def _victim(overlay: Overlay, job: int, tasks: list[int], running: list[int], *,
     else:
         gang_rank = gang.rank(overlay.jobs.by_pod_set(tasks))
     key = job_key(overlay, job, gang_rank)
-    return Victim(job, key, tasks, total(overlay.request, running), others=others)
+    holds, portions = total(overlay.request, running), overlay.jobs.task_portion
+    if overlay.gpus.any:  # memory counts nothing in what a job holds
+        by_memory = (t for t in running if (portion := portions[t]) is not None and portion.memory)
+        holds = minus(holds, (0, 0, total(overlay.request, by_memory)[GPU]))
+    return Victim(job, key, tasks, holds, others=others)
 
 
 class Victims:

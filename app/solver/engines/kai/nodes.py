@@ -210,17 +210,17 @@ class GpuShares:
         memory = self._nodes.memory
         return any(a - r > memory[n] for a, r, n in zip(self._allocated, self._releasing, self._node, strict=True))
 
-    def room(self, n: int) -> tuple[int, int]:
-        """What shared devices of node n have idle, and what of them is being released, in thousandths of a GPU, rounded
-        as released KAI rounds: devices that everybody leaves count as idle less what is held, and whole elsewhere."""
+    def room(self, n: int) -> tuple[float, float]:
+        """What shared devices of node n have idle, and what of them is being released, in GPUs, added up in doubles as
+        released KAI does: devices that everybody leaves count as idle less what is held, and whole elsewhere."""
         size = self._nodes.memory[n]
-        idle = releasing = 0
+        idle = releasing = 0.0
         for d in self._of_node.get(n, ()):
             held, leaves = self._allocated[d], self._releasing[d]
             if held > 0:
-                idle += WHOLE - hundredths(held, size)
+                idle += 1 - hundredths(held, size) / WHOLE
             if leaves > 0 and not (self._used[d] and leaves == self._used[d]):
-                releasing += hundredths(leaves, size)
+                releasing += hundredths(leaves, size) / WHOLE
         return idle, releasing
 
     def memory_left(self, n: int) -> int:
@@ -420,20 +420,20 @@ class Nodes:
         return not self.gpus.share[t] or self.gpus.may_return(t, n)
 
     def gpu_free(self) -> list[int]:
-        """GPUs by node, idle or being released, parts of shared devices included."""
+        """Thousandths of GPUs by node, idle or being released, parts of shared devices included."""
         free = self.free[GPU]
-        return [have + sum(self.gpus.room(n)) for n, have in enumerate(free)] if self.gpus.any else free
+        return [round(sum(self.gpu_room(n)) * WHOLE) for n in range(len(free))] if self.gpus.any else free
+
+    def gpu_room(self, n: int) -> tuple[float, float]:
+        """The same of node n in GPUs, idle and being released."""
+        free, idle = self.free[GPU][n], self.idle[GPU][n]
+        now, later = self.gpus.room(n) if self.gpus.any else (0.0, 0.0)
+        return now + idle / WHOLE, later + (free - idle) / WHOLE
 
     def gpu_memory(self) -> int:
         """MiB of GPUs of all nodes, idle or being released."""
         whole = self.free[GPU]
         return sum(whole[n] // WHOLE * memory + self.gpus.memory_left(n) for n, memory in enumerate(self._memory))
-
-    def has_gpu_room(self, n: int) -> bool:
-        """Whether node n has a GPU, or a part of one, idle or being released."""
-        idle = self.idle[GPU][n]
-        now, later = self.gpus.room(n) if self.gpus.any else (0, 0)
-        return idle + now > 0 or self.free[GPU][n] - idle + later > 0
 
     def overfilled(self) -> bool:
         """Whether some node is promised more than it has, which was not so at the start."""

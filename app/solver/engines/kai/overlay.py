@@ -9,6 +9,7 @@ from app.solver.compiled import Journal
 from app.solver.engines.kai.fair_share import Division, QueueUse, by_memory, divide
 from app.solver.engines.kai.jobs import (
     ALLOCATED,
+    GPU,
     NOWHERE,
     PENDING,
     PIPELINED,
@@ -21,7 +22,7 @@ from app.solver.engines.kai.jobs import (
     task_key,
     with_shares,
 )
-from app.solver.engines.kai.nodes import GpuNodes, Nodes, Unlogged
+from app.solver.engines.kai.nodes import WHOLE, GpuNodes, Nodes, Unlogged
 from app.solver.engines.kai.state import CompiledState, baseline, columns, layout, with_asks
 from app.solver.model.state import Ask
 
@@ -100,6 +101,7 @@ class Overlay:
         gpus = GpuNodes(memory, layout(state).gpus, [0] * len(memory), jobs.task_portion)
         shares = any(portion is not None for portion in jobs.task_portion)
         self.by_steps = shares and not self.strict and not state.configuration.policy.release.one_prefix
+        self.in_doubles = shares and not self.exact
         books = Unlogged() if self.by_steps else self.journal
         self.nodes = Nodes(self.journal, books, base, self.request, taken, width, gpus)
         self._unlisted: set[int] = set()
@@ -108,9 +110,7 @@ class Overlay:
         self.wants, self.bounded = by_memory(state, jobs)
         # gated pods wait for nothing
         waiting = [j for j, s in zip(jobs.task_job[first:], self.status[first:], strict=True) if s == PENDING]
-        self.counts = JobCounts(
-            self.journal, len(jobs.id), base.active, base.used, waiting
-        )  # gated pods wait for nothing
+        self.counts = JobCounts(self.journal, len(jobs.id), base.active, base.used, waiting)
         self.queues = QueueUse(self.journal, base, self.paths, jobs)
         self._show_tables()
         self.started = list(jobs.started)
@@ -167,6 +167,11 @@ class Overlay:
         """The pods that came with ask number ``a``."""
         of, first = self._ask_of_task, self.running_tasks
         return [t for t in self.jobs.tasks[self.jobs.of_ask[a]] if t >= first and of[t - first] == a]
+
+    def gpus_of(self, t: int) -> float:
+        """What the filters count of the pod: GPUs where they add up ``in_doubles``, as released KAI does where GPUs are
+        shared, else thousandths."""
+        return self.request[t][GPU] / WHOLE if self.in_doubles else self.request[t][GPU]
 
     def in_order(self, job: int) -> list[int]:
         """The pods of a job in task order."""

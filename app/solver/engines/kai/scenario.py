@@ -15,10 +15,12 @@ from app.solver.engines.kai.state import Victim
 
 class FreeGpus:
     """GPUs by node that nobody takes for good, as an attempt finds them; ``slots`` says how many pods of a size they
-    hold."""
+    hold. ``counted``: as ``Overlay.gpus_of`` counts."""
 
     def __init__(self, overlay: Overlay) -> None:
         self.by_node = overlay.nodes.gpu_free().copy()
+        room = (sum(overlay.nodes.gpu_room(n)) for n in range(len(self.by_node)))
+        self.counted: Sequence[float] = [*room] if overlay.in_doubles else self.by_node
         self._nodes = Counter(self.by_node)
         self._slots: dict[int, int] = {}
 
@@ -33,21 +35,21 @@ class GpuRoom:
     """KAI's own filter: whether nodes could hold the part's GPUs if everybody listed were gone, by first fit, largest
     first. It can be wrong where sizes differ, and then it is wrong in the same way."""
 
-    _slots: int  # how many pods nodes hold; where all are of one size
+    _slots: float  # how many pods nodes hold; where all are of one size
 
     def __init__(self, overlay: Overlay, part: Sequence[int], free: FreeGpus) -> None:
         """``free``: before anybody is gone."""
         self._overlay = overlay
         self._untouched: FreeGpus | None = free
-        self._free = free.by_node.copy()
+        self._free: list[float] = [*free.counted]
         self._size = -1
         self.need(part)
 
     def need(self, part: Sequence[int]) -> None:
         """The pods to hold."""
-        request = self._overlay.request
-        self._needs = sorted((need for t in part if (need := request[t][GPU])), reverse=True)
-        size = self._needs[0] if self._needs and self._needs[-1] == self._needs[0] else 0
+        count, exact = self._overlay.gpus_of, not self._overlay.in_doubles
+        self._needs = sorted((need for t in part if (need := count(t))), reverse=True)
+        size = int(self._needs[0]) if exact and self._needs and self._needs[-1] == self._needs[0] else 0
         if size != self._size:
             self._size = size
             if size and self._untouched is not None:
@@ -63,7 +65,7 @@ class GpuRoom:
             n = overlay.node[t]
             if n != NOWHERE and (amount := overlay.request[t][GPU]):
                 before = free[n]
-                free[n] = after = before + amount
+                free[n] = after = before + (overlay.gpus_of(t) if overlay.in_doubles else amount)
                 if size and after >= size:
                     self._slots += after // size - (before // size if before > 0 else 0)
 
@@ -87,11 +89,11 @@ class GpuRoom:
         return not self._needs or self._first_fit()
 
     def _first_fit(self) -> bool:
-        left = sorted(self._free, reverse=True)[: len(self._needs)]
+        most, taken = sorted(self._free, reverse=True)[: len(self._needs)], [0.0] * len(self._needs)
         for need in self._needs:
-            for i, have in enumerate(left):
-                if have >= need:
-                    left[i] = have - need
+            for i, have in enumerate(most):
+                if have - taken[i] >= need:
+                    taken[i] += need
                     break
             else:
                 return False

@@ -5,12 +5,13 @@ A part that is solved is given back at once; what it needed is recorded, and goe
 KAI-Scheduler ``actions/common/solvers/job_solver.go``, ``plugins/nodelocalgreedy``, ``plugins/multinodegang``.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from functools import cached_property, partial, reduce
+from operator import add
 
 from app.solver.engines.kai.chance import Chance, Map
 from app.solver.engines.kai.job_order import Contenders, Turns, VictimOrder, sort_victims
-from app.solver.engines.kai.jobs import GPU, NOWHERE
+from app.solver.engines.kai.jobs import NOWHERE
 from app.solver.engines.kai.overlay import Mark, Overlay, rank, total
 from app.solver.engines.kai.queue_order import Standing
 from app.solver.engines.kai.rule_sets import Generator, ReleaseRules
@@ -47,7 +48,7 @@ class Search:
         self._failed: set[tuple[int, _Sizes]] = set()
         self._tasks: list[int] = []
         self._prefix: Prefix | None = None
-        self._room: tuple[int, int] | None = None
+        self._room: tuple[int, float] | None = None
         self._stands = False
         self._brief = not tools.trail.counts and not tools.chance.drawn
         self._paid = Budget() if tools.chance.drawn else None  # a scenario costs as much whether it is spared or not
@@ -287,35 +288,25 @@ class Search:
     def _by_nodes(self, prefix: "Prefix", nodes: set[int]) -> Iterator[list[Group]]:
         """Victims on growing sets of nodes: those that hold least first, enough of them to hold the part, then 1, 2, 4
         and so on more, up to all."""
-        overlay = self._overlay
-        request, node = overlay.request, overlay.node
-        free = self._free().by_node
-        needs = [request[t][GPU] for t in prefix.part]
-        holds: dict[int, int] = {}  # in the order in which nodes are met
+        overlay, free, freed = self._overlay, self._free().counted, dict[int, float]()
+        needs, node = list(map(overlay.gpus_of, prefix.part)), overlay.node
+        for t in (t for group in prefix.recorded for t in group.tasks):
+            freed[node[t]] = freed.get(node[t], 0) + overlay.gpus_of(t)
+        capacity: dict[int, float] = {}  # in the order in which nodes are met
         there: dict[int, list[int]] = {}
         chunks = prefix.chunks
         for i, group in enumerate(chunks):
-            for t in group.tasks:
-                n = node[t]
-                if n in holds:
-                    holds[n] += request[t][GPU]
-                    there[n].append(i)
-                elif n != NOWHERE:
-                    holds[n], there[n] = request[t][GPU], [i]
-        outside = self._open_room(free, nodes) - sum(free[n] for n in holds if n in nodes)
-        for t in (t for group in prefix.recorded for t in group.tasks):
-            n = node[t]
-            if n in holds:
-                holds[n] += request[t][GPU]
-            elif n in nodes:
-                outside += request[t][GPU]
-        capacity, least = {n: held + free[n] for n, held in holds.items()}, min(needs)
-        ranked = sorted((n for n, most in capacity.items() if most >= least), key=capacity.__getitem__)
-        lacking, count = sum(needs) - outside, 0
-        while lacking > 0:
+            for n, t in ((node[t], t) for t in group.tasks if node[t] != NOWHERE):
+                capacity[n] = (capacity[n] if n in there else freed.get(n, 0) + free[n]) + overlay.gpus_of(t)
+                there.setdefault(n, []).append(i)
+        least = min(needs)
+        ranked = sorted((n for n, most in capacity.items() if most >= least or not least), key=capacity.__getitem__)
+        lacking = reduce(add, needs) - self._outside(free, freed, nodes, there.keys())
+        covered, count = 0.0, 0
+        while covered < lacking:
             if count == len(ranked):
                 return
-            lacking -= capacity[ranked[count]]
+            covered += capacity[ranked[count]]
             count += 1
         step = 1
         while True:
@@ -325,13 +316,17 @@ class Search:
                 return
             count, step = min(count + step, len(ranked)), step * 2
 
-    def _open_room(self, free: Sequence[int], nodes: set[int]) -> int:
-        """What is free on all of ``nodes``, which stay or become more while a part is solved."""
+    def _outside(
+        self, free: Sequence[float], freed: dict[int, float], nodes: set[int], there: Set[int]
+    ) -> float:  # fmt: skip
+        """What is free on ``nodes`` but those of ``there``, with what recorded victims free. ``nodes`` stay or become
+        more while a part is solved."""
         if self._overlay.gpus.any:
-            return sum(free[n] for n in nodes)
+            return reduce(add, (have for n in sorted(nodes - there) for have in (free[n], freed.get(n, 0))), 0.0)
         if self._room is None or self._room[0] != len(nodes):
             self._room = len(nodes), sum(free[n] for n in nodes)
-        return self._room[1]
+        given = sum(amount for n, amount in freed.items() if n in nodes and n not in there)
+        return self._room[1] - sum(free[n] for n in there if n in nodes) + given
 
     def _simulate(
         self, trial: Trial, prefix: "Prefix", contenders: Contenders, nodes: set[int]
@@ -448,9 +443,9 @@ class Prefix(Scenario):
 
     def go_on(self, part: Sequence[int], recorded: Sequence[Group]) -> bool:
         """As any scenario, on a tape that serves; but pods of several sizes are walked again: more room may take places
-        from them."""
-        request = self.overlay.request
-        if len({request[t][GPU] for t in part}) > 1 or not super().go_on(part, recorded):
+        from them. And doubles are added up in order."""
+        overlay = self.overlay
+        if overlay.in_doubles or len(set(map(overlay.gpus_of, part))) > 1 or not super().go_on(part, recorded):
             return False
         for group in recorded:
             self.groups[group.job][0] = group

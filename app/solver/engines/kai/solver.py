@@ -198,7 +198,7 @@ def open_nodes(tools: Tools, job: int) -> Iterable[int]:
     if any(not overlay.request[t][GPU] and not overlay.gpus.share[t] for t in overlay.jobs.tasks[job]):
         return tools.placer.everywhere
     if overlay.gpus.any:
-        return [n for n in tools.placer.everywhere if overlay.nodes.has_gpu_room(n)]
+        return [n for n in tools.placer.everywhere if max(overlay.nodes.gpu_room(n)) > 0]
     return [
         n
         for n, (free, idle) in enumerate(zip(overlay.free[GPU], overlay.idle[GPU], strict=True))

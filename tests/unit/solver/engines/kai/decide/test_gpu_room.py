@@ -48,10 +48,14 @@ def dense(random: Random) -> Any:
     """Six pods that hold places on four nodes, -1 for none, and six that ask for some."""
     request = [(0, 0, random.choice((0, 1, 2, 3))) for _ in range(12)]
     free = [random.randint(-2, 4) for _ in range(4)]
+
+    def gpus_of(t: int) -> int:
+        return request[t][2]
+
     return SimpleNamespace(
         node=[random.choice((-1, 0, 1, 2, 3)) for _ in range(6)] + [-1] * 6, request=request,
         nodes=SimpleNamespace(gpu_free=lambda: free, columns=[()] * 12), free=[[0] * 4, [0] * 4, free],
-        gpus=SimpleNamespace(any=False),
+        gpus=SimpleNamespace(any=False), in_doubles=False, gpus_of=gpus_of,
     )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ class Node:
     @property
     def left(self) -> tuple[int, int, int]:
         """Whole GPUs free and idle, and what shared ones have left once releases are done."""
-        return self.free[0], self.idle[0], sum(self.gpus.room(0))
+        return self.free[0], self.idle[0], round(sum(self.gpus.room(0)) * 1000)
 
     def seed(self, *status: int) -> None:
         """Pods of the state, from the first on."""
@@ -99,7 +99,7 @@ def test_a_device_is_full_at_one_gpu(share: int, fits: bool) -> None:
     of = Node(1, 600, share)
     of.seed(RUNNING)
     assert (of.gpus.fits(1, 0), of.gpus.fits_idle(1, 0), of.gpus.fits_shared(1, 0)) == (fits, fits, fits)
-    assert of.gpus.room(0) == (400, 0)
+    assert of.gpus.room(0) == (0.4, 0)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -161,3 +161,46 @@ def test_pods_of_an_evicted_workload_are_being_released() -> None:
     assert (case.evicted, case.placed, case.waiting) == ([], {"p-0": "n"}, {"p-0"})
     stays = Case([queue("a", gpu=4)], [node("n", gpu=1)], [workload("w", "a", "n")], ask("p", "a"))
     assert (stays.evicted, stays.placed) == ([], {})
+
+
+def shared(shares: int, rules: str) -> Case:
+    """Pods that each have a tenth of the only GPU, by memory, in a queue that deserves none; another one wants it."""
+    of = workload("w", "b", *["n"] * shares, gpu=0)
+    of["min_available"] = 1
+    of["tasks"] = [task | {"gpu_memory": 8000} for task in of["tasks"]]
+    queues = [queue("a", gpu=1), queue("b")]
+    where = [node("n", gpu=1, gpu_memory=80_000)]
+    return Case(queues, where, [of], ask("p", "a"), actions=["reclaim"], release="0.17", rules=rules)
+
+
+@pytest.mark.parametrize(("shares", "evicted"), [(1, 1), (2, 2), (3, 0)])
+def test_released_filters_add_up_parts_of_gpus_in_doubles(shares: int, evicted: int) -> None:
+    """1 - 0.3 + 0.1 + 0.1 + 0.1 is less than 1 in doubles: who wants the GPU whole never gets it."""
+    assert (0.7 + 0.1 + 0.1 + 0.1 < 1, 0.8 + 0.1 + 0.1 < 1) == (True, False)
+    assert len(shared(shares, "shipped").evicted) == evicted
+    assert len(shared(shares, "documented").evicted) == shares
+
+
+@pytest.mark.parametrize(("rules", "moved"), [("shipped", []), ("documented", ["w-0"])])
+def test_consolidation_adds_up_free_parts_of_gpus_in_doubles(rules: str, moved: list[str]) -> None:
+    """1 - 0.8, 1 - 0.8 and 0.6 are a bit less than 1 in all; exactly, one pod moves and leaves a whole GPU."""
+    assert (1 - 0.8) + (1 - 0.8) + 0.6 < 1
+    running = [workload("v", "a", "m", gpu=0.8), workload("u", "a", "n", gpu=0.8), workload("w", "a", "o", gpu=0.4)]
+    running[0]["preemptible"] = running[1]["preemptible"] = False
+    running[2]["tasks"][0] |= {"requests": {"cpu": 1}, "gpu_memory": 40}
+    where = [node("m", gpu=1, gpu_memory=200), node("n", gpu=1, gpu_memory=200), node("o", gpu=1, gpu_memory=100)]
+    queues, settings = [queue("a", gpu=3)], {"release": "0.17", "rules": rules}
+    case = Case(queues, where, running, ask("p", "a"), actions=["consolidation"], **settings)
+    assert case.evicted == moved
+
+
+@pytest.mark.parametrize(("shares", "first"), [({"gpu_memory": 100}, "v-0"), ({}, "w-0")])
+def test_memory_of_gpus_counts_nothing_in_what_a_victim_gives_back(shares: dict[str, int], first: str) -> None:
+    """Without its victim either queue would hold nothing, and the older goes last; by memory it would hold as much."""
+    running = [workload("v", "a", "n", gpu=0 if shares else 1), workload("w", "b", "m")]
+    running[0]["tasks"][0] |= shares
+    queues = [queue(name, gpu=4, created_at=f"2026-01-0{day}T00:00:00Z") for day, name in enumerate("abc", 1)]
+    where = [node(name, gpu=2, gpu_memory=100) for name in "nm"]
+    pending, settings = ask("p", "c", gpu=2), {"release": "0.17", "rules": "shipped"}
+    case = Case(queues, where, running, pending, actions=["consolidation"], **settings)
+    assert case.evicted == [first]
