@@ -8,7 +8,7 @@ winner can't be beaten any more.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice, pairwise
+from itertools import islice
 
 import numpy as np
 
@@ -287,7 +287,7 @@ def _still_above(ask: Amounts, total: Amounts) -> bool:
 _Order = tuple[bool, bool, int, int]
 """An originator, else opted out; priority; age negated."""
 _INSERTION = 20
-"""Longest run that Go's stable sort sorts by insertion."""
+"""Tasks in a block that Go's stable sort sorts by insertion."""
 
 
 def candidates_on_node(overlay: Overlay, request: Request) -> list[int]:
@@ -309,13 +309,7 @@ def candidates_on_node(overlay: Overlay, request: Request) -> list[int]:
         and int(state.workload[task]) != spared
     ]
     there.sort(key=lambda task: state.tasks[task].name)
-    groups: dict[_Order, list[int]] = {}
-    for task in there:
-        groups.setdefault(_order(overlay, task), []).append(task)
-    if len(there) > _INSERTION and not all(_nested(state, group) for group in groups.values()):
-        place = {task: key for key, group in groups.items() for task in group}
-        return _sorted_in_blocks(state, there, place)
-    return [task for key in sorted(groups) for task in _smaller_first(state, groups[key])]
+    return _in_stable_order(state, there, {task: _order(overlay, task) for task in there})
 
 
 def fates_on_node(overlay: Overlay, request: Request) -> Iterator[tuple[int, str]]:
@@ -352,34 +346,11 @@ def _order(overlay: Overlay, task: int) -> _Order:
     return originator, opted_out, int(state.priority[task]), -state.created(task)
 
 
-def _smaller_first(state: CompiledState, group: list[int]) -> list[int]:
-    """Equals by type, priority and age, given in the order of their names.
+def _in_stable_order(state: CompiledState, tasks: list[int], place: Mapping[int, _Order]) -> list[int]:
+    """By place, then smaller first, as Go's stable sort leaves them: blocks sorted by insertion, merged two by two.
 
-    YuniKorn's comparison says "less" both ways for requests that are equal or can't be compared, so that its
-    stable sort turns their order round: a task moves before everybody it is not strictly larger than. That is
-    repeated here where Go sorts by insertion; longer groups are nested, and their sums tell who is smaller.
-    """
-    if len(group) > _INSERTION:
-        backwards = list(reversed(group))
-        return sorted(backwards, key=lambda task: sum(state.amounts(task).values()))
-    out: list[int] = []
-    for task in group:
-        place = len(out)
-        while place and not _larger(state.amounts(task), state.amounts(out[place - 1])):
-            place -= 1
-        out.insert(place, task)
-    return out
-
-
-def _nested(state: CompiledState, group: list[int]) -> bool:
-    """Whether any two of the tasks can be compared: how they are sorted has no say then."""
-    amounts = sorted((state.amounts(task) for task in group), key=lambda of: sum(of.values()))
-    return all(value <= more.get(r, 0) for less, more in pairwise(amounts) for r, value in less.items())
-
-
-def _sorted_in_blocks(state: CompiledState, tasks: list[int], place: Mapping[int, _Order]) -> list[int]:
-    """As Go's stable sort leaves them: blocks sorted by insertion, then merged two by two. It shows in the answer,
-    since requests that can't be compared are "less" both ways, and no order satisfies that."""
+    How it sorts shows in the answer: YuniKorn's comparison says "less" both ways for requests that are equal or can't
+    be compared, which no order satisfies, so that a task moves before everybody it is not strictly larger than."""
 
     def before(left: int, right: int) -> bool:
         if place[left] != place[right]:
@@ -398,7 +369,7 @@ def _sorted_in_blocks(state: CompiledState, tasks: list[int], place: Mapping[int
     while len(blocks) > 1:
         rest = blocks[1::2] if len(blocks) % 2 == 0 else [*blocks[1::2], []]
         blocks = [_merged(left, right, before) for left, right in zip(blocks[::2], rest, strict=True)]
-    return blocks[0]
+    return blocks[0] if blocks else []
 
 
 def _merged(left: list[int], right: list[int], before: Callable[[int, int], bool]) -> list[int]:
