@@ -429,10 +429,11 @@ def _parts(path: Path, snapshot: dict[str, Any]) -> Iterator[tuple[Path, Any]]:
     raw = cast(dict[str, Any], snapshot["rawObjects"])
     bound = _bound(raw.get("bindRequests"))
     for key, listed in raw.items():
-        known = _KINDS.get(key)
+        if (known := _KINDS.get(key)) is None:
+            continue
+        kind, version = known
         for i, item in enumerate(as_list(listed)):
-            if known is not None and isinstance(item, dict):
-                kind, version = known
+            if isinstance(item, dict):
                 typed = {"kind": kind, "apiVersion": version, **cast(dict[str, Any], item)}
                 yield (*path, "rawObjects", key, i), _on_its_node(typed, bound) if kind == "Pod" else typed
 

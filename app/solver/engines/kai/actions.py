@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from heapq import nsmallest
 from itertools import chain, compress
-from operator import add
 from typing import Any, TypeVar
 
 from app.solver.engines.kai.chance import Chance
 from app.solver.engines.kai.job_order import Clocks, Entry, PendingOrder, VictimTable, key_now
-from app.solver.engines.kai.jobs import ALLOCATED, PENDING, PIPELINED, RELEASING, RUNNING
+from app.solver.engines.kai.jobs import ALLOCATED, PENDING, PIPELINED, RELEASING, RUNNING, added_up
 from app.solver.engines.kai.overlay import ACTIVE, Overlay
 from app.solver.engines.kai.placing import Failed, Placer, Signatures, is_held_back
 from app.solver.engines.kai.queue_order import QueueOrder
@@ -266,13 +264,13 @@ def consolidation(cycle: Cycle) -> None:
 def _too_few_gpus(cycle: Cycle, job: int) -> bool:
     overlay = cycle.overlay
     tasks = overlay.wanted(job)[0]
-    needed = reduce(add, map(overlay.gpus_of, tasks), 0.0)
+    needed = added_up(map(overlay.gpus_of, tasks))
 
     def available() -> float:
         free, ready = overlay.nodes.gpu_free(), [node.schedulable for node in overlay.state.nodes]
         if not overlay.in_doubles:
             return sum(compress(free, ready))
-        return reduce(add, chain.from_iterable(map(overlay.nodes.gpu_room, compress(range(len(free)), ready))), 0.0)
+        return added_up(chain.from_iterable(map(overlay.nodes.gpu_room, compress(range(len(free)), ready))))
 
     if not overlay.gpus.any:  # else tries may leave traces
         return cycle.still("available", available) < needed

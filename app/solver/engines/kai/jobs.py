@@ -6,7 +6,9 @@ these three (KAI: resource_share.AllResources); tasks and nodes may have more co
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from math import ceil
+from operator import add
 
 from app.solver.compiled import Journal, ResourceIndex
 from app.solver.engines.kai.gangs import Gang, compile_gang, gang_problems
@@ -203,6 +205,11 @@ class Portion:
 def hundredths(memory: int, size: int) -> int:
     """The part of a GPU of ``size`` MiB, in thousandths, rounded up to hundredths as doubles have it."""
     return ceil(memory / size * 100) * 10
+
+
+def added_up(amounts: Iterable[float]) -> float:
+    """One after the other, as Go adds doubles; ``sum`` makes up for what is rounded off, from Python 3.12 on."""
+    return reduce(add, amounts, 0.0)
 
 
 def portion_of(task: Task, gpus: int) -> Portion | None:

@@ -19,8 +19,8 @@ class FreeGpus:
 
     def __init__(self, overlay: Overlay) -> None:
         self.by_node = overlay.nodes.gpu_free().copy()
-        room = (sum(overlay.nodes.gpu_room(n)) for n in range(len(self.by_node)))
-        self.counted: Sequence[float] = [*room] if overlay.in_doubles else self.by_node
+        nodes, every = overlay.nodes, range(len(self.by_node))
+        self.counted: Sequence[float] = [sum(nodes.gpu_room(n)) for n in every] if overlay.in_doubles else self.by_node
         self._nodes = Counter(self.by_node)
         self._slots: dict[int, int] = {}
 
@@ -63,9 +63,9 @@ class GpuRoom:
         size, free, overlay = self._size, self._free, self._overlay
         for t in tasks:
             n = overlay.node[t]
-            if n != NOWHERE and (amount := overlay.request[t][GPU]):
+            if n != NOWHERE and (amount := overlay.gpus_of(t)):
                 before = free[n]
-                free[n] = after = before + (overlay.gpus_of(t) if overlay.in_doubles else amount)
+                free[n] = after = before + amount
                 if size and after >= size:
                     self._slots += after // size - (before // size if before > 0 else 0)
 

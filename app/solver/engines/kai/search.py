@@ -6,12 +6,11 @@ KAI-Scheduler ``actions/common/solvers/job_solver.go``, ``plugins/nodelocalgreed
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from functools import cached_property, partial, reduce
-from operator import add
+from functools import cached_property, partial
 
 from app.solver.engines.kai.chance import Chance, Map
 from app.solver.engines.kai.job_order import Contenders, Turns, VictimOrder, sort_victims
-from app.solver.engines.kai.jobs import NOWHERE
+from app.solver.engines.kai.jobs import NOWHERE, added_up
 from app.solver.engines.kai.overlay import Mark, Overlay, rank, total
 from app.solver.engines.kai.queue_order import Standing
 from app.solver.engines.kai.rule_sets import Generator, ReleaseRules
@@ -301,7 +300,7 @@ class Search:
                 there.setdefault(n, []).append(i)
         least = min(needs)
         ranked = sorted((n for n, most in capacity.items() if most >= least or not least), key=capacity.__getitem__)
-        lacking = reduce(add, needs) - self._outside(free, freed, nodes, there.keys())
+        lacking = added_up(needs) - self._outside(free, freed, nodes, there.keys())
         covered, count = 0.0, 0
         while covered < lacking:
             if count == len(ranked):
@@ -316,13 +315,11 @@ class Search:
                 return
             count, step = min(count + step, len(ranked)), step * 2
 
-    def _outside(
-        self, free: Sequence[float], freed: dict[int, float], nodes: set[int], there: Set[int]
-    ) -> float:  # fmt: skip
+    def _outside(self, free: Sequence[float], freed: dict[int, float], nodes: set[int], there: Set[int]) -> float:
         """What is free on ``nodes`` but those of ``there``, with what recorded victims free. ``nodes`` stay or become
         more while a part is solved."""
         if self._overlay.gpus.any:
-            return reduce(add, (have for n in sorted(nodes - there) for have in (free[n], freed.get(n, 0))), 0.0)
+            return added_up(have for n in sorted(nodes - there) for have in (free[n], freed.get(n, 0)))
         if self._room is None or self._room[0] != len(nodes):
             self._room = len(nodes), sum(free[n] for n in nodes)
         given = sum(amount for n, amount in freed.items() if n in nodes and n not in there)
