@@ -25,7 +25,7 @@ from app.solver.engines.kueue.knobs import KNOBS, NONE, Knob, Run, check_knobs, 
 from app.solver.engines.kueue.nomination import CycleUsage, Nomination
 from app.solver.engines.kueue.overlay import Overlay, Usage
 from app.solver.engines.kueue.preemptibility import judge, preemptibility
-from app.solver.engines.kueue.rounds import KueueRounds, Replaced, replaced
+from app.solver.engines.kueue.rounds import KueueRounds, replaced
 from app.solver.engines.kueue.state import FEW, CompiledState, compile_state, local_queues_of, refuse_cohorts, rooms_of
 from app.solver.engines.kueue.state import leaving as leaves
 from app.solver.model.base import to_datetime
@@ -212,8 +212,7 @@ def plan(state: CompiledState, question: Question) -> Result:
     """Decide every ask. Raises InvalidInput with every problem of the asks, or of a knob."""
     state.settle()
     check_asks(state, question.asks)
-    waiting, evictions = kept_waiting(state, question), drained(state)
-    second = Replaced(state, [], [], {}) if state.rooms is None else replaced(state, state.rooms)
+    waiting, evictions, second = kept_waiting(state, question), drained(state), replaced(state)
     evictions += second.evictions
     if not waiting and not evictions and not second.assignments:
         return _plan(state, question)

@@ -16,7 +16,7 @@ from app.solver.engines.kueue.overlay import Overlay, Preemptor
 from app.solver.engines.kueue.state import OLDEST, instant
 from app.solver.engines.kueue.topology.room import Misfit, Place, PodSets
 from app.solver.model.base import to_datetime, units_of
-from app.solver.model.decision import Candidate, Explanation, Verdict, Victim
+from app.solver.model.decision import Explanation, Verdict, Victim
 from app.solver.model.state import Ask, Task
 from app.solver.question import Why
 
@@ -414,9 +414,7 @@ class Explainer(Recorder):
         if self._full:
             shown = {"priority": int(state.priority[workload]), **numbers}
             queue = state.configuration.tree.names[int(state.queue[workload])]
-        self._why.records[name, None] = Candidate(
-            workload=name, queue=queue, verdict=verdict, rule=rule, detail=detail if self._full else "", numbers=shown
-        )
+        self._why.candidate(verdict, rule, name, queue=queue, detail=detail if self._full else "", **shown)
 
 
 def _summary(ask: Ask, victims: Sequence[Victim]) -> str:

@@ -51,9 +51,12 @@ class Replaced:
     assignments: dict[str, dict[str, TopologyAssignment]]
 
 
-def replaced(state: CompiledState, rooms: Rooms) -> Replaced:
+def replaced(state: CompiledState) -> Replaced:
     """What becomes of running work with failed nodes."""
+    rooms = state.rooms
     outcome = Replaced(state, [], [], {})
+    if rooms is None:
+        return outcome
     hit = [of for of in state.workloads if of.kueue is not None and of.kueue.unhealthy_nodes and not of.evicted]
     if not hit:
         return outcome
