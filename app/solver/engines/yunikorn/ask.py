@@ -301,7 +301,8 @@ def place(overlay: Overlay, request: Request) -> int | None:
     """A node with room now: the required one, else one that the ask holds, else the least used."""
     room = nodes.fits(overlay, request)
     if request.required is not None:
-        promised = any(held.required and not held.is_of(request) for held in overlay.held.get(request.required, ()))
+        holders = overlay.held.get(request.required, ()) if overlay.state.configuration.rules.keeps_apart else ()
+        promised = any(held.required and not held.is_of(request) for held in holders)
         return request.required if room[request.required] and not promised else None
     room &= overlay.state.schedulable
     room = nodes.among_feasible(request, room)

@@ -28,7 +28,8 @@ class RuleSet:
     ``keeps_guarantees``: laws 2, 4 and 5 hold without exception. ``spares_application``: no ask evicts tasks of its own
     application. ``opted_out_last``: of those who go for a quota, originators and who opted out come last, not first.
     ``counts_expected``: what asks that wait for their victims will use counts as used. ``counts_free``: what is free on
-    a node counts together with victims.
+    a node counts together with victims. ``keeps_apart``: room on a node that an ask reserved which requires it is not
+    given to another that requires it.
     """
 
     name: wire.Rules
@@ -40,6 +41,7 @@ class RuleSet:
     opted_out_last: bool
     counts_expected: bool
     counts_free: bool
+    keeps_apart: bool
 
     @property
     def other(self) -> "RuleSet":
@@ -52,11 +54,12 @@ RULE_SETS: Final[dict[wire.Rules, RuleSet]] = {
         RuleSet(
             name="documented", reads_root_policy=False, inherits_delay=False, ancestors_by_path=False,
             keeps_guarantees=True, spares_application=True, opted_out_last=True, counts_expected=True, counts_free=True,
+            keeps_apart=True,
         ),
         RuleSet(
             name="shipped", reads_root_policy=True, inherits_delay=True, ancestors_by_path=True,
             keeps_guarantees=False, spares_application=False, opted_out_last=False, counts_expected=False,
-            counts_free=False,
+            counts_free=False, keeps_apart=False,
         ),
     )
 }  # fmt: skip
@@ -140,9 +143,9 @@ NODE_CHOICE: Final = Difference(
 )
 REQUIRED_NODE: Final = Difference(
     "required-node",
-    "no more victims than the ask needs beside the free space",
-    "victims are collected until they alone cover the ask",
-    "required_node_preemptor.go",
+    "no more victims than the ask needs beside the free space, which another ask that holds the node keeps",
+    "victims are collected until they alone cover the ask; what is free is for whoever fits of those who hold the node",
+    "required_node_preemptor.go; node.go, preAllocateCheck",
 )
 DIFFERENCES: Final = (
     ROOT_POLICY, PARENT_DELAY, ANCESTRY, ASK_GUARANTEE, VICTIM_GUARANTEE, SAME_APPLICATION, OPTED_OUT, FREE_SPACE,

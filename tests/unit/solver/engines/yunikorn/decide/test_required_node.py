@@ -148,10 +148,19 @@ def test_it_takes_the_node_from_asks_that_may_run_elsewhere() -> None:
     ],
 )  # fmt: skip
 def test_where_there_is_room_only_another_daemon_keeps_the_node(holders: list[str], taken: bool) -> None:
+    """And not from asks of the released code: all daemons hold the node, and whichever fits runs."""
     asks = {"ds": daemon(TWO), "plain": ask("plain", "root.test", TWO), "bound": daemon(TWO) | {"id": "bound"}}
-    for rules in ("documented", "shipped"):
-        of = world(rules=rules, reservations=[{"node": "n1", "ask": asks[name]} for name in holders])
-        assert (of.one(daemon(TWO))["outcome"] == "admit") is taken
+    of = world(task("t", "n1", TWO), reservations=[{"node": "n1", "ask": asks[name]} for name in holders])
+    assert (of.one(daemon(TWO))["outcome"] == "admit") is taken
+    of.rules = "shipped"
+    assert of.one(daemon(TWO))["outcome"] == "admit"
+
+
+def test_daemons_of_the_released_code_share_what_is_free_and_evict_for_what_is_not() -> None:
+    held = [{"node": "n1", "ask": daemon(TWO) | {"id": "bound"}}]
+    for size, expected in ((4, []), (3, ["t"])):
+        of = world(task("t", "n1", TWO), size=size, rules="shipped", reservations=held)
+        assert chosen(of, daemon(TWO)) == expected
 
 
 @pytest.mark.parametrize("rules", ["documented", "shipped"])
