@@ -4,7 +4,7 @@ releases the rules that decided.
 Pure like ``answers``.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Annotated, Any
@@ -24,7 +24,7 @@ from app.solver.model.decision import Answer, Decision, label, planned
 from app.solver.model.problems import Finding, InvalidInput, Problem, carried, pointer
 from app.solver.model.request import DecisionRequest, Variant
 from app.solver.model.state import Ask
-from app.solver.question import Question
+from app.solver.question import Question, safe_point
 from app.solver.solve import Configured, Loaded
 
 Said = Callable[[Answer], Any]
@@ -305,30 +305,37 @@ def ruled(
         if differences
         else []
     )
-    return [_ruled(difference, answers, pairs) for difference in differences]
+    if not pairs:
+        return differences
+    places = {ask.id: place for place, ask in enumerate(pairs[0].question.asks)}
+    return [_ruled(difference, places, answers, pairs) for difference in differences]
 
 
-def _ruled(difference: Difference, answers: list[VariantAnswer], pairs: list[Releases]) -> Difference:
-    """The difference with the rules that made it, by the first pair of releases that differs in it."""
+def _ruled(
+    difference: Difference, places: Mapping[str, int], answers: list[VariantAnswer], pairs: list[Releases]
+) -> Difference:
+    """The difference with the rules that made it, by the first pair of releases that differs in it. ``places``: of
+    decisions in every answer, by ask."""
+    safe_point()
+    place = None if difference.ask is None else places[difference.ask]
     for pair in pairs:
         older, newer = answers[pair.older], answers[pair.newer]
 
         def said(answer: Answer) -> Any:
-            return _says(answer, difference)
+            return _says(answer, difference.field, None if place is None else answer.decisions[place])
 
         if older.answer is not None and newer.answer is not None and said(older.answer) != said(newer.answer):
             return msgspec.structs.replace(difference, rules=pair.decided(said, said(older.answer)))
     return difference
 
 
-def _says(answer: Answer, difference: Difference) -> Any:
-    """What an answer says of what a difference is about."""
-    if difference.ask is None:
-        return frozenset((_moves if difference.field == "moves" else _evictions)(answer))
-    decision = next(candidate for candidate in answer.decisions if candidate.ask == difference.ask)
-    if difference.field in ("victims", "placements"):
-        return frozenset((_victims if difference.field == "victims" else _placed)(decision))
-    return decision.outcome if difference.field == "outcome" else decision.node
+def _says(answer: Answer, field: str, decision: Decision | None) -> Any:
+    """What an answer says of what a difference is about: of a decision of it, or of its plan."""
+    if decision is None:
+        return frozenset((_moves if field == "moves" else _evictions)(answer))
+    if field in ("victims", "placements"):
+        return frozenset((_victims if field == "victims" else _placed)(decision))
+    return decision.outcome if field == "outcome" else decision.node
 
 
 def _difference(ask: str | None, field: str, values: dict[str, str | None] | dict[str, list[str]]) -> Difference:

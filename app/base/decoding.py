@@ -24,6 +24,7 @@ import msgspec
 
 from app.base.ticket import release_later
 from app.solver.model.problems import InvalidInput, Nearest, Problem, pointer
+from app.solver.question import safe_point
 
 LARGE_BYTES = 1 << 16
 
@@ -341,7 +342,8 @@ def _length_problems(length: int, constraints: Sequence[Any], path: tuple[str | 
 def _struct_problems(
     value: dict[str, Any], shape: type[msgspec.Struct], path: tuple[str | int, ...]
 ) -> Iterator[Problem]:
-    fields = {field.encode_name: field for field in msgspec.structs.fields(shape)}
+    safe_point()
+    fields = _fields_of(shape)
     near = Nearest(fields)
     for key, child in value.items():
         if key in fields:
@@ -351,6 +353,12 @@ def _struct_problems(
     for name, field in fields.items():
         if field.required and name not in value:
             yield Problem(pointer=pointer(*path, name), detail="missing field")
+
+
+@cache
+def _fields_of(shape: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
+    """Of a struct, by their names on the wire: msgspec works them out anew each time it is asked."""
+    return {field.encode_name: field for field in msgspec.structs.fields(shape)}
 
 
 def _leaf_problems(value: object, shape: Any, path: tuple[str | int, ...]) -> Iterator[Problem]:

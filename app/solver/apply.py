@@ -16,7 +16,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -39,6 +39,25 @@ from app.solver.model.state import (
 )
 from app.solver.model.yunikorn import Application
 from app.solver.question import safe_point
+
+_ONE_BY_ONE = 16
+L = TypeVar("L", list[Any], "array[int]")
+
+
+def without(items: L, places: Iterable[int]) -> L:
+    """``items`` without those at ``places``. A few close their gaps in place; of many each would move all that follows,
+    so that what stays is put together in stretches."""
+    ascending = sorted(places)
+    if len(ascending) <= _ONE_BY_ONE:
+        for place in reversed(ascending):
+            del items[place]
+        return items
+    left, begin = items[:0], 0
+    for place in ascending:
+        left += items[begin:place]
+        begin = place + 1
+    left += items[begin:]
+    return left
 
 
 class Positions(Mapping[str, int]):
@@ -65,8 +84,7 @@ class Positions(Mapping[str, int]):
         numbers, order = self._numbers.copy(), self._order
         if gone or order is not None:
             order = array("q", range(len(numbers))) if order is None else order[:]
-            for place in sorted((self[name] for name in gone), reverse=True):
-                del order[place]
+            order = without(order, [self[name] for name in gone])
         for name in gone:
             del numbers[name]
         following = len(numbers) if order is None else order[-1] + 1 if order else 0
@@ -158,6 +176,7 @@ def delta_of(
     """The delta that carries the answer out. Raises InvalidInput where the state is no longer the one decided on."""
     draft = _Draft(state, index, now)
     by_id = {ask.id: ask for ask in asks}
+    wanted: dict[str, dict[str, Task]] = {}
     moved = {(p.workload, p.task): p for p in plan.placements if p.workload is not None and p.ask is None}
     for i, eviction in enumerate(plan.evictions):
         if eviction.just_placed:
@@ -167,8 +186,16 @@ def delta_of(
         else:
             draft.evict(eviction.workload, eviction.task, pointer("plan", "evictions", i))
     for i, placement in enumerate(plan.placements):
-        if placement.ask is not None:
-            draft.place(_asked(by_id, placement, i), placement)
+        if placement.ask is None:
+            continue
+        ask = by_id.get(placement.ask)
+        if ask is not None and ask.id not in wanted:
+            wanted[ask.id] = {task.name: task for task in ask.tasks}
+        task = None if ask is None else wanted[ask.id].get(placement.task)
+        if ask is None or task is None:
+            detail = f"no ask {placement.ask!r} with a task {placement.task!r}"
+            raise InvalidInput([Problem(pointer=pointer("plan", "placements", i), detail=detail)])
+        draft.place(ask, task, placement.node)
     placed = {p.ask for p in plan.placements}
     for decision in decisions:
         ask = by_id.get(decision.ask)
@@ -181,24 +208,29 @@ def delta_of(
     return draft.delta(generation)
 
 
-def _asked(by_id: dict[str, Ask], placement: Placement, i: int) -> Ask:
-    ask = by_id.get(placement.ask or "")
-    if ask is None or not any(t.name == placement.task for t in ask.tasks):
-        where = pointer("plan", "placements", i)
-        raise InvalidInput([Problem(pointer=where, detail=f"no ask {placement.ask!r} with a task {placement.task!r}")])
-    return ask
-
-
 class _Draft:
-    """Workloads as they will be; None where one goes."""
+    """Workloads as they will be; None where one goes. What is evicted or placed task by task costs as much as there are
+    tasks, not as much for each of them."""
 
     def __init__(self, state: State, index: Index, now: int) -> None:
         self._state = state
         self._index = index
         self._now = to_datetime(now)
         self._workloads: dict[str, Workload | None] = {}
+        self._tasks: dict[str, dict[str, Task]] = {}
+        """Of workloads whose tasks change, by name."""
+        self._numbers: dict[tuple[str, str], int] = {}
+        """By workload and task: the first that may be free for a unit of it."""
         self._reserved: list[Reservation] = []
         self._released: list[ReservationName] = []
+
+    @cached_property
+    def _held(self) -> dict[str, dict[str, ReservationName]]:
+        """Reservations by ask and node."""
+        held: dict[str, dict[str, ReservationName]] = {}
+        for r in self._state.reservations:
+            held.setdefault(r.ask.id, {})[r.node] = ReservationName(node=r.node, ask=r.ask.id)
+        return held
 
     def _current(self, identity: str) -> Workload | None:
         if identity in self._workloads:
@@ -211,70 +243,80 @@ class _Draft:
             raise InvalidInput([Problem(pointer=where, detail=f"{identity!r} does not run in this snapshot")])
         return workload
 
+    def _drafted(self, workload: Workload) -> dict[str, Task]:
+        """The tasks of one that will be in the delta, by name, to be changed."""
+        if (tasks := self._tasks.get(workload.id)) is None:
+            self._workloads[workload.id] = workload
+            tasks = self._tasks[workload.id] = {task.name: task for task in workload.tasks}
+        return tasks
+
     def evict(self, identity: str, task: str | None, where: str) -> None:
         workload = self._running(identity, where)
         if task is None:
             self._workloads[identity] = None
-            return
-        left = [t for t in workload.tasks if t.name != task]
-        if len(left) == len(workload.tasks):
+            self._tasks.pop(identity, None)
+        elif self._drafted(workload).pop(task, None) is None:
             raise InvalidInput([Problem(pointer=where, detail=f"{identity!r} runs no task {task!r} in this snapshot")])
-        self._workloads[identity] = msgspec.structs.replace(workload, tasks=left)
 
     def move(self, identity: str, to: Placement, where: str) -> None:
-        workload = self._running(identity, where)
-        tasks = [msgspec.structs.replace(t, node=to.node) if t.name == to.task else t for t in workload.tasks]
-        self._workloads[identity] = msgspec.structs.replace(workload, tasks=tasks)
+        tasks = self._drafted(self._running(identity, where))
+        if (task := tasks.get(to.task)) is not None:
+            tasks[to.task] = msgspec.structs.replace(task, node=to.node)
 
-    def place(self, ask: Ask, placement: Placement) -> None:
-        task = next(t for t in ask.tasks if t.name == placement.task)
-        name = placement.task if task.count == 1 else self._unit_name(ask, placement.task)
-        self._run(ask, [msgspec.structs.replace(task, name=name, count=1, node=placement.node, started_at=self._now)])
+    def place(self, ask: Ask, task: Task, node: str) -> None:
+        tasks = self._to_run(ask)
+        name = task.name if task.count == 1 else self._unit_name(ask, task.name, tasks)
+        tasks.pop(name, None)  # who is placed again goes last
+        tasks[name] = msgspec.structs.replace(task, name=name, count=1, node=node, started_at=self._now)
         self._release(ask)
 
-    def _unit_name(self, ask: Ask, task: str) -> str:
+    def _unit_name(self, ask: Ask, task: str, taken: dict[str, Task]) -> str:
         """A name for one unit of a task of several: the first number that no running task has."""
-        workload = self._current(ask.workload or ask.id)
-        taken = {t.name for t in workload.tasks} if workload is not None else set[str]()
-        return next(name for n in range(len(taken) + 1) if (name := f"{task}-{n}") not in taken)
+        key = ask.workload or ask.id, task
+        number = self._numbers.get(key, 0)
+        while (name := f"{task}-{number}") in taken:
+            number += 1
+        self._numbers[key] = number
+        return name
 
     def admit(self, ask: Ask, decision: Decision) -> None:
-        self._run(ask, admitted_tasks(ask, decision, self._now))
+        tasks = self._to_run(ask)
+        admitted = {task.name: task for task in admitted_tasks(ask, decision, self._now)}
+        if len(admitted) < len(ask.tasks):
+            raise InvalidInput([Problem(pointer="/asks", detail=f"two tasks of {ask.id!r} have one name")])
+        for name in admitted:
+            tasks.pop(name, None)
+        tasks.update(admitted)
         self._release(ask)
 
-    def _run(self, ask: Ask, tasks: list[Task]) -> None:
+    def _to_run(self, ask: Ask) -> dict[str, Task]:
         identity = ask.workload or ask.id
         workload = self._current(identity)
-        if workload is None:
-            workload = workload_of(ask, identity, self._now)
-        taken = {t.name for t in tasks}
-        others = [t for t in workload.tasks if t.name not in taken]
-        self._workloads[identity] = msgspec.structs.replace(workload, tasks=others + tasks)
+        return self._drafted(workload_of(ask, identity, self._now) if workload is None else workload)
 
     def _release(self, ask: Ask) -> None:
-        self._released += [
-            ReservationName(node=r.node, ask=r.ask.id) for r in self._state.reservations if r.ask.id == ask.id
-        ]
+        self._released += self._held.get(ask.id, {}).values()
 
     def reserve(self, node: str, ask: Ask) -> None:
-        if not any(r.node == node and r.ask.id == ask.id for r in self._state.reservations):
+        if node not in self._held.get(ask.id, {}):
             self._reserved.append(Reservation(node=node, ask=ask))
+
+    def _as_drafted(self, identity: str, workload: Workload) -> Workload:
+        tasks = self._tasks.get(identity)
+        return workload if tasks is None else msgspec.structs.replace(workload, tasks=list(tasks.values()))
 
     def delta(self, generation: int) -> Delta:
         known = self._index.workloads
+        there = {i: self._as_drafted(i, w) for i, w in self._workloads.items() if w is not None}
         return Delta(
             generation=generation,
             workloads=WorkloadChanges(
-                add=_present(w for i, w in self._workloads.items() if i not in known),
-                change=_present(w for i, w in self._workloads.items() if i in known),
-                remove=[i for i, w in self._workloads.items() if w is None and i in known],
+                add=[w for i, w in there.items() if i not in known],
+                change=[w for i, w in there.items() if i in known],
+                remove=[i for i in self._workloads if i not in there and i in known],
             ),
             reservations=ReservationChanges(add=self._reserved, remove=_once(self._released)),
         )
-
-
-def _present(workloads: Iterable[Workload | None]) -> list[Workload]:
-    return [w for w in workloads if w is not None]
 
 
 def _once(names: list[ReservationName]) -> list[ReservationName]:

@@ -8,6 +8,7 @@ Native fields of a configuration are kept and never looked into, so they have bo
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from itertools import chain
+from math import inf
 from operator import attrgetter
 from typing import Any, cast
 
@@ -21,6 +22,7 @@ from app.solver.model.base import UNLIMITED, Native, Quantity, QuantityError, Re
 from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.problems import Nearest, Problem, pointer
 from app.solver.model.state import Ask, QueueState, State, Task
+from app.solver.question import safe_point
 
 MAX_BYTES = 4 * 2**20
 """Of all native fields of a configuration together, as JSON: some ten thousand LocalQueues."""
@@ -155,6 +157,7 @@ def configuration_problems(configuration: Configuration, *, implicit_parents: bo
     problems += _tree_problems(configuration.queues, implicit=implicit_parents)
     problems += native_problems(configuration)
     for i, queue in enumerate(configuration.queues):
+        safe_point()
         path = (*base, "queues", i)
         if queue.weight != queue.weight or queue.weight < 0 or queue.weight == float("inf"):
             problems.append(Problem(pointer=pointer(*path, "weight"), detail="a weight is a finite number, 0 or more"))
@@ -255,6 +258,7 @@ def _ask_problems(
 
 
 def _task_problems(tasks: list[Task], nodes: Set[str], path: tuple[str | int, ...]) -> Iterator[Problem]:
+    safe_point()
     yield from _duplicates((t.name for t in tasks), (*path, "tasks"), "task")
     for i, task in enumerate(tasks):
         here = (*path, "tasks", i)
@@ -275,6 +279,7 @@ def _task_problems(tasks: list[Task], nodes: Set[str], path: tuple[str | int, ..
 
 def _tree_problems(queues: list[Queue], *, implicit: bool) -> Iterator[Problem]:
     parent = {q.name: q.parent for q in queues}
+    above, circles = _above(parent)
     near = Nearest(parent)
     for i, queue in enumerate(queues):
         path = ("configuration", "queues", i, "parent")
@@ -282,16 +287,33 @@ def _tree_problems(queues: list[Queue], *, implicit: bool) -> Iterator[Problem]:
             continue
         if queue.parent not in parent and not implicit:
             yield Problem(pointer=pointer(*path), detail=f"no queue {queue.parent!r}{near.meant(queue.parent)}")
-            continue
-        above, steps = queue.parent, 0
-        while above is not None and above != queue.name and steps <= _DEEPEST_TREE:
-            above, steps = parent.get(above), steps + 1
-        if above == queue.name:
+        elif queue.name in circles:
             yield Problem(pointer=pointer(*path), detail=f"{queue.name!r} is its own ancestor")
-        elif steps > _DEEPEST_TREE:
+        elif above[queue.name] > _DEEPEST_TREE:
             yield Problem(
                 pointer=pointer(*path), detail=f"{queue.name!r} is deeper than {_DEEPEST_TREE} levels, or under a cycle"
             )
+
+
+def _above(parent: Mapping[str, str | None]) -> tuple[dict[str, float], set[str]]:
+    """How many queues stand above each one, infinitely many on a circle and below it; and those on circles. Each is
+    passed once, however deep the tree is."""
+    above: dict[str, float] = {}
+    circles = set[str]()
+    for name in parent:
+        path: dict[str, int] = {}
+        here: str | None = name
+        while here is not None and here not in above and here not in path:
+            path[here] = len(path)
+            here = parent.get(here)
+        way = list(path)
+        if here in path:
+            circles.update(way[path[here] :])
+        depth = -1.0 if here is None else above.get(here, inf)
+        for below in reversed(way):
+            depth += 1
+            above[below] = depth
+    return above, circles
 
 
 def _plain_quotas(queue: Queue) -> bool:

@@ -10,14 +10,16 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from operator import attrgetter
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
-from app.solver.apply import Index
+from app.solver.apply import Index, without
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask, Delta, Reservation, State, TaskChanges, Workload
+from app.solver.question import safe_point
 
 T = TypeVar("T")
 
@@ -139,8 +141,7 @@ class _Merger(Generic[T]):
             name = self._key(item)
             if self._once(name, "add", i) and name in self._place:
                 self._wrong("add", i, f"a second {self._kind} {name!r}")
-        for position in sorted(gone, reverse=True):
-            del out[position]
+        out = without(out, gone)
         out.extend(add)
         return out
 
@@ -236,43 +237,79 @@ def in_delta(problems: Iterable[Problem], state: State, delta: Delta) -> Iterato
     """``problems`` of ``state``, which ``delta`` led to, as problems of the delta: pointers into what the caller sent.
     What the delta did not bring but broke is put down to the node that it removed; what can't be put down to anything
     keeps its pointer."""
+    sent = _Sent(delta)
     for problem in problems:
+        safe_point()
         match = _ITEM.fullmatch(problem.pointer)
         if match is None:
             yield Problem(pointer=problem.pointer.removeprefix("/state"), detail=problem.detail)
         else:
-            yield _item(problem, match[1], int(match[2]), match[3], state, delta)
+            yield _item(problem, match[1], int(match[2]), match[3], state, sent)
 
 
-def _item(problem: Problem, kind: str, index: int, rest: str, state: State, delta: Delta) -> Problem:
-    where: str | None
+class _Sent:
+    """Where a delta names what: each kind is looked through once, however much is wrong. The last of a name counts."""
+
+    def __init__(self, delta: Delta) -> None:
+        self._delta = delta
+
+    @cached_property
+    def workloads(self) -> dict[str, str]:
+        return self._where("workloads", lambda workload: workload.id)
+
+    @cached_property
+    def tasks(self) -> dict[tuple[str, str], str]:
+        return self._where("tasks", lambda of: (of.workload, of.task.name))
+
+    @cached_property
+    def nodes(self) -> dict[str, str]:
+        return self._where("nodes", lambda node: node.name)
+
+    @cached_property
+    def reservations(self) -> dict[tuple[str, str], str]:
+        return {
+            (held.node, held.ask.id): pointer("reservations", "add", i)
+            for i, held in enumerate(self._delta.reservations.add)
+        }
+
+    @cached_property
+    def nodes_removed(self) -> dict[str, str]:
+        named = self._delta.nodes.remove
+        return {named[i]: pointer("nodes", "remove", i) for i in reversed(range(len(named)))}
+
+    def _where(self, kind: str, name: Callable[[Any], Any]) -> dict[Any, str]:
+        """What is both added and changed is where it is added."""
+        changes = getattr(self._delta, kind)
+        return {
+            name(item): pointer(kind, operation, i)
+            for operation in ("change", "add")
+            for i, item in enumerate(getattr(changes, operation))
+        }
+
+
+def _item(problem: Problem, kind: str, index: int, rest: str, state: State, sent: _Sent) -> Problem:
     if kind == "workloads":
-        where = _workload(state.workloads[index].id, rest, state, index, delta)
+        where = _workload(state.workloads[index].id, rest, state, index, sent)
     elif kind == "nodes":
-        where = _among(
-            [("nodes", op, [n.name for n in of]) for op, of in _brought(delta.nodes)], state.nodes[index].name
-        )
+        where = sent.nodes.get(state.nodes[index].name)
     else:
         held = state.reservations[index]
-        names = [f"{r.node}\0{r.ask.id}" for r in delta.reservations.add]
-        where = _among([("reservations", "add", names)], f"{held.node}\0{held.ask.id}")
+        where = sent.reservations.get((held.node, held.ask.id))
     if where is not None:
         return Problem(pointer=where + ("" if where.startswith("/tasks") else rest), detail=problem.detail)
-    return _collateral(problem, kind, index, rest, state, delta)
+    return _collateral(problem, kind, index, rest, state, sent)
 
 
-def _workload(name: str, rest: str, state: State, index: int, delta: Delta) -> str | None:
-    where = _among([("workloads", op, [w.id for w in of]) for op, of in _brought(delta.workloads)], name)
+def _workload(name: str, rest: str, state: State, index: int, sent: _Sent) -> str | None:
+    where = sent.workloads.get(name)
     task = _TASK.fullmatch(rest)
     if where is not None or task is None:
         return where
-    named = f"{name}\0{state.workloads[index].tasks[int(task[1])].name}"
-    parts = [("tasks", op, [f"{t.workload}\0{t.task.name}" for t in of]) for op, of in _brought(delta.tasks)]
-    where = _among(parts, named)
+    where = sent.tasks.get((name, state.workloads[index].tasks[int(task[1])].name))
     return None if where is None else f"{where}/task{task[2]}"
 
 
-def _collateral(problem: Problem, kind: str, index: int, rest: str, state: State, delta: Delta) -> Problem:
+def _collateral(problem: Problem, kind: str, index: int, rest: str, state: State, sent: _Sent) -> Problem:
     """Something that stays names a node that this delta removes."""
     task = _TASK.fullmatch(rest)
     node: str | None = None
@@ -280,22 +317,10 @@ def _collateral(problem: Problem, kind: str, index: int, rest: str, state: State
         node = state.workloads[index].tasks[int(task[1])].node
     elif kind == "reservations":
         node = state.reservations[index].node
-    if node is None or node not in delta.nodes.remove:
+    if node is None or node not in sent.nodes_removed:
         return problem
     of = state.workloads[index].id if kind == "workloads" else state.reservations[index].ask.id
-    detail = f"{of!r} still needs node {node!r}"
-    return Problem(pointer=pointer("nodes", "remove", delta.nodes.remove.index(node)), detail=detail)
-
-
-def _brought(changes: Any) -> list[tuple[str, Sequence[Any]]]:
-    return [(operation, getattr(changes, operation)) for operation in ("add", "change")]
-
-
-def _among(parts: list[tuple[str, str, list[str]]], name: str) -> str | None:
-    for kind, operation, names in parts:
-        if name in names:
-            return pointer(kind, operation, len(names) - 1 - names[::-1].index(name))
-    return None
+    return Problem(pointer=sent.nodes_removed[node], detail=f"{of!r} still needs node {node!r}")
 
 
 _STRETCH = 64

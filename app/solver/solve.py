@@ -26,7 +26,6 @@ from app.solver.model.decision import (
     ConfigurationUsed,
     Decision,
     Plan,
-    PlannedEviction,
     Result,
     StateUsed,
 )
@@ -108,9 +107,13 @@ def _plan(
 ) -> None:  # fmt: skip
     """``plan`` carries ``decisions`` out and places nothing but ``asks`` and what runs."""
     planned: set[tuple[str, str | None]] = set()
+    asked: set[tuple[str, str]] | None = None
     for eviction in plan.evictions:
         if eviction.just_placed:
-            _asked(eviction, asks.values())
+            asked = {(a.workload or a.id, t.name) for a in asks.values() for t in a.tasks} if asked is None else asked
+            if (eviction.workload, eviction.task) not in asked:
+                label = f"{eviction.workload}/{eviction.task}"
+                raise BrokenLaw(f"{label} is no pod of an ask, so that nothing can have placed it")
         else:
             _runs(eviction.workload, eviction.task, tasks)
         if (key := (eviction.workload, eviction.task)) in planned:
@@ -133,12 +136,6 @@ def _plan(
 def _runs(workload: str, task: str | None, tasks: dict[str, set[str]]) -> None:
     if workload not in tasks or (task is not None and task not in tasks[workload]):
         raise BrokenLaw(f"{workload}{'/' + task if task else ''} does not run and can't be evicted")
-
-
-def _asked(eviction: PlannedEviction, asks: Iterable[Ask]) -> None:
-    name = eviction.workload
-    if not any(name == (ask.workload or ask.id) and any(t.name == eviction.task for t in ask.tasks) for ask in asks):
-        raise BrokenLaw(f"{name}/{eviction.task} is no pod of an ask, so that nothing can have placed it")
 
 
 T = TypeVar("T")

@@ -1,0 +1,135 @@
+"""Bodies made to cost more than their length: what they cost grows as they do, so that no worker is stuck with one."""
+
+import gc
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.base.decoding import decode
+from app.solver import check
+from app.solver.apply import Index, delta_of
+from app.solver.delta import apply_delta, in_delta
+from app.solver.model.configuration import Configuration
+from app.solver.model.decision import Decision, Placement, Plan, PlannedEviction
+from app.solver.model.request import DecisionRequest
+from app.solver.model.state import Ask, Delta, State, Task, Workload
+from app.solver.question import stoppable
+from tests.support.countdown import Countdown, Stopped
+
+LINEAR = 24.0
+"""Times as long that eight times as much may take: about 8 where the time is linear, 64 where it is quadratic."""
+QUEUES = {"q"}
+Work = Callable[[], object]
+
+
+def _state(**fields: Any) -> State:
+    return msgspec.convert(fields, State)
+
+
+def _removed(count: int) -> Work:
+    """The first half of a state goes: of a list, each one that goes moves all that follow."""
+    nodes: list[Any] = [{"name": str(i), "capacity": {}} for i in range(count)]
+    workloads = [{"id": str(i), "queue": "q"} for i in range(count)]
+    state = _state(nodes=nodes, workloads=workloads)
+    half = {"remove": [str(i) for i in range(count // 2)]}
+    delta = msgspec.convert({"generation": 1, "nodes": half, "workloads": half}, Delta)
+    index = Index(state)
+
+    def work() -> None:
+        new, after, _ = apply_delta(state, index, delta)
+        assert [node.name for node in new.nodes] == [workload.id for workload in new.workloads]
+        assert after.workloads[str(count - 1)] == len(new.workloads) - 1 == count - 1 - count // 2
+
+    return work
+
+
+def _all_wrong(count: int) -> Work:
+    """Everything that a delta brings is in no queue, and each is named where it was sent."""
+    state = _state()
+    add = [{"id": str(i), "queue": "nowhere"} for i in range(count)]
+    delta = msgspec.convert({"generation": 1, "workloads": {"add": add}}, Delta)
+
+    def work() -> None:
+        new = apply_delta(state, Index(state), delta)[0]
+        problems = list(in_delta(check.state_problems(QUEUES, new), new, delta))
+        assert problems[-1].pointer == f"/workloads/add/{count - 1}/queue"
+
+    return work
+
+
+def _task_by_task(count: int) -> Work:
+    """Every task of one workload is evicted by itself, every unit of one ask placed by itself."""
+    state = _state(workloads=[{"id": "w", "queue": "q", "tasks": [{"name": f"t{i}"} for i in range(count)]}])
+    ask = Ask(id="a", queue="q", tasks=[Task(name="t", count=count)])
+    evictions = [PlannedEviction(workload="w", task=f"t{i}", queue="q", reason="r") for i in range(count)]
+    placements = [Placement(ask="a", task="t", node="n", pipelined=False) for _ in range(count)]
+    plan = Plan(evictions=evictions, placements=placements)
+    decision = Decision(ask="a", outcome="preempt", victims=[], conditions=[])
+
+    def work() -> None:
+        delta = delta_of(state, Index(state), 1, [ask], [decision], plan, 0)
+        (left,), (added,) = delta.workloads.change, delta.workloads.add
+        assert left.tasks == []
+        assert [task.name for task in added.tasks] == [f"t-{i}" for i in range(count)]
+
+    return work
+
+
+def _deep(count: int) -> Work:
+    """A queue at the greatest depth, with many below it."""
+    queues = [{"name": "p0"}, *({"name": f"p{i}", "parent": f"p{i - 1}"} for i in range(1, 256))]
+    queues += [{"name": str(i), "parent": "p255"} for i in range(count)]
+    configuration = msgspec.convert({"queues": queues}, Configuration)
+
+    def work() -> None:
+        assert check.configuration_problems(configuration) == []
+
+    return work
+
+
+@pytest.mark.parametrize(
+    ("made", "count"),
+    [(_removed, 20_000), (_all_wrong, 1000), (_task_by_task, 1000)],
+    ids=lambda it: getattr(it, "__name__", None),
+)
+def test_what_it_costs_grows_as_it_does(made: Callable[[int], Work], count: int) -> None:
+    took: list[float] = []
+    for many in (count, 8 * count):
+        work = made(many)
+        gc.collect()
+        begun = time.process_time()
+        work()
+        took.append(time.process_time() - begun)
+    assert took[1] / took[0] < LINEAR
+
+
+def _time(work: Work) -> float:
+    gc.collect()
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
+
+
+def test_a_deep_tree_costs_what_a_flat_one_does() -> None:
+    flat = msgspec.convert({"queues": [{"name": str(i)} for i in range(30_000)]}, Configuration)
+    assert _time(_deep(30_000)) < 10 * _time(lambda: check.configuration_problems(flat))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: decode(
+            msgspec.json.encode({"state": {"workloads": [{"id": "w", "queue": "q"}] * 100}, "surprise": 1}),
+            DecisionRequest,
+        ),
+        lambda: check.state_problems(set(), State(workloads=[Workload(id="w", queue="q")] * 100)),
+        lambda: check.configuration_problems(msgspec.convert({"queues": [{"name": "q"}] * 100}, Configuration)),
+    ],
+    ids=["shape", "state", "configuration"],
+)
+def test_naming_what_is_wrong_ends_at_the_deadline(wrong: Callable[[], object]) -> None:
+    with pytest.raises(Stopped), stoppable(Countdown(50)):
+        wrong()
