@@ -143,7 +143,8 @@ class Cycle:
         gate: Callable[[int], bool] | None = None,
     ) -> None:
         """Attempt every pending job once that passes ``gate``; commit what succeeds. With signatures on, a job that
-        is no easier than one of its like that failed (of its queue, with ``by_queue``) is skipped. ``hopeless``:
+        is no easier than one of its like that failed (of its queue, with ``by_queue``) is skipped; one that nobody's
+        going makes room for is passed over, and has not failed. ``hopeless``:
         whether an attempt is sure to fail as all stands between two statements, which leaves no trace, and hangs on
         the job's priority only ``by_priority``."""
         overlay, trail = self.overlay, self.tools.trail
@@ -164,6 +165,8 @@ class Cycle:
             of_like = failed.setdefault(overlay.jobs.queue[job] if by_queue else -1, Failed(self.signatures))
             if use_signatures and not of_like.easier(job):
                 trail.note("no-easier", "a job of the same constraints that is no harder failed before it")
+            elif self.tools.placer.oversized(job):
+                trail.note("larger-than-any-node", "a pod asks for more than the largest node has")
             elif attempt(job):
                 trail.found(overlay)
                 overlay.commit(action, job)

@@ -13,7 +13,7 @@ from heapq import heappop, heappush, merge
 from itertools import groupby
 
 from app.solver import kubernetes
-from app.solver.engines.kai.jobs import ALLOCATED, CPU, GPU, NOWHERE, PENDING, PIPELINED, RUNNING, Vector
+from app.solver.engines.kai.jobs import ALLOCATED, CPU, GPU, NOWHERE, PENDING, PIPELINED, RUNNING, Vector, widened
 from app.solver.engines.kai.nodes import TAKES_FREE, WHOLE
 from app.solver.engines.kai.overlay import ACTIVE, Overlay, total
 from app.solver.engines.kai.queue_order import OverBound, QueueOrder
@@ -214,6 +214,16 @@ class Placer:
             task, ask = overlay.jobs.task_wire[t], overlay.ask_of_task(t)
             self._allowed[t] = self._predicates.allowed(task, ask, overlay.constraints(t))
         return self._allowed[t]
+
+    def oversized(self, job: int) -> bool:
+        """Whether a pod that is to be placed asks for more of a resource than any node has, taken or not, since 0.17.
+        GPU memory is not looked at: it counts no GPU before it has a node."""
+        overlay = self._overlay
+        if not overlay.state.configuration.policy.release.skips_oversized:
+            return False
+        largest = widened(layout(overlay.state).largest, overlay.width)
+        wanted = (overlay.request[t] for t in overlay.wanted(job)[0])
+        return any(amount > most for request in wanted for amount, most in zip(request, largest, strict=True))
 
     def place_everywhere(self, job: int, tasks: list[int]) -> bool:
         """``place_job`` of pending pods on all nodes, at once where they can start. What was tried in vain is not tried

@@ -61,6 +61,7 @@ class ReleaseRules:
     ``delays_preemption``: a job can be made to wait before it makes anybody go. ``own_staleness``: a gang may have a
     grace of its own before it is evicted as stale. ``measures_gpu_memory``: GPU memory counts in GPUs of the smallest
     node before it has one, and of the largest for bounds; otherwise in GPUs of 100 MiB, and for bounds not at all.
+    ``skips_oversized``: a job of which a pod is larger than any node is passed over, and is none that failed.
     ``budgets_time``: a search ends after a time, which changes no answer here.
     """
 
@@ -81,6 +82,7 @@ class ReleaseRules:
     delays_preemption: bool
     own_staleness: bool
     measures_gpu_memory: bool
+    skips_oversized: bool
     budgets_time: bool
 
     @property
@@ -99,14 +101,14 @@ KAI_0_13: Final = ReleaseRules(
     filters_by_queue=False, generators=_NODE_LOCAL, doubling=False, own_scenario=False,
     nodes_of_recorded=False, joined_chunks=False, carries_running=False, restores_nodes=False, nodes_by_name=False,
     sub_group_trees=False, knows_stuck=False, delays_preemption=False, own_staleness=False, measures_gpu_memory=False,
-    budgets_time=False,
+    skips_oversized=False, budgets_time=False,
 )  # fmt: skip
 KAI_0_17: Final = ReleaseRules(
     release="0.17", source="KAI-Scheduler d5bc503a", draws=True,
     filters_by_queue=True, generators=("node-local", "multi-node"), doubling=True, own_scenario=True,
     nodes_of_recorded=True, joined_chunks=True, carries_running=True, restores_nodes=True, nodes_by_name=True,
     sub_group_trees=True, knows_stuck=True, delays_preemption=True, own_staleness=True, measures_gpu_memory=True,
-    budgets_time=True,
+    skips_oversized=True, budgets_time=True,
 )  # fmt: skip
 RELEASES: Final[dict[Release, ReleaseRules]] = {rules.release: rules for rules in (KAI_0_13, KAI_0_17)}
 
@@ -191,6 +193,12 @@ CHANGES: Final = (
         "GPU memory counts in GPUs of the smallest node before it has one, and of the largest for bounds",
         "api/node_info/gpu_sharing_node_info.go",
     ),
+    Change(
+        "oversized-passed-over", "skips_oversized",
+        "a job with a pod larger than any node is tried, and those that are no easier are skipped for it",
+        "a job with a pod larger than any node is passed over, and nobody is skipped for it",
+        "actions/common/action_eligibility.go",
+    ),
 )  # fmt: skip
 
 
@@ -251,6 +259,8 @@ _STEPS = (
     _rule("over-fair-share", "The ask's queue would pass its fair share, so that it may not reclaim.", _RECLAIMABLE),
     _rule("no-easier", "A job of the same constraints that is no harder to place failed in this action before.",
           "actions/common/minimal_job_comparison.go"),
+    _rule("larger-than-any-node", "A pod of the job asks for more of a resource than the largest node has: the action "
+          "passes the job over, and skips no other for it (since 0.17).", "actions/common/action_eligibility.go"),
     _rule("no-victims", "There is nobody that the action may take from.", f"{_SOLVER}/by_pod_solver.go"),
     _rule("too-few-gpus-free", "The cluster has fewer GPUs idle or being released than the ask needs, and moving "
           "makes no more.", "actions/consolidation/consolidation.go"),

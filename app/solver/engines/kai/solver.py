@@ -43,7 +43,7 @@ _SUCCEEDED = ("placed", "solved")
 
 _TELLS = {
     "no-easier": 0, "no-room": 1, "too-few-gpus-free": 1, "no-victims": 1, "too-few-gpus": 2, "too-few-victims": 3,
-    "over-limit": 5, "non-preemptible-over-quota": 5, "search-cut-short": 6,
+    "over-limit": 5, "non-preemptible-over-quota": 5, "larger-than-any-node": 5, "search-cut-short": 6,
 }  # fmt: skip
 _REFUSED = 4
 """How much a failure tells about what stands in the way, most last; what is not listed was refused by a validator or

@@ -84,8 +84,9 @@ class Layout:
     """What follows from the nodes of a state alone, whoever runs there. Lists by node.
 
     ``by_name``: nodes in order of name, ``place``: the place of each there; ``gpu_memory``: MiB of each of its GPUs,
-    ``gpus``: how many it has; ``usable``: what all nodes that take pods offer; ``open``: whether a pod without any
-    constraint may run there; ``allowed``: the same by constraint.
+    ``gpus``: how many it has; ``usable``: what all nodes that take pods offer; ``largest``: by column the most that one
+    has, whoever holds it; ``open``: whether a pod without any constraint may run there; ``allowed``: the same by
+    constraint.
     """
 
     by_name: list[int]
@@ -96,6 +97,7 @@ class Layout:
     has_cpu: list[bool]
     has_gpu: list[bool]
     usable: Share
+    largest: Vector
     open: list[bool]
     allowed: dict[str, list[bool]]
 
@@ -375,11 +377,13 @@ def _layout(state: CompiledState) -> Layout:
     for i, n in enumerate(by_name):
         place[n] = i
     usable = [v for v, node in zip(state.capacity, state.nodes, strict=True) if node.schedulable]
+    whole = map(Columns(ResourceIndex(state.resources.names)), (node.capacity for node in state.nodes))
     return Layout(
         by_name=by_name, place=place, everywhere=frozenset(range(len(names))),
         gpu_memory=[gpu_memory(node) for node in state.nodes], gpus=[v[GPU] // 1000 for v in state.capacity],
         has_cpu=[bool(v[CPU]) for v in state.capacity], has_gpu=[bool(v[GPU]) for v in state.capacity],
         usable=(sum(v[CPU] for v in usable), sum(v[MEMORY] for v in usable), sum(v[GPU] for v in usable)),
+        largest=tuple(map(max, zip(*whole, strict=True))),
         open=[node.schedulable and untolerated(node.taints, ()) is None for node in state.nodes], allowed={},
     )  # fmt: skip
 

@@ -179,6 +179,44 @@ def test_jobs_like_one_that_failed_are_skipped_only_with_signatures() -> None:
         assert ("no-easier" in {s["rule"] for s in steps}) == on, reason
 
 
+@pytest.mark.parametrize(("release", "served"), [("0.13", False), ("0.17", True)])
+@pytest.mark.parametrize(("action", "asking"), [("reclaim", "b"), ("preempt", "a")])
+@pytest.mark.parametrize("first", [[], ["allocate"]])
+def test_since_0_17_nobody_is_skipped_for_a_job_larger_than_any_node(
+    release: str, served: bool, action: str, asking: str, first: list[str]
+) -> None:
+    """More GPUs than the largest node has, and less CPU than the next job, which is therefore no easier."""
+    nodes = [node("m", gpu=2), node("n", gpu=2)]
+    running = [workload(f"w{i}", "a", where, priority=10) for i, where in enumerate("mmnn")]
+    asks = [ask("large", asking, gpu=3, cpu=1, priority=70), ask("fits", asking, gpu=1, cpu=2, priority=60)]
+    queues = [ROOT, queue("a", "root", gpu=1), queue("b", "root", gpu=3)]
+    case = Case(queues, nodes, running, *asks, actions=[*first, action], explain="full", release=release)
+    assert len(case.evicted) == served
+    rules = {step["rule"] for step in case.decisions["large"]["explanation"]["steps"]}
+    assert ("larger-than-any-node" in rules) == served
+
+
+@pytest.mark.parametrize(
+    ("large", "closed", "skipped"),
+    [
+        ({"gpu": 4}, node("closed", schedulable=False), True),
+        ({"gpu": 4}, node("closed", schedulable=False, occupied={"gpu": 2}), True),
+        ({"gpu": 4}, node("closed", gpu=3, schedulable=False), False),
+        ({"gpu": 1, "fpga": 1}, node("closed", schedulable=False), False),
+        ({"gpu_memory": 10**6}, node("closed", gpu=3, schedulable=False), True),
+    ],
+)
+def test_the_largest_node_is_the_largest_whoever_holds_it(large: Json, closed: Json, skipped: bool) -> None:
+    """A pod that fits only what is cordoned or held by others fails, and those that are no easier are skipped. What no
+    node has is more than any has; of GPU memory nobody knows."""
+    running = [workload(f"w{i}", "a", "n", priority=10) for i in range(2)]
+    memory = large.pop("gpu_memory", None)
+    pod = {"name": "large-0", "requests": {"cpu": 1, **large}, **({"gpu_memory": memory} if memory else {})}
+    asks = [ask("large", "a", priority=70) | {"tasks": [pod]}, ask("fits", "a", gpu=1, cpu=2, priority=60)]
+    case = Case(TWO, [node("n", gpu=2), closed], running, *asks, actions=["preempt"], release="0.17")
+    assert case.evicted == ([] if skipped else ["w1-0"])
+
+
 def test_evicted_asks_of_the_same_cycle_just_wait() -> None:
     """What allocate has just placed may be taken again by a later action: nothing that runs is stopped for it."""
     queues = [ROOT, queue("a", "root"), queue("b", "root", gpu=4)]
