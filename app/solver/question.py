@@ -14,20 +14,41 @@ from itertools import islice
 from typing import Any
 
 from app.solver.model.decision import EXAMPLES, Candidate, Change, Explanation, Group, Step, Verdict, grouped, label
+from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.request import Eviction, Explain, Mode, Options, Proposal
 from app.solver.model.state import Ask
 
 _STEP_LIMIT = 200
+MOST_CANDIDATES = 1_000_000
+"""That one answer explains in full, over all asks: half a gigabyte."""
+
+
+@dataclass(slots=True)
+class CandidateCount:
+    """How many candidates the asks of a question have explained so far."""
+
+    candidates: int = 0
 
 
 class Why:
     """The record of one ask's decision. ``records``: what became of candidates, by workload and task."""
 
     __slots__ = (
-        "_blocker", "_changes", "_headline", "_others", "_steps", "_steps_dropped", "_ties", "full", "on", "records",
+        "_blocker",
+        "_changes",
+        "_count",
+        "_headline",
+        "_others",
+        "_steps",
+        "_steps_dropped",
+        "_ties",
+        "full",
+        "on",
+        "records",
     )  # fmt: skip
 
-    def __init__(self, level: Explain) -> None:
+    def __init__(self, level: Explain, count: CandidateCount | None = None) -> None:
+        self._count = count or CandidateCount()
         self.on = level != "none"
         self.full = level == "full"
         self.records: dict[tuple[str, str | None], Candidate] = {}
@@ -95,6 +116,10 @@ class Why:
         """What was recorded, at the level asked for; None when off."""
         if not self.on:
             return None
+        self._count.candidates += len(self.records) if self.full else 0
+        if self._count.candidates > MOST_CANDIDATES:
+            detail = f"more than {MOST_CANDIDATES} candidates: ask for a summary, or about fewer asks at once"
+            raise InvalidInput([Problem(pointer="/explain", detail=detail)])
         steps = self._steps
         if self._steps_dropped:
             steps = [
@@ -129,10 +154,11 @@ class Question:
     draws: bool = True
     brief: bool = False
     ordered: bool = True
+    candidate_count: CandidateCount = field(default_factory=CandidateCount, compare=False)
 
     def why(self) -> Why:
         """A fresh record for one ask."""
-        return Why(self.explain)
+        return Why(self.explain, self.candidate_count)
 
 
 def goes_on(before: Ask, ask: Ask) -> bool:

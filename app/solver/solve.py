@@ -32,7 +32,7 @@ from app.solver.model.decision import (
 from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupported, carried
 from app.solver.model.request import Options, RunOptions
 from app.solver.model.state import Ask, PendingReason, State
-from app.solver.question import ProtectionQuestion, Question, goes_on, safe_point
+from app.solver.question import CandidateCount, ProtectionQuestion, Question, goes_on, safe_point
 from app.solver.rounds import Rounds
 
 _NO_NODES = "there are no nodes in the state"
@@ -318,6 +318,8 @@ def planned(loaded: Loaded, question: Question) -> Result:
     if question.proposals is not None:
         result = judged(configured.engine, loaded.compiled, (loaded.state, loaded.index), question)
     else:
+        if question.explain == "full":
+            question = replace(question, candidate_count=CandidateCount())
         result = _with_reasons(question, configured.engine.plan(loaded.compiled, _without_held(question)))
         if configured.engine.facts.places and not loaded.state.nodes:
             result = msgspec.structs.replace(

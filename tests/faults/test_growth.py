@@ -9,14 +9,14 @@ import msgspec
 import pytest
 
 from app.base.decoding import decode
-from app.solver import check
+from app.solver import check, solve
 from app.solver.apply import Index, delta_of
 from app.solver.delta import apply_delta, in_delta
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Decision, Placement, Plan, PlannedEviction
 from app.solver.model.request import DecisionRequest
 from app.solver.model.state import Ask, Delta, State, Task, Workload
-from app.solver.question import stoppable
+from app.solver.question import Question, stoppable
 from tests.support.countdown import Countdown, Stopped
 
 LINEAR = 24.0
@@ -78,6 +78,24 @@ def _task_by_task(count: int) -> Work:
     return work
 
 
+def _devices(count: int) -> Work:
+    """A pod runs on shares of many GPUs, and another one wants as many."""
+    task = {"name": "t", "gpu_devices": count, "requests": {"gpu": "0.5"}}
+    node = {"name": "n", "capacity": {"cpu": 1, "gpu": 2 * count}}
+    running = {"id": "w", "queue": "q", "tasks": [{**task, "node": "n"}]}
+    queue = {"name": "q", "quota": {"gpu": {"guaranteed": 2 * count}}}
+    loaded = solve.load(
+        solve.configure(msgspec.convert({"engine": "kai", "queues": [queue]}, Configuration)),
+        _state(nodes=[node], workloads=[running]),
+    )
+    ask = msgspec.convert({"id": "a", "queue": "q", "tasks": [task]}, Ask)
+
+    def work() -> None:
+        assert solve.decide(loaded, Question(0, [ask], "cycle")).decisions[0].outcome == "admit"
+
+    return work
+
+
 def _deep(count: int) -> Work:
     """A queue at the greatest depth, with many below it."""
     queues = [{"name": "p0"}, *({"name": f"p{i}", "parent": f"p{i - 1}"} for i in range(1, 256))]
@@ -92,7 +110,7 @@ def _deep(count: int) -> Work:
 
 @pytest.mark.parametrize(
     ("made", "count"),
-    [(_removed, 20_000), (_all_wrong, 1000), (_task_by_task, 1000)],
+    [(_removed, 20_000), (_all_wrong, 1000), (_task_by_task, 1000), (_devices, 100)],
     ids=lambda it: getattr(it, "__name__", None),
 )
 def test_what_it_costs_grows_as_it_does(made: Callable[[int], Work], count: int) -> None:

@@ -1,5 +1,13 @@
+import msgspec
+import pytest
+
+from app.solver import solve
+from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Change
-from app.solver.question import SILENT, Why
+from app.solver.model.problems import InvalidInput
+from app.solver.model.state import Ask, State
+from app.solver.question import SILENT, Question, Why
+from tests.support.bounds import Bounded
 
 
 def test_off_records_nothing() -> None:
@@ -81,3 +89,24 @@ def test_what_was_said_of_a_trial_is_taken_back() -> None:
     explained = why.explanation()
     assert explained is not None
     assert explained.candidates == []
+
+
+def test_one_answer_explains_so_many_candidates_and_no_more(bounded: Bounded) -> None:
+    preemption = {"preemption": {"within_cluster_queue": "LowerPriority"}}
+    queue = {"name": "q", "quota": {"cpu": {"guaranteed": 4}}, "kueue": preemption}
+    tasks = [{"name": "t", "requests": {"cpu": 1}}]
+    running = [{"id": f"w{i}", "queue": "q", "tasks": tasks} for i in range(4)]
+    loaded = solve.load(
+        solve.configure(msgspec.convert({"engine": "kueue", "queues": [queue]}, Configuration)),
+        msgspec.convert({"workloads": running}, State),
+    )
+    asks = msgspec.convert([{"id": f"a{i}", "queue": "q", "priority": 1, "tasks": tasks} for i in range(2)], list[Ask])
+    question = Question(0, asks, explain="full")
+    bounded("app.solver.question", MOST_CANDIDATES=8)
+    for _ in range(2):
+        assert [len(d.explanation.candidates or ()) for d in solve.decide(loaded, question).decisions if d.explanation]
+    bounded("app.solver.question", MOST_CANDIDATES=7)
+    with pytest.raises(InvalidInput) as refused:
+        solve.decide(loaded, question)
+    assert [problem.pointer for problem in refused.value.problems] == ["/explain"]
+    assert solve.decide(loaded, Question(0, asks, explain="summary")).decisions[0].explanation is not None

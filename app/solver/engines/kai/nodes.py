@@ -2,8 +2,9 @@
 which device of a node every pod sits on.
 """
 
-from collections.abc import Iterable, MutableSequence, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from app.solver.compiled import Journal
 from app.solver.engines.kai.jobs import (
@@ -17,22 +18,13 @@ from app.solver.engines.kai.jobs import (
     Portion,
     Vector,
     hundredths,
-)
+)  # fmt: skip
 from app.solver.engines.kai.state import Baseline
 from app.solver.model.state import Task
+from app.solver.question import safe_point
 
 WHOLE = 1000
 _NONE = -1
-
-
-class Unlogged(Journal):
-    """Writes that no rollback undoes: whoever keeps books by it takes every step back himself."""
-
-    def add(self, table: MutableSequence[int], index: int, delta: int) -> None:
-        table[index] += delta
-
-    def put(self, table: MutableSequence[int], index: int, value: int) -> None:
-        table[index] = value
 
 
 class GpuShares:
@@ -77,15 +69,15 @@ class GpuShares:
         if group is not None:
             devices: list[int] = []
             for name in dict.fromkeys(group.split(",")):
+                safe_point()
                 device = self._named.get((n, name))
                 if device is None:
-                    device = self._named[n, name] = self._new(n, but=devices)
+                    device = self._named[n, name] = self._fresh(n, 1, but=devices)[0]
                 devices.append(device)
         else:
             need, size = self.need(t, n), self._nodes.memory[n]
             devices = [d for d in self._of_node.get(n, ()) if self._used[d] + need <= size][: portion.devices]
-        while len(devices) < portion.devices:
-            devices.append(self._new(n, but=devices))
+        devices += self._fresh(n, portion.devices - len(devices), but=devices)
         self.enter(t, n, status, tuple(devices))
 
     def seeded(self) -> None:
@@ -163,10 +155,7 @@ class GpuShares:
         if len(shared) + whole < portion.devices:
             return None
         waits = not now or any(size - self._allocated[d] < need or not self._known[d] for d in shared)
-        fresh: list[int] = []
-        while len(shared) + len(fresh) < portion.devices:
-            fresh.append(self._new(n, but=fresh))
-        return (*shared, *fresh), waits
+        return (*shared, *self._fresh(n, portion.devices - len(shared))), waits
 
     def listed(self, t: int, n: int) -> tuple[int, ...] | None:
         """The devices of node n with which a pod that is being released there, or that left it, is listed."""
@@ -232,17 +221,23 @@ class GpuShares:
             left += leaves if leaves > 0 and not (self._used[d] and leaves == self._used[d]) else 0
         return left
 
-    def _new(self, n: int, but: Sequence[int] = ()) -> int:
-        """A device that nobody is listed on."""
-        for d in self._of_node.get(n, ()):
-            if not (self._used[d] or self._allocated[d] or self._releasing[d] or self._leaving[d]) and d not in but:
-                self._books.put(self._known, d, 0)
-                return d
-        for table in (self._used, self._allocated, self._releasing, self._leaving, self._known):
-            table.append(0)
-        self._node.append(n)
-        self._of_node.setdefault(n, []).append(len(self._used) - 1)
-        return len(self._used) - 1
+    def _fresh(self, n: int, count: int, but: Iterable[int] = ()) -> list[int]:
+        """So many devices that nobody is listed on."""
+        others, used, allocated = set(but), self._used, self._allocated
+        unlisted = (
+            d for d in self._of_node.get(n, ())
+            if not (used[d] or allocated[d] or self._releasing[d] or self._leaving[d]) and d not in others
+        )  # fmt: skip
+        fresh = list(islice(unlisted, max(count, 0)))
+        for d in fresh:
+            self._books.put(self._known, d, 0)
+        for _ in range(count - len(fresh)):
+            fresh.append(len(used))
+            for table in (used, allocated, self._releasing, self._leaving, self._known):
+                table.append(0)
+            self._node.append(n)
+            self._of_node.setdefault(n, []).append(fresh[-1])
+        return fresh
 
     def _all_taken(self, n: int) -> int:
         """GPUs of the node that are idle, taken whole, or shared, counted as released KAI counts them."""
@@ -362,6 +357,7 @@ class Nodes:
             if n != NOWHERE and s in _TAKES_IDLE and not self.gpus.share[t]:
                 self._whole[n] += self._request[t][GPU]
         for t in pods:
+            safe_point()
             s, n = status[t], node[t]
             if self.gpus.share[t] and n != NOWHERE and s in _TAKES_IDLE:
                 self.changed.add(n)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from app.solver.compiled import Journal
+from app.solver.compiled import Journal, Unlogged
 from app.solver.engines.kai.fair_share import Division, QueueUse, by_memory, divide
 from app.solver.engines.kai.jobs import (
     ALLOCATED,
@@ -22,7 +22,7 @@ from app.solver.engines.kai.jobs import (
     task_key,
     with_shares,
 )
-from app.solver.engines.kai.nodes import WHOLE, GpuNodes, Nodes, Unlogged
+from app.solver.engines.kai.nodes import WHOLE, GpuNodes, Nodes
 from app.solver.engines.kai.state import CompiledState, baseline, columns, layout, with_asks
 from app.solver.model.state import Ask
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from app.solver import rounds
-from app.solver.compiled import ResourceIndex
+from app.solver.compiled import ResourceIndex, Unlogged
 from app.solver.engines.kai.configuration import CompiledConfiguration, unprotected_from
 from app.solver.engines.kai.jobs import (
     BOUNDLESS,
@@ -32,7 +32,7 @@ from app.solver.engines.kai.jobs import (
     portion_of,
     task_key,
 )
-from app.solver.engines.kai.nodes import WHOLE, GpuNodes, GpuShares, Unlogged
+from app.solver.engines.kai.nodes import WHOLE, GpuNodes, GpuShares
 from app.solver.engines.kai.state import CompiledState, is_plain, layout
 from app.solver.model.base import Quantity, micros, parse_duration, to_datetime
 from app.solver.model.configuration import Configuration
