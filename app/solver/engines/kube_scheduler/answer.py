@@ -18,7 +18,17 @@ from app.solver.engines.kube_scheduler.world import Budget, CompiledConfiguratio
 from app.solver.kubernetes import PODS
 from app.solver.model.base import to_datetime, units
 from app.solver.model.configuration import Configuration
-from app.solver.model.decision import Change, Condition, Decision, Placement, Plan, Refusal, Verdict, Victim, plan_of
+from app.solver.model.decision import (
+    Change,
+    Condition,
+    Decision,
+    Placement,
+    Plan,
+    PlannedEviction,
+    Refusal,
+    Verdict,
+    Victim,
+)
 from app.solver.model.problems import Finding
 from app.solver.model.request import Eviction, Options
 from app.solver.model.state import Ask, State
@@ -30,8 +40,8 @@ MOST_STEPS = 50
 Json = dict[str, Any]
 
 
-def decision(state: CompiledState, question: Question, ask: Ask, outcomes: list[Outcome]) -> tuple[Decision, Plan]:
-    """The decision of one ask from what became of its pods, and the plan to carry out."""
+def decision(state: CompiledState, question: Question, ask: Ask, outcomes: list[Outcome]) -> Decision:
+    """The decision of one ask from what became of its pods."""
     when = to_datetime(question.now)
     # Who stops for one pod of the ask, and terminates already for the next, is named once.
     victims = list({pod.place: pod for outcome in outcomes for pod in outcome.victims}.values())
@@ -42,7 +52,7 @@ def decision(state: CompiledState, question: Question, ask: Ask, outcomes: list[
     why = question.why()
     if why.on:
         _explain(why, state, ask, outcomes)
-    decided = Decision(
+    return Decision(
         ask=ask.id, outcome=kind, node=state.name(next(iter(nodes))) if len(nodes) == 1 else None,
         placements={pod.name: state.name(node) for pod, node, _ in placed} or None,
         victims=[_victim(state, pod, ask, when) for pod in victims],
@@ -51,11 +61,24 @@ def decision(state: CompiledState, question: Question, ask: Ask, outcomes: list[
         starts=[pod.name for pod, _, _ in placed] if placed and len(placed) < len(ask.tasks) else None,
         explanation=why.explanation(),
     )  # fmt: skip
-    placements = [
-        Placement(ask=ask.id, task=pod.name, node=state.name(node), pipelined=kind == "preempt")
-        for pod, node, kind in placed
-    ]
-    return decided, Plan(evictions=plan_of([decided]).evictions, placements=placements)
+
+
+def plan_for(state: CompiledState, asked: Iterable[tuple[Ask, list[Outcome]]]) -> Plan:
+    """What is to be carried out for some asks, from what became of the pods of each. Who stops is named once."""
+    evictions: dict[int, PlannedEviction] = {}
+    placements: list[Placement] = []
+    for ask, outcomes in asked:
+        for outcome in outcomes:
+            for pod in outcome.victims:
+                if pod.place not in evictions:
+                    evictions[pod.place] = PlannedEviction(
+                        workload=pod.workload, task=pod.name, queue=pod.namespace, node=state.name(pod.node),
+                        reason=_REASON, for_ask=ask.id,
+                    )  # fmt: skip
+            for pod, node in outcome.placed:
+                pipelined = outcome.kind == "preempt"
+                placements.append(Placement(ask=ask.id, task=pod.name, node=state.name(node), pipelined=pipelined))
+    return Plan(evictions=list(evictions.values()), placements=placements)
 
 
 def _victim(state: CompiledState, pod: Pod, ask: Ask, when: datetime) -> Victim:

@@ -21,6 +21,7 @@ from app.solver.engines.kube_scheduler.filters import (
     in_vain,
     statuses_of,
 )
+from app.solver.engines.kube_scheduler.importance import Attempt, is_vain
 from app.solver.engines.kube_scheduler.pods import Ints, Pod, Site, Unit
 from app.solver.engines.kube_scheduler.victims import (
     Candidate,
@@ -210,28 +211,6 @@ class Chance:
     offset: int | None = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Attempt:
-    """What is tried together: a pod of an ask, or a gang. ``turn``: its place in the scheduling queue; ``kind``: equal
-    for pods that wait on equal nodes where one of at least their priority does, None where more than what is free may
-    stand in the way; ``alike``: with the priority."""
-
-    ask: Ask
-    pods: list[Pod]
-    turn: tuple[int, int]
-    kind: object
-    alike: object
-
-
-def kind_of(ask: Ask, pods: list[Pod]) -> object:
-    """See ``Attempt``."""
-    pod = pods[0]
-    if len(pods) > 1 or ask.min_available is not None or pod.task.nominated_node is not None:
-        return None
-    plain = not (pod.ports or pod.affinity or pod.anti or pod.task.topology_spread or pod.task.scheduling_gates)
-    return (pod.shape, ask.preemption_policy) if plain else None
-
-
 _MOST_IN_VAIN = 1024
 """Of so many kinds of pods is it kept that they wait."""
 _MANY = 64
@@ -242,9 +221,9 @@ def attempt_unseen(world: World, of: Attempt, chance: Chance) -> Outcome | None:
     """``attempt`` where nobody is told of an ask that waits: None, then."""
     ask, pod = of.ask, of.pods[0]
     claimed = (ask.id, pod.name) in world.claimants
-    known = world.state.vain.get(of.alike)
-    if known is world.stamps and not (claimed or world.anti):
+    if is_vain(world, of) and not claimed:
         return None
+    known = world.state.vain.get(of.alike)
     alone = of.kind is not None and not world.anti
     if alone and not claimed and _goes_on(world, of, known):
         return None

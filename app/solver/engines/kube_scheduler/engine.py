@@ -23,11 +23,13 @@ from app.solver.engines.kube_scheduler.answer import (
     effective_settings,
     findings,
     judge,
+    plan_for,
     preemptibility,
     sampled,
     shares,
 )
-from app.solver.engines.kube_scheduler.attempt import Attempt, Chance, Outcome, attempt, attempt_unseen, kind_of
+from app.solver.engines.kube_scheduler.attempt import Chance, Outcome, attempt, attempt_unseen
+from app.solver.engines.kube_scheduler.importance import Attempt, Queue, attempts_of
 from app.solver.engines.kube_scheduler.pods import Pod
 from app.solver.engines.kube_scheduler.victims import ranks
 from app.solver.engines.kube_scheduler.world import (
@@ -40,12 +42,11 @@ from app.solver.engines.kube_scheduler.world import (
     update,
 )
 from app.solver.model import kube_scheduler as wire
-from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
-from app.solver.model.decision import Plan, PlannedEviction, Result, each_alone, plan_of
+from app.solver.model.decision import PlannedEviction, Result, each_alone
 from app.solver.model.problems import PROPOSALS, InvalidInput, Problem, Rule
 from app.solver.model.request import Options, RunOptions
-from app.solver.model.state import Ask, Node, Reservation, State, TaskState, Workload
+from app.solver.model.state import Ask, Node, Reservation, State, Task, TaskState, Workload
 from app.solver.question import Question, safe_point
 from app.solver.rounds import Ahead as AnyAhead
 from app.solver.rounds import Holds, PlacedRounds, Turn, Unit
@@ -107,10 +108,12 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         self._created: dict[str, datetime | None] = {}
         self._held: dict[str, Reservation] = {}
         self._reserved: list[Reservation] | None = None
+        self._queue: Queue | None = None
 
     def arrive(self, ask: Ask) -> None:
         waiting = {task.name for task in self.waiting[ask.id].tasks} if ask.id in self.waiting else set[str]()
         super().arrive(ask)
+        self._moved(ask.id)
         self._pods.pop(ask.id, None)
         if len(ask.tasks) > 1 and not self.configured.settings.workload_aware:
             self._several.add(ask.id)
@@ -122,6 +125,7 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
 
     def leave(self, job: str) -> None:
         super().leave(job)
+        self._moved(job)
         self._pods.pop(job, None)
         for name in [name for name, of in self._names.items() if of == job]:
             del self._names[name]
@@ -138,16 +142,22 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         return self._names[ask]
 
     def ahead(self, loaded: CompiledState) -> Ahead | None:
-        return None if loaded.configuration.settings.workload_aware else Ahead(loaded)
+        aware = loaded.configuration.settings.workload_aware
+        self._queue = None if aware else Queue(self.waiting)
+        return None if aware else Ahead(loaded)
 
     def foreseen(self, ahead: AnyAhead[CompiledState], now: int) -> Round | None:
-        if not isinstance(ahead, Ahead) or self._reserved is None:
+        if not isinstance(ahead, Ahead) or self._reserved is None or self._queue is None:
             return None
         state = ahead.now(self._reserved)
-        question = dataclasses.replace(self.question(now, ahead.runs), brief=True, ordered=False)
-        result = plan(state, question)
+        self._follow(self._queue, state, ahead.runs)
+        cleared: list[dict[str, str]] = []
+        world = World(state)
+        outcomes = _unseen(world, self._queue.walk(world), Chance(now), cleared)
+        question = Question(now, [ask for ask, _ in outcomes.values()], "cycle", _NO_OPTIONS)
+        result = Result(decisions=[], notes=_notes(cleared), plan=plan_for(state, outcomes.values()))
         return Round(
-            lambda: ([ask.id for ask in question.asks], _order(_turns(state, question))),
+            lambda: _named(state, self.question(now, ahead.runs)),
             lambda leaving: self.answered(question, result, leaving), result.plan.evictions,
         )  # fmt: skip
 
@@ -176,8 +186,31 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
                     self._held[placement.ask] = Reservation(node=placement.node, ask=ask)
         if self._held != held:
             self.mark_seen(acted=True)
+            for name in self._held.keys() | held.keys():
+                if self._held.get(name) is not held.get(name) and name in self._names:
+                    self._moved(self._names[name])
         self._reserved = turn.reservations = list(self._held.values())
         return turn
+
+    def begin(self, turn: Turn, started: dict[str, list[Task]]) -> None:
+        super().begin(turn, started)
+        for job in started:
+            self._moved(job)
+
+    def _moved(self, job: str) -> None:
+        """What waits of it is not what did."""
+        if self._queue is not None:
+            self._queue.changed.add(job)
+
+    def _follow(self, queue: Queue, state: CompiledState, holds: Holds) -> None:
+        """Bring the queue up to what waits now. A pod without a priority has that of what runs of its job."""
+        changed, queue.changed = queue.changed, set()
+        for job in changed:
+            ask = self.waiting.get(job)
+            asks = [] if ask is None else self._asked(self.asked(ask, holds))
+            queue.put(job, [self._with_claim(of) for of in asks], state)
+            if any(of.priority is None for of in asks):
+                queue.changed.add(job)
 
     def _asked(self, ask: Ask) -> list[Ask]:
         if ask.id not in self._several:
@@ -270,10 +303,9 @@ RULES: tuple[Rule, ...] = (
 )  # fmt: skip
 
 
-_OLDEST = -(2**62)
-_MOST_ASKED = 4096
-"""Of so many asks is it kept what is tried for them."""
 _turn = attrgetter("turn")
+Outcomes = dict[str, tuple[Ask, list[Outcome]]]
+"""By the name of an ask, what became of its pods."""
 
 
 def plan(state: CompiledState, question: Question) -> Result:
@@ -284,34 +316,42 @@ def plan(state: CompiledState, question: Question) -> Result:
         raise InvalidInput([Problem(pointer="/options/kube_scheduler/parallelism", detail=detail)])
     chance = Chance(question.now, None if options.offset == "all" else options.offset)
     cycle = question.mode == "cycle"
-    briefly = cycle and question.brief
     turns = _turns(state, question)
-    outcomes: dict[str, list[Outcome]] = {}
+    outcomes: Outcomes = {}
     cleared: list[dict[str, str]] = []
     world = World(state)
-    for i, turn in enumerate(turns):
+    if cycle and question.brief:
+        outcomes = _unseen(world, turns, chance, cleared)
+    for i, turn in enumerate(() if cycle and question.brief else turns):
         ask = turn.ask
         if i and not cycle and ask.id not in outcomes:
             world = World(state)
-        if briefly and len(ask.tasks) == 1:
-            outcome = attempt_unseen(world, turn, chance)
-            if outcome is None:
-                continue
-        else:
-            outcome = _tried(world, ask, turn.pods, chance, explained=question.explain != "none")
+        outcome = _tried(world, ask, turn.pods, chance, explained=question.explain != "none")
         safe_point()
-        outcomes.setdefault(ask.id, []).append(outcome)
+        outcomes.setdefault(ask.id, (ask, []))[1].append(outcome)
         _carry(world, ask, outcome, cleared)
-    decided = {ask.id: decision(state, question, ask, outcomes[ask.id]) for ask in question.asks if ask.id in outcomes}
-    notes: dict[str, Any] | None = {"nominations_cleared": cleared} if cleared else None
+    decisions = [decision(state, question, *outcomes[ask.id]) for ask in question.asks if ask.id in outcomes]
     if not cycle:
-        return each_alone(list(decided.values()), notes)
-    in_order = [decided[name] for name in outcomes]
+        plans = [plan_for(state, [outcomes[of.ask]]) for of in decisions]
+        return each_alone(list(zip(decisions, plans, strict=True)), _notes(cleared))
     order = _order(turns) if question.ordered else None
-    evictions = plan_of([decision for decision, _ in in_order]).evictions
-    placements = [placement for _, plan in in_order for placement in plan.placements]
-    decisions = [decision for decision, _ in decided.values()]
-    return Result(decisions=decisions, order=order, notes=notes, plan=Plan(evictions=evictions, placements=placements))
+    of_all = plan_for(state, outcomes.values())
+    return Result(decisions=decisions, order=order, notes=_notes(cleared), plan=of_all)
+
+
+def _notes(cleared: list[dict[str, str]]) -> dict[str, Any] | None:
+    return {"nominations_cleared": cleared} if cleared else None
+
+
+def _unseen(world: World, turns: Iterable[Attempt], chance: Chance, cleared: list[dict[str, str]]) -> Outcomes:
+    """What becomes of those that don't wait, where nobody is told of those that do."""
+    outcomes: Outcomes = {}
+    for turn in turns:
+        if (outcome := attempt_unseen(world, turn, chance)) is not None:
+            safe_point()
+            outcomes.setdefault(turn.ask.id, (turn.ask, []))[1].append(outcome)
+            _carry(world, turn.ask, outcome, cleared)
+    return outcomes
 
 
 def _turns(state: CompiledState, question: Question) -> list[Attempt]:
@@ -319,32 +359,20 @@ def _turns(state: CompiledState, question: Question) -> list[Attempt]:
     turns: list[Attempt] = []
     for i, ask in enumerate(question.asks):
         known = state.asked.get(ask.id)
-        turns += known if known is not None and known[0].ask is ask else _attempts(state, ask, i)
+        turns += known if known is not None and known[0].ask is ask else attempts_of(state, ask, i)
     if question.mode == "cycle":
         turns.sort(key=_turn)
     return turns
 
 
+def _named(state: CompiledState, question: Question) -> tuple[list[str], list[str]]:
+    """The asks as they are listed, and as they are tried."""
+    return [ask.id for ask in question.asks], _order(_turns(state, question))
+
+
 def _order(turns: Iterable[Attempt]) -> list[str]:
     """Asks as they are tried."""
     return list(dict.fromkeys([turn.ask.id for turn in turns]))
-
-
-def _attempts(state: CompiledState, ask: Ask, i: int) -> list[Attempt]:
-    """Of the ``i``-th ask. Without the gate each pod of an ask is scheduled for itself, the more important first. In
-    the order of the scheduling queue priority counts, then age; equal ones are as they are listed."""
-    pods = state.pods_of(ask, "asks", i)
-    together = state.configuration.settings.workload_aware
-    age = _OLDEST if ask.created_at is None else micros(ask.created_at)
-    attempts: list[Attempt] = []
-    for unit in [pods] if together else [[pod] for pod in sorted(pods, key=lambda pod: -pod.priority)]:
-        kind, priority = kind_of(ask, unit), unit[0].priority
-        attempts.append(Attempt(ask, unit, (-priority, age), kind, (kind, priority)))
-    if ask.priority is not None:
-        if len(state.asked) >= _MOST_ASKED:
-            state.asked.clear()
-        state.asked[ask.id] = attempts
-    return attempts
 
 
 def _tried(world: World, ask: Ask, pods: list[Pod], chance: Chance, *, explained: bool) -> Outcome:

@@ -1,11 +1,15 @@
-"""Pods by importance: Go's ``sort.Slice``, exactly, since what it does with equal elements decides who is a victim; and
-the pods of all nodes side by side, so that victims are looked up on many nodes at once.
+"""Pods by importance: Go's ``sort.Slice``, exactly, since what it does with equal elements decides who is a victim; the
+pods of all nodes side by side, so that victims are looked up on many nodes at once; and the scheduling queue.
 
 Insertion sort up to twelve elements, pattern-defeating quicksort beyond. Source: Go's ``sort`` package.
 """
 
+from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -14,6 +18,8 @@ from numpy.typing import NDArray
 from app.solver.engines.kube_scheduler.filters import places_on_all, room_on_all
 from app.solver.engines.kube_scheduler.pods import STABLE, Ints, Machine, Pod
 from app.solver.engines.kube_scheduler.world import Budget, CompiledState, World
+from app.solver.model.base import micros
+from app.solver.model.state import Ask
 
 T = TypeVar("T")
 _NINTHER = 50
@@ -346,3 +352,110 @@ def search_of(world: World, pod: Pod, wanted: Mapping[str, int]) -> Search | Non
             return None
         limits.append((sums, free - amount))
     return Search(columns, world, pod, limits)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attempt:
+    """What is tried together: a pod of an ask, or a gang. ``turn``: its place in the scheduling queue; ``kind``: equal
+    for pods that wait on equal nodes where one of at least their priority does, None where more than what is free may
+    stand in the way; ``alike``: with the priority."""
+
+    ask: Ask
+    pods: list[Pod]
+    turn: tuple[int, int]
+    kind: object
+    alike: object
+
+
+def kind_of(ask: Ask, pods: list[Pod]) -> object:
+    """See ``Attempt``."""
+    pod = pods[0]
+    if len(pods) > 1 or ask.min_available is not None or pod.task.nominated_node is not None:
+        return None
+    plain = not (pod.ports or pod.affinity or pod.anti or pod.task.topology_spread or pod.task.scheduling_gates)
+    return (pod.shape, ask.preemption_policy) if plain else None
+
+
+_OLDEST = -(2**62)
+_MOST_ASKED = 4096
+"""Of so many asks is it kept what is tried for them."""
+
+
+def attempts_of(state: CompiledState, ask: Ask, i: int) -> list[Attempt]:
+    """Of the ``i``-th ask. Without the gate each pod of an ask is scheduled for itself, the more important first. In
+    the order of the scheduling queue priority counts, then age; equal ones are as they are listed."""
+    pods = state.pods_of(ask, "asks", i)
+    together = state.configuration.settings.workload_aware
+    age = _OLDEST if ask.created_at is None else micros(ask.created_at)
+    attempts: list[Attempt] = []
+    for unit in [pods] if together else [[pod] for pod in sorted(pods, key=lambda pod: -pod.priority)]:
+        kind, priority = kind_of(ask, unit), unit[0].priority
+        attempts.append(Attempt(ask, unit, (-priority, age), kind, (kind, priority)))
+    if ask.priority is not None:
+        if len(state.asked) >= _MOST_ASKED:
+            state.asked.clear()
+        state.asked[ask.id] = attempts
+    return attempts
+
+
+def is_vain(world: World, of: Attempt) -> bool:
+    """Whether one like it waited on nodes as they are, so that it does too unless it is nominated."""
+    return world.state.vain.get(of.alike) is world.stamps and not world.anti
+
+
+Place = tuple[tuple[int, int], str, int]
+"""Of a pod in the scheduling queue: its turn, its job, and which of the job's pods that wait it is."""
+Entry = tuple[Place, Attempt]
+_basis = attrgetter("tasks", "queue", "priority", "created_at", "required_node", "preemption_policy")
+"""What of an ask for one pod is read of what is tried for it."""
+
+
+class Queue:
+    """What waits from round to round, in lines: pods of one priority that no node tells apart are one, in order, each
+    other pod is one for itself. ``changed``: jobs of which other pods may wait, or otherwise, than there are here."""
+
+    def __init__(self, jobs: Iterable[str]) -> None:
+        self.changed: set[str] = set(jobs)
+        self._lines: dict[object, list[Entry]] = {}
+        self._of: dict[str, list[tuple[object, Entry]]] = {}
+
+    def put(self, job: str, asks: Iterable[Ask], state: CompiledState) -> None:
+        """Of ``job`` these wait, each for one pod, and nothing else."""
+        known: dict[str, Attempt] = {}
+        for key, entry in self._of.pop(job, ()):
+            known[entry[1].ask.id] = entry[1]
+            line = self._lines[key]
+            del line[bisect_left(line, entry[:1])]
+            if not line:
+                del self._lines[key]
+        for i, ask in enumerate(asks):
+            of = known.get(ask.id)
+            if of is None or ask.priority is None or _basis(of.ask) != _basis(ask):
+                (of,) = attempts_of(state, ask, i)
+            else:
+                of = Attempt(ask, of.pods, of.turn, of.kind, of.alike)
+            entry = (of.turn, job, i), of
+            key = ask.id if of.kind is None or ask.nominated_node is not None else of.alike
+            insort(self._lines.setdefault(key, []), entry)
+            self._of.setdefault(job, []).append((key, entry))
+
+    def walk(self, world: World) -> Iterator[Attempt]:
+        """Those that are to be looked at, in their turn, each carried out before the next is asked for. Where one waits
+        in vain, so do all after it in its line, until something changes."""
+        ahead = [(line[0], 0, line) for line in self._lines.values()]
+        heapify(ahead)
+        vain: list[list[Entry]] = []
+        while ahead:
+            (place, of), i, line = heappop(ahead)
+            stamps = world.stamps
+            yield of
+            if world.stamps is not stamps:
+                for other in vain:
+                    if (after := bisect_left(other, (place,))) < len(other):
+                        heappush(ahead, (other[after], after, other))
+                vain.clear()
+            if i + 1 < len(line):
+                if is_vain(world, of):
+                    vain.append(line)
+                else:
+                    heappush(ahead, (line[i + 1], i + 1, line))
