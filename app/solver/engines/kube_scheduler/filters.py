@@ -13,11 +13,11 @@ from typing import TypeVar
 import numpy as np
 
 from app.solver import kubernetes
-from app.solver.engines.kube_scheduler.pods import Ints, Labels, Machine, Pod, Site, Spread, spreads_of
+from app.solver.engines.kube_scheduler.pods import Ints, Labels, Machine, Pod, Selector, Site, selector_of
 from app.solver.engines.kube_scheduler.world import World, numbers_of, per_node
 from app.solver.kubernetes import PODS
 from app.solver.model.configuration import Taint
-from app.solver.model.state import Toleration
+from app.solver.model.state import Task, Toleration
 
 _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _ANY_ADDRESS = "0.0.0.0"
@@ -35,6 +35,33 @@ class Status:
     rule: str
     reason: str
     final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A constraint that decides where a pod may go."""
+
+    key: str
+    max_skew: int
+    min_domains: int
+    selector: Selector
+    affinity: bool
+    taints: bool
+
+
+def spreads_of(task: Task) -> tuple[Spread, ...]:
+    """Its constraints; ``match_label_keys`` become part of the selector, where the pod has these labels."""
+    labels = task.labels or {}
+    return tuple(
+        Spread(
+            key=constraint.topology_key, max_skew=constraint.max_skew, min_domains=constraint.min_domains or 1,
+            selector=selector_of(
+                constraint.label_selector, [(key, labels[key]) for key in constraint.match_label_keys if key in labels]
+            ),
+            affinity=constraint.node_affinity_policy == "Honor", taints=constraint.node_taints_policy == "Honor",
+        )
+        for constraint in task.topology_spread or ()
+    )  # fmt: skip
 
 
 class Smallest:
@@ -250,8 +277,15 @@ def statuses_of(cycle: Cycle, world: World) -> Statuses:
     alone = _Alone(world, pod)
     (codes,), work = per_node(world, (_Alone, pod.shape), 1, alone, alone.on_all)
     statuses = Statuses(codes.copy(), work.names, list(work.unsuited.codes))
+    claims, memory, key = world.claims(cycle.own, pod), world.state.dry_runs, (fits, pod.shape, pod.priority)
+    known = memory.of(key)
     for node in world.nominated:
-        statuses[node] = fits(cycle, sites[node], world)
+        stamp, status = known.get(node, (None, None))
+        if claims or stamp != world.stamps.item(node):
+            status = fits(cycle, sites[node], world)
+            if not claims:
+                memory.keep(key, known, node, (world.stamps.item(node), status))
+        statuses[node] = status
     return statuses
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from app.solver.kubernetes import PODS
@@ -86,18 +87,6 @@ class Term:
         return self.selector.matches(labels)
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """A constraint that decides where a pod may go."""
-
-    key: str
-    max_skew: int
-    min_domains: int
-    selector: Selector
-    affinity: bool
-    taints: bool
-
-
 def terms_of(given: Sequence[wire.PodAffinityTerm], namespace: str) -> tuple[Term, ...]:
     """Those of a pod in ``namespace``, which is meant where no namespace is said."""
     return tuple(
@@ -109,21 +98,6 @@ def terms_of(given: Sequence[wire.PodAffinityTerm], namespace: str) -> tuple[Ter
         )
         for term in given
     )
-
-
-def spreads_of(task: Task) -> tuple[Spread, ...]:
-    """Its constraints; ``match_label_keys`` become part of the selector, where the pod has these labels."""
-    labels = task.labels or {}
-    return tuple(
-        Spread(
-            key=constraint.topology_key, max_skew=constraint.max_skew, min_domains=constraint.min_domains or 1,
-            selector=selector_of(
-                constraint.label_selector, [(key, labels[key]) for key in constraint.match_label_keys if key in labels]
-            ),
-            affinity=constraint.node_affinity_policy == "Honor", taints=constraint.node_taints_policy == "Honor",
-        )
-        for constraint in task.topology_spread or ()
-    )  # fmt: skip
 
 
 STABLE = 12
@@ -346,8 +320,8 @@ class Running:
     one decision looks at few. ``shapes``: what is requested, in steps; ``numbers``: of each pod, which of these."""
 
     __slots__ = (
-        "_by_workload", "_first", "_following", "_groups", "_owners", "_pods", "_tasks", "_workloads", "nodes",
-        "numbers", "shapes",
+        "_by_workload", "_first", "_following", "_groups", "_order", "_owners", "_pods", "_tasks", "_workloads",
+        "nodes", "numbers", "shapes",
     )  # fmt: skip
 
     def __init__(
@@ -367,24 +341,48 @@ class Running:
         self._owners, self._tasks, self._groups, self._first = owners, tasks, groups, first
         self._pods: list[Pod | None] = list(repeat(None, len(tasks)))
         self._by_workload: dict[str, tuple[int, list[Pod]]] | None = None
+        self._order: dict[int, int] = {}
         if groups:
             for place, owner in enumerate(owners):
                 if (group := groups.get(owner.id)) is not None:
                     group.pods.append(self[place])
 
-    def after(self, gone: Iterable[str], came: "Running") -> tuple["Running", list[Pod]]:
-        """With these workloads gone, and ``came`` in place of those of the same names, or last; and pods that went."""
-        by_workload = self.by_workload.copy()
-        pods_gone = [pod for name in gone for pod in by_workload[name][1]]
+    def parted(self, workload: Workload) -> tuple[Workload, dict[str, Pod]]:
+        """``workload`` with only what no pod here stands for as it is; and by name those that do."""
+        _, pods = self.by_workload.get(workload.id, (0, ()))
+        tasks = {task.name: task for task in workload.tasks} if pods else {}
+        if len(tasks) < len(workload.tasks):
+            return workload, {}
+        stay = {
+            pod.name: pod
+            for pod in pods
+            if (task := pod.task) is tasks.get(pod.name) and pod.namespace == workload.queue
+            and pod.priority == (workload.priority if task.priority is None else task.priority)
+            and pod.started == (task.started_at or workload.started_at)
+        }  # fmt: skip
+        return replace(workload, tasks=[task for task in workload.tasks if task.name not in stay]), stay
+
+    def after(
+        self, gone: Iterable[str], workloads: Sequence[Workload], stay: Sequence[dict[str, Pod]], came: "Running"
+    ) -> tuple["Running", list[Pod]]:
+        """With these workloads gone, and ``workloads`` in place of those of the same names, or last; and pods that
+        went. ``stay``: pods of each of them that are as they were, ``came``: the others."""
+        by_workload, pods_gone = self.by_workload.copy(), list[Pod]()
+        staying = {workload.id: pods for workload, pods in zip(workloads, stay, strict=True)}
         for name in gone:
-            if name not in came.by_workload:
+            pods_gone += [pod for pod in by_workload[name][1] if pod.name not in staying.get(name, ())]
+            if name not in staying:
                 del by_workload[name]
-        following = self._following
-        for name, (_, pods) in came.by_workload.items():
-            had = by_workload.get(name)
-            by_workload[name] = following if had is None else had[0], pods
-            following += had is None
         running = Running([], [], [], [], ([], []), {}, 0)
+        following, running._order = self._following, {}
+        for workload in workloads:
+            (_, pods), kept, had = came.by_workload[workload.id], staying[workload.id], by_workload.get(workload.id)
+            if kept:
+                kept = kept | {pod.name: pod for pod in pods}
+                pods = [kept[task.name] for task in workload.tasks if task.name in kept]
+            by_workload[workload.id] = following if had is None else had[0], pods
+            following += had is None
+            running._order |= {pod.place: i for i, pod in enumerate(pods)}
         running._by_workload, running._following = by_workload, following
         return running, pods_gone
 
@@ -412,9 +410,9 @@ class Running:
                 self._by_workload[owner.id][1].append(pod)
         return self._by_workload
 
-    def rank(self, pod: Pod) -> int:
-        """The number of the workload that it is of."""
-        return self.by_workload[pod.workload][0]
+    def rank(self, pod: Pod) -> tuple[int, int]:
+        """The number of the workload that it is of, and its own in that, where this may have changed."""
+        return self.by_workload[pod.workload][0], self._order.get(pod.place, 0)
 
     def having(self, *fields: Callable[[Task], object]) -> list[Pod]:
         """Those whose task has one of them."""

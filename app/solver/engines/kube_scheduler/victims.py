@@ -30,10 +30,18 @@ class Candidate:
     victims: list[Pod]
     spared: list[Pod] = field(default_factory=list[Pod])
     broken: list[Violation] = field(default_factory=list[Violation])
+    _scored: dict[int, list[float]] = field(default_factory=dict[int, list[float]])
 
     @property
     def violations(self) -> int:
         return len(self.broken)
+
+    def scores(self, step: int) -> list[float]:
+        """Those of a step of ``_SCORES``."""
+        known = self._scored.get(step)
+        if known is None:
+            known = self._scored[step] = [score(self) for score in _SCORES[step]]
+        return known
 
 
 @dataclass(slots=True, eq=False)
@@ -186,7 +194,7 @@ class _Looks:
         self._plain = not (cycle.spreads or cycle.affine or pod.ports)
         self._wanted = {resource: amount for resource, amount in pod.requests.items() if amount > 0}
         self._key = pod.shape, pod.priority, *state.budgets
-        self._known = state.dry_runs.of(self._key)
+        self._known = state.dry_runs.of(self._key) if self._plain else {}
         self._candidates: dict[int, Candidate | None] = {}
         self._first: dict[int, int] = {}
         self._search = search_of(world, pod, self._wanted) if self._plain else None
@@ -212,6 +220,9 @@ class _Looks:
 
     def on(self, node: int) -> Candidate | None:
         """What it would lose; None: it is no candidate."""
+        known = self._known.get(node)
+        if known is not None and known[0] == self._world.stamps.item(node):
+            return known[1]
         if node not in self._candidates:
             self._candidates[node] = self._looked_at(self._world.sites[node])
         return self._candidates[node]
@@ -222,9 +233,9 @@ class _Looks:
             node: candidate for node in nodes if node not in self._first and (candidate := self.on(node)) is not None
         }
         left = nodes
-        for step, scores in enumerate(_SCORES):
+        for step in range(len(_SCORES)):
             if len(left) > 1:
-                of = {node: [score(alone[node]) for score in scores] for node in left if node in alone}
+                of = {node: alone[node].scores(step) for node in left if node in alone}
                 if self._search is not None and len(of) < len(left):
                     many = {node: self._first[node] for node in left if node not in alone}
                     looked_up = self._search.scores(many) if step else self._search.highest(many)
@@ -242,10 +253,6 @@ class _Looks:
         if not self._plain:
             return victims_on(world, site, _Trial(world, cycle.copy(), site.copy()), self._now)
         dry_runs, machine = world.state.dry_runs, site.machine
-        stamp = int(world.stamps[machine.index])
-        known = self._known.get(machine.index)
-        if known is not None and known[0] == stamp:
-            return known[1]
         held = nominated(cycle, site, world) if world.nominated else ()
         dry_runs.singles += not held and (self._search is None or self._search.is_stale(machine))
         candidate = victims_on(world, site, _Room(cycle.pod, site, self._wanted, held), self._now)
@@ -254,7 +261,7 @@ class _Looks:
         else:
             lasts = all(pod.started is not None and (pod.group is None or not pod.group.whole) for pod in site.pods)
         if lasts:
-            dry_runs.keep(self._key, self._known, machine.index, (stamp, candidate))
+            dry_runs.keep(self._key, self._known, machine.index, (world.stamps.item(machine.index), candidate))
         return candidate
 
 

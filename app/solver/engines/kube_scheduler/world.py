@@ -179,10 +179,11 @@ def followed(
     old: CompiledState, state: State, left: Sequence[str], came: Sequence[Workload], changes: Changes
 ) -> CompiledState:
     """``left``, ``came``: workloads as they were, by name, and as they are. Of ``state`` its workloads are not read."""
-    fresh = _running(old.configuration, state, came, old.place, old.numbered)
-    running, gone = old.pods.after(left, fresh)
-    machines = list(old.machines)
-    sites = list(old.sites)
+    aware = old.configuration.settings.workload_aware
+    parts = [(workload, dict[str, Pod]()) if aware else old.pods.parted(workload) for workload in came]
+    fresh = _running(old.configuration, state, [new for new, _ in parts], old.place, old.numbered)
+    running, gone = old.pods.after(left, came, [stay for _, stay in parts], fresh)
+    machines, sites = list(old.machines), list(old.sites)
     changed = {pod.node for pod in (*gone, *fresh)} | set(changes.replaced or ())
     for i in changed:
         pods = _pods_after(old.machines[i].pods, gone, [pod for pod in fresh if pod.node == i], running)
@@ -192,9 +193,8 @@ def followed(
     nominated = _nominated(claims, old.place) if changes.rest else old.nominated
     if nominated is not old.nominated:
         changed |= {i for i in nominated.keys() | old.nominated.keys() if nominated.get(i) != old.nominated.get(i)}
-    stamps = old.stamps.copy()
+    stamps, budgets = old.stamps.copy(), _budgets(state.disruption_budgets, old.budgets)
     stamps[list(changed)] = next(_stamps)
-    budgets = _budgets(state.disruption_budgets, old.budgets)
     none_near = not old.anti and not old.friends and not fresh.having(_pod_anti_affinity, _pod_affinity)
     return replace(
         old, machines=machines, sites=sites, pods=running, nominated=nominated, budgets=budgets,
