@@ -376,10 +376,10 @@ class Running:
         running = Running([], [], [], [], ([], []), {}, 0)
         following, running._order = self._following, {}
         for workload in workloads:
-            (_, pods), kept, had = came.by_workload[workload.id], staying[workload.id], by_workload.get(workload.id)
-            if kept:
-                kept = kept | {pod.name: pod for pod in pods}
-                pods = [kept[task.name] for task in workload.tasks if task.name in kept]
+            (_, pods), standing, had = came.by_workload[workload.id], staying[workload.id], by_workload.get(workload.id)
+            if standing:
+                standing = standing | {pod.name: pod for pod in pods}
+                pods = [standing[task.name] for task in workload.tasks if task.name in standing]
             by_workload[workload.id] = following if had is None else had[0], pods
             following += had is None
             running._order |= {pod.place: i for i, pod in enumerate(pods)}
