@@ -7,7 +7,9 @@ import binascii
 import hashlib
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from http import HTTPStatus
 from typing import Annotated, Any, NamedTuple
@@ -15,7 +17,7 @@ from uuid import UUID
 
 import msgspec
 from fastapi import APIRouter, Depends, Header, Query, Request
-from pydantic import AwareDatetime, BeforeValidator
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator
 from pydantic_core import PydanticCustomError
 
 from app.base.errors import BadRequest, PreconditionFailed, PreconditionRequired
@@ -192,7 +194,19 @@ def _rfc3339(text: str) -> str:
     return text
 
 
-Moment = Annotated[AwareDatetime, BeforeValidator(_rfc3339)]
+_YEARS = range(2, 9999)
+"""Those in which a day before, and an hour after, is a moment too."""
+
+
+def _of_calendar(moment: datetime) -> datetime:
+    """``moment`` in UTC."""
+    with suppress(OverflowError):
+        if (exact := moment.astimezone(UTC)).year in _YEARS:
+            return exact
+    raise PydanticCustomError("rfc3339", "not a moment of the years 2 to 9998")
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_rfc3339), AfterValidator(_of_calendar)]
 """A moment in the query, exact to the microsecond; a sign of its offset is sent as ``%2B`` or ``-``."""
 
 
