@@ -6,7 +6,7 @@ before it leaves: one that breaks a law is a defect of Arbiter, never of the inp
 internal error rather than with a wrong victim.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -31,7 +31,7 @@ from app.solver.model.decision import (
 )
 from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupported, carried
 from app.solver.model.request import Options, RunOptions
-from app.solver.model.state import Ask, PendingReason, State
+from app.solver.model.state import Ask, PendingReason, State, Workload
 from app.solver.question import CandidateCount, ProtectionQuestion, Question, goes_on, safe_point
 from app.solver.rounds import Rounds
 
@@ -42,19 +42,20 @@ class BrokenLaw(Exception):
     """An engine's answer breaks a law that every answer keeps; the text says which."""
 
 
-def verify(state: State, index: Index, question: Question, result: Result) -> None:
-    """Raises BrokenLaw. Cost: one pass over the answer, whatever the size of the state."""
+def verify(
+    question: Question, result: Result, running: Callable[[str], Workload | None], nodes: Callable[[], Container[str]]
+) -> None:  # fmt: skip
+    """``running``: what runs, by id; ``nodes``: the names of all. Raises BrokenLaw. Cost: one pass over the answer,
+    whatever the size of the state."""
     _asks_answered(question, result)
-    touched = {
-        name: state.workloads[place] for name in _touched(result) if (place := index.workloads.get(name)) is not None
-    }
+    touched = {name: workload for name in _touched(result) if (workload := running(name)) is not None}
     tasks = {name: {t.name for t in workload.tasks} for name, workload in touched.items()}
     asks = {a.id: a for a in question.asks}
     for decision in result.decisions:
         _decision(decision, tasks)
         if decision.plan is not None:
-            _plan(decision.plan, [decision], tasks, index, {decision.ask: asks[decision.ask]})
-    _plan(result.plan, [d for d in result.decisions if d.plan is None], tasks, index, asks)
+            _plan(decision.plan, [decision], tasks, nodes, {decision.ask: asks[decision.ask]})
+    _plan(result.plan, [d for d in result.decisions if d.plan is None], tasks, nodes, asks)
 
 
 def _asks_answered(question: Question, result: Result) -> None:
@@ -80,13 +81,6 @@ def _touched(result: Result) -> set[str]:
     return touched
 
 
-def _touches(result: Result) -> bool:
-    """Whether it names anything that runs, or a node."""
-    if result.plan.evictions or result.plan.placements:
-        return True
-    return any(decision.victims or decision.plan is not None for decision in result.decisions)
-
-
 def _decision(decision: Decision, tasks: dict[str, set[str]]) -> None:
     seen: set[tuple[str, str | None]] = set()
     for victim in decision.victims:
@@ -103,7 +97,8 @@ def _decision(decision: Decision, tasks: dict[str, set[str]]) -> None:
 
 
 def _plan(
-    plan: Plan, decisions: list[Decision], tasks: dict[str, set[str]], index: Index, asks: Mapping[str, Ask]
+    plan: Plan, decisions: list[Decision], tasks: dict[str, set[str]], nodes: Callable[[], Container[str]],
+    asks: Mapping[str, Ask],
 ) -> None:  # fmt: skip
     """``plan`` carries ``decisions`` out and places nothing but ``asks`` and what runs."""
     planned: set[tuple[str, str | None]] = set()
@@ -123,9 +118,9 @@ def _plan(
         for victim in decision.victims:
             if (victim.workload, victim.task) not in planned:
                 raise BrokenLaw(f"{victim.workload} is a victim and not in the plan")
-    nodes = index.nodes if plan.placements else frozenset[str]()
+    known = nodes() if plan.placements else ()
     for placement in plan.placements:
-        if placement.node not in nodes:
+        if placement.node not in known:
             raise BrokenLaw(f"placement on unknown node {placement.node}")
         if placement.ask is not None and placement.ask not in asks:
             raise BrokenLaw(f"placement of unknown ask {placement.ask}")
@@ -144,8 +139,6 @@ _FEW = 1024
 """So many asks of rounds are remembered, whether they are asked still or not."""
 _ALL_AGAIN = 8
 """So few asks are checked as soon as compared with what they were."""
-_NOTHING = State()
-_NO_INDEX = Index(_NOTHING)
 NO_RUN_OPTIONS = RunOptions()
 
 
@@ -186,6 +179,11 @@ class Loaded:
     snapshot: str | None = None
     generation: int | None = None
     beside: Beside = NOTHING_BESIDE
+
+    def workload(self, name: str) -> Workload | None:
+        """One that runs, or None."""
+        place = self.index.workloads.get(name)
+        return None if place is None else self.state.workloads[place]
 
     @property
     def findings(self) -> list[Finding] | None:
@@ -326,10 +324,7 @@ def planned(loaded: Loaded, question: Question) -> Result:
                 result, decisions=[_without_nodes(decision) for decision in result.decisions]
             )
     safe_point()
-    if _touches(result):
-        verify(loaded.state, loaded.index, question, result)
-    else:  # nor does who runs matter
-        verify(_NOTHING, _NO_INDEX, question, result)
+    verify(question, result, loaded.workload, lambda: loaded.index.nodes)
     return result
 
 

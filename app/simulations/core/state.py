@@ -167,7 +167,8 @@ def request_of(lines: Iterable[bytes], configured: Callable[[int], Configured]) 
 
 class SimulatedCluster:
     """What runs now, and the same compiled as of the last round. ``_pending``, ``_nodes``: what has changed since;
-    ``_going``: by node, what occupies it until it is released; ``recorder``: who is told of it.
+    ``_going``: by node, what occupies it until it is released; ``_again``: what went and came back before the state has
+    followed, and comes last; ``recorder``: who is told of it.
 
     Followed by one delta before each round that needs it.
     """
@@ -189,6 +190,7 @@ class SimulatedCluster:
         self._place: dict[str, int] = {node.name: i for i, node in enumerate(sorted_state.nodes)}
         self._ahead: Ahead[Any] | None = None
         self._touched: set[str] = set()
+        self._again: dict[str, None] = {}
 
     @property
     def configured(self) -> Configured:
@@ -220,7 +222,8 @@ class SimulatedCluster:
         name = workload.id
         if self._ahead is not None:
             if name not in self._touched and self._pending.get(name, workload) is None:
-                self._follow()  # it went before an earlier round, and comes last now
+                self._again[name] = None  # it went before an earlier round, and comes last now
+                del self._pending[name]
             self._moves(name, workload)
         self._pending[name] = workload
 
@@ -307,7 +310,7 @@ class SimulatedCluster:
         if compiled is None:
             self._stop_ahead()
             return None
-        return _Unfollowed(self.loaded, self.configured, compiled)
+        return _Unfollowed(self.loaded, self.configured, compiled, self.workload)
 
     def loaded(self) -> Loaded:
         """The state as it is, compiled."""
@@ -323,31 +326,41 @@ class SimulatedCluster:
             self._recorder.replaced()
 
     def _follow(self) -> None:
+        if self._again:
+            self._change(Delta(generation=0, workloads=WorkloadChanges(remove=list(self._again))))
+            self._again = {}
         state, index = self._loaded.state, self._loaded.index
         pending = self._pending.items()
-        delta = Delta(
-            generation=0,
-            nodes=NodeChanges(change=list(self._nodes.values())),
-            workloads=WorkloadChanges(
-                add=[w for name, w in pending if w is not None and name not in index.workloads],
-                change=[w for name, w in pending if w is not None and name in index.workloads],
-                remove=[name for name, w in pending if w is None and name in index.workloads],
-            ),
-            reservations=_reservation_changes(state.reservations, self._reservations),
-            queues=self._queues,
+        self._change(
+            Delta(
+                generation=0,
+                nodes=NodeChanges(change=list(self._nodes.values())),
+                workloads=WorkloadChanges(
+                    add=[w for name, w in pending if w is not None and name not in index.workloads],
+                    change=[w for name, w in pending if w is not None and name in index.workloads],
+                    remove=[name for name, w in pending if w is None and name in index.workloads],
+                ),
+                reservations=_reservation_changes(state.reservations, self._reservations),
+                queues=self._queues,
+            )
         )
-        after, index, changes = apply_delta(state, index, delta)
+        self._pending, self._queues, self._nodes, self._reservations = {}, {}, {}, None
+
+    def _change(self, delta: Delta) -> None:
+        after, index, changes = apply_delta(self._loaded.state, self._loaded.index, delta)
         self._loaded = solve.update(self._loaded, after, index, changes, generation=None)
         if self._recorder is not None:
             self._recorder.changed(delta)
-        self._pending, self._queues, self._nodes, self._reservations = {}, {}, {}, None
 
 
 class _Unfollowed(Loaded):
-    """Its state is that of ``follow``, for whoever looks at it."""
+    """Its state is that of ``follow``, for whoever looks at more of it than at single workloads."""
 
-    def __init__(self, follow: Callable[[], Loaded], configured: Configured, compiled: Any) -> None:
-        self.__dict__.update(configured=configured, compiled=compiled, _follow=follow)
+    def __init__(
+        self, follow: Callable[[], Loaded], configured: Configured, compiled: Any,
+        workload: Callable[[str], Workload | None],
+    ) -> None:  # fmt: skip
+        self.__dict__.update(configured=configured, compiled=compiled, workload=workload, _follow=follow)
 
     def __getattr__(self, name: str) -> Any:
         """Raises AttributeError where there is no such thing."""

@@ -6,7 +6,7 @@ Source: Kueue ``pkg/scheduler`` (flavorassigner, classical preemption), as ``fla
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import le
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,35 +24,78 @@ from app.solver.kubernetes import PODS
 from app.solver.model.state import Ask, Workload
 
 
-class _Held(NamedTuple):
-    """What one running workload counts for."""
+_QUEUE, _PRIORITY, _SHAPE, _WAS = range(4)
+_NOBODY_WAS = -1
 
-    node: int
-    priority: int
-    amounts: Amounts
-    leaves: bool
-    drained: bool
-    protected: bool
-    costs: bool
+
+class _Running:
+    """What runs, in columns: node of its queue, priority, shape, and where it stood when the columns were last taken,
+    -1 where it is another since. Where somebody leaves, the last one takes the place."""
+
+    def __init__(self, loaded: CompiledState) -> None:
+        self.workloads = list(loaded.workloads)
+        self.places = {workload.id: i for i, workload in enumerate(self.workloads)}
+        at = np.arange(len(self.workloads))
+        self._columns = np.array([loaded.queue, loaded.priority, loaded.shape, at], dtype=np.int64)
+
+    def add(self, workload: Workload, node: int, shape: int) -> None:
+        """It runs from now on."""
+        i = len(self.workloads)
+        if i == self._columns.shape[1]:
+            self._columns = np.concatenate((self._columns, np.zeros((4, i + _ROOM), dtype=np.int64)), axis=1)
+        self.places[workload.id] = i
+        self.workloads.append(workload)
+        self._columns[:, i] = node, workload.priority, shape, _NOBODY_WAS
+
+    def replace(self, i: int, workload: Workload) -> None:
+        """The one at ``i`` is another, and counts for as much."""
+        self.workloads[i] = workload
+        self._columns[_WAS, i] = _NOBODY_WAS
+
+    def remove(self, i: int) -> None:
+        """The one at ``i`` runs no longer."""
+        del self.places[self.workloads[i].id]
+        last = self.workloads.pop()
+        if i < len(self.workloads):
+            self.workloads[i], self.places[last.id] = last, i
+            self._columns[:, i] = self._columns[:, len(self.workloads)]
+
+    def counts_for(self, i: int) -> tuple[int, int]:
+        """Node of its queue, and shape."""
+        return int(self._columns[_QUEUE, i]), int(self._columns[_SHAPE, i])
+
+    def taken(self) -> NDArray[np.int64]:
+        """The columns as they are, not to be changed any more."""
+        count = len(self.workloads)
+        taken = self._columns[:, :count].copy()
+        self._columns[_WAS, :count] = np.arange(count)
+        return taken
+
+
+_ROOM = 64
 
 
 class Ahead(rounds.Ahead[CompiledState]):
-    """What most cycles of a run look at, kept up to date, so that the state follows only for a cycle that looks at
-    single workloads. See ``Rounds.ahead``. ``plain``: whether nothing that runs is drained or brings costs of its own.
-    ``_use``: by node, by priority, what runs there uses of each flavor-resource; under ``_COUNT`` how many there are.
-    ``_vain``: by queue and what is asked for, priority and amounts of asks that nobody's going could help, as of now.
+    """What the cycles of a run look at, kept up to date: for most of them sums by queue and priority are enough, and
+    for the others a state is made of it. See ``Rounds.ahead``. ``plain``: whether nothing that runs is drained or
+    brings costs of its own. ``_last``: the last state made, or the one it began with. ``_use``: by node, by priority,
+    what runs there uses of each flavor-resource; under ``_COUNT`` how many there are. ``_leaving``, ``_protected``: the
+    ids of those that are evicted, or not preemptible. ``_vain``: by queue and what is asked for, priority and amounts
+    of asks that nobody's going could help.
     """
 
     def __init__(self, loaded: CompiledState) -> None:
         """``loaded``: without topologies, and with no usage that no quota covers."""
         self.configuration = loaded.configuration
         self.usage = Usage.of(loaded)
+        self._last = loaded
         self._shapes = loaded.shapes.copy(loaded.shapes.nodes)
+        self._running = _Running(loaded)
         self._use: list[dict[int, dict[int, int]]] = [{} for _ in loaded.configuration.tree.names]
         self._lowest = [NO_PRIORITY] * len(self._use)
-        self._held: dict[str, _Held] = {}
         self._vain: dict[tuple[int, tuple[int, ...]], list[tuple[int, tuple[int, ...]]]] = {}
-        self._leaving = self._protected = self._costly = self._drained = 0
+        self._leaving, self._protected = dict[str, None](), dict[str, None]()
+        self._costly = self._drained = 0
         for i, workload in enumerate(loaded.workloads):
             self._count(workload, int(loaded.queue[i]), loaded.amounts(i))
 
@@ -63,57 +106,82 @@ class Ahead(rounds.Ahead[CompiledState]):
     def moved(self, name: str, after: Workload | None) -> bool:
         """The workload is ``after`` now, or gone. False where it uses what no quota covers: nothing that is asked
         from then on is right."""
-        self._vain.clear()
-        held = self._held.pop(name, None)
-        if held is not None:
-            self.usage.remove(held.node, held.amounts)
-            self._leaving, self._drained = self._leaving - held.leaves, self._drained - held.drained
-            self._protected, self._costly = self._protected - held.protected, self._costly - held.costs
-            by_priority = self._use[held.node]
-            use = by_priority[held.priority]
-            use[_COUNT] -= 1
-            if use[_COUNT]:
-                for fr, amount in held.amounts:
-                    use[fr] -= amount
-            else:
-                del by_priority[held.priority]
-                if held.priority == self._lowest[held.node]:
-                    self._lowest[held.node] = min(by_priority, default=NO_PRIORITY)
+        place = self._running.places.get(name)
+        if place is not None:
+            before = self._running.workloads[place]
+            self._mark(before, -1)
+            if after is not None and _uses_alike(before, after):
+                self._running.replace(place, after)
+                self._mark(after, 1)
+                return True
+            self._leave(place, before)
         if after is None:
             return True
         node = self.configuration.tree.index[after.queue]
-        amounts = self._shapes.amounts_of(after, node)
-        cells = self.configuration.quotas.cells[node]
-        if self.configuration.is_cohort[node] or any(fr not in cells for fr, _ in amounts):
+        shape = self._shapes.shape_of(after, node)
+        amounts, cells = self._shapes.amounts[shape], self.configuration.quotas.cells[node]
+        if self.configuration.is_cohort[node] or not all([fr in cells for fr, _ in amounts]):
             return False
+        self._running.add(after, node, shape)
         self.usage.add(node, amounts)
         self._count(after, node, amounts)
         return True
 
+    def _leave(self, place: int, workload: Workload) -> None:
+        """It uses nothing any more. Only that makes room: what was in vain before somebody starts is in vain after."""
+        self._vain.clear()
+        node, shape = self._running.counts_for(place)
+        self._running.remove(place)
+        amounts, priority = self._shapes.amounts[shape], workload.priority
+        self.usage.remove(node, amounts)
+        by_priority = self._use[node]
+        use = by_priority[priority]
+        use[_COUNT] -= 1
+        if use[_COUNT]:
+            for fr, amount in amounts:
+                use[fr] -= amount
+        else:
+            del by_priority[priority]
+            if priority == self._lowest[node]:
+                self._lowest[node] = min(by_priority, default=NO_PRIORITY)
+
     def _count(self, workload: Workload, node: int, amounts: Amounts) -> None:
-        held = self._held[workload.id] = _Held(
-            node, workload.priority, amounts,
-            leaves=leaving(workload), drained=workload.kueue is not None and workload.kueue.drained,
-            protected=not workload.preemptible, costs=bool(workload.disruption_cost_milestones),
-        )  # fmt: skip
-        use = self._use[node].setdefault(held.priority, {_COUNT: 0})
+        """It uses so much."""
+        self._mark(workload, 1)
+        priority = workload.priority
+        use = self._use[node].setdefault(priority, {_COUNT: 0})
         use[_COUNT] += 1
         for fr, amount in amounts:
             use[fr] = use.get(fr, 0) + amount
-        self._lowest[node] = min(self._lowest[node], held.priority)
-        self._leaving, self._drained = self._leaving + held.leaves, self._drained + held.drained
-        self._protected, self._costly = self._protected + held.protected, self._costly + held.costs
+        self._lowest[node] = min(self._lowest[node], priority)
+
+    def _mark(self, workload: Workload, sign: int) -> None:
+        """What few workloads have."""
+        for marked, those in ((leaving(workload), self._leaving), (not workload.preemptible, self._protected)):
+            if marked and sign > 0:
+                those[workload.id] = None
+            elif marked:
+                del those[workload.id]
+        self._drained += sign * (workload.kueue is not None and workload.kueue.drained)
+        self._costly += sign * bool(workload.disruption_cost_milestones)
 
     def state(self, follow: Callable[[], CompiledState]) -> CompiledState:
-        """The state of now, for one cycle. ``follow``: the same, compiled."""
-        state = _Unfollowed(follow)
-        state.configuration, state.quotas, state.used = self.configuration, self.usage.quotas, self.usage.used
-        state.rooms, state.local_queues = None, {}
+        """The state of now, for one cycle."""
+        del follow
+        places, workloads = self._running.places, list(self._running.workloads)
+        queue, priority, shape, was = self._running.taken()
+        state = CompiledState(
+            self.configuration, workloads, queue, priority,
+            evicted=frozenset(map(places.__getitem__, self._leaving)),
+            protected=frozenset(map(places.__getitem__, self._protected)),
+        )  # fmt: skip
+        state.shapes, state.shape = self._shapes, shape
+        state.quotas, state.used = self.usage.quotas, self.usage.used
         state.known(self._costly > 0, self._lowest)
-        if not self._leaving:
-            state.evicted = frozenset()
-        if not self._protected:
-            state.protected = frozenset()
+        state.settled_as(self._last)
+        if (before := self._last.places) is not None:
+            state.places = before.moved(was, workloads, priority)
+        self._last = state
         return state
 
     def in_vain(self, queue: int, ask: Ask, wish: "Wish") -> bool:
@@ -163,35 +231,9 @@ class Ahead(rounds.Ahead[CompiledState]):
 _COUNT = -1
 
 
-class _Unfollowed(CompiledState):
-    """Looked up in the state that has followed: whatever ``Ahead`` does not know."""
-
-    __slots__ = ("_follow", "_followed")
-
-    def __init__(self, follow: Callable[[], CompiledState]) -> None:
-        self._follow = follow
-        self._followed: CompiledState | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        """Of what no slot holds. Raises AttributeError where there is no such thing."""
-        value = getattr(self._there(), name)
-        setattr(self, name, value)
-        return value
-
-    def by_queue(self, node: int) -> NDArray[np.int64]:
-        return self._there().by_queue(node)
-
-    def settle(self) -> None:
-        """Once somebody has looked."""
-
-    def with_priority(self, priority: NDArray[np.int64]) -> CompiledState:
-        return self._there().with_priority(priority)
-
-    def _there(self) -> CompiledState:
-        if self._followed is None:
-            self._followed = self._follow()
-            self._followed.settle()
-        return self._followed
+def _uses_alike(before: Workload, after: Workload) -> bool:
+    """Whether it counts for as much as before, as where an eviction begins: what it uses is told by its tasks."""
+    return after.tasks is before.tasks and after.queue == before.queue and after.priority == before.priority
 
 
 class _Offer(NamedTuple):

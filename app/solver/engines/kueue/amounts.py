@@ -125,11 +125,10 @@ class Shapes:
             raise InvalidInput(self._problems)
         return out
 
-    def amounts_of(self, workload: Workload, queue: int) -> Amounts:
-        """What one workload uses in its queue. Raises what ``column`` raises."""
+    def shape_of(self, workload: Workload, queue: int) -> int:
+        """The shape of one workload in its queue. Raises what ``column`` raises."""
         known = self._known(workload, queue)
-        shape = int(self.column([workload], np.array([queue]), [0])[0]) if known is None else known
-        return self.amounts[shape]
+        return int(self.column([workload], np.array([queue]), [0])[0]) if known is None else known
 
     def _known(self, workload: Workload, queue: int) -> int | None:
         """Its shape, where tasks like its own were seen before, or it is told at once."""

@@ -108,7 +108,8 @@ def update(
         out.rooms = before.rooms.moved([before.workloads[i] for i in leaving], [workloads[i] for i in fresh])
     out.local_queues = local_queues_of(state) if changes.rest else before.local_queues
     if before.places is not None:
-        out.places = before.places.moved(leaving, workloads, out.priority, fresh)
+        was = rows.column(np.arange(len(before.workloads)), [-1] * len(fresh))
+        out.places = before.places.moved(was, workloads, out.priority)
     out.settled_as(before)
     out.costs_as(before, fresh)
     out.lowest_as(before, leaving, fresh)

@@ -56,21 +56,16 @@ class Places:
         """Whether the places are right at ``now``: an unknown start counts as ``now``, which must be the latest."""
         return self.latest is None or self.latest < now
 
-    def moved(
-        self, gone: Sequence[int], workloads: Sequence[Workload], priority: NDArray[np.int64], new: Sequence[int]
-    ) -> "Places":
-        """The places once the workloads at old indices ``gone`` are removed and those at new indices ``new`` are put
-        in; what is at neither keeps its order. ``workloads``, ``priority``: after the change."""
-        # Old index -> new index of all that stay; the changed ones are taken out here and put in below.
-        stays = np.ones(len(self.order), dtype=bool)
-        stays[gone] = False
-        fresh = np.ones(len(workloads), dtype=bool)
-        fresh[list(new)] = False
+    def moved(self, was: NDArray[np.int64], workloads: Sequence[Workload], priority: NDArray[np.int64]) -> "Places":
+        """The places after a change. ``was``: by new index, the old index of those that are as they were, in any order,
+        which keep theirs; -1: of the others, which are put in. ``workloads``, ``priority``: after the change."""
+        stay = np.flatnonzero(was >= 0)
         index = np.full(len(self.order), -1, dtype=np.int64)
-        index[stays] = np.flatnonzero(fresh)
-        staying = self.order[stays[self.order]]
+        index[was[stay]] = stay
+        staying = self.order[index[self.order] >= 0]
         order, rank = index[staying], self.rank[staying]
         alike = np.concatenate((np.zeros(min(1, len(rank)), dtype=bool), np.diff(rank) == 0))
+        new = np.flatnonzero(was < 0).tolist()
 
         def key(i: int) -> Key:
             return _key(workloads[i], int(priority[i]))
