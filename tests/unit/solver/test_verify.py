@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.solver.apply import Index
 from app.solver.model.decision import Condition, Decision, Placement, Plan, PlannedEviction, Result, Victim, plan_of
 from app.solver.model.state import Ask, State, Task
 from app.solver.question import Question
@@ -29,6 +28,13 @@ WAITS = Condition(
 )
 
 
+RUNNING = {workload.id: workload for workload in STATE.workloads}
+
+
+def verified(question: Question, answer: Result) -> None:
+    verify(question, answer, RUNNING.get, lambda: {node.name for node in STATE.nodes})
+
+
 def victim(workload: str = "w", task: str | None = None, freed: float = 1) -> Victim:
     return Victim(workload=workload, task=task, queue="q", reason="r", message="m", conditions=[], freed={"cpu": freed})
 
@@ -42,7 +48,7 @@ def result(*decisions: Decision, plan: Plan | None = None, order: list[str] | No
 
 
 def test_a_sound_answer_passes() -> None:
-    verify(STATE, Index(STATE), QUESTION, result(decision()))
+    verified(QUESTION, result(decision()))
 
 
 @pytest.mark.parametrize(
@@ -58,9 +64,9 @@ def test_a_sound_answer_passes() -> None:
     ],
 )
 def test_every_sound_outcome_passes(sound: Decision) -> None:
-    verify(STATE, Index(STATE), QUESTION, result(sound, order=["a"]))
+    verified(QUESTION, result(sound, order=["a"]))
     alone = msgspec.structs.replace(sound, plan=plan_of([sound]))
-    verify(STATE, Index(STATE), QUESTION, result(alone, order=[], plan=NOBODY))
+    verified(QUESTION, result(alone, order=[], plan=NOBODY))
 
 
 @pytest.mark.parametrize(("workload", "task", "sound"), [("a", "p", True), ("a", "o", False), ("w", "t", False)])
@@ -69,20 +75,20 @@ def test_only_a_pod_of_an_ask_can_have_been_placed_just_now(workload: str, task:
     back = PlannedEviction(workload=workload, task=task, queue="q", reason="r", just_placed=True)
     answer = result(decision(victims=[]), plan=Plan(evictions=[back], placements=[]))
     if sound:
-        verify(STATE, Index(STATE), question, answer)
+        verified(question, answer)
     else:
         with pytest.raises(BrokenLaw, match="is no pod of an ask"):
-            verify(STATE, Index(STATE), question, answer)
+            verified(question, answer)
 
 
 def test_what_runs_may_be_placed_and_the_ask_itself() -> None:
     for one in (Placement(workload="w", task="t", node="n", pipelined=True), placed("a", "n").placements[0]):
-        verify(STATE, Index(STATE), QUESTION, result(decision(), plan=Plan(evictions=[EVICTION], placements=[one])))
+        verified(QUESTION, result(decision(), plan=Plan(evictions=[EVICTION], placements=[one])))
 
 
 def test_what_runs_may_move_without_being_anybodys_victim() -> None:
     move = Placement(workload="w", task="t", node="n", pipelined=True)
-    verify(STATE, Index(STATE), QUESTION, result(decision(victims=[]), plan=Plan(evictions=[], placements=[move])))
+    verified(QUESTION, result(decision(victims=[]), plan=Plan(evictions=[], placements=[move])))
 
 
 EVICTION = PlannedEviction(workload="w", queue="q", reason="r")
@@ -128,4 +134,4 @@ def _moved(workload: str) -> Plan:
 )  # fmt: skip
 def test_a_broken_engine_is_caught(broken: Result, law: str) -> None:
     with pytest.raises(BrokenLaw, match=law):
-        verify(STATE, Index(STATE), QUESTION, broken)
+        verified(QUESTION, broken)

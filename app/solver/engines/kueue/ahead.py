@@ -23,7 +23,6 @@ from app.solver.engines.kueue.state import NO_PRIORITY, CompiledState, instant, 
 from app.solver.kubernetes import PODS
 from app.solver.model.state import Ask, Workload
 
-
 _QUEUE, _PRIORITY, _SHAPE, _WAS = range(4)
 _NOBODY_WAS = -1
 
@@ -120,7 +119,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         node = self.configuration.tree.index[after.queue]
         shape = self._shapes.shape_of(after, node)
         amounts, cells = self._shapes.amounts[shape], self.configuration.quotas.cells[node]
-        if self.configuration.is_cohort[node] or not all([fr in cells for fr, _ in amounts]):
+        if self.configuration.is_cohort[node] or not all(fr in cells for fr, _ in amounts):
             return False
         self._running.add(after, node, shape)
         self.usage.add(node, amounts)

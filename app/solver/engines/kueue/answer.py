@@ -42,28 +42,28 @@ def path(tree: Tree, node: int) -> str:
 
 def eviction_details(overlay: Overlay, ask: Ask, queue: int, targets: Sequence[Target]) -> list[Victim]:
     """The targets in Kueue's order, each with its Evicted and Preempted conditions as of the overlay's ``now``."""
-    tree, when = overlay.state.configuration.tree, to_datetime(overlay.now)
-    mine = path(tree, queue)
-    return [_victim(overlay, ask, mine, target, when) for target in targets]
-
-
-def _victim(overlay: Overlay, ask: Ask, preemptor_path: str, target: Target, when: datetime) -> Victim:
-    workload, reason = target
-    state = overlay.state
-    tree, node = state.configuration.tree, int(state.queue[workload])
-    message = (
-        f"Preempted to accommodate a workload (UID: {ask.uid or _UNKNOWN}) {_WAY[reason]}; "
-        f"preemptor path: {preemptor_path}; preemptee path: {path(tree, node)}"
-    )
-    return Victim(
-        workload=state.workloads[workload].id, queue=tree.names[node], reason=reason, message=message,
-        conditions=[
-            _condition("Evicted", "Preempted", message, when),
-            _condition("Preempted", reason, message, when),
-            *_aftermath(state.workloads[workload], message, when),
-        ],
-        freed=freed(overlay, workload), on_preemption=state.workloads[workload].on_preemption,
-    )  # fmt: skip
+    state, when = overlay.state, to_datetime(overlay.now)
+    tree, victims, said = state.configuration.tree, list[Victim](), dict[tuple[int, Reason], list[Condition]]()
+    for target, reason in targets:
+        workload, node = state.workloads[target], int(state.queue[target])
+        conditions = said.get((node, reason))
+        if conditions is None:
+            message = (
+                f"Preempted to accommodate a workload (UID: {ask.uid or _UNKNOWN}) {_WAY[reason]}; "
+                f"preemptor path: {path(tree, queue)}; preemptee path: {path(tree, node)}"
+            )
+            conditions = said[node, reason] = [
+                _condition("Evicted", "Preempted", message, when), _condition("Preempted", reason, message, when),
+            ]  # fmt: skip
+        message = conditions[0].message
+        victims.append(
+            Victim(
+                workload=workload.id, queue=tree.names[node], reason=reason, message=message,
+                conditions=[*conditions, *_aftermath(workload, message, when)],
+                freed=freed(overlay, target), on_preemption=workload.on_preemption,
+            )
+        )  # fmt: skip
+    return victims
 
 
 def _aftermath(workload: Workload, message: str, when: datetime) -> list[Condition]:
