@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from app.solver.apply import Index
 from app.solver.delta import apply_delta
+from app.solver.engines.kueue.ahead import Ahead
+from app.solver.engines.kueue.amounts import Amounts
 from app.solver.engines.kueue.engine import ENGINE
-from app.solver.engines.kueue.state import Places
+from app.solver.engines.kueue.state import CompiledState, Places
 from app.solver.model.state import Delta, State
 from tests.support.kueue_updates import NOW, Json, cluster, decisions, small_states_are_settled_too, work
 from tests.support.profiles import examples
@@ -60,6 +62,46 @@ def test_updating_equals_loading(seed: int, fair: bool) -> None:
         assert (kept.places.order.tolist(), kept.places.rank.tolist()) == (anew.order.tolist(), anew.rank.tolist())
         assert anew.latest is None or (kept.places.latest or 0) >= anew.latest
         assert decisions(kept, random.Random(step)) == decisions(fresh, random.Random(step))
+
+
+@LAWS
+@given(st.integers(0, 2**32), st.booleans())
+def test_the_state_that_who_goes_ahead_makes_is_that_of_now(seed: int, fair: bool) -> None:
+    """Whatever came, went, changed or was evicted since the last one was made."""
+    rng = random.Random(seed)
+    configured = ENGINE.configure(cluster(fair=fair))
+    state = msgspec.convert({"workloads": [work(rng, f"w{i}") for i in range(30)]}, State)
+    loaded = ENGINE.load(configured, state)
+    decisions(loaded, rng)
+    ahead = Ahead(loaded)
+    for step in range(6):
+        told = delta(rng, state, step)
+        state, index, _ = apply_delta(state, Index(state), told)
+        victim = msgspec.structs.replace(rng.choice(state.workloads), evicted=True)
+        evicted = msgspec.convert({"generation": step, "workloads": {"change": [victim]}}, Delta, from_attributes=True)
+        for name in told.workloads.remove:
+            assert ahead.moved(name, None)
+        for workload in (*told.workloads.change, *told.workloads.add, victim):
+            assert ahead.moved(workload.id, workload)
+        state, _, _ = apply_delta(state, index, evicted)
+        made, fresh = ahead.state(lambda: loaded), ENGINE.load(configured, state)
+        assert _by_name(made) == _by_name(fresh)
+        assert made.used == fresh.used
+        nodes = range(len(configured.tree))
+        assert [made.lowest_priority([n]) for n in nodes] == [fresh.lowest_priority([n]) for n in nodes]
+        assert made.places is not None
+        anew = Places.of(made.workloads, made.priority)
+        assert (made.places.order.tolist(), made.places.rank.tolist()) == (anew.order.tolist(), anew.rank.tolist())
+        assert decisions(made, random.Random(step)) == decisions(fresh, random.Random(step))
+
+
+def _by_name(state: CompiledState) -> dict[str, tuple[int, int, Amounts, bool, bool]]:
+    return {
+        workload.id: (
+            int(state.queue[i]), int(state.priority[i]), state.amounts(i), i in state.evicted, i in state.protected,
+        )
+        for i, workload in enumerate(state.workloads)
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(6))
