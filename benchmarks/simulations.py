@@ -290,7 +290,7 @@ CASES = [
     *(
         Case(f"overload-{engine}", budget, partial(_overload, engine))
         for engine, budget in (
-            ("kueue", 655),
+            ("kueue", 460),
             ("yunikorn", 1_330),
             ("kai", 7_900),
             ("ytsaurus", 3_900),

@@ -4,6 +4,7 @@ change; and rounds whose outcome is plain from these, since quota is there, or n
 Source: Kueue ``pkg/scheduler`` (flavorassigner, classical preemption), as ``flavors`` and ``preemption`` have it.
 """
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import le
 from typing import NamedTuple
@@ -23,33 +24,35 @@ from app.solver.engines.kueue.state import NO_PRIORITY, CompiledState, instant, 
 from app.solver.kubernetes import PODS
 from app.solver.model.state import Ask, Workload
 
-_QUEUE, _PRIORITY, _SHAPE, _WAS = range(4)
-_NOBODY_WAS = -1
+_Column = NDArray[np.int64]
+_NOWHERE = -1
 
 
 class _Running:
-    """What runs, in columns: node of its queue, priority, shape, and where it stood when the columns were last taken,
-    -1 where it is another since. Where somebody leaves, the last one takes the place."""
+    """What runs. ``queues``: node of its queue; ``shapes``: index of what it uses; ``_was``: where it stood when the
+    columns were last taken, -1 where it is another since. Where somebody leaves, the last one takes the place."""
 
     def __init__(self, loaded: CompiledState) -> None:
         self.workloads = list(loaded.workloads)
         self.places = {workload.id: i for i, workload in enumerate(self.workloads)}
-        at = np.arange(len(self.workloads))
-        self._columns = np.array([loaded.queue, loaded.priority, loaded.shape, at], dtype=np.int64)
+        self.queues = array("q", loaded.queue.tolist())
+        self.shapes = array("q", loaded.shape.tolist())
+        self._priorities = array("q", loaded.priority.tolist())
+        self._was = array("q", range(len(self.workloads)))
 
     def add(self, workload: Workload, node: int, shape: int) -> None:
         """It runs from now on."""
-        i = len(self.workloads)
-        if i == self._columns.shape[1]:
-            self._columns = np.concatenate((self._columns, np.zeros((4, i + _ROOM), dtype=np.int64)), axis=1)
-        self.places[workload.id] = i
+        self.places[workload.id] = len(self.workloads)
         self.workloads.append(workload)
-        self._columns[:, i] = node, workload.priority, shape, _NOBODY_WAS
+        self.queues.append(node)
+        self.shapes.append(shape)
+        self._priorities.append(workload.priority)
+        self._was.append(_NOWHERE)
 
     def replace(self, i: int, workload: Workload) -> None:
         """The one at ``i`` is another, and counts for as much."""
         self.workloads[i] = workload
-        self._columns[_WAS, i] = _NOBODY_WAS
+        self._was[i] = _NOWHERE
 
     def remove(self, i: int) -> None:
         """The one at ``i`` runs no longer."""
@@ -57,21 +60,16 @@ class _Running:
         last = self.workloads.pop()
         if i < len(self.workloads):
             self.workloads[i], self.places[last.id] = last, i
-            self._columns[:, i] = self._columns[:, len(self.workloads)]
+        for column in (self.queues, self.shapes, self._priorities, self._was):
+            of_last = column.pop()
+            if i < len(column):
+                column[i] = of_last
 
-    def counts_for(self, i: int) -> tuple[int, int]:
-        """Node of its queue, and shape."""
-        return int(self._columns[_QUEUE, i]), int(self._columns[_SHAPE, i])
-
-    def taken(self) -> NDArray[np.int64]:
-        """The columns as they are, not to be changed any more."""
-        count = len(self.workloads)
-        taken = self._columns[:, :count].copy()
-        self._columns[_WAS, :count] = np.arange(count)
-        return taken
-
-
-_ROOM = 64
+    def columns(self) -> tuple[_Column, _Column, _Column, _Column]:
+        """Queues, priorities, shapes and where each stood when they were last taken, as of now."""
+        columns = np.array(self.queues), np.array(self._priorities), np.array(self.shapes), np.array(self._was)
+        self._was = array("q", range(len(self.workloads)))
+        return columns
 
 
 class Ahead(rounds.Ahead[CompiledState]):
@@ -129,7 +127,7 @@ class Ahead(rounds.Ahead[CompiledState]):
     def _leave(self, place: int, workload: Workload) -> None:
         """It uses nothing any more. Only that makes room: what was in vain before somebody starts is in vain after."""
         self._vain.clear()
-        node, shape = self._running.counts_for(place)
+        node, shape = self._running.queues[place], self._running.shapes[place]
         self._running.remove(place)
         amounts, priority = self._shapes.amounts[shape], workload.priority
         self.usage.remove(node, amounts)
@@ -168,7 +166,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         """The state of now, for one cycle."""
         del follow
         places, workloads = self._running.places, list(self._running.workloads)
-        queue, priority, shape, was = self._running.taken()
+        queue, priority, shape, was = self._running.columns()
         state = CompiledState(
             self.configuration, workloads, queue, priority,
             evicted=frozenset(map(places.__getitem__, self._leaving)),
