@@ -178,7 +178,7 @@ def _larger_than_nodes(cycle: Cycle, t: int, nodes: list[int]) -> Never:
     overlay, state = cycle.overlay, cycle.overlay.state
     short: list[Shortage] = []
     for r, amount in enumerate(overlay.request[t]):
-        largest = max((state.capacity[n][r] for n in nodes if r < len(state.capacity[n])), default=0)
+        largest = max((0, *(state.capacity[n][r] for n in nodes if r < len(state.capacity[n]))))
         if amount > largest:
             name = _NAMES[r] if r <= GPU else overlay.resources.names[r]
             short.append(

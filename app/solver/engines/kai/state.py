@@ -152,7 +152,8 @@ class Resident:
 
 @dataclass(frozen=True, slots=True)
 class CompiledState:
-    """``capacity[n]`` is what KAI may use of node n: capacity less what others occupy, never below 0; BOUNDLESS
+    """``capacity[n]`` is what KAI may use of node n: capacity less what others occupy, below 0 where these hold
+    more than there is, and then nobody fits, whatever he asks for; BOUNDLESS
     pods where others count pods and n does not. ``workloads``: as the state has them; jobs go by their ids instead,
     so that no place in a document, which deltas move, breaks a tie that KAI leaves to a map.
     ``named_by_nodes``: how many resources there would be without the requests of workloads. ``usage``: what queues have
@@ -187,7 +188,8 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
     capacity: list[Vector] = []
     for node in state.nodes:
         have, taken = columns(node.capacity), columns(node.occupied)
-        capacity.append(tuple(max(0, a - b) for a, b in zip(have, taken, strict=False)))
+        # What a node has nothing of isn't counted there.
+        capacity.append(tuple(a and a - b for a, b in zip(have, taken, strict=False)))
         if pods is not None and PODS not in node.capacity:
             capacity[-1] = _uncounted(capacity[-1], pods)
     if problems := list(input_problems(state)):
@@ -377,11 +379,12 @@ def _layout(state: CompiledState) -> Layout:
     for i, n in enumerate(by_name):
         place[n] = i
     usable = [v for v, node in zip(state.capacity, state.nodes, strict=True) if node.schedulable]
-    whole = map(Columns(ResourceIndex(state.resources.names)), (node.capacity for node in state.nodes))
+    columns_of = Columns(ResourceIndex(state.resources.names))
+    whole = [columns_of(node.capacity) for node in state.nodes]
     return Layout(
         by_name=by_name, place=place, everywhere=frozenset(range(len(names))),
-        gpu_memory=[gpu_memory(node) for node in state.nodes], gpus=[v[GPU] // 1000 for v in state.capacity],
-        has_cpu=[bool(v[CPU]) for v in state.capacity], has_gpu=[bool(v[GPU]) for v in state.capacity],
+        gpu_memory=[gpu_memory(node) for node in state.nodes], gpus=[max(0, v[GPU]) // 1000 for v in state.capacity],
+        has_cpu=[bool(v[CPU]) for v in whole], has_gpu=[bool(v[GPU]) for v in whole],
         usable=(sum(v[CPU] for v in usable), sum(v[MEMORY] for v in usable), sum(v[GPU] for v in usable)),
         largest=tuple(map(max, zip(*whole, strict=True))),
         open=[node.schedulable and untolerated(node.taints, ()) is None for node in state.nodes], allowed={},

@@ -34,6 +34,19 @@ def test_pods_without_gpu_stay_off_gpu_nodes() -> None:
     assert case.placed == {"p-0": "b"}
 
 
+def test_a_node_whose_gpus_others_hold_is_one_with_gpus() -> None:
+    nodes = [node("a", gpu=1, occupied={"gpu": 1}), node("b", gpu=0)]
+    case = Case(ONE, nodes, [], ask("p", "a", gpu=0))
+    assert case.placed == {"p-0": "b"}
+
+
+def test_a_node_of_which_others_hold_more_than_it_has_takes_nobody() -> None:
+    """A pod without GPU neither, where it is GPUs; but what a node has nothing of is not counted there."""
+    full = [node("n", gpu=1, occupied={"gpu": 2})]
+    assert not Case(ONE, full, [], ask("p", "a", gpu=0)).placed
+    assert Case(ONE, [node("n", gpu=0, occupied={"gpu": 2})], [], ask("p", "a", gpu=0)).placed == {"p-0": "n"}
+
+
 def test_pods_without_gpu_pack_by_cpu() -> None:
     nodes = [node("a", gpu=0), node("b", gpu=0), node("c", gpu=0)]
     case = Case(ONE, nodes, [workload("w", "a", "b", gpu=0, cpu=4)], ask("p", "a", gpu=0))
