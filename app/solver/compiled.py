@@ -8,6 +8,7 @@ from typing import TypeVar, cast
 from app.solver.model.base import Quantity, parse_quantity, scale_of, units
 from app.solver.model.configuration import Queue
 from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.question import safe_point
 
 
 class ResourceIndex:
@@ -143,6 +144,7 @@ def compile_tree(queues: Sequence[Queue], *, implicit_parents: bool = False) -> 
     parent: list[int] = []
     problems: list[Problem] = []
     for i, queue in enumerate(queues):
+        safe_point()
         if queue.parent is None:
             parent.append(ROOTLESS)
         elif queue.parent in index:

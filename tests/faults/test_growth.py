@@ -151,3 +151,11 @@ def test_a_deep_tree_costs_what_a_flat_one_does() -> None:
 def test_naming_what_is_wrong_ends_at_the_deadline(wrong: Callable[[], object]) -> None:
     with pytest.raises(Stopped), stoppable(Countdown(50)):
         wrong()
+
+
+@pytest.mark.parametrize("engine", ["kueue", "yunikorn", "kai", "ytsaurus"])
+def test_compiling_many_queues_ends_at_the_deadline(engine: str) -> None:
+    queues = [{"name": "root"}, *({"name": f"q{i}", "parent": "root"} for i in range(100))]
+    configuration = msgspec.convert({"engine": engine, "queues": queues}, Configuration)
+    with stoppable(Countdown(len(queues) + 50)), pytest.raises(Stopped):  # the first hundred while it is checked
+        solve.configure(configuration)

@@ -28,6 +28,7 @@ from app.solver.model.base import (
 from app.solver.model.configuration import Configuration, Queue, Quota, quotas
 from app.solver.model.kai import Action, SearchBudgets, Settings
 from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.question import safe_point
 
 Method = Literal["lca", "queue"]
 NODE_POOL = -1
@@ -299,6 +300,7 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
     limit: list[Share] = []
     weight: list[tuple[float, float, float]] = []
     for i, queue in enumerate(configuration.queues):
+        safe_point()
         own = _quotas(queue, i, problems)
         deserved.append(_share([q.guaranteed for q in own], 0))
         limit.append(_share([q.limit for q in own], KAI_UNLIMITED))

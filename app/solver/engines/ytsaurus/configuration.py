@@ -12,6 +12,7 @@ from app.solver.engines.ytsaurus.settings import PoolSettings, TreeSettings, poo
 from app.solver.model.base import UNLIMITED, QuantityError, parse_quantity, scale_of
 from app.solver.model.configuration import Configuration, Place, Queue, quotas
 from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.question import safe_point
 
 RESOURCES = ("user_slots", "cpu", "gpu", "memory", "network")
 """YTsaurus' own resources, in its fixed order; others follow in the order of their names."""
@@ -112,6 +113,7 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
     guaranteed: list[Steps] = []
     limits: list[Steps] = []
     for i, queue in enumerate(queues):
+        safe_point()
         quota, limit = _quota(queue, ("configuration", "queues", i), problems)
         if queue.has_weight and queue.weight == 0:
             problems.append(Problem(pointer=pointer("configuration", "queues", i, "weight"), detail=WEIGHTLESS))
@@ -153,6 +155,7 @@ def _inherit(tree: Tree, settings: TreeSettings, pools: list[PoolSettings]) -> l
     )
     out: list[Inherited] = [root] * len(tree)
     for i in tree.top_down:
+        safe_point()
         above = root if tree.parent[i] == ROOTLESS else out[tree.parent[i]]
         own = pools[i]
         out[i] = Inherited(

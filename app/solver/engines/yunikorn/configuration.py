@@ -14,6 +14,7 @@ from app.solver.model import yunikorn as wire
 from app.solver.model.base import UNLIMITED, DurationError, QuantityError, nanoseconds, parse_quantity, units
 from app.solver.model.configuration import Configuration, Place, PlacedQuota, Queue, quotas
 from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.question import safe_point
 
 RELEASES: Final[dict[str, str]] = {"be3bb487": "yunikorn-core as of that commit (July 2026)"}
 """Those that ``shipped`` can be."""
@@ -229,6 +230,7 @@ def effective(tree: Tree, blocks: Sequence[wire.Queue | None], rules: RuleSet) -
     templates: list[tuple[str, Properties]] = [("", {}) for _ in blocks]
     settings: list[QueueSettings] = [QueueSettings()] * len(blocks)
     for i in tree.top_down:
+        safe_point()
         block, above = blocks[i] or _NONE, tree.parent[i]
         templates[i] = _template(tree, templates, block, i)
         if block.dynamic:
