@@ -202,9 +202,11 @@ class _Looks:
     def through(self, nodes: Ints, most: int) -> Iterator[tuple[int, int | None]]:
         """Each node with how many victims would violate budgets; None: it is no candidate."""
         if self._search is None:
+            known, stamps = self._known, self._world.stamps.tolist()
             for node in nodes.tolist():
-                safe_point()
-                yield node, self._violations(node)
+                earlier = known.get(node)
+                candidate = earlier[1] if earlier is not None and earlier[0] == stamps[node] else self.on(node)
+                yield node, None if candidate is None else len(candidate.broken)
             return
         for start in range(0, len(nodes), most):
             safe_point()
@@ -224,6 +226,7 @@ class _Looks:
         if known is not None and known[0] == self._world.stamps.item(node):
             return known[1]
         if node not in self._candidates:
+            safe_point()
             self._candidates[node] = self._looked_at(self._world.sites[node])
         return self._candidates[node]
 

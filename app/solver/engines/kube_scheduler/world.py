@@ -185,9 +185,14 @@ def followed(
     running, gone = old.pods.after(left, came, [stay for _, stay in parts], fresh)
     machines, sites = list(old.machines), list(old.sites)
     changed = {pod.node for pod in (*gone, *fresh)} | set(changes.replaced or ())
+    went, on = set(map(id, gone)), dict[int, list[Pod]]()
+    for pod in fresh:
+        on.setdefault(pod.node, []).append(pod)
     for i in changed:
-        pods = _pods_after(old.machines[i].pods, gone, [pod for pod in fresh if pod.node == i], running)
-        machines[i] = _machine(i, state.nodes[i], _sum(map(_requests, pods)), _taken(pods), pods)
+        pods = [*(pod for pod in old.machines[i].pods if id(pod) not in went), *on.get(i, ())]
+        if i in on:
+            pods.sort(key=running.rank)
+        machines[i] = _machine(i, state.nodes[i], _sum(map(_requests, pods)), _taken(pods), tuple(pods))
         sites[i] = Site(machines[i])
     claims = _claims(state, old.claims) if changes.rest else old.claims
     nominated = _nominated(claims, old.place) if changes.rest else old.nominated
@@ -231,13 +236,6 @@ def _nominated(claims: Claims, place: Mapping[str, int]) -> dict[int, list[tuple
     for held, pods in claims.values():
         nominated.setdefault(place[held.node], []).extend((held.ask.id, pod) for pod in pods)
     return nominated
-
-
-def _pods_after(before: Sequence[Pod], gone: Sequence[Pod], came: list[Pod], running: Running) -> tuple[Pod, ...]:
-    """Those of a node, in the order of the request."""
-    left = set(map(id, gone))
-    pods = [*(pod for pod in before if id(pod) not in left), *came]
-    return tuple(sorted(pods, key=running.rank)) if came else tuple(pods)
 
 
 def _one_each(tasks: Sequence[Task], where: tuple[str | int, ...]) -> None:

@@ -5,11 +5,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from app.solver import solve
 from app.solver.delta import apply_delta
 from app.solver.model.problems import InvalidInput
-from app.solver.model.state import Delta
+from app.solver.model.state import Delta, WorkloadChanges
 from tests.unit.solver.engines.kube_scheduler.asked import NOW, ask, decided, loaded_of, node, pod, request, told
 
 
@@ -391,6 +392,20 @@ def test_a_pod_that_ended_is_gone_though_its_workload_is_still_there() -> None:
     body = request([node("n1")], [ended], [ask(cpu=4)])
     assert told(decided(body, before)) == ("wait", None, [])
     assert told(decided(body, after)) == told(decided(body)) == ("admit", "n1", [])
+
+
+def test_pods_stay_and_their_nodes_with_them_where_another_of_their_workload_is_told_to_go() -> None:
+    tasks = [pod(name, on)["tasks"][0] for name, on in (("a", "n1"), ("b", "n1"), ("c", "n1"), ("d", "n2"))]
+    before = loaded_of(request([node("n1"), node("n2")], [{**pod("w", "n1"), "tasks": tasks}], []))
+    (had,) = before.state.workloads
+    told_to_go = replace(had.tasks[1], state="preempted")
+    changed = replace(had, tasks=[had.tasks[0], told_to_go, *had.tasks[2:]])
+    delta = Delta(generation=1, workloads=WorkloadChanges(change=[changed]))
+    after = solve.update(before, *apply_delta(before.state, before.index, delta), generation=None)
+    pods = [of.compiled.machines[0].pods for of in (before, after)]
+    assert [(one.name, one.preempted) for one in pods[1]] == [("a", False), ("b", True), ("c", False)]
+    assert [one is other for one, other in zip(*pods, strict=True)] == [True, False, True]
+    assert (before.compiled.stamps == after.compiled.stamps).tolist() == [False, True]
 
 
 @pytest.mark.parametrize("kinds", [1, 40])
