@@ -294,7 +294,7 @@ CASES = [
             ("yunikorn", 1_330),
             ("kai", 7_900),
             ("ytsaurus", 3_900),
-            ("kube-scheduler", 1_800),
+            ("kube-scheduler", 1_150),
         )
     ),
 ]
