@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from app.solver.engines.kai.chance import Chance
 from app.solver.engines.kai.job_order import Clocks, Entry, PendingOrder, VictimTable, key_now
 from app.solver.engines.kai.jobs import ALLOCATED, PENDING, PIPELINED, RELEASING, RUNNING, added_up
-from app.solver.engines.kai.overlay import ACTIVE, Overlay
+from app.solver.engines.kai.overlay import ACTIVE, Overlay, total
 from app.solver.engines.kai.placing import Failed, Placer, Signatures, is_held_back
 from app.solver.engines.kai.queue_order import QueueOrder
 from app.solver.engines.kai.search import Search
@@ -455,7 +455,7 @@ def preempt(cycle: Cycle) -> None:
     """Try every pending job."""
 
     def hopeless(job: int) -> bool:
-        bound = cycle.tools.order.over_quota(job, cycle.overlay.wanted(job)[1])
+        bound = cycle.tools.order.over_quota(job, total(cycle.overlay.bounded, cycle.overlay.wanted(job)[0]))
         return bound is not None or not _preempt_victims(cycle, job)
 
     cycle.each("preempt", lambda job: _preempt_for(cycle, job), hopeless=hopeless, by_queue=True,
@@ -464,7 +464,7 @@ def preempt(cycle: Cycle) -> None:
 
 def _preempt_for(cycle: Cycle, job: int) -> bool:
     overlay = cycle.overlay
-    bound = cycle.tools.order.over_quota(job, overlay.wanted(job)[1])
+    bound = cycle.tools.order.over_quota(job, total(overlay.bounded, overlay.wanted(job)[0]))
     if bound is not None:
         cycle.tools.trail.note(bound.rule, f"{overlay.queue_name(bound.queue)} would pass its deserved quota")
         return False

@@ -99,6 +99,14 @@ def test_preempt_holds_a_fixed_job_to_the_deserved_quota() -> None:
     assert case.evicted == ["w0-0"]
 
 
+def test_gpu_memory_counts_by_the_largest_node_for_the_quota_that_preempt_looks_at() -> None:
+    nodes = [node("m", gpu=1, gpu_memory=16000), node("n", gpu=1, gpu_memory=80000)]
+    memory = ask("p", "a", gpu=0, priority=60, preemptible=False, task={"gpu_memory": 32000})
+    running = [workload("v", "b", "m"), workload("w", "a", "n")]
+    queues = [ROOT, queue("a", "root", gpu=1), queue("b", "root", gpu=1)]
+    assert Case(queues, nodes, running, memory, actions=["preempt"], release="0.17").evicted == ["w-0"]
+
+
 def test_actions_run_in_the_order_given() -> None:
     idle = [node("n"), node("free")]
     assert Case(TWO, idle, FULL, ask("p", "b"), actions=["reclaim", "allocate"]).evicted == ["w0-0"]
