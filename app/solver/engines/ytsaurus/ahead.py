@@ -6,6 +6,7 @@ while nobody starves aggressively nobody has to go: each heartbeat starts what f
 operation first. All else is asked.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import floor
 from typing import NamedTuple
@@ -18,16 +19,18 @@ from app.solver.compiled import ROOTLESS
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration
 from app.solver.engines.ytsaurus.fair_shares import (
     EPSILON,
-    INFINITE,
     SLACK,
     is_additive,
     leaves_room,
     limit_shares,
+    local_satisfaction,
     pools_lacking,
     shares_of,
 )
+from app.solver.engines.ytsaurus.guarantees import to_shares
 from app.solver.engines.ytsaurus.heartbeat import MOST_STARTS, backoffs_over
 from app.solver.engines.ytsaurus.operations import NEVER, QUIET, UNLIMITED_STEPS, Flags, Floats, Ints, Standing
+from app.solver.engines.ytsaurus.pool_curves import curve_of
 from app.solver.engines.ytsaurus.preparation import AGGRESSIVE, NORMAL
 from app.solver.engines.ytsaurus.situation import pool_limits, pool_sums, selects
 from app.solver.engines.ytsaurus.state import CompiledState, node_usage
@@ -50,16 +53,6 @@ class Plain(NamedTuple):
     wakes: list[int]
 
 
-class _Want:
-    """Tasks of one operation that are alike, one after another. ``used``: what its operation has been given."""
-
-    def __init__(self, ask: Ask, task: Task, need: Ints, rank: tuple[int, int]) -> None:
-        self.ask, self.task, self.rank = ask, task, rank
-        self.vector = need
-        self.need: tuple[int, ...] = tuple(need.tolist())
-        self.left = task.count
-
-
 NOWHERE = -1
 
 
@@ -72,13 +65,42 @@ class Allocation(NamedTuple):
     begun: int
 
 
+class Due:
+    """What operations of a kind stand at: shares, whether they are below their fair share, and their satisfaction, once
+    that is worked out."""
+
+    __slots__ = ("below", "closed", "demand", "fair", "satisfaction", "usage")
+
+    def __init__(self, usage: Floats, demand: Floats, fair: Floats, closed: Flags, below: bool) -> None:
+        self.usage, self.demand, self.fair, self.closed, self.below = usage, demand, fair, closed, below
+        self.satisfaction: float | None = None
+
+
+class Alike:
+    """A kind of operations: pool, weight, and steps that they want. ``row``: shares used, wanted and allowed, as bytes;
+    ``usage``, ``demand``: the same; ``curve``: what they take of a suggestion; ``fits``: whether what they want is
+    allowed; ``due``: by what was suggested, as far as it is known."""
+
+    __slots__ = ("curve", "demand", "due", "fits", "pool", "row", "usage", "wanted", "weight")
+
+    def __init__(self, pool: int, weight: float, wanted: tuple[int, ...], shares: Floats) -> None:
+        """``shares``: used, wanted and allowed, one row each."""
+        self.pool, self.weight, self.wanted = pool, weight, wanted
+        self.usage, self.demand, limits = shares
+        self.row = shares.tobytes()
+        self.curve = curve_of(self.row)
+        self.fits = bool((self.demand <= limits).all())
+        self.due: dict[float, Due] = {}
+
+
 class Operation:
-    """``usage``, ``wanted``: steps; ``allocations``: oldest first, with ``usages`` and ``nodes`` of each;
-    ``row``: shares used, wanted and allowed, as bytes; ``tasks``: those that wait, with what each needs."""
+    """``usage``, ``wanted``: steps; ``allocations``: oldest first; ``taken``: those that are not protected by what is
+    due, with their levels; ``tasks``: those that wait, with what each needs; ``needs``: all of these; ``timeouts``:
+    after which it starves."""
 
     __slots__ = (
-        "allocations", "ask", "is_gang", "level", "name", "nodes", "pool", "row", "since", "tasks", "usage", "usages",
-        "wanted", "weight",
+        "allocations", "ask", "is_gang", "kind", "level", "name", "needs", "pool", "since", "taken", "tasks",
+        "timeouts", "usage", "wanted", "weight",
     )  # fmt: skip
 
     def __init__(self, name: str, pool: int, work: Workload | Ask, width: int) -> None:
@@ -88,11 +110,12 @@ class Operation:
         self.usage: tuple[int, ...] = (0,) * width
         self.wanted: tuple[int, ...] = (0,) * width
         self.allocations: list[Allocation] = []
-        self.usages: Ints
-        self.nodes: list[int] = []
+        self.taken: tuple[Due, list[tuple[Allocation, int]]] | None = None
         self.tasks: list[tuple[Task, tuple[int, ...]]] = []
+        self.needs: dict[tuple[int, ...], int] = {}
+        self.timeouts: list[float] = []
         self.ask: Ask | None = None
-        self.row: bytes | None = None
+        self.kind: Alike | None = None
         self.level, self.since = 0, NEVER
 
 
@@ -124,7 +147,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         """``counted``: with what runs; without, that is still to be told."""
         config = cluster.config
         self._cluster, self._config = cluster, config
-        self._columns, self._root = config.columns, len(config.tree)
+        self._columns, self._root, self._width = config.columns, len(config.tree), len(cluster.index)
         self._node_index, self.names = cluster.node_index, list(cluster.node_index)
         self._free: Ints = np.ascontiguousarray((cluster.node_limits - (node_usage(cluster) if counted else 0)).T)
         self._able: Flags | None = None if cluster.schedulable.all() else cluster.schedulable
@@ -138,6 +161,11 @@ class Ahead(rounds.Ahead[CompiledState]):
         limits, _ = pool_limits(cluster)
         self._limits = limit_shares(cluster, limits, np.full_like(limits, UNLIMITED_STEPS))
         self._paths = [_path(config, pool) for pool in range(self._root)]
+        enabled = columns.enable_aggressive_starvation.tolist()
+        self._patience = [
+            [float(timeout), float(config.settings.aggressive_timeout)][: 1 + aggressive]
+            for timeout, aggressive in zip(columns.timeout.tolist(), enabled, strict=True)
+        ]
         self._pools: list[tuple[int, int]] = list(
             zip(cluster.pool_starvation.tolist(), cluster.pool_since.tolist(), strict=True)
         )
@@ -197,46 +225,77 @@ class Ahead(rounds.Ahead[CompiledState]):
         """The round of ``now``, for which pools stand from now on as its update has them; None: it has to be asked.
 
         ``standings``: of operations that wait, as the last update left them."""
-        wants = None if self._exceeded else self._wants(asks)
-        if wants is None:
+        everybody = None if self._exceeded else self._asking_only(asks)
+        if everybody is None:
             return None
         added = np.zeros(self._pool_usage.shape)
-        for want in wants:
-            added[self._paths[self._config.tree.index[want.ask.queue]]] += want.vector * want.left
+        for operation in everybody:
+            added[self._paths[operation.pool]] += operation.wanted
         demand = shares_of(self._cluster, self._pool_usage + added)
         if not leaves_room(demand, self._limits):
             return None
         wakes: list[int] = []
-        pools = self._pools_now(demand, demand, now, wakes)
-        operations = self._operations_now(wants, standings, now, wakes)
+        pools = self._pools_now(self._pools_below(demand, demand), now, wakes)
+        operations = self._operations_now(everybody, standings, now, wakes)
         if operations is None or any(level == AGGRESSIVE for level, _ in pools):
             return None
-        starts = self._starts(wants)
-        if starts is None:
+        wanted = shares_of(self._cluster, np.array([operation.wanted for operation in everybody], float))
+        nothing, closed = np.zeros(self._width), np.ones(self._width, bool)
+        starts = self._started(everybody, [Due(nothing, of, of, closed, below=True) for of in wanted])
+        if len(starts) < sum([len(operation.tasks) for operation in everybody]):
             return None
         self._pools_stand(pools)
         return Plain(starts, starts[-1][2] + 1, operations, wakes)
 
-    def _wants(self, asks: Sequence[Ask]) -> list[_Want] | None:
-        wants: list[_Want] = []
-        for i, ask in enumerate(asks):
+    def _asking_only(self, asks: Sequence[Ask]) -> list[Operation] | None:
+        """Operations of which nothing runs; None: not all that asks is of such, or it can't be told."""
+        everybody: list[Operation] = []
+        for ask in asks:
             pool = self._config.tree.index.get(ask.queue)
-            if pool is None or ask.id in self._held or not _says_nothing(ask) or not goes_anywhere(ask):
+            if pool is None or ask.id in self._held or not _carries_nothing(ask):
                 return None
-            for task in ask.tasks:
-                need = self._vector(task.requests)
-                if need is None or task.required_node is not None or task.count < 1:
-                    return None
-                wants.append(_Want(ask, task, need, (int(self._columns.left[pool]), i)))
-        return wants if 0 < sum([want.left for want in wants]) <= MOST_STARTS else None
+            operation = Operation(ask.id, pool, ask, self._width)
+            if not self._asks_for(operation, ask):
+                return None
+            everybody.append(operation)
+        return everybody if 0 < sum([len(operation.tasks) for operation in everybody]) <= MOST_STARTS else None
 
-    def _pools_now(self, demand: Floats, fair: Floats, now: int, later: list[int]) -> list[tuple[int, int]]:
+    def _asks_for(self, operation: Operation, ask: Ask | None) -> bool:
+        """Whether what ``ask``, or nobody, wants of ``operation`` from now on can be told."""
+        operation.kind = operation.ask = None
+        operation.tasks, operation.needs = [], {}
+        operation.wanted = (0,) * self._width
+        if ask is None:
+            operation.timeouts = self._timeouts(operation.pool, 0.0)
+            return True
+        if not (carries_only(ask) and goes_anywhere(ask)) or self._config.tree.names[operation.pool] != ask.queue:
+            return False
+        tasks: list[tuple[Task, tuple[int, ...]]] = []
+        requests, need = None, None
+        for task in ask.tasks:
+            if task.requests is not requests:
+                requests, vector = task.requests, self._vector(task.requests)
+                need = None if vector is None else tuple(vector.tolist())
+            if need is None or task.required_node is not None or task.count != 1:
+                return False
+            tasks.append((task, need))
+        operation.tasks, operation.needs = tasks, Counter([need for _, need in tasks])
+        operation.wanted = tuple(map(sum, zip(*[need for _, need in tasks], strict=True)))
+        part = min(len(tasks) / self._config.settings.count_coefficient, 1.0)
+        operation.timeouts = self._timeouts(operation.pool, part)
+        operation.ask = ask
+        return True
+
+    def _pools_below(self, demand: Floats, fair: Floats) -> list[bool]:
+        """By pool, whether it is below its fair share; one row of shares a pool, the root last."""
+        root = self._root
+        usage = shares_of(self._cluster, self._pool_usage.astype(float))[:root]
+        return pools_lacking(usage, demand[:root], fair[:root], self._columns.tolerance).tolist()
+
+    def _pools_now(self, below: list[bool], now: int, later: list[int]) -> list[tuple[int, int]]:
         """How pools stand at ``now``; ``later``: instants at which time alone changes that."""
         if not self._config.settings.enable_pool_starvation:
             return self._pools
-        root = self._root
-        usage = shares_of(self._cluster, self._pool_usage.astype(float))[:root]
-        below = pools_lacking(usage, demand[:root], fair[:root], self._columns.tolerance).tolist()
         return [
             moved_on(self._pools[pool], is_below, self._timeouts(pool, 1.0), now, later)
             for pool, is_below in enumerate(below)
@@ -251,51 +310,72 @@ class Ahead(rounds.Ahead[CompiledState]):
 
     def _timeouts(self, pool: int, part: float) -> list[float]:
         """After which somebody in ``pool`` starves, and where that may be does so aggressively."""
-        timeouts = [float(self._columns.timeout[pool]) * part]
-        if self._columns.enable_aggressive_starvation[pool]:
-            timeouts.append(self._config.settings.aggressive_timeout * part)
-        return timeouts
+        return [timeout * part for timeout in self._patience[pool]]
 
     def _operations_now(
-        self, wants: list[_Want], standings: Mapping[str, Standing], now: int, later: list[int]
+        self, everybody: list[Operation], standings: Mapping[str, Standing], now: int, later: list[int]
     ) -> dict[str, Standing] | None:
-        """Of operations below their fair share; None: one starves aggressively."""
+        """Of operations that are all below their fair share; None: one starves aggressively."""
         out: dict[str, Standing] = {}
-        for name, mine in _by_operation(wants).items():
-            part = min(sum([want.left for want in mine]) / self._config.settings.count_coefficient, 1.0)
-            timeouts = self._timeouts(self._config.tree.index[mine[0].ask.queue], part)
-            level, since = moved_on(standings.get(name, QUIET).codes, True, timeouts, now, later)
+        for operation in everybody:
+            before = standings.get(operation.name, QUIET).codes
+            level, since = moved_on(before, True, operation.timeouts, now, later)
             if level == AGGRESSIVE:
                 return None
-            out[name] = Standing.of(level, since)
+            out[operation.name] = Standing.of(level, since)
         return out
 
-    def _starts(self, wants: list[_Want]) -> list[tuple[Ask, Task, int]] | None:
-        """What each heartbeat starts, in the order of nodes; None: something finds no room."""
-        satisfaction = _Satisfaction(self._cluster, wants)
+    def _started(self, everybody: list[Operation], due: list[Due]) -> list[tuple[Ask, Task, int]]:
+        """What each heartbeat starts, in the order of nodes."""
         starts: list[tuple[Ask, Task, int]] = []
-        fitting: dict[tuple[int, ...], Flags] = {}
-        pending, node = wants, 0
-        while pending:
-            for want in pending:
-                if want.need not in fitting:
-                    fitting[want.need] = self._fitting(want.need)
-            some = [fitting[need] for need in {want.need for want in pending}]
-            fits = some[0] if len(some) == 1 else np.logical_or.reduce(some)
-            node += int(fits[node:].argmax())
-            if not fits[node]:
-                return None
+        wanting = {i: list(op.tasks) for i, op in enumerate(everybody) if op.tasks}
+        needs = dict.fromkeys([need for i in wanting for need in everybody[i].needs])
+        fitting = [self._fitting(need) for need in needs]
+        given: dict[int, Ints] = {}
+        now = {i: of for i in wanting if (of := due[i].satisfaction) is not None}
+
+        def satisfactions(able: list[int]) -> list[float]:
+            if missing := [i for i in able if i not in now]:
+                usage = [
+                    to_shares(given[i].astype(float), self._cluster.total) if i in given else due[i].usage
+                    for i in missing
+                ]
+                fair, closed = np.stack([due[i].fair for i in missing]), np.stack([due[i].closed for i in missing])
+                known = local_satisfaction(np.stack(usage), fair, closed).tolist()
+                now.update(zip(missing, known, strict=True))
+                for i in missing:
+                    if i not in given:
+                        due[i].satisfaction = now[i]
+            return [now[i] for i in able]
+
+        left = self._columns.left
+        for node in map(int, np.flatnonzero(np.logical_or.reduce(fitting))):
             free: list[int] = self._free[:, node].tolist()
-            while rows := [want for want in pending if all(need <= f for need, f in zip(want.need, free, strict=True))]:
-                want = satisfaction.least(rows)
-                want.left -= 1
-                free = [f - need for f, need in zip(free, want.need, strict=True)]
-                satisfaction.given(want)
-                starts.append((want.ask, want.task, node))
-                pending = pending if want.left else [other for other in pending if other.left]
-            node += 1
-            if pending and node == len(self.names):
-                return None
+            while wanting:
+                fits = {need for need in needs if all([n <= f for n, f in zip(need, free, strict=True)])}  # noqa: C419
+                able = [
+                    i for i, tasks in wanting.items()
+                    if len(fits) == len(needs) or (fits and any(need in fits for _, need in tasks))
+                ]  # fmt: skip
+                if not able:
+                    break
+                i = able[0]
+                if len(able) > 1:
+                    known = satisfactions(able)
+                    lowest = min(known) + EPSILON
+                    least = [i for i, of in zip(able, known, strict=True) if of <= lowest]
+                    i = min(least, key=lambda i: (left[everybody[i].pool], i))
+                op, tasks = everybody[i], wanting[i]
+                task, need = tasks.pop(next(k for k, (_, need) in enumerate(tasks) if need in fits))
+                if not tasks:
+                    del wanting[i]
+                free = [f - n for f, n in zip(free, need, strict=True)]
+                given[i] = given.get(i, np.array(op.usage, np.int64)) + need
+                now.pop(i, None)
+                if op.ask is not None:
+                    starts.append((op.ask, task, node))
+            if not wanting:
+                break
         return starts
 
     def _fitting(self, need: tuple[int, ...]) -> Flags:
@@ -309,7 +389,11 @@ class Ahead(rounds.Ahead[CompiledState]):
     def _is_plain(self, workload: Workload) -> bool:
         """Whether it can be counted, and uses so much that its fair share protects all of it when that is what it
         wants."""
-        return _says_nothing(workload) and not any(self._amounts(task) is None for task in workload.tasks)
+        return (
+            _carries_nothing(workload)
+            and carries_only(workload)
+            and not any(self._amounts(task) is None for task in workload.tasks)
+        )
 
     def _count(self, workload: Workload, sign: int) -> None:
         path = self._paths[self._config.tree.index[workload.queue]]
@@ -340,53 +424,6 @@ class Ahead(rounds.Ahead[CompiledState]):
         return self._vectors[key]
 
 
-class _Satisfaction:
-    """Of operations that use nothing yet and are due all that they want, as they are given it."""
-
-    def __init__(self, cluster: CompiledState, wants: list[_Want]) -> None:
-        self._total: list[float] = cluster.total.tolist()
-        self._several = len({want.ask.id for want in wants}) > 1
-        self._fair: dict[str, list[float]] = {}
-        self._used: dict[str, Ints] = {}
-        if self._several:
-            for name, mine in _by_operation(wants).items():
-                self._fair[name] = shares_of(cluster, _sum(mine).astype(float)).tolist()
-                self._used[name] = np.zeros_like(mine[0].vector)
-
-    def given(self, want: _Want) -> None:
-        if self._several:
-            self._used[want.ask.id] += want.vector
-
-    def least(self, wants: list[_Want]) -> _Want:
-        """Lowest satisfaction; equal ones: first in a depth-first walk; of one operation its first want."""
-        if not self._several or len(wants) == 1:
-            return wants[0]
-        known = [self._of(want.ask.id) for want in wants]
-        lowest = min(known) + EPSILON
-        return min((want for want, of in zip(wants, known, strict=True) if of <= lowest), key=lambda want: want.rank)
-
-    def _of(self, name: str) -> float:
-        fair = self._fair[name]
-        if all(part <= EPSILON for part in fair):
-            return INFINITE
-        used = [
-            amount / total if total > 0 else 0.0
-            for amount, total in zip(self._used[name].tolist(), self._total, strict=True)
-        ]
-        return min([amount / part if part > 0 else 1.0 for amount, part in zip(used, fair, strict=True)])
-
-
-def _by_operation(wants: list[_Want]) -> dict[str, list[_Want]]:
-    out: dict[str, list[_Want]] = {}
-    for want in wants:
-        out.setdefault(want.ask.id, []).append(want)
-    return out
-
-
-def _sum(wants: list[_Want]) -> Ints:
-    return np.add.reduce([want.vector * want.left for want in wants])
-
-
 def moved_on(
     before: tuple[int, int], is_below: bool, timeouts: list[float], now: int, later: list[int]
 ) -> tuple[int, int]:
@@ -394,12 +431,13 @@ def moved_on(
     if not is_below:
         return 0, NEVER
     level, since = before
-    if since == NEVER:
-        since = now
-    else:
-        passed = [now - since > timeout for timeout in timeouts]
-        level = AGGRESSIVE if passed[1:] == [True] else NORMAL if passed[0] else level
-    later += [instant for timeout in timeouts if (instant := since + floor(timeout) + 1) > now]
+    starves = since != NEVER
+    since = since if starves else now
+    for reached, timeout in enumerate(timeouts, NORMAL):
+        if starves and now - since > timeout:
+            level = reached
+        if (instant := since + floor(timeout) + 1) > now:
+            later.append(instant)
     return level, since
 
 
@@ -411,11 +449,9 @@ def plain_tree(config: CompiledConfiguration) -> bool:
     return not any(pool.shares.tags is not None or pool.forbid_operations for pool in config.pools)
 
 
-def _says_nothing(work: Workload | Ask) -> bool:
-    """Whether it says nothing itself that makes fair shares or heartbeats others, and carries nothing."""
+def _carries_nothing(work: Workload | Ask) -> bool:
     block = work.ytsaurus
-    idle = block is None or (block.starvation in (None, "non_starving") and block.below_fair_share_since is None)
-    return idle and carries_only(work)
+    return block is None or (block.starvation in (None, "non_starving") and block.below_fair_share_since is None)
 
 
 def carries_only(work: Workload | Ask) -> bool:

@@ -5,8 +5,9 @@ worked out by. Then each heartbeat starts what fits its node, the least satisfie
 starves may take what runs, or something runs or is asked for that makes rounds others, the round is asked.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import add, attrgetter, is_
 from typing import NamedTuple
 
 import numpy as np
@@ -15,42 +16,39 @@ from msgspec.structs import replace
 from app.solver.engines.ytsaurus.ahead import (
     NOWHERE,
     Ahead,
+    Alike,
     Allocation,
+    Due,
     Operation,
     carries_only,
-    goes_anywhere,
     moved_on,
     plain_tree,
 )
+from app.solver.engines.ytsaurus.curves import Kind, value_at
 from app.solver.engines.ytsaurus.fair_shares import (
-    EPSILON,
     ROUNDING,
     SATISFIABLE,
-    SLACK,
     blocked,
     lacking,
     leaves_room,
-    local_satisfaction,
     shares_of,
 )
-from app.solver.engines.ytsaurus.guarantees import Fitted, Specified, to_shares
+from app.solver.engines.ytsaurus.guarantees import Fitted, Specified
 from app.solver.engines.ytsaurus.heartbeat import MOST_STARTS, backoffs_over
 from app.solver.engines.ytsaurus.operations import (
     NEVER,
     QUIET,
     UNLIMITED_STEPS,
-    Flags,
     Floats,
-    Ints,
-    Levels,
     Standing,
     all_of,
     standing,
 )
-from app.solver.engines.ytsaurus.pool_curves import MOST_KINDS, Demands, by_kinds, scales, suggested_values
+from app.solver.engines.ytsaurus.pool_curves import HARDLY, MOST_KINDS, by_kinds, grouped, scales
 from app.solver.engines.ytsaurus.preparation import (
     AGGRESSIVE,
     AGGRESSIVELY_PREEMPTIBLE,
+    NON_PREEMPTIBLE,
     NORMAL,
     PREEMPTIBLE,
     bounds_of,
@@ -66,6 +64,8 @@ from app.solver.rounds import Turn
 
 MOST_CROWDED = 500
 """Operations that are looked at one by one in every round."""
+_MOST_ALIKE, _MOST_DUE, _MOST_SCALES = 1024, 32, 64
+"""Kinds that are remembered, suggestions to each of them, and sets of weights."""
 
 
 class Calm(NamedTuple):
@@ -81,22 +81,29 @@ class Calm(NamedTuple):
     starves: bool
 
 
-class _Shares(NamedTuple):
-    """By kind; ``pool_demand``, ``pool_fair``: by pool, the root last. ``of``: the kind of each operation."""
+class _Scene:
+    """What a round looks at, until something runs, ends or is asked for: ``everybody``: who runs, in the order of the
+    state, and who else asks; ``due``: to each; ``pools_below``: by pool, whether it is below its fair share;
+    ``wanted``: how many tasks wait; ``starts``: what nodes start, once that is worked out."""
 
-    usage: Floats
-    demand: Floats
-    fair: Floats
-    closed: Flags
-    below: list[bool]
-    pool_demand: Floats
-    pool_fair: Floats
-    of: list[int]
+    __slots__ = ("asks", "due", "everybody", "pools_below", "starts", "wanted")
+
+    def __init__(
+        self, asks: Sequence[Ask], everybody: list[Operation], due: list[Due], pools_below: list[bool]
+    ) -> None:
+        self.asks, self.everybody, self.due, self.pools_below = asks, everybody, due, pools_below
+        self.wanted = sum([len(operation.tasks) for operation in everybody])
+        self.starts: list[tuple[Ask, Task, int]] | None = None
+
+    def is_of(self, asks: Sequence[Ask]) -> bool:
+        """Whether these are the asks."""
+        return len(asks) == len(self.asks) and all(map(is_, asks, self.asks))
 
 
 class Crowd(Ahead):
     """See ``rounds.Ahead``. ``_operations``: those that run, in the order of the state; ``_gone``: those of them that
-    are no more once the next round begins; ``_carry``: those that stand otherwise than the state knows;
+    are no more once the next round begins; ``_waiting``: those of which nothing runs, as of the last round;
+    ``_carry``: those that stand otherwise than the state knows; ``_kinds``, ``_scaled``: what is known of kinds;
     ``_occupied``: steps that are on their way out, by node and resource."""
 
     @staticmethod
@@ -121,39 +128,72 @@ class Crowd(Ahead):
 
     def __init__(self, cluster: CompiledState) -> None:
         super().__init__(cluster, counted=False)
-        self._width = len(cluster.index)
         self._operations: dict[str, Operation] = {}
         self._gone: set[str] = set()
         self._carry: set[str] = set()
         self._asking: set[str] = set()
         self._occupied: dict[tuple[str, str], int] = {}
-        self._rows: dict[tuple[tuple[int, ...], tuple[int, ...]], bytes] = {}
+        self._waiting: dict[str, Operation] = {}
+        self._kinds: dict[tuple[int, float, tuple[int, ...], tuple[int, ...]], Alike] = {}
+        self._scaled: dict[frozenset[tuple[int, float]], tuple[dict[tuple[int, float], float], list[float]]] = {}
         self._floors: list[list[float]] = []
         self._weights: Floats = np.zeros(0)
         self._caps: list[list[float]] = self._limits.tolist()
         self._rests = False
+        self._scene: _Scene | None = None
 
     def moved(self, name: str, after: Workload | None) -> bool:
-        before = None if name in self._gone else self._operations.get(name)
+        operation = None if name in self._gone else self._operations.get(name)
         if after is None:
             self._held.pop(name, None)
-            if before is not None:
-                for allocation in before.allocations:
-                    self._charge(allocation, before.pool, -1)
+            if operation is not None:
+                self._runs(operation, [])
                 self._gone.add(name)
             return True
-        operation = self._compiled(after, before)
-        if operation is None or (self._free < 0).any():
+        if not (after.tasks and carries_only(after)):
+            return False
+        if operation is None:
+            operation = Operation(name, self._config.tree.index[after.queue], after, self._width)
+            operation.level, operation.since = standing(after.ytsaurus)
+            operation.timeouts = self._timeouts(operation.pool, 0.0)
+        if not self._runs(operation, after.tasks):
             return False
         self._held[name] = after
         self._operations[name] = operation
         self._gone.discard(name)
         return True
 
-    def _charge(self, allocation: Allocation, pool: int, sign: int) -> None:
-        self._pool_usage[self._paths[pool]] += sign * allocation.usage
+    def _runs(self, operation: Operation, tasks: Sequence[Task]) -> bool:
+        """Whether these run for ``operation`` from now on, as far as that can be told."""
+        known = {id(allocation.task): allocation for allocation in operation.allocations}
+        allocations: list[Allocation] = []
+        fresh: list[Allocation] = []
+        for task in tasks:
+            allocation = known.pop(id(task), None)
+            if allocation is None:
+                amounts = self._amounts(task)
+                if amounts is None:
+                    return False
+                node = NOWHERE if task.node is None else self._node_index[task.node]
+                begun = NEVER if task.started_at is None else micros(task.started_at)
+                allocation = Allocation(task, node, amounts, begun)
+                fresh.append(allocation)
+            allocations.append(allocation)
+        if fresh or known:
+            for changed, sign in ((known.values(), -1), (fresh, 1)):
+                for allocation in changed:
+                    self._charge(allocation, operation, sign)
+            allocations.sort(key=attrgetter("begun"))
+            operation.allocations, operation.kind, operation.taken = allocations, None, None
+            self._scene = None
+        return all(min(self._free[:, of.node].tolist(), default=0) >= 0 for of in fresh if of.node != NOWHERE)
+
+    def _charge(self, allocation: Allocation, operation: Operation, sign: int) -> None:
+        usage = sign * allocation.usage
+        operation.usage = tuple(map(add, operation.usage, usage.tolist()))
+        self._pool_usage[self._paths[operation.pool]] += usage
         if allocation.node != NOWHERE:
-            self._free[:, allocation.node] -= sign * allocation.usage
+            self._free[:, allocation.node] -= usage
 
     def state(self, follow: Callable[[], CompiledState]) -> CompiledState | None:
         self._rests = True
@@ -210,261 +250,200 @@ class Crowd(Ahead):
         self._let_go()
         if self._occupied or self._exceeded:
             return None
-        everybody = self._everybody(asks, standings)
-        if everybody is None:
-            return None
-        shares = self._shares(everybody)
-        if shares is None:
-            return None
-        later: list[int] = []
-        pools = self._pools_now(shares.pool_demand, shares.pool_fair, now, later)
-        stands = [self._now(op, shares.below[kind], now, later) for op, kind in zip(everybody, shares.of, strict=True)]
-        if self._preempts(everybody, stands, pools, shares, now):
-            return None
-        starts = self._started(everybody, shares)
+        scene = self._scene
+        if scene is None or not scene.is_of(asks):
+            everybody = self._everybody(asks)
+            scene = self._scene = None if everybody is None else self._shared(asks, everybody)
+            if scene is None:
+                return None
         running = len(self._operations)
-        moved = [
-            (op, after) for op, after in zip(everybody[:running], stands[:running], strict=True)
-            if after != (op.level, op.since)
-        ]  # fmt: skip
-        for op, after in moved:
-            op.level, op.since = after
-            self._carry.add(op.name)
-        changed = self._pools_stand(pools)
-        waiting = {
-            op.name: Standing.of(level, since)
-            for op, (level, since) in zip(everybody, stands, strict=True) if level or since != NEVER
-        }  # fmt: skip
-        everything = len(starts) == sum([len(op.tasks) for op in everybody])
-        return Calm(
-            starts, starts[-1][2] + 1 if everything else len(self.names), waiting, bool(moved) or changed,
-            min(later, default=None), any(level for level, _ in (*stands, *pools)),
-        )  # fmt: skip
+        for op in scene.everybody[running:]:
+            op.level, op.since = standings.get(op.name, QUIET).codes
+        later: list[int] = []
+        pools = self._pools_now(scene.pools_below, now, later)
+        stands = [
+            moved_on((op.level, op.since), True, op.timeouts, now, later) if due.below else (0, NEVER)
+            for op, due in zip(scene.everybody, scene.due, strict=True)
+        ]
+        starves = any(level for level, _ in (*stands, *pools))
+        if starves and self._preempts(scene, stands, pools, now):
+            return None
+        if scene.starts is None:
+            scene.starts = self._started(scene.everybody, scene.due)
+        moved, below = False, dict[str, Standing]()
+        for i, (op, after) in enumerate(zip(scene.everybody, stands, strict=True)):
+            level, since = after
+            if level or since != NEVER:
+                below[op.name] = Standing.of(level, since)
+            if i < running and (level != op.level or since != op.since):
+                op.level, op.since = after
+                self._carry.add(op.name)
+                moved = True
+        changed, starts = self._pools_stand(pools), scene.starts
+        heard = starts[-1][2] + 1 if len(starts) == scene.wanted else len(self.names)
+        return Calm(starts, heard, below, moved or changed, min(later, default=None), starves)
 
     def tried(self, nodes: int) -> list[int]:
         """When each of the first ``nodes`` tried preemption last."""
         return self._last[:nodes].tolist()
 
-    def _compiled(self, workload: Workload, before: Operation | None) -> Operation | None:
-        """``workload``, which was ``before``; what starts or ends is counted. None: it makes rounds others."""
-        if not (workload.tasks and carries_only(workload)):
-            return None
-        operation = Operation(workload.id, self._config.tree.index[workload.queue], workload, self._width)
-        operation.level, operation.since = standing(workload.ytsaurus)
-        known: dict[int, Allocation] = {}
-        if before is not None:
-            operation.level, operation.since = before.level, before.since
-            known = {id(allocation.task): allocation for allocation in before.allocations}
-        for task in workload.tasks:
-            allocation = known.pop(id(task), None)
-            if allocation is None:
-                usage = self._amounts(task)
-                if usage is None:
-                    return None
-                node = NOWHERE if task.node is None else self._node_index[task.node]
-                begun = NEVER if task.started_at is None else micros(task.started_at)
-                allocation = Allocation(task, node, usage, begun)
-                self._charge(allocation, operation.pool, 1)
-            operation.allocations.append(allocation)
-        for allocation in known.values():
-            self._charge(allocation, operation.pool, -1)
-        operation.allocations.sort(key=attrgetter("begun"))
-        operation.usages = np.array([allocation.usage for allocation in operation.allocations], np.int64)
-        operation.nodes = [allocation.node for allocation in operation.allocations]
-        operation.usage = tuple(np.add.reduce(operation.usages).tolist())
-        return operation
-
-    def _everybody(self, asks: Sequence[Ask], standings: Mapping[str, Standing]) -> list[Operation] | None:
-        """Who runs, in the order of the state, and who else asks; None: something asked for makes rounds others."""
+    def _everybody(self, asks: Sequence[Ask]) -> list[Operation] | None:
+        """As a scene has them; None: something asked for makes rounds others."""
         asking, count = {ask.id for ask in asks}, 0
         for name in self._asking - asking:
             if (operation := self._operations.get(name)) is not None and operation.ask is not None:
                 self._asks_for(operation, None)
         self._asking = asking
         everybody = list(self._operations.values())
+        waiting: dict[str, Operation] = {}
         for ask in asks:
             operation = self._operations.get(ask.id)
             if operation is None:
-                pool = self._config.tree.index.get(ask.queue)
-                if pool is None:
-                    return None
-                operation = Operation(ask.id, pool, ask, self._width)
-                operation.level, operation.since = standings.get(ask.id, QUIET).codes
+                operation = self._waiting.get(ask.id)
+                if operation is None or operation.ask is not ask:
+                    pool = self._config.tree.index.get(ask.queue)
+                    if pool is None:
+                        return None
+                    operation = Operation(ask.id, pool, ask, self._width)
+                waiting[ask.id] = operation
                 everybody.append(operation)
             if operation.ask is not ask and not self._asks_for(operation, ask):
                 return None
             count += len(operation.tasks)
+        self._waiting = waiting
         return everybody if 0 < count <= MOST_STARTS else None
 
-    def _asks_for(self, operation: Operation, ask: Ask | None) -> bool:
-        """Whether what ``ask``, or nobody, wants of ``operation`` from now on can be told."""
-        operation.row = operation.ask = None
-        operation.tasks = []
-        operation.wanted = (0,) * self._width
-        if ask is None:
-            return True
-        if not (carries_only(ask) and goes_anywhere(ask)) or self._config.tree.names[operation.pool] != ask.queue:
-            return False
-        wanted = np.zeros(self._width, np.int64)
-        for task in ask.tasks:
-            need = self._vector(task.requests)
-            if need is None or task.required_node is not None or task.count != 1:
-                return False
-            wanted += need
-            operation.tasks.append((task, tuple(need.tolist())))
-        operation.wanted, operation.ask = tuple(wanted.tolist()), ask
-        return True
-
-    def _row(self, operation: Operation) -> bytes:
-        if operation.row is None:
-            key = operation.usage, operation.wanted
-            row = self._rows.get(key)
-            if row is None:
+    def _kind(self, operation: Operation) -> Alike:
+        if operation.kind is None:
+            key = operation.pool, operation.weight, operation.usage, operation.wanted
+            operation.kind = self._kinds.get(key)
+            if operation.kind is None:
                 usage, wanted = np.array(operation.usage, float), np.array(operation.wanted, float)
-                limits = shares_of(self._cluster, self._cluster.total)
-                parts = (shares_of(self._cluster, usage), shares_of(self._cluster, usage + wanted), limits)
-                row = self._rows[key] = np.concatenate(parts).tobytes()
-            operation.row = row
-        return operation.row
+                steps = np.stack((usage, usage + wanted, self._cluster.total))
+                shares = shares_of(self._cluster, steps)
+                operation.kind = self._kinds[key] = Alike(operation.pool, operation.weight, operation.wanted, shares)
+        return operation.kind
 
-    def _shares(self, everybody: list[Operation]) -> _Shares | None:
+    def _shared(self, asks: Sequence[Ask], everybody: list[Operation]) -> _Scene | None:
         """None: all demand is due, too many operations differ, or the last bits may decide."""
-        kinds: dict[tuple[int, float, bytes], int] = {}
-        counts: list[int] = []
-        of: list[int] = []
-        for operation in everybody:
-            key = operation.pool, operation.weight, operation.row or self._row(operation)
-            kind = kinds.setdefault(key, len(counts))
-            if kind == len(counts):
-                counts.append(0)
-            counts[kind] += 1
-            of.append(kind)
-        return self._divided(list(kinds), counts, self._pool_demand(everybody), of)
-
-    def _divided(
-        self, kinds: list[tuple[int, float, bytes]], counts: list[int], pool_demand: Floats, of: list[int]
-    ) -> _Shares | None:
-        if len(kinds) > MOST_KINDS or any(weight <= SLACK for _, weight, _ in kinds):
+        if len(self._kinds) > _MOST_ALIKE:
+            self._kinds.clear()
+            for operation in everybody:
+                operation.kind = None
+        kinds = [operation.kind or self._kind(operation) for operation in everybody]
+        counts = Counter(kinds)
+        pool_demand = self._pool_demand(counts)
+        if len(counts) > MOST_KINDS or (all(kind.fits for kind in counts) and leaves_room(pool_demand, self._limits)):
             return None
-        pools = np.array([pool for pool, _, _ in kinds], np.int64)
-        weights = np.array([weight for _, weight, _ in kinds], float)
-        scale, pool_scale = scales(weights, pools, self._weights, self._columns.parent)
-        grouped: dict[int, list[tuple[tuple[float, bytes], int]]] = {}
-        for (pool, _, row), of_kind, count in zip(kinds, scale.tolist(), counts, strict=True):
-            grouped.setdefault(pool, []).append(((of_kind, row), count))
-        together = {pool: tuple(sorted(rows)) for pool, rows in grouped.items()}
-        numbers = np.frombuffer(b"".join([row for _, _, row in kinds])).reshape(len(kinds), 3, -1)
-        demands = Demands(numbers[:, 0], numbers[:, 1], numbers[:, 2])
-        if (demands.demand <= demands.limits).all() and leaves_room(pool_demand, self._limits):
-            return None
-        divided = by_kinds(self._config.tree, together, pool_scale.tolist(), self._floors, self._caps)
+        scale, pool_scale = self._scales(counts)
+        of = grouped([
+            (kind.pool, Kind(kind.curve, scale[kind.pool, kind.weight], count)) for kind, count in counts.items()
+        ])  # fmt: skip
+        divided = by_kinds(self._config.tree, of, pool_scale, self._floors, self._caps)
         if divided is None:
             return None
         fit, pool_fair = divided
-        fair = suggested_values(demands, np.array(fit)[pools], scale)
-        if fair is None or (np.abs(demands.demand - fair - SATISFIABLE) < ROUNDING).any():
+        suggested = {  # what is more than they take makes no difference
+            kind: min(fit[kind.pool] / scale[kind.pool, kind.weight], 1.0, kind.curve[-1][0]) for kind in counts
+        }
+        if not self._know([(kind, part) for kind, part in suggested.items() if part not in kind.due]):
             return None
-        below = lacking(demands.usage, demands.demand, fair, self._columns.tolerance[pools])
-        closed = blocked(fair, demands.demand)
-        return _Shares(
-            demands.usage, demands.demand, fair, closed, below.tolist(), pool_demand, np.array(pool_fair), of
+        due = {kind: kind.due[part] for kind, part in suggested.items()}
+        return _Scene(
+            asks, everybody, [due[kind] for kind in kinds], self._pools_below(pool_demand, np.array(pool_fair))
         )
 
-    def _pool_demand(self, everybody: list[Operation]) -> Floats:
-        wanted = np.zeros(self._pool_usage.shape, np.int64)
-        for operation in everybody:
-            if operation.tasks:
-                wanted[self._paths[operation.pool]] += operation.wanted
-        return shares_of(self._cluster, (self._pool_usage + wanted).astype(float))
+    def _pool_demand(self, counts: Mapping[Alike, int]) -> Floats:
+        of: dict[int, tuple[int, ...]] = {}
+        for kind, count in counts.items():
+            before = of.get(kind.pool, (0,) * self._width)
+            of[kind.pool] = tuple([b + count * wanted for b, wanted in zip(before, kind.wanted, strict=True)])
+        demand = self._pool_usage.copy()
+        for pool, wanted in of.items():
+            demand[self._paths[pool]] += np.array(wanted, np.int64)
+        return shares_of(self._cluster, demand.astype(float))
 
-    def _now(self, operation: Operation, is_below: bool, now: int, later: list[int]) -> tuple[int, int]:
-        """How an operation stands at ``now``."""
-        if not is_below:
-            return 0, NEVER
-        part = min(len(operation.tasks) / self._config.settings.count_coefficient, 1.0)
-        return moved_on((operation.level, operation.since), True, self._timeouts(operation.pool, part), now, later)
+    def _scales(self, kinds: Iterable[Alike]) -> tuple[dict[tuple[int, float], float], list[float]]:
+        """As ``pool_curves.scales`` has them: by pool and weight of ``kinds``, and by pool."""
+        key = frozenset([(kind.pool, kind.weight) for kind in kinds])
+        known = self._scaled.get(key)
+        if known is None:
+            each = list(key)
+            pools, weights = np.array([pool for pool, _ in each], np.int64), np.array([weight for _, weight in each])
+            scale, pool_scale = scales(weights, pools, self._weights, self._columns.parent)
+            if len(self._scaled) >= _MOST_SCALES:
+                self._scaled.clear()
+            known = self._scaled[key] = dict(zip(each, scale.tolist(), strict=True)), pool_scale.tolist()
+        return known
 
-    def _preempts(
-        self, everybody: list[Operation], stands: list[tuple[int, int]], pools: list[tuple[int, int]],
-        shares: _Shares, now: int,
-    ) -> bool:  # fmt: skip
+    def _know(self, suggested: list[tuple[Alike, float]]) -> bool:
+        """Whether it is sure what is due to these kinds, to which so much is suggested."""
+        if not suggested:
+            return True
+        if any(part < HARDLY and kind.demand.any() for kind, part in suggested):
+            return False
+        usage = np.stack([kind.usage for kind, _ in suggested])
+        demand = np.stack([kind.demand for kind, _ in suggested])
+        fair = np.array([value_at(kind.curve, part) for kind, part in suggested])
+        if (np.abs(demand - fair - SATISFIABLE) < ROUNDING).any():
+            return False
+        below = lacking(usage, demand, fair, self._columns.tolerance[[kind.pool for kind, _ in suggested]]).tolist()
+        rows = zip(usage, demand, fair, blocked(fair, demand), below, strict=True)
+        for (kind, part), row in zip(suggested, rows, strict=True):
+            if len(kind.due) >= _MOST_DUE:
+                kind.due.clear()
+            kind.due[part] = Due(*row)
+        return True
+
+    def _preempts(self, scene: _Scene, stands: list[tuple[int, int]], pools: list[tuple[int, int]], now: int) -> bool:
         """Whether somebody who starves may take something on some node."""
         settings = self._config.settings
-        above: list[int] = handed_down(self._config, np.array([level for level, _ in pools], np.int8)).tolist()
-        starving: dict[int, set[tuple[int, ...]]] = {}
-        for op, (level, _) in zip(everybody, stands, strict=True):
-            if op.tasks and (priority := max(level, above[op.pool])):
-                starving.setdefault(priority, set()).update([need for _, need in op.tasks])
-        if not starving:
-            return False
         ready = backoffs_over(self._last, settings.backoff, now)
         if not ready.any():
             return False
+        above: list[int] = handed_down(self._config, np.array([level for level, _ in pools], np.int8)).tolist()
+        starving: dict[int, set[tuple[int, ...]]] = {}
+        for op, (level, _) in zip(scene.everybody, stands, strict=True):
+            if op.tasks and (priority := max(level, above[op.pool])):
+                starving.setdefault(priority, set()).update(op.needs)
         normal = starving.get(NORMAL, set[tuple[int, ...]]())
         aggressive = starving.get(AGGRESSIVE, set[tuple[int, ...]]())
         if settings.rules.normal_serves_aggressive:
             normal = normal | aggressive
-        running = everybody[: len(self._operations)]
-        owner, node, usage, level = self._levels(running, shares)
-        open_rows = np.array([settings.allow_from_starving or not own for own, _ in stands[: len(running)]], bool)[
-            owner
-        ]
-        open_rows &= node != NOWHERE
-        allowed = self._columns.allow_normal[[op.pool for op in running]][owner]
-        for takers, taken in (
-            (normal, open_rows & allowed & (level >= PREEMPTIBLE)),
-            (aggressive, open_rows & (level >= AGGRESSIVELY_PREEMPTIBLE)),
-        ):
-            if takers and taken.any():
+        spares = not settings.allow_from_starving
+        open_ = [
+            (op, of) for op, of, (level, _) in zip(self._operations.values(), scene.due, stands, strict=False)
+            if not (spares and level)
+        ]  # fmt: skip
+        self._look(open_)
+        allowed = self._columns.allow_normal
+        for takers, least in ((normal, PREEMPTIBLE), (aggressive, AGGRESSIVELY_PREEMPTIBLE)):
+            taken = [
+                allocation for op, _ in (open_ if takers else ())
+                if op.taken is not None and (least < PREEMPTIBLE or allowed[op.pool])
+                for allocation, level in op.taken[1] if level >= least
+            ]  # fmt: skip
+            if taken:
                 emptied = self._free.T.copy()
-                np.add.at(emptied, node[taken], usage[taken])
+                np.add.at(emptied, [a.node for a in taken], np.array([a.usage for a in taken]))
                 if any((ready & all_of(np.array(need, np.int64) <= emptied)).any() for need in takers):
                     return True
         return False
 
-    def _levels(self, running: list[Operation], shares: _Shares) -> tuple[Ints, Ints, Ints, Levels]:
-        """Of all allocations: whose they are, node, usage and level."""
-        settings, of = self._config.settings, shares.of[: len(running)]
-        node = np.array([node for op in running for node in op.nodes], np.int64)
-        owner = np.repeat(np.arange(len(running)), [len(op.nodes) for op in running])
-        usage = np.concatenate([op.usages for op in running]) if running else np.zeros((0, self._width), np.int64)
-        limits = bounds_of(settings, shares.fair[of], shares.demand[of])
-        group = groups_of(settings, self._cluster.total, limits, (owner, usage), None)
-        gentle = self._columns.allow_aggressive[[op.pool for op in running]]
-        gentle &= np.array([settings.allow_gang or not op.is_gang for op in running], bool)
-        return owner, node, usage, levels(group, gentle[owner])
-
-    def _started(self, everybody: list[Operation], shares: _Shares) -> list[tuple[Ask, Task, int]]:
-        """What each heartbeat starts, in the order of nodes."""
-        starts: list[tuple[Ask, Task, int]] = []
-        wanting = {i: list(op.tasks) for i, op in enumerate(everybody) if op.tasks}
-        needs = dict.fromkeys(need for tasks in wanting.values() for _, need in tasks)
-        fitting = [self._fitting(need) for need in needs]
-        nodes = np.flatnonzero(np.logical_or.reduce(fitting)).tolist()
-        if not nodes:
-            return starts
-        satisfaction = local_satisfaction(shares.usage, shares.fair, shares.closed).tolist()
-        now = {i: satisfaction[shares.of[i]] for i in wanting}
-        given: dict[int, Ints] = {}
-        left = self._columns.left
-        for node in nodes:
-            free: list[int] = self._free[:, node].tolist()
-            while True:
-                fits = {need for need in needs if all(n <= f for n, f in zip(need, free, strict=True))}
-                able = [i for i, tasks in wanting.items() if any(need in fits for _, need in tasks)] if fits else []
-                if not able:
-                    break
-                lowest = min([now[i] for i in able]) + EPSILON
-                i = min([i for i in able if now[i] <= lowest], key=lambda i: (left[everybody[i].pool], i))
-                op, tasks = everybody[i], wanting[i]
-                task, need = tasks.pop(next(k for k, (_, need) in enumerate(tasks) if need in fits))
-                if not tasks:
-                    del wanting[i]
-                free = [f - n for f, n in zip(free, need, strict=True)]
-                given[i] = given.get(i, np.array(op.usage, np.int64)) + need
-                kind = [shares.of[i]]
-                usage = to_shares(given[i].astype(float)[None, :], self._cluster.total)
-                now[i] = float(local_satisfaction(usage, shares.fair[kind], shares.closed[kind])[0])
-                if op.ask is not None:
-                    starts.append((op.ask, task, node))
-        return starts
+    def _look(self, running: list[tuple[Operation, Due]]) -> None:
+        """At which allocations of these operations what is due to them does not protect."""
+        stale = [(op, due) for op, due in running if op.taken is None or op.taken[0] is not due]
+        if not stale:
+            return
+        settings = self._config.settings
+        sizes = [len(op.allocations) for op, _ in stale]
+        owner = np.repeat(np.arange(len(stale)), sizes)
+        usage = np.array([allocation.usage for op, _ in stale for allocation in op.allocations])
+        fair, demand = np.stack([due.fair for _, due in stale]), np.stack([due.demand for _, due in stale])
+        group = groups_of(settings, self._cluster.total, bounds_of(settings, fair, demand), (owner, usage), None)
+        gentle = self._columns.allow_aggressive[[op.pool for op, _ in stale]]
+        gentle &= np.array([settings.allow_gang or not op.is_gang for op, _ in stale], bool)
+        level = iter(levels(group, gentle[owner]).tolist())
+        for op, due in stale:
+            rows = list(zip(op.allocations, level, strict=False))
+            op.taken = due, [(a, of) for a, of in rows if of > NON_PREEMPTIBLE and a.node != NOWHERE]

@@ -339,14 +339,36 @@ def _inverted(edge: Floats, total: Sum, floor: Floats) -> PoolCurves:
     return PoolCurves(start, where, fit[keep], value[keep], edge, leaps)
 
 
-Vertices = tuple[tuple[float, tuple[float, ...]], ...]
-"""A curve that never jumps: position and value of each vertex, from position 0 on."""
-_LEAST_RISE, _GENTLE = 1e-14, 1e3
+Vertex = tuple[float, tuple[float, ...]]
+"""Position and value."""
+Vertices = tuple[Vertex, ...]
+"""A curve that never jumps, from position 0 on."""
+LEAST_RISE, _GENTLE = 1e-14, 1e3
 """What rises less is level; what rises faster is as good as a jump."""
 _BESIDE = 1e-10
 """Values that are nearer to a bound may meet it at another vertex in other doubles."""
 _MUCH = 1e-3
 """The part of the steepest rise beside which a bound is met at a place that hangs on no last bits."""
+
+
+def value_at(curve: Vertices, suggestion: float) -> tuple[float, ...]:
+    """Of an operation at its suggestion."""
+    (begin, low), *rest = curve
+    for end, high in rest:
+        if suggestion < end:
+            part = (suggestion - begin) / (end - begin)
+            return tuple([v + part * (w - v) for v, w in zip(low, high, strict=True)])
+        begin, low = end, high
+    return low
+
+
+def is_straight(first: Vertex, middle: Vertex, last: Vertex) -> bool:
+    """Whether ``middle`` lies between the others, but for rounding."""
+    if last[0] <= first[0]:
+        return False
+    part = (middle[0] - first[0]) / (last[0] - first[0])
+    values = zip(first[1], middle[1], last[1], strict=True)
+    return all(abs(v + part * (w - v) - m) <= LEAST_RISE for v, m, w in values)
 
 
 class Kind(NamedTuple):
@@ -374,7 +396,7 @@ class Together(NamedTuple):
             for place, high in curve[1:]:
                 length = (place - before) * scale
                 rises = [(h - v) * count for h, v in zip(high, low, strict=True)]
-                if (steepest := max(rises)) > _LEAST_RISE:
+                if (steepest := max(rises)) > LEAST_RISE:
                     if length * _GENTLE * count < steepest:
                         return None
                     for where, sign in ((before * scale, 1), (place * scale, -1)):
@@ -402,7 +424,7 @@ class Together(NamedTuple):
         beside: set[int] = set()
         for i, value in enumerate(values):
             near = {r for r, (v, b) in enumerate(zip(value, bound, strict=True)) if v >= b - _BESIDE}
-            over = [r for r, (v, b) in enumerate(zip(value, bound, strict=True)) if v > b + _LEAST_RISE]
+            over = [r for r, (v, b) in enumerate(zip(value, bound, strict=True)) if v > b + LEAST_RISE]
             if i and over:
                 low = values[i - 1]
                 rises = [v - w for v, w in zip(value, low, strict=True)]

@@ -6,9 +6,8 @@ the last bits, and the improved computation divides otherwise: both take ``exact
 """
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -21,7 +20,9 @@ from app.solver.engines.ytsaurus.curves import (
     Kind,
     PoolCurves,
     Together,
+    Vertex,
     Vertices,
+    is_straight,
     pool_curves,
 )
 from app.solver.engines.ytsaurus.operations import Flags, Floats, Ints, any_of, by_level, least, most, quotients
@@ -369,8 +370,8 @@ MOST_KINDS = 64
 """Kinds of operations for which it is quicker to go through them one by one than to take all pools of a level."""
 
 
-Kinds = tuple[tuple[tuple[float, bytes], int], ...]
-"""Of the operations of a pool: scale, and as ``_curve`` reads it what they want; how many."""
+Kinds = tuple[Kind, ...]
+"""The operations of a pool, sorted."""
 
 
 def divided_by_kinds(
@@ -388,7 +389,7 @@ def divided_by_kinds(
     if divided is None:
         return None
     fit, pool_fair = np.array(divided[0]), np.array(divided[1])
-    fair = suggested_values(demands, fit[situation.operation_parent], children.scale)
+    fair = suggested_values(demands, np.minimum(fit[situation.operation_parent] / children.scale, 1.0))
     return None if fair is None else (fair, pool_fair)
 
 
@@ -401,7 +402,7 @@ def by_kinds(
     taking: dict[int, _Taking] = {}
     for pool in (*reversed(tree.top_down), root):
         inner = tree.children[pool] if pool < root else tree.roots
-        pools = tuple(Kind(taking[row].curve, scales[row], 1) for row in inner)
+        pools = tuple([Kind(taking[row].curve, scales[row], 1) for row in inner])
         taken = _taking(of.get(pool, ()), pools, (*floors[pool],), (*caps[pool],), top=pool == root)
         if taken is None:
             return None
@@ -410,23 +411,21 @@ def by_kinds(
     for pool in (root, *tree.top_down):
         above = tree.parent[pool] if pool < root else ROOTLESS
         offered = 1.0 if pool == root else min(fit[root if above == ROOTLESS else above] / scales[pool], 1.0)
-        _, together, floor, cap = taking[pool]
-        reached = together.within([*map(min, (part + offered for part in floor), cap)])
+        reached = taking[pool].reached(offered)
         if reached is None:
             return None
         fit[pool], pool_fair[pool] = reached
     return fit, pool_fair
 
 
-def suggested_values(demands: Demands, fit: Floats, scale: Floats) -> Floats | None:
-    """``operation_values`` of what the ``fit`` of their pools suggests; None: the last bits may decide."""
-    suggested = np.minimum(fit / scale, 1.0)
-    if ((suggested < _HARDLY) & any_of(demands.demand > 0)).any():
+def suggested_values(demands: Demands, suggested: Floats) -> Floats | None:
+    """``operation_values``; None: the last bits may decide."""
+    if ((suggested < HARDLY) & any_of(demands.demand > 0)).any():
         return None
     return operation_values(demands, suggested)
 
 
-_HARDLY = 1e-10
+HARDLY = 1e-10
 """A suggestion that is nothing in other doubles."""
 
 
@@ -435,23 +434,33 @@ def _kinds(situation: Situation, demands: Demands, scale: Floats) -> dict[int, K
     numbers = np.concatenate((demands.usage, demands.demand, demands.limits), axis=1)
     block, size = numbers.tobytes(), numbers.shape[1] * numbers.itemsize
     rows = (block[i : i + size] for i in range(0, len(block), size))
-    counts: dict[int, Counter[tuple[float, bytes]]] = {}
-    pools, scales = situation.operation_parent.tolist(), scale.tolist()
-    for pool, own, row in zip(pools, scales, rows, strict=True):
-        counts.setdefault(pool, Counter())[own, row] += 1
-    if sum(map(len, counts.values())) > MOST_KINDS:
+    counts = Counter(zip(situation.operation_parent.tolist(), scale.tolist(), rows, strict=True))
+    if len(counts) > MOST_KINDS:
         return None
-    return {pool: tuple(sorted(of.items())) for pool, of in counts.items()}
+    return grouped([(pool, Kind(curve_of(row), own, count)) for (pool, own, row), count in counts.items()])
 
 
-class _Taking(NamedTuple):
+def grouped(kinds: Iterable[tuple[int, Kind]]) -> dict[int, Kinds]:
+    """By pool; those that take alike are one kind."""
+    of: dict[int, dict[tuple[Vertices, float], int]] = {}
+    for pool, (curve, scale, count) in kinds:
+        mine = of.setdefault(pool, {})
+        key = curve, scale
+        mine[key] = mine.get(key, 0) + count
+    return {pool: tuple(sorted([Kind(*key, count) for key, count in mine.items()])) for pool, mine in of.items()}
+
+
+class _Taking:
     """Of a pool: what it takes of a suggestion (nothing is said of the root), and its children of its fit factor; its
     guarantee and limit, of which it has at least what it begins with."""
 
-    curve: Vertices
-    together: Together
-    floor: list[float]
-    cap: list[float]
+    def __init__(self, curve: Vertices, together: Together, floor: list[float], cap: list[float]) -> None:
+        self.curve, self._together, self._floor, self._cap = curve, together, floor, cap
+
+    @lru_cache(maxsize=256)  # noqa: B019  # there are no more of these either
+    def reached(self, offered: float) -> tuple[float, list[float]] | None:
+        """Fit factor and values; None: the last bits may decide."""
+        return self._together.within([*map(min, (part + offered for part in self._floor), self._cap)])
 
 
 @lru_cache(maxsize=256)
@@ -459,8 +468,7 @@ def _taking(
     of: Kinds, pools: tuple[Kind, ...], floor: tuple[float, ...], cap: tuple[float, ...], *, top: bool
 ) -> _Taking | None:
     """None: the last bits may decide. Most pools of a round are as they were a round ago."""
-    kinds = [Kind(_curve(row), scale, count) for (scale, row), count in of]
-    together = Together.of([*kinds, *pools], len(floor))
+    together = Together.of([*of, *pools], len(floor))
     if together is None:
         return None
     start = together.values[0]
@@ -470,9 +478,14 @@ def _taking(
 
 
 @lru_cache(maxsize=1024)
-def _curve(row: bytes) -> Vertices:
-    """Of an operation: usage, demand and limits one after another."""
+def curve_of(row: bytes) -> Vertices:
+    """Of an operation: usage, demand and limits one after another. Without vertices in which it does not bend, so that
+    what is used already makes no difference to operations that want the same."""
     curve = operation_curves(Demands(*np.frombuffer(row).reshape(3, 1, -1)))
-    positions: list[float] = curve.position.tolist()
-    values: list[list[float]] = curve.value.tolist()
-    return tuple((position, tuple(value)) for position, value in zip(positions, values, strict=True))
+    out: list[Vertex] = []
+    for position, value in zip(curve.position.tolist(), curve.value.tolist(), strict=True):
+        vertex = position, tuple(value)
+        while len(out) > 1 and is_straight(out[-2], out[-1], vertex):
+            del out[-1]
+        out.append(vertex)
+    return tuple(out)
