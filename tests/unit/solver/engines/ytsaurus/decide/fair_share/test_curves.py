@@ -17,7 +17,7 @@ from app.solver.engines.ytsaurus.curves import (
     with_kinks,
     within,
 )
-from app.solver.engines.ytsaurus.pool_curves import Demands, operation_curves, operation_values
+from app.solver.engines.ytsaurus.pool_curves import Demands, curve_of, operation_curves, operation_values
 from tests.support.bounds import Bounded
 
 LITTLE = 0.5 * EDGE
@@ -370,3 +370,16 @@ def test_behind_steep_segments_nothing_grows_any_more() -> None:
     widths = (1.1e-6, 1.7e-6, 2.3e-6, 3.1e-6)
     of = added(*([(0, 0), (0.1 * k, 0), (0.1 * k + width, 0.3), (1, 0.3)] for width in widths for k in (1, 2)))
     assert of.value[-1, 0] == of.value[-2, 0] == pytest.approx(2.4, abs=1e-13)
+
+
+def test_what_an_operation_uses_makes_no_difference_to_one_that_wants_the_same_in_proportion() -> None:
+    def curve(used: float) -> object:
+        return curve_of(np.array([[used, used], [0.5, 0.5], [1.0, 1.0]]).tobytes())
+
+    assert curve(0.0) == curve(0.125) == curve(0.3) == ((0.0, (0.0, 0.0)), (0.5, (0.5, 0.5)))
+
+
+def test_a_vertex_in_which_an_operation_bends_stays() -> None:
+    """Up to its usage, a quarter of one resource alone; then of the other one too."""
+    row = np.array([[0.25, 0.0], [0.75, 0.5], [1.0, 1.0]])
+    assert [place for place, _ in curve_of(row.tobytes())] == [0.0, 0.25, 0.75]
