@@ -34,16 +34,7 @@ class Why:
     """The record of one ask's decision. ``records``: what became of candidates, by workload and task."""
 
     __slots__ = (
-        "_blocker",
-        "_changes",
-        "_count",
-        "_headline",
-        "_others",
-        "_steps",
-        "_steps_dropped",
-        "_ties",
-        "full",
-        "on",
+        "_blocker", "_changes", "_count", "_headline", "_others", "_steps", "_steps_dropped", "_ties", "full", "on",
         "records",
     )  # fmt: skip
 

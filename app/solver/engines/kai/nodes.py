@@ -18,7 +18,7 @@ from app.solver.engines.kai.jobs import (
     Portion,
     Vector,
     hundredths,
-)  # fmt: skip
+)
 from app.solver.engines.kai.state import Baseline
 from app.solver.model.state import Task
 from app.solver.question import safe_point

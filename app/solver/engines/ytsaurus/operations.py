@@ -86,7 +86,8 @@ def add_upwards(values: npt.NDArray[Number], parent: Ints, depth: Ints) -> None:
 
 def quotients(above: Floats, below: Floats, where: Flags, otherwise: float) -> Floats:
     """``above`` by ``below`` where that is asked for, and ``otherwise`` elsewhere."""
-    out = np.full(np.broadcast(above, below).shape, otherwise)
+    out = np.empty(np.broadcast(above, below).shape)
+    out.fill(otherwise)  # half the time of np.full
     return np.divide(above, below, out=out, where=where)
 
 
