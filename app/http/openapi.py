@@ -7,7 +7,6 @@ import binascii
 import hashlib
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -194,16 +193,12 @@ def _rfc3339(text: str) -> str:
     return text
 
 
-_YEARS = range(2, 9999)
-"""Those in which a day before, and an hour after, is a moment too."""
+_FIRST, _LAST = datetime(2, 1, 1, tzinfo=UTC), datetime(9998, 12, 31, tzinfo=UTC)
 
 
 def _of_calendar(moment: datetime) -> datetime:
-    """``moment`` in UTC."""
-    with suppress(OverflowError):
-        if (exact := moment.astimezone(UTC)).year in _YEARS:
-            return exact
-    raise PydanticCustomError("rfc3339", "not a moment of the years 2 to 9998")
+    """``moment``, or the nearest that has days before and after it, from which is reckoned: nothing is further off."""
+    return min(max(moment, _FIRST), _LAST)
 
 
 Moment = Annotated[AwareDatetime, BeforeValidator(_rfc3339), AfterValidator(_of_calendar)]

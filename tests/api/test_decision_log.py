@@ -159,6 +159,20 @@ def test_every_form_of_a_moment_is_taken(service: TestClient, moment: str) -> No
     assert service.get("/v1/decisions", params={"since": moment, "until": moment}).json() == {"items": []}
 
 
+@pytest.mark.parametrize("name", ["since", "until"])
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
+def test_operations_reckon_from_the_ends_of_the_calendar(service: TestClient, name: str, moment: str) -> None:
+    paths = service.get("/openapi.json").json()["paths"]
+    timed = [
+        path for path, operations in paths.items()
+        if any(parameter.get("name") == name for parameter in operations.get("get", {}).get("parameters", ()))
+    ]  # fmt: skip
+    assert "/v1/decisions:counts" in timed
+    for path in timed:
+        answer = service.get(path.replace("{name}", "none"), params={name: moment})
+        assert answer.status_code in (200, 404), (path, answer.text)
+
+
 def test_a_record_has_the_answer_and_its_request_byte_for_byte(service: TestClient) -> None:
     body = json.dumps(decision(), indent=3).encode()
     answer = service.post("/v1/decisions", content=body).json()

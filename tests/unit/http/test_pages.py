@@ -76,9 +76,8 @@ def test_how_many_there_may_be_on_a_page() -> None:
         ("2026-03-02T09:30:00+01:30", datetime(2026, 3, 2, 9, 30, tzinfo=timezone(timedelta(minutes=90)))),
         ("1772443800", None), ("2026-03-02", None), ("2026-03-02T09:30:00", None), ("2026-03-02 09:30:00Z", None),
         ("2026-03-02T09:30Z", None), ("2026-03-02T09:30:00Z ", None), ("2026-13-02T09:30:00Z", None),
-        ("0001-01-01T00:00:00Z", None), ("0001-01-01T00:00:00+14:00", None), ("9999-12-31T23:59:59-14:00", None),
-        ("0002-01-01T00:00:00Z", datetime(2, 1, 1, tzinfo=UTC)),
-        ("9998-12-31T23:59:59Z", datetime(9998, 12, 31, 23, 59, 59, tzinfo=UTC)),
+        *((text, datetime(2, 1, 1, tzinfo=UTC)) for text in ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00")),
+        *((text, datetime(9998, 12, 31, tzinfo=UTC)) for text in ("9999-12-31T23:59:59-14:00", "9999-01-01T00:00:00Z")),
     ],
 )  # fmt: skip
 def test_a_moment_is_one_of_rfc_3339(text: str, moment: datetime | None) -> None:
