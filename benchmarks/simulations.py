@@ -293,7 +293,7 @@ CASES = [
             ("kueue", 460),
             ("yunikorn", 1_330),
             ("kai", 7_900),
-            ("ytsaurus", 2_000),
+            ("ytsaurus", 2_500),
             ("kube-scheduler", 1_150),
         )
     ),

@@ -139,8 +139,15 @@ def compile_configuration(configuration: Configuration) -> CompiledConfiguration
     )
 
 
-def ordered(names: Set[str]) -> list[str]:
-    """``names`` in YTsaurus' order, others after them by name: no answer depends on the order of a request."""
+MOST_RESOURCES = 64
+"""Names: what an operation takes of a suggestion bends at most once for each, so that it is kept by their square."""
+
+
+def ordered(names: Set[str], where: str) -> list[str]:
+    """``names`` in YTsaurus' order, others after them by name: no answer depends on the order of a request. Raises
+    InvalidInput where there are too many, ``where`` they come from."""
+    if len(names) > MOST_RESOURCES:
+        raise InvalidInput([Problem(pointer=where, detail=f"more than {MOST_RESOURCES} resource names")])
     return [name for name in RESOURCES if name in names] + sorted(names - set(RESOURCES))
 
 
@@ -211,7 +218,7 @@ def _resources(
     for pool in pools:
         integral = pool.shares.integral
         names.update(pool.non_preemptible or (), pool.limits_tolerance or (), integral.flow, integral.burst)
-    return ordered(names)
+    return ordered(names, "/configuration/queues")
 
 
 def without_donor(config: CompiledConfiguration) -> set[int]:

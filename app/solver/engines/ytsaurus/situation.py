@@ -378,7 +378,7 @@ def _widened(cluster: CompiledState, names: set[str]) -> CompiledState:
     old = cluster.index
     if names <= old.index.keys():
         return cluster
-    index = ResourceIndex(ordered(names | set(old.names)))
+    index = ResourceIndex(ordered(names | set(old.names), "/asks"))
     columns = np.array([index.index[name] for name in old.names], np.int64)
 
     def spread(rows: Ints, fill: int = 0) -> Ints:

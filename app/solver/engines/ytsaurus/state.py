@@ -146,7 +146,7 @@ def compile_state(config: CompiledConfiguration, state: State) -> CompiledState:
     problems: list[Problem] = []
     named = config_and_nodes(config, state.nodes)
     requests = requests_of(state.workloads)
-    index = ResourceIndex(ordered(named | names_of(state.workloads, requests)))
+    index = ResourceIndex(ordered(named | names_of(state.workloads, requests), "/state"))
     node_index = {node.name: i for i, node in enumerate(state.nodes)}
     limits = node_limits(index, state.nodes)
     operations = compile_operations(config, index, state.workloads, ("state", "workloads"), problems)

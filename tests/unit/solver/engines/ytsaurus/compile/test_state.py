@@ -47,6 +47,23 @@ def test_nodes() -> None:
     assert found.overcommit_since.tolist() == [NEVER, second(7), NEVER]
 
 
+@pytest.mark.parametrize("where", ["/configuration/queues", "/state", "/asks"])
+@pytest.mark.parametrize("count", [61, 65])
+def test_so_many_names_of_resources_are_too_many(where: str, count: int) -> None:
+    """Beside three that the node names: 64 in all."""
+    many = {f"r{i}": 1 for i in range(count)}
+    here = {of: many if of == where else {} for of in ("/configuration/queues", "/state", "/asks")}
+    pools = [pool("p", quota={name: {"limit": 1} for name in here["/configuration/queues"]})]
+    nodes = [node("a", capacity={"user_slots": 100, "cpu": 1, "memory": 9} | here["/state"])]
+    asked = ask("o", "p", tasks=[{"name": "t", "requests": {"cpu": 1} | here["/asks"]}])
+    found: list[tuple[str, str]] = []
+    try:
+        situate(compiled({"nodes": nodes}, pools), [msgspec.convert(asked, Ask)])
+    except InvalidInput as invalid:
+        found = [(problem.pointer, problem.detail) for problem in invalid.problems]
+    assert found == ([] if count == 61 else [(where, "more than 64 resource names")])
+
+
 def test_allocations_by_operation_oldest_first_and_by_node() -> None:
     tasks = [
         alloc("t0", 9, 2, on="b"),
