@@ -11,6 +11,7 @@ from app.solver.apply import Index
 from app.solver.delta import apply_delta
 from app.solver.engines.kueue.ahead import Ahead
 from app.solver.engines.kueue.amounts import Amounts
+from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.engine import ENGINE
 from app.solver.engines.kueue.state import CompiledState, Places
 from app.solver.model.state import Delta, State
@@ -39,12 +40,17 @@ def delta(rng: random.Random, state: State, step: int) -> Delta:
     )  # fmt: skip
 
 
+def drawn(seed: int, *, fair: bool) -> tuple[random.Random, CompiledConfiguration, State]:
+    """What draws from now on, a configuration, and 30 workloads."""
+    rng = random.Random(seed)
+    state = msgspec.convert({"workloads": [work(rng, f"w{i}") for i in range(30)]}, State)
+    return rng, ENGINE.configure(cluster(fair=fair)), state
+
+
 @LAWS
 @given(st.integers(0, 2**32), st.booleans())
 def test_updating_equals_loading(seed: int, fair: bool) -> None:
-    rng = random.Random(seed)
-    configured = ENGINE.configure(cluster(fair=fair))
-    state = msgspec.convert({"workloads": [work(rng, f"w{i}") for i in range(30)]}, State)
+    rng, configured, state = drawn(seed, fair=fair)
     index, kept = Index(state), ENGINE.load(configured, state)
     decisions(kept, rng)
     for step in range(6):
@@ -68,9 +74,7 @@ def test_updating_equals_loading(seed: int, fair: bool) -> None:
 @given(st.integers(0, 2**32), st.booleans())
 def test_the_state_that_who_goes_ahead_makes_is_that_of_now(seed: int, fair: bool) -> None:
     """Whatever came, went, changed or was evicted since the last one was made."""
-    rng = random.Random(seed)
-    configured = ENGINE.configure(cluster(fair=fair))
-    state = msgspec.convert({"workloads": [work(rng, f"w{i}") for i in range(30)]}, State)
+    rng, configured, state = drawn(seed, fair=fair)
     loaded = ENGINE.load(configured, state)
     decisions(loaded, rng)
     ahead = Ahead(loaded)

@@ -317,19 +317,20 @@ def plan(state: CompiledState, question: Question) -> Result:
     chance = Chance(question.now, None if options.offset == "all" else options.offset)
     cycle = question.mode == "cycle"
     turns = _turns(state, question)
-    outcomes: Outcomes = {}
     cleared: list[dict[str, str]] = []
     world = World(state)
     if cycle and question.brief:
         outcomes = _unseen(world, turns, chance, cleared)
-    for i, turn in enumerate(() if cycle and question.brief else turns):
-        ask = turn.ask
-        if i and not cycle and ask.id not in outcomes:
-            world = World(state)
-        outcome = _tried(world, ask, turn.pods, chance, explained=question.explain != "none")
-        safe_point()
-        outcomes.setdefault(ask.id, (ask, []))[1].append(outcome)
-        _carry(world, ask, outcome, cleared)
+    else:
+        outcomes = Outcomes()
+        for i, turn in enumerate(turns):
+            ask = turn.ask
+            if i and not cycle and ask.id not in outcomes:
+                world = World(state)
+            outcome = _tried(world, ask, turn.pods, chance, explained=question.explain != "none")
+            safe_point()
+            outcomes.setdefault(ask.id, (ask, []))[1].append(outcome)
+            _carry(world, ask, outcome, cleared)
     decisions = [decision(state, question, *outcomes[ask.id]) for ask in question.asks if ask.id in outcomes]
     if not cycle:
         plans = [plan_for(state, [outcomes[of.ask]]) for of in decisions]
