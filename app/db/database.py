@@ -209,7 +209,7 @@ class Database:
             raise Unavailable("the database went away") from error
 
     def _away(self, error: BaseException | None) -> Unavailable:
-        if isinstance(error, Late):
+        if isinstance(error, (Late, psycopg.errors.ConnectionTimeout)):  # whichever of the two clocks ends first
             self._breaker.trip()
             return Unavailable("the database does not answer")
         if isinstance(error, psycopg.errors.QueryCanceled):
