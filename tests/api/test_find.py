@@ -156,6 +156,7 @@ def test_names_are_told_once_an_hour_and_bounded(database: Database, names: Name
     assert names.holding("w", 9) == []
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(min_size=1, max_size=8), max_size=30), st.text(min_size=1, max_size=4))
 def test_whatever_holds_a_text_is_found_and_nothing_else(called: list[str], text: str) -> None:
     def source(part: str, limit: int) -> list[Hit]:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
@@ -95,6 +96,7 @@ def test_kept_snapshots_and_what_runs_are_shown(service: TestClient) -> None:
     assert [labels for name, labels in scraped(service) if name == "arbiter_build_info"]
 
 
+@pytest.mark.slow
 def test_workers_and_what_they_keep_are_counted(database_url: str, tmp_path: Path) -> None:
     settings = Settings(database_url=database_url, data_dir=tmp_path, workers=2)
     with TestClient(create_app(settings)) as service:

@@ -66,6 +66,7 @@ def database_runs(folder: Path) -> bool:
     return (folder / "data" / "postgres" / "postmaster.pid").exists()
 
 
+@pytest.mark.slow
 def test_it_sets_itself_up_and_leaves_nothing_running(start: Start, open_folder: Path) -> None:
     serving = start()
     assert f"{serving.address}/docs" in serving.said

@@ -305,6 +305,7 @@ def test_services_that_are_restarted_cost_a_job_nothing(
     assert (told["status"], told["attempt"]) == ("done", 5)
 
 
+@pytest.mark.slow
 def test_one_that_is_large_is_read_in_a_process_of_its_own_and_accepted_or_refused_alike(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

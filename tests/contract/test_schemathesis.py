@@ -33,7 +33,7 @@ from tests.support.schemathesis import closed
 
 CONFIGURATION = Path(__file__).parent / "schemathesis.toml"
 ENOUGH = 2000
-PARTS = 3
+PARTS = 7
 ADMIN: dict[str, str] = {}
 """Who asks, of the service that is asked."""
 SERVICE = {

@@ -38,6 +38,7 @@ def decided(request: dict[str, Any], outcome: ExposureOutcome, asks: list[Any], 
     return json.loads(answer(json.dumps(body).encode(), START, nothing_stored()).body)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_each_line_asked_as_a_decision_comes_true(engine: str) -> None:
     held = 0

@@ -5,6 +5,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pytest
 
 from app.solver.engines.ytsaurus import fair_shares as fair_share
 from app.solver.engines.ytsaurus.fair_shares import FairShares, fair_shares
@@ -40,6 +41,7 @@ def agrees(of: Situation, found: FairShares, fair: Any, pool_fair: Any, hair: Fr
     return all(np.allclose(*pair, rtol=0, atol=NEAR) for pair in zip(expected, (fair, pool_fair), strict=True))
 
 
+@pytest.mark.slow
 def test_all_pools_of_a_level_at_once(bounded: Bounded) -> None:
     """However much hangs on the last bits: in round trees those of a sum and of a limit are the same."""
     bounded(fair_share, MOST_EXACT=-1)
@@ -49,6 +51,7 @@ def test_all_pools_of_a_level_at_once(bounded: Bounded) -> None:
         promised(seed, of, found)
 
 
+@pytest.mark.slow
 def test_pool_by_pool_where_gangs_get_all_or_nothing() -> None:
     """Unless a gang is let in or left out by a hair's breadth, which doubles may judge either way."""
     doubtful = 0

@@ -127,6 +127,7 @@ def test_a_heartbeat_starts_what_is_free_first_and_preempts_for_one_allocation_a
         assert stages == ["regular"] * (len(stages) - len(preemptive)) + preemptive
 
 
+@pytest.mark.slow
 def test_the_first_preemptive_stage_that_can_start_something_does() -> None:
     """Where the second stage started something the first could not, so it can't without those of the second either."""
     seen = {"documented": 0, "shipped": 0}

@@ -26,6 +26,7 @@ def circles(*resources: str, **settings: Any) -> tuple[dict[int, list[Any]], int
     return found, evicting
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resources", [("cpu",), BOTH])
 def test_as_released_nothing_but_a_trade_of_ones_own_comes_again(resources: tuple[str, ...]) -> None:
     found, evicting = circles(*resources, rules="shipped")
@@ -34,6 +35,7 @@ def test_as_released_nothing_but_a_trade_of_ones_own_comes_again(resources: tupl
         assert all(victim == for_whom for evictions in again for victim, for_whom in evictions)
 
 
+@pytest.mark.slow
 def test_by_the_page_everything_comes_to_rest_once_the_crossing_allocation_is_safe() -> None:
     found, evicting = circles(*BOTH, rules="documented", consider_allocation_on_fair_share_bound_preemptible=False)
     assert evicting > len(SEEDS) / 4

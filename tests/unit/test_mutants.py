@@ -113,6 +113,7 @@ def test_all_mutants_of_a_module_are_other_programs() -> None:
     assert len({*trees, ast.dump(ast.parse(source))}) == len(trees) + 1
 
 
+@pytest.mark.slow
 def test_what_is_called_equivalent_is_a_mutant_still() -> None:
     known = equivalents()
     changing: dict[str, set[str]] = {}

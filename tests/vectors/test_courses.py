@@ -47,6 +47,7 @@ def request_of(vector: dict[str, Any]) -> SimulationRequest:
     return convert(vector["request"], SimulationRequest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.removesuffix(".jsonl.gz"))
 def test_every_course_agrees(path: Path) -> None:
     for line in lines(path):

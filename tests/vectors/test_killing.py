@@ -29,6 +29,7 @@ def test_a_vector_that_runs_the_line_and_decides_otherwise_kills(killing: Killin
     assert None in ends.values(), "a few vectors don't tell everything"
 
 
+@pytest.mark.slow
 def test_the_code_as_it_is_survives(killing: Killing) -> None:
     source = (ROOT / SHARE).read_text()
     some = next(one for one in mutants(SHARE, source) if killing.runs(one))

@@ -21,6 +21,7 @@ BOTH = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 COURSES = gzip.decompress(Path(__file__).with_name("courses.jsonl.gz").read_bytes()).splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how", [{}, {"seed": 3}, {"seed": 5, "late": 3.0, "apart": 0.1}], ids=["at once", "late", "late and apart"]
 )

@@ -110,6 +110,7 @@ def detail(report: ShadowReport) -> str:
     return compare(report.ask, report.victims, json.dumps(decided).encode()).detail
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["kai", "yunikorn"])
 def test_recorded_preemptions_agree_and_others_differ(engine: EngineName) -> None:
     left_out: Counter[str] = Counter()
@@ -125,6 +126,7 @@ def test_recorded_preemptions_agree_and_others_differ(engine: EngineName) -> Non
     assert planted > LEAST[engine] / 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["Event", "Pod", "Node"])
 @pytest.mark.parametrize("engine", ["kai", "yunikorn"])
 def test_what_is_heard_first_changes_nothing(engine: EngineName, first: str) -> None:
@@ -135,6 +137,7 @@ def test_what_is_heard_first_changes_nothing(engine: EngineName, first: str) -> 
             assert (detail(report), report.changes) == ("", 0), (one.name, late)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", [False, True], ids=["told", "gone"])
 @pytest.mark.parametrize("engine", ["kai", "yunikorn"])
 def test_whatever_order_kinds_are_heard_in_the_same_is_said_in_the_end(engine: EngineName, ends: bool) -> None:

@@ -25,6 +25,7 @@ class _Ring:
         self.own = self
 
 
+@pytest.mark.slow
 def test_old_garbage_is_found_when_it_is_time(clock: Clock) -> None:
     clock.drives(follower)
     clock.now = 100.0

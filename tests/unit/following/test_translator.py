@@ -26,6 +26,7 @@ PARTS = ("nodes", "workloads", "asks", "local_queues", "priority_classes",
          "workload_priority_classes", "reservations", "budgets")  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [20261122, 0])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_any_sequence_of_changes_is_translated_as_if_all_were_read(

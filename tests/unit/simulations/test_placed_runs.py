@@ -30,6 +30,7 @@ def test_every_round_can_be_posted_and_nobody_is_lost(engine: str, grace: int) -
         assert line.ran == clocks * lasts + line.lost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["yunikorn", "kai", "ytsaurus", "kube-scheduler"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_round_that_nobody_watches_decides_as_one_that_is_watched(engine: str, seed: int) -> None:
