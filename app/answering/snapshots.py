@@ -16,7 +16,7 @@ from app.solver.apply import delta_of
 from app.solver.model.base import Time, Total, Wire, micros
 from app.solver.model.configuration import Configuration, EngineName
 from app.solver.model.decision import ConfigurationUsed, Decision, Plan
-from app.solver.model.problems import Finding, InvalidInput, Problem
+from app.solver.model.problems import Finding, InvalidInput, Problem, pointing
 from app.solver.model.state import Ask, AskChanges, Delta, State
 from app.solver.solve import Beside
 
@@ -172,6 +172,7 @@ class ApplyRequest(Wire, frozen=True, kw_only=True):
     """When what is placed starts. Absent: the host's clock."""
 
 
+_DECISION, _PLAN = "/decision", "/plan"
 _EACH_ALONE = (
     "missing: the asks were decided each alone, and only the plan of one of them can be carried out: say which"
 )
@@ -201,25 +202,27 @@ class SnapshotChanges:
         """Carry a decision out. Raises InvalidInput, NotFound, Conflict; then nothing has changed."""
         request = decode(body, ApplyRequest)
         if not isinstance(request.decision, Carried):
-            raise BadInput([Problem(pointer="/decision", detail="no decision log here: give the answer and its asks")])
+            raise BadInput([Problem(pointer=_DECISION, detail="no decision log here: give the answer and its asks")])
         snapshot = self._store.get(name)
         moment = micros(request.now or now)
-        carried = _only(request.decision, request.ask)
+        carried, plan = _only(request.decision, request.ask)
         generation = snapshot.generation if request.generation is None else request.generation
         check_generation(snapshot, generation)
-        delta = delta_of(
-            snapshot.loaded.state,
-            snapshot.loaded.index,
-            generation,
-            carried.asks,
-            carried.decisions,
-            carried.plan,
-            moment,
-        )
+        with pointing(lambda where: plan + where[len(_PLAN) :] if where.startswith(_PLAN) else _DECISION + where):
+            delta = delta_of(
+                snapshot.loaded.state,
+                snapshot.loaded.index,
+                generation,
+                carried.asks,
+                carried.decisions,
+                carried.plan,
+                moment,
+            )
         started = {workload.id for workload in delta.workloads.add}
         waited = [ask.id for ask in snapshot.loaded.beside.asks if ask.id in started]
         delta = msgspec.structs.replace(delta, asks=AskChanges(remove=waited))
-        return self._status(self._store.apply(name, delta))
+        with pointing(lambda _: _DECISION):  # nobody sent the delta
+            return self._status(self._store.apply(name, delta))
 
     def get(self, name: str) -> bytes:
         """With the digest, which an answer over this generation carries too. Raises NotFound."""
@@ -272,18 +275,19 @@ class SnapshotChanges:
         )
 
 
-def _only(carried: Carried, ask: str | None) -> Carried:
-    """What is to be carried out of an answer: the decision on ``ask``, or all of it. Raises InvalidInput."""
+def _only(carried: Carried, ask: str | None) -> tuple[Carried, str]:
+    """What is to be carried out of an answer: the decision on ``ask``, or all of it; and where its plan stands. Raises
+    InvalidInput."""
+    whole = _DECISION + _PLAN
     if ask is not None:
-        chosen = [decision for decision in carried.decisions if decision.ask == ask]
+        chosen = [(i, decision) for i, decision in enumerate(carried.decisions) if decision.ask == ask]
         if not chosen:
             raise InvalidInput([Problem(pointer="/ask", detail=f"no ask {ask!r} in the decision")])
-        plan = chosen[0].plan
-        if plan is None:
-            if len(carried.decisions) > 1:
-                raise InvalidInput([Problem(pointer="/ask", detail=_TOGETHER)])
-            plan = carried.plan
-        return Carried(asks=carried.asks, decisions=chosen, plan=plan)
+        first, decision = chosen[0]
+        if (plan := decision.plan) is None and len(carried.decisions) > 1:
+            raise InvalidInput([Problem(pointer="/ask", detail=_TOGETHER)])
+        of_one = Carried(asks=carried.asks, decisions=[one for _, one in chosen], plan=plan or carried.plan)
+        return of_one, whole if plan is None else f"{_DECISION}/decisions/{first}{_PLAN}"
     if len(carried.decisions) > 1 and any(decision.plan is not None for decision in carried.decisions):
         raise InvalidInput([Problem(pointer="/ask", detail=_EACH_ALONE)])
-    return carried
+    return carried, whole

@@ -35,9 +35,11 @@ from app.http.responses import json_response
 from app.http.routing import provided, service
 from app.search.service import Hit
 from app.solver.model.decision import Decision, Plan, StateUsed
-from app.solver.model.problems import Problem
+from app.solver.model.problems import Problem, pointing
 from app.solver.model.state import Ask, Delta, State
 from app.workers.dispatcher import Dispatcher, Offload
+
+_DECISION = "/decision"
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -76,7 +78,10 @@ class Snapshots:
         request = decode(body, ApplyRequest)
         if isinstance(request.decision, str):
             body = msgspec.json.encode(self._expanded(name, request, request.decision))
-        answer = self._run(Operation.SNAPSHOT_APPLY, name, body)
+            with pointing(lambda where: _DECISION if where.startswith(_DECISION) else where):  # an id has no parts
+                answer = self._run(Operation.SNAPSHOT_APPLY, name, body)
+        else:
+            answer = self._run(Operation.SNAPSHOT_APPLY, name, body)
         self._changed(name, "snapshot.apply")
         return answer
 
@@ -122,12 +127,12 @@ class Snapshots:
         try:
             logged = UUID(identity)
         except ValueError:
-            raise BadInput([Problem(pointer="/decision", detail=f"{identity[:64]!r} is no id of a decision")]) from None
+            raise BadInput([Problem(pointer=_DECISION, detail=f"{identity[:64]!r} is no id of a decision")]) from None
         asked = msgspec.json.decode(self._decider.request(logged), type=_Asked)
         answered = msgspec.json.decode(self._decider.record(logged).answer, type=_Answered)
         if answered.state.snapshot != name:
             detail = f"decided on {answered.state.snapshot!r}, not on this snapshot"
-            raise BadInput([Problem(pointer="/decision", detail=detail)])
+            raise BadInput([Problem(pointer=_DECISION, detail=detail)])
         carried = Carried(asks=asked.asks, decisions=answered.decisions, plan=answered.plan)
         generation = answered.state.generation if request.generation is None else request.generation
         return ApplyRequest(decision=carried, ask=request.ask, generation=generation, now=request.now)

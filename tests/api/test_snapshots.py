@@ -126,6 +126,48 @@ def test_several_independent_asks_have_plans_of_their_own_and_one_is_carried_out
     assert client.get("/v1/decisions?workload=w0").json()["items"][0]["id"] == decision["id"]
 
 
+EVICTION = {"workload": "ghost", "queue": "q", "reason": "r"}
+PLACEMENT = {"ask": "ask", "task": "m", "node": "ghost", "pipelined": False}
+DECIDED: dict[str, Any] = {"outcome": "admit", "victims": [], "conditions": []}
+GIVEN: dict[str, tuple[dict[str, Any], str]] = {
+    "who does not run": ({"plan": {"evictions": [EVICTION], "placements": []}}, "/decision/plan/evictions/0"),
+    "an ask that is not there": (
+        {"plan": {"evictions": [], "placements": [{**PLACEMENT, "ask": "x"}]}}, "/decision/plan/placements/0"),
+    "a node that is not there": ({"plan": {"evictions": [], "placements": [PLACEMENT]}}, "/decision"),
+    "two tasks of one name": (
+        {"asks": [{**ASK, "tasks": [TASK, TASK]}], "decisions": [{**DECIDED, "ask": "ask"}]},
+        "/decision/asks"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_what_is_wrong_with_an_answer_is_pointed_at_where_it_was_given(client: TestClient, name: str) -> None:
+    put(client)
+    wrong, where = GIVEN[name]
+    decision: dict[str, Any] = {"asks": [ASK], "decisions": [], "plan": {"evictions": [], "placements": []}} | wrong
+    refused = client.post("/v1/snapshots/s/apply", json={"decision": decision, "now": NOW})
+    assert (refused.status_code, [e["pointer"] for e in refused.json()["errors"]]) == (422, [where]), refused.text
+    assert client.get("/v1/snapshots/s").json()["generation"] == 1
+
+
+def test_what_is_wrong_with_one_plan_of_several_is_pointed_at_there(client: TestClient) -> None:
+    put(client)
+    asks = [{**ASK, "id": "a", "uid": "a"}, {**ASK, "id": "b", "uid": "b"}]
+    plan: dict[str, Any] = {"evictions": [EVICTION], "placements": []}
+    decisions = [{**DECIDED, "ask": ask, "plan": plan} for ask in ("a", "b")]
+    decision: dict[str, Any] = {"asks": asks, "decisions": decisions, "plan": {"evictions": [], "placements": []}}
+    refused = client.post("/v1/snapshots/s/apply", json={"decision": decision, "ask": "b", "now": NOW})
+    assert [e["pointer"] for e in refused.json()["errors"]] == ["/decision/decisions/1/plan/evictions/0"]
+
+
+def test_what_is_wrong_with_a_logged_answer_is_pointed_at_its_id(client: TestClient) -> None:
+    put(client)
+    decision = decide(client, {"snapshot": "s"})
+    assert client.post("/v1/snapshots/s/apply", json={"decision": decision["id"]}).status_code == 200
+    again = client.post("/v1/snapshots/s/apply", json={"decision": decision["id"], "generation": 2})
+    assert (again.status_code, [e["pointer"] for e in again.json()["errors"]]) == (422, ["/decision"]), again.text
+
+
 def test_a_cycle_is_carried_out_as_a_whole(client: TestClient) -> None:
     put(client)
     asks = [{**ASK, "id": "a", "uid": "a"}, {**ASK, "id": "b", "uid": "b"}]

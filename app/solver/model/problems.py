@@ -59,7 +59,8 @@ def pointing(place: Callable[[str], str]) -> Generator[None]:
     try:
         yield
     except InvalidInput as invalid:
-        raise InvalidInput(Problem(pointer=place(p.pointer), detail=p.detail) for p in invalid.problems) from None
+        placed = [Problem(pointer=place(p.pointer), detail=p.detail) for p in invalid.problems]
+        raise type(invalid)(placed) from None
 
 
 class Unsupported(InvalidInput):
