@@ -280,14 +280,13 @@ def _only(carried: Carried, ask: str | None) -> tuple[Carried, str]:
     InvalidInput."""
     whole = _DECISION + _PLAN
     if ask is not None:
-        chosen = [(i, decision) for i, decision in enumerate(carried.decisions) if decision.ask == ask]
+        chosen = [decision for decision in carried.decisions if decision.ask == ask]
         if not chosen:
             raise InvalidInput([Problem(pointer="/ask", detail=f"no ask {ask!r} in the decision")])
-        first, decision = chosen[0]
-        if (plan := decision.plan) is None and len(carried.decisions) > 1:
+        if (plan := chosen[0].plan) is None and len(carried.decisions) > 1:
             raise InvalidInput([Problem(pointer="/ask", detail=_TOGETHER)])
-        of_one = Carried(asks=carried.asks, decisions=[one for _, one in chosen], plan=plan or carried.plan)
-        return of_one, whole if plan is None else f"{_DECISION}/decisions/{first}{_PLAN}"
+        alone = Carried(asks=carried.asks, decisions=chosen, plan=plan or carried.plan)
+        return alone, whole if plan is None else f"{_DECISION}/decisions/{carried.decisions.index(chosen[0])}{_PLAN}"
     if len(carried.decisions) > 1 and any(decision.plan is not None for decision in carried.decisions):
         raise InvalidInput([Problem(pointer="/ask", detail=_EACH_ALONE)])
     return carried, whole

@@ -19,7 +19,7 @@ from app.jobs.repository import Claimed
 from app.jobs.worker import Work
 from app.simulations.core.run import run
 from app.simulations.core.scenario import Scenario, scenario_of
-from app.simulations.core.sink import Asked, Silence, Stopped, span, time_of
+from app.simulations.core.sink import EARLIEST, Asked, Silence, Stopped, span, time_of
 from app.simulations.schemas import Job, SimulationRequest, Trace
 from app.solver import solve
 from app.solver.model.base import DurationError, Time, micros, to_datetime
@@ -71,7 +71,7 @@ def prepared(request: ExposureRequest, configurations: Configurations) -> Prepar
     loaded, now = solve.load(scenario.configured, request.state), micros(request.now)
     solve.shares(loaded, request.asks, now)  # checks the asks as every question does
     return Prepared(
-        scenario, loaded, _wanted(request, loaded), request.asks, now, _waited(request), attached
+        scenario, loaded, _wanted(request, loaded), request.asks, now, _waited(request, now), attached
     )  # fmt: skip
 
 
@@ -142,12 +142,15 @@ def _ours(pointer: str) -> str:
     return f"/asks/{position}/{rest.removeprefix('ask').removeprefix('/')}".rstrip("/")
 
 
-def _waited(request: ExposureRequest) -> int:
-    """In microseconds. Raises InvalidInput."""
+def _waited(request: ExposureRequest, now: int) -> int:
+    """In microseconds. Raises InvalidInput, also for what began before the calendar does."""
     try:
-        return span(request.waited)
+        waited = span(request.waited)
+        if now - waited < EARLIEST:
+            raise DurationError("that is before the first year")
     except DurationError as error:
         raise InvalidInput([Problem(pointer="/waited", detail=str(error))]) from None
+    return waited
 
 
 def _unit(scenario: Scenario) -> Unit:

@@ -16,7 +16,7 @@ import zstandard
 
 from app.simulations.schemas import Change, Job, too_many_jobs
 from app.solver.model import base
-from app.solver.model.base import QuantityError, parse_quantity, scale_of, to_datetime
+from app.solver.model.base import DurationError, QuantityError, parse_quantity, scale_of, to_datetime
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.state import Node, NodeChanges
 from app.traces import jobs as lines
@@ -204,7 +204,10 @@ class _Reading:
         work = self._queues.get(job.ask.queue)
         if work is None and len(self._queues) < MOST_QUEUES:
             work = self._queues[job.ask.queue] = Work(None)
-        length = base.parse_duration(job.duration)
+        try:
+            length = base.parse_duration(job.duration)
+        except DurationError:  # said by the order already
+            length = 0
         for task in job.ask.tasks:
             for resource, amount in task.requests.items():
                 try:

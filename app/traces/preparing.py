@@ -29,15 +29,21 @@ from app.traces.jobs import Cluster, Each, Format, LineNote, Mapping, TraceQueue
 from app.workers.messages import Failed, Processes, failed, raised, receive, send, serve_once
 
 Steps = dict[str, int]
+MOST_QUOTAS = 1_000_000
+"""Of a configuration that is made for a trace: a few lines with a name each, and a few flavors, are as many."""
 
 
 def configuration(trace: Ingested) -> Configuration | None:
     """That of the mapping for ``trace``, on which it is played; None where the mapping has no cluster. A tree with a
     queue for each that its jobs name; what the nodes have, by flavor where there are flavors, is shared among those
-    queues as guarantees."""
+    queues as guarantees. Raises BadInput where that would be more quotas than are made."""
     cluster = None if trace.mapping is None else trace.mapping.cluster
     if cluster is None:
         return None
+    flavors, resources = max(len(cluster.flavors), 1), len(_resources(trace.queues))
+    if len(trace.queues) * flavors * resources > MOST_QUOTAS:
+        detail = f"{len(trace.queues)} queues of {flavors} flavors and {resources} resources: at most {MOST_QUOTAS} "
+        raise BadInput([Problem(pointer="/mapping/cluster", detail=f"{detail}quotas are made")])
     shares = _shares(trace.queues, cluster.each)
     parts = _parts(cluster, trace.nodes)
     split = _Split(parts)
@@ -56,7 +62,7 @@ def configuration(trace: Ingested) -> Configuration | None:
 
 def _shares(queues: ByName[str, Work], each: Each) -> dict[str, dict[str, Fraction]]:
     """By queue, the part of each resource that it is guaranteed; the resources are those that any job asks for."""
-    resources = sorted({resource for work in queues.values() for resource in work.steps})
+    resources = _resources(queues)
     if each.share != "work":
         alike = Fraction(1 if each.share == "equal" else 0, max(len(queues), 1))
         return {name: dict.fromkeys(resources, alike) for name in queues}
@@ -65,6 +71,10 @@ def _shares(queues: ByName[str, Work], each: Each) -> dict[str, dict[str, Fracti
         name: {resource: Fraction(work.steps[resource], whole[resource] or 1) for resource in resources}
         for name, work in queues.items()
     }
+
+
+def _resources(queues: ByName[str, Work]) -> list[str]:
+    return sorted({resource for work in queues.values() for resource in work.steps})
 
 
 def _parts(cluster: Cluster, nodes: Iterable[Node]) -> list[tuple[str, Steps]]:

@@ -70,6 +70,8 @@ def test_what_is_not_tried_is_never_next_and_says_why(service: TestClient, setti
         ({"workloads": ["ghost"]}, "/workloads/0"),
         ({"horizon": "soon"}, "/horizon"),
         ({"waited": -1}, "/waited"),
+        ({"waited": "1s", "now": "0001-01-01T00:00:00.999999Z"}, "/waited"),
+        ({"waited": 64_000_000_000}, "/waited"),
         ({"asks": "pending"}, "/asks"),
         ({"configuration": None}, "/configuration"),
         ({"decisions": 10**6}, "/decisions"),

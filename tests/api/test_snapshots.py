@@ -144,7 +144,8 @@ GIVEN: dict[str, tuple[dict[str, Any], str]] = {
 def test_what_is_wrong_with_an_answer_is_pointed_at_where_it_was_given(client: TestClient, name: str) -> None:
     put(client)
     wrong, where = GIVEN[name]
-    decision: dict[str, Any] = {"asks": [ASK], "decisions": [], "plan": {"evictions": [], "placements": []}} | wrong
+    decision: dict[str, Any] = {"asks": [ASK], "decisions": [], "plan": {"evictions": [], "placements": []}}
+    decision |= wrong
     refused = client.post("/v1/snapshots/s/apply", json={"decision": decision, "now": NOW})
     assert (refused.status_code, [e["pointer"] for e in refused.json()["errors"]]) == (422, [where]), refused.text
     assert client.get("/v1/snapshots/s").json()["generation"] == 1
@@ -152,7 +153,7 @@ def test_what_is_wrong_with_an_answer_is_pointed_at_where_it_was_given(client: T
 
 def test_what_is_wrong_with_one_plan_of_several_is_pointed_at_there(client: TestClient) -> None:
     put(client)
-    asks = [{**ASK, "id": "a", "uid": "a"}, {**ASK, "id": "b", "uid": "b"}]
+    asks = [{**ASK, "id": "a"}, {**ASK, "id": "b"}]
     plan: dict[str, Any] = {"evictions": [EVICTION], "placements": []}
     decisions = [{**DECIDED, "ask": ask, "plan": plan} for ask in ("a", "b")]
     decision: dict[str, Any] = {"asks": asks, "decisions": decisions, "plan": {"evictions": [], "placements": []}}

@@ -107,6 +107,8 @@ WRONG = {
     "backwards": (job("a", 5) + job("b", 4), 2, "backwards"),
     "a duration of 0": (job("a", 5, duration=0), 1, "above 0"),
     "a negative duration": (job("a", 5, duration=-3), 1, "out of range"),
+    "a duration past all others": (job("a", 5, duration=1e308), 1, "out of range"),
+    "a duration that is none": (job("a", 5, duration="1e308s"), 1, "is not a duration"),
     "NaN": (job("a", float("nan")), 1, "NaN"),
     "given up before it was asked for": (job("a", 5, cancelled_at=4), 1, "backwards"),
     "twice": (job("a", 5) + b"\n" + job("a", 6), 3, "twice"),

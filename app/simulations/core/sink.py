@@ -33,8 +33,9 @@ from app.solver.solve import Configured, Loaded
 
 FIRST = micros(datetime(2000, 1, 1, tzinfo=UTC))
 """Where a run starts that nobody gave a time."""
+EARLIEST = micros(datetime.min.replace(tzinfo=UTC))
 LATEST = micros(datetime(9000, 1, 1, tzinfo=UTC))
-"""No instant lies past this: every answer can still be written as a time."""
+"""No instant lies outside of these: every answer can still be written as a time."""
 
 
 def span(value: Duration) -> int:
@@ -59,7 +60,7 @@ def moment(value: Instant, start: int) -> int:
             raise DurationError(f"{str(value)[:64]!r} is no RFC 3339 time with an offset") from None
     else:
         instant = start + parse_duration(value)
-    if instant > LATEST:
+    if not EARLIEST <= instant <= LATEST:
         raise DurationError("out of range")
     return instant
 

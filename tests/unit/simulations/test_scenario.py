@@ -10,7 +10,7 @@ from app.base.decoding import convert
 from app.base.errors import BadInput, NotFound
 from app.simulations.accepting import Terms, accept
 from app.simulations.core.scenario import Scenario, scenario_of, variants_of
-from app.simulations.core.sink import FIRST, LATEST, moment, span, time_of
+from app.simulations.core.sink import EARLIEST, FIRST, LATEST, moment, span, time_of
 from app.simulations.schemas import SimulationRequest
 from app.solver import solve
 from app.solver.model.base import DurationError
@@ -74,11 +74,15 @@ def test_every_length_that_is_wrong_is_named() -> None:
     }  # fmt: skip
 
 
-def test_instants_and_lengths_end_with_the_last_time_that_can_be_written() -> None:
+def test_instants_and_lengths_end_with_the_first_and_the_last_time_that_can_be_written() -> None:
     assert moment("9000-01-01T00:00:00Z", 7) == LATEST
     assert moment((LATEST - FIRST) // S, FIRST) == LATEST
     for value, start in (("9000-01-01T00:00:00.000001Z", 0), (1e-6, LATEST)):
         with pytest.raises(DurationError, match="out of range"):
+            moment(value, start)
+    assert moment("0001-01-01T00:00:00Z", 7) == moment(-1, EARLIEST + S) == EARLIEST
+    for value, start in (("0001-01-01T00:00:00+00:01", 0), (-1e-6, EARLIEST)):
+        with pytest.raises(DurationError):
             moment(value, start)
     assert (moment(-3, 10 * S), span(0), span("1.5s")) == (7 * S, 0, 3 * S // 2)
     with pytest.raises(DurationError, match="negative"):

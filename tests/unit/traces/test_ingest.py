@@ -163,6 +163,21 @@ def test_queues_are_told_apart_with_their_groups(bounded: Bounded) -> None:
     assert {name: work.jobs for name, work in known.queues.items()} == {"q": 2, "r": 1}
 
 
+def test_a_configuration_has_no_more_quotas_than_are_made(bounded: Bounded) -> None:
+    text = b"\n".join((line(), line(job=2, user=8), line(job=3)))
+    flavors = [{"name": name} for name in "xyz"]
+    given = {"cluster": {"each": {"queue": {"name": "*"}}, "flavors": flavors}, "resources": {"cpu": 1, "gpu": 1}}
+    bounded(preparing, MOST_QUOTAS=2 * 3 * 2)
+    made = configuration(swf(text, **given))
+    assert made is not None
+    assert len(made.queues) == 2
+    bounded(preparing, MOST_QUOTAS=2 * 3 * 2 - 1)
+    with pytest.raises(BadInput) as refused:
+        configuration(swf(text, **given))
+    detail = "2 queues of 3 flavors and 2 resources: at most 11 quotas are made"
+    assert [(problem.pointer, problem.detail) for problem in refused.value.problems] == [("/mapping/cluster", detail)]
+
+
 def test_a_line_that_no_job_can_be_made_of_is_named_and_the_next_is_read() -> None:
     text = b"\n".join((line(requested_processors=-1, allocated_processors=-1), line(job=2, user="x"), line(job=3)))
     found = said(lambda: swf(text))
