@@ -6,7 +6,7 @@ Pure like ``answers``.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Annotated, Any
 
 import msgspec
@@ -16,12 +16,12 @@ from app.answering.overrides import with_fields
 from app.answering.snapshots import FollowedAge
 from app.answering.sources import Sources
 from app.answering.translation import translate
-from app.base.decoding import decode
+from app.base.decoding import MAX_PROBLEMS, decode
 from app.solver import solve
 from app.solver.model.base import Time, micros
 from app.solver.model.configuration import Configuration, Settings
 from app.solver.model.decision import Answer, Decision, label, planned
-from app.solver.model.problems import Finding, InvalidInput, Problem, carried, pointer
+from app.solver.model.problems import Finding, InvalidInput, Problem, carried, pointer, repeated
 from app.solver.model.request import DecisionRequest, Variant
 from app.solver.model.state import Ask
 from app.solver.question import Question, safe_point
@@ -187,11 +187,9 @@ def parted(first: tuple[str, Asked], other: tuple[str, Asked]) -> list[Differenc
 
 def refuse_duplicates(variants: list[Variant]) -> None:
     """Raises InvalidInput where two have one name."""
-    names = [variant.name for variant in variants]
     problems = [
-        Problem(pointer=pointer("variants", i, "name"), detail=f"a second variant {name!r}")
-        for i, name in enumerate(names)
-        if name in names[:i]
+        Problem(pointer=pointer("variants", i, "name"), detail=f"a second variant {variants[i].name!r}")
+        for i in islice(repeated(variant.name for variant in variants), MAX_PROBLEMS)
     ]
     if problems:
         raise InvalidInput(problems)

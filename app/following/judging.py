@@ -28,7 +28,7 @@ from app.solver.engine import facts_of
 from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration, EngineName, Settings
 from app.solver.model.decision import Decision
-from app.solver.model.problems import InvalidInput
+from app.solver.model.problems import InvalidInput, repeated
 from app.solver.model.request import DecisionRequest, Options, StateOrReference
 from app.solver.model.state import Ask
 from app.solver.question import Question
@@ -204,8 +204,7 @@ def _evictions_of(judged: Sequence[Judgement]) -> int:
 
 def _distinct(seen: Sequence[Eviction]) -> int:
     """How many of the first are of different victims: nobody is evicted twice in one cycle."""
-    victims = [eviction.seen.victim for eviction in seen]
-    return next((i for i, victim in enumerate(victims) if victim in victims[:i]), len(victims))
+    return next(repeated(eviction.seen.victim for eviction in seen), len(seen))
 
 
 class _Cycles:

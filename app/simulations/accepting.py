@@ -2,17 +2,18 @@
 
 import socket
 import traceback
+from itertools import islice
 from typing import TypeVar
 
 import msgspec
 
 from app.answering.sources import Compiled, Documents
-from app.base.decoding import decode
+from app.base.decoding import MAX_PROBLEMS, decode
 from app.base.errors import BadInput
 from app.simulations.core.scenario import scenario_of, variants_of
 from app.simulations.schemas import Change, SimulationRequest, Trace, too_many_jobs
 from app.solver.model.configuration import Configuration
-from app.solver.model.problems import Problem, pointer
+from app.solver.model.problems import Problem, pointer, repeated
 from app.solver.model.request import Variant
 from app.workers.messages import (
     Failed,
@@ -102,8 +103,7 @@ def variant_names(request: SimulationRequest, most: int) -> list[str]:
     names = [variant.name for variant in request.variants]
     problems = [
         Problem(pointer=pointer("variants", i, "name"), detail="another variant has this name")
-        for i, name in enumerate(names)
-        if name in names[:i]
+        for i in islice(repeated(names), MAX_PROBLEMS)
     ]
     if not 0 < len(names) <= most:
         problems.append(Problem(pointer="/variants", detail=f"{len(names)} variants; 1 to {most} are allowed"))

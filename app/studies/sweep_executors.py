@@ -38,6 +38,8 @@ from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.traces.ingest import unpacked
 
 MOST_POINTS = 100_000
+UNCOUNTED = 10**9
+"""So many points and more are one number: the product of many lists has more digits than can be written."""
 _encode_point = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -80,10 +82,10 @@ class Point(NamedTuple):
 
 
 def size(grid: Grid) -> int:
-    """How many points it has."""
+    """How many points it has; past ``UNCOUNTED`` nobody counts."""
     count = len(grid.configurations) * len(grid.traces) * len(_seeds(grid))
     for values in grid.settings.values():
-        count *= len(values)
+        count = min(count * len(values), UNCOUNTED)
     return count
 
 

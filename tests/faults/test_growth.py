@@ -8,7 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.answering.comparison import refuse_duplicates
+from app.answering.sources import Compiled
 from app.base.decoding import decode
+from app.base.errors import BadInput
+from app.simulations.accepting import variant_names
+from app.simulations.core.scenario import variants_of
+from app.simulations.schemas import SimulationRequest
 from app.solver import check, solve
 from app.solver.apply import Index, delta_of
 from app.solver.delta import apply_delta, in_delta
@@ -108,9 +114,50 @@ def _deep(count: int) -> Work:
     return work
 
 
+def _variants(count: int) -> Work:
+    """Many variants of one request, each with a name of its own."""
+    job: dict[str, Any] = {"ask": {"id": "j", "queue": "q", "tasks": []}, "submitted_at": 0, "duration": 1}
+    variants = [{"name": str(i)} for i in range(count)]
+    fields: dict[str, Any] = {
+        "configuration": {"queues": [{"name": "q"}]},
+        "trace": {"jobs": [job]},
+        "variants": variants,
+    }
+    request = msgspec.convert(fields, SimulationRequest)
+    assert request.variants is not None
+    listed = request.variants
+
+    def work() -> None:
+        refuse_duplicates(listed)
+        with pytest.raises(BadInput, match=f"{count} variants"):
+            variant_names(request, 1)
+        assert next(variants_of(request, Compiled(None)))[0] == "0"
+
+    return work
+
+
+def _criteria(count: int) -> Work:
+    """One criterion of a queue's order, again and again."""
+    preemption = {"workload_sorting": ["ByLowestPriority"] * count}
+    queue = {"name": "q", "kueue": {"preemption": preemption}}
+    configuration = msgspec.convert({"engine": "kueue", "queues": [queue]}, Configuration)
+
+    def work() -> None:
+        assert len(solve.findings(configuration)) == count - 1
+
+    return work
+
+
 @pytest.mark.parametrize(
     ("made", "count"),
-    [(_removed, 20_000), (_all_wrong, 1000), (_task_by_task, 1000), (_devices, 100)],
+    [
+        (_removed, 20_000),
+        (_all_wrong, 1000),
+        (_task_by_task, 1000),
+        (_devices, 100),
+        (_variants, 4000),
+        (_criteria, 4000),
+    ],
     ids=lambda it: getattr(it, "__name__", None),
 )
 def test_what_it_costs_grows_as_it_does(made: Callable[[int], Work], count: int) -> None:

@@ -17,7 +17,7 @@ from app.simulations.schemas import Change, Job, QueueAmendment, SimulationReque
 from app.solver import solve
 from app.solver.model.base import Duration, DurationError, micros
 from app.solver.model.configuration import Configuration, Queue
-from app.solver.model.problems import Finding, InvalidInput, Problem, carried, pointer
+from app.solver.model.problems import Finding, InvalidInput, Problem, carried, pointer, repeated
 from app.solver.model.request import Variant
 from app.solver.model.state import Node, NodeChanges
 from app.solver.solve import Configured
@@ -264,9 +264,8 @@ def variants_of(request: SimulationRequest, configurations: Configurations) -> I
     if request.variants is None:
         yield "", request
         return
-    names = [variant.name for variant in request.variants]
-    again = [i for i, name in enumerate(names) if name in names[:i]]
-    if again or not names:
+    again = list(repeated(variant.name for variant in request.variants))
+    if again or not request.variants:
         where = [pointer("variants", i, "name") for i in again] or ["/variants"]
         raise InvalidInput(Problem(pointer=place, detail="a variant needs a name of its own") for place in where)
     for i, variant in enumerate(request.variants):

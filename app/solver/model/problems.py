@@ -1,6 +1,6 @@
 """Problems with an input, findings about a configuration, and the rules that explanations name by id."""
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from itertools import islice
@@ -61,6 +61,15 @@ def pointing(place: Callable[[str], str]) -> Generator[None]:
     except InvalidInput as invalid:
         placed = [Problem(pointer=place(p.pointer), detail=p.detail) for p in invalid.problems]
         raise type(invalid)(placed) from None
+
+
+def repeated(values: Iterable[Hashable]) -> Iterator[int]:
+    """The places of the values that stood somewhere before, ascending."""
+    seen = set[Hashable]()
+    for place, value in enumerate(values):
+        if value in seen:
+            yield place
+        seen.add(value)
 
 
 class Unsupported(InvalidInput):

@@ -23,7 +23,7 @@ from app.solver.model import kueue as model
 from app.solver.model.base import DurationError, micros, parse_duration
 from app.solver.model.configuration import Place
 from app.solver.model.kueue import LongRunnerPenalty, Milestone, Preemption, Sorting, WaitingBoost
-from app.solver.model.problems import Finding, InvalidInput, Problem, pointer
+from app.solver.model.problems import Finding, InvalidInput, Problem, pointer, repeated
 from app.solver.model.state import Ask
 
 
@@ -51,9 +51,8 @@ def knob_findings(preemption: model.Preemption, where: Place) -> Iterator[Findin
 
 def _sorting_findings(sorting: Sequence[model.Sorting], where: Place) -> Iterator[Finding]:
     """Each criterion once, and running time in one direction only."""
-    for i, criterion in enumerate(sorting):
-        if criterion in sorting[:i]:
-            yield error("sorting-repeated", (*where, i), f"{criterion} is listed twice")
+    for i in repeated(sorting):
+        yield error("sorting-repeated", (*where, i), f"{sorting[i]} is listed twice")
     if "ByLowestRuntime" in sorting and "ByLongestRuntime" in sorting:
         yield error("sorting-contradicts", where, "ByLowestRuntime and ByLongestRuntime contradict each other")
 

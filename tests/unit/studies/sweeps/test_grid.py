@@ -114,6 +114,16 @@ def test_so_many_points_and_no_more(bounded: Bounded) -> None:
         assert [problem.detail for problem in refused.value.problems] == [f"{count} points; 1 to 2 are allowed"]
 
 
+def test_a_grid_of_more_points_than_a_number_has_digits_is_refused_in_a_line() -> None:
+    settings: dict[str, list[Any]] = {f"/options/o{i}": [0] * 10 for i in range(5000)}
+    with pytest.raises(BadInput) as refused:
+        of(grid(settings=settings))
+    assert [problem.detail for problem in refused.value.problems] == [
+        f"{module.UNCOUNTED} points; 1 to {module.MOST_POINTS} are allowed"
+    ]
+    assert size(grid(settings=settings | {"/grace": []})) == 0
+
+
 def test_what_is_no_grid_is_refused() -> None:
     assert read(b"configurations: {c: c.json}\ntraces: {t: t.ndjson}\n") == grid()
     for wrong in (b"{", b"\xff\xfe\x00", b"a: &a [*b]"):
