@@ -16,6 +16,7 @@ from app.solver.engines.yunikorn.guarantees import (
     claim_of,
     has_headroom,
     law_2_slack,
+    over_limit_of_nothing,
     path_needs,
     without_superfluous,
 )
@@ -227,7 +228,7 @@ def decide(overlay: Overlay, request: Request, context: Context, record: Silent)
         if alike is not None:
             vain[alike] = request, headroom
     if request.required is not None:
-        return _on_required_node(overlay, request, request.required, record)
+        return _on_required_node(overlay, request, request.required, record, headroom=headroom)
     if (unmet := _precondition(overlay, request, context)) is not None:
         return unmet
     return look_for_victims(overlay, request, context, record, headroom=headroom, shared=alike is not None)
@@ -299,11 +300,14 @@ def apply(overlay: Overlay, request: Request, outcome: Outcome) -> None:
 
 def place(overlay: Overlay, request: Request) -> int | None:
     """A node with room now: the required one, else one that the ask holds, else the least used."""
+    rules = overlay.state.configuration.rules
+    if rules.counts_nothing and over_limit_of_nothing(overlay, request):
+        return None
     room = nodes.fits(overlay, request)
     if request.required is not None:
-        holders = overlay.held.get(request.required, ()) if overlay.state.configuration.rules.keeps_apart else ()
+        holders = overlay.held.get(request.required, ()) if rules.keeps_apart else ()
         promised = any(held.required and not held.is_of(request) for held in holders)
-        return request.required if room[request.required] and not promised else None
+        return request.required if room[request.required] and not promised and _may_run_there(request) else None
     room &= overlay.state.schedulable
     room = nodes.among_feasible(request, room)
     own: list[int] = []
@@ -314,6 +318,12 @@ def place(overlay: Overlay, request: Request) -> int | None:
             room[node] = False
     kept_for_it = [node for node in own if room[node]]
     return nodes.best_for_placing(overlay, nodes.only(room, kept_for_it) if kept_for_it else room)
+
+
+def _may_run_there(request: Request) -> bool:
+    """Whether the node that the ask requires passes its predicates, which is asked when it has room (YuniKorn: tryNode)
+    and not before victims are looked for there."""
+    return request.feasible is None or request.required in request.feasible
 
 
 def _precondition(overlay: Overlay, request: Request, context: Context) -> Outcome | None:
@@ -335,11 +345,15 @@ def _precondition(overlay: Overlay, request: Request, context: Context) -> Outco
     return None
 
 
-def _on_required_node(overlay: Overlay, request: Request, node: int, record: Silent) -> Outcome:
+def _on_required_node(overlay: Overlay, request: Request, node: int, record: Silent, *, headroom: bool) -> Outcome:
+    """By released rules nobody goes where there is room already, though the ask may not have it."""
     if request.triggered:
         return Outcome.wait("required-node-released")
     counts_free = overlay.state.configuration.rules.counts_free
     search = shipped.documented_on_node if counts_free else shipped.shipped_on_node
+    barred = not _may_run_there(request) if counts_free else headroom and nodes.fits(overlay, request)[node]
+    if barred:
+        return Outcome.wait("required-node-barred", overlay.state.node_names[node])
     victims = search(overlay, request, record)
     if victims is None:
         room = not path_needs(overlay, request).on(overlay, request, node).of

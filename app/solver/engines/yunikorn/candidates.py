@@ -207,8 +207,8 @@ _SURE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """``usable``: by node. ``cancelled``: reservations of others that give way; ``held``: those that don't, on nodes
-    that would be usable without them."""
+    """``usable``: by node. ``cancelled``: reservations of others that give way, on whatever node; ``held``: those that
+    don't, on nodes that would be usable without them."""
 
     usable: Bools
     cancelled: list[tuple[int, Held]]
@@ -224,14 +224,13 @@ def pool(overlay: Overlay, request: Request, now: int) -> Pool:
     cancelled: list[tuple[int, Held]] = []
     closed: list[tuple[int, Held]] = []
     for node, holders in overlay.held.items():
-        if not usable[node] or any(held.is_of(request) for held in holders):
+        if any(held.is_of(request) for held in holders):
             continue
-        weak = next((held for held in holders if _gives_way(held, request, now)), None)
-        if weak is None:
+        weak = [(node, held) for held in holders if _gives_way(held, request, now)]
+        cancelled += weak
+        if usable[node] and not weak:
             usable[node] = False
             closed.append((node, holders[0]))
-        else:
-            cancelled.append((node, weak))
     return Pool(usable, cancelled, closed)
 
 
@@ -357,6 +356,9 @@ REASONS: dict[str, tuple[str, str]] = {
     "shortfall": ("PreemptionShortfall", "preemption would help, but what it frees is short of the ask"),
     "resources-releasing": ("ResourcesReleasing", "what the ask needs is being released already"),
     "required-node": ("NoVictimForRequiredNode", "nothing that may be preempted makes room on the required node"),
+    "required-node-barred": (
+        "NoRoomOnRequiredNode", "the required node has room, or could make some, that the ask may not have",
+    ),
     "required-node-released": ("ResourcesReleasing", "preemption for the required node was triggered before"),
 }  # fmt: skip
 """By stage that failed: the condition's reason, and what it means."""

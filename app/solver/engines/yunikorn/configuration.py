@@ -30,7 +30,7 @@ class RuleSet:
     application. ``opted_out_last``: of those who go for a quota, originators and who opted out come last, not first.
     ``counts_expected``: what asks that wait for their victims will use counts as used. ``counts_free``: what is free on
     a node counts together with victims. ``keeps_apart``: room on a node that an ask reserved which requires it is not
-    given to another that requires it.
+    given to another that requires it. ``counts_nothing``: of a resource that is over its limit even 0 is too much.
     """
 
     name: wire.Rules
@@ -43,6 +43,7 @@ class RuleSet:
     counts_expected: bool
     counts_free: bool
     keeps_apart: bool
+    counts_nothing: bool
 
     @property
     def other(self) -> "RuleSet":
@@ -55,12 +56,12 @@ RULE_SETS: Final[dict[wire.Rules, RuleSet]] = {
         RuleSet(
             name="documented", reads_root_policy=False, inherits_delay=False, ancestors_by_path=False,
             keeps_guarantees=True, spares_application=True, opted_out_last=True, counts_expected=True, counts_free=True,
-            keeps_apart=True,
+            keeps_apart=True, counts_nothing=False,
         ),
         RuleSet(
             name="shipped", reads_root_policy=True, inherits_delay=True, ancestors_by_path=True,
             keeps_guarantees=False, spares_application=False, opted_out_last=False, counts_expected=False,
-            counts_free=False, keeps_apart=False,
+            counts_free=False, keeps_apart=False, counts_nothing=True,
         ),
     )
 }  # fmt: skip
@@ -148,9 +149,15 @@ REQUIRED_NODE: Final = Difference(
     "victims are collected until they alone cover the ask; what is free is for whoever fits of those who hold the node",
     "required_node_preemptor.go; node.go, preAllocateCheck",
 )
+NOTHING_ASKED: Final = Difference(
+    "nothing-asked",
+    "an ask may name a resource and want 0 of it, whoever is over the limit of that resource",
+    "an ask gets no node while its queue, or one above, is over its limit of a resource that it wants 0 of",
+    "application.go, tryNode; queue.go, allocatedResFits",
+)
 DIFFERENCES: Final = (
     ROOT_POLICY, PARENT_DELAY, ANCESTRY, ASK_GUARANTEE, VICTIM_GUARANTEE, SAME_APPLICATION, OPTED_OUT, FREE_SPACE,
-    ONE_NODE, NODE_CHOICE, REQUIRED_NODE,
+    ONE_NODE, NODE_CHOICE, REQUIRED_NODE, NOTHING_ASKED,
 )  # fmt: skip
 
 

@@ -347,6 +347,11 @@ _FAILURES = (
     ("shortfall", "What the victims free is short of the ask.", _TRY),
     ("resources-releasing", "What the ask needs is being released already.", "Arbiter"),
     ("required-node", "Nothing that may go makes room on the node that the ask requires.", _REQUIRED),
+    (
+        "required-node-barred",
+        "Predicates keep the ask from the node that it requires, or a limit of what it wants 0 of is exceeded.",
+        "application.go, tryNode",
+    ),
     ("required-node-released", "Preemption on the required node was triggered before.", _REQUIRED),
 )  # fmt: skip
 

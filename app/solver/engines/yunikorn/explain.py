@@ -32,7 +32,13 @@ from app.solver.engines.yunikorn.configuration import (
     cells_of,
     effective,
 )
-from app.solver.engines.yunikorn.guarantees import Allowance, law_2_slack, levels, remaining
+from app.solver.engines.yunikorn.guarantees import (
+    Allowance,
+    law_2_slack,
+    levels,
+    over_limit_of_nothing,
+    remaining,
+)
 from app.solver.engines.yunikorn.overlay import Overlay, Request
 from app.solver.engines.yunikorn.shipped import fates_on_node
 from app.solver.engines.yunikorn.state import OPTED_OUT, ORIGINATOR, Ints, slack_of
@@ -322,7 +328,8 @@ def _likeness(overlay: Overlay, request: Request) -> object:
 
 def _compared(overlay: Overlay, request: Request, context: Context, outcome: Outcome) -> _Compared:
     changes = list(_changes(overlay, request, context)) if outcome.kind == "wait" else []
-    if outcome.kind == "admit" and not outcome.attempted and not overlay.held:
+    alike = not overlay.held and not over_limit_of_nothing(overlay, request)
+    if outcome.kind == "admit" and not outcome.attempted and alike:
         return _Compared(overlay, None, [], changes)  # room is room to both, where nobody waits for some
     mine = overlay.state.configuration.rules
     twin = under(overlay, mine.other)
@@ -359,6 +366,8 @@ def _that_apply(
         yield configuration.ASK_GUARANTEE
     if shipped.victims and request.required is None:
         yield from _of_victims(overlay, request, documented, shipped)
+    if over_limit_of_nothing(overlay, request):
+        yield configuration.NOTHING_ASKED
     if shipped.failed == "shortfall":
         yield configuration.FREE_SPACE
 

@@ -293,6 +293,19 @@ def has_headroom(overlay: Overlay, request: Request) -> bool:
     return True
 
 
+def over_limit_of_nothing(overlay: Overlay, request: Request) -> bool:
+    """Whether a queue on the path is over its limit of a resource that the ask names and wants 0 of."""
+    if len(request.needs) == len(request.amounts):
+        return False
+    state, nothing = overlay.state, request.amounts.keys() - request.needs.keys()
+    return any(
+        overlay.used(q, r) > most
+        for q in state.configuration.paths[request.queue]
+        for r, most in (state.limit[q] or {}).items()
+        if r in nothing
+    )
+
+
 def without_superfluous(needs: Needs, taken: Sequence[int]) -> list[int]:
     """Put back whoever is not needed, the one taken last being tried last. ``taken`` must make room."""
     helps = [needs.help_of(task) for task in taken]

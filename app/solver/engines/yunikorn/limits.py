@@ -19,6 +19,8 @@ ALL = "*"
 Kind = Literal["user", "group"]
 Steps = Mapping[str, int]
 _NOBODY = wire.Application()
+_GONE = OVER - {"released"}
+"""A placeholder that is released counts until it has left, as it does in its queue and on its node."""
 
 
 class Most(NamedTuple):
@@ -141,7 +143,7 @@ def tracked(
     """Of what runs. Raises QuantityError."""
     holdings = Tracked()
     for workload in running:
-        tasks = [task for task in workload.tasks if task.state not in OVER]
+        tasks = [task for task in workload.tasks if task.state not in _GONE]
         if not tasks:
             continue
         amounts: dict[str, int] = defaultdict(int)

@@ -204,22 +204,26 @@ class CompiledState:
         return order[starts[node] : starts[node + 1]]
 
     def use(self) -> Doubles:
-        """By node: what is used of its vcore and memory, as parts of what it has, added up. Not to be changed."""
+        """By node: what is used of its vcore and memory, as parts of what it has; the mean of both, or the one that it
+        has (YuniKorn: absResourceUsage). Not to be changed."""
         if self.lazy.use is None:
             use = np.zeros(len(self.node_names), dtype=np.float64)
+            known = np.zeros(len(self.node_names), dtype=np.int64)
             for r in self._scored():
                 total, free = self.capacity[:, r].astype(np.float64), self.free[:, r].astype(np.float64)
-                use += np.where(total > 0, (total - free) / np.where(total > 0, total, 1), 0)
-            self.lazy.use = use
+                use += np.where(total > 0, 1 - free / np.where(total > 0, total, 1), 0)
+                known += total > 0
+            self.lazy.use = use / np.maximum(known, 1)
         return self.lazy.use
 
     def use_of(self, node: int, free: Ints) -> float:
         """The same of one node, with this free there, to the last bit."""
-        use = 0.0
+        use, known = 0.0, 0
         for r in self._scored():
             if (total := float(self.capacity[node, r])) > 0:
-                use += (total - float(free[r])) / total
-        return use
+                use += 1 - float(free[r]) / total
+                known += 1
+        return use / max(known, 1)
 
     def _scored(self) -> list[int]:
         return [r for name in _SCORED if (r := self.resources.index.get(name)) is not None]

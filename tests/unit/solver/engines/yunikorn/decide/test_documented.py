@@ -434,9 +434,9 @@ def test_a_node_without_a_resource_is_not_used_in_it() -> None:
         task("t", "n1", {"vcore": 3, "memory": 9}), task("u", "n2", TWO),
         nodes=[node("n1", {"vcore": 6, "memory": 90}), node("n2", {"vcore": 6}), node("n3", {"memory": 9})],
     )  # fmt: skip
+    assert of.one(wanting(TWO))["node"] == "n1", "30 % in the mean, and a third of all that n2 has"
+    of.workloads[1]["tasks"][0]["requests"] = {"vcore": 3, "memory": 27}
     assert of.one(wanting(TWO))["node"] == "n2"
-    of.workloads[1]["tasks"][0]["requests"] = {"vcore": 1, "memory": 9}
-    assert of.one(wanting(TWO))["node"] == "n1"
 
 
 def test_a_full_limit_is_named_by_the_first_of_its_resources() -> None:
@@ -478,12 +478,17 @@ def test_of_several_tasks_only_the_one_that_waits_is_told_of(fitting: int) -> No
     assert condition["reason"] != "NodeReserved"
 
 
-DRIVER, OUT = {"originator": True}, {"preemptible": False}
+DRIVER: Json = {"originator": True}
+OUT: Json = {"preemptible": False}
 
 
-@pytest.mark.parametrize(
-    ("more", "rather"), [({}, []), (DRIVER, [{}]), (OUT, [{}, DRIVER]), (DRIVER | OUT, [{}, DRIVER])]
-)
+PLAIN: Json = {}
+RATHER: list[tuple[Json, list[Json]]] = [
+    (PLAIN, []), (DRIVER, [PLAIN]), (OUT, [PLAIN, DRIVER]), (DRIVER | OUT, [PLAIN, DRIVER])
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("more", "rather"), RATHER)
 def test_whatever_a_task_is_it_goes_where_nobody_else_makes_room(more: Json, rather: list[Json]) -> None:
     """``rather``: who goes instead, whatever the age and the node."""
     of = world(task("only", "n1", {"vcore": 6}, **more))

@@ -20,7 +20,7 @@ def running(name: str, queue_name: str = "root.a", cores: int = 1, **owner: Any)
 
 
 def new(name: str = "x", queue_name: str = "root.a", cores: int = 1, **owner: Any) -> Json:
-    return ask(name, queue_name, {"vcore": cores}, **({"yunikorn": owner} if owner else {}))
+    return ask(name, queue_name, {"vcore": cores}) | ({"yunikorn": owner} if owner else {})
 
 
 def outcome(of: World, wanted: Json) -> str:
@@ -44,6 +44,14 @@ def test_in_a_cycle_those_that_start_count_and_pods_of_one_application_are_one()
     asks = [new("p0", application="p"), new("p1", application="p"), new("q"), new("r")]
     found = of.decide(*asks, mode="cycle")["decisions"]
     assert [d["outcome"] for d in found] == ["admit", "admit", "admit", "wait"]
+
+
+def test_a_placeholder_that_is_released_counts_until_it_has_left() -> None:
+    leaving = running("p", cores=2, user="ann")
+    leaving["tasks"][0] |= {"state": "released", "placeholder": True}
+    of = limits({"users": ["ann"], "max_resources": {"vcore": 2}, "max_applications": 1})
+    assert outcome(world(leaving, **of), new(user="ann")) == "ApplicationLimit"
+    assert outcome(world(leaving, **of), new() | {"workload": "p"}) == "NotEnoughUserQuota"
 
 
 def limits(*of: Json) -> Json:

@@ -31,15 +31,15 @@ def world(nodes: list[Json], *tasks: Json, rules: str = "documented", **more: An
         (({"vcore": 20}, {"vcore": 6}), ({"vcore": 9}, {"vcore": 3}), "a"),
         (({"vcore": 20}, {"vcore": 7}), ({"vcore": 9}, {"vcore": 3}), "b"),
         (({"vcore": 20}, {"vcore": 6}), ({"vcore": 10}, {"vcore": 3}), "a"),
-        (({"vcore": 10, "memory": 10}, {"vcore": 1, "memory": 5}), ({"vcore": 10}, {"vcore": 5}), "b"),
-        (({"vcore": 10, "memory": 10}, {"vcore": 1, "memory": 3}), ({"vcore": 10}, {"vcore": 5}), "a"),
+        (({"vcore": 10, "memory": 10}, {"vcore": 2, "memory": 6}), ({"vcore": 10}, {"vcore": 3}), "b"),
+        (({"vcore": 10, "memory": 10}, {"vcore": 2, "memory": 6}), ({"vcore": 10}, {"vcore": 5}), "a"),
         (({"vcore": 10, "disk": 10}, {"vcore": 2, "disk": 9}), ({"vcore": 10}, {"vcore": 3}), "a"),
         (({"vcore": 10, "memory": 0}, {"vcore": 3, "memory": 5}), ({"vcore": 10}, {"vcore": 4}), "a"),
-        (({"vcore": 10, "memory": 1}, {"vcore": 3, "memory": 1}), ({"vcore": 10}, {"vcore": 9}), "b"),
+        (({"vcore": 10, "memory": 1}, {"vcore": 3, "memory": 1}), ({"vcore": 10}, {"vcore": 6}), "b"),
     ],
-    ids=["30 or 33 %", "35 or 33 %", "a tie", "60 % in sum", "40 % in sum", "other resources", "none of it", "full"],
+    ids=["30 or 33 %", "35 or 33 %", "a tie", "40 or 30 %", "40 or 50 %", "other resources", "none of it", "full"],
 )  # fmt: skip
-def test_the_least_used_in_sum_of_both_resources(
+def test_the_least_used_in_the_mean_of_the_two_resources_that_a_node_has(
     rules: str, a: tuple[Json, Json], b: tuple[Json, Json], least: str
 ) -> None:
     of = world([node("b", b[0]), node("a", a[0])], task("on-a", "a", a[1]), task("on-b", "b", b[1]), rules=rules)
@@ -67,6 +67,16 @@ def test_which_reservations_give_way(rules: str, change: Json, gives: bool) -> N
     answer = of.decide(ask("want", "root.prod", TWO, workload="prod"))
     assert [one["task"] for one in answer["decisions"][0]["victims"]] == ["t"] * gives
     assert answer["notes"]["cancelled_reservations"] == [{"node": "n1", "ask": "other"}] * gives
+
+
+@pytest.mark.parametrize("closed", [{"schedulable": False}, {"capacity": ONE}], ids=["cordoned", "too small"])
+def test_reservations_give_way_on_nodes_that_are_no_use_to_the_ask(closed: Json) -> None:
+    """As released, whatever becomes of the ask; all of them that are weak, and nobody can be preempted there."""
+    held = [{"node": "n1", "ask": holder() | {"id": name}} for name in ("one", "two")]
+    of = world([node("n1", TWO) | closed, node("n2", ONE)], task("t", "n1", ONE), rules="shipped", reservations=held)
+    answer = of.decide(ask("want", "root.prod", TWO, workload="prod"))
+    assert answer["decisions"][0]["outcome"] == "wait"
+    assert answer["notes"]["cancelled_reservations"] == [{"node": "n1", "ask": name} for name in ("one", "two")]
 
 
 def test_a_node_whose_reservation_gives_way_is_taken_where_it_has_room_now() -> None:

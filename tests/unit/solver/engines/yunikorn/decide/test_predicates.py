@@ -61,6 +61,25 @@ def test_more_kinds_of_demands_than_are_kept_are_answered_alike(rules: str) -> N
     assert [one["outcome"] for one in found] == ["wait", "admit"] * 300
 
 
+@pytest.mark.parametrize(
+    ("rules", "free", "victims"),
+    [("shipped", 0, ["two"]), ("shipped", 2, []), ("documented", 0, []), ("documented", 2, [])],
+)  # fmt: skip
+def test_a_pod_that_requires_a_node_does_not_run_there_against_its_predicates(
+    rules: str, free: int, victims: list[str]
+) -> None:
+    """Released, they are asked when there is room, and not before somebody is evicted for it; documented, nobody is
+    evicted in vain."""
+    of = world(rules, free=free, taints=[TAINT])
+    found = of.one(wanted() | {"required_node": "n2"})
+    assert found["outcome"] == ("preempt" if victims else "wait")
+    assert [one["task"] for one in found["victims"]] == victims
+    if not victims:
+        assert found["conditions"][0]["reason"] == "NoRoomOnRequiredNode"
+    borne = wanted(tolerations=[{"key": "gpu", "operator": "Exists"}]) | {"required_node": "n2"}
+    assert of.one(borne)["outcome"] == ("admit" if free else "preempt")
+
+
 def test_what_kubernetes_refuses_is_refused() -> None:
     with pytest.raises(InvalidInput) as refused:
         world("documented").one(wanted(node_affinity=[[{"key": "zone", "operator": "In"}]]))

@@ -244,3 +244,31 @@ def test_of_nodes_that_make_room_with_as_many_the_first_by_name() -> None:
         assert chosen(of, wanting(TWO, feasible_nodes=["n3", "n2"]), **options) == (
             ["c"] if choice == "scored" else ["d"]
         )
+
+
+def over_its_limit(rules: str, **used: int) -> World:
+    """Prod holds GPUs, of which it may have one."""
+    of = world(nodes=[node("n1", {"vcore": 9, "gpu": 9, "disk": 9})])
+    of.queues[1] = queue("root.prod", {"vcore": 9, "gpu": (None, 1)})
+    of.workloads[0]["tasks"] = [task("held", "n1", used)]
+    of.rules = rules
+    return of
+
+
+@pytest.mark.parametrize("more", [{}, {"required_node": "n1"}], ids=["anywhere", "on its node"])
+@pytest.mark.parametrize(
+    ("used", "requests", "outcome"),
+    [
+        ({"gpu": 2}, {"vcore": 1, "gpu": 0}, "wait"), ({"gpu": 1}, {"vcore": 1, "gpu": 0}, "admit"),
+        ({"gpu": 2}, {"vcore": 1}, "admit"), ({"gpu": 2}, {"vcore": 1, "disk": 0}, "admit"),
+    ],
+    ids=["names it", "not over", "does not name it", "names another"],
+)  # fmt: skip
+def test_even_0_of_a_resource_that_is_over_its_limit_is_too_much(
+    more: Json, used: Json, requests: Json, outcome: str
+) -> None:
+    assert over_its_limit("documented", **used).one(wanting(requests, **more))["outcome"] == "admit"
+    found = over_its_limit("shipped", **used).one(wanting(requests, **more), explain="summary")
+    assert (found["outcome"], found["victims"]) == (outcome, [])
+    named = {step["rule"] for step in found["explanation"]["steps"]}
+    assert ("difference-nothing-asked" in named) == (outcome == "wait")
