@@ -206,3 +206,53 @@ def test_compiling_many_queues_ends_at_the_deadline(engine: str) -> None:
     configuration = msgspec.convert({"engine": engine, "queues": queues}, Configuration)
     with stoppable(Countdown(len(queues) + 50)), pytest.raises(Stopped):  # the first hundred while it is checked
         solve.configure(configuration)
+
+
+def _passed(work: Work) -> int:
+    """Safe points on the way through ``work``."""
+    many = 1 << 30
+    left = Countdown(many)
+    with stoppable(left):
+        work()
+    return many - left.left
+
+
+def _nodes(engine: str, count: int) -> Work:
+    """A state of nodes that nobody runs on."""
+    configured = solve.configure(msgspec.convert({"engine": engine, "queues": [{"name": "q"}]}, Configuration))
+    state = _state(nodes=[{"name": f"n{i}", "capacity": {"cpu": 1}} for i in range(count)])
+    return lambda: solve.load(configured, state)
+
+
+def _on_a_node(engine: str, queues: list[Any], count: int, **fields: Any) -> Work:
+    """All that runs is on one node, and an ask for all of the node takes all of it."""
+    tasks = [{"name": "t", "requests": {"cpu": 1}, "node": "n"}]
+    queue = queues[-1]["name"]
+    running = [{"id": f"w{i}", "queue": queue, "tasks": tasks} for i in range(count)]
+    loaded = solve.load(
+        solve.configure(msgspec.convert({"engine": engine, "queues": queues}, Configuration)),
+        _state(nodes=[{"name": "n", "capacity": {"cpu": count}}], workloads=running),
+    )
+    task = {"name": "t", "requests": {"cpu": count}, **fields}
+    ask = msgspec.convert({"id": "a", "queue": queue, "priority": 9, "tasks": [task]}, Ask)
+
+    def work() -> None:
+        decision = solve.decide(loaded, Question(0, [ask], explain="full")).decisions[0]
+        assert len(decision.victims) == count
+
+    return work
+
+
+ROOTED = [{"name": "root"}, {"name": "root.q", "parent": "root"}]
+LONG: dict[str, Callable[[int], Work]] = {
+    "KAI's nodes": lambda count: _nodes("kai", count),
+    "kube-scheduler's nodes": lambda count: _nodes("kube-scheduler", count),
+    "who kube-scheduler takes, told in full": lambda count: _on_a_node("kube-scheduler", [{"name": "q"}], count),
+    "who may go on YuniKorn's required node": lambda count: _on_a_node("yunikorn", ROOTED, count, required_node="n"),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_pass_over_many_has_safe_points_for_many(name: str) -> None:
+    few, many = (_passed(LONG[name](count)) for count in (20, 220))
+    assert many - few >= 200 // 20

@@ -46,6 +46,7 @@ from app.solver.engines.kai.jobs import (
 from app.solver.kubernetes import PODS, untolerated
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask, Node, State, Workload
+from app.solver.question import safe_point
 
 Key = tuple[int, int, int, str, int]
 """Place of a job among jobs: priority (negated), rank by gang, creation, id, number."""
@@ -187,6 +188,7 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
                   configuration.policy.release, [gpu_memory(node) for node in state.nodes])  # fmt: skip
     capacity: list[Vector] = []
     for node in state.nodes:
+        safe_point()
         have, taken = columns(node.capacity), columns(node.occupied)
         # What a node has nothing of isn't counted there.
         capacity.append(tuple(a and a - b for a, b in zip(have, taken, strict=False)))

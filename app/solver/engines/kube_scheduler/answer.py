@@ -32,7 +32,7 @@ from app.solver.model.decision import (
 from app.solver.model.problems import Finding
 from app.solver.model.request import Eviction, Options
 from app.solver.model.state import Ask, State
-from app.solver.question import ProtectionQuestion, Question, Why
+from app.solver.question import ProtectionQuestion, Question, Why, safe_point
 
 _REASON = "PreemptionByScheduler"
 MOST_STEPS = 50
@@ -165,6 +165,7 @@ def _candidates(why: Why, state: CompiledState, ask: Ask, outcomes: list[Outcome
 
     def tell(pods: Iterable[Pod], verdict: Verdict, rule: str) -> None:
         for pod in pods:
+            safe_point()
             why.candidate(
                 verdict, rule, pod.workload, task=pod.name, queue=pod.namespace,
                 node=state.name(pod.node), priority=pod.effective_priority, asks=asks,

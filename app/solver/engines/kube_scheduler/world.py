@@ -30,6 +30,7 @@ from app.solver.model import kube_scheduler as wire
 from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import OVER, Ask, DisruptionBudget, Node, Reservation, State, Task, Workload
+from app.solver.question import safe_point
 
 _AT_ONCE, _LARGEST = 16, 2**62
 """Of so many resources at most, and so much, are requests added up on all nodes at once."""
@@ -356,6 +357,7 @@ def _machine(
     unmade: tuple[Running, list[int]] | None = None,
 ) -> Machine:
     """``used``: by pods."""
+    safe_point()
     capacity = steps_of(node.capacity)
     others = steps_of(node.occupied) if node.occupied else {}
     used = _sum((others, used)) if others else used

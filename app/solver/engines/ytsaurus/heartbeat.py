@@ -63,6 +63,7 @@ def preempt(overlay: Overlay, node: int, order: Sequence[int], reason: Reason, w
     situation = overlay.prepared.situation
     allocations, timeouts = situation.cluster.allocations, situation.operations.preemption_timeout
     for row in order:
+        safe_point()
         operation = int(allocations.operation[row])
         timeout = int(timeouts[operation])
         if overlay.is_overcommitted(node):

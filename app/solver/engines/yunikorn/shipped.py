@@ -36,6 +36,7 @@ from app.solver.engines.yunikorn.guarantees import (
 )
 from app.solver.engines.yunikorn.overlay import Overlay, Request
 from app.solver.engines.yunikorn.state import OPTED_OUT, ORIGINATOR, CompiledState, Ints, sums
+from app.solver.question import safe_point
 
 BATCH = 10
 """Predicate calls made at a time (YuniKorn: preemptCheckConcurrency)."""
@@ -359,6 +360,7 @@ def _in_stable_order(state: CompiledState, tasks: list[int], place: Mapping[int,
 
     blocks: list[list[int]] = []
     for start in range(0, len(tasks), _INSERTION):
+        safe_point()
         out: list[int] = []
         for task in tasks[start : start + _INSERTION]:
             position = len(out)
@@ -374,6 +376,7 @@ def _in_stable_order(state: CompiledState, tasks: list[int], place: Mapping[int,
 
 def _merged(left: list[int], right: list[int], before: Callable[[int, int], bool]) -> list[int]:
     """Both in one order, each being sorted, by the comparisons that SymMerge (Kim and Kutzner) makes."""
+    safe_point()
     if not left or not right:
         return left + right
     if len(left) == 1:
