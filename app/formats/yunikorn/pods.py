@@ -216,7 +216,8 @@ def made_below(name: str, queues: Mapping[str, Queue]) -> Queue:
     above, template = name.rpartition(".")[0], None
     while above and template is None:
         queue = queues.get(above)
-        template = queue.yunikorn.child_template if queue is not None and queue.yunikorn is not None else None
+        own = queue.yunikorn.child_template if queue is not None and queue.yunikorn is not None else None
+        template = None if own is None or own.empty else own
         above = above.rpartition(".")[0]
     template = template or ChildTemplate()
     names = {**template.guaranteed, **template.max}

@@ -37,6 +37,11 @@ class ChildTemplate(Wire, frozen=True, kw_only=True):
     max_applications: Number = 0
     """How many applications may run in each of them. Read by imports, which make such queues."""
 
+    @property
+    def empty(self) -> bool:
+        """Whether it is as good as none (YuniKorn: isChildTemplateEmpty): a template above it counts then."""
+        return not (self.max_applications or self.guaranteed or self.max or any(self.properties.values()))
+
 
 class Limit(Wire, frozen=True, kw_only=True):
     """What users and groups may have of a queue. `*` as a user: each that no limit of the queue names; as a group:

@@ -247,7 +247,10 @@ def effective(tree: Tree, blocks: Sequence[wire.Queue | None], rules: RuleSet) -
         else:
             raw[i] = _inherited(tree, raw, i, rules)
             raw[i] |= {name: (text, tree.names[i]) for name, text in block.properties.items()}
-        settings[i] = _settings({k: v for k, v in raw[i].items() if k in KNOWN}, above == ROOTLESS, rules)
+        own = {k: v for k, v in raw[i].items() if k in KNOWN}
+        if not _is_leaf(tree, block, i):
+            own.pop(PREEMPTION_DELAY, None)  # a parent only passes it on (YuniKorn: UpdateQueueProperties)
+        settings[i] = _settings(own, above == ROOTLESS, rules)
     return settings
 
 
@@ -260,9 +263,10 @@ def _is_leaf(tree: Tree, block: wire.Queue | None, i: int) -> bool:
 
 
 def _template(tree: Tree, templates: list[tuple[str, Properties]], block: wire.Queue, i: int) -> tuple[str, Properties]:
-    """A queue's own child template, or its parent's passed on (YuniKorn: dynamic parents pass it through)."""
-    if block.child_template is not None and block.child_template.properties:
-        return f"child_template of {tree.names[i]}", block.child_template.properties
+    """A queue's own child template, whatever it sets, or its parent's passed on where it has none or an empty one."""
+    own = block.child_template
+    if own is not None and not own.empty:
+        return f"child_template of {tree.names[i]}", own.properties
     above = tree.parent[i]
     return templates[above] if above != ROOTLESS else _NO_TEMPLATE
 

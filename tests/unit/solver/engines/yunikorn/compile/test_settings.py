@@ -49,6 +49,32 @@ def test_dynamic_leaves_take_the_template_only_and_dynamic_parents_only_pass_it_
 
 
 @pytest.mark.parametrize(
+    ("own", "offset"),
+    [
+        (None, 3), ({}, 3), ({"properties": {"priority.offset": ""}}, 3), ({"max_applications": 0}, 3),
+        ({"max_applications": 1}, 0), ({"guaranteed": {"vcore": 0}}, 0), ({"max": {"vcore": 1}}, 0),
+        ({"properties": {"preemption.delay": "4s"}}, 0),
+    ],
+)  # fmt: skip
+def test_a_template_that_sets_anything_hides_the_one_above_it(own: dict[str, Any] | None, offset: int) -> None:
+    below = {} if own is None else {"child_template": own}
+    found = tree(
+        queue("root"), queue("root.p", child_template={"properties": {"priority.offset": "3"}}),
+        queue("root.p.q", parent=True, **below), queue("root.p.q.made", dynamic=True),
+    ).effective()  # fmt: skip
+    assert found["root.p.q.made"]["priority.offset"] == offset
+
+
+@pytest.mark.parametrize("rules", ["documented", "shipped"])
+def test_a_parent_has_the_delay_that_it_passes_on_for_its_leaves_alone(rules: str) -> None:
+    of = tree(queue("root"), queue("root.p", preemption_delay="4s"), queue("root.p.leaf"))
+    of.rules = rules
+    found = of.effective()
+    assert (found["root.p"]["preemption.delay"], found["root.p"]["sources"]) == (30, {})
+    assert found["root.p.leaf"]["preemption.delay"] == (4 if rules == "shipped" else 30)
+
+
+@pytest.mark.parametrize(
     ("properties", "rule", "field", "value"),
     [
         ({"preemption_delay": "soon"}, "property-value", "preemption.delay", 30),
