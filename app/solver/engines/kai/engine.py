@@ -221,7 +221,7 @@ def _baseline(loaded: CompiledState, fresh: Jobs, jobs_edits: list[Edit], task_e
         return None
     old, tree = loaded.jobs, loaded.configuration.tree
     taken = list(columns(fresh.task_request, fresh.task_portion, {}))
-    sums = sums_over(tree, before.free, before.idle)
+    sums = sums_over(tree, layout(loaded).lacking, before.free, before.idle)
     for a, b, _, _ in jobs_edits:
         for j in range(a, b):
             sums.count(old, j, before.columns, -1)

@@ -13,7 +13,7 @@ from app.solver.engines.kai.actions import Cycle
 from app.solver.engines.kai.jobs import ALLOCATED, GPU, KAI_UNLIMITED, PIPELINED, RUNNING, Share
 from app.solver.engines.kai.overlay import EVICT, NO_ASK, Eviction, Overlay, total
 from app.solver.engines.kai.solver import Search, Trail, Tried
-from app.solver.engines.kai.state import baseline
+from app.solver.engines.kai.state import baseline, layout
 from app.solver.engines.kai.validators import Refusal, Scenario
 from app.solver.model.base import units
 from app.solver.model.decision import Decision, Explanation, Shortage, Verdict
@@ -169,7 +169,8 @@ def _too_big(cycle: Cycle, pods: list[int]) -> Never | None:
             if not state.nodes:
                 return Never("NoNodes", "there are no nodes in the state")
             return Never("NoNodeAllowed", f"no node satisfies what {overlay.jobs.task_name[t]} asks of nodes")
-        if not any(_holds(state.capacity[n], overlay.request[t]) for n in open_nodes):
+        only_asked = layout(state).only_asked
+        if not any(_holds(state.capacity[n], overlay.request[t], only_asked=only_asked) for n in open_nodes):
             return _larger_than_nodes(cycle, t, open_nodes)
     return None
 
@@ -191,8 +192,11 @@ def _larger_than_nodes(cycle: Cycle, t: int, nodes: list[int]) -> Never:
     return Never("LargerThanAnyNode", f"no node, even empty, could hold {overlay.jobs.task_name[t]}: {what}", short)
 
 
-def _holds(capacity: tuple[int, ...], request: tuple[int, ...]) -> bool:
-    return all(amount <= (capacity[r] if r < len(capacity) else 0) for r, amount in enumerate(request))
+def _holds(capacity: tuple[int, ...], request: tuple[int, ...], *, only_asked: bool) -> bool:
+    return all(
+        amount <= (capacity[r] if r < len(capacity) else 0) or (only_asked and not amount and r > GPU)
+        for r, amount in enumerate(request)
+    )
 
 
 def _over_bounds(cycle: Cycle, job: int, gang: Share) -> Never | None:

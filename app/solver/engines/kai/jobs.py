@@ -198,8 +198,10 @@ class Portion:
         return self.memory or int(self.part / 1000 * size)
 
     def gpus_on(self, size: int) -> int:
-        """What it counts for its queue there, in thousandths of a GPU: memory by hundredths of a device, rounded up."""
-        return self.devices * (hundredths(self.memory, size) if self.memory else self.part)
+        """What it counts there wherever GPUs are added up, in thousandths of one: hundredths of each device, parts to
+        the nearest one, half of one up, memory to the next (KAI: getExtendedResourceGpus, getGpuMemoryFractionalOnNode;
+        doubles, as there). Its devices have what it asks for."""
+        return self.devices * (hundredths(self.memory, size) if self.memory else int(self.part / 1000 * 100 + 0.5) * 10)
 
 
 def hundredths(memory: int, size: int) -> int:
@@ -222,10 +224,15 @@ def portion_of(task: Task, gpus: int) -> Portion | None:
 
 def with_shares(request: Vector, portion: Portion | None, size: int | None) -> Vector:
     """The request with what its shares count in GPUs; memory counts nothing before the pod has a node (``size``)."""
-    if portion is None or (portion.devices == 1 and not portion.memory):
+    if portion is None or not (portion.memory or portion.devices > 1 or portion.part % 10):
         return request
     gpus = 0 if portion.memory and size is None else portion.gpus_on(size or LEAST_GPU_MEMORY)
     return (*request[:GPU], gpus, *request[GPU + 1 :])
+
+
+def counted(taken: tuple[tuple[int, int], ...], lacking: frozenset[int]) -> Sequence[tuple[int, int]]:
+    """What of it counts on a node, without what the node has nothing of."""
+    return [(r, amount) for r, amount in taken if r not in lacking] if lacking else taken
 
 
 def constraints(task: Task, ask: Ask | None) -> str:

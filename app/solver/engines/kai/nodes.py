@@ -15,11 +15,12 @@ from app.solver.engines.kai.jobs import (
     RELEASING,
     RUNNING,
     STUCK,
+    Jobs,
     Portion,
-    Vector,
+    counted,
     hundredths,
 )
-from app.solver.engines.kai.state import Baseline
+from app.solver.engines.kai.state import Baseline, Layout
 from app.solver.model.state import Task
 from app.solver.question import safe_point
 
@@ -88,6 +89,10 @@ class GpuShares:
         """MiB of each of its devices that the pod wants on node n."""
         portion = self._portions[t]
         return 0 if portion is None else portion.memory_on(self._nodes.memory[n])
+
+    def by_memory(self, t: int) -> bool:
+        """Whether the pod asks for memory of GPUs."""
+        return (portion := self._portions[t]) is not None and portion.memory > 0
 
     def _with_room(self, t: int, n: int) -> list[int]:
         """Shared devices that hold the pod once what leaves is gone; not those that everybody leaves."""
@@ -327,21 +332,21 @@ class Nodes:
     have shared GPUs."""
 
     def __init__(
-        self, journal: Journal, books: Journal, base: Baseline, request: list[Vector],
-        columns: list[tuple[tuple[int, int], ...]], width: int, gpus: GpuNodes,
+        self, journal: Journal, books: Journal, base: Baseline, jobs: Jobs,
+        columns: list[tuple[tuple[int, int], ...]], width: int, layout: Layout,
     ) -> None:  # fmt: skip
         """``books``: the journal of amounts, ``Unlogged`` where every step is taken back by one in the other direction.
-        ``request``: by pod, of ``width`` columns. ``columns``: what each pod takes, shares of a GPU left out."""
-        nothing = [0] * (len(base.free[0]))
-        wider = width - len(base.free)
+        ``jobs``: with requests of ``width`` columns. ``columns``: what each pod takes, shares of a GPU left out."""
+        nothing, wider = [0] * len(base.free[0]), width - len(base.free)
         self.free = [column.copy() for column in (*base.free, *[nothing] * wider)]
         self.idle = [column.copy() for column in (*base.idle, *[nothing] * wider)]
         self.touched: list[int] = []
         self.changed: set[int] = set()
+        self._whole, self._memory = [0] * len(layout.gpus), layout.gpu_memory
+        gpus = GpuNodes(layout.gpu_memory, layout.gpus, self._whole, jobs.task_portion)
         self.gpus = GpuShares(journal, books, gpus, self.free[GPU], self.idle[GPU])
-        self._whole, self._memory = gpus.whole, gpus.memory
-        self._request = request
-        self.columns = columns
+        self._lacking, self._only_asked = layout.lacking, layout.only_asked
+        self._request, self.columns = jobs.task_request, columns
         self._add = books.add
         self._queue_only = width == GPU + 1
         self._free = self.free[0], self.free[1], self.free[2]
@@ -349,12 +354,11 @@ class Nodes:
         self._before = [*base.free, *[nothing] * wider]
 
     def seed(self, pods: Iterable[int], status: Sequence[int], node: Sequence[int], wires: Sequence[Task]) -> None:
-        """Put the pods of the state that hold shares of GPUs on devices, in the order given. Amounts have the others
-        already."""
+        """Put the pods of the state that hold shares of GPUs on devices, in the order given. Others are counted."""
         if not self.gpus.any:
             return
         for t, (s, n) in enumerate(zip(status, node, strict=True)):
-            if n != NOWHERE and s in _TAKES_IDLE and not self.gpus.share[t]:
+            if n != NOWHERE and s in _TAKES_IDLE and not self.gpus.share[t] and GPU not in self._lacking[n]:
                 self._whole[n] += self._request[t][GPU]
         for t in pods:
             safe_point()
@@ -382,12 +386,12 @@ class Nodes:
             self.gpus.uncount(t, n, devices, status)
 
     def _take(self, t: int, n: int, status: int, sign: int) -> None:
-        add = self._add
+        add, lacking = self._add, self._lacking[n]
         self.changed.add(n)
-        if self.gpus.any and not self.gpus.share[t]:
+        if self.gpus.any and not self.gpus.share[t] and GPU not in lacking:
             add(self._whole, n, sign * self._request[t][GPU])
         free, idle = status in TAKES_FREE, status in _TAKES_IDLE
-        for r, amount in self.columns[t]:
+        for r, amount in counted(self.columns[t], lacking) if lacking else self.columns[t]:
             if free:
                 add(self.free[r], n, -sign * amount)
             if idle:
@@ -401,9 +405,9 @@ class Nodes:
         """The same for a pod that had these devices then."""
         free = (before in TAKES_FREE) - (after in TAKES_FREE)
         idle = (before in _TAKES_IDLE) - (after in _TAKES_IDLE)
-        add = self._add
+        add, lacking = self._add, self._lacking[n]
         self.changed.add(n)
-        for r, amount in self.columns[t]:
+        for r, amount in counted(self.columns[t], lacking) if lacking else self.columns[t]:
             if free:
                 add(self.free[r], n, free * amount)
             if idle:
@@ -422,7 +426,7 @@ class Nodes:
 
     def gpu_room(self, n: int) -> tuple[float, float]:
         """The same of node n in GPUs, idle and being released."""
-        free, idle = self.free[GPU][n], self.idle[GPU][n]
+        free, idle = self._free[GPU][n], self._idle[GPU][n]
         now, later = self.gpus.room(n) if self.gpus.any else (0.0, 0.0)
         return now + idle / WHOLE, later + (free - idle) / WHOLE
 
@@ -443,13 +447,13 @@ class Nodes:
         """Whether node n could take the pod once what is being released is gone."""
         request = self._request[t]
         if self.gpus.share[t]:
-            return _fits(request, self.free, n, skip=GPU) and self.gpus.fits(t, n)
+            return self._fits(request, self.free, n, skip=GPU) and self.gpus.fits(t, n)
         cpu, memory, gpu = self._free
         return (
             request[2] <= gpu[n]
             and request[0] <= cpu[n]
             and request[1] <= memory[n]
-            and (self._queue_only or _fits(request, self.free, n))
+            and (self._queue_only or self._fits(request, self.free, n))
         )
 
     def fitting(self, t: int, nodes: list[int]) -> list[int]:
@@ -460,7 +464,7 @@ class Nodes:
             suited = self.gpus.fitting(t, [n for n in nodes if cpu <= cpus[n] and memory <= memories[n]])
         else:
             suited = [n for n in nodes if gpu <= gpus[n] and cpu <= cpus[n] and memory <= memories[n]]
-        return suited if self._queue_only else _fitting_others(request, self.free, suited)
+        return suited if self._queue_only else self._fitting_others(request, self.free, suited)
 
     def fitting_idle(self, t: int, nodes: list[int]) -> list[int]:
         """Those of ``nodes`` that ``fits_idle`` holds for, in their order."""
@@ -468,29 +472,29 @@ class Nodes:
         cpu, memory, gpu = request[0], request[1], request[2]
         if self.gpus.share[t]:
             suited = self.gpus.fitting_idle(t, [n for n in nodes if cpu <= cpus[n] and memory <= memories[n]])
-            return suited if self._queue_only else _fitting_others(request, self.idle, suited)
+            return suited if self._queue_only else self._fitting_others(request, self.idle, suited)
         if not (cpu or memory or gpu):
             return [n for n in nodes if self.fits_idle(t, n)]
         suited = [n for n in nodes if gpu <= gpus[n] and cpu <= cpus[n] and memory <= memories[n]]
-        return suited if self._queue_only else _fitting_others(request, self.idle, suited)
+        return suited if self._queue_only else self._fitting_others(request, self.idle, suited)
 
     def fits_idle(self, t: int, n: int) -> bool:
         """Whether node n can take the pod now."""
         request = self._request[t]
         if self.gpus.share[t]:
-            return _fits(request, self.idle, n, skip=GPU) and self.gpus.fits_idle(t, n)
+            return self._fits(request, self.idle, n, skip=GPU) and self.gpus.fits_idle(t, n)
         cpu, memory, gpu = self._idle
         if request[2] <= gpu[n] and request[0] <= cpu[n] and request[1] <= memory[n]:
-            return self._queue_only or _fits(request, self.idle, n)
+            return self._queue_only or self._fits(request, self.idle, n)
         return not any(request)
 
+    def _fitting_others(self, request: Sequence[int], have: list[list[int]], nodes: list[int]) -> list[int]:
+        """Those of ``nodes`` that have enough of everything but CPU, memory and GPUs."""
+        for amount, column in zip(request[GPU + 1 :], have[GPU + 1 :], strict=True):
+            if amount or not self._only_asked:
+                nodes = [n for n in nodes if amount <= column[n]]
+        return nodes
 
-def _fitting_others(request: Sequence[int], have: list[list[int]], nodes: list[int]) -> list[int]:
-    """Those of ``nodes`` that have enough of everything but CPU, memory and GPUs."""
-    for amount, column in zip(request[GPU + 1 :], have[GPU + 1 :], strict=True):
-        nodes = [n for n in nodes if amount <= column[n]]
-    return nodes
-
-
-def _fits(request: Sequence[int], have: list[list[int]], n: int, *, skip: int = -1) -> bool:
-    return all(r == skip or amount <= have[r][n] for r, amount in enumerate(request))
+    def _fits(self, request: Sequence[int], have: list[list[int]], n: int, *, skip: int = -1) -> bool:
+        always = GPU if self._only_asked else len(request)
+        return all(r == skip or a <= have[r][n] or (r > always and not a) for r, a in enumerate(request))

@@ -22,7 +22,7 @@ from app.solver.engines.kai.jobs import (
     task_key,
     with_shares,
 )
-from app.solver.engines.kai.nodes import WHOLE, GpuNodes, Nodes
+from app.solver.engines.kai.nodes import WHOLE, Nodes
 from app.solver.engines.kai.state import CompiledState, baseline, columns, layout, with_asks
 from app.solver.model.state import Ask
 
@@ -97,13 +97,12 @@ class Overlay:
         self.request = jobs.task_request
         base, first = baseline(state), self.running_tasks
         taken = [*base.columns, *columns(self.request[first:], jobs.task_portion[first:], {})]
-        self._memory = memory = layout(state).gpu_memory
-        gpus = GpuNodes(memory, layout(state).gpus, [0] * len(memory), jobs.task_portion)
+        self._memory = layout(state).gpu_memory
         shares = any(portion is not None for portion in jobs.task_portion)
         self.by_steps = shares and not self.strict and not state.configuration.policy.release.one_prefix
         self.in_doubles = shares and not self.exact
         books = Unlogged() if self.by_steps else self.journal
-        self.nodes = Nodes(self.journal, books, base, self.request, taken, width, gpus)
+        self.nodes = Nodes(self.journal, books, base, jobs, taken, width, layout(state))
         self._unlisted: set[int] = set()
         as_sent = (t for w in state.workloads for t in state.jobs.tasks[jobs.by_id[w.id]])
         self.nodes.seed(as_sent, self.status, self.node, jobs.task_wire)

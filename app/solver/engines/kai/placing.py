@@ -76,13 +76,21 @@ def kinds_of(base: Baseline, nodes: Layout, only: Sequence[int] | None = None) -
     return [tuple(column[n] for column in columns) for n in only]
 
 
+Size = tuple[Vector, float]
+"""What a pod asks for, and the part of each device; in 0.13, where GPUs are shared, the former by devices. Else parts
+are all 0."""
+_ALIKE = 0.01
+"""Parts that differ by less count as equal (KAI: minGPUs)."""
+
+
 class Signatures:
     """The constraints of jobs, as they stood when first asked for: KAI keeps the answer for the whole cycle."""
 
     def __init__(self, overlay: Overlay) -> None:
         self._overlay = overlay
         self._of: dict[int, tuple[str, ...]] = {}
-        self._pending: dict[int, tuple[int, list[Vector]]] = {}
+        self._pending: dict[int, tuple[int, list[Size]]] = {}
+        self._by_devices = overlay.gpus.any and not overlay.state.configuration.policy.release.compares_gpus
 
     def again(self) -> "Signatures":
         """For another run of the cycle that has come as far."""
@@ -99,15 +107,21 @@ class Signatures:
             signature = self._of[job] = tuple(sorted(map(overlay.constraints, pods)))
         return signature
 
-    def pending(self, job: int) -> list[Vector]:
+    def pending(self, job: int) -> list[Size]:
         """What the job's pending pods ask for now, sorted."""
         overlay = self._overlay
         known = self._pending.get(job)
         if known is None or known[0] != overlay.closed:
             pods = overlay.jobs.tasks[job]
-            requests = sorted([overlay.request[t] for t in pods if overlay.status[t] == PENDING])
+            requests = sorted([self._size(t) for t in pods if overlay.status[t] == PENDING])
             known = self._pending[job] = overlay.closed, requests
         return known[1]
+
+    def _size(self, t: int) -> Size:
+        request, portion = self._overlay.request[t], self._overlay.jobs.task_portion[t]
+        if portion is None or not self._by_devices:
+            return request, float(self._by_devices and request[GPU] > 0)
+        return (*request[:GPU], portion.devices * WHOLE, *request[GPU + 1 :]), portion.part / 1000
 
 
 class Failed:
@@ -129,18 +143,20 @@ class Failed:
             self._smallest[signature] = job
 
 
-def _easier(job: list[Vector], failed: list[Vector]) -> bool:
+def _easier(job: list[Size], failed: list[Size]) -> bool:
     if not job:
         return False
-    return len(failed) > len(job) or any(a != b and _at_most(a, b) for a, b in zip(job, failed, strict=False))
+    return len(failed) > len(job) or any(
+        a != b and _at_most(a, b) and not _at_most(b, a) for a, b in zip(job, failed, strict=False)
+    )
 
 
-def _smaller(job: list[Vector], failed: list[Vector]) -> bool:
+def _smaller(job: list[Size], failed: list[Size]) -> bool:
     return 0 < len(job) <= len(failed) and all(_at_most(a, b) for a, b in zip(job, failed, strict=False))
 
 
-def _at_most(a: Vector, b: Vector) -> bool:
-    return all(x <= y for x, y in zip(a, b, strict=True))
+def _at_most(a: Size, b: Size) -> bool:
+    return a[1] - b[1] < _ALIKE and all(x <= y for x, y in zip(a[0], b[0], strict=True))
 
 
 class FreeNodes:
@@ -377,7 +393,7 @@ class Placer:
         """The best node of ``nodes`` that fits the pod, ``tried`` ones left out; None without any."""
         overlay, allowed, has_gpu = self._overlay, self.allowed(t), self._has_gpu
         shared = overlay.gpus.share[t]
-        gpu = shared or bool(overlay.request[t][GPU])
+        gpu = bool(overlay.request[t][GPU]) or overlay.gpus.by_memory(t)
         has, free = (has_gpu, overlay.free[GPU]) if gpu else (self._has_cpu, overlay.free[CPU])
         open_nodes = self._one_of_each_kind(allowed, tried) if nodes is self.everywhere else self._among(nodes)
         best = overlay.nodes.fitting(t, open_nodes)

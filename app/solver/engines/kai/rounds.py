@@ -31,6 +31,7 @@ from app.solver.engines.kai.jobs import (
     is_gpu,
     portion_of,
     task_key,
+    with_shares,
 )
 from app.solver.engines.kai.nodes import WHOLE, GpuNodes, GpuShares
 from app.solver.engines.kai.state import CompiledState, is_plain, layout
@@ -128,7 +129,7 @@ class Sums:
         self._odd: set[str] = set()
         self._over: set[int] = set()
         self._able = bool(order) and len(state.resources) == state.named_by_nodes and not any(
-            v[GPU] % WHOLE or max(v) > BOUNDLESS for v in state.capacity
+            v[GPU] % WHOLE or max(v) > BOUNDLESS or min(v) < 0 for v in state.capacity
         )  # fmt: skip
         if not self._able:
             return
@@ -280,7 +281,7 @@ class Sums:
             if min(needs) <= 0:
                 return None
             self._needs[portion] = np.array(needs, np.int64)
-        return Request(vector, portion)
+        return Request(with_shares(vector, portion, None), portion)
 
     def _within_bounds(self, ask: Ask, requests: Sequence[Request]) -> bool:
         """Whether the job passes no limit and, where it can't be preempted, no deserved quota on its way up."""

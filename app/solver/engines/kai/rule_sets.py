@@ -61,8 +61,12 @@ class ReleaseRules:
     ``delays_preemption``: a job can be made to wait before it makes anybody go. ``own_staleness``: a gang may have a
     grace of its own before it is evicted as stale. ``measures_gpu_memory``: GPU memory counts in GPUs of the smallest
     node before it has one, and of the largest for bounds; otherwise in GPUs of 100 MiB, and for bounds not at all.
-    ``skips_oversized``: a job of which a pod is larger than any node is passed over, and is none that failed.
-    ``budgets_time``: a search ends after a time, which changes no answer here.
+    ``compares_gpus``: a job is no easier than another by the GPUs that pods count; otherwise by their devices and the
+    part of each. ``leaves_out_absent``: what a node has nothing of is not counted there; otherwise who holds it there
+    leaves it below 0. ``overfull_for_all``: who holds more of something than the node has keeps everybody off;
+    otherwise, beside CPU, memory and GPUs, who asks for it. ``skips_oversized``: a job of which a pod is larger than
+    any node is passed over, and is none that failed. ``budgets_time``: a search ends after a time, which changes no
+    answer here.
     """
 
     release: Release
@@ -82,6 +86,9 @@ class ReleaseRules:
     delays_preemption: bool
     own_staleness: bool
     measures_gpu_memory: bool
+    compares_gpus: bool
+    leaves_out_absent: bool
+    overfull_for_all: bool
     skips_oversized: bool
     budgets_time: bool
 
@@ -101,14 +108,14 @@ KAI_0_13: Final = ReleaseRules(
     filters_by_queue=False, generators=_NODE_LOCAL, doubling=False, own_scenario=False,
     nodes_of_recorded=False, joined_chunks=False, carries_running=False, restores_nodes=False, nodes_by_name=False,
     sub_group_trees=False, knows_stuck=False, delays_preemption=False, own_staleness=False, measures_gpu_memory=False,
-    skips_oversized=False, budgets_time=False,
+    compares_gpus=False, leaves_out_absent=False, overfull_for_all=False, skips_oversized=False, budgets_time=False,
 )  # fmt: skip
 KAI_0_17: Final = ReleaseRules(
     release="0.17", source="KAI-Scheduler d5bc503a", draws=True,
     filters_by_queue=True, generators=("node-local", "multi-node"), doubling=True, own_scenario=True,
     nodes_of_recorded=True, joined_chunks=True, carries_running=True, restores_nodes=True, nodes_by_name=True,
     sub_group_trees=True, knows_stuck=True, delays_preemption=True, own_staleness=True, measures_gpu_memory=True,
-    skips_oversized=True, budgets_time=True,
+    compares_gpus=True, leaves_out_absent=True, overfull_for_all=True, skips_oversized=True, budgets_time=True,
 )  # fmt: skip
 RELEASES: Final[dict[Release, ReleaseRules]] = {rules.release: rules for rules in (KAI_0_13, KAI_0_17)}
 
@@ -192,6 +199,22 @@ CHANGES: Final = (
         "gpu-memory-by-node", "measures_gpu_memory", "GPU memory counts in GPUs of 100 MiB, and for bounds not at all",
         "GPU memory counts in GPUs of the smallest node before it has one, and of the largest for bounds",
         "api/node_info/gpu_sharing_node_info.go",
+    ),
+    Change(
+        "no-easier-by-gpus", "compares_gpus",
+        "a job is no easier than one that failed by the devices of its pods and the part that they want of each",
+        "a job is no easier than one that failed by the GPUs that its pods count",
+        "actions/common/minimal_job_comparison.go",
+    ),
+    Change(
+        "absent-is-not-counted", "leaves_out_absent",
+        "pods that hold what their node has nothing of leave it below 0 there, and it takes nobody",
+        "what a node has nothing of is not counted there, whoever holds it", "api/node_info/node_info.go",
+    ),
+    Change(
+        "overfull-for-everybody", "overfull_for_all",
+        "a node that is overfull of something beside CPU, memory and GPUs takes who does not ask for it",
+        "an overfull node takes nobody, whatever it is overfull of", "api/resource_info/resource_vector.go",
     ),
     Change(
         "oversized-passed-over", "skips_oversized",

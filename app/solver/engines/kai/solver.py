@@ -195,7 +195,7 @@ class Found:
 def open_nodes(tools: Tools, job: int) -> Iterable[int]:
     """Nodes with a GPU idle or being released; all of them where some pod of the job needs none."""
     overlay = tools.overlay
-    if any(not overlay.request[t][GPU] and not overlay.gpus.share[t] for t in overlay.jobs.tasks[job]):
+    if not all(overlay.request[t][GPU] or overlay.gpus.by_memory(t) for t in overlay.jobs.tasks[job]):
         return tools.placer.everywhere
     if overlay.gpus.any:
         return [n for n in tools.placer.everywhere if max(overlay.nodes.gpu_room(n)) > 0]

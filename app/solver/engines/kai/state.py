@@ -34,6 +34,7 @@ from app.solver.engines.kai.jobs import (
     add_ask,
     add_workloads,
     constraints,
+    counted,
     input_problems,
     is_gpu,
     job_problems,
@@ -85,9 +86,10 @@ class Layout:
     """What follows from the nodes of a state alone, whoever runs there. Lists by node.
 
     ``by_name``: nodes in order of name, ``place``: the place of each there; ``gpu_memory``: MiB of each of its GPUs,
-    ``gpus``: how many it has; ``usable``: what all nodes that take pods offer; ``largest``: by column the most that one
-    has, whoever holds it; ``open``: whether a pod without any constraint may run there; ``allowed``: the same by
-    constraint.
+    ``gpus``: how many it has; ``usable``: what all nodes that take pods offer, less what others hold there;
+    ``largest``: by column the most that one has, whoever holds it; ``lacking``: what is not counted there, as there is
+    none; ``only_asked``: beside CPU, memory and GPUs a pod is held to what it asks for alone; ``open``: whether a pod
+    without any constraint may run there; ``allowed``: the same by constraint.
     """
 
     by_name: list[int]
@@ -99,6 +101,8 @@ class Layout:
     has_gpu: list[bool]
     usable: Share
     largest: Vector
+    lacking: list[frozenset[int]]
+    only_asked: bool
     open: list[bool]
     allowed: dict[str, list[bool]]
 
@@ -153,10 +157,9 @@ class Resident:
 
 @dataclass(frozen=True, slots=True)
 class CompiledState:
-    """``capacity[n]`` is what KAI may use of node n: capacity less what others occupy, below 0 where these hold
-    more than there is, and then nobody fits, whatever he asks for; BOUNDLESS
-    pods where others count pods and n does not. ``workloads``: as the state has them; jobs go by their ids instead,
-    so that no place in a document, which deltas move, breaks a tie that KAI leaves to a map.
+    """``capacity[n]`` is what KAI may use of node n: capacity less what others occupy, below 0 where these hold more
+    than there is; BOUNDLESS pods where others count pods and n does not. ``workloads``: as the state has them; jobs go
+    by their ids instead, so that no place in a document, which deltas move, breaks a tie that KAI leaves to a map.
     ``named_by_nodes``: how many resources there would be without the requests of workloads. ``usage``: what queues have
     used over time of (cpu, memory, gpu), by index, as parts of the cluster; None: nobody anything."""
 
@@ -187,13 +190,13 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
     add_workloads(jobs, sorted(state.workloads, key=attrgetter("id")), configuration.tree.index, node_index, columns,
                   configuration.policy.release, [gpu_memory(node) for node in state.nodes])  # fmt: skip
     capacity: list[Vector] = []
+    exact = not configuration.policy.release.leaves_out_absent
     for node in state.nodes:
         safe_point()
         have, taken = columns(node.capacity), columns(node.occupied)
-        # What a node has nothing of isn't counted there.
-        capacity.append(tuple(a and a - b for a, b in zip(have, taken, strict=False)))
+        capacity.append(tuple((exact or a) and a - b for a, b in zip(have, taken, strict=False)))
         if pods is not None and PODS not in node.capacity:
-            capacity[-1] = _uncounted(capacity[-1], pods)
+            capacity[-1] = (*capacity[-1][:pods], BOUNDLESS, *capacity[-1][pods + 1 :])
     if problems := list(input_problems(state)):
         raise InvalidInput(problems)
     width = len(resources)
@@ -212,11 +215,6 @@ def usage_over_time(configuration: CompiledConfiguration, state: State) -> tuple
         return None
     every = (used.get(name, {}) for name in configuration.tree.names)
     return tuple((of.get("cpu", 0.0), of.get("memory", 0.0), of.get("gpu", 0.0)) for of in every)
-
-
-def _uncounted(capacity: Vector, pods: int) -> Vector:
-    """The capacity of a node that doesn't say how many pods it takes, where others do."""
-    return (*capacity[:pods], BOUNDLESS, *capacity[pods + 1 :])
 
 
 def gpu_memory(node: Node) -> int:
@@ -380,15 +378,23 @@ def _layout(state: CompiledState) -> Layout:
     place = [0] * len(names)
     for i, n in enumerate(by_name):
         place[n] = i
-    usable = [v for v, node in zip(state.capacity, state.nodes, strict=True) if node.schedulable]
-    columns_of = Columns(ResourceIndex(state.resources.names))
+    columns_of, rules = Columns(ResourceIndex(state.resources.names)), state.configuration.policy.release
     whole = [columns_of(node.capacity) for node in state.nodes]
+    usable = [
+        [a - b for a, b in zip(have[: GPU + 1], columns_of(node.occupied), strict=False)]
+        for have, node in zip(whole, state.nodes, strict=True) if node.schedulable
+    ]  # fmt: skip
     return Layout(
         by_name=by_name, place=place, everywhere=frozenset(range(len(names))),
         gpu_memory=[gpu_memory(node) for node in state.nodes], gpus=[max(0, v[GPU]) // 1000 for v in state.capacity],
         has_cpu=[bool(v[CPU]) for v in whole], has_gpu=[bool(v[GPU]) for v in whole],
         usable=(sum(v[CPU] for v in usable), sum(v[MEMORY] for v in usable), sum(v[GPU] for v in usable)),
         largest=tuple(map(max, zip(*whole, strict=True))),
+        lacking=[
+            frozenset(r for r, a in enumerate(left) if a <= 0 and (r >= len(have) or not have[r]))
+            if rules.leaves_out_absent else frozenset() for have, left in zip(whole, state.capacity, strict=True)
+        ],
+        only_asked=not rules.overfull_for_all,
         open=[node.schedulable and untolerated(node.taints, ()) is None for node in state.nodes], allowed={},
     )  # fmt: skip
 
@@ -412,9 +418,7 @@ def _baseline(state: CompiledState) -> Baseline:
     jobs, tree = state.jobs, state.configuration.tree
     taken = list(columns(jobs.task_request, jobs.task_portion, {}))
     free = [[v[r] for v in state.capacity] for r in range(len(state.resources))]
-    sums = Sums(
-        free, [column.copy() for column in free], [[0, 0, 0] for _ in tree.names], [[0, 0, 0] for _ in tree.names]
-    )
+    sums = sums_over(tree, layout(state).lacking, free, free)
     counted = [sums.count(jobs, j, taken, 1) for j in range(len(jobs.id))]
     return Baseline(
         active=[active for active, _ in counted], used=[used for _, used in counted], columns=taken,
@@ -423,10 +427,12 @@ def _baseline(state: CompiledState) -> Baseline:
     )  # fmt: skip
 
 
-def sums_over(tree: Tree, free: Sequence[list[int]], idle: Sequence[list[int]]) -> "Sums":
+def sums_over(
+    tree: Tree, lacking: Sequence[frozenset[int]], free: Sequence[list[int]], idle: Sequence[list[int]]
+) -> "Sums":  # fmt: skip
     """Sums that begin with these amounts of nodes, which stay as they are, and with nothing held by queues."""
     allocated, fixed = ([[0, 0, 0] for _ in tree.names] for _ in range(2))
-    return Sums([column.copy() for column in free], [column.copy() for column in idle], allocated, fixed)
+    return Sums(lacking, [column.copy() for column in free], [column.copy() for column in idle], allocated, fixed)
 
 
 def homeless(jobs: Jobs) -> list[tuple[int, int]]:
@@ -443,8 +449,9 @@ def homeless(jobs: Jobs) -> list[tuple[int, int]]:
 @dataclass(frozen=True, slots=True)
 class Sums:
     """Sums over pods, to add to and take from: ``free`` and ``idle`` by resource and node, ``allocated`` and ``fixed``
-    by queue, each queue's own pods only."""
+    by queue, each queue's own pods only. ``lacking``: see ``Layout``."""
 
+    lacking: Sequence[frozenset[int]]
     free: list[list[int]]
     idle: list[list[int]]
     allocated: list[list[int]]
@@ -465,7 +472,7 @@ class Sums:
                 cpu, memory, gpu = cpu + request[0], memory + request[1], gpu + request[2]
             if n == NOWHERE:
                 continue
-            for r, amount in taken[t]:
+            for r, amount in counted(taken[t], self.lacking[n]):
                 self.idle[r][n] -= sign * amount
                 if status != RELEASING:
                     self.free[r][n] -= sign * amount

@@ -40,11 +40,41 @@ def test_a_node_whose_gpus_others_hold_is_one_with_gpus() -> None:
     assert case.placed == {"p-0": "b"}
 
 
-def test_a_node_of_which_others_hold_more_than_it_has_takes_nobody() -> None:
-    """A pod without GPU neither, where it is GPUs; but what a node has nothing of is not counted there."""
-    full = [node("n", gpu=1, occupied={"gpu": 2})]
-    assert not Case(ONE, full, [], ask("p", "a", gpu=0)).placed
-    assert Case(ONE, [node("n", gpu=0, occupied={"gpu": 2})], [], ask("p", "a", gpu=0)).placed == {"p-0": "n"}
+@pytest.mark.parametrize(
+    ("gpus", "held_by", "before", "now"),
+    [(1, "others", {}, {}), (0, "others", {}, {"p-0": "n"}), (1, "pods", {}, {}), (0, "pods", {}, {"p-0": "n"})],
+)
+def test_a_node_of_which_is_held_more_than_it_has_takes_nobody(
+    gpus: int, held_by: str, before: dict[str, str], now: dict[str, str]
+) -> None:
+    """A pod without GPU neither, where it is GPUs; but since 0.17 what a node has nothing of is not counted there."""
+    others = held_by == "others"
+    full = [node("n", gpu=gpus) | ({"occupied": {"gpu": 2}} if others else {})]
+    running = [] if others else [workload("w", "a", "n", gpu=2)]
+    for release, placed in (("0.13", before), ("0.17", now)):
+        pending = ask("p", "a", gpu=0)
+        assert Case(ONE, full, running, pending, actions=["allocate"], release=release).placed == placed
+
+
+@pytest.mark.parametrize("release", ["0.13", "0.17"])
+def test_what_a_node_has_nothing_of_is_free_of_nobody_who_leaves(release: str) -> None:
+    """The CPU that the victim leaves there is; in 0.13 its GPU too was held, so that less than none is left before."""
+    queues, where = [queue("a", gpu="unlimited")], [node("n", gpu=0, cpu=4)]
+    for gpu, cpu, placed in ((1, 1, {}), (0, 4, {"p-0": "n"})):
+        running, pending = [workload("w", "a", "n")], ask("p", "a", gpu=gpu, cpu=cpu, priority=90)
+        case = Case(queues, where, running, pending, actions=["preempt"], release=release)
+        assert (case.placed, case.evicted) == (placed, ["w-0"] if placed else [])
+
+
+@pytest.mark.parametrize(("release", "placed"), [("0.13", {"p-0": "n"}), ("0.17", {})])
+def test_a_node_that_is_overfull_of_something_else_takes_who_does_not_ask_for_it_until_0_17(
+    release: str, placed: dict[str, str]
+) -> None:
+    full = [node("n", capacity={"x/nic": 1}, occupied={"x/nic": 2})]
+    assert Case(ONE, full, [], ask("p", "a"), release=release).placed == placed
+    pending = ask("p", "a")
+    pending["tasks"][0]["requests"]["x/nic"] = 1
+    assert not Case(ONE, full, [], pending, release=release).placed
 
 
 def test_pods_without_gpu_pack_by_cpu() -> None:

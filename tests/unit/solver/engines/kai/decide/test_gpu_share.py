@@ -144,6 +144,40 @@ def test_a_pod_may_come_back_while_its_device_has_room_and_is_a_device_to_be_had
     assert of.left == (0, 0, 400)
 
 
+@pytest.mark.parametrize(
+    ("part", "counts"), [(120, 120), (125, 130), (124, 120), (145, 140), (575, 570), (5, 10), (4, 0), (995, 1000)]
+)
+def test_parts_count_to_the_nearest_hundredth_for_each_device(part: int, counts: int) -> None:
+    """As doubles have it: 14.5 and 57.5 hundredths are a little less. Devices give what is asked for."""
+    assert Portion(1, part, 0).gpus_on(1000) == counts
+    assert Portion(3, part, 0).gpus_on(1000) == 3 * counts
+    assert Portion(3, part, 0).memory_on(1000) == part
+
+
+@pytest.mark.parametrize("rules", ["shipped", "documented"])
+@pytest.mark.parametrize("release", ["0.13", "0.17"])
+@pytest.mark.parametrize(
+    ("limit", "part", "more", "placed"),
+    [(0.25, 0.125, {}, 1), (0.26, 0.125, {}, 2), (0.24, 0.124, {}, 2), (0.5, 0.125, {"gpu_devices": 2}, 1)],
+)
+def test_queues_count_hundredths_of_devices(
+    limit: float, part: float, more: dict[str, int], placed: int, release: str, rules: str
+) -> None:
+    asks = [ask(name, "a", gpu=part, task=more) for name in "pq"]
+    queues = [queue("a", gpu="unlimited", gpus={"limit": limit})]
+    case = Case(queues, [node("n", gpu=2)], [], *asks, release=release, rules=rules)
+    assert len(case.placed) == placed
+
+
+@pytest.mark.parametrize("release", ["0.13", "0.17"])
+@pytest.mark.parametrize(("part", "where"), [(0.005, "m"), (0.004, "n")])
+def test_a_share_that_counts_nothing_goes_where_pods_without_gpu_go(part: float, where: str, release: str) -> None:
+    """Packed by CPU, on its device all the same."""
+    nodes = [node("m", gpu=1, gpu_memory=20_000), node("n", gpu=4, cpu=8, gpu_memory=20_000)]
+    pending = ask("p", "a", gpu=part)
+    assert Case([queue("a", gpu="unlimited")], nodes, [], pending, release=release).placed == {"p-0": where}
+
+
 def test_memory_of_gpus_is_asked_for_and_refused_beside_gpus() -> None:
     pending = ask("p", "a", gpu=0, task={"gpu_memory": 30_000})
     where = [node("n", gpu=1, gpu_memory=20_000), node("m", gpu=1, gpu_memory=40_000)]

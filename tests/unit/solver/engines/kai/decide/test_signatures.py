@@ -6,15 +6,16 @@ import pytest
 
 from app.solver.engines.kai.placing import Failed, Signatures
 from tests.support.kai_parts import open_overlay
+from tests.support.kai_world import Json
 from tests.unit.solver.engines.kai.case import ask, node, queue, workload
 
 ROOT = queue("root", gpu="unlimited")
 
 
-def failed_by(*asks: Any) -> tuple[Failed, dict[str, int]]:
+def failed_by(*asks: Any, release: str = "0.13") -> tuple[Failed, dict[str, int]]:
     body = {
         "engine": "kai", "mode": "cycle", "now": "2027-01-15T08:00:00Z",
-        "configuration": {"queues": [ROOT, queue("a", "root", gpu=9)]},
+        "configuration": {"queues": [ROOT, queue("a", "root", gpu=9)], "settings": {"kai": {"release": release}}},
         "state": {"nodes": [node("n", gpu=1)], "workloads": []}, "asks": list(asks),
     }  # fmt: skip
     overlay = open_overlay(body)
@@ -32,6 +33,28 @@ def test_a_smaller_pod_is_easier(gpu: int, cpu: int, easier: bool) -> None:
     assert failed.easier(job["p"]), "nobody failed yet"
     failed.add(job["f"])
     assert failed.easier(job["p"]) is easier
+
+
+SHARES: list[tuple[tuple[float, Json], tuple[float, Json], bool, bool]] = [
+    ((0.5, {}), (0.492, {}), False, True), ((0.5, {}), (0.49, {}), True, True),
+    ((0.5, {}), (0.5, {"gpu_devices": 2}), False, False), ((1, {}), (0.5, {"gpu_devices": 2}), False, False),
+    ((0.5, {"gpu_devices": 4}), (1, {}), False, True), ((0.5, {"gpu_devices": 2}), (0.5, {}), True, True),
+    ((1, {}), (0, {"gpu_memory": 100}), True, True), ((0, {"gpu_memory": 100}), (0, {}), True, False),
+    ((0, {"gpu_memory": 100, "gpu_devices": 2}), (0, {"gpu_memory": 200}), True, False),
+    ((0.5, {}), (0, {}), True, True), ((2, {}), (1, {}), True, True), ((0.25, {}), (0.25, {}), False, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("failed", "pod", "before", "now"), SHARES)
+def test_shares_are_compared_by_devices_and_parts_and_since_0_17_by_what_they_count(
+    failed: tuple[float, Json], pod: tuple[float, Json], before: bool, now: bool
+) -> None:
+    """In 0.13 parts that differ by less than a hundredth are equal, and memory is a part of none."""
+    asks = [ask(name, "a", gpu=gpu, task=more) for name, (gpu, more) in (("f", failed), ("p", pod))]
+    for release, easier in (("0.13", before), ("0.17", now)):
+        others, job = failed_by(*asks, ask("s", "a", gpu=0.7), release=release)
+        others.add(job["f"])
+        assert others.easier(job["p"]) is easier
 
 
 def test_as_many_pods_are_no_easier_and_another_number_is_another_kind() -> None:
