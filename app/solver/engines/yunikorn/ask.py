@@ -289,6 +289,8 @@ def apply(overlay: Overlay, request: Request, outcome: Outcome) -> None:
     for node, held in outcome.cancelled:
         if any(other is held for other in overlay.held.get(node, ())):
             overlay.cancel(node, held)
+    if outcome.holds and request.required is not None:
+        overlay.hold(request.required, request, triggered=request.triggered)
     if outcome.node is None:
         return
     if outcome.kind == "admit":
@@ -346,6 +348,18 @@ def _precondition(overlay: Overlay, request: Request, context: Context) -> Outco
 
 
 def _on_required_node(overlay: Overlay, request: Request, node: int, record: Silent, *, headroom: bool) -> Outcome:
+    """By released rules an ask within its limits that waits keeps its node, large enough, from others that could run
+    elsewhere (YuniKorn: tryRequiredNode)."""
+    outcome = _evicting_there(overlay, request, node, record, headroom=headroom)
+    if outcome.kind != "wait" or not headroom or overlay.state.configuration.rules.counts_free:
+        return outcome
+    capacity = overlay.state.capacity
+    large = all(nodes.column(capacity, r)[node] >= amount for r, amount in request.needs.items())
+    held = any(holder.is_of(request) for holder in overlay.held.get(node, ()))
+    return replace(outcome, cancelled=_making_way(overlay, request), holds=large and not held)
+
+
+def _evicting_there(overlay: Overlay, request: Request, node: int, record: Silent, *, headroom: bool) -> Outcome:
     """By released rules nobody goes where there is room already, though the ask may not have it."""
     if request.triggered:
         return Outcome.wait("required-node-released")

@@ -378,7 +378,8 @@ class Outcome:
     """What became of one allocation ask: success, or a failure with its reason.
 
     ``victims``: canonical task indices in the order of taking; ``failed``: a key of REASONS; ``detail``: the facts;
-    ``cancelled``: reservations of others that give way; ``attempted``: it used up one of its queue's attempts."""
+    ``cancelled``: reservations of others that give way; ``attempted``: it used up one of its queue's attempts;
+    ``holds``: it waits, and keeps the node that it requires from others."""
 
     kind: Kind
     node: int | None = None
@@ -387,6 +388,7 @@ class Outcome:
     detail: str = ""
     cancelled: list[tuple[int, Held]] = field(default_factory=list[tuple[int, Held]])
     attempted: bool = False
+    holds: bool = False
 
     @property
     def reason(self) -> str:

@@ -465,7 +465,7 @@ def _units(
         if record.on:
             comparisons.compare(trial, request, context, outcome, record)
         outcomes.append((request, outcome))
-        if len(requests) > 1 or outcome.kind != "wait" or outcome.cancelled:
+        if len(requests) > 1 or outcome.kind != "wait" or outcome.cancelled or outcome.holds:
             comparisons.forget()
         if outcome.kind == "wait" and len(requests) > 1:
             return overlay, outcomes[-1:]

@@ -396,10 +396,10 @@ class Overlay:
             self._shift(self.preempting, int(state.queue[task]), amounts, 1)
             self._slack(int(state.queue[task]), amounts, 1)
 
-    def hold(self, node: int, request: Request) -> None:
-        """The ask evicted somebody and reserves ``node``, and no other."""
+    def hold(self, node: int, request: Request, *, triggered: bool = True) -> None:
+        """The ask reserves ``node``, and no other. ``triggered``: it evicted somebody."""
         self._release(node, request)
-        self._hold(node, request, request.unit, triggered=True)
+        self._hold(node, request, request.unit, triggered=triggered)
 
     def _hold(self, node: int, request: Request, unit: int | None, *, triggered: bool) -> None:
         self.vain.clear()

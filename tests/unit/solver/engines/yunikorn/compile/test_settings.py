@@ -57,7 +57,7 @@ def test_dynamic_leaves_take_the_template_only_and_dynamic_parents_only_pass_it_
     ],
 )  # fmt: skip
 def test_a_template_that_sets_anything_hides_the_one_above_it(own: dict[str, Any] | None, offset: int) -> None:
-    below = {} if own is None else {"child_template": own}
+    below: dict[str, Any] = {} if own is None else {"child_template": own}
     found = tree(
         queue("root"), queue("root.p", child_template={"properties": {"priority.offset": "3"}}),
         queue("root.p.q", parent=True, **below), queue("root.p.q.made", dynamic=True),
@@ -88,7 +88,7 @@ def test_a_parent_has_the_delay_that_it_passes_on_for_its_leaves_alone(rules: st
     ],
 )
 def test_a_bad_value_is_the_default_and_a_finding(
-    properties: dict[str, str], rule: str, field: str, value: object
+    properties: dict[str, Any], rule: str, field: str, value: object
 ) -> None:
     of = tree(queue("root"), queue("root.leaf", **properties))
     assert of.effective()["root.leaf"][field] == value

@@ -131,7 +131,7 @@ def test_never_and_repeats() -> None:
 
 
 def test_it_takes_the_node_from_asks_that_may_run_elsewhere() -> None:
-    held = {"node": "n1", "ask": ask("other", "root.test", TWO, workload="test")}
+    held: Json = {"node": "n1", "ask": ask("other", "root.test", TWO, workload="test")}
     of = world(task("t", "n1", {"vcore": 4}), reservations=[held])
     answer = of.decide(daemon(TWO))
     assert answer["decisions"][0]["outcome"] == "admit"
@@ -254,3 +254,37 @@ def test_an_explanation_tells_who_is_put_back() -> None:
         "t0": ("put-back", "fits-without"), "t1": ("victim", "makes-room"), "t2": ("victim", "makes-room"),
         "t3": ("not-needed", "not-reached"),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("requests", "more", "kept"),
+    [
+        ({"vcore": 5}, {}, True), ({"vcore": 7}, {}, False),
+        ({"vcore": 5}, {"yunikorn": {"triggered_preemption": True}}, True),
+    ],
+    ids=["large enough", "too small a node", "has evicted"],
+)  # fmt: skip
+def test_shipped_an_ask_that_waits_keeps_its_node_from_those_that_come_after(
+    requests: Json, more: Json, kept: bool
+) -> None:
+    """Nobody may go for it; a node that is too small it can't hold. Another that requires the node is not kept away."""
+    anywhere = ask("plain", "root.test", TWO, workload="test", feasible_nodes=["n1"])
+    asks = [daemon(requests, priority=1, **more), anywhere, daemon(TWO) | {"id": "small"}]
+    of = world(task("t", "n1", TWO, priority=9), rules="shipped")
+    outcomes = [one["outcome"] for one in of.decide(*asks, mode="cycle")["decisions"]]
+    assert outcomes == ["wait", "wait" if kept else "admit", "admit"]
+    of.rules = "documented"
+    assert [one["outcome"] for one in of.decide(*asks, mode="cycle")["decisions"]] == ["wait", "admit", "admit"]
+
+
+def test_shipped_it_takes_the_node_from_others_though_it_has_to_wait() -> None:
+    held = {"node": "n1", "ask": ask("other", "root.test", TWO, workload="test")}
+    of = world(task("t", "n1", TWO, priority=9), rules="shipped", reservations=[held])
+    wanted = daemon({"vcore": 5})
+    answer = of.decide(wanted)
+    assert answer["decisions"][0]["outcome"] == "wait"
+    assert answer["notes"]["cancelled_reservations"] == [{"node": "n1", "ask": "other"}]
+    of.queues[1] = queue("root.ds", {"vcore": (None, 4)})
+    assert of.decide(wanted)["notes"]["cancelled_reservations"] == [], "its queue has no room for it"
+    of.rules = "documented"
+    assert of.decide(wanted)["notes"]["cancelled_reservations"] == []
