@@ -373,11 +373,21 @@ def _leaf_problems(value: object, shape: Any, path: tuple[str | int, ...]) -> It
         detail = f"{str(value)[:64]!r} is none of {', '.join(choices)}" if choices else _WHERE.sub("", str(error))
         yield Problem(pointer=pointer(*path), detail=detail)
         return
-    if isinstance(converted, datetime) and not _is_in_calendar(converted):
+    if isinstance(converted, datetime) and not in_calendar(converted):
         yield Problem(pointer=pointer(*path), detail="its offset takes it out of the years 1 to 9999 in UTC")
 
 
-def _is_in_calendar(time: datetime) -> bool:
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+
+
+def whole(text: str) -> int | None:
+    """The whole number that ``text`` is, in at most 18 digits of ASCII; None: it is none. ``str.isdigit`` holds of more
+    than ``int`` takes: digits in small type, and thousands of them."""
+    return int(text) if _WHOLE.fullmatch(text) else None
+
+
+def in_calendar(time: datetime) -> bool:
+    """Whether it is a time of the years 1 to 9999 in UTC too, and not at its own offset alone."""
     try:
         time.astimezone(UTC)
     except OverflowError:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple, cast
 from cyclopts import Parameter
 
 from app.answering.comparison import Comparison, VariantAnswer
-from app.base.decoding import refuse_keys_twice
+from app.base.decoding import refuse_keys_twice, whole
 from app.base.documents import Path, Unreadable
 from app.base.documents import read as parsed
 from app.base.errors import ArbiterError
@@ -226,9 +226,10 @@ class Joined(NamedTuple):
         """The source that ``pointer`` into the list leads into, empty where it leads into none, and the pointer
         there."""
         number, slash, rest = pointer.removeprefix("/").partition("/")
-        if not number.isdigit() or int(number) >= len(self.places):
+        source = whole(number)
+        if source is None or not 0 <= source < len(self.places):
             return "", pointer
-        name, path = self.places[int(number)]
+        name, path = self.places[source]
         return name, to_pointer(*path) + slash + rest
 
 

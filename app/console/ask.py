@@ -15,6 +15,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from app.base import shipped
+from app.base.decoding import whole
 from app.console.api import ApiError, Json, places_of, segment, status_of
 from app.console.quotas import quota_of
 from app.console.situation import named, sentence
@@ -158,12 +159,12 @@ async def _changed(visit: Visit, request: Json | None, fields: dict[str, str]) -
         changed["engine"] = engine
     if priority := fields.get("priority", "").strip():
         asks: Any = changed.get("asks", ())
-        if not priority.lstrip("-").isdigit():
+        if (number := whole(priority)) is None:
             faults.append(("priority", "A priority is a whole number."))
         elif isinstance(asks, str):
             faults.append(("priority", "What is asked for waits beside the snapshot: its priorities stand there."))
         else:
-            changed["asks"] = [{**waiting, "priority": int(priority)} for waiting in asks]
+            changed["asks"] = [{**waiting, "priority": number} for waiting in asks]
     queue, value = fields.get("queue", "").strip(), fields.get("value", "").strip()
     if request is not None and (queue or value):
         resource, field = fields.get("resource", "").strip(), fields.get("field", _FIELDS[0])
@@ -341,7 +342,8 @@ def _of_form(fields: Json, wanted: Sequence[tuple[str, str, str]]) -> Json:
 
 
 def _whole(text: str) -> int | str:
-    return int(text) if text.removeprefix("-").isascii() and text.removeprefix("-").isdigit() else text
+    number = whole(text)
+    return text if number is None else number
 
 
 async def _planned(visit: Visit, body: Json) -> tuple[Json | None, Json | None]:

@@ -12,6 +12,7 @@ import msgspec
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
+from app.base.decoding import whole
 from app.console import situation
 from app.console.api import ApiError, Json, segment
 from app.console.configurations import offered
@@ -225,7 +226,8 @@ def _described(asked: Asked) -> list[Json]:
         return []
     task = {"name": "main", "requests": {asked.cell.resource: asked.amount or "1"}}
     ask: Json = {"id": "an ask like this", "queue": asked.queue, "tasks": [task]}
-    return [{**ask, "priority": int(asked.priority)} if asked.priority.lstrip("-").isdigit() else ask]
+    priority = whole(asked.priority)
+    return [ask if priority is None else {**ask, "priority": priority}]
 
 
 def _with_quotas(document: Json, cell: Cell, moved: Mapping[str, int | float]) -> Json:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from app.base.decoding import whole
 from app.following.objects import WORK, ends, evidence, preempts, reserves
 from app.formats.objects import Evidence, Item, Key, id_of, part
 from app.solver.model.configuration import EngineName
@@ -245,7 +246,8 @@ class History:
     def restored(self, kind: str, version: str) -> bool:
         """Whether a list of ``version`` is older than what was heard of the kind itself: the server was restored from
         an older state, and counts from there. Of other kinds more may have been heard while it was on its way."""
-        if not version.isdigit() or self._base + int(version) >= self._heard.get(kind, 0):
+        counted = _counted(version)
+        if counted is None or self._base + counted >= self._heard.get(kind, 0):
             return False
         self._base = self._order
         return True
@@ -308,7 +310,8 @@ class History:
         """Events may be kept in a store of their own, with versions of its own: they stand no earlier than all that was
         heard, and nothing stands by them."""
         self._number += 1
-        order = self._base + int(version) if version.isdigit() else self._order
+        counted = _counted(version)
+        order = self._order if counted is None else self._base + counted
         if not state:
             return max(order, self._order), self._number
         self._order = max(self._order, order)
@@ -355,3 +358,9 @@ class History:
 
 def _position(change: Change | Sign) -> Position:
     return change.position
+
+
+def _counted(version: str) -> int | None:
+    """A version as a number; None where the server counts otherwise."""
+    number = whole(version)
+    return number if number is not None and number >= 0 else None

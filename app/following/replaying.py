@@ -24,6 +24,7 @@ from typing import IO, Any, cast
 import msgspec
 import zstandard
 
+from app.base.decoding import whole
 from app.base.documents import as_list, as_mapping
 from app.base.errors import BadRequest
 from app.following.history import History, Preemption
@@ -385,7 +386,8 @@ def in_order(said: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             continue
         version = line.get("resource_version") or part(item, "metadata").get("resourceVersion")
         version = version or part(line, "metadata").get("resourceVersion") or ""
-        known[kind] = int(version) if str(version).isdigit() else known.get(kind, 0)
+        counted = whole(str(version))
+        known[kind] = known.get(kind, 0) if counted is None else counted
         moment = instant(line.get("at"))
         place = (moment.timestamp() if moment is not None else 0.0), known[kind]
         every += [(place, of) for of in (*listing.pop(kind, ()), line)]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from app.base.decoding import in_calendar
 from app.base.documents import Path, Unreadable, as_list, as_mapping, read
 from app.formats.reader import Findings, Reader, Severity, unkeepable
 from app.solver.model.configuration import Settings
@@ -387,7 +388,8 @@ def instant(value: object) -> datetime | None:
         time = msgspec.convert(value, datetime)
     except msgspec.ValidationError:
         return None
-    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    time = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    return time if in_calendar(time) else None
 
 
 @dataclass(frozen=True, slots=True)

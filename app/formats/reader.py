@@ -16,6 +16,7 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec.structs import replace as with_
 
+from app.base.decoding import in_calendar
 from app.base.documents import Path
 from app.solver.check import MAX_DEPTH
 from app.solver.model.base import (
@@ -344,12 +345,13 @@ class Reader:
 
 
 def instant(value: Any, path: Path, findings: Findings) -> datetime | None:
-    """An RFC 3339 string as an instant; anything else is a finding."""
+    """An RFC 3339 string as an instant; anything else is a finding, and so is what its offset takes out of the
+    calendar: no answer could be told of a state with it."""
     try:
         time = msgspec.convert(value, datetime)
     except msgspec.ValidationError:
         time = None
-    if time is None or time.tzinfo is None:
+    if time is None or time.tzinfo is None or not in_calendar(time):
         findings.add("bad-value", "error", path, "an instant in RFC 3339 with offset is expected")
         return None
     return time

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from app.answering.sources import Compiled
-from app.base.decoding import convert, decode
+from app.base.decoding import convert, decode, whole
 from app.base.errors import BadInput
 from app.simulations.core.run import simulate
 from app.simulations.core.scenario import setting_of
@@ -156,7 +156,8 @@ def _inside(node: Any, step: str, absent: Any) -> tuple[Any, str | int] | None:
     can."""
     if isinstance(node, list):
         items = cast(list[Any], node)
-        return (items, int(step)) if step.isdigit() and int(step) < len(items) else None
+        place = whole(step)
+        return (items, place) if place is not None and 0 <= place < len(items) else None
     if not isinstance(node, dict):
         return None
     fields = cast(dict[str, Any], node)

@@ -4,13 +4,16 @@ import gc
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
+import msgspec
 import pytest
 
 from app.base import documents
+from app.base.decoding import whole
 from app.base.documents import MAX_BYTES, read
-from app.formats import FORMATS, Unreadable, import_configuration
+from app.formats import FORMATS, Unreadable, import_configuration, objects
 from tests.support.bounds import Bounded
 
 
@@ -103,6 +106,52 @@ def test_strange_documents_give_findings_or_a_refusal_and_no_crash(index: int, f
             return [problem.detail for problem in refused.problems]
 
     assert all(read())
+
+
+OUTSIDE = "0001-01-01T00:00:00+14:00"
+_HEAD = {"name": "x", "namespace": "d", "creationTimestamp": OUTSIDE}
+TIMED: dict[str, list[Any]] = {
+    "kai": [
+        {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {**_HEAD, "name": "q"}, "spec": {}},
+        {"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", "spec": {"queue": "q", "minMember": 1},
+         "metadata": {**_HEAD, "annotations": {"kai.scheduler/last-start-timestamp": OUTSIDE,
+                                               "kai.scheduler/stale-podgroup-timestamp": OUTSIDE}}},
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {**_HEAD, "annotations": {"pod-group-name": "x"}},
+         "spec": {"schedulerName": "kai-scheduler", "nodeName": "n", "containers": [{"name": "c"}]},
+         "status": {"phase": "Running", "startTime": OUTSIDE}}],
+    "kueue": [
+        {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": _HEAD, "spec": {}},
+        {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": _HEAD,
+         "spec": {"podSets": [{"name": "m", "count": 1, "template": {"spec": {"containers": [{"name": "c"}]}}}]},
+         "status": {"admission": {"clusterQueue": "x"},
+                    "conditions": [{"type": "QuotaReserved", "status": "True", "lastTransitionTime": OUTSIDE}]}}],
+    "kube-scheduler": [
+        {"apiVersion": "v1", "kind": "Node", "metadata": {**_HEAD, "name": "n"}, "status": {}},
+        {"apiVersion": "v1", "kind": "Pod", "metadata": _HEAD, "status": {"startTime": OUTSIDE},
+         "spec": {"nodeName": "n", "containers": [{"name": "c"}]}}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("format", TIMED)
+def test_what_leaves_the_calendar_is_a_finding_and_in_no_state(format: str) -> None:  # noqa: A002
+    found = import_configuration(json.dumps(TIMED[format]).encode(), format)
+    assert OUTSIDE.encode() not in msgspec.json.encode((found.configuration, found.state, found.asks))
+    assert any("instant in RFC 3339" in finding.detail for finding in found.findings)
+    assert objects.instant(OUTSIDE) is None
+
+
+@pytest.mark.parametrize("text", ["--5", "\u00b2", "-", "9" * 5000, "\u0665", "1_0", " 1"])
+def test_what_only_looks_like_a_number_is_none(text: str) -> None:
+    assert whole(text) is None
+    queue: dict[str, Any] = {"name": "root", "properties": {}, "priority": text}
+    documents: list[dict[str, Any]] = [{"partitions": [{"queues": [queue]}]}, {"queues": queue, "priority": text}]
+    for document in documents:
+        with suppress(Unreadable):
+            import_configuration(json.dumps(document).encode(), "yunikorn")
+
+
+def test_whole_numbers_are_numbers() -> None:
+    assert [whole(text) for text in ("0", "-5", "007", "9" * 18)] == [0, -5, 7, 10**18 - 1]
 
 
 @pytest.mark.parametrize("format", FORMATS)

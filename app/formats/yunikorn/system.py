@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
+from app.base.decoding import whole
 from app.base.documents import Path
 from app.formats.extender import ByTask, VictimPod, light_pod
 from app.formats.manifests import Reading, Role, System, imported, parted
@@ -367,10 +368,10 @@ def _priority(reader: Reader) -> int | None:
     text = str(value) if value is not None else ""
     if not text:
         return None
-    if not text.lstrip("-").isdigit() or len(text) > 11 or abs(int(text)) > 2**31:
+    if (priority := whole(text)) is None or abs(priority) > 2**31:
         reader.warn("priority", "a whole number of 32 bits is expected", "error", "bad-value")
         return None
-    return int(text)
+    return priority
 
 
 def _time(reader: Reader, key: str) -> datetime | None:
