@@ -74,6 +74,10 @@ class Why:
             examples = [label(*task) for task in islice(tasks, EXAMPLES)]
             self._others.append(Group(verdict=verdict, rule=rule, count=count, examples=examples))
 
+    def alike(self, groups: Iterable[Group]) -> None:
+        """Candidates of a summary, by somebody who has counted them."""
+        self._others.extend(groups)
+
     def step(self, rule: str, detail: str, **numbers: Any) -> None:
         """Record a step; past a limit the summary only counts them."""
         if self.on:

@@ -1,6 +1,6 @@
 """What stands most in the way of an ask that waits, and what it would take to let it in."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -13,7 +13,7 @@ from app.solver.engines.kueue.nomination import CycleUsage, Entry, Mode, Nominat
 from app.solver.engines.kueue.overlay import Overlay, Usage
 from app.solver.kubernetes import PODS
 from app.solver.model.base import units
-from app.solver.model.decision import Candidate, Change
+from app.solver.model.decision import Change
 
 _ON_THE_WIRE: dict[Field, str] = {
     "nominal": "guaranteed", "borrowing": "borrowing_limit", "lending": "lending_limit",
@@ -166,10 +166,9 @@ def bottleneck(overlay: Overlay, queue: int, fr: int) -> str:
 _MOST_NAMED = 3
 
 
-def sentence(
-    overlay: Overlay, nomination: Nomination, verdicts: Iterable[Candidate], cycle_usage: CycleUsage | None
-) -> str:
-    """What is short, and who holds it; ``cycle_usage``: what earlier heads of the cycle took."""
+def sentence(overlay: Overlay, nomination: Nomination, rules: Mapping[int, str], cycle_usage: CycleUsage | None) -> str:
+    """What is short, and who holds it. ``rules``: what the search said of whom, by workload; ``cycle_usage``: what
+    earlier heads of the cycle took."""
     queue, usage = nomination.preemptor.queue, overlay.usage
     lacks = [
         (amount - usage.available(queue, fr), fr, amount)
@@ -178,7 +177,7 @@ def sentence(
         if amount > usage.available(queue, fr)
     ]
     if not lacks:
-        reasons = [*nomination.assignment.lacking, *nodes.in_the_way(overlay, nomination, verdicts, cycle_usage)]
+        reasons = [*nomination.assignment.lacking, *nodes.in_the_way(overlay, nomination, rules, cycle_usage)]
         reasons = reasons or ["nothing is short, but nobody may be preempted"]
         return "; ".join([*reasons, *nodes.easier_places(overlay, nomination)])
     # The largest lack, against what was wanted: steps of different resources do not compare.
@@ -189,18 +188,17 @@ def sentence(
         return f"{text}even with nothing running the queue could have {units(most, resource)} at most"
     before = [] if cycle_usage is None else _in_the_way(cycle_usage, nomination, fr)
     earlier = f"; {_booked(cycle_usage, before, fr)} in this cycle" if cycle_usage is not None and before else ""
-    return text + bottleneck(overlay, queue, fr) + _holders(overlay, fr, verdicts) + earlier
+    return text + bottleneck(overlay, queue, fr) + _holders(overlay, fr, rules) + earlier
 
 
-def _holders(overlay: Overlay, fr: int, verdicts: Iterable[Candidate]) -> str:
+def _holders(overlay: Overlay, fr: int, rules: Mapping[int, str]) -> str:
     """Whose usage of what is short could not be had, by the rule that accounts for most of it."""
-    index = {workload.id: i for i, workload in enumerate(overlay.state.workloads)}
     held: dict[str, tuple[int, int]] = {}
-    for verdict in verdicts:
-        amount = dict(overlay.state.amounts(index[verdict.workload])).get(fr, 0)
-        if verdict.rule in WORDS and amount:
-            total, count = held.get(verdict.rule, (0, 0))
-            held[verdict.rule] = (total + amount, count + 1)
+    for workload, rule in rules.items():
+        amount = dict(overlay.state.amounts(workload)).get(fr, 0)
+        if rule in WORDS and amount:
+            total, count = held.get(rule, (0, 0))
+            held[rule] = (total + amount, count + 1)
     if not held:
         return ""
     rule, (total, count) = max(held.items(), key=lambda item: (item[1], item[0]))

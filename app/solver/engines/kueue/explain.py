@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.solver.compiled import ROOTLESS
 from app.solver.engines.kueue import blockers, nodes
@@ -13,10 +13,10 @@ from app.solver.engines.kueue.fair_share import Rivals, Share, share_without
 from app.solver.engines.kueue.nodes import LookedAt
 from app.solver.engines.kueue.nomination import CycleUsage, Fit, Nomination, Suit, Target
 from app.solver.engines.kueue.overlay import Overlay, Preemptor
-from app.solver.engines.kueue.state import OLDEST, instant
+from app.solver.engines.kueue.state import OLDEST, CompiledState, instant
 from app.solver.engines.kueue.topology.room import Misfit, Place, PodSets
 from app.solver.model.base import to_datetime, units_of
-from app.solver.model.decision import Explanation, Verdict, Victim
+from app.solver.model.decision import EXAMPLES, Explanation, Group, Verdict, Victim
 from app.solver.model.state import Ask, Task
 from app.solver.question import Why
 
@@ -139,14 +139,25 @@ def explain(why: Why) -> Recorder:
     return Explainer(why) if why.on else SILENT
 
 
+class _Fate(NamedTuple):
+    """What became of one running workload, so far."""
+
+    verdict: Verdict
+    rule: str
+    detail: str
+    numbers: dict[str, Any]
+
+
 class Explainer(Recorder):
-    """Explains one ask's decision. What is said of one workload is shown by a full explanation only: a summary counts
-    them by rule, and looks at no more."""
+    """Explains one ask's decision. What became of whom is told at the end: often it is another thing than it was a
+    moment before. What is said of one workload is shown by a full explanation only: a summary counts them by rule, and
+    looks at no more."""
 
     def __init__(self, why: Why) -> None:
         self._why = why
         self._full = why.full
-        self._rule: dict[int, str] = {}
+        self._became: dict[int, _Fate] = {}
+        self._state: CompiledState
         self._candidates: list[int] = []
         self._compared: dict[str, Any] = {}
         self._borrow: bool | None = None
@@ -187,11 +198,9 @@ class Explainer(Recorder):
         if not self._full:
             return
         where = nodes.areas(overlay, pod_sets, places)
-        index = {workload.id: i for i, workload in enumerate(overlay.state.workloads)}
-        for of in [of for of in self._why.records.values() if of.verdict == "put-back"]:
-            if not nodes.frees(overlay, index[of.workload], where):
-                detail = f"{of.detail}: it frees nothing where the ask's pods go"
-                self._why.candidate(of.verdict, of.rule, of.workload, queue=of.queue, detail=detail, **of.numbers)
+        for workload, of in self._became.items():
+            if of.verdict == "put-back" and not nodes.frees(overlay, workload, where):
+                self._became[workload] = of._replace(detail=f"{of.detail}: it frees nothing where the ask's pods go")
 
     def flavor_considered(self, task: str, flavor: str, suit: Suit) -> None:
         level = None if suit.fit is Fit.NO_FIT else suit.level
@@ -213,8 +222,9 @@ class Explainer(Recorder):
         self._all_protected(overlay, "waits-before-preempting", detail)
 
     def _all_protected(self, overlay: Overlay, rule: str, detail: str) -> None:
+        self._state = overlay.state
         for workload in range(len(overlay.state.workloads)):
-            self._record(overlay, workload, "protected", rule, detail)
+            self._record(workload, "protected", rule, detail)
 
     def search_begins(self, overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -> None:
         """What is contested, and for every running workload what protects it, or that it is a candidate."""
@@ -234,19 +244,19 @@ class Explainer(Recorder):
                 )  # fmt: skip
         self._pod_sets = preemptor.pod_sets
         judge = Judge(overlay, preemptor, contested)
-        self._candidates, self._borrow = [], None
+        self._state, self._candidates, self._borrow = overlay.state, [], None
         for workload in range(len(overlay.state.workloads)):
             protection = judge.protection(workload)
             if protection is None:
                 self._candidates.append(workload)
-                self._not_reached(overlay, workload)
+                self._not_reached(workload)
             else:
                 verdict: Verdict = "out-of-reach" if protection.rule in _OUT_OF_REACH else "protected"
-                self._record(overlay, workload, verdict, protection.rule, protection.detail, **protection.numbers)
+                self._record(workload, verdict, protection.rule, protection.detail, **protection.numbers)
 
-    def _not_reached(self, overlay: Overlay, workload: int) -> None:
+    def _not_reached(self, workload: int) -> None:
         detail = "it could go, but was not needed before the ask fitted"
-        self._record(overlay, workload, "not-needed", _NOT_REACHED, detail)
+        self._record(workload, "not-needed", _NOT_REACHED, detail)
 
     def nobody_low_enough(self, preemptor: Preemptor, own: int | None, others: int | None) -> None:
         self._why.step(
@@ -259,16 +269,16 @@ class Explainer(Recorder):
         self._why.step("attempt", f"take candidates in order, {allowing} borrowing", borrowing=borrow)
         self._borrow = borrow
         for workload in self._candidates:
-            if self._rule[workload] != _NOT_REACHED:
-                self._not_reached(overlay, workload)
+            if self._became[workload].rule != _NOT_REACHED:
+                self._not_reached(workload)
 
     def would_borrow(self, overlay: Overlay, workload: int) -> None:
         detail = "it may only go for an ask that stays within nominal quota, and this attempt lets the ask borrow"
-        self._record(overlay, workload, "protected", "ask-would-borrow", detail)
+        self._record(workload, "protected", "ask-would-borrow", detail)
 
     def back_within(self, overlay: Overlay, workload: int) -> None:
         detail = "with those before it gone, its queue or a cohort above it is back within quota"
-        self._record(overlay, workload, "protected", "queue-back-within-quota", detail)
+        self._record(workload, "protected", "queue-back-within-quota", detail)
 
     def round_begins(self, strategy: str, *, reclaims: bool) -> None:
         if reclaims:
@@ -292,17 +302,17 @@ class Explainer(Recorder):
     def too_low(self, overlay: Overlay, workloads: Iterable[int], rivals: Rivals, strategy: str) -> None:
         for workload in workloads:
             if not self._full:
-                self._record(overlay, workload, "protected", "share-too-low", "")
+                self._record(workload, "protected", "share-too-low", "")
                 continue
             shares = _compared(overlay, workload, rivals)
             detail = f"share of the ask's side {shares['ask_share']} against {shares['share_before']} before and "
             detail += f"{shares['share_after']} after, below {shares['common_ancestor']}: fails {strategy}"
-            self._record(overlay, workload, "protected", "share-too-low", detail, strategy=strategy, **shares)
+            self._record(workload, "protected", "share-too-low", detail, strategy=strategy, **shares)
 
     def taken(self, overlay: Overlay, preemptor: Preemptor, targets: Sequence[Target], *, fits: bool) -> None:
         usage, (workload, reason) = overlay.usage, targets[-1]
         if not self._full:
-            self._record(overlay, workload, "victim", reason, "")
+            self._record(workload, "victim", reason, "")
             return
         after = {
             overlay.fr_name(fr): units_of(
@@ -316,19 +326,19 @@ class Explainer(Recorder):
         if self._borrow is not None:
             numbers = {"borrowing": self._borrow, **numbers}
         detail = f"number {len(targets)} to go" + ("; now the ask fits" if fits else "; the ask does not fit yet")
-        self._record(overlay, workload, "victim", reason, detail, order=len(targets), after=after, **numbers)
+        self._record(workload, "victim", reason, detail, order=len(targets), after=after, **numbers)
 
     def put_back(self, overlay: Overlay, workload: int) -> None:
         shown = self._full and self._pod_sets
         pods = {"pods_in": nodes.pods_in(overlay, workload, self._pod_sets)} if shown else {}
-        self._record(overlay, workload, "put-back", "still-fits", "the ask fits with it back", **pods)
+        self._record(workload, "put-back", "still-fits", "the ask fits with it back", **pods)
 
     def search_failed(self, overlay: Overlay, targets: Iterable[Target]) -> None:
         detail = "the ask does not fit even with everybody gone whom this search may take"
         for workload, reason in targets:
-            self._record(overlay, workload, "not-needed", "not-enough", detail, reason=reason)
+            self._record(workload, "not-needed", "not-enough", detail, reason=reason)
         for workload in self._candidates:
-            if self._rule[workload] == _NOT_REACHED:
+            if self._became[workload].rule == _NOT_REACHED:
                 self.back_within(overlay, workload)
 
     def trees_by_chance(self, trees: int) -> None:
@@ -363,10 +373,10 @@ class Explainer(Recorder):
     def _skipped(self, message: str) -> None:
         """The search found somebody, and the answer stops nobody: whoever was taken or put back is as if untouched."""
         self._why.step("skipped", message)
-        for of in [of for of in self._why.records.values() if of.verdict in ("victim", "put-back")]:
-            detail = "it could go, but the ask is skipped in this cycle"
-            shown = {"priority": of.numbers["priority"]} if self._full else {}
-            self._why.candidate("not-needed", "head-skipped", of.workload, queue=of.queue, detail=detail, **shown)
+        for workload, of in self._became.items():
+            if of.verdict in ("victim", "put-back"):
+                detail = "it could go, but the ask is skipped in this cycle"
+                self._record(workload, "not-needed", "head-skipped", detail)
 
     def deferred(self, cycle_usage: CycleUsage, head: Nomination) -> None:
         self._forget()
@@ -393,28 +403,43 @@ class Explainer(Recorder):
         self._why.headline(f"{ask.id} {'can never run' if hopeless else 'waits'}: {reasons}")
 
     def blocked(self, overlay: Overlay, nomination: Nomination, cycle_usage: CycleUsage | None) -> None:
-        sentence = blockers.sentence(overlay, nomination, self._why.records.values(), cycle_usage)
+        rules = {workload: of.rule for workload, of in self._became.items()}
+        sentence = blockers.sentence(overlay, nomination, rules, cycle_usage)
         self._why.blocked(sentence, *smallest_changes(overlay, nomination))
 
     def explanation(self) -> Explanation | None:
+        if self._full:
+            self._tell_each()
+        else:
+            self._why.alike(self._counted())
         return self._why.explanation()
+
+    def _tell_each(self) -> None:
+        """Everybody, with queue and priority."""
+        for i, of in self._became.items():
+            name, queue = self._state.workloads[i].id, self._state.configuration.tree.names[int(self._state.queue[i])]
+            numbers: dict[str, Any] = {"priority": int(self._state.priority[i]), **of.numbers}
+            self._why.candidate(of.verdict, of.rule, name, queue=queue, detail=of.detail, **numbers)
+
+    def _counted(self) -> list[Group]:
+        alike: dict[tuple[Verdict, str], list[int]] = {}
+        for i, of in self._became.items():
+            alike.setdefault((of.verdict, of.rule), []).append(i)
+        return [
+            Group(
+                verdict=verdict, rule=rule, count=len(of),
+                examples=[self._state.workloads[i].id for i in of[:EXAMPLES]],
+            )
+            for (verdict, rule), of in alike.items()
+        ]  # fmt: skip
 
     def _forget(self) -> None:
         self._candidates = []
-        self._why.records.clear()
+        self._became.clear()
 
-    def _record(
-        self, overlay: Overlay, workload: int, verdict: Verdict, rule: str, detail: str, **numbers: Any
-    ) -> None:
-        """What became of one running workload. Its queue and priority are always shown."""
-        state, name = overlay.state, overlay.state.workloads[workload].id
-        self._rule[workload] = rule
-        shown: dict[str, Any] = {}
-        queue = None
-        if self._full:
-            shown = {"priority": int(state.priority[workload]), **numbers}
-            queue = state.configuration.tree.names[int(state.queue[workload])]
-        self._why.candidate(verdict, rule, name, queue=queue, detail=detail if self._full else "", **shown)
+    def _record(self, workload: int, verdict: Verdict, rule: str, detail: str, **numbers: Any) -> None:
+        """What became of one running workload; it replaces what was said of it before."""
+        self._became[workload] = _Fate(verdict, rule, detail, numbers)
 
 
 def _summary(ask: Ask, victims: Sequence[Victim]) -> str:

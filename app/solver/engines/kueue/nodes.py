@@ -1,6 +1,6 @@
 """What is told of nodes: which domains were looked at, whose pods are in the way, what would find places instead."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from msgspec.structs import replace as struct_replace
@@ -12,7 +12,6 @@ from app.solver.engines.kueue.topology.placement import Placement, PodSet, Wante
 from app.solver.engines.kueue.topology.room import Place, PodSets
 from app.solver.kubernetes import PODS
 from app.solver.model.base import units
-from app.solver.model.decision import Candidate
 
 WORDS = {
     "priority": "has a priority that the policy does not let the ask preempt",
@@ -126,10 +125,10 @@ def frees(overlay: Overlay, workload: int, where: dict[str, set[tuple[str, ...]]
 
 
 def in_the_way(
-    overlay: Overlay, nomination: Nomination, verdicts: Iterable[Candidate], cycle_usage: CycleUsage | None
+    overlay: Overlay, nomination: Nomination, rules: Mapping[int, str], cycle_usage: CycleUsage | None
 ) -> list[str]:
-    """Where quota is there and nodes are not: the domain that lacks least, and whose pods are there; ``cycle_usage``:
-    what earlier heads of the cycle took."""
+    """Where quota is there and nodes are not: the domain that lacks least, and whose pods are there. ``rules``: what
+    the search said of whom, by workload; ``cycle_usage``: what earlier heads of the cycle took."""
     assignment, misfit = nomination.assignment, nomination.assignment.misfit
     if misfit is None or overlay.room is None or assignment.mode is not Mode.PREEMPT:
         return []
@@ -137,12 +136,11 @@ def in_the_way(
     forest = overlay.room.rooms.forests[flavor]
     nearest = _nearest(overlay, assignment.pod_sets, of)
     where = () if nearest is None else nearest[0].values
-    rules = {verdict.workload: verdict.rule for verdict in verdicts if verdict.rule in WORDS}
     there: dict[str, list[str]] = {}
     for i, workload in enumerate(overlay.state.workloads):
-        used = overlay.room.rooms.used_by(workload) if workload.id in rules else {}
+        used = overlay.room.rooms.used_by(workload) if rules.get(i) in WORDS else {}
         if any(name == flavor and forest.leaves[leaf].values[: len(where)] == where for name, leaf in used):
-            there.setdefault(rules[overlay.state.workloads[i].id], []).append(workload.id)
+            there.setdefault(rules[i], []).append(workload.id)
     reason = f"{misfit.task}: {misfit.reason}"
     if nearest is not None:
         reason += f"; nearest is {called(nearest[0])}, with room for {nearest[1]}"
