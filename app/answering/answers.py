@@ -175,22 +175,24 @@ def stats_of(seconds: dict[str, float]) -> dict[str, float]:
     return {f"{stage}_ms": round(spent * 1000, 3) for stage, spent in seconds.items()}
 
 
-def answer(
-    body: bytes,
-    now: Time,
-    sources: Sources,
-    explain: Explain | None = None,
-    *,
-    through: Callable[[DecisionRequest, Loaded], Loaded] = lambda _, loaded: loaded,
-) -> Answered:
-    """``POST /v1/decisions``. ``now`` fills in for the request, ``explain`` overrules it; ``through`` sees what is
-    decided on, and may call it by another name. Raises InvalidInput."""
+def answer(body: bytes, now: Time, sources: Sources, explain: Explain | None = None) -> Answered:
+    """``POST /v1/decisions``. ``now`` fills in for the request, ``explain`` overrules it. Raises InvalidInput."""
+    return answered_on(body, now, sources, explain)[0]
+
+
+def answered_on(
+    body: bytes, now: Time, sources: Sources, explain: Explain | None = None,
+    called: Callable[[Loaded], Loaded] | None = None,
+) -> tuple[Answered, Loaded, bool]:  # fmt: skip
+    """The answer, what was decided on, and whether the configuration is its own, for the request names none.
+    ``called``: calls it by another name."""
     watch = Stopwatch()
     with watch.stage("decode"):
         request = decode_request(body)
     moment = micros(request.now or now)
     with watch.stage("compile"):
-        loaded = through(request, load(request.configuration, request.engine, request.state, sources))
+        loaded = load(request.configuration, request.engine, request.state, sources)
+        loaded = loaded if called is None else called(loaded)
     with watch.stage("solve"):
         asks = asks_of(request.asks, loaded)
         question = Question(moment, asks, request.mode, request.options, explain or request.explain, request.proposals)
@@ -199,7 +201,7 @@ def answer(
         encoded = encode(result)
     release_later(request, loaded)
     facts = facts_of(result, moment, asks, encode(asks) if request.asks == PENDING else b"")
-    return Answered(body=encoded, facts=facts, seconds=watch.seconds)
+    return Answered(body=encoded, facts=facts, seconds=watch.seconds), loaded, request.configuration is None
 
 
 def shares(body: bytes, now: Time, sources: Sources) -> bytes:

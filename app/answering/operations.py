@@ -14,7 +14,7 @@ from app.answering.answers import (
     Answered,
     Facts,
     Stopwatch,
-    answer,
+    answered_on,
     effective_settings,
     encode,
     facts_of,
@@ -273,18 +273,13 @@ class Answerer:
 
     def decide(self, asked: "Inquiry", body: bytes) -> Reply:
         """A decision, as it was where ``asked`` is pinned."""
-        seen: list[tuple[Loaded, bool]] = []
-
-        def through(request: DecisionRequest, loaded: Loaded) -> Loaded:
-            if asked.pinned is not None:
-                return _as_then(loaded, asked.pinned)
-            if loaded.snapshot is not None:
-                seen.append((loaded, request.configuration is None))
-            return loaded
-
-        sources = self.sources if asked.pinned is None else self.sources.pinned(asked.pinned)
-        answered = answer(body, asked.now, sources, through=through)
-        states = self._lacking(asked, *seen[0]) if seen else []
+        used = asked.pinned
+        if used is not None:
+            sources = self.sources.pinned(used)
+            answered, _, _ = answered_on(body, asked.now, sources, called=lambda loaded: _as_then(loaded, used))
+            return Reply(answered.body, answered.facts, answered.seconds)
+        answered, loaded, own = answered_on(body, asked.now, self.sources)
+        states = [] if loaded.snapshot is None else self._lacking(asked, loaded, own)
         return Reply(answered.body, answered.facts, answered.seconds, states)
 
     def guard(self, asked: "Inquiry", body: bytes) -> Reply:

@@ -26,6 +26,35 @@ Class = Literal["small", "slow", "large", "snapshot"]
 CLASSES: tuple[Class, ...] = get_args(Class)
 
 
+_asked: ContextVar[float | None] = ContextVar("request_timeout", default=None)
+
+
+def requested_timeout() -> float | None:
+    """What the request that is being answered allows; None where it says nothing."""
+    return _asked.get()
+
+
+def timeout_within(most: float) -> float:
+    """Seconds that the request may still take, ``most`` at most."""
+    asked = _asked.get()
+    return most if asked is None else min(asked, most)
+
+
+def spend_timeout(seconds: float, of: float) -> None:
+    """``seconds`` of the ``of`` that the request had are over: what is left is all that it may take from here on."""
+    _asked.set(max(of - seconds, 0.001))
+
+
+@contextmanager
+def allowing(seconds: float | None) -> Generator[None]:
+    """Answer a request that may take so long; None: it says nothing."""
+    token = _asked.set(seconds)
+    try:
+        yield
+    finally:
+        _asked.reset(token)
+
+
 @dataclass(frozen=True, slots=True)
 class Ticket:
     """``end``: an instant of ``time.monotonic()``, which all processes of a machine share; ``seconds``: what the

@@ -15,9 +15,9 @@ import msgspec
 from sqlalchemy import RowMapping
 
 from app.answering.answers import Answered, stats_of
-from app.answering.operations import Inquiry, Operation, Reply
+from app.answering.operations import Inquiry, Operation
 from app.answering.snapshots import FollowedAge
-from app.answering.sources import Documents, Used
+from app.answering.sources import Documents, LogDocument, Used
 from app.auth.audit import current_actor
 from app.base import ticket
 from app.base.errors import NotFound, Unavailable
@@ -48,7 +48,7 @@ from app.search.service import Hit, ids_beginning
 from app.solver.model.base import to_datetime
 from app.solver.model.decision import ConfigurationUsed, Decision, Plan, PlannedEviction, ProposalVerdict, Victim
 from app.solver.model.problems import pointer
-from app.workers.dispatcher import Dispatcher, named_in
+from app.workers.dispatcher import Dispatcher, Named, named_in
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -238,24 +238,28 @@ class Decider:
 
         Where it waits for its log entry it takes nobody's place meanwhile.
         """
-        of = self._dispatcher.class_of(Operation.DECISION, body)
+        of, named = self._dispatcher.looked_into(Operation.DECISION, body)
         return await self.acknowledged(
-            await self._dispatcher.offload.run(of, self.decide, body, purpose, brief=len(body) <= _BRIEF)
+            await self._dispatcher.offload.run(of, self.decide, body, purpose, named, brief=len(body) <= _BRIEF)
         )
 
     async def answer_question(self, operation: Operation, body: bytes) -> bytes:
         """The answer to another question, which is not. Raises as ``answer`` does."""
-        of = self._dispatcher.class_of(operation, body)
-        return await self._dispatcher.offload.run(of, self.ask, operation, body, brief=len(body) <= _BRIEF)
+        of, named = self._dispatcher.looked_into(operation, body)
+        return await self._dispatcher.offload.run(of, self.ask, operation, body, named, brief=len(body) <= _BRIEF)
 
-    def decide(self, body: bytes, purpose: Purpose = "decision") -> Decided:
-        """The response body of ``POST /v1/decisions``. Raises InvalidInput, NotFound, Unavailable."""
+    def decide(self, body: bytes, purpose: Purpose = "decision", named: Named | None = None) -> Decided:
+        """The response body of ``POST /v1/decisions``. ``named``: what the body names, where somebody has looked.
+        Raises InvalidInput, NotFound, Unavailable."""
         moment = datetime.now(UTC)
-        snapshot, _ = named = named_in(body)
+        snapshot, _ = named = named or named_in(body)
         known = None if snapshot is None or self._log.is_behind else self._logged_states.known(snapshot)
         reply = self._dispatcher.run(Inquiry(Operation.DECISION, moment, known=known), body, named)
-        identity, stored = self._remember(moment, body, reply, None if purpose == repository.REAL else purpose)
-        return Decided(with_identity(identity, reply.answered(), self.ages.of(snapshot)), stored)
+        answered = reply.answered()
+        identity, stored = self._remember(
+            moment, body, answered, reply.documents, None if purpose == repository.REAL else purpose
+        )
+        return Decided(with_identity(identity, answered, self.ages.of(snapshot)), stored)
 
     def guard(self, configuration: str, snapshot: str, body: bytes) -> Decided:
         """What kube-scheduler reads of ``POST /v1/extenders/{name}/preempt``. Raises as ``decide``, and Conflict."""
@@ -263,14 +267,16 @@ class Decider:
         known = None if self._log.is_behind else self._logged_states.known(snapshot)
         asked = Inquiry(Operation.PREEMPTION, moment, snapshot, known=known, configuration=configuration)
         reply = self._dispatcher.run(asked, body)
-        _, stored = (None, None) if reply.logged is None else self._remember(moment, reply.logged.request, reply)
+        stored = None
+        if reply.logged is not None:
+            _, stored = self._remember(moment, reply.logged.request, reply.answered(), reply.documents)
         return Decided(self.ages.added_to(snapshot, reply.body), stored)
 
     def _remember(
-        self, moment: datetime, request: bytes, reply: Reply, purpose: str | None = None
-    ) -> "tuple[UUID, Future[None] | None]":
+        self, moment: datetime, request: bytes, answered: Answered, documents: Sequence[LogDocument],
+        purpose: str | None = None,
+    ) -> "tuple[UUID, Future[None] | None]":  # fmt: skip
         """Count a decision and hand it to the log: its id, and what tells that it is stored."""
-        answered = reply.answered()
         facts = answered.facts
         if facts.effect:
             self._metrics.effects.labels(facts.effect).inc()
@@ -279,24 +285,28 @@ class Decider:
             request = _written_out(request, facts.pending)
         identity = self._identifiers.new(moment)
         stored = None if self._waits is None else Future[None]()
-        entry = Entry(identity, moment, request, answered, stored, current_actor(), reply.documents, purpose=purpose)
+        entry = Entry(identity, moment, request, answered, stored, current_actor(), purpose=purpose)
         entry.ended = _told_when_logged()
-        self._offer(entry)
+        if facts.snapshot:
+            self._offer(entry, documents)
+        else:
+            self._log.offer(entry)
         return identity, stored
 
-    def _offer(self, entry: Entry) -> None:
-        """To the log, with what is needed to decide it again where it is about a snapshot."""
+    def _offer(self, entry: Entry, documents: Sequence[LogDocument]) -> None:
+        """To the log, about a snapshot: with what is needed to decide it again."""
         facts = entry.answered.facts
         name, state, configuration = facts.snapshot, facts.state_digest, facts.configuration
-        new = {document.digest for document in entry.documents}
-        if not name or (state not in new and not self._logged_states.has(name, state)):
-            self._log.offer(entry.bare)
+        new = {document.digest for document in documents}
+        if state not in new and not self._logged_states.has(name, state):
+            self._log.offer(entry)
             return
         entry = replace(
-            entry, kept_state=state, kept_configuration=configuration.digest if configuration.name is None else None
-        )
+            entry, documents=documents, kept_state=state,
+            kept_configuration=configuration.digest if configuration.name is None else None,
+        )  # fmt: skip
         if self._log.offer_whole(entry):
-            self._logged_states.taken(name, state, configuration.digest, list(entry.documents))
+            self._logged_states.taken(name, state, configuration.digest, list(documents))
 
     async def acknowledged(self, decided: Decided) -> bytes:
         """The answer, once it may be sent: at once, or when its entry is stored. Raises Unavailable."""
@@ -307,9 +317,10 @@ class Decider:
                 raise Unavailable("the decision can't be logged in time") from None
         return decided.answer
 
-    def ask(self, operation: Operation, body: bytes) -> bytes:
-        """The response body of the other questions. Raises InvalidInput, NotFound, Unavailable."""
-        snapshot, _ = named = named_in(body)
+    def ask(self, operation: Operation, body: bytes, named: Named | None = None) -> bytes:
+        """The response body of the other questions; ``named`` as for ``decide``. Raises InvalidInput, NotFound,
+        Unavailable."""
+        snapshot, _ = named = named or named_in(body)
         reply = self._dispatcher.run(Inquiry(operation, datetime.now(UTC)), body, named)
         return self.ages.added_to(snapshot, reply.body)
 

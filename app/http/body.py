@@ -21,7 +21,8 @@ from starlette.requests import ClientDisconnect
 
 from app.base.errors import BadRequest, DeadlinePassed, RequestTimeout, TooLarge, UnsupportedMediaType
 from app.base.settings import Settings
-from app.http.middleware import Budget, Hold, hold_of, spend_timeout, timeout_within
+from app.base.ticket import spend_timeout, timeout_within
+from app.http.middleware import Budget, Hold, hold_of
 from app.http.openapi import NDJSON
 from app.http.routing import service
 

@@ -5,7 +5,6 @@ import re
 import secrets
 import time
 from collections.abc import Callable
-from contextvars import ContextVar
 from ipaddress import ip_address
 from threading import Lock
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -18,7 +17,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.base.errors import ArbiterError, Forbidden, Misdirected, TooManyRequests
-from app.base.ticket import released_at_the_end
+from app.base.ticket import allowing, released_at_the_end
 from app.http.responses import answer_to, problem
 from app.http.routing import names_of, of_scope
 from app.solver.model import base
@@ -93,23 +92,6 @@ def release(scope: Scope) -> None:
 
 HEADER = "Request-Timeout"
 _SECONDS = re.compile(r"[0-9]+\.?[0-9]*|\.[0-9]+")
-_given: ContextVar[float | None] = ContextVar("request_timeout", default=None)
-
-
-def requested_timeout() -> float | None:
-    """What the request that is being answered allows; None where it says nothing."""
-    return _given.get()
-
-
-def timeout_within(most: float) -> float:
-    """Seconds that the request may still take, ``most`` at most."""
-    given = _given.get()
-    return most if given is None else min(given, most)
-
-
-def spend_timeout(seconds: float, of: float) -> None:
-    """``seconds`` of the ``of`` that the request had are over: what is left is all that it may take from here on."""
-    _given.set(max(of - seconds, 0.001))
 
 
 class TimeoutMiddleware:
@@ -126,11 +108,8 @@ class TimeoutMiddleware:
             detail = f"{HEADER} is a positive number of seconds or a duration like 500ms"
             await problem(Request(scope), 400, "Bad request", detail)(scope, receive, send)
             return
-        token = _given.set(allowed)
-        try:
+        with allowing(allowed):
             await self.app(scope, receive, send)
-        finally:
-            _given.reset(token)
 
 
 def _parsed(value: str) -> float | None:

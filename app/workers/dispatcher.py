@@ -17,7 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from dataclasses import replace as with_changes
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -28,8 +27,7 @@ from app.answering.operations import Answerer, Inquiry, Operation, Reply
 from app.base import ticket
 from app.base.decoding import occurs
 from app.base.errors import DeadlinePassed, TooManyRequests, Unavailable
-from app.base.ticket import CLASSES, Class, Ticket, TooSlow, held, holding
-from app.http.middleware import requested_timeout
+from app.base.ticket import CLASSES, Class, Ticket, TooSlow, held, holding, timeout_within
 from app.solver.engine import ENGINES, engine_of
 from app.solver.question import stoppable
 from app.workers.pool import CLOSING, Pool
@@ -38,6 +36,7 @@ T = TypeVar("T")
 Named = tuple[str | None, str | None]
 """A snapshot and a configuration; None: not by name."""
 
+_NO_NAMES: Named = (None, None)
 _NAMED = b'"snapshot"'
 _AT_ONCE = 0.002
 """Seconds of the processor that a request may take on the event loop; then a thread begins it again."""
@@ -139,17 +138,16 @@ class Offload:
 
         ``brief``: a small one that most likely takes less than handing it to a thread does is tried here first, and
         then in threads that only such ones have: it does not stand behind small ones that turn out to be slow."""
-        asked = requested_timeout()
-        ticket = Ticket.now(of, self._seconds if asked is None else min(asked, self._seconds))
+        ticket = Ticket.now(of, timeout_within(self._seconds))
         places = self._places[of]
         if brief and of == "small":
             with suppress(TooSlow):
-                return _paused(with_changes(ticket, at_once=True), function, *args)
+                return _paused(Ticket(of, ticket.end, ticket.seconds, at_once=True), function, *args)
             places = self._brief
         try:
             return await places.run(ticket, function, *args)
         except TooSlow:
-            return await self._places["slow"].run(with_changes(ticket, of="slow"), function, *args)
+            return await self._places["slow"].run(Ticket("slow", ticket.end, ticket.seconds), function, *args)
 
     def inside(self, of: Class) -> int:
         """Requests of the class that are being answered or wait."""
@@ -218,31 +216,38 @@ class Dispatcher:
     def class_of(self, operation: Operation, body: bytes, snapshot: str = "") -> Class:
         """The class of a request. ``snapshot``: that the operation is about. A large body is not looked into: that
         would take long."""
-        if snapshot:
-            return "snapshot"
+        return "snapshot" if snapshot else self.looked_into(operation, body)[0]
+
+    def looked_into(self, operation: Operation, body: bytes) -> tuple[Class, Named | None]:
+        """The class of a request, and what its body names; None where that was not looked for."""
         if len(body) > self._small:
-            return "large"
+            return "large", None
         if operation.way.slow:
-            return "slow"
-        return "snapshot" if operation.way.names and named_in(body)[0] is not None else "small"
+            return "slow", None
+        named = named_in(body) if operation.way.names else _NO_NAMES
+        return "small" if named[0] is None else "snapshot", named
 
     def run(self, asked: Inquiry, body: bytes, named: Named | None = None) -> Reply:
         """``named``: what ``named_in`` says of the body, where somebody has asked already: looking through a large one
         takes milliseconds. Raises what the operation does, and DeadlinePassed, TooSlow, Unavailable; then nothing has
         changed."""
-        ticket = held() or Ticket.now(self.class_of(asked.operation, body, asked.snapshot), self._seconds)
-        if self._pool is None or ticket.of == "small":
-            return self.here(lambda: self._answerer.run(asked, body))
+        ticket = held()
+        of = self.class_of(asked.operation, body, asked.snapshot) if ticket is None else ticket.of
+        if self._pool is None or of == "small":
+            return self._within(ticket, lambda: self._answerer.run(asked, body))
         reference = asked.configuration or None
         if asked.operation.way.names:
             snapshot, reference = named or named_in(body)
             asked = replace(asked, snapshot=snapshot or "")
-        return self._pool.call(asked, body, ticket, reference=reference)
+        return self._pool.call(asked, body, ticket or Ticket.now(of, self._seconds), reference=reference)
 
     def here(self, work: Callable[[], T]) -> T:
         """Do ``work`` in this process, as long as the request may take. Raises what it does, DeadlinePassed,
         Unavailable."""
-        check = self._here(held() or Ticket.now("slow", self._seconds))
+        return self._within(held(), work)
+
+    def _within(self, ticket: Ticket | None, work: Callable[[], T]) -> T:
+        check = self._here(ticket or Ticket.now("slow", self._seconds))
         with stoppable(check):
             check()
             return work()
@@ -323,11 +328,11 @@ def named_in(body: bytes) -> Named:
     """The snapshot that a body names, and with one also its configuration, unless that is written out. What can't be
     read names none: whoever decodes it will say so."""
     if not occurs(_NAMED, body):
-        return None, None
+        return _NO_NAMES
     try:
         peeked = _PEEK.decode(body)
         raw = bytes(peeked.configuration)
         reference = msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else None
         return peeked.state.snapshot, reference
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None, None
+        return _NO_NAMES

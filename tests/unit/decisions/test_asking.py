@@ -28,7 +28,9 @@ class Wired:
         self.stored: Future[None] | None = None
 
     def __call__(self, request: Any, kind: type[Any]) -> Any:
-        dispatcher = SimpleNamespace(class_of=lambda operation, body: f"{operation.value} of {len(body)}", offload=self)
+        dispatcher = SimpleNamespace(
+            looked_into=lambda operation, body: (f"{operation.value} of {len(body)}", (None, None)), offload=self
+        )
         decider = Decider(cast("Any", dispatcher), log=NOBODY, metrics=NOBODY, database=NOBODY)
         return {Decider: decider, Offload: self}[cast("Any", kind)]
 
@@ -59,14 +61,14 @@ def test_small_bodies_are_brief_and_decisions_wait_for_the_log(wired: Wired, ins
     with pytest.raises(Unavailable):
         asyncio.run(wired(NOBODY, Decider).answer(large, "what-if"))
     assert wired.asked == [
-        ("decision of 8192", "decide", small, "decision", True),
-        ("decision of 8193", "decide", large, "what-if", False),
+        ("decision of 8192", "decide", small, "decision", (None, None), True),
+        ("decision of 8193", "decide", large, "what-if", (None, None), False),
     ]  # fmt: skip
     wired.asked.clear()
     for act in (router.shares, router.preemptibility, router.effective_settings):
         for sent in (small, large):
             assert asyncio.run(act(NOBODY, sent)).body == b"decided"
-    assert [(of, what, operation.value, brief) for of, what, operation, _, brief in wired.asked] == [
+    assert [(of, what, operation.value, brief) for of, what, operation, _, _, brief in wired.asked] == [
         (f"{operation} of {size}", "ask", operation, size == 8192)
         for operation in ("shares", "preemptibility", "effective-settings") for size in (8192, 8193)
     ]  # fmt: skip

@@ -124,7 +124,7 @@ def test_an_answer_goes_out_unchanged_between_its_id_and_how_long_it_took() -> N
     )
     assert (how, entry.request, entry.answered.body, entry.actor) == ("offer", b'{"a":1}', b'{"x":[1, 2]}', "token:ci")
     assert before <= entry.created_at <= datetime.now(UTC)
-    assert (entry.documents, entry.kept_state, entry.kept_configuration, entry.ended) == ([], None, None, None)
+    assert (entry.documents, entry.kept_state, entry.kept_configuration, entry.ended) == ((), None, None, None)
     ((asked, body, named),) = bench.answering.asked
     assert (asked, body, named) == (Inquiry(Operation.DECISION, entry.created_at), b'{"a":1}', (None, None))
     value = bench.metrics.registry.get_sample_value

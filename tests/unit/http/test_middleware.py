@@ -18,6 +18,7 @@ from structlog.testing import capture_logs
 
 from app.base.decoding import Malformed
 from app.base.errors import ArbiterError, BadInput, Conflict, Unavailable
+from app.base.ticket import requested_timeout, spend_timeout, timeout_within
 from app.http import middleware as requests
 from app.http import responses
 from app.http.middleware import (
@@ -27,9 +28,6 @@ from app.http.middleware import (
     RequestMiddleware,
     TimeoutMiddleware,
     hold_of,
-    requested_timeout,
-    spend_timeout,
-    timeout_within,
 )
 from app.http.routing import provide
 from app.solver.model.problems import InvalidInput, Problem

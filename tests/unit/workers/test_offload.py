@@ -7,7 +7,7 @@ import pytest
 
 from app.base import ticket
 from app.base.errors import DeadlinePassed, TooManyRequests
-from app.base.ticket import CLASSES, Class, Ticket, TooSlow, held, may_wait
+from app.base.ticket import CLASSES, Class, Ticket, TooSlow, allowing, held, may_wait
 from app.workers.dispatcher import Offload, Room, collector_paused
 from tests.support.bounds import Bounded
 from tests.support.instead import Clock, Instead
@@ -204,14 +204,12 @@ def test_a_refusal_says_how_many_there_are() -> None:
 
 
 @pytest.mark.parametrize(("asked", "allowed"), [(None, 20.0), (3.0, 3.0), (30.0, 20.0)])
-def test_a_request_may_ask_for_less_time_and_not_for_more(
-    asked: float | None, allowed: float, instead: Instead
-) -> None:
-    instead("app.workers.dispatcher", requested_timeout=lambda: asked)
+def test_a_request_may_ask_for_less_time_and_not_for_more(asked: float | None, allowed: float) -> None:
     places = offload(seconds=20.0)
     asks: list[tuple[Class, bool]] = [("small", False), ("small", True), ("slow", False)]
     for of, brief in asks:
-        ticket = asyncio.run(places.run(of, held, brief=brief))
+        with allowing(asked):
+            ticket = asyncio.run(places.run(of, held, brief=brief))
         assert ticket is not None
         assert (ticket.of, ticket.seconds, ticket.at_once) == (of, allowed, brief)
         assert allowed - 3 < ticket.left <= allowed
