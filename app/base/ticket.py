@@ -70,6 +70,11 @@ class Ticket:
         """One that begins now."""
         return cls(of, time.monotonic() + seconds, seconds)
 
+    @classmethod
+    def within(cls, of: Class, most: float) -> Self:
+        """One that begins now and ends when its caller waits no longer, after ``most`` seconds at the latest."""
+        return cls.now(of, timeout_within(most))
+
     @property
     def left(self) -> float:
         """Seconds until it ends, at least 0."""

@@ -150,6 +150,12 @@ class Index:
         return Index(state, workloads.after(gone, added) if gone or added else workloads, names)
 
     @property
+    def is_distinct(self) -> bool:
+        """Whether every node and every workload of the state has a name of its own."""
+        state = self._state
+        return len(self.nodes) == len(state.nodes) and len(self.workloads) == len(state.workloads)
+
+    @property
     def nodes(self) -> frozenset[str]:
         """The names of all nodes."""
         return self._names.nodes

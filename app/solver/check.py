@@ -95,7 +95,7 @@ def quick_state(names: set[str], state: State, index: Index, *, engine_looks: bo
 
     ``engine_looks``: the engine's own load stumbles over unknown queues and unsound tasks (``Engine.looks``)."""
     workloads = state.workloads
-    if len(index.nodes) != len(state.nodes) or len(index.workloads) != len(workloads):
+    if not index.is_distinct:
         return False
     if not _names_of(state.queues) <= names or not _sound_reservations(names, state, index):
         return False

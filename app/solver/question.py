@@ -124,7 +124,7 @@ class Why:
         return Explanation(
             level="full" if self.full else "summary", headline=self._headline, steps=steps,
             candidates=list(self.records.values()) if self.full else None,
-            groups=None if self.full else [*self._others, *grouped(self.records.values())],
+            groups=None if self.full else self._others + (grouped(self.records.values()) if self.records else []),
             blocker=self._blocker, smallest_change=self._changes or None, ties=self._ties or None,
         )  # fmt: skip
 

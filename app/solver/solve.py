@@ -188,7 +188,8 @@ class Loaded:
     @property
     def findings(self) -> list[Finding] | None:
         """What every answer says of where configuration and state come from."""
-        return carried(self.configured.configuration.findings, self.state.findings)
+        of_configuration, of_state = self.configured.configuration.findings, self.state.findings
+        return carried(of_configuration, of_state) if of_configuration or of_state else None
 
     @cached_property
     def used(self) -> StateUsed:
@@ -238,7 +239,6 @@ def load(configured: Configured, state: State, *, snapshot: str | None = None, g
     def problems() -> list[Problem]:
         return check.state_problems(configured.names, state)
 
-    safe_point()
     index = Index(state)
     if not check.quick_state(configured.names, state, index, engine_looks=configured.engine.looks):
         _refuse(problems())

@@ -27,7 +27,7 @@ from app.answering.operations import Answerer, Inquiry, Operation, Reply
 from app.base import ticket
 from app.base.decoding import occurs
 from app.base.errors import DeadlinePassed, TooManyRequests, Unavailable
-from app.base.ticket import CLASSES, Class, Ticket, TooSlow, held, holding, timeout_within
+from app.base.ticket import CLASSES, Class, Ticket, TooSlow, held, holding
 from app.solver.engine import ENGINES, engine_of
 from app.solver.question import stoppable
 from app.workers.pool import CLOSING, Pool
@@ -138,7 +138,7 @@ class Offload:
 
         ``brief``: a small one that most likely takes less than handing it to a thread does is tried here first, and
         then in threads that only such ones have: it does not stand behind small ones that turn out to be slow."""
-        ticket = Ticket.now(of, timeout_within(self._seconds))
+        ticket = Ticket.within(of, self._seconds)
         places = self._places[of]
         if brief and of == "small":
             with suppress(TooSlow):

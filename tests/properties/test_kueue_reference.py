@@ -79,7 +79,8 @@ def test_fit_by_level_is_what_the_definitions_say(met: Met, seed: int) -> None:
         at = snapshot.state.configuration.tree.index[name]
         for _ in range(4):
             request = {r: rng.randint(1, 4) for r in RESOURCES if rng.random() < 0.8}
-            assert snapshot.usage.fits_by_level(at, steps(request, snapshot)) == tree.fits_by_level(name, request)
+            path = snapshot.usage.quotas.tree.path(at)
+            assert snapshot.usage.fits_by_level(path, steps(request, snapshot)) == tree.fits_by_level(name, request)
 
 
 @LAWS

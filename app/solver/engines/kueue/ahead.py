@@ -209,7 +209,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         if not (configuration.fair_sharing or policy.borrow_within_cohort):
             used = usage.used[cell]
             # Others go for an ask with room of its own below their common cohort, or that stays within nominal quota.
-            reclaims = any(usage.fits_by_level(queue, {fr: amount})[:-1])
+            reclaims = any(usage.fits_by_level(usage.quotas.tree.path(queue), {fr: amount})[:-1])
             if not reclaims and (used >= quotas.nominal[cell] or used + amount - own > quotas.nominal[cell]):
                 return False
         for other in configuration.queues_of(queue):

@@ -181,7 +181,7 @@ def _admitted(overlay: Overlay, nomination: Nomination, record: Recorder) -> Dec
 
 def _preempting(overlay: Overlay, nomination: Nomination, record: Recorder) -> Decision:
     ask, assignment, queue = nomination.ask, nomination.assignment, nomination.preemptor.queue
-    wanted = _wanted(overlay, nomination)
+    wanted = nomination.preemptor.request
     victims = eviction_details(overlay, ask, queue, nomination.targets)
     record.preempts(ask, victims)
     lacks = shortages(overlay, queue, wanted)
@@ -199,7 +199,7 @@ def _preempting(overlay: Overlay, nomination: Nomination, record: Recorder) -> D
 
 def _waiting(overlay: Overlay, nomination: Nomination, record: Recorder, waiting: str | None) -> Decision:
     ask, assignment, queue = nomination.ask, nomination.assignment, nomination.preemptor.queue
-    wanted = _wanted(overlay, nomination)
+    wanted = [pair for demand in demands(overlay, nomination) for pair in demand.items()]
     never = None if nomination.pinned else never_fits(overlay.state.configuration, queue, ask.tasks)
     hopeless = never is not None
     lacks = shortages(overlay, queue, wanted)
@@ -242,10 +242,6 @@ def _places(overlay: Overlay, nomination: Nomination) -> dict[str, TopologyAssig
         return None
     forests = overlay.room.rooms.forests
     return {task: shown(forests[place.flavor], place.pods) for task, place in nomination.places.items()}
-
-
-def _wanted(overlay: Overlay, nomination: Nomination) -> list[tuple[int, int]]:
-    return [pair for demand in demands(overlay, nomination) for pair in demand.items()]
 
 
 def _counts(nomination: Nomination) -> dict[str, int] | None:

@@ -164,12 +164,12 @@ class Usage:
                 return False
         return True
 
-    def fits_by_level(self, node: int, request: Mapping[int, int]) -> list[bool]:
-        """For ``node`` and each ancestor: whether the request, less what lower levels can keep for themselves, is
-        within the quota of that subtree (Kueue: QuantitiesFitInQuota)."""
+    def fits_by_level(self, path: Iterable[int], request: Mapping[int, int]) -> list[bool]:
+        """For each node of ``path``, which goes up to a root: whether the request, less what lower levels can keep for
+        themselves, is within the quota of that subtree (Kueue: QuantitiesFitInQuota)."""
         quotas, used, rest = self.quotas, self.used, dict(request)
         out: list[bool] = []
-        for level in quotas.tree.path(node):
+        for level in path:
             cells, fits = quotas.cells[level], True
             for fr, value in rest.items():
                 cell = cells[fr]
@@ -264,7 +264,9 @@ class Overlay:
 
     def request(self, queue: int, amounts: Mapping[FlavorResource, int]) -> tuple[tuple[int, int], ...]:
         """``amounts`` by index, ascending, ready for a Preemptor."""
-        self._provide(queue, sorted(amounts))
+        quotas = self.usage.quotas
+        if any(quotas.fr_index.get(fr) not in quotas.cells[queue] for fr in amounts):
+            self._provide(queue, sorted(amounts))
         index = self.usage.quotas.fr_index
         return tuple(sorted((index[fr], amount) for fr, amount in amounts.items()))
 
@@ -274,8 +276,7 @@ class Overlay:
         known = [*quotas.frs, *(fr for fr in frs if fr not in quotas.fr_index)]
         index = {fr: i for i, fr in enumerate(known)}
         pairs = [(queue, index[fr]) for fr in frs]
-        if quotas.missing(pairs):
-            self.usage.grow(quotas.extended(known, pairs))
+        self.usage.grow(quotas.extended(known, pairs))
 
     def alike(self, fr: int, other: int) -> bool:
         """Whether a classical search comes to the same for as much of either: what limits and uses one does the other
@@ -285,15 +286,15 @@ class Overlay:
 
     def remove(self, workload: int) -> None:
         """Take the workload's usage off. It stays a candidate of searches already under way."""
-        state = self.state
-        self.usage.remove(int(state.queue[workload]), state.amounts(workload))
+        state = self.state  # columns read in place: a search does nothing as often as this and the inverse
+        self.usage.remove(int(state.queue[workload]), state.shapes.amounts[int(state.shape[workload])])
         if self.room is not None:
             self.room.add(self.room.rooms.used_by(state.workloads[workload]), -1)
 
     def restore(self, workload: int) -> None:
         """The inverse of ``remove``."""
         state = self.state
-        self.usage.add(int(state.queue[workload]), state.amounts(workload))
+        self.usage.add(int(state.queue[workload]), state.shapes.amounts[int(state.shape[workload])])
         if self.room is not None:
             self.room.add(self.room.rooms.used_by(state.workloads[workload]))
 

@@ -67,7 +67,7 @@ def collect(overlay: Overlay, preemptor: Preemptor, contested: frozenset[int]) -
         fits: list[bool] = []
         for level, cohort in enumerate(path[1:]):
             for other in _exceeding(overlay, cohort, path[level], contested):
-                fits = fits or overlay.usage.fits_by_level(queue, dict(preemptor.request))
+                fits = fits or overlay.usage.fits_by_level(path, dict(preemptor.request))
                 ancestor[other] = cohort
                 # The advantage of a lower level, once there, holds all the way up.
                 (reclaiming if True in fits[: level + 1] else others).append(other)

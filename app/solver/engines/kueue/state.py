@@ -145,6 +145,8 @@ class CompiledState:
     def by_queue(self, node: int) -> NDArray[np.int64]:
         """Indices of the workloads that run in ClusterQueue ``node``, ascending."""
         if self._members is None:
+            if len(self.workloads) <= FEW:
+                return np.flatnonzero(self.queue == node)
             self._members = self._by_queue()
         members, starts = self._members
         return members[starts[node] : starts[node + 1]]

@@ -114,8 +114,8 @@ def test_potential_is_what_an_empty_cluster_would_give(lending: Usage) -> None:
 def test_fit_by_level_uses_up_the_local_part_first() -> None:
     """a wants 6: more than its own 5; team can cover the 6 - 2 that a does not keep to itself (a lends 3, b 1)."""
     usage = build(tree(root=None, team="root", a="team", b="team"), a=(5, None, 3), b=(1, None, None))
-    assert usage.fits_by_level(2, {CPU: 6}) == [False, True, True]
-    assert usage.fits_by_level(2, {CPU: 7}) == [False, False, False]
+    assert usage.fits_by_level(usage.quotas.tree.path(2), {CPU: 6}) == [False, True, True]
+    assert usage.fits_by_level(usage.quotas.tree.path(2), {CPU: 7}) == [False, False, False]
 
 
 def test_a_cell_that_nobody_has_quota_for_can_be_added_later(lending: Usage) -> None:
