@@ -78,7 +78,8 @@ class Preemptor:
         node, victims = chosen
         had_room = bool(fits(self._overlay, self._request)[node])
         if not self._settled(victims):
-            victims = [*victims, *self._additional(victims)]
+            others = self._additional(victims)
+            victims = [] if others and self._overdrawn() else [*victims, *others]
         if not victims:
             return Found(failed="no-victims")
         final, short = self._trim(victims, node, had_room=had_room)
@@ -211,7 +212,7 @@ class Preemptor:
 
     def _additional(self, chosen: Sequence[int]) -> list[int]:
         """More victims from anywhere, until the asking queue's guarantee is used up (not until the ask fits). The last
-        pass: nobody asks for slack after it."""
+        pass: what it moves is not taken back."""
         state = self._state
         for task in chosen:
             self._move(int(state.queue[task]), state.amounts(task), 1)
@@ -224,6 +225,7 @@ class Preemptor:
                 continue
             self._move(queue, amounts, 1)
             if not self._ask_has_left(amounts):
+                self._move(queue, amounts, -1)
                 break
             if any(amount > 0 and r in self._asking for r, amount in amounts.items()):
                 self._move(self._request.queue, amounts, -1)
@@ -233,13 +235,21 @@ class Preemptor:
         return taken
 
     def _settled(self, victims: Sequence[int]) -> bool:
-        """Whether trimming takes nobody after ``victims``, whoever comes: looking for more is then in vain."""
+        """Whether trimming takes nobody after ``victims``, whoever comes, and no overdrawn guarantee could end the
+        attempt: looking for more is then in vain."""
+        if self._overdrawn():
+            return False
         total: Amounts = {}
         for task in victims:
             for r, amount in self._state.amounts(task).items():
                 total[r] = total.get(r, 0) + amount
         above = any(held > self._ask[r] for r, held in total.items() if r in self._ask)
         return bool(total) and (above or all(total.get(r) == amount for r, amount in self._ask.items()))
+
+    def _overdrawn(self) -> bool:
+        """Whether less than nothing is left of what the asking queue inherits in some resource of the ask, which ends
+        an attempt that has found additional victims. A guarantee of its own is not overdrawn at this point."""
+        return any(remaining(self._asking, r, self._slack) < 0 for r in self._ask if r in self._asking)
 
     def _trim(self, victims: list[int], node: int, *, had_room: bool) -> tuple[list[int], bool]:
         """Take victims while their total is nowhere above the ask; then whether it is still short of it."""

@@ -272,3 +272,21 @@ def test_even_0_of_a_resource_that_is_over_its_limit_is_too_much(
     assert (found["outcome"], found["victims"]) == (outcome, [])
     named = {step["rule"] for step in found["explanation"]["steps"]}
     assert ("difference-nothing-asked" in named) == (outcome == "wait")
+
+
+@pytest.mark.parametrize(("extra", "expected"), [(True, []), (False, ["v1"])])
+def test_additional_victims_are_in_vain_while_an_inherited_guarantee_is_overdrawn(
+    extra: bool, expected: list[str]
+) -> None:
+    """v1 makes room on n1. Then v2 comes along, and m, too large for what is left of the memory, ends the search."""
+    tasks = [
+        task("v1", "n1", {"vcore": 1}, 200), task("m", "n2", {"memory": 2}, 900),
+        task("large", "n2", {"memory": 3}, 950),
+    ]  # fmt: skip
+    of = World(
+        queues=[queue("root"), queue("root.p", {"vcore": 4, "memory": 4}), queue("root.p.a"), queue("root.p.b")],
+        nodes=[node("n1", {"vcore": 1, "memory": 3}), node("n2", {"vcore": 1, "memory": 5})],
+        workloads=[app("b", "root.p.b", *tasks, *[task("v2", "n2", {"vcore": 1}, 100)] * extra)],
+        rules="shipped",
+    )
+    assert chosen(of, ask("want", "root.p.a", {"vcore": 1, "memory": 1})) == expected
