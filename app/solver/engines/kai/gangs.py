@@ -7,6 +7,7 @@ KAI-Scheduler ``api/podgroup_info`` (subgroup_info, allocation_info, eviction_in
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from app.solver.model.kai import SubGroup
 from app.solver.model.problems import Problem, pointer
@@ -43,10 +44,11 @@ Member = PodSet | SubGroupSet
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """A tree; ``pod_sets`` are its leaves."""
+    """A tree; ``pod_sets`` are its leaves. ``flat``: those stand side by side, and each is needed (0.13)."""
 
     root: SubGroupSet
     pod_sets: tuple[PodSet, ...]
+    flat: bool = False
 
     def satisfied(self, active: Pods) -> bool:
         """Whether the root has as many satisfied members as it needs."""
@@ -69,7 +71,7 @@ class Gang:
 
     def next_pods(self, active: Pods, able: Pods) -> list[int]:
         """The pods to place next: what the gang lacks, else one more of the first member that has any."""
-        return _next(self.root, active, able)
+        return _of_each(self.pod_sets, active, able) if self.flat else _next(self.root, active, able)
 
     def first_to_go(self, active: Pods) -> list[int]:
         """The pods to evict together: one above a pod set's need, a member above a set's, else all. ``active``: the
@@ -96,7 +98,7 @@ class Gang:
 
     def part(self, pods: Pods) -> "Gang":
         """The gang that has only these pods, and needs no more than it has."""
-        return Gang(root := _part(self.root, pods), tuple(_leaves(root)))
+        return Gang(root := _part(self.root, pods), tuple(_leaves(root)), self.flat)
 
     @property
     def needs(self) -> int:
@@ -139,6 +141,13 @@ def _next(branch: SubGroupSet, active: Pods, able: Pods) -> list[int]:
         if not _satisfied(member, active):
             lacking += _more(member, active, able)
     return lacking
+
+
+def _of_each(pod_sets: Sequence[PodSet], active: Pods, able: Pods) -> list[int]:
+    """Of as many pod sets as lack pods, or of one: where one has none to place, the next one in order gives its own."""
+    given = (pods for pod_set in _ordered(pod_sets, active) if (pods := _more(pod_set, active, able)))
+    lacking = sum(not _satisfied(pod_set, active) for pod_set in pod_sets)
+    return [t for pods in islice(given, max(1, lacking)) for t in pods]
 
 
 def _more(member: Member, active: Pods, able: Pods) -> list[int]:
@@ -204,13 +213,16 @@ _MOST_LEVELS = 32
 
 
 def compile_gang(groups: Sequence[SubGroup], min_sub_group: int | None, *, flat: bool) -> Gang:
-    """The tree of sound sub groups (see ``gang_problems``). ``flat``: pod sets side by side, each of them needed."""
+    """The tree of sound sub groups (see ``gang_problems``). ``flat``: pod sets side by side, each of them needed, with
+    one pod at least."""
     branches = {group.parent for group in groups if group.parent is not None}
+    least = 1 if flat else 0
     leaves = [
-        PodSet(g.name, 1 if g.min_available is None else g.min_available) for g in groups if g.name not in branches
-    ]
+        PodSet(g.name, 1 if g.min_available is None else max(least, g.min_available))
+        for g in groups if g.name not in branches
+    ]  # fmt: skip
     if flat:
-        return Gang(SubGroupSet(ROOT, None, tuple(leaves)), tuple(leaves))
+        return Gang(SubGroupSet(ROOT, None, tuple(leaves)), tuple(leaves), flat)
     below: dict[str | None, list[SubGroup]] = {}
     for group in groups:
         below.setdefault(group.parent, []).append(group)

@@ -75,6 +75,28 @@ def test_a_part_needs_no_more_than_it_has() -> None:
     assert part.satisfied(pods(leader=1, w0=1))
 
 
+@pytest.mark.parametrize(
+    ("active", "able", "next_pods"),
+    [
+        ({}, EVERYBODY, [0, 100, 101, 200, 201, 300, 301]),
+        (pods(leader=1, w0=2), pods(w0=3, w1=3), [200, 201, 102]),  # w2 has none to place, so that one more of w0 goes
+        (pods(leader=1, w0=3, w1=2, w2=2), pods(w0=4, w2=4), [302]),
+        (pods(leader=1, w0=2, w1=2), {}, []),
+    ],
+)
+def test_flat_as_many_pod_sets_give_as_lack_pods(
+    active: dict[str, list[int]], able: dict[str, list[int]], next_pods: list[int]
+) -> None:
+    waiting = {name: [t for t in of if t not in active.get(name, ())] for name, of in able.items()}
+    assert gang(None, flat=True).next_pods(active, waiting) == next_pods
+
+
+def test_flat_a_pod_set_needs_one_pod_at_least() -> None:
+    given = groups(LEADER, {"name": "spare", "min_available": 0})
+    assert compile_gang(given, None, flat=True).needs == 2
+    assert compile_gang(given, None, flat=False).needs == 1
+
+
 def test_flat_all_pod_sets_are_needed() -> None:
     flat = gang(1, flat=True)
     assert flat.needs == 7
