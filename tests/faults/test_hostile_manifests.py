@@ -4,7 +4,6 @@ import gc
 import json
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -143,11 +142,10 @@ def test_what_leaves_the_calendar_is_a_finding_and_in_no_state(format: str) -> N
 @pytest.mark.parametrize("text", ["--5", "\u00b2", "-", "9" * 5000, "\u0665", "1_0", " 1"])
 def test_what_only_looks_like_a_number_is_none(text: str) -> None:
     assert whole(text) is None
-    queue: dict[str, Any] = {"name": "root", "properties": {}, "priority": text}
-    documents: list[dict[str, Any]] = [{"partitions": [{"queues": [queue]}]}, {"queues": queue, "priority": text}]
-    for document in documents:
-        with suppress(Unreadable):
-            import_configuration(json.dumps(document).encode(), "yunikorn")
+    ask = {"allocationKey": "k", "resource": {"vcore": 1}, "priority": text}
+    application = {"applicationID": "a", "queueName": "root.a", "partition": "default", "requests": [ask]}
+    found = import_configuration(json.dumps([application]).encode(), "yunikorn")
+    assert any("a whole number of 32 bits" in finding.detail for finding in found.findings)
 
 
 def test_whole_numbers_are_numbers() -> None:

@@ -105,6 +105,12 @@ def test_a_value_that_does_not_fit_is_named_with_its_configuration_and_trace() -
     assert problem.detail.startswith("c, t: ")
 
 
+@pytest.mark.parametrize("place", ["\u00b2", "9" * 5000, "-1", "9"])
+def test_what_is_no_place_of_a_list_is_nowhere(place: str) -> None:
+    with pytest.raises(BadInput, match="nothing there at"):
+        of(grid(settings={f"/configuration/queues/{place}/weight": [1]}))
+
+
 def test_so_many_points_and_no_more(bounded: Bounded) -> None:
     bounded(module, MOST_POINTS=2)
     assert len(of(grid(seeds=[1, 2]))) == 2
