@@ -3,6 +3,7 @@
 import gc
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -161,14 +162,8 @@ def _criteria(count: int) -> Work:
     ids=lambda it: getattr(it, "__name__", None),
 )
 def test_what_it_costs_grows_as_it_does(made: Callable[[int], Work], count: int) -> None:
-    took: list[float] = []
-    for many in (count, 8 * count):
-        work = made(many)
-        gc.collect()
-        begun = time.process_time()
-        work()
-        took.append(time.process_time() - begun)
-    assert took[1] / took[0] < LINEAR
+    """In one of three tries: another process may hold up any of them, and what is quadratic fails in all."""
+    assert any(_time(made(8 * count)) < LINEAR * _time(made(count)) for _ in range(3))
 
 
 def _time(work: Work) -> float:
@@ -180,7 +175,8 @@ def _time(work: Work) -> float:
 
 def test_a_deep_tree_costs_what_a_flat_one_does() -> None:
     flat = msgspec.convert({"queues": [{"name": str(i)} for i in range(30_000)]}, Configuration)
-    assert _time(_deep(30_000)) < 10 * _time(lambda: check.configuration_problems(flat))
+    once = partial(check.configuration_problems, flat)
+    assert any(_time(_deep(30_000)) < 10 * _time(once) for _ in range(3))
 
 
 @pytest.mark.parametrize(
