@@ -15,7 +15,7 @@ from starlette.types import Message, Scope
 
 from app.auth.audit import Caller, allows
 from app.base.errors import ArbiterError, Forbidden
-from app.http.middleware import release
+from app.http.body import release
 from app.http.responses import answer_to
 from app.http.routing import Operations
 

@@ -16,8 +16,7 @@ from app.base.settings import Settings
 from app.decisions.schemas import DECISION, SITUATION, DecisionAnswer
 from app.decisions.service import Decider
 from app.http import responses
-from app.http.body import require_lines
-from app.http.middleware import Hold, hold_of
+from app.http.body import Hold, hold_of, require_lines
 from app.http.openapi import NDJSON, lines, operation, shown_as
 from app.http.responses import ProblemDocument
 from app.http.routing import service

@@ -10,22 +10,26 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
+from threading import Lock
 from typing import Annotated, Any
 
 import zstandard
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Request
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect
+from starlette.types import Scope
 
-from app.base.errors import BadRequest, DeadlinePassed, RequestTimeout, TooLarge, UnsupportedMediaType
+from app.base.errors import BadRequest, DeadlinePassed, RequestTimeout, TooLarge, TooManyRequests, UnsupportedMediaType
 from app.base.settings import Settings
 from app.base.ticket import spend_timeout, timeout_within
-from app.http.middleware import Budget, Hold, hold_of
 from app.http.openapi import NDJSON
-from app.http.routing import service
+from app.http.routing import of_scope, service
 
+FREE = 64 << 10
+_INFLATING = 2
+_KEY = "arbiter.hold"
 CODINGS = ("gzip", "zstd")
 _PIECE = 1 << 18
 _BITE = 512
@@ -33,6 +37,69 @@ _BITE = 512
 _MOST_FRAMES = 10_000
 _ZSTD_WINDOW = 8 << 20  # RFC 9659: a zstd content coding needs no more
 _GZIP = 16 + zlib.MAX_WBITS
+
+
+class Budget:
+    """``most`` bytes for all requests together; ``inflating``: threads for those that are compressed."""
+
+    def __init__(self, most: int) -> None:
+        self.inflating = CapacityLimiter(_INFLATING)
+        self._most = most
+        self._lock = Lock()
+        self._taken = 0
+
+    @property
+    def taken(self) -> int:
+        """Bytes in use."""
+        return self._taken
+
+    def change(self, size: int) -> None:
+        """Take ``size`` bytes, or give them back where it is negative. Raises TooManyRequests."""
+        with self._lock:
+            if self._taken + size > self._most:
+                raise TooManyRequests("request bodies use all the memory that there is for them", retry_after=1)
+            self._taken += size
+
+
+class Hold:
+    """What one request holds, from any thread, until it is released."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._lock = Lock()
+        self._size = 0
+        self._released = False
+
+    def change(self, size: int) -> None:
+        """Hold ``size`` bytes more, or less. Raises TooManyRequests."""
+        with self._lock:
+            if self._released:
+                return
+            wanted = self._size + size
+            self._budget.change(max(wanted - FREE, 0) - max(self._size - FREE, 0))
+            self._size = wanted
+
+    def release(self) -> None:
+        """Hold nothing any more."""
+        with self._lock:
+            self._released = True
+            self._budget.change(-max(self._size - FREE, 0))
+            self._size = 0
+
+
+def hold_of(scope: Scope) -> Hold:
+    """What the request of ``scope`` holds."""
+    held = scope.get(_KEY)
+    if isinstance(held, Hold):
+        return held
+    hold = scope[_KEY] = Hold(of_scope(scope, Budget))
+    return hold
+
+
+def release(scope: Scope) -> None:
+    """The request of ``scope`` is answered."""
+    if isinstance(hold := scope.get(_KEY), Hold):
+        hold.release()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What every request passes through, as plain ASGI, so that bodies pass untouched; the memory that bodies may take."""
+"""What every request passes through, as plain ASGI, so that bodies pass untouched."""
 
 import gzip
 import re
@@ -6,89 +6,21 @@ import secrets
 import time
 from collections.abc import Callable
 from ipaddress import ip_address
-from threading import Lock
 from urllib.parse import unquote_to_bytes, urlsplit
 
 import structlog
 import zstandard
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.base.errors import ArbiterError, Forbidden, Misdirected, TooManyRequests
+from app.base.errors import ArbiterError, Forbidden, Misdirected
 from app.base.ticket import allowing, released_at_the_end
+from app.http.body import release
 from app.http.responses import answer_to, problem
-from app.http.routing import names_of, of_scope
+from app.http.routing import names_of
 from app.solver.model import base
-
-FREE = 64 << 10
-_INFLATING = 2
-_KEY = "arbiter.hold"
-
-
-class Budget:
-    """``most`` bytes for all requests together; ``inflating``: threads for those that are compressed."""
-
-    def __init__(self, most: int) -> None:
-        self.inflating = CapacityLimiter(_INFLATING)
-        self._most = most
-        self._lock = Lock()
-        self._taken = 0
-
-    @property
-    def taken(self) -> int:
-        """Bytes in use."""
-        return self._taken
-
-    def change(self, size: int) -> None:
-        """Take ``size`` bytes, or give them back where it is negative. Raises TooManyRequests."""
-        with self._lock:
-            if self._taken + size > self._most:
-                raise TooManyRequests("request bodies use all the memory that there is for them", retry_after=1)
-            self._taken += size
-
-
-class Hold:
-    """What one request holds, from any thread, until it is released."""
-
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
-        self._lock = Lock()
-        self._size = 0
-        self._released = False
-
-    def change(self, size: int) -> None:
-        """Hold ``size`` bytes more, or less. Raises TooManyRequests."""
-        with self._lock:
-            if self._released:
-                return
-            wanted = self._size + size
-            self._budget.change(max(wanted - FREE, 0) - max(self._size - FREE, 0))
-            self._size = wanted
-
-    def release(self) -> None:
-        """Hold nothing any more."""
-        with self._lock:
-            self._released = True
-            self._budget.change(-max(self._size - FREE, 0))
-            self._size = 0
-
-
-def hold_of(scope: Scope) -> Hold:
-    """What the request of ``scope`` holds."""
-    held = scope.get(_KEY)
-    if isinstance(held, Hold):
-        return held
-    hold = scope[_KEY] = Hold(of_scope(scope, Budget))
-    return hold
-
-
-def release(scope: Scope) -> None:
-    """The request of ``scope`` is answered."""
-    if isinstance(hold := scope.get(_KEY), Hold):
-        hold.release()
-
 
 HEADER = "Request-Timeout"
 _SECONDS = re.compile(r"[0-9]+\.?[0-9]*|\.[0-9]+")

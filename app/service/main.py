@@ -47,7 +47,8 @@ from app.decisions.log import DatabaseStore, DecisionLog
 from app.decisions.service import Decider
 from app.decisions.snapshots import Snapshots
 from app.http import assets, responses, routing
-from app.http.middleware import Budget, CompressionMiddleware, RequestMiddleware, SitesMiddleware, TimeoutMiddleware
+from app.http.body import Budget
+from app.http.middleware import CompressionMiddleware, RequestMiddleware, SitesMiddleware, TimeoutMiddleware
 from app.http.openapi import VERSION
 from app.http.routing import Services as Provided
 from app.http.routing import provide

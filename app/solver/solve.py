@@ -239,6 +239,7 @@ def load(configured: Configured, state: State, *, snapshot: str | None = None, g
     def problems() -> list[Problem]:
         return check.state_problems(configured.names, state)
 
+    safe_point()
     index = Index(state)
     if not check.quick_state(configured.names, state, index, engine_looks=configured.engine.looks):
         _refuse(problems())

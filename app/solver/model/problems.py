@@ -49,18 +49,21 @@ class InvalidInput(Exception):
     """The input breaks rules that its shape cannot express; carries every problem found, never just the first."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
+        super().__init__()
         self.problems = list(problems)
-        super().__init__("; ".join(f"{p.pointer}: {p.detail}" for p in self.problems[:3]))
+
+    def __str__(self) -> str:
+        return "; ".join(f"{p.pointer}: {p.detail}" for p in self.problems[:3])
 
 
 @contextmanager
 def pointing(place: Callable[[str], str]) -> Generator[None]:
-    """What is found wrong meanwhile is where ``place`` says of its pointer. Raises InvalidInput."""
+    """What is found wrong meanwhile is where ``place`` says of its pointer. Raises the InvalidInput that it is."""
     try:
         yield
     except InvalidInput as invalid:
-        placed = [Problem(pointer=place(p.pointer), detail=p.detail) for p in invalid.problems]
-        raise type(invalid)(placed) from None
+        invalid.problems = [Problem(pointer=place(p.pointer), detail=p.detail) for p in invalid.problems]
+        raise
 
 
 def repeated(values: Iterable[Hashable]) -> Iterator[int]:

@@ -13,7 +13,7 @@ from app.base.errors import Unavailable
 from app.base.settings import Settings
 from app.console.access import ProviderSignIn
 from app.console.overview import Listeners
-from app.http.middleware import Budget
+from app.http.body import Budget
 from app.http.routing import Resolved
 from tests.support.services import services
 

@@ -13,7 +13,7 @@ from app.base.errors import NotFound, TooLarge, TooManyRequests, UnsupportedMedi
 from app.base.settings import Settings
 from app.decisions.batch import _Line, decide_batch  # pyright: ignore[reportPrivateUsage]
 from app.decisions.service import Decider
-from app.http.middleware import FREE, Budget
+from app.http.body import FREE, Budget
 from app.http.routing import provide
 from tests.support.instead import Instead
 from tests.support.services import services

@@ -14,8 +14,7 @@ from app.base.errors import ArbiterError, BadRequest, DeadlinePassed, RequestTim
 from app.base.settings import Settings
 from app.base.ticket import requested_timeout
 from app.http import body as module
-from app.http.body import parts, read_body, read_files, read_form, read_manifest, require_lines
-from app.http.middleware import FREE, Budget
+from app.http.body import FREE, Budget, parts, read_body, read_files, read_form, read_manifest, require_lines
 from app.http.routing import provide
 from tests.support.bounds import Bounded
 from tests.support.instead import Clock, Instead

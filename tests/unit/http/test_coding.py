@@ -11,8 +11,7 @@ from starlette.testclient import TestClient
 
 from app.base.errors import BadRequest, DeadlinePassed, TooLarge, TooManyRequests
 from app.http import body as module
-from app.http.body import Bounds, inflate
-from app.http.middleware import FREE, Budget, Hold
+from app.http.body import FREE, Bounds, Budget, Hold, inflate
 from tests.api.requests import decision
 from tests.support.instead import Clock, Instead
 

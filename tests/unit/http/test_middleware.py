@@ -21,14 +21,8 @@ from app.base.errors import ArbiterError, BadInput, Conflict, Unavailable
 from app.base.ticket import requested_timeout, spend_timeout, timeout_within
 from app.http import middleware as requests
 from app.http import responses
-from app.http.middleware import (
-    FAULT,
-    Budget,
-    CompressionMiddleware,
-    RequestMiddleware,
-    TimeoutMiddleware,
-    hold_of,
-)
+from app.http.body import Budget, hold_of
+from app.http.middleware import FAULT, CompressionMiddleware, RequestMiddleware, TimeoutMiddleware
 from app.http.routing import provide
 from app.solver.model.problems import InvalidInput, Problem
 from tests.support.instead import Clock
