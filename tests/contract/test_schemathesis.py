@@ -70,7 +70,7 @@ def ids(address: str) -> dict[str, str]:
     """Ids of a service that has something under the names that are asked for."""
     snapshot = {name: SITUATION[name] for name in ("configuration", "state")}
     first = {"If-None-Match": "*"}
-    with httpx2.Client(base_url=address, headers=ADMIN) as service:
+    with httpx2.Client(base_url=address, headers=ADMIN, timeout=60) as service:  # it has just begun, beside others
         for name in ("kept", "production"):
             path = f"/v1/configurations/{name}"
             service.put(path, json=SITUATION["configuration"], headers=first).raise_for_status()
