@@ -19,7 +19,7 @@ from msgspec.structs import force_setattr
 
 from app.answering.sources import Sources
 from app.base import ticket
-from app.base.decoding import LARGE_BYTES, REFUSALS, decode, decode_at_once
+from app.base.decoding import REFUSALS, decode, decode_at_once
 from app.base.ticket import release_later
 from app.solver import solve
 from app.solver.model.base import Time, micros
@@ -199,8 +199,7 @@ def answered_on(
         result = solve.decide(loaded, question)
     with watch.stage("encode"):
         encoded = encode(result)
-    if len(body) >= LARGE_BYTES:
-        release_later(request, loaded)
+    release_later(request, loaded)
     facts = facts_of(result, moment, asks, encode(asks) if request.asks == PENDING else b"")
     return Answered(body=encoded, facts=facts, seconds=watch.seconds), loaded, request.configuration is None
 

@@ -130,8 +130,7 @@ def _has_keys_twice(body: bytes) -> bool:
     if not occurs(_DIGITS, body):
         with suppress(*REFUSALS):
             document = msgspec.json.decode(body)
-            if len(body) >= LARGE_BYTES:
-                release_later(document)
+            release_later(document)
             return _colons(msgspec.json.encode(document)) < _colons(body)
     try:
         json.loads(body, object_pairs_hook=_compare, parse_int=str, parse_float=str)

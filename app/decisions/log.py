@@ -89,13 +89,13 @@ class Entry:
     ended: Callable[[str], None] | None = None
     """Told once it is stored, with nothing, or why it never will be. None: nobody wants to know."""
 
+    size: int = field(init=False)
+    """Bytes that it keeps in memory, near enough."""
     _row: Row | None = field(default=None, init=False)
 
-    @property
-    def size(self) -> int:
-        """Bytes that it keeps in memory, near enough."""
+    def __post_init__(self) -> None:
         documents = sum(len(document.body) for document in self.documents)
-        return len(self.request) + len(self.answered.body) + documents + 1024
+        self.size = len(self.request) + len(self.answered.body) + documents + 1024
 
     @property
     def bare(self) -> "Entry":

@@ -74,10 +74,6 @@ class Why:
             examples = [label(*task) for task in islice(tasks, EXAMPLES)]
             self._others.append(Group(verdict=verdict, rule=rule, count=count, examples=examples))
 
-    def alike(self, groups: Iterable[Group]) -> None:
-        """Candidates of a summary, by somebody who has counted them."""
-        self._others.extend(groups)
-
     def step(self, rule: str, detail: str, **numbers: Any) -> None:
         """Record a step; past a limit the summary only counts them."""
         if self.on:
@@ -124,7 +120,7 @@ class Why:
         return Explanation(
             level="full" if self.full else "summary", headline=self._headline, steps=steps,
             candidates=list(self.records.values()) if self.full else None,
-            groups=None if self.full else self._others + (grouped(self.records.values()) if self.records else []),
+            groups=None if self.full else [*self._others, *grouped(self.records.values())],
             blocker=self._blocker, smallest_change=self._changes or None, ties=self._ties or None,
         )  # fmt: skip
 

@@ -188,8 +188,7 @@ class Loaded:
     @property
     def findings(self) -> list[Finding] | None:
         """What every answer says of where configuration and state come from."""
-        of_configuration, of_state = self.configured.configuration.findings, self.state.findings
-        return carried(of_configuration, of_state) if of_configuration or of_state else None
+        return carried(self.configured.configuration.findings, self.state.findings)
 
     @cached_property
     def used(self) -> StateUsed:

@@ -1,6 +1,6 @@
 """The answer: decisions with victims, conditions and explanation, and the plan to carry out."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -389,16 +389,12 @@ class Answer(Wire, frozen=True, kw_only=True):
     answer may be wrong (`error`) or differ (`warning`): their `findings`, the worst first. Absent: nothing."""
 
 
-def each_alone(decided: Sequence[tuple[Decision, Plan | None]], notes: dict[str, Any] | None = None) -> Result:
-    """The result of mode ``independent``: every decision has the plan of its ask, which is ``plan_of`` it where none
-    is given. Nobody could carry several of them out, for each takes the same resources: only the plan of a single ask
-    is the plan of the whole."""
-    plans = [plan or plan_of([decision]) for decision, plan in decided]
+def each_alone(decided: list[tuple[Decision, Plan]], notes: dict[str, Any] | None = None) -> Result:
+    """The result of mode ``independent``: every decision has the plan of its ask. Nobody could carry several of them
+    out, for each takes the same resources: only the plan of a single ask is the plan of the whole."""
     return Result(
-        decisions=[
-            msgspec.structs.replace(decision, plan=plan) for (decision, _), plan in zip(decided, plans, strict=True)
-        ],
-        plan=plans[0] if len(plans) == 1 else Plan(evictions=[], placements=[]),
+        decisions=[msgspec.structs.replace(decision, plan=plan) for decision, plan in decided],
+        plan=decided[0][1] if len(decided) == 1 else Plan(evictions=[], placements=[]),
         notes=notes,
     )
 

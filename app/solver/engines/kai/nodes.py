@@ -391,7 +391,7 @@ class Nodes:
         if self.gpus.any and not self.gpus.share[t] and GPU not in lacking:
             add(self._whole, n, sign * self._request[t][GPU])
         free, idle = status in TAKES_FREE, status in _TAKES_IDLE
-        for r, amount in counted(self.columns[t], lacking) if lacking else self.columns[t]:
+        for r, amount in counted(self.columns[t], lacking):
             if free:
                 add(self.free[r], n, -sign * amount)
             if idle:
@@ -407,7 +407,7 @@ class Nodes:
         idle = (before in _TAKES_IDLE) - (after in _TAKES_IDLE)
         add, lacking = self._add, self._lacking[n]
         self.changed.add(n)
-        for r, amount in counted(self.columns[t], lacking) if lacking else self.columns[t]:
+        for r, amount in counted(self.columns[t], lacking):
             if free:
                 add(self.free[r], n, free * amount)
             if idle:

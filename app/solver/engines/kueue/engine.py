@@ -29,7 +29,7 @@ from app.solver.engines.kueue.rounds import KueueRounds, replaced
 from app.solver.engines.kueue.state import FEW, CompiledState, compile_state, local_queues_of, refuse_cohorts, rooms_of
 from app.solver.engines.kueue.state import leaving as leaves
 from app.solver.model.base import to_datetime
-from app.solver.model.decision import Condition, Decision, PlannedEviction, Result, Step, each_alone, plan_of
+from app.solver.model.decision import Condition, Decision, Plan, PlannedEviction, Result, Step, each_alone, plan_of
 from app.solver.model.state import Ask, State, Workload
 from app.solver.question import Question
 
@@ -213,10 +213,7 @@ def plan(state: CompiledState, question: Question) -> Result:
     """Decide every ask. Raises InvalidInput with every problem of the asks, or of a knob."""
     state.settle()
     check_asks(state, question.asks)
-    waiting, evictions = kept_waiting(state, question), drained(state)
-    if state.rooms is None and not waiting and not evictions:
-        return _plan(state, question)
-    second = replaced(state)
+    waiting, evictions, second = kept_waiting(state, question), drained(state), replaced(state)
     evictions += second.evictions
     if not waiting and not evictions and not second.assignments:
         return _plan(state, question)
@@ -257,12 +254,13 @@ def _run(state: CompiledState, question: Question, knobs: frozenset[Knob]) -> Re
 
 
 def _independent(run: Run, question: Question) -> Result:
-    decided: list[tuple[Decision, None]] = []
+    decided: list[tuple[Decision, Plan]] = []
     for ask in question.asks:
         record = explain(question.why())
         overlay, nomination = alone(run, ask, record)
         waiting = _outrun(overlay, nomination, record)
-        decided.append((answer(overlay, nomination, record, waiting), None))
+        decision = answer(overlay, nomination, record, waiting)
+        decided.append((decision, plan_of([decision])))
     return each_alone(decided)
 
 

@@ -16,7 +16,7 @@ from app.solver.engines.kueue.overlay import Overlay, Preemptor
 from app.solver.engines.kueue.state import OLDEST, CompiledState, instant
 from app.solver.engines.kueue.topology.room import Misfit, Place, PodSets
 from app.solver.model.base import to_datetime, units_of
-from app.solver.model.decision import EXAMPLES, Explanation, Group, Verdict, Victim
+from app.solver.model.decision import Explanation, Verdict, Victim
 from app.solver.model.state import Ask, Task
 from app.solver.question import Why
 
@@ -411,7 +411,7 @@ class Explainer(Recorder):
         if self._full:
             self._tell_each()
         else:
-            self._why.alike(self._counted())
+            self._tell_alike()
         return self._why.explanation()
 
     def _tell_each(self) -> None:
@@ -421,17 +421,12 @@ class Explainer(Recorder):
             numbers: dict[str, Any] = {"priority": int(self._state.priority[i]), **of.numbers}
             self._why.candidate(of.verdict, of.rule, name, queue=queue, detail=of.detail, **numbers)
 
-    def _counted(self) -> list[Group]:
+    def _tell_alike(self) -> None:
         alike: dict[tuple[Verdict, str], list[int]] = {}
         for i, of in self._became.items():
             alike.setdefault((of.verdict, of.rule), []).append(i)
-        return [
-            Group(
-                verdict=verdict, rule=rule, count=len(of),
-                examples=[self._state.workloads[i].id for i in of[:EXAMPLES]],
-            )
-            for (verdict, rule), of in alike.items()
-        ]  # fmt: skip
+        for (verdict, rule), of in alike.items():
+            self._why.others(verdict, rule, len(of), ((self._state.workloads[i].id, None) for i in of))
 
     def _forget(self) -> None:
         self._candidates = []

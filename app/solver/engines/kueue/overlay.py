@@ -286,15 +286,15 @@ class Overlay:
 
     def remove(self, workload: int) -> None:
         """Take the workload's usage off. It stays a candidate of searches already under way."""
-        state = self.state  # columns read in place: a search does nothing as often as this and the inverse
-        self.usage.remove(int(state.queue[workload]), state.shapes.amounts[int(state.shape[workload])])
+        state = self.state
+        self.usage.remove(int(state.queue[workload]), state.amounts(workload))
         if self.room is not None:
             self.room.add(self.room.rooms.used_by(state.workloads[workload]), -1)
 
     def restore(self, workload: int) -> None:
         """The inverse of ``remove``."""
         state = self.state
-        self.usage.add(int(state.queue[workload]), state.shapes.amounts[int(state.shape[workload])])
+        self.usage.add(int(state.queue[workload]), state.amounts(workload))
         if self.room is not None:
             self.room.add(self.room.rooms.used_by(state.workloads[workload]))
 
