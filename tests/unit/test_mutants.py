@@ -113,6 +113,11 @@ def test_all_mutants_of_a_module_are_other_programs() -> None:
     assert len({*trees, ast.dump(ast.parse(source))}) == len(trees) + 1
 
 
+def test_what_is_called_equivalent_stands_in_its_file() -> None:
+    for path, before, _ in equivalents():
+        assert before in (ROOT / path).read_text(), path
+
+
 @pytest.mark.slow
 def test_what_is_called_equivalent_is_a_mutant_still() -> None:
     known = equivalents()
