@@ -87,6 +87,8 @@ class Settings(BaseSettings):
     head_timeout: Annotated[float, Field(gt=0)] = 10.0
     body_timeout: Annotated[float, Field(gt=0)] = 30.0
     idle_timeout: Annotated[float, Field(gt=0)] = 75.0
+    answer_timeout: Annotated[float, Field(gt=0)] = 30.0
+    answers_memory_bytes: Annotated[int, Field(ge=1)] = 512 * MIB
 
     database_pool_size: Annotated[int, Field(ge=1)] = 10
     database_connect_timeout: Annotated[int, Field(ge=1)] = 3

@@ -7,6 +7,9 @@ time; ``BulkProtocol`` counts the rest.
 
 import asyncio
 import resource
+import socket
+import struct
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -16,6 +19,8 @@ import httptools
 import msgspec
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from app.http.body import LEAST_BYTES_A_SECOND
 
 Phase = Literal["idle", "head", "body", "stream", "rest", "answer"]
 """``stream``: a body that is being answered already; ``rest``: one that nobody will read any more."""
@@ -29,7 +34,8 @@ _FEWEST = 16
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds, and how many connections at once. ``answer``: for a client that does not take what it was sent."""
+    """Seconds, and how many connections at once. ``answer``: for a client to take what it was sent, beside what it
+    earns by taking it; ``untaken``: bytes that all clients together may leave here."""
 
     connections: int = 1000
     head: float = 10.0
@@ -37,6 +43,7 @@ class Limits:
     idle: float = 75.0
     stream: float = 300.0
     answer: float = 30.0
+    untaken: int = 512 << 20
 
     def of(self, phase: Phase) -> float | None:
         """How long a connection may be in that phase without any progress."""
@@ -56,6 +63,11 @@ class Connection(Protocol):
 
     phase: Phase
     since: float
+
+    @property
+    def address(self) -> str:
+        """Where the other side is."""
+        ...
 
     def overdue(self) -> None:
         """Its time is up."""
@@ -77,16 +89,19 @@ class Connection(Protocol):
 class Connections:
     """All connections of one server: who is connected, whom we wait for, and for how long. Used on its event loop only.
 
-    A connection is either waited for (idle, sending a head, sending a body) or being answered. Each way of waiting has
-    its limit, and one look a second finds who is past it. At the limit of connections a new one takes the place of the
-    one that has been waited for longest: sockets that do nothing shut nobody out.
+    A connection is either waited for (idle, sending a head, sending a body, taking an answer) or being answered. Each
+    way of waiting has its limit, and one look a second finds who is past it. At the limit of connections a new one
+    takes the place of one that is waited for, of the address that has the most of them the one waited for longest:
+    sockets that do nothing shut nobody out, and few of those are closed whose owner has few.
     """
 
     def __init__(self, limits: Limits, clock: Callable[[], float] | None = None) -> None:
         self.limits = limits
         self._clock = clock
-        self._all: dict[Connection, tuple[int, float]] = {}  # bytes unsent, and since when none of them goes
+        self._all: dict[Connection, None] = {}
+        self._of: Counter[str] = Counter()  # how many of each address
         self._waited_for: dict[Connection, None] = {}  # the longest first
+        self._untaken: dict[Connection, tuple[float, int]] = {}  # since when, how many bytes then; the longest first
         self._sweeping: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -97,14 +112,14 @@ class Connections:
         return asyncio.get_running_loop().time() if self._clock is None else self._clock()
 
     def joined(self, connection: Connection) -> bool:
-        """Whether there is room for it. The one waited for longest makes room, where any is waited for."""
+        """Whether there is room for it. One that is waited for makes room, where any is."""
         if len(self._all) >= self.limits.connections:
-            oldest = next(iter(self._waited_for), None)
-            if oldest is None:
+            dispensable = self._dispensable()
+            if dispensable is None:
                 return False
-            self.left(oldest)
-            oldest.drop()
-        self._all[connection] = (0, self.now())
+            self._expel(dispensable)
+        self._all[connection] = None
+        self._of[connection.address] += 1
         self.enter(connection, "head")
         if self._sweeping is None and self._clock is None:
             self._sweep_later()
@@ -112,25 +127,61 @@ class Connections:
 
     def left(self, connection: Connection) -> None:
         """It is closed."""
-        self._all.pop(connection, None)
+        if connection not in self._all:
+            return
+        del self._all[connection]
+        self._of[connection.address] -= 1
+        if not self._of[connection.address]:
+            del self._of[connection.address]
         self._waited_for.pop(connection, None)
+        self._untaken.pop(connection, None)
 
     def enter(self, connection: Connection, phase: Phase) -> None:
         """It is in ``phase`` from now on, or made progress in it."""
         connection.phase, connection.since = phase, self.now()
+        self._wait(connection)
+
+    def left_untaken(self, connection: Connection) -> None:
+        """The other side has not taken all that was written. Where all together leave too much, those who have longest
+        go."""
+        if connection not in self._all:
+            return
+        self._untaken[connection] = (self.now(), connection.unsent())
+        self._wait(connection)
+        most = self.limits.untaken
+        while len(self._untaken) > 1 and sum(other.unsent() for other in self._untaken) > most:
+            self._expel(next(iter(self._untaken)))
+
+    def taken(self, connection: Connection) -> None:
+        """The other side has taken all that was written."""
+        self._untaken.pop(connection, None)
+        self._wait(connection)
+
+    def _wait(self, connection: Connection) -> None:
+        """Wait for it anew, if it is its turn."""
         self._waited_for.pop(connection, None)
-        if phase != "answer" and connection in self._all:
+        if connection in self._untaken or (connection.phase != "answer" and connection in self._all):
             self._waited_for[connection] = None
+
+    def _dispensable(self) -> Connection | None:
+        first: dict[str, Connection] = {}
+        for connection in self._waited_for:
+            first.setdefault(connection.address, connection)
+        return max(first.values(), key=lambda connection: self._of[connection.address], default=None)
+
+    def _expel(self, connection: Connection) -> None:
+        self.left(connection)
+        connection.drop()
 
     def sweep(self) -> None:
         """Tell everyone whose time is up."""
         now = self.now()
-        for connection, (before, stuck_since) in list(self._all.items()):
-            unsent = connection.unsent()
-            since = stuck_since if before and unsent >= before else now
-            self._all[connection] = (unsent, since)
-            if now - since > self.limits.answer:
-                connection.drop()
+        for connection in list(self._all):
+            if connection in self._untaken:
+                since, size = self._untaken[connection]
+                earned = (size - connection.unsent()) / LEAST_BYTES_A_SECOND
+                if now - since > self.limits.answer + earned:
+                    connection.drop()
             elif connection.phase == "body" and connection.reading_is_paused():
                 connection.since = now
             elif (allowed := self.limits.of(connection.phase)) is not None and now - connection.since > allowed:
@@ -155,6 +206,8 @@ _MOST_AHEAD = 16
 _SLICE = 4 << 10
 """Parsed at once, so that no more is asked ahead than it holds."""
 _SLICE_OF_A_BODY = 16 << 10
+_THROWN_AWAY = struct.pack("ii", 1, 0)
+"""Closed with SO_LINGER of no seconds: what is unsent goes with it."""
 _WHY = {
     400: "this is not HTTP/1.1",
     408: "the request did not arrive in time",
@@ -205,6 +258,8 @@ class BulkProtocol(HttpToolsProtocol):
     """Whether anything of the body has come."""
     _asked: bool
     """Whether the application has taken any of it."""
+    _owing: bool
+    """Whether an answer is written and not taken yet."""
 
     def __init__(self, *args: Any, among: Connections, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -213,12 +268,14 @@ class BulkProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         self._unfed = b""
         self._broken: int | None = None
+        self._owing = False
         self.phase: Phase = "head"
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Somebody has connected."""
         super().connection_made(transport)
         self.flow = self._flow = _Flow(transport)
+        transport.set_write_buffer_limits(0)  # told of everything that is left here
         if not self._among.joined(self):
             self._refuse(503)
 
@@ -232,7 +289,7 @@ class BulkProtocol(HttpToolsProtocol):
         if self.transport.is_closing() or self._broken is not None:
             return
         self._unset_keepalive_if_required()
-        if self.phase == "idle":
+        if self.phase == "idle" and not self._owing:
             self._among.enter(self, "head")
         self._unfed += data
         self._go_on()
@@ -242,7 +299,7 @@ class BulkProtocol(HttpToolsProtocol):
         if self.transport.is_closing() or self._broken is not None:
             return
         try:
-            while self._unfed and len(self.pipeline) < _MOST_AHEAD:
+            while self._unfed and len(self.pipeline) < _MOST_AHEAD and not self._owing:
                 size = _SLICE if self._in_head or self.phase != "body" else _SLICE_OF_A_BODY
                 piece, self._unfed = self._unfed[:size], self._unfed[size:]
                 size = len(piece)
@@ -258,6 +315,11 @@ class BulkProtocol(HttpToolsProtocol):
         self._flow.full = bool(self._unfed)
         if self._unfed:
             self.flow.pause_reading()
+
+    def _go_on_reading(self) -> None:
+        self._go_on()
+        if not self.pipeline:  # else the next answer's end does it
+            self.flow.resume_reading()
 
     def on_message_begin(self) -> None:
         """A head begins."""
@@ -315,8 +377,28 @@ class BulkProtocol(HttpToolsProtocol):
             cycle.body = bytearray(cycle.body)
         cycle.body += body
 
+    def pause_writing(self) -> None:
+        """Something that was written is left here."""
+        super().pause_writing()
+        self._among.left_untaken(self)
+
+    def resume_writing(self) -> None:
+        """All that was written is taken."""
+        super().resume_writing()
+        self._among.taken(self)
+        if self._owing:
+            self._owing = False
+            self._answered()
+
     def on_response_complete(self) -> None:
-        """An answer is written; the next request of the connection may begin."""
+        """An answer is written; once it is taken the next request of the connection may begin. Else whoever asks and
+        takes nothing would have one answer after the other made and kept."""
+        if self.flow.write_paused and not self.transport.is_closing():
+            self._owing = True
+        else:
+            self._answered()
+
+    def _answered(self) -> None:
         unread = self.cycle.more_body and self.cycle.response_complete
         super().on_response_complete()
         if not self.cycle.response_complete:
@@ -327,7 +409,7 @@ class BulkProtocol(HttpToolsProtocol):
             self._refuse(self._broken)
         elif self._unfed:
             self._flow.full = False
-            self.loop.call_soon(self._go_on)
+            self.loop.call_soon(self._go_on_reading)
 
     def overdue(self) -> None:
         """Nothing came for too long: whoever has begun to ask is told, the others know."""
@@ -338,6 +420,11 @@ class BulkProtocol(HttpToolsProtocol):
         else:
             self.drop()
 
+    @property
+    def address(self) -> str:
+        """Of the other side, without the port."""
+        return self.client[0] if self.client else ""
+
     def unsent(self) -> int:
         """Bytes that the other side has not taken yet."""
         return self.transport.get_write_buffer_size()
@@ -347,7 +434,10 @@ class BulkProtocol(HttpToolsProtocol):
         return self.flow.read_paused
 
     def drop(self) -> None:
-        """Close the connection at once."""
+        """Close the connection at once. What the other side does not take the system would go on keeping for it."""
+        connected: socket.socket | None = self.transport.get_extra_info("socket")
+        if connected is not None and self.unsent():
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _THROWN_AWAY)
         self.transport.abort()
 
     def _count(self, size: int) -> None:

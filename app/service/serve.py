@@ -180,8 +180,9 @@ def _limits(settings: Settings) -> ConnectionLimits:
     if (room := within_files(wanted)) < wanted:
         log.warning("fewer connections: the limit of open files is too low", connections=room, wanted=wanted)
     return ConnectionLimits(
-        connections=room, head=settings.head_timeout, body=settings.body_timeout, idle=settings.idle_timeout
-    )
+        connections=room, head=settings.head_timeout, body=settings.body_timeout, idle=settings.idle_timeout,
+        answer=settings.answer_timeout, untaken=settings.answers_memory_bytes,
+    )  # fmt: skip
 
 
 def _end_in_order() -> None:

@@ -216,3 +216,70 @@ def test_idle_sockets_shut_nobody_out(migrated_url: str, tmp_path: Path) -> None
                 connection.sendall(GET if i % 3 == 1 else POST + b"Content-Length: 10\r\n\r\n1")
         for _ in range(20):
             healthy(at(url))
+
+
+LARGE = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+AHEAD = 16
+"""Of these answers together no system takes all for somebody who reads nothing."""
+
+
+def unread(address: tuple[str, int]) -> socket.socket:
+    """Somebody who asks for a lot and has taken the first byte of it."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    connection.settimeout(60)
+    connection.connect(address)
+    connection.sendall(LARGE * AHEAD)
+    assert connection.recv(1) == b"H"
+    return connection
+
+
+def taken(connection: socket.socket) -> int:
+    """How many answers came whole."""
+    with suppress(ConnectionResetError), connection.makefile("rb") as answers:
+        for whole in range(AHEAD):
+            length = 0
+            while (line := answers.readline()) not in (b"\r\n", b""):
+                name, _, value = line.lower().partition(b":")
+                length = int(value) if name == b"content-length" else length
+            if not length or len(answers.read(length)) < length:
+                return whole
+        return AHEAD
+    return 0
+
+
+def test_who_does_not_take_his_answer_shuts_nobody_out(migrated_url: str, tmp_path: Path) -> None:
+    patient = {"ARBITER_ANSWER_TIMEOUT": "600", "ARBITER_MAX_CONNECTIONS": "20"}
+    with ExitStack() as stack:
+        url, _ = stack.enter_context(serving(migrated_url, tmp_path, WORKERS="0", **patient))
+        for _ in range(20):
+            stack.enter_context(unread(at(url)))
+        for _ in range(20):
+            healthy(at(url))
+
+
+def test_answers_that_nobody_takes_have_a_bound(migrated_url: str, tmp_path: Path) -> None:
+    """The oldest are cut off, the newest, and whoever takes his at once, get theirs."""
+    patient = {"ARBITER_ANSWER_TIMEOUT": "600", "ARBITER_ANSWERS_MEMORY_BYTES": str(2 << 20)}
+    with ExitStack() as stack:
+        url, _ = stack.enter_context(serving(migrated_url, tmp_path, WORKERS="0", **patient))
+        stuck = [stack.enter_context(unread(at(url))) for _ in range(40)]
+        healthy(at(url))
+        whole = [taken(connection) for connection in (stuck[0], stuck[-1])]
+        assert whole[0] < AHEAD
+        assert whole[1] == AHEAD
+
+
+def test_taking_a_byte_now_and_then_is_not_progress(migrated_url: str, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        url, _ = stack.enter_context(serving(migrated_url, tmp_path, WORKERS="0", ARBITER_ANSWER_TIMEOUT="1"))
+        connection = stack.enter_context(unread(at(url)))
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            take_slowly(connection)
+
+
+def take_slowly(connection: socket.socket) -> None:
+    for _ in range(300):
+        time.sleep(0.2)
+        assert connection.recv(1)
+        connection.sendall(b"G")  # which tells whether anybody is there

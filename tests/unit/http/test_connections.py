@@ -18,6 +18,7 @@ class Peer:
     since: float = 0.0
     sent: int = 0
     paused: bool = False
+    address: str = "somewhere"
     told: list[str] = field(default_factory=list[str])
 
     def overdue(self) -> None:
@@ -40,7 +41,7 @@ class Clock:
         return self.now
 
 
-LIMITS = Limits(connections=3, head=10, body=30, idle=75, stream=300, answer=30)
+LIMITS = Limits(connections=3, head=10, body=30, idle=75, stream=300, answer=30, untaken=1 << 20)
 
 
 def full() -> tuple[Connections, Clock, list[Peer]]:
@@ -104,20 +105,104 @@ def test_a_body_that_we_do_not_take_is_not_late() -> None:
     assert a.told == []
 
 
+def untaken(connections: Connections, peer: Peer, size: int) -> None:
+    peer.sent = size
+    connections.left_untaken(peer)
+
+
 def test_who_takes_nothing_of_his_answer_is_cut_off() -> None:
-    connections, clock, (a, b, _) = full()
-    for peer in (a, b):
-        connections.enter(peer, "answer")
-        peer.sent = 1000
-    for _ in range(4):
-        clock.now += 10
-        b.sent -= 1
-        connections.sweep()
-    assert (a.told, b.told) == ([], [])
-    clock.now += 1
-    b.sent -= 1
+    connections, clock, peers = full()
+    for peer, phase in zip(peers, PHASES, strict=True):
+        connections.enter(peer, phase)
+        untaken(connections, peer, 1000)
+    clock.now += 30
     connections.sweep()
-    assert (a.told, b.told) == (["dropped"], [])
+    assert [peer.told for peer in peers] == [[], [], []], "to the last moment"
+    connections.taken(peers[1])
+    clock.now += 0.001
+    connections.sweep()
+    assert [peer.told for peer in peers] == [["dropped"], [], ["dropped"]]
+
+
+PHASES: tuple[Phase, ...] = ("answer", "stream", "idle")
+
+
+def test_taking_an_answer_earns_time_by_what_is_taken() -> None:
+    """A byte now and then is not enough; who takes 64 KiB a second may take as long as that needs, past the limit of
+    idle ones."""
+    connections, clock, (slow, steady, _) = full()
+    for peer in (slow, steady):
+        connections.enter(peer, "answer")
+        untaken(connections, peer, 100 << 20)
+    for _ in range(1000):
+        clock.now += 1
+        slow.sent -= 1 << 10
+        steady.sent -= 64 << 10
+        connections.sweep()
+    assert set(slow.told) == {"dropped"}
+    assert steady.told == []
+
+
+def test_what_is_written_next_has_its_own_time() -> None:
+    connections, clock, (a, *_) = full()
+    connections.enter(a, "answer")
+    for _ in range(10):
+        untaken(connections, a, 1000)
+        clock.now += 30
+        connections.sweep()
+        connections.taken(a)
+        clock.now += 1000
+        connections.sweep()
+    assert a.told == []
+
+
+def test_who_does_not_take_his_answer_makes_room() -> None:
+    connections, _, peers = full()
+    for peer in peers:
+        connections.enter(peer, "answer")
+    untaken(connections, peers[2], 1000)
+    untaken(connections, peers[1], 1000)
+    connections.taken(peers[2])
+    d = Peer("d")
+    assert connections.joined(d)
+    assert [peer.told for peer in peers] == [[], ["dropped"], []]
+    connections.enter(d, "answer")
+    assert not connections.joined(Peer("e")), "whoever has taken it is being answered as before"
+
+
+def test_answers_that_nobody_takes_have_a_bound_together() -> None:
+    """The oldest go first, and one alone may be larger; who has taken his is not asked."""
+    connections, _, (a, b, c) = full()
+    for peer in (a, b, c):
+        connections.enter(peer, "answer")
+    untaken(connections, b, LIMITS.untaken + 1)
+    assert b.told == []
+    untaken(connections, a, 1)
+    assert (a.told, b.told) == ([], ["dropped"])
+    untaken(connections, c, LIMITS.untaken - 1)
+    assert (a.told, c.told) == ([], []), "to the last byte"
+    connections.taken(a)
+    d = Peer("d")
+    assert connections.joined(d)
+    connections.enter(d, "answer")
+    untaken(connections, d, 2)
+    assert (a.told, c.told, d.told) == ([], ["dropped"], [])
+
+
+def test_the_address_with_most_connections_makes_room() -> None:
+    clock = Clock()
+    connections = Connections(Limits(connections=5), clock)
+    few, *many = (Peer("few", address="few"), *(Peer(name, address="many") for name in "abcd"))
+    for peer in (few, *many):
+        assert connections.joined(peer)
+    assert connections.joined(Peer("new", address="few"))
+    assert connections.joined(Peer("new", address="many"))
+    assert (few.told, *(peer.told for peer in many)) == ([], ["dropped"], ["dropped"], [], [])
+    for peer in many[2:]:
+        connections.enter(peer, "answer")
+    third = Peer("new", address="third")
+    assert connections.joined(third)
+    assert (third.told, *(peer.told for peer in many[2:])) == ([], [], []), "of those who are waited for"
 
 
 def test_who_has_left_is_forgotten() -> None:
@@ -128,25 +213,6 @@ def test_who_has_left_is_forgotten() -> None:
     connections.sweep()
     assert a.told == []
     assert connections.joined(Peer("d"))
-
-
-def test_who_takes_some_of_his_answer_has_his_time_anew() -> None:
-    connections, clock, (a, *_) = full()
-    connections.enter(a, "answer")
-    a.sent = 1000
-    connections.sweep()
-    clock.now += 30
-    connections.sweep()
-    assert a.told == [], "to the last moment"
-    a.sent = 999
-    connections.sweep()
-    a.sent = 1500  # more was written, nothing taken
-    clock.now += 30
-    connections.sweep()
-    assert a.told == []
-    clock.now += 0.001
-    connections.sweep()
-    assert a.told == ["dropped"]
 
 
 def test_the_time_of_a_body_begins_where_we_read_again() -> None:

@@ -27,12 +27,24 @@ class Wire(asyncio.Transport):
         self.written = b""
         self.told: list[str] = []
         self.unsent = 0
+        self.marks: list[int | None] = []
+        self.stuck: asyncio.BaseProtocol | None = None
+        """Whose other side takes heads alone."""
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return default
 
     def write(self, data: Any) -> None:
         self.written += data
+        if self.stuck is not None and not data.startswith(b"HTTP/"):
+            self.unsent += len(data)
+            self.stuck.pause_writing()
+
+    def take(self) -> None:
+        """The other side takes all of it."""
+        assert self.stuck is not None
+        taking, self.stuck, self.unsent = self.stuck, None, 0
+        taking.resume_writing()
 
     def close(self) -> None:
         self.told.append("closed")
@@ -51,6 +63,9 @@ class Wire(asyncio.Transport):
 
     def get_write_buffer_size(self) -> int:
         return self.unsent
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self.marks = [high, low]
 
 
 class Peer:
@@ -426,3 +441,56 @@ def test_what_is_built_on_in_uvicorn_is_there(kind: Any, names: str) -> None:
     """By name: an update that takes one of these away is told here, and not by a hanging connection."""
     has = set(kind.__code__.co_names) if inspect.isfunction(kind) else set(dir(kind))
     assert set(names.split()) <= has
+
+
+@pytest.mark.parametrize("ahead", [True, False], ids=["asked ahead", "asked meanwhile"])
+def test_the_next_request_begins_when_the_answer_is_taken(ahead: bool) -> None:
+    async def test() -> None:
+        peer = Peer()
+        peer.go.set()
+        assert peer.wire.marks[0] == 0, "told of every byte that is left"
+        following = HEAD + b"\r\n" + HEAD[:9]
+        peer.wire.stuck = peer.protocol
+        await peer.says(*([HEAD + b"\r\n" + following] if ahead else [HEAD + b"\r\n", following]))
+        assert (peer.wire.written.count(b"200 OK"), peer.protocol.phase) == (1, "answer")
+        peer.clock[0] += 30
+        peer.among.sweep()
+        assert not peer.wire.is_closing()
+        peer.wire.take()
+        await peer.turns()
+        assert (peer.wire.written.count(b"200 OK"), peer.protocol.phase) == (2, "idle")
+        assert "resumed" in peer.wire.told[-1:]
+        await peer.says(HEAD[9:] + b"\r\n")
+        assert peer.wire.written.count(b"200 OK") == 3
+
+    run(test)
+
+
+def test_an_answer_that_nobody_takes_ends_its_connection() -> None:
+    async def test() -> None:
+        peer = Peer()
+        peer.wire.stuck = peer.protocol
+        await peer.says(HEAD + b"\r\n")
+        peer.go.set()
+        await peer.turns()
+        peer.clock[0] += 30
+        peer.among.sweep()
+        assert not peer.wire.is_closing()
+        peer.clock[0] += 0.1
+        peer.among.sweep()
+        assert peer.wire.told[-1] == "aborted"
+        peer.protocol.connection_lost(None)
+        await peer.turns()
+        assert len(peer.among) == 0
+
+    run(test)
+
+
+def test_an_address_is_known_without_its_port() -> None:
+    async def test() -> None:
+        peer = Peer()
+        assert peer.protocol.address == ""
+        peer.protocol.client = ("10.0.0.1", 2)
+        assert peer.protocol.address == "10.0.0.1"
+
+    run(test)

@@ -83,10 +83,12 @@ def test_an_open_service_that_others_can_reach_does_not_begin() -> None:
 
 
 def test_limits_of_connections_are_those_of_the_settings(instead: Instead) -> None:
-    settings = Settings(max_connections=20, head_timeout=1, body_timeout=2, idle_timeout=3)
+    settings = Settings(
+        max_connections=20, head_timeout=1, body_timeout=2, idle_timeout=3, answer_timeout=4, answers_memory_bytes=5
+    )
     limits = serve._limits
     with capture_logs() as lines:
-        assert limits(settings) == Limits(connections=20, head=1, body=2, idle=3)
+        assert limits(settings) == Limits(connections=20, head=1, body=2, idle=3, answer=4, untaken=5)
     assert lines == []
     instead(serve, within_files=lambda wanted: wanted - 1)
     with capture_logs() as lines:
