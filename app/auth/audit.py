@@ -7,7 +7,7 @@ says how many were not.
 
 import math
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.types import Scope as RequestScope
 
 from app.auth import repository
-from app.base.errors import ArbiterError
+from app.base.errors import ArbiterError, TooManyRequests
 
 ANONYMOUS = "anonymous"
 
@@ -40,6 +40,46 @@ def acting(name: str) -> Generator[None]:
         yield
     finally:
         _actor.reset(token)
+
+
+def is_greedy(own: int, left: int) -> bool:
+    """Whether who asks has as many of some places already as are ``left`` for all others. Where nobody says who asks,
+    nobody is: callers can't be told apart."""
+    return own >= left and current_actor() != ANONYMOUS
+
+
+class Seats:
+    """Places for answers that stay open, at most ``most``, and for one caller no more than are left for others. Used on
+    one event loop."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: Counter[str] = Counter()
+
+    @property
+    def open(self) -> int:
+        """How many are taken."""
+        return self._held.total()
+
+    def join(self) -> str:
+        """Take one; who has it, to ``leave`` with. Raises TooManyRequests."""
+        who, left = current_actor(), self._most - self.open
+        if left <= 0:
+            raise TooManyRequests(f"{self.open} listen already (ARBITER_CONSOLE_LISTENERS)", retry_after=60)
+        if is_greedy(self._held[who], left):
+            raise TooManyRequests(
+                f"you listen {self._held[who]} times already, and only {left} of {self._most} places are left for "
+                "others (ARBITER_CONSOLE_LISTENERS)",
+                retry_after=60,
+            )
+        self._held[who] += 1
+        return who
+
+    def leave(self, who: str) -> None:
+        """Give one back."""
+        self._held[who] -= 1
+        if not self._held[who]:
+            del self._held[who]
 
 
 Scope = Literal["decide", "read", "admin", "follow"]

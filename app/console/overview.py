@@ -17,7 +17,8 @@ from fastapi import APIRouter, FastAPI, Query, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
-from app.base.errors import ArbiterError, TooManyRequests
+from app.auth.audit import Seats
+from app.base.errors import ArbiterError
 from app.console.access import access_pages, provider_pages, sign_in_pages
 from app.console.api import Api, ApiError, Json, segment
 from app.console.api import Query as Search
@@ -53,29 +54,13 @@ _AGE = re.compile(rb'"age_seconds":[^,}]*')
 """What grows by itself."""
 
 
-class Listeners:
+class Listeners(Seats):
     """Open pages, at most ``most``. A topic is looked at while anybody listens to it, however many do."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
-        self._open = 0
+        super().__init__(most)
         self._marks: dict[str, str] = {}
         self._looked: dict[str, float] = {}
-
-    @property
-    def open(self) -> int:
-        """How many listen."""
-        return self._open
-
-    def join(self) -> None:
-        """Raises TooManyRequests where as many listen as may; such a page stays as it was loaded."""
-        if self._open >= self._most:
-            raise TooManyRequests(f"{self._open} pages listen already", retry_after=60)
-        self._open += 1
-
-    def leave(self) -> None:
-        """One page less."""
-        self._open -= 1
 
     async def mark(self, topic: str, api: Api) -> str:
         """Changes when something has happened, as of at most a moment ago; with the database away the one that is
@@ -101,21 +86,22 @@ changes_pages = APIRouter(route_class=PageRoute)
 
 @changes_pages.get("/events", **page(needs="read"))
 async def events(visit: Visiting, topics: Annotated[str, Query(max_length=64)] = "decisions") -> Response:
-    """An event of a topic's name whenever something has happened there, for ten minutes; browsers then come again."""
+    """An event of a topic's name whenever something has happened there, for ten minutes; browsers then come again.
+    Where as many listen as may, a page stays as it was loaded."""
     if visit.request.method == "HEAD":
         return Response(headers=HEADERS, media_type=_MEDIA)
     wanted = [topic for topic in dict.fromkeys(topics.split(",")) if topic in TOPICS]
     listeners = service(visit.request, Listeners)
-    listeners.join()
+    who = listeners.join()
     try:
         known = {topic: await listeners.mark(topic, visit.api) for topic in wanted}
     except BaseException:
-        listeners.leave()
+        listeners.leave(who)
         raise
-    return StreamingResponse(_events(visit.api, listeners, known), headers=HEADERS, media_type=_MEDIA)
+    return StreamingResponse(_events(visit.api, listeners, who, known), headers=HEADERS, media_type=_MEDIA)
 
 
-async def _events(api: Api, listeners: Listeners, known: dict[str, str]) -> AsyncGenerator[bytes]:
+async def _events(api: Api, listeners: Listeners, who: str, known: dict[str, str]) -> AsyncGenerator[bytes]:
     """What differs from ``known``, the marks of the topics when the page began to listen."""
     try:
         yield b"retry: 5000\n\n"
@@ -128,7 +114,7 @@ async def _events(api: Api, listeners: Listeners, known: dict[str, str]) -> Asyn
                     yield b"event: %b\ndata: new\n\n" % topic.encode()
             yield b": here\n\n"
     finally:
-        listeners.leave()
+        listeners.leave(who)
 
 
 _LISTED = 30

@@ -83,11 +83,14 @@ class Chunk(NamedTuple):
     data: bytes
 
 
-def alive(session: Session) -> int:
-    """How many jobs wait or run. Whoever asks next waits until this transaction ends: two that ask at once can't both
-    take the last place."""
+def alive(session: Session) -> dict[str, int]:
+    """How many jobs of each actor wait or run. Whoever asks next waits until this transaction ends: two that ask at
+    once can't both take the last place."""
     session.execute(sa.select(sa.func.pg_advisory_xact_lock(_PLACES)))
-    return session.execute(sa.select(sa.func.count()).select_from(jobs).where(jobs.c.status.in_(_ALIVE))).scalar_one()
+    counted = (
+        sa.select(jobs.c.actor, sa.func.count().label("alive")).where(jobs.c.status.in_(_ALIVE)).group_by(jobs.c.actor)
+    )
+    return {row.actor: row.alive for row in session.execute(counted.group_by(jobs.c.actor))}
 
 
 class Counted(NamedTuple):
@@ -125,13 +128,15 @@ def add(session: Session, row: dict[str, Any]) -> None:
 
 
 def claim(session: Session, kinds: Sequence[str], lost_after: float) -> Claimed | None:
-    """The oldest job that waits, or whose worker has not been heard of for ``lost_after`` seconds; None: nothing to
-    do. What an earlier attempt has left behind goes."""
+    """The oldest job that waits, or whose worker has not been heard of for ``lost_after`` seconds, of the actor for
+    whom none was begun for longest; None: nothing to do. What an earlier attempt has left behind goes."""
     lost = (jobs.c.status == "running") & (jobs.c.heartbeat_at < sa.func.now() - timedelta(seconds=lost_after))
+    other = jobs.alias()
+    turn = sa.select(sa.func.max(other.c.started_at)).where(other.c.actor == jobs.c.actor).scalar_subquery()
     wanted = (
         sa.select(jobs.c.id)
         .where(jobs.c.kind.in_(kinds), (jobs.c.status == "queued") | lost)
-        .order_by(jobs.c.created_at, jobs.c.id)
+        .order_by(turn.asc().nulls_first(), jobs.c.created_at, jobs.c.id)
         .limit(1)
         .with_for_update(skip_locked=True)
     )

@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from inspect import cleandoc
@@ -26,7 +26,7 @@ from sqlalchemy.orm import Session
 
 from app.answering.answers import encode
 from app.auth import audit
-from app.auth.audit import current_actor
+from app.auth.audit import current_actor, is_greedy
 from app.base import python
 from app.base.errors import NotFound, TooManyRequests, Unavailable
 from app.base.identifiers import Identifiers
@@ -82,7 +82,8 @@ class _Called(msgspec.Struct):
 
 
 class Jobs:
-    """The jobs of ``database``; ``most`` may wait or run at once, of all kinds together."""
+    """The jobs of ``database``; ``most`` may wait or run at once, of all kinds together. A caller who is known by name
+    has at most as many as are left for others, so that none of them takes every place."""
 
     def __init__(self, database: Database, most: int) -> None:
         self._database = database
@@ -96,10 +97,7 @@ class Jobs:
         identity = self._identifiers.new(moment)
         with self._database.session() as session:
             new = prepare(session)
-            if repository.alive(session) >= self._most:
-                raise TooManyRequests(
-                    f"{self._most} simulations wait or run already (ARBITER_SIMULATIONS_ALIVE)", retry_after=5
-                )
+            self._require_place(repository.alive(session))
             row = {
                 "id": identity,
                 "kind": kind,
@@ -113,6 +111,19 @@ class Jobs:
             repository.add(session, row)
             audit.record(session, f"{kind}.begin", str(identity))
         return identity
+
+    def _require_place(self, alive: Mapping[str, int]) -> None:
+        left, own = self._most - sum(alive.values()), alive.get(current_actor(), 0)
+        if left <= 0:
+            raise TooManyRequests(
+                f"{self._most} simulations wait or run already (ARBITER_SIMULATIONS_ALIVE)", retry_after=5
+            )
+        if is_greedy(own, left):
+            raise TooManyRequests(
+                f"{own} simulations of yours wait or run already, and only {left} of {self._most} places are left for "
+                "others (ARBITER_SIMULATIONS_ALIVE)",
+                retry_after=5,
+            )
 
     def row(self, job: UUID, kind: str) -> RowMapping:
         """What is known of it, without its request. Raises NotFound, Unavailable."""

@@ -17,7 +17,7 @@ from app.answering.operations import Answerer
 from app.answering.snapshot_store import SnapshotStore
 from app.answering.sources import Compiled
 from app.auth import router as access
-from app.auth.audit import Refusals
+from app.auth.audit import Refusals, Seats
 from app.auth.oidc import Client, CodeFlow, OpenId, Provider
 from app.auth.router import Sessions
 from app.auth.tokens import AuthenticationMiddleware, Guesses, Tokens
@@ -113,6 +113,7 @@ class Services(Provided):
     guesses: Guesses
     sign_in: ProviderSignIn
     listeners: Listeners
+    seats: Seats
     recordings: Recordings
     drawn: Drawn
     snapshots: Snapshots
@@ -195,6 +196,7 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
         guesses=Guesses(),
         sign_in=ProviderSignIn(_code_flow(settings)),
         listeners=Listeners(settings.console_listeners),
+        seats=Seats(settings.console_listeners),
         recordings=Recordings(),
         drawn=Drawn(),
         snapshots=snapshots,

@@ -13,6 +13,7 @@ from fastapi import Depends, Path, Query, Request, Response
 from starlette.responses import StreamingResponse
 
 from app.answering.answers import encode
+from app.auth.audit import Seats
 from app.http.openapi import NDJSON, lines, operation, reference
 from app.http.responses import json_response
 from app.http.routing import provided, service
@@ -109,13 +110,15 @@ Wanted = Annotated[_Wanted, Depends()]
     "/{id}/progress",
     operation_id="follow_simulation",
     summary="Progress as server-sent events",
-    **operation(needs="read", responses={200: {_EVENT_STREAM: {"schema": _EVENTS}}}, errors=READ),
+    **operation(needs="read", responses={200: {_EVENT_STREAM: {"schema": _EVENTS}}}, errors=(*READ, 429)),
 )
-async def follow_simulation(id: Id, simulations: Service) -> Response:  # noqa: A002
-    """An event `progress` whenever it has moved, and an event `end` with the whole answer; then the stream ends."""
+async def follow_simulation(id: Id, simulations: Service, seats: Annotated[Seats, provided(Seats)]) -> Response:  # noqa: A002
+    """An event `progress` whenever it has moved, and an event `end` with the whole answer; then the stream ends. 429
+    where as many listen as may: ask for the simulation itself now and then."""
     first = await to_thread.run_sync(simulations.get, id)
     headers = {"Cache-Control": "no-store"}
-    return StreamingResponse(_following(simulations, first), media_type=_EVENT_STREAM, headers=headers)
+    following = _following(simulations, first, seats, seats.join())
+    return StreamingResponse(following, media_type=_EVENT_STREAM, headers=headers)
 
 
 @router.get(
@@ -301,13 +304,16 @@ def _lines(simulations: Simulations, of: _Wanted, kind: str) -> Response:
     return StreamingResponse(simulations.lines(of.id, of.variant, kind, of.first, of.limit), media_type=NDJSON)
 
 
-async def _following(simulations: Simulations, simulation: Simulation) -> AsyncGenerator[bytes]:
+async def _following(simulations: Simulations, simulation: Simulation, seats: Seats, who: str) -> AsyncGenerator[bytes]:
     sent = b""
-    while simulation.status not in ENDED:
-        news = encode(simulation)
-        if news != sent:
-            sent = news
-            yield b"event: progress\ndata: %b\n\n" % news
-        await asyncio.sleep(LOOK_SECONDS)
-        simulation = await to_thread.run_sync(simulations.get, simulation.id)
-    yield b"event: end\ndata: %b\n\n" % encode(simulation)
+    try:
+        while simulation.status not in ENDED:
+            news = encode(simulation)
+            if news != sent:
+                sent = news
+                yield b"event: progress\ndata: %b\n\n" % news
+            await asyncio.sleep(LOOK_SECONDS)
+            simulation = await to_thread.run_sync(simulations.get, simulation.id)
+        yield b"event: end\ndata: %b\n\n" % encode(simulation)
+    finally:
+        seats.leave(who)

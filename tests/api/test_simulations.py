@@ -4,13 +4,15 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from fastapi import FastAPI
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
+from app.auth.audit import Seats
 from app.base.settings import Settings
 from app.db.database import Database
 from app.jobs import repository
@@ -247,6 +249,21 @@ def test_progress_ends_with_the_answer(service: TestClient, done: Any) -> None:
     event, data = answer.text.strip().splitlines()
     assert event == "event: end"
     assert json.loads(data.removeprefix("data: ")) == told
+
+
+def test_who_follows_leaves_places_for_others(settings: Settings) -> None:
+    """A stream of progress stays open as long as its simulation waits: none may take the connections of everybody."""
+    with TestClient(create_app(settings.model_copy(update={"console_listeners": 1}))) as service:
+        seats: Seats = cast(FastAPI, service.app).state.services.of(Seats)
+        where = service.post("/v1/simulations", json=SIMULATION).headers["location"]
+        who = seats.join()
+        refused = service.get(f"{where}/progress")
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "60")
+        seats.leave(who)
+        service.delete(where)
+        for _ in range(2):
+            assert service.get(f"{where}/progress").status_code == 200, "whoever has heard the end leaves"
+        assert seats.open == 0
 
 
 def test_a_lost_attempt_leaves_nothing_behind(settings: Settings, service: TestClient, worker: Worker) -> None:

@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.auth.audit import Caller
+from app.auth.audit import Caller, acting
 from app.auth.oidc import CodeFlow
 from app.auth.router import Session, Sessions
 from app.base.errors import ArbiterError, Forbidden, NotFound, TooManyRequests, Unavailable
@@ -281,14 +281,33 @@ def test_a_topic_is_looked_at_once_in_a_while_for_all() -> None:
 
 def test_as_many_listen_as_may() -> None:
     listeners = Listeners(2)
+    who = listeners.join()
     listeners.join()
-    listeners.join()
-    with pytest.raises(TooManyRequests, match="2 pages listen already") as caught:
+    with pytest.raises(TooManyRequests, match=r"2 listen already \(ARBITER_CONSOLE_LISTENERS\)") as caught:
         listeners.join()
     assert (listeners.open, caught.value.headers["Retry-After"]) == (2, "60")
-    listeners.leave()
+    listeners.leave(who)
     listeners.join()
     assert listeners.open == 2
+
+
+def test_of_one_caller_no_more_listen_than_are_left_for_others() -> None:
+    listeners = Listeners(4)
+    with acting("token:a"):
+        assert (listeners.join(), listeners.join()) == ("token:a", "token:a")
+        with pytest.raises(TooManyRequests, match="you listen 2 times already, and only 2 of 4 places are left"):
+            listeners.join()
+    with acting("token:b"):
+        listeners.join()
+    with acting("token:c"):
+        listeners.join()
+    with acting("token:d"), pytest.raises(TooManyRequests, match="4 listen already"):
+        listeners.join()
+    listeners.leave("token:a")
+    listeners.leave("token:a")
+    with acting("token:a"):
+        listeners.join()
+    assert listeners.open == 3
 
 
 def test_what_happens_is_told_until_the_stream_is_old(monkeypatch: pytest.MonkeyPatch, instead: Instead) -> None:

@@ -59,7 +59,20 @@ def test_the_oldest_that_waits_or_was_lost_is_next(session: Session) -> None:
     both = repository.claim(session, ["play", "other"], 15)
     assert both is not None
     assert both.kind == "other"
-    assert repository.alive(session) == 4
+    assert repository.alive(session) == {"mo": 4}
+
+
+def test_actors_take_turns(session: Session) -> None:
+    """Many that one has asked for do not stand before the one of another, and an actor's own come by age."""
+    for number, (actor, age) in enumerate([("many", 9), ("many", 8), ("many", 7), ("few", 6), ("few", 5), ("one", 4)]):
+        add(session, number, age, actor=actor)
+    order = list[int]()
+    for _ in range(6):
+        found = repository.claim(session, ["play"], 15)
+        assert found is not None
+        order.append(found.id.int)
+    assert order == [0, 3, 5, 1, 4, 2]
+    assert repository.alive(session) == {"many": 3, "few": 2, "one": 1}
 
 
 def test_a_job_belongs_to_its_attempt_while_it_runs(session: Session) -> None:

@@ -349,7 +349,7 @@ class Listed:
     """Jobs as their service finds them."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.alive = 0
+        self.alive = dict[str, int]()
         self.added: list[dict[str, Any]] = []
         self.rows = [{"id": UUID(int=i), "outcome": None} for i in (3, 2, 1)]
         self.asked: list[Any] = []
@@ -400,7 +400,7 @@ def jobs(listed: Listed) -> Jobs:
 
 def test_a_job_is_accepted_while_few_enough_are_alive(listed: Listed) -> None:
     service = jobs(listed)
-    listed.alive = 1
+    listed.alive = {"token:a": 1}
     made = service.add("play", lambda _: New(b"about", b"request", ID, "Called \0 SO"))
     (row,) = listed.added
     assert plain(row.pop("request")) == b"request"
@@ -413,7 +413,7 @@ def test_a_job_is_accepted_while_few_enough_are_alive(listed: Listed) -> None:
         "about": b"about",
         "folded": "called \ufffd so",
     }
-    listed.alive = 2
+    listed.alive = {"token:a": 1, "token:b": 1}
     with pytest.raises(TooManyRequests) as refused:
         service.add("play", lambda _: New(b"", b""))
     assert (refused.value.detail, refused.value.headers) == (
