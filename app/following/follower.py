@@ -317,13 +317,12 @@ class Follower:
     def _use(self) -> None:
         """Say what queues use, once in each interval. A service that can't hear it hears of the next."""
         interval = time.time() // USE_SECONDS
-        if not self._writer or self._translated is None or self._synced_at is None or interval == self._used:
+        snapshot = self._keeper.content()
+        if not self._writer or snapshot is None or self._synced_at is None or interval == self._used:
             return
         self._used = interval
         with suppress(ApiUnavailable, ApiError):
-            self._arbiter.ask(
-                "POST", "clusters", self._task.cluster, "use", body=use_of(self._translated, datetime.now(UTC))
-            )
+            self._arbiter.ask("POST", "clusters", self._task.cluster, "use", body=use_of(snapshot, datetime.now(UTC)))
 
     def _report(self, *, now: bool = False) -> None:
         """Say how it is, and hear whether to write. Looks too whether the snapshot is still there."""
@@ -340,7 +339,8 @@ class Follower:
             self._error = str(error)
 
     def _findings(self) -> list[Finding]:
-        return [*self._keeper.refused, *(self._translated.findings if self._translated else ())]
+        translated = self._translated.findings if self._translated else ()
+        return [*self._keeper.refused, *self._keeper.left_out(), *translated]
 
     def _lists(self) -> Counter[str]:
         return self._mirror.lists + self._keeper.puts

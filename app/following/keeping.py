@@ -7,6 +7,7 @@ import random
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, NamedTuple, TypeVar
@@ -52,12 +53,14 @@ class ApiUnavailable(Exception):
 
 
 class ApiError(Exception):
-    """The service does not do it. ``status``, ``code``: of the problem; the text says what is wrong."""
+    """The service does not do it. ``status``, ``code``: of the problem; the text says what is wrong; ``errors``: what
+    of the body, by pointer."""
 
-    def __init__(self, status: int, code: str, text: str) -> None:
+    def __init__(self, status: int, code: str, text: str, errors: Mapping[str, str] | None = None) -> None:
         super().__init__(text)
         self.status = status
         self.code = code
+        self.errors = errors or {}
 
 
 class Reply(NamedTuple):
@@ -98,7 +101,8 @@ class Arbiter:
             text += f"; {error.get('pointer')}: {error.get('detail')}"
         if answer.status >= 500 or answer.status == 429:
             raise ApiUnavailable(text)
-        raise ApiError(answer.status, str(problem.get("code") or ""), text[:1900])
+        said = {str(error.get("pointer")): str(error.get("detail")) for error in errors}
+        raise ApiError(answer.status, str(problem.get("code") or ""), text[:1900], said)
 
 
 def _problem(body: bytes) -> dict[str, Any]:
@@ -206,8 +210,9 @@ def _add(into: Counter[Cell], tasks: Iterable[Task]) -> None:
         if task.state not in OVER:
             flavors = task.flavors or {}
             for resource, amount in task.requests.items():
-                steps = base.parse_quantity(amount, base.scale_of(resource))
-                into[flavors.get(resource, ""), resource] += steps * task.count
+                with suppress(base.QuantityError):  # not every engine reads every amount
+                    steps = base.parse_quantity(amount, base.scale_of(resource))
+                    into[flavors.get(resource, ""), resource] += steps * task.count
 
 
 def _use(held: Counter[Cell], waiting: Counter[Cell]) -> QueueUse:
@@ -261,6 +266,9 @@ def _said(kind: str, old: Mapping[str, T], new: Mapping[str, T]) -> list[str]:
 
 _STALE = "stale_generation"
 _REFUSED = "refused"
+_LEAVABLE = ("workloads", "asks", "reservations")
+_TRIES = 5
+"""Puts in which something is left out: the service may name of many things at fault only some at once."""
 _FIRST, _LONGEST = 10.0, 300.0
 """Seconds for which a snapshot is left to whoever else writes it: the second time, and at most."""
 _CALM = 900.0
@@ -287,6 +295,7 @@ class Keeper:
         self._last: Translated | None = None
         self._why = "start"  # the snapshot is to be put whole, while nothing is known to be there
         self._losses, self._lost_at, self._left_until = 0, 0.0, 0.0
+        self._left_out: dict[tuple[str, str], tuple[Any, Finding]] = {}
         self.status: SnapshotStatus | None = None
         self.refused: list[Finding] = []
         self.puts: Counter[str] = Counter()
@@ -296,8 +305,9 @@ class Keeper:
         reason = self._configure(translated, writer=writer)
         if self.refused:
             translated = self._within(translated)
+        whole, translated = translated, self._without_refused(translated)
         if self._last is None or self.status is None or reason is not None:
-            self._put(translated, versions, reason or self._why)
+            self._put(whole, versions, reason or self._why)
             return
         change = delta(self._last, translated, self.status.generation, versions)
         try:
@@ -308,7 +318,7 @@ class Keeper:
                 if (left := self.left()) is not None:
                     raise NotYet(left) from None
             lost = refused.status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
-            self._put(translated, versions, refused.code if lost and refused.code else "refused")
+            self._put(whole, versions, refused.code if lost and refused.code else "refused")
 
     def left(self) -> str | None:
         """Why the snapshot is left to somebody else for now; None: it is this follower's to write."""
@@ -399,15 +409,70 @@ class Keeper:
             return str(refused)
         return None
 
-    def _put(self, translated: Translated, versions: dict[str, str], reason: str) -> None:
+    def content(self) -> Translated | None:
+        """What the snapshot has; None: it is not known to have anything."""
+        return self._last
+
+    def _put(self, whole: Translated, versions: dict[str, str], reason: str) -> None:
+        """Put all of it. Work that the service refuses is left out: what one tenant asks for does not keep the cluster
+        from being followed. Raises ApiError where it is something else."""
+        self._last, self._why = None, reason
+        translated, tries = self._without_refused(whole), 0
+        while (body := self._accepted(translated, versions, last=tries == _TRIES)) is None:
+            translated, tries = self._without_refused(whole), tries + 1
+        self.puts[reason] += 1
+        self._take(body, translated)
+
+    def _accepted(self, translated: Translated, versions: dict[str, str], *, last: bool) -> bytes | None:
+        """What the service says to it; None: some of it is left out from now on. Raises ApiError, ApiUnavailable."""
         request = SnapshotRequest(
             engine=translated.configuration.engine, configuration=self._configuration, state=translated.state(),
             asks=list(translated.asks.values()), resource_versions=versions,
         )  # fmt: skip
-        self._last, self._why = None, reason
-        body = self._arbiter.ask("PUT", "snapshots", self._snapshot, body=request).body
-        self.puts[reason] += 1
-        self._take(body, translated)
+        try:
+            return self._arbiter.ask("PUT", "snapshots", self._snapshot, body=request).body
+        except ApiError as refused:
+            if last or not self._leave_out(translated, refused):
+                raise
+            return None
+
+    def _leave_out(self, translated: Translated, refused: ApiError) -> bool:
+        """Whether all that is refused is work, which from now on is left out as long as it stays as it is."""
+        if refused.status != HTTPStatus.UNPROCESSABLE_ENTITY or not refused.errors:
+            return False
+        refusals: dict[tuple[str, str], tuple[Any, Finding]] = {}
+        for pointer, detail in refused.errors.items():
+            kind, _, rest = pointer.removeprefix("/state").removeprefix("/").partition("/")
+            number = rest.partition("/")[0]
+            works = list(getattr(translated, kind).items()) if kind in _LEAVABLE else []
+            if not number.isdecimal() or int(number) >= len(works):
+                return False
+            name, work = works[int(number)]
+            what = f"{name[:200]} is left out: {rest.partition('/')[2][:200]}: {detail[:500]}".replace("\0", "\ufffd")
+            refusals[kind, name] = work, Finding(rule=_REFUSED, severity="error", pointer="", detail=what)
+        self._left_out = self._left_out | refusals
+        return True
+
+    def _without_refused(self, translated: Translated) -> Translated:
+        """What of ``translated`` was not refused as it is, with a finding for each that was."""
+        self._left_out = {
+            (kind, name): left
+            for (kind, name), left in self._left_out.items()
+            if getattr(translated, kind).get(name) == left[0]
+        }
+        if not self._left_out:
+            return translated
+        fields: dict[str, Any] = {name: getattr(translated, name) for name in translated.__dataclass_fields__}
+        for kind in _LEAVABLE:
+            fields[kind] = {name: work for name, work in fields[kind].items() if (kind, name) not in self._left_out}
+        said = [finding for _, finding in self._left_out.values()]
+        others = [finding for finding in translated.of_state if finding not in said]
+        fields["of_state"] = [*said, *others][:MOST_CARRIED]
+        return Translated(**fields)
+
+    def left_out(self) -> list[Finding]:
+        """What is not kept, and why."""
+        return [finding for _, finding in self._left_out.values()]
 
     def _take(self, body: bytes, translated: Translated) -> None:
         self.status = msgspec.json.decode(body, type=SnapshotStatus)

@@ -1,15 +1,19 @@
 """What a follower keeps: why a snapshot is put whole is counted, however its loss is noticed."""
 
-from typing import Any
+from dataclasses import replace as replaced
+from datetime import UTC, datetime
+from typing import Any, cast
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from starlette.testclient import TestClient
 
 from app.following.grouped import Translated, translate
-from app.following.keeping import ApiError, Arbiter, Keeper, Reply
+from app.following.keeping import ApiError, Arbiter, Keeper, Reply, use_of
 from app.following.translator import Translator
 from app.solver.model.configuration import Configuration, EngineName, Queue
+from app.solver.model.state import Ask, Node, Task, Workload
 from tests.support.changing import World
 
 NAME = "kept"
@@ -27,7 +31,8 @@ class Near(Arbiter):
         answer = self._service.request(method, "/".join(["/v1", *path]), content=content, headers=sent)
         if answer.status_code < 300:
             return Reply(answer.content, answer.headers.get("ETag"))
-        raise ApiError(answer.status_code, answer.json().get("code") or "", answer.text)
+        errors = {error["pointer"]: error["detail"] for error in answer.json().get("errors", ()) if "pointer" in error}
+        raise ApiError(answer.status_code, answer.json().get("code") or "", answer.text, errors)
 
 
 def translated() -> Translated:
@@ -88,3 +93,55 @@ def test_a_snapshot_that_is_not_as_it_was_left_is_put_again_and_counted(
     keeper.keep(translated(), {}, writer=True)
     assert keeper.puts.total() == 2
     assert keeper.check()
+
+
+HUGE, LONG = "18014398509481984", "x" * 600
+"""Two containers that ask for as much as one may, together. An annotation may be of any length."""
+
+
+def work(cpu: str, queue: str = "q") -> dict[str, Workload]:
+    """Two that run; ``cpu`` is what one of them asks for."""
+    tasks = {"good": [Task(name="t", requests={"cpu": 1})], "bad": [Task(name="t", requests={"cpu": cpu})]}
+    queues = {"good": "q", "bad": queue}
+    return {name: Workload(id=name, queue=queues[name], tasks=of) for name, of in tasks.items()}
+
+
+@pytest.mark.parametrize("given", [(HUGE, "q"), ("1", LONG), ("1", "q\0")], ids=["too much", "too long", "a NUL"])
+def test_what_one_tenant_asks_for_does_not_keep_a_cluster_from_being_followed(
+    given: tuple[str, str], service: TestClient
+) -> None:
+    keeper = Keeper(Near(service), "tenants", "tenants")
+    ask = Ask(id="next", queue="q", tasks=[Task(name="t", requests={"cpu": given[0]})])
+    asks = {"next": replace(ask, queue=given[1]), "other": replace(ask, id="other", tasks=[])}
+    configuration = Configuration(engine="kai", queues=[Queue(name="q")])
+    bad = replaced(translated(), configuration=configuration, workloads=work(*given), asks=asks)
+    keeper.keep(bad, {}, writer=True)
+    assert [one["id"] for one in state(service)["workloads"]] == ["good"]
+    assert {one.detail.split(":")[0] for one in keeper.left_out()} == {"bad is left out", "next is left out"}
+    assert [one["rule"] for one in state(service)["findings"]] == ["refused", "refused"]
+    use_of(cast(Translated, keeper.content()), datetime.now(UTC))
+    puts = keeper.puts.total()
+    more = replaced(bad, workloads=bad.workloads | {"new": Workload(id="new", queue="q", tasks=[])})
+    keeper.keep(more, {}, writer=True)
+    assert (keeper.puts.total(), len(state(service)["workloads"])) == (puts, 2), "others are told of as changes"
+    keeper.keep(replaced(more, workloads=more.workloads | work("1")), {}, writer=True)
+    assert (len(keeper.left_out()), len(state(service)["workloads"])) == (1, 3), "once it is mended it is kept"
+
+
+def test_an_amount_that_no_engine_has_read_is_not_counted() -> None:
+    """Kueue's state is kept with an amount that no quota is about; following it must not end with that."""
+    running = work("18000000000000000001m")
+    use = use_of(replaced(translated(), workloads=running), datetime.now(UTC))
+    assert use.queues["q"].usage == {"": {"cpu": 1.0}}
+
+
+def state(service: TestClient) -> Any:
+    return service.get("/v1/snapshots/tenants/state").json()
+
+
+def test_what_is_no_work_stops_it_as_before(service: TestClient) -> None:
+    keeper = Keeper(Near(service), "nodes", "nodes")
+    bad = replaced(translated(), nodes={LONG: Node(name=LONG, capacity={"cpu": 1})}, workloads=work("1", LONG))
+    with pytest.raises(ApiError, match="512"):
+        keeper.keep(bad, {}, writer=True)
+    assert keeper.left_out() == []

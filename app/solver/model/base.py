@@ -215,10 +215,12 @@ def parse_quantity(value: Quantity, scale: int) -> int:
     return _checked(int(steps), scale, value)
 
 
-def exact(value: Quantity) -> Decimal:
-    """``value`` in whole units, however fine. Raises QuantityError."""
+def exact(value: object) -> Decimal:
+    """``value`` in whole units, however fine. Raises QuantityError, also where it is of another type."""
     if isinstance(value, bool):
         raise QuantityError("a boolean is not a quantity")
+    if not isinstance(value, str | int | float):
+        raise QuantityError(f"a quantity is a number or a text, not {type(value).__name__}")
     number = _decimal(value) if isinstance(value, str) else Decimal(repr(value))
     if not number.is_finite():
         raise QuantityError("not a finite number")

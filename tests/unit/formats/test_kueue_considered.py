@@ -357,8 +357,9 @@ def test_what_local_queues_consumed_is_left_where_nobody_goes_by_it() -> None:
     assert found.asks[0].kueue is None
 
 
-def test_amounts_that_are_none_are_told() -> None:
-    status = {"fairSharing": {"admissionFairSharingStatus": {"consumedResources": {"cpu": "much"}}}}
+@pytest.mark.parametrize("amount", ["much", None, {}, [1], True], ids=str)
+def test_amounts_that_are_none_are_told(amount: Any) -> None:
+    status = {"fairSharing": {"admissionFairSharingStatus": {"consumedResources": {"cpu": amount}}}}
     found = read(manager(usageHalfLifeTime="1h"), FLAVOR, cluster_queue(**SCOPE), local_queue() | {"status": status})
     assert [one.rule for one in found.findings if one.severity == "error"] == ["bad-value"]
 
