@@ -5,8 +5,8 @@ so. A job without sub groups is one pod set, and the rest of the engine counts i
 KAI-Scheduler ``api/podgroup_info`` (subgroup_info, allocation_info, eviction_info) and ``plugins/subgrouporder``.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 
 from app.solver.model.kai import SubGroup
@@ -44,11 +44,13 @@ Member = PodSet | SubGroupSet
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """A tree; ``pod_sets`` are its leaves. ``flat``: those stand side by side, and each is needed (0.13)."""
+    """A tree; ``pod_sets`` are its leaves. ``flat``: those stand side by side, and each is needed (0.13). ``above``: of
+    those of a flat one the sub groups that they are below, from the top."""
 
     root: SubGroupSet
     pod_sets: tuple[PodSet, ...]
     flat: bool = False
+    above: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def satisfied(self, active: Pods) -> bool:
         """Whether the root has as many satisfied members as it needs."""
@@ -72,6 +74,14 @@ class Gang:
     def next_pods(self, active: Pods, able: Pods) -> list[int]:
         """The pods to place next: what the gang lacks, else one more of the first member that has any."""
         return _of_each(self.pod_sets, active, able) if self.flat else _next(self.root, active, able)
+
+    def placing_order(self, pods: Sequence[int], pod_set: Callable[[int], str]) -> list[int]:
+        """The order in which pods that come next are placed, each being of a pod set. A flat gang goes along the tree
+        that it is written as: what is below a sub group before pod sets beside that one, sub groups by name."""
+        if not self.above:
+            return list(pods)
+        place = {name: [*((0, group) for group in above), (1, "")] for name, above in self.above.items()}
+        return sorted(pods, key=lambda t: place[pod_set(t)])
 
     def first_to_go(self, active: Pods) -> list[int]:
         """The pods to evict together: one above a pod set's need, a member above a set's, else all. ``active``: the
@@ -98,7 +108,7 @@ class Gang:
 
     def part(self, pods: Pods) -> "Gang":
         """The gang that has only these pods, and needs no more than it has."""
-        return Gang(root := _part(self.root, pods), tuple(_leaves(root)), self.flat)
+        return Gang(root := _part(self.root, pods), tuple(_leaves(root)), self.flat, self.above)
 
     @property
     def needs(self) -> int:
@@ -222,7 +232,7 @@ def compile_gang(groups: Sequence[SubGroup], min_sub_group: int | None, *, flat:
         for g in groups if g.name not in branches
     ]  # fmt: skip
     if flat:
-        return Gang(SubGroupSet(ROOT, None, tuple(leaves)), tuple(leaves), flat)
+        return Gang(SubGroupSet(ROOT, None, tuple(leaves)), tuple(leaves), flat, _above(groups, leaves))
     below: dict[str | None, list[SubGroup]] = {}
     for group in groups:
         below.setdefault(group.parent, []).append(group)
@@ -236,6 +246,24 @@ def compile_gang(groups: Sequence[SubGroup], min_sub_group: int | None, *, flat:
 
     root = branch(None, min_sub_group)
     return Gang(root, tuple(_leaves(root)))
+
+
+def _above(groups: Sequence[SubGroup], leaves: Sequence[PodSet]) -> dict[str, tuple[str, ...]]:
+    """By pod set the sub groups that it is below, from the top; empty where there are only pod sets. Of unsound groups
+    it says something, and ends."""
+    if len(leaves) == len(groups):
+        return {}
+    parent = {group.name: group.parent for group in groups}
+
+    def line(name: str) -> Iterator[str]:
+        for _ in range(_MOST_LEVELS):
+            above = parent.get(name)
+            if above is None:
+                return
+            yield above
+            name = above
+
+    return {leaf.name: tuple(line(leaf.name))[::-1] for leaf in leaves}
 
 
 def gang_problems(

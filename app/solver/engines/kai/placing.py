@@ -282,6 +282,9 @@ class Placer:
         if len(tasks) == 1:
             placed = self._place_alike(tasks, nodes, bind=bind)
         else:
+            gang, wires = overlay.jobs.gang[job], overlay.jobs.task_wire
+            if gang is not None:
+                tasks = gang.placing_order(tasks, lambda t: wires[t].sub_group or "")
             alike = groupby(tasks, key=lambda t: (overlay.request[t], id(self.allowed(t))))
             placed = all(self._place_alike(list(run), nodes, bind=bind) for _, run in alike)
         if not placed:

@@ -97,6 +97,18 @@ def test_flat_a_pod_set_needs_one_pod_at_least() -> None:
     assert compile_gang(given, None, flat=False).needs == 1
 
 
+def test_flat_pods_are_placed_along_the_tree() -> None:
+    given = groups(
+        {"name": "a"}, {"name": "z", "parent": "s"}, {"name": "b", "parent": "t"}, {"name": "s"}, {"name": "t"},
+        {"name": "y", "parent": "u"}, {"name": "u", "parent": "s"}, {"name": "x", "parent": "s"},
+    )  # fmt: skip
+    flat, named = compile_gang(given, None, flat=True), "abxyz"
+    assert "".join(named[t] for t in flat.placing_order(range(5), named.__getitem__)) == "yxzba"
+    assert flat.part(dict.fromkeys(named, [0])).placing_order([0, 4], named.__getitem__) == [4, 0]
+    tree = compile_gang(given, None, flat=False)
+    assert tree.placing_order([4, 0], named.__getitem__) == [4, 0]
+
+
 def test_flat_all_pod_sets_are_needed() -> None:
     flat = gang(1, flat=True)
     assert flat.needs == 7
@@ -118,4 +130,5 @@ def test_flat_all_pod_sets_are_needed() -> None:
 def test_what_is_no_tree_is_told_by_its_place(given: list[Any], said: dict[str, str]) -> None:
     found = list(gang_problems(groups(*given), [(("task",), "leader")], ("asks", 0)))
     assert {problem.pointer: problem.detail for problem in found} == said
-    compile_gang(groups(*given), None, flat=False)  # told of later: it must not end in between
+    for flat in (False, True):
+        compile_gang(groups(*given), None, flat=flat)  # told of later: it must not end in between

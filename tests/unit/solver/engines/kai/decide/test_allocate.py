@@ -324,6 +324,15 @@ def test_how_little_cpu_is_free_speaks_for_a_node_that_has_any() -> None:
     assert Case([queue("a", gpu=4)], [nodes[0], node("m", gpu=0, cpu=0)], [], nothing).placed == {"p-0": "a"}
 
 
+def test_in_0_13_pods_below_a_sub_group_are_placed_before_those_beside_it() -> None:
+    """Which of them come next is told by name, a first."""
+    gang = ask("p", "a", 2, sub_groups=[{"name": "a"}, {"name": "z", "parent": "s"}, {"name": "s"}])
+    for task, member in zip(gang["tasks"], "az", strict=True):
+        task["sub_group"] = member
+    case = Case(ONE, [node("m", gpu=1), node("n", gpu=1)], [], gang, actions=["allocate"], release="0.13")
+    assert case.placed == {"p-1": "m", "p-0": "n"}
+
+
 def test_a_member_that_waits_holds_back_nobody_who_started_before() -> None:
     """Member a is enough for the gang and starts; of b, which comes next, one pod has to wait, so that both do."""
     leaving = workload("w", "a", "n")
