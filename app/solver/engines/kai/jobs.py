@@ -4,6 +4,7 @@ Resources as KAI counts them: cpu in thousandths, memory in bytes, GPUs in thous
 these three (KAI: resource_share.AllResources); tasks and nodes may have more columns, which only nodes limit.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -207,6 +208,22 @@ class Portion:
 def hundredths(memory: int, size: int) -> int:
     """The part of a GPU of ``size`` MiB, in thousandths, rounded up to hundredths as doubles have it."""
     return ceil(memory / size * 100) * 10
+
+
+@dataclass(frozen=True, slots=True)
+class GpuNodes:
+    """By node: the MiB of each of its GPUs, how many it has, and thousandths of GPUs that pods listed there take whole,
+    those that wait or that left included. ``portions``: by pod what it wants of shared ones."""
+
+    memory: list[int]
+    gpus: list[int]
+    whole: list[int]
+    portions: Sequence[Portion | None]
+
+
+def is_numbered(group: str) -> bool:
+    """Whether a shared GPU has a number for a name, by which KAI tells that it is not new."""
+    return re.fullmatch(r"[+-]?[0-9]+", group) is not None
 
 
 def added_up(amounts: Iterable[float]) -> float:

@@ -3,7 +3,6 @@ which device of a node every pod sits on.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 from app.solver.compiled import Journal
@@ -15,10 +14,11 @@ from app.solver.engines.kai.jobs import (
     RELEASING,
     RUNNING,
     STUCK,
+    GpuNodes,
     Jobs,
-    Portion,
     counted,
     hundredths,
+    is_numbered,
 )
 from app.solver.engines.kai.state import Baseline, Layout
 from app.solver.model.state import Task
@@ -38,10 +38,11 @@ class GpuShares:
     """
 
     def __init__(
-        self, journal: Journal, books: Journal, nodes: "GpuNodes", free: list[int], idle: list[int]
+        self, journal: Journal, books: Journal, nodes: GpuNodes, free: list[int], idle: list[int],
+        pods: list[int] | None = None,
     ) -> None:  # fmt: skip
         """``books``: the journal of amounts. ``free`` and ``idle``: whole GPUs by node in thousandths, which follow the
-        devices."""
+        devices. ``pods``: by node how many more it takes; None: any number."""
         portions = nodes.portions
         self.share = [portion is not None for portion in portions]
         self.any = any(self.share)
@@ -53,14 +54,15 @@ class GpuShares:
         self._first: list[int] = []
         self._sets: list[tuple[int, ...]] = []
         self._left: dict[tuple[int, int], tuple[int, ...]] = {}
-        self._of_node: dict[int, list[int]] = {}
-        self._node: list[int] = []
+        self._of_node, self._node = dict[int, list[int]](), list[int]()
         self._used: list[int] = []
         self._allocated: list[int] = []
         self._releasing: list[int] = []
         self._leaving: list[int] = []
         self._known: list[int] = []
         self._named: dict[tuple[int, str], int] = {}
+        self._numbered: set[int] = set()
+        self._pods = pods
 
     def seed(self, t: int, n: int, status: int, group: str | None) -> None:
         """Put a pod of the state on devices: those of these names, with commas between, else the first ones with
@@ -74,6 +76,8 @@ class GpuShares:
                 device = self._named.get((n, name))
                 if device is None:
                     device = self._named[n, name] = self._fresh(n, 1, but=devices)[0]
+                    if is_numbered(name):
+                        self._numbered.add(device)
                 devices.append(device)
         else:
             need, size = self.need(t, n), self._nodes.memory[n]
@@ -157,10 +161,16 @@ class GpuShares:
         shared = sorted(self._with_room(t, n), key=lambda d: (-self._used[d], d))[: portion.devices]
         idle, releasing = self._idle[n], self._free[n] - self._idle[n]
         whole = (idle + releasing) // WHOLE if idle > 0 or releasing > 0 else 0
-        if len(shared) + whole < portion.devices:
+        if len(shared) + whole < portion.devices or not self._takes_keeper(n, shared, portion.devices):
             return None
         waits = not now or any(size - self._allocated[d] < need or not self._known[d] for d in shared)
         return (*shared, *self._fresh(n, portion.devices - len(shared))), waits
+
+    def _takes_keeper(self, n: int, shared: list[int], count: int) -> bool:
+        """Whether the node takes two pods more, the other one to keep a new device: ``count`` are wanted, ``shared``
+        are there. KAI takes these for new too, unless their names are numbers."""
+        room = self._pods is None or self._pods[n] > 1
+        return room or (len(shared) == count and self._numbered.issuperset(shared))
 
     def listed(self, t: int, n: int) -> tuple[int, ...] | None:
         """The devices of node n with which a pod that is being released there, or that left it, is listed."""
@@ -311,17 +321,6 @@ class GpuShares:
                     self._leave_by(n, d, 1, marked=True)
 
 
-@dataclass(frozen=True, slots=True)
-class GpuNodes:
-    """By node: the MiB of each of its GPUs, how many it has, and thousandths of GPUs that pods listed there take whole,
-    those that wait or that left included. ``portions``: by pod what it wants of shared ones."""
-
-    memory: list[int]
-    gpus: list[int]
-    whole: list[int]
-    portions: Sequence[Portion | None]
-
-
 TAKES_FREE = (RUNNING, ALLOCATED, PIPELINED, STUCK)
 _TAKES_IDLE = (RUNNING, ALLOCATED, RELEASING, STUCK)
 
@@ -344,7 +343,8 @@ class Nodes:
         self.changed: set[int] = set()
         self._whole, self._memory = [0] * len(layout.gpus), layout.gpu_memory
         gpus = GpuNodes(layout.gpu_memory, layout.gpus, self._whole, jobs.task_portion)
-        self.gpus = GpuShares(journal, books, gpus, self.free[GPU], self.idle[GPU])
+        pods = None if layout.pods is None else self.free[layout.pods]
+        self.gpus = GpuShares(journal, books, gpus, self.free[GPU], self.idle[GPU], pods)
         self._lacking, self._only_asked = layout.lacking, layout.only_asked
         self._request, self.columns = jobs.task_request, columns
         self._add = books.add

@@ -215,7 +215,7 @@ class Placer:
         self._order = order
         nodes = layout(overlay.state)
         self.by_name, self._place, self.everywhere = nodes.by_name, nodes.place, nodes.everywhere
-        self._has_gpu, self._has_cpu = nodes.has_gpu, nodes.has_cpu
+        self._has_gpu, self._has_cpu, self._gpu_memory = nodes.has_gpu, nodes.has_cpu, nodes.gpu_memory
         self._predicates = Predicates(overlay.state.nodes, nodes.open, nodes.allowed)
         self._allowed: dict[int, list[bool] | None] = {}
         self._by_free: FreeNodes | None = None
@@ -320,7 +320,8 @@ class Placer:
     def _put(self, t: int, n: int, *, bind: bool) -> bool:
         overlay = self._overlay
         if overlay.gpus.share[t]:
-            return overlay.place_share(t, n, bind=bind)
+            self.refused = self._order.over_bounds_there(t, self._gpu_memory[n])
+            return self.refused is None and overlay.place_share(t, n, bind=bind)
         if bind and overlay.fits_idle(t, n):
             overlay.allocate(t, n)
             return True

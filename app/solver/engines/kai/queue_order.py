@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 from app.solver.compiled import ROOTLESS
 from app.solver.engines.kai.fair_share import STEPS
-from app.solver.engines.kai.jobs import KAI_UNLIMITED, Share
+from app.solver.engines.kai.jobs import KAI_UNLIMITED, Share, hundredths
 from app.solver.engines.kai.overlay import Overlay
 
 T = TypeVar("T")
@@ -261,6 +261,16 @@ class QueueOrder:
     def over_bounds(self, job: int, want: Share) -> OverBound | None:
         """The first bound that placing ``want`` for the job would pass, from its leaf upwards."""
         return self._over_limit(self._jobs.queue[job], want) or self.over_quota(job, want)
+
+    def over_bounds_there(self, t: int, size: int) -> OverBound | None:
+        """The same for one pod that asks for GPU memory, on a node whose GPUs have ``size`` MiB: only there it is known
+        how much of a GPU that is. In 0.13 of one, however many it asks for."""
+        portion = self._jobs.task_portion[t]
+        if portion is None or not portion.memory:
+            return None
+        (cpu, memory), overlay = self._jobs.task_request[t][:2], self._overlay
+        devices = portion.devices if overlay.state.configuration.policy.release.measures_gpu_memory else 1
+        return self.over_bounds(self._jobs.task_job[t], (cpu, memory, devices * hundredths(portion.memory, size)))
 
     def _over_limit(self, leaf: int, want: Share) -> OverBound | None:
         for q in self.paths[leaf]:

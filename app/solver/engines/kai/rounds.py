@@ -24,16 +24,18 @@ from app.solver.engines.kai.jobs import (
     KAI_UNLIMITED,
     RUNNING,
     Columns,
+    GpuNodes,
     Portion,
     Readable,
     Vector,
     constraints,
     is_gpu,
+    is_numbered,
     portion_of,
     task_key,
     with_shares,
 )
-from app.solver.engines.kai.nodes import WHOLE, GpuNodes, GpuShares
+from app.solver.engines.kai.nodes import WHOLE, GpuShares
 from app.solver.engines.kai.state import CompiledState, is_plain, layout
 from app.solver.model.base import Quantity, micros, parse_duration, to_datetime
 from app.solver.model.configuration import Configuration
@@ -136,7 +138,7 @@ class Sums:
         self.free: Ints = np.array([state.capacity[n] for n in order], np.int64).T.copy()
         self._whole: Ints = self.free[GPU].copy()
         self._memory: Ints = np.array([nodes.gpu_memory[n] for n in order], np.int64)
-        self._gpus = [nodes.gpus[n] for n in order]
+        self._gpus, self._pods = [nodes.gpus[n] for n in order], nodes.pods
         self._open: Flags = np.array([nodes.open[n] for n in order], bool)
         self._has_cpu, self._has_gpu = self.free[CPU] > 0, self.free[GPU] > 0
         self._room: Ints = np.full(len(order), _NONE, np.int64)
@@ -261,7 +263,7 @@ class Sums:
 
     def _request(self, task: Task) -> Request | None:
         """None: it can't be told here."""
-        if task.gpu_devices or task.gpu_memory or task.count != 1:
+        if task.gpu_devices or task.gpu_memory or task.count != 1 or is_numbered(task.gpu_group or ""):
             return None
         key = tuple(task.requests.items())
         if key not in self._requests:
@@ -306,6 +308,8 @@ class Sums:
         need = None if portion is None else self._needs[portion]
         if need is not None:
             fits &= (need <= self._memory) & ((self.free[GPU] >= WHOLE) | (need <= self._room))
+            if self._pods is not None:
+                fits &= self.free[self._pods] > 1
         best = np.flatnonzero(fits)
         if len(best) < 2:
             return int(best[0]) if len(best) else None

@@ -89,7 +89,7 @@ class Layout:
     ``gpus``: how many it has; ``usable``: what all nodes that take pods offer, less what others hold there;
     ``largest``: by column the most that one has, whoever holds it; ``lacking``: what is not counted there, as there is
     none; ``only_asked``: beside CPU, memory and GPUs a pod is held to what it asks for alone; ``open``: whether a pod
-    without any constraint may run there; ``allowed``: the same by constraint.
+    without any constraint may run there; ``allowed``: the same by constraint. ``pods``: the column that counts them.
     """
 
     by_name: list[int]
@@ -105,6 +105,7 @@ class Layout:
     only_asked: bool
     open: list[bool]
     allowed: dict[str, list[bool]]
+    pods: int | None
 
 
 class Victim:
@@ -193,7 +194,8 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
     exact = not configuration.policy.release.leaves_out_absent
     for node in state.nodes:
         safe_point()
-        have, taken = columns(node.capacity), columns(node.occupied)
+        others = node.occupied if pods is not None else {r: a for r, a in node.occupied.items() if r != PODS}
+        have, taken = columns(node.capacity), columns(others)
         capacity.append(tuple((exact or a) and a - b for a, b in zip(have, taken, strict=False)))
         if pods is not None and PODS not in node.capacity:
             capacity[-1] = (*capacity[-1][:pods], BOUNDLESS, *capacity[-1][pods + 1 :])
@@ -396,6 +398,7 @@ def _layout(state: CompiledState) -> Layout:
         ],
         only_asked=not rules.overfull_for_all,
         open=[node.schedulable and untolerated(node.taints, ()) is None for node in state.nodes], allowed={},
+        pods=state.resources.index.get(PODS),
     )  # fmt: skip
 
 

@@ -104,7 +104,7 @@ def test_flat_pods_are_placed_along_the_tree() -> None:
     )  # fmt: skip
     flat, named = compile_gang(given, None, flat=True), "abxyz"
     assert "".join(named[t] for t in flat.placing_order(range(5), named.__getitem__)) == "yxzba"
-    assert flat.part(dict.fromkeys(named, [0])).placing_order([0, 4], named.__getitem__) == [4, 0]
+    assert flat.part({name: [0] for name in named}).placing_order([0, 4], named.__getitem__) == [4, 0]
     tree = compile_gang(given, None, flat=False)
     assert tree.placing_order([4, 0], named.__getitem__) == [4, 0]
 

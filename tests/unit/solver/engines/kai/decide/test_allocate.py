@@ -259,6 +259,12 @@ def test_a_node_that_names_no_pods_takes_any_number_of_them() -> None:
     assert case.outcome("p") == "wait"
 
 
+def test_pods_that_others_occupy_count_where_some_node_counts_pods() -> None:
+    assert Case(ONE, [node("n", occupied={"pods": 3})], [], ask("p", "a")).placed == {"p-0": "n"}
+    counted = [node("n", capacity={"pods": 3}, occupied={"pods": 3})]
+    assert not Case(ONE, counted, [], ask("p", "a")).placed
+
+
 def test_a_node_that_names_no_pods_keeps_its_own_capacity() -> None:
     nodes = [node("small", gpu=1, capacity={"pods": 9}), node("large", gpu=8, cpu=32), node("none", gpu=0)]
     case = Case(ONE, nodes, [], ask("p", "a", gpu=8, cpu=32), ask("q", "a", 2, gpu=1, priority=40))

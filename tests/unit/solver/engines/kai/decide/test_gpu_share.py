@@ -1,6 +1,7 @@
 """Which devices of a node shares of GPUs go to, by hand. One node; GPUs of 100 MiB; shares in thousandths of a GPU."""
 
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -238,3 +239,46 @@ def test_memory_of_gpus_counts_nothing_in_what_a_victim_gives_back(shares: dict[
     pending, settings = ask("p", "c", gpu=2), {"release": "0.17", "rules": "shipped"}
     case = Case(queues, where, running, pending, actions=["consolidation"], **settings)
     assert case.evicted == [first]
+
+
+@pytest.mark.parametrize("release", ["0.13", "0.17"])
+@pytest.mark.parametrize(
+    ("share", "group", "room", "placed"),
+    [
+        (0.5, "uuid", 1, False),  # whoever is on it already, it is new for KAI
+        (0.5, "uuid", 2, True),
+        (0.5, "0", 1, True),
+        (0.7, "0", 1, False),  # it needs the other GPU
+        (0.7, "0", 2, True),
+        (1, "uuid", 1, True),
+    ],
+)
+def test_a_share_needs_room_for_the_pod_that_keeps_its_device(
+    share: float, group: str, room: int, *, placed: bool, release: str
+) -> None:
+    running = workload("w", "a", "n", gpu=0.5)
+    running["tasks"][0]["gpu_group"] = group
+    nodes = [node("n", gpu=2, capacity={"pods": 1 + room})]
+    case = Case([queue("a", gpu=4)], nodes, [running], ask("p", "a", gpu=share), release=release)
+    assert bool(case.placed) == placed
+
+
+@pytest.mark.parametrize(
+    ("devices", "memory", "bound", "released"),
+    [
+        (1, 4000, {"gpus": {"limit": 0.5}}, {"0.13": "m", "0.17": "m"}),  # a fourth there, half of one here
+        (1, 4001, {"gpus": {"limit": 0.5}}, {"0.13": "n", "0.17": "n"}),
+        (1, 8001, {"gpus": {"limit": 0.5}}, {"0.13": None, "0.17": None}),
+        (2, 4000, {"gpus": {"limit": 0.5}}, {"0.13": "m", "0.17": "n"}),
+        (1, 4001, {"gpu": 0.5}, {"0.13": "n", "0.17": "n"}),
+    ],
+)
+def test_memory_of_gpus_is_held_to_bounds_by_the_size_of_each_node(
+    devices: int, memory: int, bound: dict[str, Any], released: dict[str, str | None]
+) -> None:
+    """m is the fuller node, its GPUs have half of the memory."""
+    nodes = [node("m", gpu=2, gpu_memory=8000), node("n", gpu=4, gpu_memory=16000)]
+    pending = ask("p", "a", gpu=0, task={"gpu_memory": memory, "gpu_devices": devices}, preemptible="gpu" not in bound)
+    for release, where in released.items():
+        case = Case([queue("a", **({"gpu": 4} | bound))], nodes, [], pending, release=release, actions=["allocate"])
+        assert case.placed == ({} if where is None else {"p-0": where})
