@@ -88,7 +88,7 @@ def followed(
     now = [new for _, _, new in touched if new is not None]
     resources = ResourceIndex(loaded.resources.names)
     fresh = Jobs()
-    add_workloads(fresh, now, configured.tree.index, loaded.node_index, Columns(resources),
+    add_workloads(fresh, now, configured.tree.index, loaded.node_index, Columns(resources, configured.policy.release),
                   configured.policy.release, layout(loaded).gpu_memory)  # fmt: skip
     if len(resources) != width or not _readable(now):
         return None

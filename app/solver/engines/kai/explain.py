@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from app.solver.engines.kai.actions import Cycle
-from app.solver.engines.kai.jobs import ALLOCATED, GPU, KAI_UNLIMITED, PIPELINED, RUNNING, Share
+from app.solver.engines.kai.jobs import ALLOCATED, GPU, KAI_UNLIMITED, PIPELINED, RUNNING, Share, holds
 from app.solver.engines.kai.overlay import EVICT, NO_ASK, Eviction, Overlay, total
 from app.solver.engines.kai.solver import Search, Trail, Tried
 from app.solver.engines.kai.state import baseline, layout
@@ -111,9 +111,9 @@ def _first_fit(cycle: Cycle, pods: Sequence[int]) -> set[int]:
     for t in pods:
         request, allowed = overlay.request[t], placer.allowed(t)
         for n in placer.by_name:
-            if (allowed is None or allowed[n]) and all(need <= free[r][n] for r, need in enumerate(request)):
+            if (allowed is None or allowed[n]) and all(holds(free[r][n], need) for r, need in enumerate(request)):
                 for r, need in enumerate(request):
-                    free[r][n] -= need
+                    free[r][n] -= max(0, need)
                 used.add(n)
                 break
         else:
@@ -194,7 +194,7 @@ def _larger_than_nodes(cycle: Cycle, t: int, nodes: list[int]) -> Never:
 
 def _holds(capacity: tuple[int, ...], request: tuple[int, ...], *, only_asked: bool) -> bool:
     return all(
-        amount <= (capacity[r] if r < len(capacity) else 0) or (only_asked and not amount and r > GPU)
+        holds(capacity[r] if r < len(capacity) else 0, amount) or (only_asked and not amount and r > GPU)
         for r, amount in enumerate(request)
     )
 

@@ -55,14 +55,25 @@ def unsupported_gpu(name: str) -> str | None:
     return None
 
 
+NAMED = -1
+"""What a pod asks for that names a resource beside CPU, memory and GPUs with 0, in 0.13: it takes nothing, but goes
+only where some of it is left."""
+
+
+def holds(free: int, amount: int) -> bool:
+    """Whether so much is enough for so much of a request."""
+    return amount <= free if amount >= 0 else free > 0
+
+
 class Columns:
     """Request dictionaries as vectors, each distinct one parsed once. Column order: cpu, memory, gpu, others. There is
     a column of pods where some node counts them; a pod is one, whatever its requests say."""
 
-    __slots__ = ("_one_pod", "_seen", "resources")
+    __slots__ = ("_nothing", "_one_pod", "_seen", "resources")
 
-    def __init__(self, resources: ResourceIndex) -> None:
+    def __init__(self, resources: ResourceIndex, rules: ReleaseRules) -> None:
         self.resources = resources
+        self._nothing = 0 if rules.overfull_for_all else NAMED
         self._one_pod: tuple[tuple[str, Quantity], ...] = ((PODS, 1),) if PODS in resources.index else ()
         self._seen: dict[tuple[tuple[str, Quantity], ...], Vector] = {}
 
@@ -73,14 +84,17 @@ class Columns:
         key = (*quantities.items(), *self._one_pod) if pod else tuple(quantities.items())
         known = self._seen.get(key)
         if known is None:
-            known = self._seen[key] = self._parse(dict(key))
+            known = self._parse(dict(key), self._nothing if pod else 0)
+            self._seen[key] = known
         return known
 
-    def _parse(self, quantities: dict[str, Quantity]) -> Vector:
+    def _parse(self, quantities: dict[str, Quantity], nothing: int) -> Vector:
         steps: dict[int, int] = {}
         for name, value in quantities.items():
             r = GPU if is_gpu(name) else self.resources.add(name)
             steps[r] = steps.get(r, 0) + parse_quantity(value, self.resources.scales[r])
+        if nothing:
+            steps = {r: amount if amount or r <= GPU else nothing for r, amount in steps.items()}
         return tuple(steps.get(r, 0) for r in range(len(self.resources)))
 
 

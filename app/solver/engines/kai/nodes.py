@@ -17,6 +17,7 @@ from app.solver.engines.kai.jobs import (
     GpuNodes,
     Jobs,
     counted,
+    holds,
     hundredths,
     is_numbered,
 )
@@ -61,8 +62,7 @@ class GpuShares:
         self._leaving: list[int] = []
         self._known: list[int] = []
         self._named: dict[tuple[int, str], int] = {}
-        self._numbered: set[int] = set()
-        self._pods = pods
+        self._numbered, self._pods = set[int](), pods
 
     def seed(self, t: int, n: int, status: int, group: str | None) -> None:
         """Put a pod of the state on devices: those of these names, with commas between, else the first ones with
@@ -486,15 +486,15 @@ class Nodes:
         cpu, memory, gpu = self._idle
         if request[2] <= gpu[n] and request[0] <= cpu[n] and request[1] <= memory[n]:
             return self._queue_only or self._fits(request, self.idle, n)
-        return not any(request)
+        return max(request) <= 0
 
     def _fitting_others(self, request: Sequence[int], have: list[list[int]], nodes: list[int]) -> list[int]:
         """Those of ``nodes`` that have enough of everything but CPU, memory and GPUs."""
         for amount, column in zip(request[GPU + 1 :], have[GPU + 1 :], strict=True):
             if amount or not self._only_asked:
-                nodes = [n for n in nodes if amount <= column[n]]
+                nodes = [n for n in nodes if holds(column[n], amount)]
         return nodes
 
     def _fits(self, request: Sequence[int], have: list[list[int]], n: int, *, skip: int = -1) -> bool:
         always = GPU if self._only_asked else len(request)
-        return all(r == skip or a <= have[r][n] or (r > always and not a) for r, a in enumerate(request))
+        return all(r == skip or holds(have[r][n], a) or (r > always and not a) for r, a in enumerate(request))

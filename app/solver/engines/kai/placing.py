@@ -156,7 +156,8 @@ def _smaller(job: list[Size], failed: list[Size]) -> bool:
 
 
 def _at_most(a: Size, b: Size) -> bool:
-    return a[1] - b[1] < _ALIKE and all(x <= y for x, y in zip(a[0], b[0], strict=True))
+    """What one does not name, the other may name; what one names with 0, the other has to name."""
+    return a[1] - b[1] < _ALIKE and all(x <= y if x > 0 else y or not x for x, y in zip(a[0], b[0], strict=True))
 
 
 class FreeNodes:

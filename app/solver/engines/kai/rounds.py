@@ -124,7 +124,8 @@ class Sums:
         self._place = {name: place for place, name in enumerate(self.names)}
         self._paths = [tree.path(q) for q in range(len(tree))]
         self._allocated, self._fixed = ([[0, 0, 0] for _ in tree.names] for _ in range(2))
-        self._columns, self._readable = Columns(ResourceIndex(state.resources.names)), Readable()
+        self._columns = Columns(ResourceIndex(state.resources.names), state.configuration.policy.release)
+        self._readable = Readable()
         self._requests: dict[tuple[tuple[str, Quantity], ...], Request | None] = {}
         self._needs: dict[Portion, Ints] = {}
         self._shared: dict[int, dict[tuple[str, str], _Shared]] = {}
@@ -276,7 +277,7 @@ class Sums:
             return None
         vector = self._columns(task.requests, pod=True)
         portion = portion_of(task, vector[GPU])
-        if max(vector) >= _LARGE or (portion is None and vector[GPU] % WHOLE):
+        if max(vector) >= _LARGE or min(vector) < 0 or (portion is None and vector[GPU] % WHOLE):
             return None
         if portion is not None and portion not in self._needs:
             needs = [portion.memory_on(size) for size in self._memory.tolist()]

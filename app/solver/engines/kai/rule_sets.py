@@ -60,13 +60,13 @@ class ReleaseRules:
     ``knows_stuck``: pods that should have gone keep their room; otherwise it is about to be free.
     ``delays_preemption``: a job can be made to wait before it makes anybody go. ``own_staleness``: a gang may have a
     grace of its own before it is evicted as stale. ``measures_gpu_memory``: GPU memory counts in GPUs of the smallest
-    node before it has one, and of the largest for bounds; otherwise in GPUs of 100 MiB, and for bounds not at all.
+    node before it has one, and of the largest for bounds; otherwise in GPUs of 100 MiB, and for bounds of a gang not.
     ``compares_gpus``: a job is no easier than another by the GPUs that pods count; otherwise by their devices and the
     part of each. ``leaves_out_absent``: what a node has nothing of is not counted there; otherwise who holds it there
     leaves it below 0. ``overfull_for_all``: who holds more of something than the node has keeps everybody off;
-    otherwise, beside CPU, memory and GPUs, who asks for it. ``skips_oversized``: a job of which a pod is larger than
-    any node is passed over, and is none that failed. ``budgets_time``: a search ends after a time, which changes no
-    answer here.
+    otherwise, beside CPU, memory and GPUs, who names it, if with 0: of which some must be left. ``skips_oversized``: a
+    job of which a pod is larger than any node is passed over, and is none that failed. ``budgets_time``: a search ends
+    after a time, which changes no answer here.
     """
 
     release: Release
@@ -196,7 +196,8 @@ CHANGES: Final = (
         "actions/stalegangeviction/stalegangeviction.go",
     ),
     Change(
-        "gpu-memory-by-node", "measures_gpu_memory", "GPU memory counts in GPUs of 100 MiB, and for bounds not at all",
+        "gpu-memory-by-node", "measures_gpu_memory",
+        "GPU memory counts in GPUs of 100 MiB, and for bounds of a gang not at all",
         "GPU memory counts in GPUs of the smallest node before it has one, and of the largest for bounds",
         "api/node_info/gpu_sharing_node_info.go",
     ),
@@ -213,7 +214,7 @@ CHANGES: Final = (
     ),
     Change(
         "overfull-for-everybody", "overfull_for_all",
-        "a node that is overfull of something beside CPU, memory and GPUs takes who does not ask for it",
+        "beside CPU, memory and GPUs a pod is held to what it names alone, of which some must be left if it is 0",
         "an overfull node takes nobody, whatever it is overfull of", "api/resource_info/resource_vector.go",
     ),
     Change(

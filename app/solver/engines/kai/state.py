@@ -186,7 +186,7 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
                 resources.add(name)
     named_by_nodes, pods = len(resources), resources.index.get(PODS)
     node_index = {node.name: n for n, node in enumerate(state.nodes)}
-    columns = Columns(resources)
+    columns = Columns(resources, configuration.policy.release)
     jobs = Jobs()
     add_workloads(jobs, sorted(state.workloads, key=attrgetter("id")), configuration.tree.index, node_index, columns,
                   configuration.policy.release, [gpu_memory(node) for node in state.nodes])  # fmt: skip
@@ -232,7 +232,7 @@ def with_asks(state: CompiledState, asks: Sequence[Ask]) -> tuple[Jobs, Resource
     """
     jobs = state.jobs.copy()
     resources = ResourceIndex(state.resources.names)
-    columns = Columns(resources)
+    columns = Columns(resources, state.configuration.policy.release)
     queues = state.configuration.tree.index
     resident, reads = state.resident, dict[int, AskRead]()
     if len(resident.likes) > _MOST_LIKES:
@@ -380,7 +380,7 @@ def _layout(state: CompiledState) -> Layout:
     place = [0] * len(names)
     for i, n in enumerate(by_name):
         place[n] = i
-    columns_of, rules = Columns(ResourceIndex(state.resources.names)), state.configuration.policy.release
+    columns_of = Columns(ResourceIndex(state.resources.names), rules := state.configuration.policy.release)
     whole = [columns_of(node.capacity) for node in state.nodes]
     usable = [
         [a - b for a, b in zip(have[: GPU + 1], columns_of(node.occupied), strict=False)]
@@ -412,7 +412,7 @@ def columns(
         known = seen.get(key)
         if known is None:
             known = seen[key] = tuple(
-                (r, amount) for r, amount in enumerate(request) if amount and not (r == GPU and key[1])
+                (r, amount) for r, amount in enumerate(request) if amount > 0 and not (r == GPU and key[1])
             )
         yield known
 

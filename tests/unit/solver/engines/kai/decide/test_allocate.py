@@ -77,6 +77,36 @@ def test_a_node_that_is_overfull_of_something_else_takes_who_does_not_ask_for_it
     assert not Case(ONE, full, [], pending, release=release).placed
 
 
+@pytest.mark.parametrize(
+    ("capacity", "held", "old"),
+    [({}, 0, False), ({"x/nic": 1}, 0, True), ({"x/nic": 1}, 1, False), ({"x/nic": 2}, 1, True)],
+)
+def test_until_0_17_of_what_is_named_with_0_some_must_be_left(
+    capacity: dict[str, int], held: int, *, old: bool
+) -> None:
+    running, pending = workload("w", "a", "n"), ask("p", "a")
+    if held:
+        running["tasks"][0]["requests"]["x/nic"] = held
+    pending["tasks"][0]["requests"]["x/nic"] = 0
+    for release, placed in (("0.13", old), ("0.17", True)):
+        nodes = [node("n", capacity=capacity)]
+        assert bool(Case(ONE, nodes, [running], pending, actions=["allocate"], release=release).placed) == placed
+        assert Case(ONE, nodes, [running], ask("p", "a"), actions=["allocate"], release=release).placed
+
+
+def test_in_0_13_a_job_that_names_more_is_no_easier() -> None:
+    """Nobody has room for the first; the other is smaller, but names what the first does not, or the other way."""
+    for named, easier in (("second", False), ("first", True)):
+        first, second = ask("p", "a", gpu=3), ask("q", "a", gpu=2)
+        for pending, name in ((first, "first"), (second, "second")):
+            if name == named:
+                pending["tasks"][0]["requests"]["x/nic"] = 0
+        nodes, running = [node("n", gpu=2, capacity={"x/nic": 1})], [workload("w", "a", "n", gpu=2, priority=40)]
+        case = Case([queue("a", gpu=8)], nodes, running, first, second, actions=["preempt"], release="0.13",
+                    use_scheduling_signatures=True)  # fmt: skip
+        assert bool(case.placed) == easier
+
+
 def test_pods_without_gpu_pack_by_cpu() -> None:
     nodes = [node("a", gpu=0), node("b", gpu=0), node("c", gpu=0)]
     case = Case(ONE, nodes, [workload("w", "a", "b", gpu=0, cpu=4)], ask("p", "a", gpu=0))
