@@ -99,7 +99,7 @@ class Overlay:
         taken = [*base.columns, *columns(self.request[first:], jobs.task_portion[first:], {})]
         self._memory = layout(state).gpu_memory
         shares = any(portion is not None for portion in jobs.task_portion)
-        self.by_steps = shares and not self.strict and not state.configuration.policy.release.one_prefix
+        self.by_steps = shares and not self.strict
         self.in_doubles = shares and not self.exact
         books = Unlogged() if self.by_steps else self.journal
         self.nodes = Nodes(self.journal, books, base, jobs, taken, width, layout(state))

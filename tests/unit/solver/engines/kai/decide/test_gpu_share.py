@@ -280,5 +280,34 @@ def test_memory_of_gpus_is_held_to_bounds_by_the_size_of_each_node(
     nodes = [node("m", gpu=2, gpu_memory=8000), node("n", gpu=4, gpu_memory=16000)]
     pending = ask("p", "a", gpu=0, task={"gpu_memory": memory, "gpu_devices": devices}, preemptible="gpu" not in bound)
     for release, where in released.items():
-        case = Case([queue("a", **({"gpu": 4} | bound))], nodes, [], pending, release=release, actions=["allocate"])
+        case = Case(
+            [queue("a", gpu=bound.get("gpu", 4), gpus=bound.get("gpus", {}))],
+            nodes,
+            [],
+            pending,
+            release=release,
+            actions=["allocate"],
+        )
         assert case.placed == ({} if where is None else {"p-0": where})
+
+
+@pytest.mark.parametrize("release", ["0.13", "0.17"])
+@pytest.mark.parametrize(("rules", "cpu", "where"), [("shipped", 8, "n"), ("shipped", 4, "m"), ("documented", 4, "n")])
+def test_a_try_that_is_taken_back_leaves_a_node_less_idle(rules: str, cpu: int, where: str, release: str) -> None:
+    """The first part moves two pods of w to other devices of n. Taken back, they count there twice, and n is short of
+    CPU for the next part, as KAI sees it."""
+    first = workload("w", "a", "n", "n", "m", gpu=0.75, priority=25, created_at="2027-01-10T00:00:00Z")
+    for task, group in zip(first["tasks"], ("g1", "g2", "g3"), strict=True):
+        task["gpu_group"] = group
+    others = [
+        workload("x", "a", "m", gpu=2, created_at="2027-01-09T00:00:00Z"),
+        workload("y", "a", "m", gpu=0.3, created_at="2027-01-08T00:00:00Z"),
+    ]
+    pending = ask("p", "a", 2, gpu=0.25, priority=125, created_at="2027-01-07T00:00:00Z")
+    del pending["tasks"][0]["requests"]["gpu"]
+    nodes = [node("m", cpu=8), node("n", cpu=cpu)]
+    case = Case(
+        [queue("a", gpu=2)], nodes, [first, *others], pending, actions=["preempt"], rules=rules, release=release
+    )
+    assert {t: n for t, n in case.placed.items() if t != "w-0"} == {"p-0": "m", "p-1": "m", "w-1": "n", "w-2": "n"}
+    assert case.placed["w-0"] == where
