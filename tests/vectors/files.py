@@ -14,16 +14,11 @@ SHARED = HERE.parents[2] / "shared" / "vectors"
 AT_HAND = SHARED if SHARED.is_dir() and PROFILE != "quick" else HERE
 """What is replayed: the selection in quick tests and where there is nothing else, which is a part of the collection."""
 NEXT = ("kueue/*", "kube-scheduler/*", "kai/0.17-*")
-"""Vectors below ``next``, recorded ahead of the work, that agree by now, but for those that are ``UNMET``."""
-UNMET = {
-    "d-reclaim-00701": "jobs go into the tree of queues in the order of a map, and a queue that is not on top keeps "
-    "the child that was first then: 400 runs of the origin came to 7 answers, the likeliest, ours, 185 times",
-}
-"""Answers of KAI 0.17 that hang on chance, of which none that was recorded is named, and why. The replay says so when
-one is."""
+"""Vectors below ``next``, recorded ahead of the work, that agree by now."""
 OF_CHANCE = "0.17-any.jsonl.gz"
-"""The file that these two are about. Other files have some of the ids too."""
+"""The file that ``NAMED`` is about. Other files have some of the ids too."""
 NAMED = {
+    "d-reclaim-00701": "7 answers in 400 runs of the origin, the likeliest, ours, 185 times",
     "conscap-01128": "136 answers in 400 runs of the origin, the likeliest 35 times",
     "conscap-01147": "27 answers in 400 runs, the likeliest, ours, 117 times",
     "conscap-01151": "29 answers in 400 runs, the likeliest, which was recorded, 54 times, the next 41",

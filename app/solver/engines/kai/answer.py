@@ -2,7 +2,7 @@
 and findings: what an administrator should know before a configuration decides anything.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -65,9 +65,10 @@ _MESSAGES = {
 
 @dataclass(slots=True)
 class Draw:
-    """An outcome of a cycle: the seed that came to it first, what it does, whether that overfills a node, and how many
-    draws came to it."""
+    """An outcome of a cycle, as `Cycle.outcome` tells it: the seed that came to it first, what it does, whether that
+    overfills a node, and how many draws came to it."""
 
+    outcome: Hashable
     seed: int
     plan: Plan
     overfills: bool
@@ -76,7 +77,7 @@ class Draw:
 
 def drawn(cycle: Cycle, seed: int) -> Draw:
     """What a cycle came to."""
-    return Draw(seed, _plan(cycle, Outcomes(cycle)), overfilled(cycle.overlay))
+    return Draw(cycle.outcome(), seed, _plan(cycle, Outcomes(cycle)), overfilled(cycle.overlay))
 
 
 def answer(cycle: Cycle, question: Question) -> Result:

@@ -13,6 +13,10 @@ DRAWS = 40
 """Draws of an answer that hangs on an order: what happens half the time is met, all but for one in a trillion."""
 MOST_DRAWS = 200
 """Draws where 40 don't tell which of two outcomes is the likeliest, in small clusters."""
+PROBES = 10
+"""Draws where an order may decide and seldom does: there are more only where one of them comes to something else."""
+MOST_PODS_PROBED = 2_000
+"""Pods of the cluster in all of these together."""
 MOST_STEPS = 60_000
 """Steps that all draws of an answer may spend on simulations together: enough or not, there are no more draws then."""
 
@@ -113,6 +117,7 @@ class Names:
 class Chance:
     """The orders of one run. Without a seed every map yields its entries as they came in. ``matters``: whether the run
     met an order on which a choice of it hangs, or it is known that there is one; with ``stops`` such a run ends there.
+    ``may_matter``: whether it met one on which a choice may hang, where somebody wants to know.
 
     What is drawn hangs on the seed and on what it is drawn for (``turn`` and ``choose``), never on what was drawn
     before: who spares a choice changes no other."""
@@ -126,12 +131,18 @@ class Chance:
         self._met = False
         self._stops = stops
         self.matters = seed is not None
+        self.may_matter = False
 
     def hangs(self) -> None:
         """A choice hangs on an order. Raises HangsOnOrder."""
         self.matters = True
         if self._stops:
             raise HangsOnOrder
+
+    def may_hang(self, decides: Callable[[], bool]) -> None:
+        """``decides``, asked once it counts: whether a choice may hang on an order."""
+        if self._stops and not self.may_matter:
+            self.may_matter = decides()
 
     def again(self, seed: int) -> "Chance":
         """The orders of another run that has come as far, where nothing has been drawn yet."""

@@ -15,7 +15,16 @@ from app.solver.engine import Engine
 from app.solver.engines.kai import FACTS
 from app.solver.engines.kai.actions import Cycle, allocate, begin, consolidation, preempt, reclaim, stale_gang_eviction
 from app.solver.engines.kai.answer import Draw, answer, drawn, effective_settings, findings, shares, with_chance
-from app.solver.engines.kai.chance import DRAWS, MOST_DRAWS, MOST_PODS, MOST_STEPS, Chance, HangsOnOrder
+from app.solver.engines.kai.chance import (
+    DRAWS,
+    MOST_DRAWS,
+    MOST_PODS,
+    MOST_PODS_PROBED,
+    MOST_STEPS,
+    PROBES,
+    Chance,
+    HangsOnOrder,
+)
 from app.solver.engines.kai.configuration import (
     CompiledConfiguration,
     changed,
@@ -274,11 +283,16 @@ def _answer(state: CompiledState, asks: Sequence[Ask], question: Question, budge
     try:
         cycle, matters = runs.undrawn(budget, stops=question.draws and few > 1)
     except HangsOnOrder:
-        most = MOST_DRAWS if pods * len(state.nodes) <= _SMALL else DRAWS
-        draws, number, heard = _drawn(runs, min(few, DRAWS), most, question)
+        usual = None
     else:
-        result = answer(cycle, question)
-        return with_chance(result, (), 0) if matters else result
+        result, outcome = answer(cycle, question), cycle.outcome()
+        if matters or not runs.come_to_others(outcome, min(PROBES, MOST_PODS_PROBED // max(1, pods))):
+            return with_chance(result, (), 0) if matters else result
+        usual = result, outcome
+    most = MOST_DRAWS if pods * len(state.nodes) <= _SMALL else DRAWS
+    draws, number, heard = _drawn(runs, min(few, DRAWS), most, question)
+    if usual is not None and (stays := _unless_less_likely(draws, usual[1])):
+        return with_chance(usual[0], stays, number)
     again = Runs(state, asks, question)
     if not draws or draws[0].overfills:
         cycle, _ = again.undrawn(budget)
@@ -286,6 +300,15 @@ def _answer(state: CompiledState, asks: Sequence[Ask], question: Question, budge
     if heard is None or draws[0].seed:
         heard = answer(again.drawn(draws[0].seed, Budget(MOST_STEPS)), question)
     return with_chance(heard, draws, number)
+
+
+def _unless_less_likely(draws: list[Draw], outcome: Hashable) -> list[Draw] | None:
+    """The draws with those of ``outcome`` in front. None where there are none, or it overfills a node, or the first one
+    is the likelier for certain."""
+    of_it = next((draw for draw in draws if draw.outcome == outcome and not draw.overfills), None)
+    if of_it is None or (of_it is not draws[0] and _told_apart((draws[0], of_it))):
+        return None
+    return [of_it, *(draw for draw in draws if draw is not of_it)]
 
 
 def _drawn(runs: "Runs", few: int, most: int, question: Question) -> tuple[list[Draw], int, Result | None]:
@@ -342,6 +365,7 @@ class Runs:
         self._shares = state.configuration.policy.release.draws and question.draws
         self._common: tuple[Cycle, Bookmark] | None = None
         self._done = self._spent = self._drawn = 0
+        self._may_differ = False
 
     def undrawn(self, budget: Budget, *, stops: bool = False) -> tuple[Cycle, bool]:
         """The run with orders as they come in, and whether a choice of it hangs on one. Where a bookkeeping habit of
@@ -351,7 +375,19 @@ class Runs:
         if overfilled(cycle.overlay):
             trail = _trail(self._question)
             cycle = self._go_on(self._begin(budget=budget, trail=trail, chance=chance, strict=True), 0)
+        else:
+            self._may_differ = self._shares and chance.may_matter
         return cycle, chance.matters
+
+    def come_to_others(self, outcome: Hashable, number: int) -> bool:
+        """Whether the undrawn run met an order that may matter, and one of so many draws comes to another outcome."""
+        if not self._may_differ:
+            return False
+        steps, self._drawn = Budget(MOST_STEPS), 1
+        draws = (self.drawn(seed, steps).outcome() for seed in range(number))
+        differs = any(drawn != outcome and not steps.spent for drawn in draws)
+        self._drawn = 0
+        return differs
 
     def drawn(self, seed: int, budget: Budget) -> Cycle:
         """One with draws, which stands until the next one."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter, lt
 from typing import TypeVar
 
+from app.solver.compiled import ROOTLESS
 from app.solver.engines.kai.chance import Chance
 from app.solver.engines.kai.jobs import GPU, PIPELINED, Share
 from app.solver.engines.kai.overlay import ACTIVE, Overlay, rank, total
@@ -85,8 +86,9 @@ class PendingOrder:
         self._order = order
         self._tree: QueueTree[Waiting] = QueueTree(overlay.parent_queue, self._queue_first)
 
-    def add_all(self, entries: Iterable[Entry], chance: Chance) -> None:
+    def add_all(self, entries: Sequence[Entry], chance: Chance) -> None:
         """Add jobs, which come the best first, in that order where none is drawn."""
+        chance.may_hang(lambda: self._hangs_on_entry(entries))
         chance.turn()
         if (walked := chance.jobs(self._overlay)) is not None:
             known = {job for _, job in entries}
@@ -112,6 +114,34 @@ class PendingOrder:
     def pop(self) -> int | None:
         """The next job; None when there are none."""
         return _next_job(self._tree)
+
+    def _hangs_on_entry(self, entries: Sequence[Entry]) -> bool:
+        """Whether the order in which jobs come into a tree, this one or that of a simulation, with victims, may show.
+        A heap of queues is repaired at its top alone, by the best job of each at that time: one of four and more keeps
+        what came in first behind the top, and below a queue that is not on top itself one of two does."""
+        overlay, parent = self._overlay, self._overlay.parent_queue
+        if overlay.exact:
+            return False
+        jobs = [(job, overlay.wanted(job)[1]) for _, job in entries]
+        if jobs:
+            tasks, active, preemptible = overlay.jobs.tasks, overlay.active, overlay.jobs.preemptible
+            jobs += [(v, total(overlay.wants, tasks[v])) for v in range(len(tasks)) if active[v] and preemptible[v]]
+        wants: dict[int, set[Share]] = {}
+        below: dict[int, dict[int, None]] = {}
+        for job, want in jobs:
+            queue = overlay.jobs.queue[job]
+            while queue != ROOTLESS:
+                wants.setdefault(queue, set()).add(want)
+                below.setdefault(parent[queue], {})[queue] = None
+                queue = parent[queue]
+
+        def on_top(queue: int) -> bool:
+            return queue == ROOTLESS or (len(below[parent[queue]]) == 1 and on_top(parent[queue]))
+
+        return any(
+            len(queues) >= (4 if on_top(queue) else 2) and self._order.hangs_on_jobs({q: wants[q] for q in queues})
+            for queue, queues in below.items()
+        )
 
     def _key(self, job: int) -> Key:
         return key_now(self._overlay, job)

@@ -2,10 +2,11 @@
 must keep.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
 
 from app.solver.compiled import ROOTLESS
@@ -177,13 +178,16 @@ class OverBound:
     requested: int
 
 
+_Standing = tuple[bool, bool, int, bool, float, float]
+
+
 class QueueOrder:
     """Comparisons on what queues hold: ``allocated`` and ``fixed`` by resource and queue."""
 
     def __init__(self, overlay: Overlay) -> None:
         configuration = overlay.state.configuration
         self._overlay = overlay
-        self._known: dict[tuple[int, Share, Share, int, int, int], tuple[bool, bool, int, bool, float, float]] = {}
+        self._known: dict[tuple[int, Share, Share, int, int, int], _Standing] = {}
         self._jobs = overlay.jobs
         self.paths = overlay.paths
         self.allocated = overlay.allocated
@@ -220,7 +224,7 @@ class QueueOrder:
             return below_a
         return self.older(a, b)  # 8
 
-    def _standing(self, q: int, want: Share, taken: Share) -> tuple[bool, bool, int, bool, float, float]:
+    def _standing(self, q: int, want: Share, taken: Share) -> _Standing:
         """What steps 1 to 6 compare, less is earlier; worked out once for what the queue holds."""
         cpu, memory, gpu = self.allocated
         key = q, want, taken, cpu[q], memory[q], gpu[q]
@@ -231,6 +235,15 @@ class QueueOrder:
                 self.dominant(q, want, taken), self.dominant(q, NOTHING, NOTHING),
             )  # fmt: skip
         return known
+
+    def hangs_on_jobs(self, wants: Mapping[int, Collection[Share]]) -> bool:
+        """Whether which of these siblings comes first hangs on which of its jobs each is judged by (``wants``)."""
+        standings = [[self._standing(q, want, NOTHING) for want in of] for q, of in wants.items()]
+        spans = sorted((min(of), max(of)) for of in standings)
+        return any(
+            after[0] < before[1] or (after[0] == before[1] and (before[0] != before[1] or after[0] != after[1]))
+            for before, after in pairwise(spans)
+        )
 
     def rank(self, q: int) -> tuple[bool, bool, int, bool]:
         """Steps 1 to 4 without a job that wants anything, as a key: less is earlier."""

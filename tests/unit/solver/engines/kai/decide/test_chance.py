@@ -11,7 +11,7 @@ from app.solver.engines.kai import engine
 from app.solver.engines.kai.chance import DRAWS, MOST_DRAWS, Chance
 from tests.support.bounds import Bounded
 from tests.support.kai_world import decide
-from tests.unit.solver.engines.kai.case import queue
+from tests.unit.solver.engines.kai.case import Case, ask, node, queue, workload
 
 Json = dict[str, Any]
 
@@ -120,3 +120,35 @@ def test_without_a_draw_nothing_is_said_of_chance(rules: str, cap: int | None) -
     plan = decide(_cluster(rules, cap, 4))["plan"]
     assert len(plan["evictions"]) == 1
     assert plan.get("chance") is None
+
+
+def _of_two_departments(leaf: str) -> Json:
+    """A small department wants some of what a large one has; its third ask is in the queue ``leaf``."""
+    queues = [
+        queue("large", gpu=10, weight=10, created_at="2026-01-02T00:00:00Z"),
+        queue("small", gpu=2, created_at="2026-01-05T00:00:00Z"),
+        queue("r", "large", gpu=10, weight=10, created_at="2026-01-03T00:00:00Z"),
+        queue("s", "small", gpu=1, created_at="2026-01-04T00:00:00Z"),
+        queue("t", "small", gpu=1, weight=2, created_at="2026-01-01T00:00:00Z"),
+    ]
+    running = [
+        workload("four", "r", "n0", "n0", gpu=2, priority=75, created_at="2026-12-01T00:06:00Z"),
+        workload("eight", "r", "n1", gpu=8, created_at="2026-12-01T00:05:00Z"),
+        workload("one", "r", "n2", gpu=1, priority=60, created_at="2026-12-01T00:04:00Z"),
+    ]
+    asks = [
+        ask("b-sixteen", "t", 2, gpu=8, created_at="2026-12-01T00:03:00Z"),
+        ask("c-single", "t", 1, gpu=1, created_at="2026-12-01T00:01:00Z"),
+        ask("a-pair", leaf, 2, gpu=4, created_at="2026-12-01T00:02:00Z"),
+    ]
+    nodes = [node("n0", 4), node("n1", 8), node("n2", 1)]
+    return Case(queues, nodes, running, *asks, actions=["reclaim"], release="0.17", rules="shipped").answer["plan"]
+
+
+def test_the_order_in_which_jobs_come_into_the_tree_of_queues_is_drawn_where_it_decides(bounded: Bounded) -> None:
+    chance = _of_two_departments("s")["chance"]
+    assert chance["share"] + sum(other["share"] for other in chance["others"]) == pytest.approx(1)
+    assert len(chance["others"]) > 1
+    assert "chance" not in _of_two_departments("t"), "a queue alone is on top whatever came first"
+    bounded(engine, MOST_PODS_PROBED=1)
+    assert "chance" not in _of_two_departments("s"), "nobody looks in a large cluster"
