@@ -44,6 +44,7 @@ jobs = sa.Table(
     sa.Column("error", sa.Text),
     sa.Index("ix_jobs_status_created_at", "status", "created_at"),
     sa.Index("ix_jobs_trace", "trace"),
+    sa.Index("ix_jobs_actor_started_at", "actor", "started_at"),
     sa.Index("ix_jobs_folded", "kind", "id", postgresql_where=sa.text("folded is not null")),
 )
 
