@@ -6,14 +6,13 @@ One record at the moment of each choice, nothing at all when off: engines guard 
 the numbers compared); prose is derived.
 """
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
-from app.solver.model.decision import EXAMPLES, Candidate, Change, Explanation, Group, Step, Verdict, grouped, label
+from app.solver.model.decision import Candidate, Change, Explanation, Group, Step, Verdict, grouped
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.request import Eviction, Explain, Mode, Options, Proposal
 from app.solver.model.state import Ask
@@ -68,10 +67,9 @@ class Why:
                 numbers=numbers,
             )
 
-    def others(self, verdict: Verdict, rule: str, count: int, tasks: Iterable[tuple[str, str | None]]) -> None:
-        """Many candidates of a summary that are alike: it shows the first ``tasks``, each with its workload."""
+    def others(self, verdict: Verdict, rule: str, count: int, examples: list[str]) -> None:
+        """``count`` candidates of a summary that are alike, with the labels of the first ``EXAMPLES`` of them."""
         if count:
-            examples = [label(*task) for task in islice(tasks, EXAMPLES)]
             self._others.append(Group(verdict=verdict, rule=rule, count=count, examples=examples))
 
     def step(self, rule: str, detail: str, **numbers: Any) -> None:

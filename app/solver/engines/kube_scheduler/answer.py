@@ -19,6 +19,7 @@ from app.solver.kubernetes import PODS
 from app.solver.model.base import to_datetime, units
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import (
+    EXAMPLES,
     Change,
     Condition,
     Decision,
@@ -28,6 +29,7 @@ from app.solver.model.decision import (
     Refusal,
     Verdict,
     Victim,
+    label,
 )
 from app.solver.model.problems import Finding
 from app.solver.model.request import Eviction, Options
@@ -177,7 +179,8 @@ def _candidates(why: Why, state: CompiledState, ask: Ask, outcomes: list[Outcome
     else:
         count = len(state.pods) - sum(len(state.machines[node].pods) for node in places)
         count -= sum(pod.node not in places for pod in (*gone.values(), *spared.values()))
-        why.others("out-of-reach", "another-node", count, ((pod.workload, pod.name) for pod in elsewhere))
+        first = [label(pod.workload, pod.name) for pod in islice(elsewhere, min(count, EXAMPLES))]
+        why.others("out-of-reach", "another-node", count, first)
     here = (pod for node in sorted(places) for pod in state.machines[node].pods if pod.place not in examined)
     tell(here, "protected", "not-less-important")
     tell(spared.values(), "put-back", "reprieved")

@@ -16,7 +16,7 @@ from app.solver.engines.kueue.overlay import Overlay, Preemptor
 from app.solver.engines.kueue.state import OLDEST, CompiledState, instant
 from app.solver.engines.kueue.topology.room import Misfit, Place, PodSets
 from app.solver.model.base import to_datetime, units_of
-from app.solver.model.decision import Explanation, Verdict, Victim
+from app.solver.model.decision import EXAMPLES, Explanation, Verdict, Victim
 from app.solver.model.state import Ask, Task
 from app.solver.question import Why
 
@@ -426,7 +426,7 @@ class Explainer(Recorder):
         for i, of in self._became.items():
             alike.setdefault((of.verdict, of.rule), []).append(i)
         for (verdict, rule), of in alike.items():
-            self._why.others(verdict, rule, len(of), ((self._state.workloads[i].id, None) for i in of))
+            self._why.others(verdict, rule, len(of), [self._state.workloads[i].id for i in of[:EXAMPLES]])
 
     def _forget(self) -> None:
         self._candidates = []
