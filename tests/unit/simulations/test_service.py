@@ -10,6 +10,7 @@ import msgspec
 import pytest
 import zstandard
 
+from app.auth.audit import Seats
 from app.base.errors import Conflict, NotFound
 from app.jobs.service import Jobs
 from app.simulations import router, service
@@ -201,9 +202,11 @@ def test_progress_is_an_event_whenever_it_has_moved_and_an_end(bounded: Bounded)
             assert identity == ID
             return next(looks)
 
+    seats = Seats(1)
+
     async def followed() -> list[tuple[str, str, int]]:
         told: list[tuple[str, str, int]] = []
-        async for event in vars(router)["_following"](Moving(), moments[0]):
+        async for event in vars(router)["_following"](Moving(), moments[0], seats, seats.join()):
             kind, data = event.decode().rstrip("\n").split("\ndata: ")
             shown = msgspec.json.decode(data, type=Simulation)
             told.append((kind, shown.status, shown.attempt))
@@ -213,3 +216,4 @@ def test_progress_is_an_event_whenever_it_has_moved_and_an_end(bounded: Bounded)
         ("event: progress", "queued", 0), ("event: progress", "running", 1), ("event: progress", "running", 2),
         ("event: end", "done", 2),
     ]  # fmt: skip
+    assert seats.open == 0
