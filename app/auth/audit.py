@@ -8,7 +8,7 @@ says how many were not.
 import math
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -42,10 +42,18 @@ def acting(name: str) -> Generator[None]:
         _actor.reset(token)
 
 
-def is_greedy(own: int, left: int) -> bool:
-    """Whether who asks has as many of some places already as are ``left`` for all others. Where nobody says who asks,
-    nobody is: callers can't be told apart."""
-    return own >= left and current_actor() != ANONYMOUS
+def require_place(
+    held: Mapping[str, int], most: int, *, full: str, own: str, setting: str, retry_after: int
+) -> None:  # fmt: skip
+    """One of ``most`` places must be left, and for one caller no more than are left for others; where nobody says who
+    asks, callers can't be told apart, and all are for all. ``held``: by actor; ``full``, ``own``: what is said of all
+    and of the caller's, ``{}`` of them. Raises TooManyRequests, which names the ``setting``."""
+    who, left = current_actor(), most - sum(held.values())
+    if left <= 0:
+        raise TooManyRequests(f"{full.format(most)} ({setting})", retry_after=retry_after)
+    if who != ANONYMOUS and (mine := held.get(who, 0)) >= left:
+        said = f"{own.format(mine)} already, and only {left} of {most} places are left for others ({setting})"
+        raise TooManyRequests(said, retry_after=retry_after)
 
 
 class Seats:
@@ -63,15 +71,11 @@ class Seats:
 
     def join(self) -> str:
         """Take one; who has it, to ``leave`` with. Raises TooManyRequests."""
-        who, left = current_actor(), self._most - self.open
-        if left <= 0:
-            raise TooManyRequests(f"{self.open} listen already (ARBITER_CONSOLE_LISTENERS)", retry_after=60)
-        if is_greedy(self._held[who], left):
-            raise TooManyRequests(
-                f"you listen {self._held[who]} times already, and only {left} of {self._most} places are left for "
-                "others (ARBITER_CONSOLE_LISTENERS)",
-                retry_after=60,
-            )
+        require_place(
+            self._held, self._most, full="{} listen already", own="you listen {} times",
+            setting="ARBITER_CONSOLE_LISTENERS", retry_after=60,
+        )  # fmt: skip
+        who = current_actor()
         self._held[who] += 1
         return who
 

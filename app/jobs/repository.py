@@ -88,10 +88,8 @@ def alive(session: Session) -> dict[str, int]:
     """How many jobs of each actor wait or run. Whoever asks next waits until this transaction ends: two that ask at
     once can't both take the last place."""
     session.execute(sa.select(sa.func.pg_advisory_xact_lock(_PLACES)))
-    counted = (
-        sa.select(jobs.c.actor, sa.func.count().label("alive")).where(jobs.c.status.in_(_ALIVE)).group_by(jobs.c.actor)
-    )
-    return {row.actor: row.alive for row in session.execute(counted.group_by(jobs.c.actor))}
+    counted = sa.select(jobs.c.actor, sa.func.count()).where(jobs.c.status.in_(_ALIVE)).group_by(jobs.c.actor)
+    return dict(session.execute(counted).all())
 
 
 class Counted(NamedTuple):

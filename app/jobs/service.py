@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from inspect import cleandoc
@@ -26,9 +26,9 @@ from sqlalchemy.orm import Session
 
 from app.answering.answers import encode
 from app.auth import audit
-from app.auth.audit import current_actor, is_greedy
+from app.auth.audit import current_actor, require_place
 from app.base import python
-from app.base.errors import NotFound, TooManyRequests, Unavailable
+from app.base.errors import NotFound, Unavailable
 from app.base.identifiers import Identifiers
 from app.base.ticket import held
 from app.db.database import Database
@@ -97,7 +97,10 @@ class Jobs:
         identity = self._identifiers.new(moment)
         with self._database.session() as session:
             new = prepare(session)
-            self._require_place(repository.alive(session))
+            require_place(
+                repository.alive(session), self._most, full="{} simulations wait or run already",
+                own="{} simulations of yours wait or run", setting="ARBITER_SIMULATIONS_ALIVE", retry_after=5,
+            )  # fmt: skip
             row = {
                 "id": identity,
                 "kind": kind,
@@ -111,19 +114,6 @@ class Jobs:
             repository.add(session, row)
             audit.record(session, f"{kind}.begin", str(identity))
         return identity
-
-    def _require_place(self, alive: Mapping[str, int]) -> None:
-        left, own = self._most - sum(alive.values()), alive.get(current_actor(), 0)
-        if left <= 0:
-            raise TooManyRequests(
-                f"{self._most} simulations wait or run already (ARBITER_SIMULATIONS_ALIVE)", retry_after=5
-            )
-        if is_greedy(own, left):
-            raise TooManyRequests(
-                f"{own} simulations of yours wait or run already, and only {left} of {self._most} places are left for "
-                "others (ARBITER_SIMULATIONS_ALIVE)",
-                retry_after=5,
-            )
 
     def row(self, job: UUID, kind: str) -> RowMapping:
         """What is known of it, without its request. Raises NotFound, Unavailable."""
