@@ -3,6 +3,7 @@
 With Arbiter's interface, and what changed between two translations: as a delta, and in a sentence.
 """
 
+import dataclasses
 import random
 import time
 from collections import Counter, defaultdict
@@ -305,20 +306,20 @@ class Keeper:
         reason = self._configure(translated, writer=writer)
         if self.refused:
             translated = self._within(translated)
-        whole, translated = translated, self._without_refused(translated)
         if self._last is None or self.status is None or reason is not None:
-            self._put(whole, versions, reason or self._why)
+            self._put(translated, versions, reason or self._why)
             return
-        change = delta(self._last, translated, self.status.generation, versions)
+        accepted = self._without_refused(translated)
+        change = delta(self._last, accepted, self.status.generation, versions)
         try:
-            self._take(self._arbiter.ask("POST", "snapshots", self._snapshot, "deltas", body=change).body, translated)
+            self._take(self._arbiter.ask("POST", "snapshots", self._snapshot, "deltas", body=change).body, accepted)
         except ApiError as refused:
             if refused.code == _STALE:
                 self._lost()
                 if (left := self.left()) is not None:
                     raise NotYet(left) from None
             lost = refused.status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
-            self._put(whole, versions, refused.code if lost and refused.code else "refused")
+            self._put(translated, versions, refused.code if lost and refused.code else "refused")
 
     def left(self) -> str | None:
         """Why the snapshot is left to somebody else for now; None: it is this follower's to write."""
@@ -462,13 +463,13 @@ class Keeper:
         }
         if not self._left_out:
             return translated
-        fields: dict[str, Any] = {name: getattr(translated, name) for name in translated.__dataclass_fields__}
-        for kind in _LEAVABLE:
-            fields[kind] = {name: work for name, work in fields[kind].items() if (kind, name) not in self._left_out}
-        said = [finding for _, finding in self._left_out.values()]
+        work_left: dict[str, Any] = {
+            kind: {name: work for name, work in getattr(translated, kind).items() if (kind, name) not in self._left_out}
+            for kind in _LEAVABLE
+        }
+        said = self.left_out()
         others = [finding for finding in translated.of_state if finding not in said]
-        fields["of_state"] = [*said, *others][:MOST_CARRIED]
-        return Translated(**fields)
+        return dataclasses.replace(translated, **work_left, of_state=[*said, *others][:MOST_CARRIED])
 
     def left_out(self) -> list[Finding]:
         """What is not kept, and why."""
@@ -481,14 +482,13 @@ class Keeper:
     def _within(self, translated: Translated) -> Translated:
         """What of ``translated`` the last good configuration has a queue for."""
         queues = {queue.name for queue in self._document.queues} if self._document is not None else set[str]()
-        fields: dict[str, Any] = {name: getattr(translated, name) for name in translated.__dataclass_fields__}
-        for name in ("workloads", "asks"):
-            fields[name] = {key: work for key, work in fields[name].items() if work.queue in queues}
-        fields["reservations"] = {
-            key: reservation for key, reservation in translated.reservations.items() if reservation.ask.queue in queues
-        }
-        fields["budgets"] = [budget for budget in translated.budgets if budget.queue in queues]
-        return Translated(**fields)
+        return dataclasses.replace(
+            translated,
+            workloads={key: work for key, work in translated.workloads.items() if work.queue in queues},
+            asks={key: ask for key, ask in translated.asks.items() if ask.queue in queues},
+            reservations={key: held for key, held in translated.reservations.items() if held.ask.queue in queues},
+            budgets=[budget for budget in translated.budgets if budget.queue in queues],
+        )
 
 
 def _same(stored: Configuration, document: Configuration, *, findings: bool) -> bool:
