@@ -148,9 +148,11 @@ class Connections:
             return
         self._untaken[connection] = (self.now(), connection.unsent())
         self._wait(connection)
-        most = self.limits.untaken
-        while len(self._untaken) > 1 and sum(other.unsent() for other in self._untaken) > most:
-            self._expel(next(iter(self._untaken)))
+        unsent = sum(other.unsent() for other in self._untaken)
+        while len(self._untaken) > 1 and unsent > self.limits.untaken:
+            longest = next(iter(self._untaken))
+            unsent -= longest.unsent()
+            self._expel(longest)
 
     def taken(self, connection: Connection) -> None:
         """The other side has taken all that was written."""
