@@ -40,17 +40,19 @@ class SubGroupSet:
 
 
 Member = PodSet | SubGroupSet
+Place = tuple[tuple[int, str], ...]
+"""Where a pod set stands in the tree that a flat gang is written as, to sort by."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """A tree; ``pod_sets`` are its leaves. ``flat``: those stand side by side, and each is needed (0.13). ``above``: of
-    those of a flat one the sub groups that they are below, from the top."""
+    """A tree; ``pod_sets`` are its leaves. ``flat``: those stand side by side, and each is needed (0.13).
+    ``place``: of those of a flat one when their pods are placed; empty where none comes before another."""
 
     root: SubGroupSet
     pod_sets: tuple[PodSet, ...]
     flat: bool = False
-    above: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    place: Mapping[str, "Place"] = field(default_factory=dict[str, "Place"])
 
     def satisfied(self, active: Pods) -> bool:
         """Whether the root has as many satisfied members as it needs."""
@@ -78,10 +80,7 @@ class Gang:
     def placing_order(self, pods: Sequence[int], pod_set: Callable[[int], str]) -> list[int]:
         """The order in which pods that come next are placed, each being of a pod set. A flat gang goes along the tree
         that it is written as: what is below a sub group before pod sets beside that one, sub groups by name."""
-        if not self.above:
-            return list(pods)
-        place = {name: [*((0, group) for group in above), (1, "")] for name, above in self.above.items()}
-        return sorted(pods, key=lambda t: place[pod_set(t)])
+        return sorted(pods, key=lambda t: self.place[pod_set(t)]) if self.place else list(pods)
 
     def first_to_go(self, active: Pods) -> list[int]:
         """The pods to evict together: one above a pod set's need, a member above a set's, else all. ``active``: the
@@ -108,7 +107,7 @@ class Gang:
 
     def part(self, pods: Pods) -> "Gang":
         """The gang that has only these pods, and needs no more than it has."""
-        return Gang(root := _part(self.root, pods), tuple(_leaves(root)), self.flat, self.above)
+        return Gang(root := _part(self.root, pods), tuple(_leaves(root)), self.flat, self.place)
 
     @property
     def needs(self) -> int:
@@ -232,7 +231,7 @@ def compile_gang(groups: Sequence[SubGroup], min_sub_group: int | None, *, flat:
         for g in groups if g.name not in branches
     ]  # fmt: skip
     if flat:
-        return Gang(SubGroupSet(ROOT, None, tuple(leaves)), tuple(leaves), flat, _above(groups, leaves))
+        return Gang(SubGroupSet(ROOT, None, tuple(leaves)), tuple(leaves), flat, _places(groups, leaves))
     below: dict[str | None, list[SubGroup]] = {}
     for group in groups:
         below.setdefault(group.parent, []).append(group)
@@ -248,9 +247,9 @@ def compile_gang(groups: Sequence[SubGroup], min_sub_group: int | None, *, flat:
     return Gang(root, tuple(_leaves(root)))
 
 
-def _above(groups: Sequence[SubGroup], leaves: Sequence[PodSet]) -> dict[str, tuple[str, ...]]:
-    """By pod set the sub groups that it is below, from the top; empty where there are only pod sets. Of unsound groups
-    it says something, and ends."""
+def _places(groups: Sequence[SubGroup], leaves: Sequence[PodSet]) -> dict[str, Place]:
+    """By pod set the sub groups that it is below, from the top, and itself behind those beside it; empty where there
+    are only pod sets. Of unsound groups it says something, and ends."""
     if len(leaves) == len(groups):
         return {}
     parent = {group.name: group.parent for group in groups}
@@ -263,7 +262,7 @@ def _above(groups: Sequence[SubGroup], leaves: Sequence[PodSet]) -> dict[str, tu
             yield above
             name = above
 
-    return {leaf.name: tuple(line(leaf.name))[::-1] for leaf in leaves}
+    return {leaf.name: (*((0, group) for group in [*line(leaf.name)][::-1]), (1, "")) for leaf in leaves}
 
 
 def gang_problems(
