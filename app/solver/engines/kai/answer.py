@@ -75,9 +75,9 @@ class Draw:
     times: int = 0
 
 
-def drawn(cycle: Cycle, seed: int) -> Draw:
+def drawn(cycle: Cycle, outcome: Hashable, seed: int) -> Draw:
     """What a cycle came to."""
-    return Draw(cycle.outcome(), seed, _plan(cycle, Outcomes(cycle)), overfilled(cycle.overlay))
+    return Draw(outcome, seed, _plan(cycle, Outcomes(cycle)), overfilled(cycle.overlay))
 
 
 def answer(cycle: Cycle, question: Question) -> Result:

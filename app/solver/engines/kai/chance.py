@@ -117,19 +117,21 @@ class Names:
 class Chance:
     """The orders of one run. Without a seed every map yields its entries as they came in. ``matters``: whether the run
     met an order on which a choice of it hangs, or it is known that there is one; with ``stops`` such a run ends there.
-    ``may_matter``: whether it met one on which a choice may hang, where somebody wants to know.
+    ``may_matter``: whether it met one on which a choice may hang; that is looked at with ``looks`` alone.
 
     What is drawn hangs on the seed and on what it is drawn for (``turn`` and ``choose``), never on what was drawn
     before: who spares a choice changes no other."""
 
-    def __init__(self, seed: int | None = None, names: Names | None = None, *, stops: bool = False) -> None:
+    def __init__(
+        self, seed: int | None = None, names: Names | None = None, *, stops: bool = False, looks: bool = False
+    ) -> None:
         self._names = names or Names()
         self._seed = seed
         self._lots = None if seed is None else Lots(seed)
         self._jobs: Map[int] | None = None
         self._turns = 0
         self._met = False
-        self._stops = stops
+        self._stops, self._looks = stops, looks
         self.matters = seed is not None
         self.may_matter = False
 
@@ -141,7 +143,7 @@ class Chance:
 
     def may_hang(self, decides: Callable[[], bool]) -> None:
         """``decides``, asked once it counts: whether a choice may hang on an order."""
-        if self._stops and not self.may_matter:
+        if self._looks and not self.may_matter:
             self.may_matter = decides()
 
     def again(self, seed: int) -> "Chance":

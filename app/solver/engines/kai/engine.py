@@ -280,15 +280,20 @@ _SMALL = 250
 def _answer(state: CompiledState, asks: Sequence[Ask], question: Question, budget: Budget) -> Result:
     pods = len(state.jobs.task_job) + sum(len(ask.tasks) for ask in asks)
     runs, few = Runs(state, asks, question), MOST_PODS // max(1, pods)
+    probes = min(PROBES, MOST_PODS_PROBED // max(1, pods))
     try:
-        cycle, matters = runs.undrawn(budget, stops=question.draws and few > 1)
+        cycle, chance = runs.undrawn(budget, stops=question.draws and few > 1, looks=probes > 0)
     except HangsOnOrder:
         usual = None
     else:
-        result, outcome = answer(cycle, question), cycle.outcome()
-        if matters or not runs.come_to_others(outcome, min(PROBES, MOST_PODS_PROBED // max(1, pods))):
-            return with_chance(result, (), 0) if matters else result
-        usual = result, outcome
+        result = answer(cycle, question)
+        if chance.matters:
+            return with_chance(result, (), 0)
+        if not chance.may_matter:
+            return result
+        usual = result, cycle.outcome()
+        if not runs.come_to_others(usual[1], probes):
+            return result
     most = MOST_DRAWS if pods * len(state.nodes) <= _SMALL else DRAWS
     draws, number, heard = _drawn(runs, min(few, DRAWS), most, question)
     if usual is not None and (stays := _unless_less_likely(draws, usual[1])):
@@ -296,9 +301,9 @@ def _answer(state: CompiledState, asks: Sequence[Ask], question: Question, budge
     again = Runs(state, asks, question)
     if not draws or draws[0].overfills:
         cycle, _ = again.undrawn(budget)
-        return with_chance(answer(cycle, question), [drawn(cycle, 0), *draws], number)
+        return with_chance(answer(cycle, question), [drawn(cycle, cycle.outcome(), 0), *draws], number)
     if heard is None or draws[0].seed:
-        heard = answer(again.drawn(draws[0].seed, Budget(MOST_STEPS)), question)
+        heard = answer(again.drawn(draws[0].seed, Budget(MOST_STEPS), heard=True), question)
     return with_chance(heard, draws, number)
 
 
@@ -324,12 +329,12 @@ def _drawn(runs: "Runs", few: int, most: int, question: Question) -> tuple[list[
     ):
         if number % DRAWS == 0:
             steps = Budget(MOST_STEPS)
-        cycle = runs.drawn(number, steps)
+        cycle = runs.drawn(number, steps, heard=number == 0)
         if steps.spent:
             break
         outcome = cycle.outcome()
         if outcome not in outcomes:
-            outcomes[outcome] = drawn(cycle, number)
+            outcomes[outcome] = drawn(cycle, outcome, number)
         outcomes[outcome].times += 1
         heard = heard or answer(cycle, question)
         number += 1
@@ -355,44 +360,41 @@ _ACTIONS: dict[Action, Callable[[Cycle], None]] = {
 
 
 class Runs:
-    """Runs of one cycle: one without draws, others each with orders of maps of its own, of which nobody hears but the
-    first. Actions that come before anything could be drawn are run once for all of them."""
+    """Runs of one cycle: one without draws, others each with orders of maps of its own. Actions that come before
+    anything could be drawn are run once for all of them."""
 
     def __init__(self, state: CompiledState, asks: Sequence[Ask], question: Question) -> None:
         self._begin = partial(begin, state, asks, question.now)
         self._question = question
         self._actions = state.configuration.policy.actions
-        self._shares = state.configuration.policy.release.draws and question.draws
+        policy = state.configuration.policy
+        self._shares = policy.release.draws and question.draws
+        self._looks = self._shares and not policy.rules.exact
         self._common: tuple[Cycle, Bookmark] | None = None
-        self._done = self._spent = self._drawn = 0
-        self._may_differ = False
+        self._done = self._spent = 0
 
-    def undrawn(self, budget: Budget, *, stops: bool = False) -> tuple[Cycle, bool]:
-        """The run with orders as they come in, and whether a choice of it hangs on one. Where a bookkeeping habit of
-        KAI's would end in an overfull node, the cycle runs without it. Raises HangsOnOrder with ``stops``."""
-        chance = Chance(stops=stops)
+    def undrawn(self, budget: Budget, *, stops: bool = False, looks: bool = False) -> tuple[Cycle, Chance]:
+        """The run with orders as they come in, and whether a choice of it hangs on one or, with ``looks``, may. Where a
+        bookkeeping habit of KAI's would end in an overfull node, the cycle runs without it. Raises HangsOnOrder with
+        ``stops``."""
+        chance = Chance(stops=stops, looks=looks and self._looks)
         cycle = self._from_start(budget, chance, _trail(self._question))
         if overfilled(cycle.overlay):
             trail = _trail(self._question)
             cycle = self._go_on(self._begin(budget=budget, trail=trail, chance=chance, strict=True), 0)
-        else:
-            self._may_differ = self._shares and chance.may_matter
-        return cycle, chance.matters
+            chance.may_matter = False  # a draw has that habit
+        return cycle, chance
 
     def come_to_others(self, outcome: Hashable, number: int) -> bool:
-        """Whether the undrawn run met an order that may matter, and one of so many draws comes to another outcome."""
-        if not self._may_differ:
-            return False
-        steps, self._drawn = Budget(MOST_STEPS), 1
-        draws = (self.drawn(seed, steps).outcome() for seed in range(number))
-        differs = any(drawn != outcome and not steps.spent for drawn in draws)
-        self._drawn = 0
-        return differs
+        """Whether one of so many draws, of which nobody hears, comes to another outcome."""
+        steps = Budget(MOST_STEPS)
+        draws = (self.drawn(seed, steps, heard=False).outcome() for seed in range(number))
+        return any(drawn != outcome and not steps.spent for drawn in draws)
 
-    def drawn(self, seed: int, budget: Budget) -> Cycle:
-        """One with draws, which stands until the next one."""
-        unheard = Unheard() if self._drawn else None
-        self._drawn += 1
+    def drawn(self, seed: int, budget: Budget, *, heard: bool) -> Cycle:
+        """One with draws, which stands until the next one. One at most may be heard: it goes on with what was heard of
+        the actions that all share."""
+        unheard = None if heard else Unheard()
         if self._common is None:
             return self._from_start(budget, Chance(seed), unheard or _trail(self._question))
         before, bookmark = self._common

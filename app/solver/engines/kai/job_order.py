@@ -120,8 +120,6 @@ class PendingOrder:
         A heap of queues is repaired at its top alone, by the best job of each at that time: one of four and more keeps
         what came in first behind the top, and below a queue that is not on top itself one of two does."""
         overlay, parent = self._overlay, self._overlay.parent_queue
-        if overlay.exact:
-            return False
         jobs = [(job, overlay.wanted(job)[1]) for _, job in entries]
         if jobs:
             tasks, active, preemptible = overlay.jobs.tasks, overlay.active, overlay.jobs.preemptible

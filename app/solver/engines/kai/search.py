@@ -475,7 +475,7 @@ class Prefix(Scenario):
     def _groups_on(self, n: int, chance: Chance, *, joined: bool) -> Iterable[Group]:
         """Recorded pods are taken once more, and last. Exact books take nobody twice, and know no order of maps."""
         chance.choose(len(self.walked), layout(self.overlay.state).place[n])
-        chance.may_hang(lambda: self.overlay.gpus.any and not self.overlay.exact and len(list(self.jobs_on(n))) > 1)
+        chance.may_hang(lambda: self.overlay.gpus.any and len(list(self.jobs_on(n))) > 1)
         for job in self.jobs_on(n) if self.overlay.exact else chance.order(self.jobs_on(n)):
             groups = self.groups[job]
             if self.overlay.exact:
