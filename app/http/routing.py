@@ -8,9 +8,9 @@ route it will find has to find it by other means.
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
 from urllib.parse import parse_qsl
 
@@ -112,12 +112,19 @@ class Parameter:
         return []
 
 
-def parameters_of(call: Callable[..., Any], kind: type[Path] | type[Query] | type[Header]) -> list[Parameter]:
+@cache  # endpoints are declared once, and every application of the process asks of them what it needs
+def _signature_of(call: Callable[..., Any]) -> tuple[Mapping[str, Any], Mapping[str, inspect.Parameter]]:
+    """Hints with what is annotated, and parameters, by name."""
+    return get_type_hints(call, include_extras=True), inspect.signature(call).parameters
+
+
+@cache
+def parameters_of(call: Callable[..., Any], kind: type[Path] | type[Query] | type[Header]) -> Sequence[Parameter]:
     """Those of the path, the query or the headers that ``call`` declares, then those that what it depends on does."""
     parameters: list[Parameter] = []
     below: list[Parameter] = []
-    hints = get_type_hints(call, include_extras=True)
-    for name, parameter in inspect.signature(call).parameters.items():
+    hints, declared = _signature_of(call)
+    for name, parameter in declared.items():
         for said in getattr(hints.get(name), "__metadata__", ()):
             if isinstance(said, kind):
                 required = parameter.default is inspect.Parameter.empty
@@ -129,8 +136,8 @@ def parameters_of(call: Callable[..., Any], kind: type[Path] | type[Query] | typ
 
 def _unplaced(call: Callable[..., Any]) -> list[str]:
     """Parameters that nothing says the place of: FastAPI would take them from the query, and they are refused there."""
-    hints = get_type_hints(call, include_extras=True)
-    defaulted = (n for n, p in inspect.signature(call).parameters.items() if p.default is not inspect.Parameter.empty)
+    hints, declared = _signature_of(call)
+    defaulted = (name for name, parameter in declared.items() if parameter.default is not inspect.Parameter.empty)
     return [name for name in defaulted if not hasattr(hints.get(name), "__metadata__")]
 
 
@@ -141,8 +148,8 @@ class Operation:
 
     app: ASGIApp
     needs: tuple[str, ...]
-    path: list[Parameter]
-    query: list[Parameter]
+    path: Sequence[Parameter]
+    query: Sequence[Parameter]
     page: bool
     keyed: bool = False
     basic: bool = False
@@ -301,8 +308,8 @@ def _app_of(route: APIRoute) -> ASGIApp:
     """What answers. An operation that takes the request as it is and gives a response needs nothing that FastAPI works
     out beforehand, which takes as long as a tenth of a small decision; nor does one that knows parameters, all of the
     query, where a request has none."""
-    hints = get_type_hints(route.endpoint)
-    named = list(inspect.signature(route.endpoint).parameters)
+    hints, declared = _signature_of(route.endpoint)
+    named = list(declared)
     optional = [parameter.alias for parameter in parameters_of(route.endpoint, Query) if not parameter.required]
     if not named or named[1:] != optional or (hints[named[0]], hints.get("return")) != (Request, Response):
         return route.app
