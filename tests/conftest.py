@@ -24,7 +24,8 @@ from app.db.embedded import EmbeddedPostgres
 from app.service.main import create_app
 from tests.support.bounds import bounded
 from tests.support.instead import clock, instead, machine
-from tests.support.profiles import examples, met, share
+from tests.support.profiles import met
+from tests.support.quick import goes_deeper
 from tests.support.strict import pytest_runtest_makereport, pytest_runtest_setup, pytest_runtest_teardown
 
 __all__ = [
@@ -65,8 +66,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 WHOLE, PARTLY = ("unit", "api", "console"), ("vectors", "properties")
-"""Rooms of quick tests, but for what is slow there: those that run as they always do, and those that replay a selection
-or try few examples."""
+"""Rooms of quick tests, but for what is slow there: those that run as they always do, and those that mostly replay a
+selection or try few examples."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -90,9 +91,10 @@ def _is_quick(item: pytest.Item) -> bool:
     """Whether it runs among the quick tests as it always does."""
     return (
         isinstance(item, pytest.Function)
-        and any(item.path.is_relative_to(TESTS / room) for room in WHOLE)
+        and any(item.path.is_relative_to(TESTS / room) for room in WHOLE + PARTLY)
         and item.get_closest_marker("slow") is None
-        and not any(value in (examples, share) for value in vars(item.module).values() if callable(value))
+        and item.module is not None
+        and not goes_deeper(item.module.__name__)
     )
 
 
