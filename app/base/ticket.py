@@ -80,10 +80,11 @@ class Ticket:
         """Seconds until it ends, at least 0."""
         return max(self.end - time.monotonic(), 0.0)
 
-    def check(self) -> None:
-        """Raises DeadlinePassed."""
+    def check(self) -> float:
+        """When it ends. Raises DeadlinePassed."""
         if time.monotonic() >= self.end:
             raise DeadlinePassed(self.seconds)
+        return self.end
 
 
 _held: ContextVar[Ticket | None] = ContextVar("ticket", default=None)

@@ -6,7 +6,7 @@ One record at the moment of each choice, nothing at all when off: engines guard 
 the numbers compared); prose is derived.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -67,10 +67,9 @@ class Why:
                 numbers=numbers,
             )
 
-    def others(self, verdict: Verdict, rule: str, count: int, examples: list[str]) -> None:
-        """``count`` candidates of a summary that are alike, with the labels of the first ``EXAMPLES`` of them."""
-        if count:
-            self._others.append(Group(verdict=verdict, rule=rule, count=count, examples=examples))
+    def others(self, groups: Iterable[Group]) -> None:
+        """Candidates of a summary that are alike, with the labels of the first ``EXAMPLES`` of each group."""
+        self._others += groups
 
     def step(self, rule: str, detail: str, **numbers: Any) -> None:
         """Record a step; past a limit the summary only counts them."""
@@ -176,21 +175,36 @@ class ProtectionQuestion:
     evict: list[Eviction] = field(default_factory=list[Eviction])
 
 
-_check: ContextVar[Callable[[], None] | None] = ContextVar("stopping", default=None)
+Check = Callable[[], float | None]
+"""Raises where work has to stop. What it returns: when it is to be asked again, by the clock that came with it; None:
+at the next safe point."""
+
+
+@dataclass(slots=True)
+class _Stopping:
+    check: Check
+    clock: Callable[[], float]
+    after: float
+
+
+_stopping: ContextVar[_Stopping | None] = ContextVar("stopping", default=None)
 
 
 @contextmanager
-def stoppable(check: Callable[[], None]) -> Generator[None]:
-    """Call ``check`` at every safe point inside. What it raises ends the work; no engine may catch it."""
-    token = _check.set(check)
+def stoppable(
+    check: Check, clock: Callable[[], float] = lambda: 0.0, after: float | None = None
+) -> Generator[None]:  # fmt: skip
+    """Ask ``check`` at safe points inside, once ``clock`` has come to ``after`` and then to what it said last. What it
+    raises ends the work; no engine may catch it."""
+    token = _stopping.set(_Stopping(check, clock, after or 0.0))
     try:
         yield
     finally:
-        _check.reset(token)
+        _stopping.reset(token)
 
 
 def safe_point() -> None:
     """A place to stop at. Costs next to nothing beside a step of a search; raises what the check raises."""
-    check = _check.get()
-    if check is not None:
-        check()
+    stopping = _stopping.get()
+    if stopping is not None and stopping.clock() >= stopping.after:
+        stopping.after = stopping.check() or 0.0

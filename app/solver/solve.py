@@ -188,7 +188,8 @@ class Loaded:
     @property
     def findings(self) -> list[Finding] | None:
         """What every answer says of where configuration and state come from."""
-        return carried(self.configured.configuration.findings, self.state.findings)
+        ours, theirs = self.configured.configuration.findings, self.state.findings
+        return carried(ours, theirs) if ours or theirs else None
 
     @cached_property
     def used(self) -> StateUsed:

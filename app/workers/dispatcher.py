@@ -29,7 +29,7 @@ from app.base.decoding import occurs
 from app.base.errors import DeadlinePassed, TooManyRequests, Unavailable
 from app.base.ticket import CLASSES, Class, Ticket, TooSlow, held, holding
 from app.solver.engine import ENGINES, engine_of
-from app.solver.question import stoppable
+from app.solver.question import Check, stoppable
 from app.workers.pool import CLOSING, Pool
 
 T = TypeVar("T")
@@ -44,8 +44,8 @@ _PATIENCE = 0.1
 """The same for a small request in this process; then it is slow, and a worker begins it again."""
 _PATIENCE_IN_A_CROWD = 0.005
 """The same while other small ones wait for the processor."""
-
-
+_HEARS = 0.02
+"""Seconds after which work in this process hears that the service closes."""
 LONGEST_PAUSE = 5.0
 _BRIEF_THREADS = 4
 """For brief requests that could not be answered at once: most of them wait for the database."""
@@ -248,8 +248,7 @@ class Dispatcher:
 
     def _within(self, ticket: Ticket | None, work: Callable[[], T]) -> T:
         check = self._here(ticket or Ticket.now("slow", self._seconds))
-        with stoppable(check):
-            check()
+        with stoppable(check, time.monotonic, check()):
             return work()
 
     def everywhere(self, asked: Inquiry, body: bytes = b"") -> list[Reply]:
@@ -298,14 +297,14 @@ class Dispatcher:
             return _PATIENCE, _PATIENCE_IN_A_CROWD
         return math.inf, math.inf
 
-    def _here(self, ticket: Ticket) -> Callable[[], None]:
+    def _here(self, ticket: Ticket) -> Check:
         """What is asked at safe points of work in this process. How much of the processor the work took is a question
         for the system that costs more than a step of a search: it is put rarely, and never for what is quick."""
         alone, in_a_crowd = self._patience(ticket)
         look_at = time.monotonic() + in_a_crowd
         at_first: float | None = None
 
-        def check() -> None:
+        def check() -> float:
             nonlocal look_at, at_first
             now = time.monotonic()
             if now >= ticket.end:
@@ -313,13 +312,14 @@ class Dispatcher:
             if self._closing:
                 raise Unavailable(CLOSING, retry_after=1)
             if now < look_at:
-                return
+                return min(ticket.end, look_at, now + _HEARS)
             look_at = now + in_a_crowd
             spent = time.thread_time()
             if at_first is None:
                 at_first = spent
             if spent - at_first > alone or (spent - at_first > in_a_crowd and self.offload.inside("small") > 1):
                 raise TooSlow
+            return min(ticket.end, look_at, now + _HEARS)
 
         return check
 

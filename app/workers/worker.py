@@ -154,8 +154,7 @@ def _answer(answerer: Answerer, store: SnapshotStore, call: Call, body: bytes) -
     ticket = Ticket("large", call.end, call.seconds)
     stages: list[Stage] = []
     try:
-        with stoppable(ticket.check), heard_by(stages.append if call.traced else None):
-            ticket.check()
+        with stoppable(ticket.check, time.monotonic, ticket.check()), heard_by(stages.append if call.traced else None):
             reply = answerer.run(call.asked, body)
     except Closed:
         raise

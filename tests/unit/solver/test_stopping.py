@@ -1,4 +1,5 @@
 import json
+import time
 from typing import Any
 
 import msgspec
@@ -66,3 +67,18 @@ def test_nobody_asks_outside() -> None:
     with stoppable(Countdown(0)):
         pass
     safe_point()
+
+
+def test_a_check_is_not_asked_again_before_it_says() -> None:
+    asked: list[float] = []
+
+    def check() -> float:
+        asked.append(time.monotonic())
+        return asked[-1] + 0.05
+
+    begun = time.monotonic()
+    with stoppable(check, time.monotonic, begun + 0.05):
+        while len(asked) < 2:
+            safe_point()
+    assert asked[0] >= begun + 0.05
+    assert asked[1] >= asked[0] + 0.05

@@ -23,6 +23,7 @@ from app.solver.model.decision import (
     Change,
     Condition,
     Decision,
+    Group,
     Placement,
     Plan,
     PlannedEviction,
@@ -180,7 +181,8 @@ def _candidates(why: Why, state: CompiledState, ask: Ask, outcomes: list[Outcome
         count = len(state.pods) - sum(len(state.machines[node].pods) for node in places)
         count -= sum(pod.node not in places for pod in (*gone.values(), *spared.values()))
         first = [label(pod.workload, pod.name) for pod in islice(elsewhere, min(count, EXAMPLES))]
-        why.others("out-of-reach", "another-node", count, first)
+        if count:
+            why.others([Group(verdict="out-of-reach", rule="another-node", count=count, examples=first)])
     here = (pod for node in sorted(places) for pod in state.machines[node].pods if pod.place not in examined)
     tell(here, "protected", "not-less-important")
     tell(spared.values(), "put-back", "reprieved")

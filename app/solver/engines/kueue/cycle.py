@@ -257,7 +257,8 @@ def check_asks(state: CompiledState, asks: list[Ask]) -> None:
         if not ask.tasks:
             problems.append(Problem(pointer=pointer("asks", a, "tasks"), detail="a Workload has at least one pod set"))
         for t, task in enumerate(ask.tasks):
-            problems += kubernetes.problems(task, ("asks", a, "tasks", t))
+            if task.tolerations or task.node_affinity:
+                problems += kubernetes.problems(task, ("asks", a, "tasks", t))
             problems += [
                 Problem(pointer=pointer("asks", a, "tasks", t, "flavors", resource), detail=f"no flavor {flavor!r}")
                 for resource, flavor in (task.flavors or {}).items()

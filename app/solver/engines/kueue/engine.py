@@ -213,13 +213,15 @@ def plan(state: CompiledState, question: Question) -> Result:
     """Decide every ask. Raises InvalidInput with every problem of the asks, or of a knob."""
     state.settle()
     check_asks(state, question.asks)
-    waiting, evictions, second = kept_waiting(state, question), drained(state), replaced(state)
-    evictions += second.evictions
-    if not waiting and not evictions and not second.assignments:
+    waiting, evictions = kept_waiting(state, question), drained(state)
+    second = None if state.rooms is None else replaced(state, state.rooms)
+    if second is not None:
+        state, evictions = second.state, evictions + second.evictions
+    if not waiting and not evictions and second is None:
         return _plan(state, question)
     tried = [ask for ask in question.asks if ask.id not in waiting]
-    result = together(_plan(second.state, replaced_in(question, asks=tried)), question.asks, waiting, evictions)
-    if not second.assignments:
+    result = together(_plan(state, replaced_in(question, asks=tried)), question.asks, waiting, evictions)
+    if second is None or not second.assignments:
         return result
     placements = [*second.placements, *result.plan.placements]
     return replace(

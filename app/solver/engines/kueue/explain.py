@@ -16,7 +16,7 @@ from app.solver.engines.kueue.overlay import Overlay, Preemptor
 from app.solver.engines.kueue.state import OLDEST, CompiledState, instant
 from app.solver.engines.kueue.topology.room import Misfit, Place, PodSets
 from app.solver.model.base import to_datetime, units_of
-from app.solver.model.decision import EXAMPLES, Explanation, Verdict, Victim
+from app.solver.model.decision import EXAMPLES, Explanation, Group, Verdict, Victim
 from app.solver.model.state import Ask, Task
 from app.solver.question import Why
 
@@ -408,9 +408,9 @@ class Explainer(Recorder):
         self._why.blocked(sentence, *smallest_changes(overlay, nomination))
 
     def explanation(self) -> Explanation | None:
-        if self._full:
+        if self._became and self._full:
             self._tell_each()
-        else:
+        elif self._became:
             self._tell_alike()
         return self._why.explanation()
 
@@ -422,11 +422,14 @@ class Explainer(Recorder):
             self._why.candidate(of.verdict, of.rule, name, queue=queue, detail=of.detail, **numbers)
 
     def _tell_alike(self) -> None:
+        workloads = self._state.workloads
         alike: dict[tuple[Verdict, str], list[int]] = {}
         for i, of in self._became.items():
             alike.setdefault((of.verdict, of.rule), []).append(i)
-        for (verdict, rule), of in alike.items():
-            self._why.others(verdict, rule, len(of), [self._state.workloads[i].id for i in of[:EXAMPLES]])
+        self._why.others([
+            Group(verdict=verdict, rule=rule, count=len(of), examples=[workloads[i].id for i in of[:EXAMPLES]])
+            for (verdict, rule), of in alike.items()
+        ])  # fmt: skip
 
     def _forget(self) -> None:
         self._candidates = []

@@ -90,7 +90,8 @@ def _exceeding(overlay: Overlay, cohort: int, visited: int, contested: frozenset
     pending = [cohort]
     while pending:
         node = pending.pop()
-        pending += [c for c in usage.exceeding(configuration.child_cohorts[node], contested) if c != visited]
+        if cohorts := configuration.child_cohorts[node]:
+            pending += [c for c in usage.exceeding(cohorts, contested) if c != visited]
         out += [q for q in usage.exceeding(configuration.child_queues[node], contested) if q != visited]
     return out
 

@@ -51,15 +51,12 @@ class Replaced:
     assignments: dict[str, dict[str, TopologyAssignment]]
 
 
-def replaced(state: CompiledState) -> Replaced:
-    """What becomes of running work with failed nodes."""
-    rooms = state.rooms
-    outcome = Replaced(state, [], [], {})
-    if rooms is None:
-        return outcome
+def replaced(state: CompiledState, rooms: Rooms) -> Replaced | None:
+    """What becomes of running work with failed nodes; None where there is none."""
     hit = [of for of in state.workloads if of.kueue is not None and of.kueue.unhealthy_nodes and not of.evicted]
     if not hit:
-        return outcome
+        return None
+    outcome = Replaced(state, [], [], {})
     now: dict[str, Workload] = {}
     for workload in sorted(hit, key=lambda of: (-of.priority, instant(of.created_at), of.uid or "", of.id)):
         nodes = workload.kueue.unhealthy_nodes if workload.kueue is not None else []
