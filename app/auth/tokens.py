@@ -31,6 +31,7 @@ from app.auth.oidc import OpenId
 from app.auth.repository import AuditRow, TokenRow
 from app.base.errors import ArbiterError, BadInput, Forbidden, NotFound, TooManyRequests, Unauthorized, Unavailable
 from app.db.database import Database
+from app.http.middleware import address_of
 from app.http.responses import answer_to
 from app.http.routing import Resolved, is_for_people
 from app.solver.model.problems import Problem
@@ -158,8 +159,6 @@ _AT_ONCE = 10.0
 _SECONDS_EACH = 6.0
 """So long until one more may be wrong."""
 _MOST_ADDRESSES = 10_000
-_NETWORK = 4
-"""Groups of an IPv6 address that tell networks apart: whoever has one address has all that share them."""
 
 
 class Guesses:
@@ -190,13 +189,6 @@ class Guesses:
     def _now(self, address: str) -> float:
         left, since = self._left.get(address, (_AT_ONCE, self._clock()))
         return min(left + (self._clock() - since) / _SECONDS_EACH, _AT_ONCE)
-
-
-def address_of(scope: Scope) -> str:
-    """Where a request comes from: its address, or the network of one of IPv6."""
-    client = scope.get("client")
-    address = str(client[0]) if client else ""
-    return ":".join(address.split(":")[:_NETWORK]) if address.count(":") > 1 else address
 
 
 _LOOKUPS = 10

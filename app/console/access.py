@@ -19,7 +19,7 @@ from starlette.types import Scope
 from app.auth.audit import SCOPES, Caller
 from app.auth.oidc import CodeFlow
 from app.auth.router import Sessions
-from app.auth.tokens import Guesses, address_of
+from app.auth.tokens import Guesses
 from app.base.errors import ArbiterError, Forbidden, NotFound, Unavailable
 from app.console.api import ApiError, Json, next_page, status_of
 from app.console.situation import paged
@@ -36,6 +36,7 @@ from app.console.visit import (
     rendered,
     set_cookie,
 )
+from app.http.middleware import address_of
 from app.http.openapi import page
 from app.http.routing import Operations, service
 

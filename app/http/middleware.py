@@ -1,9 +1,11 @@
 """What every request passes through, as plain ASGI, so that bodies pass untouched."""
 
+import asyncio
 import gzip
 import re
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable
 from ipaddress import ip_address
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -16,12 +18,14 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.base.errors import ArbiterError, Forbidden, Misdirected
-from app.base.ticket import allowing, released_at_the_end
+from app.base.ticket import allowing, released_at_the_end, spend_timeout
 from app.http.body import release
 from app.http.responses import answer_to, problem
 from app.http.routing import names_of
 from app.solver.model import base
 
+_WAITED = "arbiter.waited"
+"""Where a scope has how long it waited for its turn, in seconds."""
 HEADER = "Request-Timeout"
 _SECONDS = re.compile(r"[0-9]+\.?[0-9]*|\.[0-9]+")
 
@@ -41,6 +45,8 @@ class TimeoutMiddleware:
             await problem(Request(scope), 400, "Bad request", detail)(scope, receive, send)
             return
         with allowing(allowed):
+            if allowed is not None and _WAITED in scope:
+                spend_timeout(scope[_WAITED], allowed)
             await self.app(scope, receive, send)
 
 
@@ -52,9 +58,76 @@ def _parsed(value: str) -> float | None:
     return allowed if 0 < allowed < 1e9 else None
 
 
-_ACCEPTABLE = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_NETWORK = 4
+"""Groups of an IPv6 address that tell networks apart: whoever has one address has all that share them."""
+
+
+def address_of(scope: Scope) -> str:
+    """Where a request comes from: its address, or the network of one of IPv6."""
+    client = scope.get("client")
+    address = str(client[0]) if client else ""
+    return ":".join(address.split(":")[:_NETWORK]) if address.count(":") > 1 else address
+
+
 QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
 """Asked every few seconds: not worth a line or a span."""
+_BEGIN = 4
+"""Requests that begin in one turn of the event loop: some milliseconds of it."""
+
+
+class TurnsMiddleware:
+    """Whose request is next, where many arrive at once: a few begin in each turn of the event loop, of one address
+    after the other. Whoever asks ten thousand things waits for himself; who asks one thing waits for a few others.
+
+    What is asked of probes counts as one more address: whoever watches the service asks from anywhere.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._begun = 0
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        """By address, the one whose turn is next first."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (turn := self._turn(scope)) is not None:
+            began = time.monotonic()
+            await turn
+            scope[_WAITED] = time.monotonic() - began
+        await self.app(scope, receive, send)
+
+    def _turn(self, scope: Scope) -> asyncio.Future[None] | None:
+        """When it may begin; None: now."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # none of what waited in another one is left
+            self._loop, self._begun, self._waiting = loop, 0, {}
+        if not self._begun and not self._waiting:
+            loop.call_soon(self._next)
+        if self._begun < _BEGIN and not self._waiting:
+            self._begun += 1
+            return None
+        turn = loop.create_future()
+        address = "" if scope["path"] in QUIET else address_of(scope)
+        self._waiting.setdefault(address, deque()).append(turn)
+        return turn
+
+    def _next(self) -> None:
+        assert self._loop is not None
+        self._begun = 0
+        while self._waiting and self._begun < _BEGIN:
+            address = next(iter(self._waiting))
+            turns = self._waiting.pop(address)
+            turn = turns.popleft()
+            if turns:
+                self._waiting[address] = turns
+            if not turn.done():
+                turn.set_result(None)
+                self._begun += 1
+        if self._begun:
+            self._loop.call_soon(self._next)
+
+
+_ACCEPTABLE = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 FAULT = "arbiter.fault"
 """Where a scope has what nobody foresaw."""
 

@@ -48,7 +48,13 @@ from app.decisions.service import Decider
 from app.decisions.snapshots import Snapshots
 from app.http import assets, responses, routing
 from app.http.body import Budget
-from app.http.middleware import CompressionMiddleware, RequestMiddleware, SitesMiddleware, TimeoutMiddleware
+from app.http.middleware import (
+    CompressionMiddleware,
+    RequestMiddleware,
+    SitesMiddleware,
+    TimeoutMiddleware,
+    TurnsMiddleware,
+)
 from app.http.openapi import VERSION
 from app.http.routing import Services as Provided
 from app.http.routing import provide
@@ -233,6 +239,7 @@ def _pass_through(app: FastAPI, settings: Settings, services: Services) -> None:
         _guard(app, settings, services)
     app.add_middleware(SitesMiddleware, hosts=settings.hosts if settings.authentication == "open" else None)
     app.add_middleware(CompressionMiddleware)
+    app.add_middleware(TurnsMiddleware)
     app.add_middleware(RequestMiddleware, answered=services.metrics.answered)
     if services.tracing.is_on:
         app.add_middleware(TracingMiddleware, traces=services.tracing)

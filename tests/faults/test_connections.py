@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
+from select import select
 from urllib.parse import urlsplit
 
 import pytest
@@ -283,3 +284,33 @@ def take_slowly(connection: socket.socket) -> None:
         time.sleep(0.2)
         assert connection.recv(1)
         connection.sendall(b"G")  # which tells whether anybody is there
+
+
+CROWD = 200
+
+
+def test_who_asks_one_thing_waits_for_a_few_of_a_flood(migrated_url: str, tmp_path: Path) -> None:
+    body = json.dumps(decision()).encode()
+    asked = POST + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    with ExitStack() as stack:
+        url, _ = stack.enter_context(serving(migrated_url, tmp_path, WORKERS="0"))
+        flood = [stack.enter_context(connect(at(url))) for _ in range(CROWD)]
+        for connection in flood:
+            connection.sendall(asked * AHEAD)
+        assert answers(flood, least=20) < CROWD
+        for path in ("/healthz", "/v1/rules"):
+            with closing(HTTPConnection(*at(url), timeout=60, source_address=("127.0.0.2", 0))) as other:
+                other.request("GET", path)
+                assert other.getresponse().status == 200
+            assert answers(flood, least=0) < CROWD
+        assert answers(flood, least=100) >= 100  # the flood is answered too, in its turn
+
+
+def answers(connections: list[socket.socket], least: int) -> int:
+    """How many have come since it was last asked, ``least`` at least."""
+    count = 0
+    while True:
+        for connection in select(connections, [], [], 0.01)[0]:
+            count += connection.recv(1 << 20).count(b"HTTP/1.1 200")
+        if count >= least:
+            return count

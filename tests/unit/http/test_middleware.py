@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 import zstandard
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
+from hypothesis import given
+from hypothesis import strategies as st
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -22,7 +25,13 @@ from app.base.ticket import requested_timeout, spend_timeout, timeout_within
 from app.http import middleware as requests
 from app.http import responses
 from app.http.body import Budget, hold_of
-from app.http.middleware import FAULT, CompressionMiddleware, RequestMiddleware, TimeoutMiddleware
+from app.http.middleware import (
+    FAULT,
+    CompressionMiddleware,
+    RequestMiddleware,
+    TimeoutMiddleware,
+    TurnsMiddleware,
+)
 from app.http.routing import provide
 from app.solver.model.problems import InvalidInput, Problem
 from tests.support.instead import Clock
@@ -105,6 +114,83 @@ def test_what_is_no_time_to_wait(value: str) -> None:
         "type": "about:blank", "title": "Bad request", "status": 400, "instance": "/v1/x",
         "detail": "Request-Timeout is a positive number of seconds or a duration like 500ms",
     }  # fmt: skip
+
+
+def begun(arrivals: list[tuple[str, str]]) -> list[int]:
+    """Which of requests that arrive at once begins when; each comes from an address for a path."""
+    order: list[int] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        order.append(scope["number"])
+
+    async def silent() -> Any:
+        raise AssertionError
+
+    async def all_at_once() -> None:
+        turns = TurnsMiddleware(application)
+        scopes = [
+            {"type": "http", "path": path, "client": (address, 1), "number": number}
+            for number, (address, path) in enumerate(arrivals)
+        ]
+        await asyncio.gather(*(turns(scope, silent, silent) for scope in scopes))  # pyright: ignore[reportArgumentType]
+
+    asyncio.run(all_at_once())
+    return order
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["10.0.0.1", "10.0.0.2", "fe80::1"]), st.sampled_from(["/v1/x", "/healthz"])))
+)
+def test_each_address_has_its_turn(arrivals: list[tuple[str, str]]) -> None:
+    """Everything begins once, an address' own in the order in which they came, and none waits for more of another
+    address than of its own, and of all others together no more than one each for each of its own."""
+    order = begun(arrivals)
+    assert sorted(order) == list(range(len(arrivals)))
+    at_once = 4
+    assert order[:at_once] == list(range(len(arrivals)))[:at_once]
+    owners = ["" if path == "/healthz" else address for address, path in arrivals]
+    of = {owner: [number for number in order[at_once:] if owners[number] == owner] for owner in owners}
+    place = {number: i for i, number in enumerate(order[at_once:])}
+    for numbers in of.values():
+        assert numbers == sorted(numbers)
+        for rank, number in enumerate(numbers):
+            assert place[number] < (rank + 1) * len(of)
+
+
+def test_a_few_begin_in_each_turn_of_the_loop() -> None:
+    seen: list[int] = []
+    turn = 0
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        seen.append(turn)
+
+    async def silent() -> Any:
+        raise AssertionError
+
+    async def many() -> None:
+        nonlocal turn
+        turns = TurnsMiddleware(application)
+        scope = {"type": "http", "path": "/", "client": ("a", 1)}
+        waiting = [asyncio.ensure_future(turns(dict(scope), silent, silent)) for _ in range(40)]  # pyright: ignore
+        while not all(task.done() for task in waiting):
+            await asyncio.sleep(0)
+            turn += 1
+
+    asyncio.run(many())
+    assert len(seen) == 40
+    assert max(Counter(seen).values()) <= 4
+
+
+def test_waiting_for_a_turn_is_part_of_what_the_caller_waits() -> None:
+    left: list[float | None] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        left.append(requested_timeout())
+
+    called(TimeoutMiddleware, application, {"arbiter.waited": 1.5}, request_timeout="2")
+    called(TimeoutMiddleware, application, {"arbiter.waited": 3.0}, request_timeout="2")
+    called(TimeoutMiddleware, application, {"arbiter.waited": 3.0})
+    assert left == [0.5, 0.001, None]
 
 
 def test_who_says_nothing_waits_for_as_long_as_it_takes() -> None:
