@@ -42,11 +42,12 @@ class Releases:
     question: Question
     rules: tuple[str, ...]
     _known: dict[frozenset[str], Answer] = field(default_factory=dict[frozenset[str], Answer])
+    _asked: list[str] | None = None
 
     def decided(self, said: Said, before: Any) -> list[str]:
         """The rules each of which alone makes the difference: with it undone the newer release says what the older
         says. Where none does, a smallest set of those that do together. Empty: no rule does, it is chance."""
-        alone = [rule for rule in self.rules if said(self._without({rule})) == before]
+        alone = [rule for rule in self._asked_for() if said(self._without({rule})) == before]
         if alone or said(self._without(self.rules)) != before:
             return alone
         needed = set(self.rules)
@@ -55,17 +56,29 @@ class Releases:
                 needed.remove(rule)
         return [rule for rule in self.rules if rule in needed]
 
+    def _asked_for(self) -> list[str]:
+        """The rules that the newer release asked for in deciding: each of the others alone makes no difference."""
+        if self._asked is None:
+            note = self.loaded.configured.engine.noted
+            assert note is not None
+            compiled, asked = note(self.loaded.configured.compiled)
+            self._decided(compiled)
+            self._asked = [rule for rule in self.rules if rule in asked()]
+        return self._asked
+
     def _without(self, rules: Iterable[str]) -> Answer:
         """The newer release's answer with these rules as they were in the older one."""
         undone = frozenset(rules)
         if undone not in self._known:
-            configured = self.loaded.configured
-            undo = configured.engine.undone
+            undo = self.loaded.configured.engine.undone
             assert undo is not None
-            compiled = undo(configured.compiled, undone)
-            loaded = solve.load(replace(configured, compiled=compiled), self.loaded.state)
-            self._known[undone] = solve.decide(loaded, self.question)
+            self._known[undone] = self._decided(undo(self.loaded.configured.compiled, undone))
         return self._known[undone]
+
+    def _decided(self, compiled: Any) -> Answer:
+        """The answer under the newer release's configuration, compiled so."""
+        loaded = solve.load(replace(self.loaded.configured, compiled=compiled), self.loaded.state)
+        return solve.decide(loaded, self.question)
 
 
 def releases_of(variants: list[tuple[int, Loaded, Question]]) -> Iterator[Releases]:

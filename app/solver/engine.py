@@ -220,6 +220,9 @@ class Engine(Generic[C, S]):
     anything else, or the second's is not the later one. None: the engine has one release, or can't tell."""
     undone: Callable[[C, Collection[str]], C] | None = None
     """The configuration with these rules as they were in the release before its own. Given with ``changed``."""
+    noted: Callable[[C], tuple[C, Callable[[], Collection[str]]]] | None = None
+    """A configuration that decides alike, and which of the rules that can be undone it has been asked for since: any
+    other changes nothing of what was decided by it alone. Given with ``changed``."""
     effective_settings: Callable[[C, State | None], dict[str, Any]] = _nothing_set
     """The body of ``POST /v1/effective-settings``; durations in seconds."""
     findings: Callable[[Configuration], list[Finding]] = _nothing_found

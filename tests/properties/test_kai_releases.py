@@ -4,18 +4,24 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from app.solver import solve
+from app.solver.engines.kai.configuration import noted, undone
 from app.solver.engines.kai.jobs import NOWHERE
 from app.solver.engines.kai.rule_sets import CHANGES, KAI_0_13, KAI_0_17, ReleaseRules
 from app.solver.engines.kai.scenario import Headroom, Scenario
 from app.solver.engines.kai.search import Prefix, Search, Tape
 from app.solver.engines.kai.solver import Hope
+from app.solver.model.base import micros
+from app.solver.model.request import DecisionRequest
+from app.solver.question import Question
 from tests.support.instead import Instead
 from tests.support.kai_world import ALL_ACTIONS, Json, Shape, cluster, crowded, decide
-from tests.support.profiles import examples
+from tests.support.profiles import Met, examples
 
 FAST = examples(150)
 
@@ -101,6 +107,33 @@ def test_a_part_goes_on_where_the_last_one_stopped() -> None:
 def _counted(seen: Counter[str], what: str, said: bool) -> bool:
     seen[what if said else f"no {what}"] += 1
     return said
+
+
+@examples(20)
+@given(seed=st.integers(0, 2**32), rules=st.sampled_from(["shipped", "documented"]), gangs=st.booleans(),
+       shares=st.booleans())  # fmt: skip
+def test_a_rule_that_was_not_asked_for_changes_nothing(
+    met: Met, seed: int, rules: str, gangs: bool, shares: bool
+) -> None:
+    """A comparison of releases undoes the others alone."""
+    shape = Shape(queues=3 + seed % 4, nodes=1 + seed % 4, workloads=4 + seed % 6, rules=rules, shares_of_gpus=shares)
+    body = crowded(seed) if gangs else cluster(seed, shape)
+    body["configuration"]["settings"]["kai"]["release"] = "0.17"
+    request = msgspec.convert(body, DecisionRequest)
+    assert isinstance(request.asks, list)
+    configured = solve.configure(request.configuration, request.engine)
+    question = Question(0 if request.now is None else micros(request.now), request.asks, request.mode)
+
+    def decided(compiled: Any) -> bytes:
+        loaded = solve.load(replace(configured, compiled=compiled), request.state)
+        return msgspec.json.encode(solve.decide(loaded, question))
+
+    compiled, asked = noted(configured.compiled)
+    found = decided(compiled)
+    assert found == decided(configured.compiled)
+    others = met(change.rule for change in CHANGES if change.rule not in asked())
+    for rule in others:
+        assert decided(undone(configured.compiled, {rule})) == found, rule
 
 
 def test_undoing_every_rule_gives_the_row_of_0_13() -> None:

@@ -14,9 +14,11 @@ from app.base.decoding import convert
 from app.simulations.schemas import RoundLine, SimulationRequest
 from app.solver.model.base import micros
 from tests.unit.simulations.running import play, watched
-from tests.vectors.files import lines, recorded
+from tests.vectors.files import lines, parts, recorded
 
 FILES = recorded("kueue-time")
+PART = 80_000
+"""Compressed bytes in a test: those of a large file are a minute's work and more."""
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
 Act = tuple[int, list[str], list[tuple[str, str | None, str]]]
 """Seconds since the start, who was admitted, and who was evicted, for whom and by which rule."""
@@ -47,10 +49,20 @@ def request_of(vector: dict[str, Any]) -> SimulationRequest:
     return convert(vector["request"], SimulationRequest)
 
 
+def _parts() -> list[Any]:
+    return [
+        pytest.param(path, part, of, id=f"{path.name.removesuffix('.jsonl.gz')}-{part}")
+        for path in FILES
+        for of in (parts(path, PART),)
+        for part in range(of)
+    ]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.removesuffix(".jsonl.gz"))
-def test_every_course_agrees(path: Path) -> None:
-    for line in lines(path):
+@pytest.mark.parametrize(("path", "part", "of"), _parts())
+def test_every_course_agrees(path: Path, part: int, of: int) -> None:
+    """Every ``of``-th course of a file, beginning with number ``part``."""
+    for line in lines(path)[part::of]:
         vector = json.loads(line)
         request, expected = request_of(vector), vector["expect"]
         assert request.start is not None

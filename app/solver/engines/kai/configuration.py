@@ -1,6 +1,6 @@
 """A Configuration as KAI reads it: queues by index in document order, integer quotas, settings, minimum runtimes."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,6 +12,7 @@ from app.solver.engines.kai.rule_sets import (
     KAI_0_17,
     RELEASES,
     RULE_SETS,
+    NotedRules,
     ReleaseRules,
     RuleSet,
 )
@@ -289,6 +290,16 @@ def undone(configuration: CompiledConfiguration, rules: Collection[str]) -> Comp
         if change.rule in rules:
             release = change.undone(release)
     return replace(configuration, policy=replace(configuration.policy, release=release))
+
+
+def noted(configuration: CompiledConfiguration) -> tuple[CompiledConfiguration, Callable[[], Collection[str]]]:
+    """The configuration, and which of the rules that can be undone have been asked of it since."""
+    release = NotedRules.of(configuration.policy.release)
+
+    def asked() -> Collection[str]:
+        return {change.rule for change in CHANGES if change.field in release.read}
+
+    return replace(configuration, policy=replace(configuration.policy, release=release)), asked
 
 
 def compile_configuration(configuration: Configuration) -> CompiledConfiguration:

@@ -29,6 +29,7 @@ from app.solver.engines.kai.configuration import (
     CompiledConfiguration,
     changed,
     compile_configuration,
+    noted,
     undone,
 )
 from app.solver.engines.kai.explain import Recorder
@@ -433,6 +434,7 @@ ENGINE: Engine[CompiledConfiguration, CompiledState] = Engine(
     judge=judge,
     changed=changed,
     undone=undone,
+    noted=noted,
     effective_settings=effective_settings,
     findings=findings,
 )

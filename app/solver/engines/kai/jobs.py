@@ -360,7 +360,6 @@ def add_workloads(
 ) -> None:  # fmt: skip
     """Append workloads to an empty table. Raises KeyError, QuantityError."""
     names, of, where, states = jobs.task_name, jobs.task_job, jobs.task_node, jobs.task_state
-    known = _STATES if rules.knows_stuck else _STATES | {"stuck_in_releasing": RELEASING}
     requests, wires, portions = jobs.task_request, jobs.task_wire, jobs.task_portion
     for j, w in enumerate(workloads):
         jobs.id.append(w.id)
@@ -379,7 +378,8 @@ def add_workloads(
             names.append(task.name)
             of.append(j)
             where.append(NOWHERE if task.node is None else nodes[task.node])
-            states.append(RELEASING if w.evicted and task.state == "running" else known[task.state])
+            state = RELEASING if w.evicted and task.state == "running" else _STATES[task.state]
+            states.append(state if state != STUCK or rules.knows_stuck else RELEASING)
             request = columns(task.requests, pod=True)
             portion = portion_of(task, request[GPU])
             portions.append(portion)

@@ -236,11 +236,10 @@ class Placer:
         """Whether a pod that is to be placed asks for more of a resource than any node has, taken or not, since 0.17.
         GPU memory is not looked at: it counts no GPU before it has a node."""
         overlay = self._overlay
-        if not overlay.state.configuration.policy.release.skips_oversized:
-            return False
         largest = widened(layout(overlay.state).largest, overlay.width)
         wanted = (overlay.request[t] for t in overlay.wanted(job)[0])
-        return any(amount > most for request in wanted for amount, most in zip(request, largest, strict=True))
+        larger = any(amount > most for request in wanted for amount, most in zip(request, largest, strict=True))
+        return larger and overlay.state.configuration.policy.release.skips_oversized
 
     def place_everywhere(self, job: int, tasks: list[int]) -> bool:
         """``place_job`` of pending pods on all nodes, at once where they can start. What was tried in vain is not tried

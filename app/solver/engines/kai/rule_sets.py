@@ -102,6 +102,26 @@ class ReleaseRules:
         )  # fmt: skip
 
 
+class NotedRules(ReleaseRules):
+    """The same rules, which note what of them is read: what was not has changed nothing. Equal to no others."""
+
+    __slots__ = ("read",)
+    read: set[str]
+
+    @classmethod
+    def of(cls, rules: ReleaseRules) -> "NotedRules":
+        """``rules``, of which nothing has been read."""
+        noted = cls(**{name: getattr(rules, name) for name in _FIELDS})
+        object.__setattr__(noted, "read", set())
+        return noted
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _FIELDS:
+            self.read.add(name)
+        return super().__getattribute__(name)
+
+
+_FIELDS: Final = frozenset(ReleaseRules.__dataclass_fields__)
 _NODE_LOCAL: Final[tuple[Generator, ...]] = ("node-local",)
 KAI_0_13: Final = ReleaseRules(
     release="0.13", source="KAI-Scheduler 72de64f", draws=False,

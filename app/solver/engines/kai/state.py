@@ -186,17 +186,17 @@ def compile_state(configuration: CompiledConfiguration, state: State) -> Compile
                 resources.add(name)
     named_by_nodes, pods = len(resources), resources.index.get(PODS)
     node_index = {node.name: n for n, node in enumerate(state.nodes)}
-    columns = Columns(resources, configuration.policy.release)
+    columns = Columns(resources, rules := configuration.policy.release)
     jobs = Jobs()
     add_workloads(jobs, sorted(state.workloads, key=attrgetter("id")), configuration.tree.index, node_index, columns,
-                  configuration.policy.release, [gpu_memory(node) for node in state.nodes])  # fmt: skip
+                  rules, [gpu_memory(node) for node in state.nodes])  # fmt: skip
     capacity: list[Vector] = []
-    exact = not configuration.policy.release.leaves_out_absent
     for node in state.nodes:
         safe_point()
         others = node.occupied if pods is not None else {r: a for r, a in node.occupied.items() if r != PODS}
         have, taken = columns(node.capacity), columns(others)
-        capacity.append(tuple((exact or a) and a - b for a, b in zip(have, taken, strict=False)))
+        left = (a - b if a or not b or not rules.leaves_out_absent else 0 for a, b in zip(have, taken, strict=False))
+        capacity.append(tuple(left))
         if pods is not None and PODS not in node.capacity:
             capacity[-1] = (*capacity[-1][:pods], BOUNDLESS, *capacity[-1][pods + 1 :])
     if problems := list(input_problems(state)):
@@ -393,8 +393,8 @@ def _layout(state: CompiledState) -> Layout:
         usable=(sum(v[CPU] for v in usable), sum(v[MEMORY] for v in usable), sum(v[GPU] for v in usable)),
         largest=tuple(map(max, zip(*whole, strict=True))),
         lacking=[
-            frozenset(r for r, a in enumerate(left) if a <= 0 and (r >= len(have) or not have[r]))
-            if rules.leaves_out_absent else frozenset() for have, left in zip(whole, state.capacity, strict=True)
+            frozenset(r for r, a in enumerate(left) if a <= 0 and not any(have[r : r + 1]) and rules.leaves_out_absent)
+            for have, left in zip(whole, state.capacity, strict=True)
         ],
         only_asked=not rules.overfull_for_all,
         open=[node.schedulable and untolerated(node.taints, ()) is None for node in state.nodes], allowed={},
