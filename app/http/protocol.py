@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
+from operator import itemgetter
 from typing import Any, Literal, Protocol
 
 import httptools
@@ -92,7 +93,8 @@ class Connections:
     A connection is either waited for (idle, sending a head, sending a body, taking an answer) or being answered. Each
     way of waiting has its limit, and one look a second finds who is past it. At the limit of connections a new one
     takes the place of one that is waited for, of the address that has the most of them the one waited for longest:
-    sockets that do nothing shut nobody out, and few of those are closed whose owner has few.
+    sockets that do nothing shut nobody out, and few of those are closed whose owner has few. Where all are being
+    answered, who has more than half of them makes room for others with the one that came last.
     """
 
     def __init__(self, limits: Limits, clock: Callable[[], float] | None = None) -> None:
@@ -112,9 +114,9 @@ class Connections:
         return asyncio.get_running_loop().time() if self._clock is None else self._clock()
 
     def joined(self, connection: Connection) -> bool:
-        """Whether there is room for it. One that is waited for makes room, where any is."""
+        """Whether there is room for it, or any makes room."""
         if len(self._all) >= self.limits.connections:
-            dispensable = self._dispensable()
+            dispensable = self._dispensable(connection.address)
             if dispensable is None:
                 return False
             self._expel(dispensable)
@@ -165,11 +167,16 @@ class Connections:
         if connection in self._untaken or (connection.phase != "answer" and connection in self._all):
             self._waited_for[connection] = None
 
-    def _dispensable(self) -> Connection | None:
+    def _dispensable(self, comes_from: str) -> Connection | None:
         first: dict[str, Connection] = {}
         for connection in self._waited_for:
             first.setdefault(connection.address, connection)
-        return max(first.values(), key=lambda connection: self._of[connection.address], default=None)
+        if first:
+            return max(first.values(), key=lambda connection: self._of[connection.address])
+        most, count = max(self._of.items(), key=itemgetter(1), default=(comes_from, 0))
+        if most == comes_from or 2 * count <= self.limits.connections:
+            return None
+        return next(connection for connection in reversed(self._all) if connection.address == most)
 
     def _expel(self, connection: Connection) -> None:
         self.left(connection)
@@ -204,7 +211,7 @@ _UNASKED = 1 << 16
 """Of a body that the application has not asked for yet."""
 _MOST_HEADERS = 100
 _MOST_HEAD_BYTES = 32 << 10
-_MOST_AHEAD = 16
+_MOST_AHEAD = 4
 _SLICE = 4 << 10
 """Parsed at once, so that no more is asked ahead than it holds."""
 _SLICE_OF_A_BODY = 16 << 10
@@ -459,16 +466,13 @@ class BulkProtocol(HttpToolsProtocol):
                 return
             self.cycle.disconnected = True  # whoever reads the body hears that there will be no more of it
             self.cycle.message_event.set()
-        title = HTTPStatus(status).phrase
-        document = {"type": "about:blank", "title": title, "status": status, "detail": _WHY[status]}
-        body = msgspec.json.encode(document)
+        title, detail = HTTPStatus(status).phrase, _WHY[status]
+        body = msgspec.json.encode({"type": "about:blank", "title": title, "status": status, "detail": detail})
         fields = [
-            *self.server_state.default_headers,
-            (b"content-type", b"application/problem+json"),
-            (b"content-length", str(len(body)).encode()),
-            (b"connection", b"close"),
+            *self.server_state.default_headers, (b"content-type", b"application/problem+json"),
+            (b"content-length", str(len(body)).encode()), (b"connection", b"close"),
             *([(b"retry-after", b"1")] if status == 503 else []),
-        ]
+        ]  # fmt: skip
         head = b"".join(b"%b: %b\r\n" % field for field in fields)
         self.transport.write(STATUS_LINE[status] + head + b"\r\n" + body)
         self.transport.close()
@@ -486,8 +490,7 @@ class BulkProtocol(HttpToolsProtocol):
         return b""
 
     def _head_without_offer(self) -> bytes:
-        version = self.parser.get_http_version().encode()
-        lines = [self.parser.get_method() + b" " + self.url + b" HTTP/" + version]
+        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())]
         for name, value in self.headers:
             if name == b"connection":
                 others = [word for word in value.split(b",") if word.strip().lower() != b"upgrade"]

@@ -73,6 +73,28 @@ def test_nobody_who_is_being_answered_makes_room() -> None:
     assert peers[1].told == ["dropped"]
 
 
+def test_who_has_more_than_half_makes_room_for_others_even_while_answered() -> None:
+    connections, _, (a, b, c) = full()
+    c.address = "elsewhere"
+    connections.left(c)
+    assert connections.joined(c)
+    for peer in (a, b, c):
+        connections.enter(peer, "answer")
+    assert not connections.joined(Peer("d"))  # of the one who has most
+    assert connections.joined(Peer("d", address="elsewhere"))
+    assert (a.told, b.told, c.told) == ([], ["dropped"], [])
+
+
+def test_who_has_half_or_less_makes_no_room_while_answered() -> None:
+    connections = Connections(Limits(connections=4), Clock())
+    peers = [Peer(name, address=name) for name in "abcc"]
+    for peer in peers:
+        assert connections.joined(peer)
+        connections.enter(peer, "answer")
+    assert not connections.joined(Peer("d", address="d"))
+    assert not any(peer.told for peer in peers)
+
+
 def test_each_phase_has_its_limit_and_progress_begins_it_anew() -> None:
     limits: dict[Phase, int] = {"head": 10, "body": 35, "idle": 75, "stream": 300, "rest": 5}
     for phase, seconds in limits.items():
