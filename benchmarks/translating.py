@@ -12,10 +12,9 @@ from typing import Any
 
 import msgspec
 
-from app.following.keeping import delta
 from app.following.mirror import Mirror
 from app.following.objects import FOLLOWED, Event, Listed, trimmed
-from app.following.translator import Translator
+from app.following.translator import Translator, delta
 from tests.cluster import kueue, pods
 
 NODES, PODS, GROUPS = 5_000, 50_000, 500

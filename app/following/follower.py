@@ -27,12 +27,12 @@ from app.base.decoding import prepare_types
 from app.clusters.schemas import USE_SECONDS, ClusterLease, ClusterReport, FollowedKind, Stage
 from app.following.grouped import Translated
 from app.following.history import KEPT_SECONDS, QUIET_SECONDS, History
-from app.following.keeping import ApiError, ApiUnavailable, Arbiter, Keeper, NotYet, use_of
+from app.following.keeping import ApiError, ApiUnavailable, Arbiter, Keeper, NotYet
 from app.following.mirror import Followed, Mirror, View, Watcher
 from app.following.objects import Broken, followed
 from app.following.reading import Reader, connect
 from app.following.shadowing import Shadowing
-from app.following.translator import Translator
+from app.following.translator import Translator, use_of
 from app.solver.model.configuration import EngineName
 from app.solver.model.problems import Finding
 
@@ -165,6 +165,7 @@ _HOPELESS_SECONDS = 20.0
 SILENT_SECONDS = 120.0
 """So long without one whole answer of the API server nothing more will come of it."""
 MOST_FINDINGS = 1000
+_MOST_SAID = 500
 
 log = structlog.get_logger()
 
@@ -293,6 +294,11 @@ class Follower:
             self._keep(view)
         except (ApiUnavailable, ApiError, NotYet) as error:
             self._unkept(str(error))
+            self._mirror.forget()
+            return
+        except Exception as error:  # an object like none before: the follower must not end with it
+            log.exception("cluster.not_translated", cluster=self._task.cluster)
+            self._unkept(f"{type(error).__name__}: {error}"[:_MOST_SAID])
             self._mirror.forget()
             return
         self._stopping.wait(max(0.0, BATCH_SECONDS - (time.monotonic() - begun)))

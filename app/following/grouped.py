@@ -7,10 +7,12 @@ Where queues or priority classes changed, all of them are.
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, TypeVar
+from functools import reduce
+from operator import attrgetter
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -20,18 +22,43 @@ from app.following.objects import FOLLOWED, WORK
 from app.following.pods import Pods, Touched
 from app.formats.manifests import OF_STATE, Within, read_manifests
 from app.formats.objects import Item, Key, id_of, part
+from app.formats.objects import key_of as item_key
 from app.formats.reader import Findings, worst
 from app.formats.yunikorn.pods import DYNAMIC, Placement, Rejected, dynamic_queues, queue_path, said_of_dynamic
 from app.solver.engine import facts_of
-from app.solver.model.configuration import Configuration, EngineName, Settings
+from app.solver.model.base import NativeDocuments
+from app.solver.model.configuration import Configuration, EngineName, Flavor, Queue, Settings
+from app.solver.model.kueue import Topology
 from app.solver.model.problems import Finding, pointer
-from app.solver.model.state import OVER, Ask, DisruptionBudget, Node, QueueState, Reservation, State, Task, Workload
+from app.solver.model.state import (
+    OVER,
+    Ask,
+    DisruptionBudget,
+    Node,
+    QueueState,
+    Reservation,
+    State,
+    Task,
+    TaskOf,
+    Workload,
+)
 
 LISTED = 200
 """How many findings of one kind are listed: whoever follows a cluster wants to know each."""
 _OF_USERS = "no-queue"
 _WORK = ("/Workload/", "/Pod/", "/PodGroup/")
 """Work in a queue that does not exist: its user's mistake, and nothing that is left out."""
+
+
+_LONGEST = 1000
+
+
+def sayable(finding: Finding) -> Finding:
+    """The same in a few words that the service takes: objects, whose words it repeats, may hold a NUL, and a text of
+    any length, beside which no other finding would find room."""
+    texts = {"pointer": finding.pointer, "detail": finding.detail}
+    short = {name: text[:_LONGEST].replace("\0", "\ufffd") for name, text in texts.items()}
+    return finding if short == texts else msgspec.structs.replace(finding, **short)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +85,8 @@ class Translated:
     def carrying(self) -> "Translated":
         """The same with ``findings`` that bear on decisions in the documents that they are about, in an order of their
         own. Without a place they are about how objects stand together, which changes as the state does."""
-        ordered = sorted(self.findings, key=lambda finding: (finding.pointer, finding.rule, finding.detail))
+        findings = list(map(sayable, self.findings))
+        ordered = sorted(findings, key=lambda finding: (finding.pointer, finding.rule, finding.detail))
         of_state = [
             finding for finding in ordered if not finding.pointer or finding.pointer.split("/", 2)[1] in OF_STATE
         ]
@@ -66,7 +94,7 @@ class Translated:
             finding for finding in ordered if finding.pointer and finding.pointer.split("/", 2)[1] not in OF_STATE
         ]
         configuration = msgspec.structs.replace(self.configuration, findings=worst(of_configuration))
-        return replace(self, configuration=configuration, of_state=worst(of_state))
+        return replace(self, configuration=configuration, of_state=worst(of_state), findings=findings)
 
     def state(self) -> State:
         """What runs, and what bears on it."""
@@ -74,6 +102,85 @@ class Translated:
             nodes=list(self.nodes.values()), workloads=list(self.workloads.values()), queues=self.queues,
             reservations=list(self.reservations.values()), disruption_budgets=self.budgets, findings=self.of_state,
         )  # fmt: skip
+
+
+Name = tuple[str, str]
+"""A kind of what a cluster is made of in Arbiter's words, and a name of that kind."""
+STATE_PARTS = ("workloads", "asks", "reservations", "nodes", "budgets", "consumed")
+"""Kinds that a state has, and what waits beside it; others are of a configuration."""
+
+
+def budget_name(of: DisruptionBudget) -> str:
+    """With its namespace."""
+    return f"{of.queue}/{of.name}"
+
+
+def object_name(of: Item) -> str:
+    """Of one that a configuration keeps whole: with its kind and namespace."""
+    return f"{of.get('kind')} {id_of(item_key(of))}"
+
+
+def parts_of(of: Translated) -> dict[str, dict[str, Any]]:
+    """All that it is made of, by kind and name."""
+    own = of.configuration
+    return {
+        "workloads": of.workloads, "asks": of.asks, "reservations": of.reservations, "nodes": of.nodes,
+        "budgets": {budget_name(budget): budget for budget in of.budgets}, "consumed": of.queues,
+        "queues": {queue.name: queue for queue in own.queues}, "flavors": {item.name: item for item in own.flavors},
+        "topologies": {item.name: item for item in own.topologies},
+        "objects": {object_name(item): item for item in (own.native.objects if own.native is not None else ())},
+    }  # fmt: skip
+
+
+_PARTS: dict[Any, tuple[str, Callable[[Any], str], str]] = {
+    Workload: ("workloads", attrgetter("id"), "{}"),
+    TaskOf: ("workloads", attrgetter("workload"), "{}"),
+    Ask: ("asks", attrgetter("id"), "{}"),
+    Reservation: ("reservations", attrgetter("ask.id"), "{}"),
+    Node: ("nodes", attrgetter("name"), "node {}, with all that is on it,"),
+    DisruptionBudget: ("budgets", budget_name, "PodDisruptionBudget {}, so that what it protects may be a victim,"),
+    QueueState: ("consumed", str, "what {} has consumed"),
+    Queue: ("queues", attrgetter("name"), "queue {}, with all work in it,"),
+    Flavor: ("flavors", attrgetter("name"), "flavor {}"),
+    Topology: ("topologies", attrgetter("name"), "topology {}"),
+    dict: ("objects", object_name, "{}"),
+}
+"""By type the kind, the name of item, and what goes without it, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a pointer leads into. ``what``: goes without it; ``within``: the rest of the pointer; ``value``: there."""
+
+    kind: str
+    name: str
+    what: str
+    within: str
+    value: Any
+
+
+def part_at(body: Any, where: str) -> Part | None:
+    """What of a document, or of a delta, a JSON pointer leads to or into; None: nothing that ``parts_of`` names."""
+    names = [name.replace("~1", "/").replace("~0", "~") for name in where.split("/")[1:]]
+    here, whole = body, False
+    for i, name in enumerate(names):
+        whole = whole or isinstance(here, NativeDocuments)
+        here = _below(here, name)
+        part = _PARTS.get(type(here)) if whole or not isinstance(here, dict) else None
+        if part is not None:
+            kind, named, what = part
+            called, rest = name if isinstance(here, QueueState) else named(here), names[i + 1 :]
+            return Part(kind, called, what, "/".join(rest), reduce(_below, rest, cast(Any, here)))
+    return None
+
+
+def _below(of: Any, part: str) -> Any:
+    if isinstance(of, list):
+        items = cast(list[Any], of)
+        return items[int(part)] if part.isdecimal() and int(part) < len(items) else None
+    if isinstance(of, dict):
+        return cast(dict[str, Any], of).get(part)
+    return getattr(of, part, None) if isinstance(of, msgspec.Struct) else None
 
 
 def translate(

@@ -1,15 +1,14 @@
 """What is stored at Arbiter of a cluster: its configuration and its snapshot, brought up to what was translated.
 
-With Arbiter's interface, and what changed between two translations: as a delta, and in a sentence.
+With Arbiter's interface, and with what is left out because the service refuses it: an object that can't be said there
+is a finding, and all others are followed.
 """
 
 import dataclasses
 import random
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from datetime import datetime
+from collections import Counter
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
@@ -20,30 +19,22 @@ from msgspec.structs import replace
 from urllib3.exceptions import HTTPError
 
 from app.answering.snapshots import SnapshotRequest, SnapshotStatus
-from app.clusters.schemas import QueueUse, UseReport
-from app.following.grouped import Translated, settled
-from app.formats.objects import id_of, key_of
-from app.solver.engine import facts_of
-from app.solver.model import base
-from app.solver.model.configuration import Configuration
-from app.solver.model.kueue import QueueState as LocalQueueState
-from app.solver.model.problems import MOST_CARRIED, Finding, few
-from app.solver.model.state import (
-    OVER,
-    AskChanges,
-    Delta,
-    NodeChanges,
-    QueueState,
-    Reservation,
-    ReservationChanges,
-    ReservationName,
-    Task,
-    TaskChanges,
-    TaskName,
-    TaskOf,
-    Workload,
-    WorkloadChanges,
+from app.following.grouped import (
+    STATE_PARTS,
+    Name,
+    Part,
+    Translated,
+    budget_name,
+    object_name,
+    part_at,
+    parts_of,
+    sayable,
+    settled,
 )
+from app.following.translator import change_summary, delta
+from app.solver.check import MAX_BYTES, size_of
+from app.solver.model.configuration import Configuration
+from app.solver.model.problems import MOST_CARRIED, Finding
 
 _CONNECT, _ANSWER = 5.0, 120.0
 _SHOWN = 5
@@ -114,160 +105,139 @@ def _problem(body: bytes) -> dict[str, Any]:
 
 
 T = TypeVar("T")
-Cell = tuple[str, str]
-"""A flavor, empty where there is none, and a resource. Amounts of it are in steps."""
-_NOTHING_CONSUMED = QueueState(kueue=LocalQueueState())
-_NAMED = 5
+
+_NEEDS = {
+    "node": "nodes", "required_node": "nodes", "feasible_nodes": "nodes", "workload": "workloads", "queue": "queues",
+}  # fmt: skip
+"""Fields that name something else, without which what they are of is refused: of which kind that is."""
 
 
-def delta(old: Translated, new: Translated, generation: int, versions: dict[str, str]) -> Delta:
-    """From ``old``, which is what the snapshot has at ``generation``, to ``new``."""
-    nodes = _changes(old.nodes, new.nodes)
-    workloads = _changes(old.workloads, new.workloads)
-    asks = _changes(old.asks, new.asks)
-    tasks, whole = _tasks(old.workloads, workloads[1])
-    return Delta(
-        generation=generation,
-        nodes=NodeChanges(add=nodes[0], change=nodes[1], remove=nodes[2]),
-        workloads=WorkloadChanges(add=workloads[0], change=whole, remove=workloads[2]),
-        tasks=tasks,
-        asks=AskChanges(add=asks[0], change=asks[1], remove=asks[2]),
-        queues=_consumed(old.queues, new.queues),
-        reservations=_reservations(old.reservations, new.reservations),
-        disruption_budgets=None if old.budgets == new.budgets else new.budgets,
-        findings=None if old.of_state == new.of_state else new.of_state,
-        resource_versions=versions,
-    )
+class _Left(NamedTuple):
+    """What is left out: as it is, why, and what it needs that is not there, None: it is refused whatever else is."""
+
+    part: Any
+    finding: Finding
+    needs: Name | None = None
 
 
-def _reservations(old: Mapping[str, Reservation], new: Mapping[str, Reservation]) -> ReservationChanges:
-    """A claim that is not what it was is given up, and made anew."""
-    added, changed, removed = _changes(old, new)
-    gone = [old[name] for name in (*removed, *(held.ask.id for held in changed))]
-    return ReservationChanges(
-        add=[*added, *changed], remove=[ReservationName(node=held.node, ask=held.ask.id) for held in gone]
-    )
+class LeftOut:
+    """What the service refuses of one cluster: left out as long as it stays as it is, with a finding each, so that what
+    one tenant writes, or one object of an administrator's is, keeps nobody else from being followed."""
+
+    def __init__(self) -> None:
+        self._left: dict[Name, _Left] = {}
+        self._beside: Any = None
+        """What the configuration is made of where some is left out: it hangs together, as a queue and its parent do."""
+
+    def take(self, refused: ApiError, body: Any, translated: Translated) -> bool:
+        """Whether all that is refused of ``body`` can be left out of ``translated``; then it is from now on."""
+        if refused.status != HTTPStatus.UNPROCESSABLE_ENTITY or not refused.errors:
+            return False
+        there = parts_of(translated)
+        refusals: dict[Name, _Left] = {}
+        for where, detail in refused.errors.items():
+            inside = where.removeprefix("/configuration")
+            place = part_at(body, inside)
+            if place is None and not inside:
+                refusals |= self._largest(translated.configuration, there["objects"])
+                continue
+            if place is None or place.name not in there[place.kind]:
+                return False
+            said = f"{place.what.format(place.name[:200])} is left out: {place.within[:200]}: {detail[:500]}"
+            needs = _needs(place) if place.kind in _WORK else None
+            refusals[place.kind, place.name] = _Left(there[place.kind][place.name], _finding(said), needs)
+        queues = {name for kind, name in (*refusals, *self._left) if kind == "queues"}
+        if not refusals.keys() - self._left.keys() or (queues and queues >= there["queues"].keys()):
+            return False  # it would be refused again, or nothing would be followed
+        self._left |= refusals
+        self._beside = _made_of(translated.configuration)
+        return True
+
+    def _largest(self, of: Configuration, objects: dict[str, Any]) -> dict[Name, _Left]:
+        """The largest of the objects that a configuration keeps whole, so many that it keeps no more than it may:
+        a tenant may write a quarter of a megabyte beside each LocalQueue."""
+        sizes = {name: len(msgspec.json.encode(item)) for name, item in objects.items()}
+        over, refusals = size_of(of) - MAX_BYTES, dict[Name, _Left]()
+        for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
+            if over <= 0:
+                break
+            said = f"{name[:200]} is left out of what is kept whole: of its {sizes[name]} bytes there are too many"
+            refusals["objects", name] = _Left(objects[name], _finding(said))
+            over -= sizes[name]
+        return refusals
+
+    def findings(self) -> list[Finding]:
+        """What is not kept, and why."""
+        return [left.finding for left in self._left.values()]
+
+    def without(self, translated: Translated) -> Translated:
+        """What of ``translated`` was not refused as it is, with findings in the documents that they are about."""
+        if self._left:
+            there, is_other = parts_of(translated), self._beside != _made_of(translated.configuration)
+            same = {
+                (kind, name): left
+                for (kind, name), left in self._left.items()
+                if there[kind].get(name) == left.part and not (is_other and kind not in STATE_PARTS)
+            }
+            self._left = {
+                of: left for of, left in same.items()
+                if (needs := left.needs) is None or needs in same or needs[1] not in there[needs[0]]
+            }  # fmt: skip
+        if not self._left:
+            return translated
+        nodes = {name for kind, name in self._left if kind == "nodes"}
+        running, held = (self._rest(kind, getattr(translated, kind)) for kind in ("workloads", "reservations"))
+        if nodes:
+            running = {
+                name: item for name, item in running.items() if not any(task.node in nodes for task in item.tasks)
+            }
+            held = {name: item for name, item in held.items() if item.node not in nodes}
+        return dataclasses.replace(
+            translated, configuration=self._configuration(translated.configuration), workloads=running,
+            asks=self._rest("asks", translated.asks), reservations=held, nodes=self._rest("nodes", translated.nodes),
+            budgets=[item for item in translated.budgets if ("budgets", budget_name(item)) not in self._left],
+            queues=self._rest("consumed", translated.queues), of_state=self._said(translated.of_state, of_state=True),
+        )  # fmt: skip
+
+    def _configuration(self, of: Configuration) -> Configuration:
+        if all(kind in STATE_PARTS for kind, _ in self._left):
+            return of
+        native = of.native
+        if native is not None:
+            objects = [item for item in native.objects if ("objects", object_name(item)) not in self._left]
+            native = replace(native, objects=objects)
+        return replace(
+            of, native=native, findings=self._said(of.findings, of_state=False),
+            queues=[item for item in of.queues if ("queues", item.name) not in self._left],
+            flavors=[item for item in of.flavors if ("flavors", item.name) not in self._left],
+            topologies=[item for item in of.topologies if ("topologies", item.name) not in self._left],
+        )  # fmt: skip
+
+    def _rest(self, kind: str, of: dict[str, T]) -> dict[str, T]:
+        return {name: item for name, item in of.items() if (kind, name) not in self._left}
+
+    def _said(self, findings: list[Finding], *, of_state: bool) -> list[Finding]:
+        said = [finding for (kind, _), (_, finding, _) in self._left.items() if (kind in STATE_PARTS) == of_state]
+        return [*said, *(finding for finding in findings if finding not in said)][:MOST_CARRIED]
 
 
-def _consumed(old: Mapping[str, QueueState], new: Mapping[str, QueueState]) -> dict[str, QueueState]:
-    """What LocalQueues say anew; of one that is gone nothing is known."""
-    gone = {name: _NOTHING_CONSUMED for name, of in old.items() if name not in new and of != _NOTHING_CONSUMED}
-    return gone | {name: of for name, of in new.items() if old.get(name) != of}
+def _made_of(of: Configuration) -> Any:
+    return of.queues, of.flavors, of.topologies, of.native
 
 
-def _changes(old: Mapping[str, T], new: Mapping[str, T]) -> tuple[list[T], list[T], list[str]]:
-    """Added, changed, removed."""
-    added = [item for name, item in new.items() if name not in old]
-    changed = [item for name, item in new.items() if name in old and old[name] is not item and old[name] != item]
-    return added, changed, [name for name in old if name not in new]
+def _needs(place: Part) -> Name | None:
+    """What of another kind it names at the place that is refused."""
+    field = next((part for part in reversed(place.within.split("/")) if not part.isdecimal()), "")
+    return (_NEEDS[field], place.value) if field in _NEEDS and isinstance(place.value, str) else None
 
 
-def _tasks(old: Mapping[str, Workload], changed: list[Workload]) -> tuple[TaskChanges, list[Workload]]:
-    """Where nothing but a few of a workload's tasks changed, those; the workloads that are told whole."""
-    add: list[TaskOf] = []
-    change: list[TaskOf] = []
-    remove: list[TaskName] = []
-    whole: list[Workload] = []
-    for new in changed:
-        was = old[new.id]
-        before, now = {task.name: task for task in was.tasks}, {task.name: task for task in new.tasks}
-        added, altered, removed = _changes(before, now)
-        # Tasks keep their places, and new ones come last: what that does not give is told whole.
-        order = [name for name in before if name in now] + [task.name for task in added]
-        few = 2 * (len(added) + len(altered) + len(removed)) < len(new.tasks) and len(now) == len(new.tasks)
-        if few and order == list(now) and replace(was, tasks=new.tasks) == new:
-            add += [TaskOf(workload=new.id, task=task) for task in added]
-            change += [TaskOf(workload=new.id, task=task) for task in altered]
-            remove += [TaskName(workload=new.id, task=name) for name in removed]
-        else:
-            whole.append(new)
-    return TaskChanges(add=add, change=change, remove=remove), whole
-
-
-def use_of(translated: Translated, moment: datetime) -> UseReport:
-    """What each queue uses with all below it. Work whose eviction has begun counts as gone, as it does for engines."""
-    held, waiting = defaultdict[str, Counter[Cell]](Counter), defaultdict[str, Counter[Cell]](Counter)
-    for workload in translated.workloads.values():
-        if not workload.evicted:
-            _add(held[workload.queue], workload.tasks)
-    for ask in translated.asks.values():
-        _add(waiting[ask.queue], ask.tasks)
-    parents = {queue.name: queue.parent for queue in translated.configuration.queues}
-    total = _use(sum(held.values(), Counter[Cell]()), sum(waiting.values(), Counter[Cell]()))
-    for of in (held, waiting):
-        for name, amounts in [(name, Counter(direct)) for name, direct in of.items()]:
-            above = parents.get(name)
-            while above is not None:
-                of[above].update(amounts)
-                above = parents.get(above)
-    each = {name: _use(held[name], waiting[name]) for name in sorted({*held, *waiting})}
-    return UseReport(
-        at=moment, total=total, queues={name: use for name, use in each.items() if use.usage or use.waiting}
-    )
-
-
-def _add(into: Counter[Cell], tasks: Iterable[Task]) -> None:
-    for task in tasks:
-        if task.state not in OVER:
-            flavors = task.flavors or {}
-            for resource, amount in task.requests.items():
-                with suppress(base.QuantityError):  # not every engine reads every amount
-                    steps = base.parse_quantity(amount, base.scale_of(resource))
-                    into[flavors.get(resource, ""), resource] += steps * task.count
-
-
-def _use(held: Counter[Cell], waiting: Counter[Cell]) -> QueueUse:
-    usage = defaultdict[str, dict[str, float]](dict)
-    for (flavor, resource), steps in sorted(held.items()):
-        if steps:
-            usage[flavor][resource] = base.units(steps, resource)
-    wanted = Counter[str]()
-    for (_, resource), steps in waiting.items():
-        wanted[resource] += steps
-    return QueueUse(
-        usage=dict(usage), waiting={of: base.units(steps, of) for of, steps in sorted(wanted.items()) if steps}
-    )
-
-
-def change_summary(old: Configuration | None, new: Configuration) -> str:
-    """What changed, for the comment of a revision."""
-    if old is None:
-        return f"followed from the cluster: {len(new.queues)} queues"
-    said = [
-        *_said("queue", {q.name: q for q in old.queues}, {q.name: q for q in new.queues}),
-        *_said("flavor", {f.name: f for f in old.flavors}, {f.name: f for f in new.flavors}),
-    ]
-    before, after = _objects(old), _objects(new)
-    for kind in sorted({*before, *after}):
-        said += _said(kind, before.get(kind, {}), after.get(kind, {}))
-    if old.settings != new.settings:
-        said.append(_settings_said(old, new))
-    same = replace(new, findings=old.findings) == old
-    return "followed from the cluster: " + ("; ".join(said) or ("its findings" if same else "the order of queues"))
-
-
-def _settings_said(old: Configuration, new: Configuration) -> str:
-    before, now = (None if of.engine is None else facts_of(of.engine).release(of) for of in (old, new))
-    return "settings changed" if before == now else f"release {before} became {now}"
-
-
-def _objects(configuration: Configuration) -> dict[str, dict[str, Any]]:
-    """The objects that it keeps whole, by kind and name."""
-    kinds = defaultdict[str, dict[str, Any]](dict)
-    for document in configuration.native.objects if configuration.native is not None else ():
-        kinds[str(document.get("kind"))][id_of(key_of(document))] = document
-    return kinds
-
-
-def _said(kind: str, old: Mapping[str, T], new: Mapping[str, T]) -> list[str]:
-    added, changed, removed = _changes({n: (n, v) for n, v in old.items()}, {n: (n, v) for n, v in new.items()})
-    names = {"added": [n for n, _ in added], "changed": [n for n, _ in changed], "removed": removed}
-    return [f"{kind} {few([name[:100] for name in of], _NAMED)} {word}" for word, of in names.items() if of]
+def _finding(said: str) -> Finding:
+    return sayable(Finding(rule=_REFUSED, severity="error", pointer="", detail=said))
 
 
 _STALE = "stale_generation"
 _REFUSED = "refused"
-_LEAVABLE = ("workloads", "asks", "reservations")
+_WORK = ("workloads", "asks", "reservations")
 _TRIES = 5
 """Puts in which something is left out: the service may name of many things at fault only some at once."""
 _FIRST, _LONGEST = 10.0, 300.0
@@ -296,7 +266,7 @@ class Keeper:
         self._last: Translated | None = None
         self._why = "start"  # the snapshot is to be put whole, while nothing is known to be there
         self._losses, self._lost_at, self._left_until = 0, 0.0, 0.0
-        self._left_out: dict[tuple[str, str], tuple[Any, Finding]] = {}
+        self._left_out = LeftOut()
         self.status: SnapshotStatus | None = None
         self.refused: list[Finding] = []
         self.puts: Counter[str] = Counter()
@@ -304,22 +274,28 @@ class Keeper:
     def keep(self, translated: Translated, versions: dict[str, str], *, writer: bool) -> None:
         """Bring both up to ``translated``. Raises NotYet, ApiUnavailable, ApiError; then it can be done again."""
         reason = self._configure(translated, writer=writer)
-        if self.refused:
-            translated = self._within(translated)
         if self._last is None or self.status is None or reason is not None:
             self._put(translated, versions, reason or self._why)
             return
-        accepted = self._without_refused(translated)
-        change = delta(self._last, accepted, self.status.generation, versions)
-        try:
-            self._take(self._arbiter.ask("POST", "snapshots", self._snapshot, "deltas", body=change).body, accepted)
-        except ApiError as refused:
-            if refused.code == _STALE:
-                self._lost()
-                if (left := self.left()) is not None:
-                    raise NotYet(left) from None
-            lost = refused.status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
-            self._put(translated, versions, refused.code if lost and refused.code else "refused")
+        refused: ApiError | None = None
+        for _ in range(_TRIES):
+            accepted = self._accepted(translated)
+            change = delta(self._last, accepted, self.status.generation, versions)
+            try:
+                reply = self._arbiter.ask("POST", "snapshots", self._snapshot, "deltas", body=change)
+            except ApiError as error:
+                refused = error
+                if not self._left_out.take(error, change, translated):
+                    break
+            else:
+                self._take(reply.body, accepted)
+                return
+        if refused is not None and refused.code == _STALE:
+            self._lost()
+            if (left := self.left()) is not None:
+                raise NotYet(left) from None
+        lost = refused is not None and refused.status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
+        self._put(translated, versions, refused.code if lost and refused is not None and refused.code else "refused")
 
     def left(self) -> str | None:
         """Why the snapshot is left to somebody else for now; None: it is this follower's to write."""
@@ -365,14 +341,25 @@ class Keeper:
         stored, etag = self._stored()
         before = None if stored is None else stored.configuration
         document = wanted if before is None else replace(wanted, settings=settled(before.settings, translated))
+        whole = dataclasses.replace(translated, configuration=document)
+        document = self._left_out.without(whole).configuration
         if before is None or not _same(before, document, findings=writer):
             if not writer:
-                raise NotYet("the configuration is written by another follower, which has not yet")
-            self._write(before, etag, document)
+                return self._follow(before)
+            self._write(before, etag, whole)
         else:
             self._document, self.refused = before, []
         self._settled = wanted
         return "configuration"
+
+    def _follow(self, stored: Configuration | None) -> str | None:
+        """Go on with what the writer has stored, where it says that it stored what it could: it is looked at again each
+        time. Raises NotYet where it has not yet."""
+        said = [] if stored is None else [finding for finding in stored.findings if finding.rule == _REFUSED]
+        if not said:
+            raise NotYet("the configuration is written by another follower, which has not yet")
+        is_new, self._document, self.refused = self._document != stored, stored, said
+        return "configuration" if is_new else None
 
     def _stored(self) -> tuple[_Stored | None, str | None]:
         try:
@@ -383,22 +370,29 @@ class Keeper:
             raise
         return msgspec.json.decode(reply.body, type=_Stored), reply.etag
 
-    def _write(self, before: Configuration | None, etag: str | None, document: Configuration) -> None:
-        """A new revision; where it is refused, the last good one stays. Raises NotYet where there is none."""
-        comment = change_summary(before, document).encode().decode("latin-1")
-        headers = {"X-Comment": comment, **({"If-Match": etag} if etag else {"If-None-Match": "*"})}
-        refused = self._refusal(document, headers)
+    def _write(self, before: Configuration | None, etag: str | None, whole: Translated) -> None:
+        """A new revision, without what is refused of it; where it is refused all the same, the last good one stays.
+        Raises NotYet where there is none."""
+        match = {"If-Match": etag} if etag else {"If-None-Match": "*"}
+        refused, tries = None, 0
+        while True:
+            document = self._left_out.without(whole).configuration
+            refused = self._refusal(document, match | {"X-Comment": _comment(change_summary(before, document))})
+            tries += 1
+            if refused is None or tries > _TRIES or not self._left_out.take(refused, document, whole):
+                break
         self._document, self.refused = document, []
         if refused is not None:
-            self.refused = [Finding(rule=_REFUSED, severity="error", pointer="/configuration", detail=refused)]
+            said = str(refused)
+            self.refused = [sayable(Finding(rule=_REFUSED, severity="error", pointer="/configuration", detail=said))]
             if before is None:
-                raise NotYet(refused)
+                raise NotYet(said)
             self._document = before
             others = [finding for finding in before.findings if finding.rule != _REFUSED]
             known = replace(before, findings=[*self.refused, *others][:MOST_CARRIED])
-            self._refusal(known, headers | {"X-Comment": "not what the cluster says any more: that is refused"})
+            self._refusal(known, match | {"X-Comment": "not what the cluster says any more: that is refused"})
 
-    def _refusal(self, document: Configuration, headers: dict[str, str]) -> str | None:
+    def _refusal(self, document: Configuration, headers: dict[str, str]) -> ApiError | None:
         """Have ``document`` stored; why it may not be. Raises NotYet, ApiError, ApiUnavailable."""
         try:
             self._arbiter.ask("PUT", "configurations", self._configuration, body=document, headers=headers)
@@ -407,7 +401,7 @@ class Keeper:
                 raise NotYet("somebody else has just written the configuration") from None
             if refused.status != HTTPStatus.UNPROCESSABLE_ENTITY:
                 raise
-            return str(refused)
+            return refused
         return None
 
     def content(self) -> Translated | None:
@@ -415,80 +409,56 @@ class Keeper:
         return self._last
 
     def _put(self, whole: Translated, versions: dict[str, str], reason: str) -> None:
-        """Put all of it. Work that the service refuses is left out: what one tenant asks for does not keep the cluster
-        from being followed. Raises ApiError where it is something else."""
+        """Put all of it but what the service refuses. Raises ApiError where that is nothing that can be left out."""
         self._last, self._why = None, reason
-        translated, tries = self._without_refused(whole), 0
-        while (body := self._accepted(translated, versions, last=tries == _TRIES)) is None:
-            translated, tries = self._without_refused(whole), tries + 1
+        tries = 0
+        while True:
+            translated = self._accepted(whole)
+            request = SnapshotRequest(
+                engine=translated.configuration.engine, configuration=self._configuration, state=translated.state(),
+                asks=list(translated.asks.values()), resource_versions=versions,
+            )  # fmt: skip
+            try:
+                body = self._arbiter.ask("PUT", "snapshots", self._snapshot, body=request).body
+                break
+            except ApiError as refused:
+                tries += 1
+                if tries > _TRIES or not self._left_out.take(refused, request, whole):
+                    raise
         self.puts[reason] += 1
         self._take(body, translated)
 
-    def _accepted(self, translated: Translated, versions: dict[str, str], *, last: bool) -> bytes | None:
-        """What the service says to it; None: some of it is left out from now on. Raises ApiError, ApiUnavailable."""
-        request = SnapshotRequest(
-            engine=translated.configuration.engine, configuration=self._configuration, state=translated.state(),
-            asks=list(translated.asks.values()), resource_versions=versions,
-        )  # fmt: skip
-        try:
-            return self._arbiter.ask("PUT", "snapshots", self._snapshot, body=request).body
-        except ApiError as refused:
-            if last or not self._leave_out(translated, refused):
-                raise
-            return None
-
-    def _leave_out(self, translated: Translated, refused: ApiError) -> bool:
-        """Whether all that is refused is work, which from now on is left out as long as it stays as it is."""
-        if refused.status != HTTPStatus.UNPROCESSABLE_ENTITY or not refused.errors:
-            return False
-        refusals: dict[tuple[str, str], tuple[Any, Finding]] = {}
-        for pointer, detail in refused.errors.items():
-            kind, _, rest = pointer.removeprefix("/state").removeprefix("/").partition("/")
-            number = rest.partition("/")[0]
-            works = list(getattr(translated, kind).items()) if kind in _LEAVABLE else []
-            if not number.isdecimal() or int(number) >= len(works):
-                return False
-            name, work = works[int(number)]
-            what = f"{name[:200]} is left out: {rest.partition('/')[2][:200]}: {detail[:500]}".replace("\0", "\ufffd")
-            refusals[kind, name] = work, Finding(rule=_REFUSED, severity="error", pointer="", detail=what)
-        self._left_out = self._left_out | refusals
-        return True
-
-    def _without_refused(self, translated: Translated) -> Translated:
-        """What of ``translated`` was not refused as it is, with a finding for each that was."""
-        self._left_out = {
-            (kind, name): left
-            for (kind, name), left in self._left_out.items()
-            if getattr(translated, kind).get(name) == left[0]
-        }
-        if not self._left_out:
-            return translated
-        work_left: dict[str, Any] = {
-            kind: {name: work for name, work in getattr(translated, kind).items() if (kind, name) not in self._left_out}
-            for kind in _LEAVABLE
-        }
-        said = self.left_out()
-        others = [finding for finding in translated.of_state if finding not in said]
-        return dataclasses.replace(translated, **work_left, of_state=[*said, *others][:MOST_CARRIED])
-
     def left_out(self) -> list[Finding]:
         """What is not kept, and why."""
-        return [finding for _, finding in self._left_out.values()]
+        return self._left_out.findings()
 
     def _take(self, body: bytes, translated: Translated) -> None:
         self.status = msgspec.json.decode(body, type=SnapshotStatus)
         self._last = translated
 
-    def _within(self, translated: Translated) -> Translated:
-        """What of ``translated`` the last good configuration has a queue for."""
+    def _accepted(self, translated: Translated) -> Translated:
+        """What of ``translated`` was not refused, and has a queue in the configuration that is stored."""
+        accepted = self._left_out.without(translated)
+        if accepted.configuration is translated.configuration and not self.refused:
+            return accepted
         queues = {queue.name for queue in self._document.queues} if self._document is not None else set[str]()
         return dataclasses.replace(
-            translated,
-            workloads={key: work for key, work in translated.workloads.items() if work.queue in queues},
-            asks={key: ask for key, ask in translated.asks.items() if ask.queue in queues},
-            reservations={key: held for key, held in translated.reservations.items() if held.ask.queue in queues},
-            budgets=[budget for budget in translated.budgets if budget.queue in queues],
+            accepted,
+            workloads={key: work for key, work in accepted.workloads.items() if work.queue in queues},
+            asks={key: ask for key, ask in accepted.asks.items() if ask.queue in queues},
+            reservations={key: held for key, held in accepted.reservations.items() if held.ask.queue in queues},
+            budgets=[budget for budget in accepted.budgets if budget.queue in queues],
         )
+
+
+_MOST_COMMENT = 1000
+"""Characters."""
+
+
+def _comment(said: str) -> str:
+    """As a header that is read as UTF-8. Names come from tenants: they are of any letters and any length."""
+    plain = "".join(letter if letter.isprintable() else "\ufffd" for letter in said[:_MOST_COMMENT])
+    return plain.encode().decode("latin-1")
 
 
 def _same(stored: Configuration, document: Configuration, *, findings: bool) -> bool:

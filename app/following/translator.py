@@ -1,4 +1,5 @@
-"""Translations of a cluster, one after another: what did not change is not translated again.
+"""Translations of a cluster, one after another: what did not change is not translated again; and what changed between
+two of them, as a delta and in a sentence.
 
 A Kueue Workload is read by itself, given the queues and classes. So where only Workloads changed, those alone are read
 again, with the configuration that was read before. Pods of KAI and YuniKorn: ``grouped``.
@@ -8,22 +9,44 @@ which is then not longer ago than a minute.
 """
 
 import time
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from app.clusters.schemas import QueueUse, UseReport
 from app.following.grouped import LISTED, Grouped, Translated, merged, only, translate, without
 from app.following.mirror import View
 from app.following.objects import WORK
 from app.formats.kueue.considered import LocalQueue, read_consumed, read_local_queue
 from app.formats.manifests import Within, system_of
-from app.formats.objects import Item, Key, id_of, part
+from app.formats.objects import Item, Key, id_of, key_of, part
 from app.formats.reader import Findings, Reader
+from app.solver.engine import facts_of
+from app.solver.model import base
 from app.solver.model.configuration import Configuration, EngineName, Queue
-from app.solver.model.state import QueueState
+from app.solver.model.kueue import QueueState as LocalQueueState
+from app.solver.model.problems import few
+from app.solver.model.state import (
+    OVER,
+    AskChanges,
+    Delta,
+    NodeChanges,
+    QueueState,
+    Reservation,
+    ReservationChanges,
+    ReservationName,
+    Task,
+    TaskChanges,
+    TaskName,
+    TaskOf,
+    Workload,
+    WorkloadChanges,
+)
 
 _WORKLOAD, _LOCAL_QUEUE, _NODE, _POD = "Workload", "LocalQueue", "Node", "Pod"
 _BUDGET, _NAMESPACE = "PodDisruptionBudget", "Namespace"
@@ -246,3 +269,155 @@ class _PodsAlone(_Way):
 
 def _read(item: Item) -> LocalQueue:
     return read_local_queue(Reader(part(item, "spec"), (), Findings()))
+
+
+T = TypeVar("T")
+Cell = tuple[str, str]
+"""A flavor, empty where there is none, and a resource. Amounts of it are in steps."""
+_NOTHING_CONSUMED = QueueState(kueue=LocalQueueState())
+_NAMED = 5
+
+
+def delta(old: Translated, new: Translated, generation: int, versions: dict[str, str]) -> Delta:
+    """From ``old``, which is what the snapshot has at ``generation``, to ``new``."""
+    nodes = _changes(old.nodes, new.nodes)
+    workloads = _changes(old.workloads, new.workloads)
+    asks = _changes(old.asks, new.asks)
+    tasks, whole = _tasks(old.workloads, workloads[1])
+    return Delta(
+        generation=generation,
+        nodes=NodeChanges(add=nodes[0], change=nodes[1], remove=nodes[2]),
+        workloads=WorkloadChanges(add=workloads[0], change=whole, remove=workloads[2]),
+        tasks=tasks,
+        asks=AskChanges(add=asks[0], change=asks[1], remove=asks[2]),
+        queues=_consumed(old.queues, new.queues),
+        reservations=_reservations(old.reservations, new.reservations),
+        disruption_budgets=None if old.budgets == new.budgets else new.budgets,
+        findings=None if old.of_state == new.of_state else new.of_state,
+        resource_versions=versions,
+    )
+
+
+def _reservations(old: Mapping[str, Reservation], new: Mapping[str, Reservation]) -> ReservationChanges:
+    """A claim that is not what it was is given up, and made anew."""
+    added, changed, removed = _changes(old, new)
+    gone = [old[name] for name in (*removed, *(held.ask.id for held in changed))]
+    return ReservationChanges(
+        add=[*added, *changed], remove=[ReservationName(node=held.node, ask=held.ask.id) for held in gone]
+    )
+
+
+def _consumed(old: Mapping[str, QueueState], new: Mapping[str, QueueState]) -> dict[str, QueueState]:
+    """What LocalQueues say anew; of one that is gone nothing is known."""
+    gone = {name: _NOTHING_CONSUMED for name, of in old.items() if name not in new and of != _NOTHING_CONSUMED}
+    return gone | {name: of for name, of in new.items() if old.get(name) != of}
+
+
+def _changes(old: Mapping[str, T], new: Mapping[str, T]) -> tuple[list[T], list[T], list[str]]:
+    """Added, changed, removed."""
+    added = [item for name, item in new.items() if name not in old]
+    changed = [item for name, item in new.items() if name in old and old[name] is not item and old[name] != item]
+    return added, changed, [name for name in old if name not in new]
+
+
+def _tasks(old: Mapping[str, Workload], changed: list[Workload]) -> tuple[TaskChanges, list[Workload]]:
+    """Where nothing but a few of a workload's tasks changed, those; the workloads that are told whole."""
+    add: list[TaskOf] = []
+    change: list[TaskOf] = []
+    remove: list[TaskName] = []
+    whole: list[Workload] = []
+    for new in changed:
+        was = old[new.id]
+        before, now = {task.name: task for task in was.tasks}, {task.name: task for task in new.tasks}
+        added, altered, removed = _changes(before, now)
+        # Tasks keep their places, and new ones come last: what that does not give is told whole.
+        order = [name for name in before if name in now] + [task.name for task in added]
+        few = 2 * (len(added) + len(altered) + len(removed)) < len(new.tasks) and len(now) == len(new.tasks)
+        if few and order == list(now) and msgspec.structs.replace(was, tasks=new.tasks) == new:
+            add += [TaskOf(workload=new.id, task=task) for task in added]
+            change += [TaskOf(workload=new.id, task=task) for task in altered]
+            remove += [TaskName(workload=new.id, task=name) for name in removed]
+        else:
+            whole.append(new)
+    return TaskChanges(add=add, change=change, remove=remove), whole
+
+
+def use_of(translated: Translated, moment: datetime) -> UseReport:
+    """What each queue uses with all below it. Work whose eviction has begun counts as gone, as it does for engines."""
+    held, waiting = defaultdict[str, Counter[Cell]](Counter), defaultdict[str, Counter[Cell]](Counter)
+    for workload in translated.workloads.values():
+        if not workload.evicted:
+            _add(held[workload.queue], workload.tasks)
+    for ask in translated.asks.values():
+        _add(waiting[ask.queue], ask.tasks)
+    parents = {queue.name: queue.parent for queue in translated.configuration.queues}
+    total = _use(sum(held.values(), Counter[Cell]()), sum(waiting.values(), Counter[Cell]()))
+    for of in (held, waiting):
+        for name, amounts in [(name, Counter(direct)) for name, direct in of.items()]:
+            above = parents.get(name)
+            while above is not None:
+                of[above].update(amounts)
+                above = parents.get(above)
+    each = {name: _use(held[name], waiting[name]) for name in sorted({*held, *waiting})}
+    return UseReport(
+        at=moment, total=total, queues={name: use for name, use in each.items() if use.usage or use.waiting}
+    )
+
+
+def _add(into: Counter[Cell], tasks: Iterable[Task]) -> None:
+    for task in tasks:
+        if task.state not in OVER:
+            flavors = task.flavors or {}
+            for resource, amount in task.requests.items():
+                with suppress(base.QuantityError):  # not every engine reads every amount
+                    steps = base.parse_quantity(amount, base.scale_of(resource))
+                    into[flavors.get(resource, ""), resource] += steps * task.count
+
+
+def _use(held: Counter[Cell], waiting: Counter[Cell]) -> QueueUse:
+    usage = defaultdict[str, dict[str, float]](dict)
+    for (flavor, resource), steps in sorted(held.items()):
+        if steps:
+            usage[flavor][resource] = base.units(steps, resource)
+    wanted = Counter[str]()
+    for (_, resource), steps in waiting.items():
+        wanted[resource] += steps
+    return QueueUse(
+        usage=dict(usage), waiting={of: base.units(steps, of) for of, steps in sorted(wanted.items()) if steps}
+    )
+
+
+def change_summary(old: Configuration | None, new: Configuration) -> str:
+    """What changed, for the comment of a revision."""
+    if old is None:
+        return f"followed from the cluster: {len(new.queues)} queues"
+    said = [
+        *_said("queue", {q.name: q for q in old.queues}, {q.name: q for q in new.queues}),
+        *_said("flavor", {f.name: f for f in old.flavors}, {f.name: f for f in new.flavors}),
+    ]
+    before, after = _objects(old), _objects(new)
+    for kind in sorted({*before, *after}):
+        said += _said(kind, before.get(kind, {}), after.get(kind, {}))
+    if old.settings != new.settings:
+        said.append(_settings_said(old, new))
+    same = msgspec.structs.replace(new, findings=old.findings) == old
+    return "followed from the cluster: " + ("; ".join(said) or ("its findings" if same else "the order of queues"))
+
+
+def _settings_said(old: Configuration, new: Configuration) -> str:
+    before, now = (None if of.engine is None else facts_of(of.engine).release(of) for of in (old, new))
+    return "settings changed" if before == now else f"release {before} became {now}"
+
+
+def _objects(configuration: Configuration) -> dict[str, dict[str, Any]]:
+    """The objects that it keeps whole, by kind and name."""
+    kinds = defaultdict[str, dict[str, Any]](dict)
+    for document in configuration.native.objects if configuration.native is not None else ():
+        kinds[str(document.get("kind"))][id_of(key_of(document))] = document
+    return kinds
+
+
+def _said(kind: str, old: Mapping[str, T], new: Mapping[str, T]) -> list[str]:
+    added, changed, removed = _changes({n: (n, v) for n, v in old.items()}, {n: (n, v) for n, v in new.items()})
+    names = {"added": [n for n, _ in added], "changed": [n for n, _ in changed], "removed": removed}
+    return [f"{kind} {few([name[:100] for name in of], _NAMED)} {word}" for word, of in names.items() if of]

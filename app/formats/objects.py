@@ -203,7 +203,11 @@ def config_map(manifest: Object) -> dict[str, Any]:
         return {}
     holder, key = manifest.inside
     data = {name: text for name, text in holder.root.child("data").value.items() if name != key}
-    return {"configMap": {"key": key, "metadata": _metadata(holder), **({"data": data} if data else {})}}
+    native = {"key": key, "metadata": _metadata(holder), **({"data": data} if data else {})}
+    if why := unkeepable(native):
+        holder.root.findings.add("not-carried", "error", holder.root.path, f"can't be kept: {why}")
+        return {}
+    return {"configMap": native}
 
 
 def _metadata(manifest: Object) -> dict[str, Any]:

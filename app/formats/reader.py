@@ -51,7 +51,12 @@ def unkeepable(value: Any) -> str | None:
             return f"nested deeper than {MAX_DEPTH} levels"
         if isinstance(current, dict):
             safe_point()
-            pending += [(inner, depth + 1) for inner in cast(dict[str, Any], current).values()]
+            fields = cast(dict[str, Any], current)
+            if any("\0" in name for name in fields):
+                return "a name in it holds a NUL"
+            pending += [(inner, depth + 1) for inner in fields.values()]
+        elif isinstance(current, str) and "\0" in current:
+            return "a text that holds a NUL"
         elif isinstance(current, list):
             pending += [(inner, depth + 1) for inner in cast(list[Any], current)]
         elif isinstance(current, int) and not -(2**63) <= current < 2**63:

@@ -10,29 +10,15 @@ from msgspec.structs import replace
 from starlette.testclient import TestClient
 
 from app.following.grouped import Translated, translate
-from app.following.keeping import ApiError, Arbiter, Keeper, Reply, use_of
-from app.following.translator import Translator
+from app.following.keeping import Keeper, NotYet
+from app.following.translator import Translator, use_of
+from app.solver.model.base import NativeDocuments
 from app.solver.model.configuration import Configuration, EngineName, Queue
-from app.solver.model.state import Ask, Node, Task, Workload
+from app.solver.model.state import Ask, DisruptionBudget, Node, Task, Workload
 from tests.support.changing import World
+from tests.support.near import Near
 
 NAME = "kept"
-
-
-class Near(Arbiter):
-    """The service of a test."""
-
-    def __init__(self, service: TestClient) -> None:
-        self._service = service
-
-    def ask(self, method: str, *path: str, body: Any = None, headers: dict[str, str] | None = None) -> Reply:
-        content = None if body is None else msgspec.json.encode(body)
-        sent = {"Content-Type": "application/json"} | (headers or {})
-        answer = self._service.request(method, "/".join(["/v1", *path]), content=content, headers=sent)
-        if answer.status_code < 300:
-            return Reply(answer.content, answer.headers.get("ETag"))
-        errors = {error["pointer"]: error["detail"] for error in answer.json().get("errors", ()) if "pointer" in error}
-        raise ApiError(answer.status_code, answer.json().get("code") or "", answer.text, errors)
 
 
 def translated() -> Translated:
@@ -139,9 +125,97 @@ def state(service: TestClient) -> Any:
     return service.get("/v1/snapshots/tenants/state").json()
 
 
-def test_what_is_no_work_stops_it_as_before(service: TestClient) -> None:
-    keeper = Keeper(Near(service), "nodes", "nodes")
-    bad = replaced(translated(), nodes={LONG: Node(name=LONG, capacity={"cpu": 1})}, workloads=work("1", LONG))
-    with pytest.raises(ApiError, match="512"):
-        keeper.keep(bad, {}, writer=True)
-    assert keeper.left_out() == []
+def test_a_node_that_can_not_be_said_goes_with_what_is_on_it_and_comes_back(service: TestClient) -> None:
+    near = Near(service)
+    keeper = Keeper(near, "tenants", "tenants")
+    named = {name: Workload(id=name, queue="q", tasks=[Task(name="t", node=name)]) for name in ("n", "bad")}
+    bound = Ask(id="ask", queue="q", tasks=[Task(name="t", required_node="bad")])
+    nodes = {name: Node(name=name, capacity={"cpu": 1}) for name in ("n", "bad")}
+    configuration = Configuration(engine="kube-scheduler", queues=[Queue(name="q")])
+    good = replaced(translated(), configuration=configuration, nodes=nodes, workloads=named, asks={"ask": bound})
+    keeper.keep(good, {}, writer=True)
+    whole = state(service)
+    bad = replaced(good, nodes=nodes | {"bad": replace(nodes["bad"], labels={"zone": "a\0"})})
+    keeper.keep(bad, {}, writer=True)
+    assert [one["name"] for one in state(service)["nodes"]] == ["n"]
+    assert [one["id"] for one in state(service)["workloads"]] == ["n"]
+    assert [one.detail for one in keeper.left_out()] == [
+        "node bad, with all that is on it, is left out: labels/zone: the text holds a NUL",
+        "ask is left out: tasks/0/required_node: no node 'bad'",
+    ]
+    assert [one["detail"] for one in state(service)["findings"]] == [one.detail for one in keeper.left_out()]
+    assert service.get("/v1/snapshots/tenants/asks").json()["items"] == []
+    near.asked.clear()
+    keeper.keep(good, {}, writer=True)
+    assert near.asked == ["POST snapshots/tenants/deltas"]
+    assert (state(service), keeper.left_out()) == (whole, [])
+    assert len(service.get("/v1/snapshots/tenants/asks").json()["items"]) == 1, "it waited for its node alone"
+
+
+def test_a_budget_that_can_not_be_said_is_left_out_and_that_is_said(service: TestClient) -> None:
+    keeper = Keeper(Near(service), "tenants", "tenants")
+    configuration = Configuration(engine="kube-scheduler", queues=[Queue(name="q")])
+    budgets = [DisruptionBudget(name=name, queue="q", disruptions_allowed=allowed) for name, allowed in BUDGETS]
+    keeper.keep(replaced(translated(), configuration=configuration, budgets=budgets), {}, writer=True)
+    assert [one["name"] for one in state(service)["disruption_budgets"]] == ["sound"]
+    (said,) = keeper.left_out()
+    assert said.detail.startswith("PodDisruptionBudget q/odd, so that what it protects may be a victim, is left out: ")
+    assert [one["detail"] for one in state(service)["findings"]] == [said.detail]
+
+
+BUDGETS = [("odd", 2**31), ("sound", 1)]
+
+
+def test_an_object_of_a_configuration_that_is_refused_keeps_no_other_from_being_written(service: TestClient) -> None:
+    """A queue that a tenant names in an annotation; an administrator's with a parent that is gone; what is kept
+    whole."""
+    near = Near(service)
+    keeper, other = Keeper(near, "tenants", "tenants"), Keeper(Near(service), "tenants", "other")
+    good = Configuration(engine="yunikorn", queues=[Queue(name="root"), Queue(name="root.a", parent="root")])
+    large = {"kind": "LocalQueue", "metadata": {"name": "large", "annotations": {"a": "x" * 2**20}}}
+    natives = [{**large, "metadata": {**large["metadata"], "name": f"l{i}"}} for i in range(5)]
+    odd = [
+        Queue(name="root.a\0b", parent="root"),
+        Queue(name="lost", parent="gone"),
+        Queue(name="below", parent="lost"),
+    ]
+    bad = replace(good, queues=[*good.queues, *odd], native=NativeDocuments(objects=natives))
+    running = {name: Workload(id=name, queue=name, tasks=[]) for name in ("root.a", "root.a\0b", "lost")}
+    found = replaced(translated(), configuration=bad, workloads=running)
+    keeper.keep(found, {}, writer=True)
+    stored = service.get("/v1/configurations/tenants").json()["configuration"]
+    assert [one["name"] for one in stored["queues"]] == ["root", "root.a"]
+    assert [one["metadata"]["name"] for one in stored["native"]["objects"]] == ["l2", "l3", "l4"]
+    assert {one["detail"].split(":")[0] for one in stored["findings"]} >= {
+        "queue root.a\ufffdb, with all work in it, is left out", "queue lost, with all work in it, is left out",
+        "LocalQueue l0 is left out of what is kept whole",
+    }  # fmt: skip
+    assert [one["queue"] for one in state(service)["workloads"]] == ["root.a"]
+    other.keep(found, {}, writer=False)
+    kept = service.get("/v1/snapshots/other/state").json()
+    assert [one["queue"] for one in kept["workloads"]] == ["root.a"], "who does not write goes on too"
+    mended = replace(bad, queues=[*good.queues, Queue(name="gone", parent="root"), *odd[1:]], native=None)
+    for made, writes in ((keeper, True), (other, False)):
+        made.keep(replaced(found, configuration=mended, workloads={}), {}, writer=writes)
+        assert (made.left_out(), made.refused) == ([], [])
+    stored = service.get("/v1/configurations/tenants").json()["configuration"]
+    assert [one["name"] for one in stored["queues"]][2:] == ["gone", "lost", "below"]
+
+
+def test_who_does_not_write_waits_for_a_configuration_that_lacks_nothing(service: TestClient) -> None:
+    with pytest.raises(NotYet):
+        Keeper(Near(service), "tenants", "tenants").keep(translated(), {}, writer=False)
+
+
+def test_names_of_any_letters_and_length_are_no_hindrance(service: TestClient) -> None:
+    """A comment tells them."""
+    names = [f"root.{i}{letter}" for i, letter in enumerate(["\r\n", "\x1b", "\u2028", "x" * 300, *"ü" * 40])]
+    keeper = Keeper(Near(service), "tenants", "tenants")
+    found = replaced(translated(), configuration=Configuration(engine="yunikorn", queues=[Queue(name="root")]))
+    keeper.keep(found, {}, writer=True)
+    queues = [Queue(name=name, parent="root") for name in names]
+    more = replaced(found, configuration=replace(found.configuration, queues=[Queue(name="root"), *queues]))
+    for each in (more, found, more):
+        keeper.keep(each, {}, writer=True)
+    stored = service.get("/v1/configurations/tenants").json()["configuration"]
+    assert [one["name"] for one in stored["queues"]][1:] == names

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.following.grouped import Translated
-from app.following.keeping import change_summary, delta
+from app.following.translator import change_summary, delta
 from app.solver.model.configuration import Configuration, Flavor, Queue
 from app.solver.model.state import Ask, Delta, Node, Task, TaskName, TaskOf, Workload
 

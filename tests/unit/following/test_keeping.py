@@ -12,7 +12,8 @@ from app.answering.snapshots import Counts, SnapshotStatus
 from app.clusters.schemas import QueueUse, UseReport
 from app.following import keeping
 from app.following.grouped import Translated
-from app.following.keeping import ApiError, Arbiter, Keeper, NotYet, Reply, use_of
+from app.following.keeping import ApiError, Arbiter, Keeper, NotYet, Reply
+from app.following.translator import use_of
 from app.solver.model import kai
 from app.solver.model import kueue as model
 from app.solver.model.configuration import Configuration, Queue, Settings

@@ -8,9 +8,9 @@ import pytest
 
 from app.following.grouped import Translated, translate
 from app.following.judging import Judgement
-from app.following.keeping import delta
 from app.following.mirror import View
 from app.following.replaying import Replay
+from app.following.translator import delta
 from app.solver.apply import Index
 from app.solver.delta import apply_delta
 from app.solver.model.state import State

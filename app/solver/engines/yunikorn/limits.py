@@ -2,10 +2,12 @@
 
 Source: ``pkg/scheduler/ugm`` (manager.go: Headroom, CanRunApp, ensureGroupInternal; queue_tracker.go: headroom,
 canRunApp) and ``pkg/scheduler/objects/queue.go`` (TryAllocate, canRunApp).
+
+With how many names of resources a state may have, which is Arbiter's own limit.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -13,8 +15,11 @@ from app.solver.model import yunikorn as wire
 from app.solver.model.base import QuantityError, parse_quantity, scale_of
 from app.solver.model.configuration import Queue
 from app.solver.model.problems import Problem, pointer
-from app.solver.model.state import OVER, Ask, Workload
+from app.solver.model.state import OVER, Ask, State, Workload
 
+MOST_RESOURCES = 128
+"""Names: amounts are columns of a table of them."""
+TOO_MANY = f"more than {MOST_RESOURCES} resource names"
 ALL = "*"
 Kind = Literal["user", "group"]
 Steps = Mapping[str, int]
@@ -153,3 +158,23 @@ def tracked(
         owner = workload.yunikorn or _NOBODY
         holdings.add(limits, Whose(workload.id, owner.user, owner.groups), paths[of_queue[workload.queue]], amounts)
     return holdings
+
+
+def naming_too_much(known: Iterable[str], state: State) -> Iterator[Problem]:
+    """Who brings more names of resources than there may be, beside those of the configuration: nodes go before
+    workloads, and who brings fewest before who brings many. So one who names hundreds is in nobody else's way."""
+    names = set(known)
+    if len(names) > MOST_RESOURCES:
+        yield Problem(pointer="/state", detail=TOO_MANY)
+        return
+    nodes = [("nodes", i, {*node.capacity, *node.occupied}) for i, node in enumerate(state.nodes)]
+    workloads = [
+        ("workloads", i, set[str]().union(*(task.requests for task in workload.tasks)))
+        for i, workload in enumerate(state.workloads)
+    ]
+    for of in (nodes, workloads):
+        for kind, i, brought in sorted(of, key=lambda bringing: len(bringing[2] - names)):
+            if len(names | brought) > MOST_RESOURCES:
+                yield Problem(pointer=pointer("state", kind, i), detail=TOO_MANY)
+            else:
+                names |= brought

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from app.solver import kubernetes
 from app.solver.compiled import ResourceIndex
 from app.solver.engines.yunikorn.configuration import Amounts, CompiledConfiguration
-from app.solver.engines.yunikorn.limits import Tracked
+from app.solver.engines.yunikorn.limits import MOST_RESOURCES, TOO_MANY, Tracked, naming_too_much
 from app.solver.model.base import Quantity, micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Node, Reservation, State, Task, Workload
@@ -37,7 +37,6 @@ ORIGINATOR, OPTED_OUT = 1, 2
 _SCORED = ("vcore", "memory")
 _EXACT = 2**53
 WIDEST = 2**61
-_MOST_RESOURCES = 128
 NOWHERE = -1
 """Index of no node."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -125,6 +124,8 @@ class CompiledState:
         _refuse_parents(queues, state)
         keys, self.shape = _shapes(self.tasks)
         self.resources = resources_of(queues, state.nodes, keys)
+        if len(self.resources) > MOST_RESOURCES:
+            raise InvalidInput(naming_too_much(queues.resources.names, state))
         self.shape_of: dict[ShapeKey, int] = keys
         self.shapes: list[Amounts] = [steps_of(key, self.resources) for key in keys]
         self.priority: Ints = _filled([t.priority for t in self.tasks], self, "priority", np.int64)
@@ -296,9 +297,8 @@ class CompiledState:
         kind: Ints = np.array([kinds[tuple(n.capacity.items())] for n in self.nodes], dtype=np.int64)
         offers = [self.resources.steps(dict(key)) for key in kinds]
         taken = [(i, self.resources.steps(n.occupied)) for i, n in enumerate(self.nodes) if n.occupied]
-        if len(self.resources) > _MOST_RESOURCES:
-            detail = f"more than {_MOST_RESOURCES} resource names"
-            raise InvalidInput([Problem(pointer="/state", detail=detail)])
+        if len(self.resources) > MOST_RESOURCES:
+            raise InvalidInput([Problem(pointer="/state", detail=TOO_MANY)])
         total: Amounts = {}
         for of, count in zip(offers, np.bincount(kind, minlength=len(offers)).tolist(), strict=True):
             for r, amount in of.items():
