@@ -250,6 +250,14 @@ def test_deciding_loads_neither_the_server_nor_the_database() -> None:
     assert done.returncode == 0
 
 
+def test_following_loads_neither_the_server_nor_the_database() -> None:
+    code = (
+        "import sys, app.following.follower, app.following.shadowing, app.following.simulating; "
+        "sys.exit(any(name in sys.modules for name in ('fastapi', 'sqlalchemy', 'uvicorn')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=EXAMPLE.parents[1], check=False).returncode == 0
+
+
 def test_the_command_line_loads_no_engine_before_it_knows_the_command() -> None:
     code = (
         "import sys, app.cli; sys.exit(any(n == 'numpy' or n.startswith('app.solver.engines.') for n in sys.modules))"
