@@ -67,7 +67,9 @@ def test_so_many_names_of_resources_are_too_many(names: int, refused: bool) -> N
         return
     with pytest.raises(InvalidInput) as found:
         compiled(nodes, workload, quota={"vcore": 1})
-    assert [(p.pointer, p.detail) for p in found.value.problems] == [("/state/workloads/0", "more than 128 resource names")]
+    assert [(p.pointer, p.detail) for p in found.value.problems] == [
+        ("/state/workloads/0", "more than 128 resource names")
+    ]
 
 
 @pytest.mark.parametrize("tainted", [(), (0,), (1,), (0, 1)])
