@@ -6,6 +6,7 @@ answers are decoded here, as plain values: an object of ours has no model there.
 
 import os
 import random
+import re
 import socket
 import threading
 import time
@@ -14,7 +15,7 @@ from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from kubernetes import config
@@ -25,7 +26,7 @@ from kubernetes.config import ConfigException
 from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION
 from urllib3.exceptions import HTTPError
 
-from app.base.documents import Unreadable, read_one
+from app.base.documents import Unreadable, as_list, as_mapping, read_one
 from app.following.objects import Absent, Broken, Denied, Event, Gone, Listed, trimmed
 from app.following.replaying import Recorder
 from app.formats.objects import Item, Kind, part
@@ -36,8 +37,12 @@ CHUNK = 500
 _MOST_KUBECONFIG = 4 << 20
 MOST_ANSWER = 256 << 20
 """Bytes of one answer: a chunk of objects of at most 1.5 MB each rarely has a tenth of it."""
+MOST_LISTED = 8 << 30
+"""Bytes of all answers of one list: ten times what a large cluster has."""
 MOST_LINE = 16 << 20
 """Bytes of one line of a watch, which holds one object."""
+_DEEPEST = 100
+"""Levels: nothing that is read of an object is half as deep."""
 MOST_CHUNKS = 20_000
 """Answers of one list: ten million objects. A server whose lists never end is broken."""
 CONNECT_SECONDS = 10.0
@@ -155,10 +160,17 @@ class Reader:
         long for that, Broken."""
         items: list[Item] = []
         query = {"limit": str(CHUNK), **_selected(kind)}
-        begun = time.monotonic()
+        begun, size = time.monotonic(), 0
         for _ in range(MOST_CHUNKS):
-            answer = self._get(kind.path(version), query)
-            for item in answer.get("items") or ():
+            body = self._body(kind.path(version), query, ANSWER_SECONDS)
+            size += len(body)
+            if size > MOST_LISTED:
+                raise Broken(f"the list of {kind.plural} has more than {MOST_LISTED >> 20} MiB")
+            answer = self._answer(kind.path(version), body)
+            if not isinstance(answer.get("items", ""), list | None):
+                raise Broken(f"{kind.path(version)}: the answer is no list")
+            for listed in as_list(answer["items"]):
+                item = _object(kind, listed)
                 item["kind"], item["apiVersion"] = kind.name, kind.api_version(version)
                 if self.recorder is not None:
                     self.recorder.item(kind, item)
@@ -166,7 +178,7 @@ class Reader:
             metadata = part(answer, "metadata")
             more = metadata.get("continue")
             if not more or stopped():
-                return Listed(items, metadata.get("resourceVersion") or "")
+                return Listed(items, _version(metadata))
             if more == query.get("continue"):
                 raise Broken(f"the list of {kind.plural} goes on from where it was")
             if time.monotonic() - begun > LIST_SECONDS:
@@ -189,7 +201,7 @@ class Reader:
         yield Event(False, None, since)  # it is connected
         try:
             for line in _lines(_pieces(f"the watch of {kind.plural}", response, 1 << 16, most)):
-                said = msgspec.json.decode(line)
+                said = as_mapping(_decoded(line))
                 if self.recorder is not None:
                     self.recorder.event(kind, said)
                 yield _event(kind, said)
@@ -198,17 +210,27 @@ class Reader:
         finally:
             response.close()
 
-    def _get(self, path: str, query: dict[str, str], seconds: float | None = None) -> dict[str, Any]:
-        seconds = seconds or ANSWER_SECONDS
+    def _get(self, path: str, query: dict[str, str], seconds: float) -> dict[str, Any]:
+        return self._answer(path, self._body(path, query, seconds))
+
+    def _body(self, path: str, query: dict[str, str], seconds: float) -> bytes:
         response = self._request(path, query, seconds)
         try:
-            answer = msgspec.json.decode(_whole(path, response, seconds), type=dict[str, Any])
-            self.answers += 1
-            return answer
-        except (HTTPError, OSError, msgspec.DecodeError) as error:
+            return _whole(path, response, seconds)
+        except (HTTPError, OSError) as error:
             raise Broken(f"{path}: {error}") from None
         finally:
             response.release_conn()
+
+    def _answer(self, path: str, body: bytes) -> dict[str, Any]:
+        try:
+            answer = _decoded(body)
+        except msgspec.DecodeError as error:
+            raise Broken(f"{path}: {error}") from None
+        if not isinstance(answer, dict):
+            raise Broken(f"{path}: the answer is no mapping")
+        self.answers += 1
+        return cast(dict[str, Any], answer)
 
     def _request(self, path: str, query: dict[str, str], seconds: float) -> Any:
         try:
@@ -277,12 +299,64 @@ def _detail(path: str, response: Any) -> str:
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Raises Broken at a line that is too long."""
-    left = b""
+    left = bytearray()
     for chunk in chunks:
-        *whole, left = (left + chunk).split(b"\n")
+        end, *more = chunk.split(b"\n")
+        left += end
+        for start in more:
+            if left:
+                yield bytes(left)
+            left = bytearray(start)
         if len(left) > MOST_LINE:
             raise Broken(f"a line of a watch has more than {MOST_LINE >> 20} MiB")
-        yield from (line for line in whole if line)
+
+
+_MARK = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+
+
+def _decoded(body: bytes) -> Any:
+    """A JSON value. What is nested more deeply than any object is read (managed fields are as deep as whoever writes
+    them likes) is null: one object does not keep all others from being read. Raises DecodeError."""
+    try:
+        return msgspec.json.decode(body)
+    except RecursionError:
+        return msgspec.json.decode(_shallow(body))
+
+
+def _shallow(body: bytes) -> bytes:
+    left, depth, end = bytearray(), 0, 0
+    for match in _MARK.finditer(body):
+        mark = match[0]
+        if mark in b"[{":
+            depth += 1
+            if depth == _DEEPEST + 1:
+                left += body[end : match.start()] + b"null"
+        elif mark in b"]}":
+            if depth == _DEEPEST + 1:
+                end = match.end()
+            depth -= 1
+    return bytes(left + body[end:])
+
+
+def _object(of: Kind, item: Any) -> Item:
+    """Raises Broken where it is none."""
+    metadata = part(as_mapping(item), "metadata")
+    known = metadata.get("name"), metadata.get("namespace") or ""
+    if not all(isinstance(name, str) for name in known):
+        raise Broken(f"the API server tells of {of.plural} that have no name")
+    return item
+
+
+def _version(metadata: dict[str, Any]) -> str:
+    """Raises Broken where it is none."""
+    version = metadata.get("resourceVersion") or ""
+    if not isinstance(version, str) or len(version) > _LONGEST_VERSION or not version.isprintable():
+        raise Broken("the API server tells a resource version that is none")
+    return version
+
+
+_CHANGES = ("ADDED", "MODIFIED", "DELETED")
+_LONGEST_VERSION = 200
 
 
 def _event(of: Kind, said: dict[str, Any]) -> Event:
@@ -291,7 +365,10 @@ def _event(of: Kind, said: dict[str, Any]) -> Event:
         if item.get("code") in (HTTPStatus.GONE, HTTPStatus.GATEWAY_TIMEOUT):  # compacted; or newer than the server
             raise Gone(str(item.get("message", "")))
         raise Broken(f"the watch ended: {item.get('message')}")
-    version = part(item, "metadata").get("resourceVersion") or ""
+    version = _version(part(item, "metadata"))
     if kind == "BOOKMARK":
         return Event(False, None, version)
+    if kind not in _CHANGES or item.get("kind", of.name) != of.name:
+        raise Broken(f"the watch of {of.plural} tells of something else")
+    _object(of, item)
     return Event(kind == "DELETED", trimmed(of.name, item), version)

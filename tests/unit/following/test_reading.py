@@ -354,3 +354,65 @@ def test_a_server_that_hangs_is_found_out_before_anything_is_listed(tmp_path: Pa
         ))  # fmt: skip
         with pytest.raises(Broken, match="the API server does not answer"):
             Reader(connect(kubeconfig=str(file))).version(QUEUE)
+
+
+def deep(levels: int) -> bytes:
+    """An object with managed fields of so many levels, and text in which brackets mean nothing."""
+    fields = b'{"f:a":' * levels + b"[1]" + b"}" * levels
+    return b'{"metadata":{"name":"deep","labels":{"a":"\\"{["},"managedFields":' + fields + b'},"spec":{"n":1}}'
+
+
+def test_an_object_that_is_nested_too_deeply_keeps_no_other_from_being_read() -> None:
+    other = b'{"metadata":{"name":"other"}}'
+    pages = b'{"metadata":{"resourceVersion":"7"},"items":[' + deep(5000) + b"," + other + b"]}"
+    reader, _ = reading(Answer(pages), Answer(b'{"type":"ADDED","object":' + deep(5000) + b"}"))
+    first, second = reader.list(QUEUE, "v2").items
+    assert (first["metadata"], first["spec"]) == ({"name": "deep", "labels": {"a": '"{['}}, {"n": 1})
+    assert second["metadata"] == {"name": "other"}
+    _, event = reader.watch(QUEUE, "v2", "7")
+    assert event.item is not None
+    assert event.item["spec"] == {"n": 1}
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ({}, "no list"), ({"items": {}}, "no list"), ([], "no mapping"), ({"items": [5]}, "queues that have no name"),
+        ({"items": [{"metadata": {"name": []}}]}, "queues that have no name"),
+        ({"items": [{"metadata": {"name": "a", "namespace": 5}}]}, "queues that have no name"),
+        ({"items": [], "metadata": {"resourceVersion": {"a": 1}}}, "a resource version that is none"),
+        ({"items": [], "metadata": {"resourceVersion": "7\0"}}, "a resource version that is none"),
+        ({"items": [], "metadata": {"resourceVersion": "7" * 201}}, "a resource version that is none"),
+    ],
+)  # fmt: skip
+def test_what_is_no_list_is_not_taken_for_an_empty_cluster(answer: Any, why: str) -> None:
+    reader, _ = reading(Answer(answer))
+    with pytest.raises(Broken, match=why):
+        reader.list(QUEUE, "v2")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        5, {"type": "ADDED", "object": {"kind": "Secret", "metadata": {"name": "a"}}},
+        {"type": "ADDED", "object": {"kind": "Queue"}}, {"type": "SOMETHING", "object": {"metadata": {"name": "a"}}},
+        {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": 5}}},
+    ],
+)  # fmt: skip
+def test_a_watch_that_tells_of_something_else_is_broken(event: Any) -> None:
+    reader, _ = reading(Answer(event))
+    with pytest.raises(Broken, match=r"something else|no name|is none"):
+        list(reader.watch(QUEUE, "v2", "7"))
+
+
+def test_a_list_of_new_objects_without_end_takes_no_memory_without_end(bounded: Bounded) -> None:
+    bounded(module, MOST_LISTED=1000)
+    reader, client = reading(*(page(f"a{i}", resourceVersion="7", **{"continue": str(i)}) for i in range(50)))
+    with pytest.raises(Broken, match="more than 0 MiB"):
+        reader.list(QUEUE, "v2")
+    assert len(client.asked) < 20
+
+
+def test_a_line_in_pieces_of_a_byte_is_put_together_once() -> None:
+    pieces = [b"a"] * 5000 + [b"\n", b"\n\nb", b"\nc"]
+    assert list(module._lines(iter(pieces))) == [b"a" * 5000, b"b"]  # pyright: ignore[reportPrivateUsage]
