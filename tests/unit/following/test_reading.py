@@ -374,17 +374,17 @@ def test_an_object_that_is_nested_too_deeply_keeps_no_other_from_being_read() ->
     assert event.item["spec"] == {"n": 1}
 
 
-@pytest.mark.parametrize(
-    ("answer", "why"),
-    [
-        ({}, "no list"), ({"items": {}}, "no list"), ([], "no mapping"), ({"items": [5]}, "queues that have no name"),
-        ({"items": [{"metadata": {"name": []}}]}, "queues that have no name"),
-        ({"items": [{"metadata": {"name": "a", "namespace": 5}}]}, "queues that have no name"),
-        ({"items": [], "metadata": {"resourceVersion": {"a": 1}}}, "a resource version that is none"),
-        ({"items": [], "metadata": {"resourceVersion": "7\0"}}, "a resource version that is none"),
-        ({"items": [], "metadata": {"resourceVersion": "7" * 201}}, "a resource version that is none"),
-    ],
-)  # fmt: skip
+NO_LISTS: list[tuple[Any, str]] = [
+    ({}, "no list"), ({"items": {}}, "no list"), ([], "no mapping"), ({"items": [5]}, "queues that have no name"),
+    ({"items": [{"metadata": {"name": []}}]}, "queues that have no name"),
+    ({"items": [{"metadata": {"name": "a", "namespace": 5}}]}, "queues that have no name"),
+    ({"items": [], "metadata": {"resourceVersion": {"a": 1}}}, "a resource version that is none"),
+    ({"items": [], "metadata": {"resourceVersion": "7\0"}}, "a resource version that is none"),
+    ({"items": [], "metadata": {"resourceVersion": "7" * 201}}, "a resource version that is none"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer", "why"), NO_LISTS)
 def test_what_is_no_list_is_not_taken_for_an_empty_cluster(answer: Any, why: str) -> None:
     reader, _ = reading(Answer(answer))
     with pytest.raises(Broken, match=why):
