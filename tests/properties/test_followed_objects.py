@@ -125,7 +125,7 @@ def wanted(found: Translated) -> tuple[dict[str, Any], ...]:
 
 
 @pytest.mark.parametrize("engine", ["kueue", "kai", "yunikorn", "kube-scheduler"])
-@examples(20)
+@examples(15)
 @given(st.data())
 def test_whatever_one_object_is_all_others_are_followed(
     engine: EngineName, service: TestClient, data: st.DataObject
