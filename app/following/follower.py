@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http import HTTPStatus
 from types import FrameType
 
 import msgspec
@@ -25,9 +26,9 @@ from prometheus_client.registry import Collector
 
 from app.base.decoding import prepare_types
 from app.clusters.schemas import USE_SECONDS, ClusterLease, ClusterReport, FollowedKind, Stage
-from app.following.grouped import Translated
+from app.following.grouped import Translated, sayable
 from app.following.history import KEPT_SECONDS, QUIET_SECONDS, History
-from app.following.keeping import ApiError, ApiUnavailable, Arbiter, Keeper, NotYet
+from app.following.keeping import ApiError, ApiUnavailable, Arbiter, Keeper, NotYet, Reply
 from app.following.mirror import Followed, Mirror, View, Watcher
 from app.following.objects import Broken, followed
 from app.following.reading import Reader, connect
@@ -336,13 +337,28 @@ class Follower:
             return
         self._reported = time.monotonic()
         try:
-            reply = self._arbiter.ask("PUT", "clusters", self._task.cluster, body=self._said())
+            reply = self._tell(self._said())
             self._writer = msgspec.json.decode(reply.body, type=ClusterLease).writer
             if not self._keeper.check():
                 self._mirror.forget()
         except (ApiUnavailable, ApiError) as error:
             self._writer = False
             self._error = str(error)
+
+    def _tell(self, report: ClusterReport) -> Reply:
+        """What is refused of it keeps nobody from the lease: then it is told without what objects say. Raises
+        ApiUnavailable, ApiError."""
+        try:
+            return self._arbiter.ask("PUT", "clusters", self._task.cluster, body=report)
+        except ApiError as refused:
+            if refused.status != HTTPStatus.UNPROCESSABLE_ENTITY:
+                raise
+            said = f"what objects say can not be told: {refused}"
+        short = msgspec.structs.replace(
+            report, findings=[sayable(Finding(rule="refused", severity="error", pointer="", detail=said))],
+            local_queues={}, priority_classes={}, workload_priority_classes={},
+        )  # fmt: skip
+        return self._arbiter.ask("PUT", "clusters", self._task.cluster, body=short)
 
     def _findings(self) -> list[Finding]:
         translated = self._translated.findings if self._translated else ()
@@ -376,7 +392,7 @@ class Follower:
             lag_seconds=round(self._lag, 3),
             lists=dict(self._lists()),
             findings=self._findings()[:MOST_FINDINGS],
-            error="; ".join(errors)[:2000] or None,
+            error="; ".join(errors)[:2000].replace("\0", "\ufffd") or None,
             local_queues=translated.local_queues if translated else {},
             priority_classes=translated.priority_classes if translated else {},
             workload_priority_classes=translated.workload_priority_classes if translated else {},

@@ -248,14 +248,16 @@ def _local_queues(items: dict[Key, Item]) -> dict[str, str]:
     queues = {
         f"{space}/{name}": part(item, "spec").get("clusterQueue") for (space, name), item in sorted(items.items())
     }
-    return {name: queue for name, queue in queues.items() if isinstance(queue, str)}
+    return {name: queue for name, queue in queues.items() if isinstance(queue, str) and "\0" not in queue}
 
 
 def _values(classes: dict[Key, Item]) -> dict[str, int]:
     values = {name: item.get("value") for (_, name), item in sorted(classes.items())}
-    return {name: value for name, value in values.items() if isinstance(value, int)}
+    return {name: value for name, value in values.items() if isinstance(value, int) and abs(value) <= _INT32}
 
 
+_INT32 = 2**31
+"""As a server has the values of classes, but for one."""
 Of = TypeVar("Of", Workload, Ask)
 
 

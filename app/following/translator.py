@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -374,17 +375,28 @@ def _add(into: Counter[Cell], tasks: Iterable[Task]) -> None:
                     into[flavors.get(resource, ""), resource] += steps * task.count
 
 
+_MOST_USED, _MOST_NAMES = 2.0**63, 1000
+"""Units of a resource, and resources and flavors, that a report may have: what one tenant asks for hides nobody else's
+use."""
+
+
 def _use(held: Counter[Cell], waiting: Counter[Cell]) -> QueueUse:
     usage = defaultdict[str, dict[str, float]](dict)
     for (flavor, resource), steps in sorted(held.items()):
-        if steps:
-            usage[flavor][resource] = base.units(steps, resource)
+        if steps and len(usage[flavor]) < _MOST_NAMES:
+            usage[flavor][resource] = _units(steps, resource)
     wanted = Counter[str]()
     for (_, resource), steps in waiting.items():
         wanted[resource] += steps
+    some = islice(((of, steps) for of, steps in sorted(wanted.items()) if steps), _MOST_NAMES)
     return QueueUse(
-        usage=dict(usage), waiting={of: base.units(steps, of) for of, steps in sorted(wanted.items()) if steps}
+        usage=dict(islice(((flavor, of) for flavor, of in usage.items() if of), _MOST_NAMES)),
+        waiting={of: _units(steps, of) for of, steps in some},
     )
+
+
+def _units(steps: int, resource: str) -> float:
+    return min(base.units(steps, resource), _MOST_USED)
 
 
 def change_summary(old: Configuration | None, new: Configuration) -> str:

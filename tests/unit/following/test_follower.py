@@ -9,17 +9,20 @@ from typing import Any
 import msgspec
 
 from app.answering.snapshots import Counts, SnapshotStatus
-from app.clusters.schemas import ClusterLease, QueueUse, UseReport
+from app.clusters.schemas import ClusterLease, ClusterReport, QueueUse, UseReport
 from app.following import follower as module
 from app.following.follower import Follower, Task
+from app.following.grouped import Translated
 from app.following.keeping import ApiError, Arbiter, Reply
+from app.following.mirror import View
 from app.following.objects import Event, Listed
 from app.following.reading import Reader
+from app.following.translator import Translator
 from app.formats.objects import Kind
 from app.solver.model.decision import ConfigurationUsed
 from tests.cluster import pods
 from tests.support.bounds import Bounded
-from tests.support.instead import Clock
+from tests.support.instead import Clock, Instead
 
 
 class Cluster(Reader):
@@ -133,3 +136,47 @@ def test_once_ends_where_no_answer_is_ever_whole(bounded: Bounded) -> None:
     finally:
         cluster.over.set()
     assert why == "the API server has answered nothing whole for 1.5 s"
+
+
+class Strict(Service):
+    """Refuses a report with classes in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reports: list[ClusterReport] = []
+
+    def ask(self, method: str, *path: str, body: Any = None, headers: dict[str, str] | None = None) -> Reply:
+        if path[0] == "clusters" and isinstance(body, ClusterReport):
+            self.reports.append(body)
+            if body.priority_classes:
+                raise ApiError(422, "", "too many\0")
+        return super().ask(method, *path, body=body, headers=headers)
+
+
+def test_a_report_that_is_refused_keeps_nobody_from_writing() -> None:
+    own = {"kind": "PriorityClass", "metadata": {"name": "own"}, "value": 7}
+    service = Strict()
+    large = {**own, "metadata": {"name": "large"}, "value": 2**40}
+    cluster = Cluster(pods.node("node-0"), pods.yunikorn_queues(8), own, large)
+    assert Follower(Task("yunikorn", "c", "s", "c"), cluster, service).run(once=True) is None
+    assert service.taken[:2] == ["PUT configurations/c", "PUT snapshots/s"]
+    whole, short = service.reports[-2:]
+    assert (whole.priority_classes, short.priority_classes) == ({"own": 7}, {})
+    assert [one.detail for one in short.findings] == ["what objects say can not be told: too many\ufffd"]
+
+
+def test_an_object_like_none_before_does_not_end_the_follower(instead: Instead) -> None:
+    calls: list[int] = []
+    translate = Translator.translate
+
+    def once_wrong(of: Translator, view: View) -> Translated:
+        calls.append(1)
+        if len(calls) == 1:
+            raise TypeError("unhashable")
+        return translate(of, view)
+
+    instead(Translator, translate=once_wrong)
+    service = Service()
+    follower = Follower(Task("yunikorn", "c", "s", "c"), Cluster(pods.node("n"), pods.yunikorn_queues(8)), service)
+    assert follower.run(once=True) is None
+    assert service.taken[:2] == ["PUT configurations/c", "PUT snapshots/s"]

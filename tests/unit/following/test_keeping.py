@@ -449,3 +449,16 @@ def test_what_queues_use_is_counted_with_what_is_below_by_flavor() -> None:
         at=at, total=QueueUse(usage=above.usage, waiting={"cpu": 4, "gpu": 2}),
         queues={"leaf": leaf, "mid": above, "top": above, "other": QueueUse(waiting={"cpu": 1})},
     )  # fmt: skip
+
+
+def test_what_one_tenant_asks_for_hides_nobody_elses_use() -> None:
+    """A report has amounts below 2^63, and a thousand names of resources."""
+    many = Task(name="m", requests={f"r{i:04}": 1 for i in range(1500)})
+    much = Task(name="n", count=2**31 - 1, requests={"cpu": 2**53 - 1})
+    asks = {name: Ask(id=name, queue="q", tasks=[of]) for name, of in (("a", many), ("b", much))}
+    running = {"w": Workload(id="w", queue="p", tasks=[many])}
+    translated = Translated(Configuration(engine="kueue"), {}, running, asks, [], {}, {})
+    use = use_of(translated, datetime(2026, 3, 1, tzinfo=UTC))
+    assert msgspec.convert(msgspec.to_builtins(use), UseReport) == use
+    assert (len(use.queues["q"].waiting), use.queues["q"].waiting["cpu"]) == (1000, 2.0**63)
+    assert len(use.queues["p"].usage[""]) == 1000
