@@ -21,6 +21,7 @@ from starlette.types import Scope as RequestScope
 
 from app.auth import repository
 from app.base.errors import ArbiterError, TooManyRequests
+from app.base.ticket import asked_by
 
 ANONYMOUS = "anonymous"
 
@@ -37,7 +38,8 @@ def acting(name: str) -> Generator[None]:
     """Inside, ``name`` acts."""
     token = _actor.set(name)
     try:
-        yield
+        with asked_by(name):
+            yield
     finally:
         _actor.reset(token)
 

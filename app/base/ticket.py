@@ -8,19 +8,22 @@ objects of a large request takes a fifth of the time that decoding it took. Whoe
 around answering and sending; whoever answers hands over what it no longer needs.
 """
 
+import asyncio
 import os
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Literal, Self, get_args
+from typing import Generic, Literal, Self, TypeVar, get_args
 
 import msgspec
 
 from app.base.errors import DeadlinePassed
 
+T = TypeVar("T")
 Class = Literal["small", "slow", "large", "snapshot"]
 """``slow``: small ones that turned out to take long. ``snapshot``: changes of kept snapshots, and questions on one."""
 CLASSES: tuple[Class, ...] = get_args(Class)
@@ -55,20 +58,114 @@ def allowing(seconds: float | None) -> Generator[None]:
         _asked.reset(token)
 
 
-@dataclass(frozen=True, slots=True)
+_who: ContextVar[str] = ContextVar("who_asks", default="")
+
+
+@contextmanager
+def asked_by(who: str) -> Generator[None]:
+    """Answer a request of ``who``: by name, or an address as long as nobody has said more."""
+    token = _who.set(who)
+    try:
+        yield
+    finally:
+        _who.reset(token)
+
+
+def who_asks() -> str:
+    """Whose request is being answered; empty where nobody said."""
+    return _who.get()
+
+
+class TakingTurns(Generic[T]):
+    """What waits, by who asks: each in the order of their own, and one of each in turn."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, deque[T]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
+    def add(self, who: str, what: T) -> None:
+        """It waits behind all that ``who`` has here."""
+        self._lines.setdefault(who, deque()).append(what)
+
+    def pop(self) -> T:
+        """What is next; whose it was has the next turn after all others. Raises StopIteration where nothing waits."""
+        who = next(iter(self._lines))
+        line = self._lines.pop(who)
+        what = line.popleft()
+        if line:
+            self._lines[who] = line
+        return what
+
+
+class FairGate:
+    """Lets ``most`` in at once; those who ask take turns. Used on one event loop."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._inside = 0
+        self._waiting: TakingTurns[asyncio.Future[None]] = TakingTurns()
+
+    def enter(self, who: str) -> asyncio.Future[None] | None:
+        """What to ``wait`` for; None: it is in already. Whoever is in has to ``leave``."""
+        if self._inside < self._most:
+            self._inside += 1
+            return None
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.add(who, turn)
+        return turn
+
+    async def wait(self, turn: asyncio.Future[None] | None) -> None:
+        """Until it is in. Raises what somebody has set ``turn`` to instead."""
+        try:
+            if turn is not None:
+                await turn
+        except asyncio.CancelledError:
+            if turn is not None and turn.done() and not turn.cancelled() and turn.exception() is None:
+                self.leave()  # it was in by then
+            raise
+
+    def leave(self) -> None:
+        """Let the next one in."""
+        self._inside -= 1
+        while self._waiting and self._inside < self._most:
+            turn = self._waiting.pop()
+            if not turn.done():
+                turn.set_result(None)
+                self._inside += 1
+
+    def close(self) -> None:
+        """Nobody who waits is let in any more."""
+        while self._waiting:
+            self._waiting.pop().cancel()
+
+    @asynccontextmanager
+    async def passed(self) -> AsyncGenerator[None]:
+        """Be inside, in the turn of whoever asks."""
+        await self.wait(self.enter(who_asks()))
+        try:
+            yield
+        finally:
+            self.leave()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Ticket:
     """``end``: an instant of ``time.monotonic()``, which all processes of a machine share; ``seconds``: what the
-    request was allowed in all, waiting included. ``at_once``: it is tried on the event loop, where nothing may wait."""
+    request was allowed in all, waiting included. ``at_once``: it is tried on the event loop, where nothing may wait.
+    ``who``: asks."""
 
     of: Class
     end: float
     seconds: float
     at_once: bool = False
+    who: str = ""
 
     @classmethod
     def now(cls, of: Class, seconds: float) -> Self:
         """One that begins now."""
-        return cls(of, time.monotonic() + seconds, seconds)
+        return cls(of, time.monotonic() + seconds, seconds, who=_who.get())
 
     @classmethod
     def within(cls, of: Class, most: float) -> Self:

@@ -7,8 +7,10 @@ no more than the cap, and no longer than allowed. Of several files (RFC 7578) ea
 import asyncio
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from threading import Lock
 from typing import Annotated, Any
@@ -23,7 +25,7 @@ from starlette.types import Scope
 
 from app.base.errors import BadRequest, DeadlinePassed, RequestTimeout, TooLarge, TooManyRequests, UnsupportedMediaType
 from app.base.settings import Settings
-from app.base.ticket import spend_timeout, timeout_within
+from app.base.ticket import FairGate, spend_timeout, timeout_within, who_asks
 from app.http.openapi import NDJSON
 from app.http.routing import of_scope, service
 
@@ -37,38 +39,65 @@ _BITE = 512
 _MOST_FRAMES = 10_000
 _ZSTD_WINDOW = 8 << 20  # RFC 9659: a zstd content coding needs no more
 _GZIP = 16 + zlib.MAX_WBITS
+_USED_UP = "request bodies use all the memory that there is for them"
 
 
 class Budget:
-    """``most`` bytes for all requests together; ``inflating``: threads for those that are compressed."""
+    """``most`` bytes for all requests together; ``inflating``: threads for those that are compressed; ``turns``: whose.
+
+    Where they are used up, whoever holds most gives way to others: the last of their bodies that is still being read.
+    """
 
     def __init__(self, most: int) -> None:
-        self.inflating = CapacityLimiter(_INFLATING)
+        self.inflating, self.turns = CapacityLimiter(_INFLATING), FairGate(_INFLATING)
         self._most = most
         self._lock = Lock()
-        self._taken = 0
+        self._held: dict[Hold, int] = {}
 
     @property
     def taken(self) -> int:
         """Bytes in use."""
-        return self._taken
+        return sum(self._held.values())
 
-    def change(self, size: int) -> None:
-        """Take ``size`` bytes, or give them back where it is negative. Raises TooManyRequests."""
+    def change(self, hold: "Hold", size: int) -> None:
+        """``hold`` takes ``size`` bytes, or gives them back where it is negative. Raises TooManyRequests."""
         with self._lock:
-            if self._taken + size > self._most:
-                raise TooManyRequests("request bodies use all the memory that there is for them", retry_after=1)
-            self._taken += size
+            if hold.gave_way:
+                if size > 0:
+                    raise TooManyRequests(_USED_UP, retry_after=1)
+                return
+            taken = self.taken + size
+            while size > 0 and taken > self._most:
+                last = self._dispensable(hold, size)
+                if last is None:
+                    raise TooManyRequests(_USED_UP, retry_after=1)
+                taken -= self._held.pop(last)
+                last.give_way()
+            if size := self._held.pop(hold, 0) + size:
+                self._held[hold] = size
+
+    def _dispensable(self, hold: "Hold", size: int) -> "Hold | None":
+        has = Counter[str]()
+        for other, held in self._held.items():
+            has[other.who] += held
+        most = max(has, key=has.__getitem__, default=hold.who)
+        if has[most] <= has[hold.who] + size:
+            return None
+        return next((other for other in reversed(self._held) if other.who == most and other.stop is not None), None)
 
 
 class Hold:
-    """What one request holds, from any thread, until it is released."""
+    """What one request holds, from any thread, until it is released. ``stop``: ends reading its body, while it is
+    read."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._lock = Lock()
         self._size = 0
         self._released = False
+        self.who = who_asks()
+        self.gave_way = False
+        self.stop: Callable[..., object] | None = None
 
     def change(self, size: int) -> None:
         """Hold ``size`` bytes more, or less. Raises TooManyRequests."""
@@ -76,14 +105,21 @@ class Hold:
             if self._released:
                 return
             wanted = self._size + size
-            self._budget.change(max(wanted - FREE, 0) - max(self._size - FREE, 0))
+            if more := max(wanted - FREE, 0) - max(self._size - FREE, 0):
+                self._budget.change(self, more)
             self._size = wanted
+
+    def give_way(self) -> None:
+        """Others have what it held: its body is read no further."""
+        self.gave_way, stop = True, self.stop
+        if stop is not None:
+            stop()
 
     def release(self) -> None:
         """Hold nothing any more."""
         with self._lock:
             self._released = True
-            self._budget.change(-max(self._size - FREE, 0))
+            self._budget.change(self, -max(self._size - FREE, 0))
             self._size = 0
 
 
@@ -288,7 +324,9 @@ async def read_files(request: Request) -> dict[str, bytes]:
     body = await _read(request)
     files = {"": body}
     if media == MULTIPART:  # in a thread: looking for the boundaries of 64 MiB takes longer than others may wait
-        files = await to_thread.run_sync(parts, body, stated, limiter=service(request, Budget).inflating)
+        budget = service(request, Budget)
+        async with budget.turns.passed():
+            files = await to_thread.run_sync(parts, body, stated, limiter=budget.inflating)
     hold = hold_of(request.scope)
     for name, content in files.items():
         if media == MULTIPART:
@@ -340,9 +378,10 @@ async def _inflated(request: Request, body: bytes, coding: str, hold: Hold) -> b
     began = time.monotonic()
     bounds = Bounds(settings.max_body_bytes, began + seconds, seconds, hold.change)
     try:
-        async with asyncio.timeout(seconds):  # which is waiting for a thread; in it, the time is looked at
+        budget = service(request, Budget)
+        async with asyncio.timeout(seconds), budget.turns.passed():  # in the thread the time is looked at
             return await to_thread.run_sync(
-                inflate, body, coding, bounds, abandon_on_cancel=True, limiter=service(request, Budget).inflating
+                inflate, body, coding, bounds, abandon_on_cancel=True, limiter=budget.inflating
             )
     except TimeoutError:
         raise DeadlinePassed(seconds) from None
@@ -373,11 +412,17 @@ async def _receive(request: Request, limit: int, seconds: float, hold: Hold) -> 
     """The bytes as sent; ``seconds``: how long they may take, beside what they earn. The pieces are joined once; a body
     of one piece is not copied at all."""
     pieces: list[bytes] = []
-    size = 0
+    size, loop = 0, asyncio.get_running_loop()
     try:
         async with asyncio.timeout(seconds) as clock:
             end = clock.when()
             assert end is not None
+
+            def end_now() -> None:
+                if hold.stop is not None:
+                    clock.reschedule(loop.time())
+
+            hold.stop = partial(loop.call_soon_threadsafe, end_now)
             async for piece in request.stream():
                 size += len(piece)
                 if size > limit:
@@ -387,9 +432,15 @@ async def _receive(request: Request, limit: int, seconds: float, hold: Hold) -> 
                     pieces.append(piece)
                     clock.reschedule(end + size / LEAST_BYTES_A_SECOND)
     except TimeoutError:
+        if hold.gave_way:
+            raise TooManyRequests(_USED_UP, retry_after=1) from None
         raise RequestTimeout("the body did not arrive in time") from None
     except ClientDisconnect:
         raise BadRequest("the connection closed before the body was complete") from None
+    finally:
+        hold.stop = None
+    if hold.gave_way:
+        raise TooManyRequests(_USED_UP, retry_after=1)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 

@@ -5,7 +5,6 @@ import gzip
 import re
 import secrets
 import time
-from collections import deque
 from collections.abc import Callable
 from ipaddress import ip_address
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -18,7 +17,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.base.errors import ArbiterError, Forbidden, Misdirected
-from app.base.ticket import allowing, released_at_the_end, spend_timeout
+from app.base.ticket import TakingTurns, allowing, asked_by, released_at_the_end, spend_timeout
 from app.http.body import release
 from app.http.responses import answer_to, problem
 from app.http.routing import names_of
@@ -86,40 +85,39 @@ class TurnsMiddleware:
         self.app = app
         self._loop: asyncio.AbstractEventLoop | None = None
         self._begun = 0
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """By address, the one whose turn is next first."""
+        self._waiting: TakingTurns[asyncio.Future[None]] = TakingTurns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (turn := self._turn(scope)) is not None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        who = address_of(scope)
+        if (turn := self._turn("" if scope["path"] in QUIET else who)) is not None:
             began = time.monotonic()
             await turn
             scope[_WAITED] = time.monotonic() - began
-        await self.app(scope, receive, send)
+        with asked_by(who):
+            await self.app(scope, receive, send)
 
-    def _turn(self, scope: Scope) -> asyncio.Future[None] | None:
+    def _turn(self, who: str) -> asyncio.Future[None] | None:
         """When it may begin; None: now."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # none of what waited in another one is left
-            self._loop, self._begun, self._waiting = loop, 0, {}
+            self._loop, self._begun, self._waiting = loop, 0, TakingTurns()
         if not self._begun and not self._waiting:
             loop.call_soon(self._next)
         if self._begun < _BEGIN and not self._waiting:
             self._begun += 1
             return None
         turn = loop.create_future()
-        address = "" if scope["path"] in QUIET else address_of(scope)
-        self._waiting.setdefault(address, deque()).append(turn)
+        self._waiting.add(who, turn)
         return turn
 
     def _next(self) -> None:
         assert self._loop is not None
         self._begun = 0
         while self._waiting and self._begun < _BEGIN:
-            address = next(iter(self._waiting))
-            turns = self._waiting.pop(address)
-            turn = turns.popleft()
-            if turns:
-                self._waiting[address] = turns
+            turn = self._waiting.pop()
             if not turn.done():
                 turn.set_result(None)
                 self._begun += 1

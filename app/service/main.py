@@ -168,8 +168,7 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
     log = _decision_log(database, settings, meters, logged_states, names)
     stored = Configurations(database, settings.configuration_cache_bytes)
     meters.follow(stored.heads, settings.heads_stale_seconds)
-    offload = Offload(_rooms(settings), settings.request_timeout)
-    dispatcher = _dispatcher(settings, stored, offload)
+    dispatcher = _dispatcher(settings, stored)
     waits = settings.database_timeout + 1 if settings.decision_log == "sync" else None
     decider = Decider(
         dispatcher,
@@ -195,7 +194,7 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
         log=log,
         configurations=stored,
         dispatcher=dispatcher,
-        offload=offload,
+        offload=dispatcher.offload,
         decider=decider,
         tokens=tokens,
         sessions=Sessions(database, tokens, settings.console_key, settings.console_session_seconds),
@@ -318,12 +317,14 @@ def _rooms(settings: Settings) -> dict[Class, Room]:
     return {of: Room(_THREADS, _SMALL_WAITING * waiting) if of == "small" else elsewhere for of in CLASSES}
 
 
-def _dispatcher(settings: Settings, stored: Configurations, offload: Offload) -> Dispatcher:
+def _dispatcher(settings: Settings, stored: Configurations) -> Dispatcher:
     store = SnapshotStore(
         budget=settings.snapshot_memory_bytes, idle=settings.snapshot_idle_seconds, clock=time.monotonic
     )
     limits = Limits(settings.snapshot_memory_bytes, settings.snapshot_idle_seconds)
     pool = Pool(settings.workers, stored, limits) if settings.workers else None
+    rooms, most = _rooms(settings), settings.request_timeout
+    offload = Offload(rooms, most) if pool is None else Offload(rooms, most, pool.drop)
     answerer = Answerer(Compiled(stored, budget=settings.configuration_cache_bytes), store)
     return Dispatcher(answerer, pool, offload, small=settings.small_body_bytes, seconds=settings.request_timeout)
 

@@ -17,7 +17,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from dataclasses import replace as replaced
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -27,7 +29,7 @@ from app.answering.operations import Answerer, Inquiry, Operation, Reply
 from app.base import ticket
 from app.base.decoding import occurs
 from app.base.errors import DeadlinePassed, TooManyRequests, Unavailable
-from app.base.ticket import CLASSES, Class, Ticket, TooSlow, held, holding
+from app.base.ticket import CLASSES, Class, FairGate, Ticket, TooSlow, held, holding
 from app.solver.engine import ENGINES, engine_of
 from app.solver.question import Check, stoppable
 from app.workers.pool import CLOSING, Pool
@@ -94,42 +96,91 @@ class Room:
 
 
 class _Places:
-    def __init__(self, of: Class, room: Room) -> None:
+    """Those of one class of requests. Whoever waits has the next turn after one of everybody else who does, and where
+    no place is left the last of whoever has most gives way. ``drop``: see `Offload`. Used on one event loop."""
+
+    def __init__(self, of: Class, room: Room, drop: Callable[[Ticket], bool]) -> None:
         self.threads = ThreadPoolExecutor(room.threads, thread_name_prefix=f"solve-{of}")
         self.room = room
-        self.inside = 0
+        self._drop = drop
+        self._inside: dict[Ticket, asyncio.Future[None] | None] = {}
+        """With the turn that it waits for; None: it has begun."""
+        self._gate = FairGate(room.threads)
+
+    @property
+    def inside(self) -> int:
+        """How many are being answered or wait."""
+        return len(self._inside)
 
     async def run(self, ticket: Ticket, function: Callable[..., T], *args: Any) -> T:
         """Raises what ``function`` raises, TooManyRequests, and DeadlinePassed where it did not begin in time."""
-        if self.inside >= self.room.threads + self.room.waiting:
+        if self.inside >= self.room.threads + self.room.waiting and not self._make_room(ticket.who):
             raise TooManyRequests(f"{self.inside} requests like this one are being answered or wait already")
-        self.inside += 1
+        called = _after_waiting(function)
+        self._inside[ticket] = None
         try:
-            # Cancelling does nothing once it has begun: then it stops by itself, at a safe point.
-            future = self.threads.submit(copy_context().run, _paused, ticket, _after_waiting(function), *args)
-            overdue = asyncio.get_running_loop().call_later(ticket.left, future.cancel)
+            await self._turn(ticket)
             try:
+                # Cancelling does nothing once it has begun: then it stops by itself, at a safe point.
+                future = self.threads.submit(copy_context().run, _paused, ticket, called, *args)
                 return await asyncio.wrap_future(future)
-            except asyncio.CancelledError:
-                if future.cancelled() and not ticket.left:
-                    raise DeadlinePassed(ticket.seconds) from None
-                raise
             finally:
-                overdue.cancel()
+                self._gate.leave()
         finally:
-            self.inside -= 1
+            del self._inside[ticket]
+
+    def close(self) -> None:
+        """Drop what waits."""
+        self.threads.shutdown(wait=False, cancel_futures=True)
+        self._gate.close()
+
+    async def _turn(self, ticket: Ticket) -> None:
+        """Wait for a thread. Raises DeadlinePassed, TooManyRequests."""
+        if (turn := self._gate.enter(ticket.who)) is None:
+            return
+        self._inside[ticket] = turn
+        late = DeadlinePassed(ticket.seconds)
+        overdue = asyncio.get_running_loop().call_later(ticket.left, _refuse, turn, late)
+        try:
+            await self._gate.wait(turn)
+        finally:
+            overdue.cancel()
+        self._inside[ticket] = None
+
+    def _make_room(self, who: str) -> bool:
+        """Whether one that waits gives way to ``who``: of those who have at least two more here."""
+        has = Counter(inside.who for inside in self._inside)
+        most, count = max(has.items(), key=itemgetter(1))
+        if count < has[who] + 2:
+            return False
+        refusal = TooManyRequests(f"{count} of your requests are being answered or wait, and others ask as well")
+        return any(
+            self._drop(last) if turn is None else _refuse(turn, refusal)
+            for last, turn in reversed(self._inside.items()) if last.who == most
+        )  # fmt: skip
+
+
+def _refuse(turn: asyncio.Future[None], refusal: Exception) -> bool:
+    """Whether it waited."""
+    if turn.done():
+        return False
+    turn.set_exception(refusal)
+    return True
 
 
 class Offload:
     """Threads by class, so that waiting for the database never takes the place of solving, nor one class another's.
 
-    ``seconds``: the longest a request may take from here on, waiting included.
+    ``seconds``: the longest a request may take from here on, waiting included. ``drop``: has one that waits in a thread
+    give way, and says whether it did wait.
     """
 
-    def __init__(self, rooms: Mapping[Class, Room], seconds: float) -> None:
-        self._places = {of: _Places(of, room) for of, room in rooms.items()}
+    def __init__(
+        self, rooms: Mapping[Class, Room], seconds: float, drop: Callable[[Ticket], bool] = lambda _: False
+    ) -> None:  # fmt: skip
+        self._places = {of: _Places(of, room, drop) for of, room in rooms.items()}
         small = rooms["small"]
-        self._brief = _Places("small", Room(min(_BRIEF_THREADS, small.threads), small.waiting))
+        self._brief = _Places("small", Room(min(_BRIEF_THREADS, small.threads), small.waiting), drop)
         self._seconds = seconds
 
     async def run(self, of: Class, function: Callable[..., T], *args: Any, brief: bool = False) -> T:
@@ -142,12 +193,12 @@ class Offload:
         places = self._places[of]
         if brief and of == "small":
             with suppress(TooSlow):
-                return _paused(Ticket(of, ticket.end, ticket.seconds, at_once=True), function, *args)
+                return _paused(replaced(ticket, at_once=True), function, *args)
             places = self._brief
         try:
             return await places.run(ticket, function, *args)
         except TooSlow:
-            return await self._places["slow"].run(Ticket("slow", ticket.end, ticket.seconds), function, *args)
+            return await self._places["slow"].run(replaced(ticket, of="slow"), function, *args)
 
     def inside(self, of: Class) -> int:
         """Requests of the class that are being answered or wait."""
@@ -160,7 +211,7 @@ class Offload:
     def close(self) -> None:
         """Drop what waits. What runs ends at its next safe point; nobody waits for it here."""
         for places in (*self._places.values(), self._brief):
-            places.threads.shutdown(wait=False, cancel_futures=True)
+            places.close()
 
     def _of(self, of: Class) -> tuple[_Places, ...]:
         return (self._places[of], self._brief) if of == "small" else (self._places[of],)

@@ -16,7 +16,7 @@ from threading import Event, Lock, Thread
 from app.answering.operations import Inquiry, Operation, Reply
 from app.answering.sources import Documents
 from app.base import python
-from app.base.errors import DeadlinePassed, Unavailable
+from app.base.errors import DeadlinePassed, TooManyRequests, Unavailable
 from app.base.ticket import CLASSES, Class, Ticket, listener, stage
 from app.workers.messages import (
     Call,
@@ -49,20 +49,23 @@ CLOSING = "the service is shutting down"
 
 
 class _Waiter:
-    """``worker``: the only one that will do, None for any. ``given``: the one that it may use now."""
+    """``worker``: the only one that will do, None for any. ``given``: the one that it may use now; ``dropped``: none,
+    for others have their turn first."""
 
-    __slots__ = ("given", "of", "served", "worker")
+    __slots__ = ("dropped", "given", "served", "ticket", "worker")
 
-    def __init__(self, of: Class, worker: int | None) -> None:
-        self.of: Class = of
+    def __init__(self, ticket: Ticket, worker: int | None) -> None:
+        self.ticket = ticket
         self.worker = worker
         self.given: int | None = None
+        self.dropped = False
         self.served = Event()
 
 
 class Turns:
-    """Who uses a worker next: classes take turns, and within a class who came first goes first. So a queue of large
-    requests delays one about a snapshot by what runs now, not by all that waits.
+    """Who uses a worker next: classes take turns, within a class those who ask do, and of theirs what came first goes
+    first. So a queue of large requests delays one about a snapshot by what runs now, not by all that waits; and all
+    that one caller has waiting delays another's by one.
 
     Hands out ``count`` workers, each to one caller at a time. Thread-safe; its lock is held for moments only.
     """
@@ -72,13 +75,16 @@ class Turns:
         self._free = set(range(count))
         self._waiting: list[_Waiter] = []
         self._latest = dict.fromkeys(CLASSES, -1)
+        self._served: dict[str, int] = {}
+        """When each of those who have something waiting had a turn."""
         self._numbers = counting()
         self._closed = False
         self._guard = Lock()
 
     def take(self, ticket: Ticket, worker: int | None = None) -> int:
-        """The worker to use until ``give``. ``worker``: no other will do. Raises DeadlinePassed, Unavailable."""
-        waiter = _Waiter(ticket.of, worker)
+        """The worker to use until ``give``. ``worker``: no other will do. Raises DeadlinePassed, TooManyRequests,
+        Unavailable."""
+        waiter = _Waiter(ticket, worker)
         with self._guard:
             if self._closed:
                 raise Unavailable(CLOSING, retry_after=1)
@@ -86,7 +92,7 @@ class Turns:
             free = max(self._free, default=None) if worker is None else worker if worker in self._free else None
             if free is not None:
                 self._free.discard(free)
-                self._serve(ticket.of)
+                self._serve(ticket)
                 return free
             self._waiting.append(waiter)
         waiter.served.wait(ticket.left)
@@ -95,22 +101,32 @@ class Turns:
                 return waiter.given
             if self._closed:
                 raise Unavailable(CLOSING, retry_after=1)
+            if waiter.dropped:
+                raise TooManyRequests("many of your requests wait, and others ask as well")
             self._waiting.remove(waiter)
         raise DeadlinePassed(ticket.seconds)
+
+    def drop(self, ticket: Ticket) -> bool:
+        """Whether it waited; it does no longer."""
+        with self._guard:
+            waiter = next((waiter for waiter in self._waiting if waiter.ticket is ticket), None)
+            if waiter is None:
+                return False
+            self._waiting.remove(waiter)
+            waiter.dropped = True
+            waiter.served.set()
+            return True
 
     def give(self, worker: int) -> None:
         """``worker`` is free: whoever is next has it."""
         with self._guard:
-            first: dict[Class, _Waiter] = {}
-            for waiter in self._waiting:
-                if waiter.worker in (None, worker):
-                    first.setdefault(waiter.of, waiter)
-            if not first:
+            able = [waiter for waiter in self._waiting if waiter.worker in (None, worker)]
+            if not able:
                 self._free.add(worker)
                 return
-            chosen = first[min(first, key=self._latest.__getitem__)]
+            chosen = min(able, key=self._turn)
             self._waiting.remove(chosen)
-            self._serve(chosen.of)
+            self._serve(chosen.ticket)
             chosen.given = worker
             chosen.served.set()
 
@@ -125,15 +141,20 @@ class Turns:
     def waiting(self) -> Counter[Class]:
         """How many wait, by class."""
         with self._guard:
-            return Counter(waiter.of for waiter in self._waiting)
+            return Counter(waiter.ticket.of for waiter in self._waiting)
 
     def busy(self) -> int:
         """How many workers are in use."""
         with self._guard:
             return self._count - len(self._free)
 
-    def _serve(self, of: Class) -> None:
-        self._latest[of] = next(self._numbers)
+    def _turn(self, waiter: _Waiter) -> tuple[int, int]:
+        return self._latest[waiter.ticket.of], self._served.get(waiter.ticket.who, -1)
+
+    def _serve(self, ticket: Ticket) -> None:
+        here = {waiter.ticket.who for waiter in self._waiting}
+        self._served = {who: turn for who, turn in self._served.items() if who in here}
+        self._latest[ticket.of] = self._served[ticket.who] = next(self._numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +254,11 @@ class Pool:
                 self._trials[number] = Thread(target=self._try, args=(number,), name="trial", daemon=True)
                 self._trials[number].start()
         return dict(self._failing)
+
+    def drop(self, ticket: Ticket) -> bool:
+        """Whether a call with that ticket waited for a worker; it does no longer, and its caller gets
+        TooManyRequests."""
+        return self._turns.drop(ticket)
 
     def waiting(self) -> Counter[Class]:
         """How many calls wait for a worker, by class."""

@@ -37,8 +37,8 @@ def connect(live: Live) -> socket.socket:
     return socket.create_connection((parts.hostname, parts.port), timeout=30)
 
 
-def post(live: Live, body: bytes, **headers: str) -> int:
-    connection = HTTPConnection(urlsplit(live.address).netloc, timeout=60)
+def post(live: Live, body: bytes, source: str = "127.0.0.1", **headers: str) -> int:
+    connection = HTTPConnection(urlsplit(live.address).netloc, timeout=60, source_address=(source, 0))
     named = {"Content-Type": "application/json"} | {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request("POST", "/v1/decisions", body, named)
     answer = connection.getresponse()
@@ -64,6 +64,7 @@ def test_bodies_without_their_last_byte_cost_what_is_stated(live: Live, head: by
         assert refused >= 120
         assert resident(live) - before < 64 * MIB + 150 * (64 << 10) + 64 * MIB
         assert post(live, b"{}") == 422
+        assert post(live, b" " * size + b"{}", source="127.0.0.2") == 422  # what one holds keeps nobody else's out
     end = time.monotonic() + 60  # until it has noticed that they are gone
     while (answered := post(live, b" " * size + b"{}")) == 429 and time.monotonic() < end:
         time.sleep(0.05)

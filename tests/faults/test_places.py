@@ -82,6 +82,16 @@ def _answered(port: int, seconds: float) -> tuple[Counter[int], list[float]]:
     return statuses, sorted(taken)
 
 
+def _asked_from_elsewhere(port: int, body: bytes) -> int:
+    """The status of one that comes from another address than all others."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=90, source_address=("127.0.0.2", 0))
+    connection.request("POST", "/v1/decisions", body, {"Content-Type": "application/json"})
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+    return response.status
+
+
 @pytest.mark.parametrize(("body", "clients"), [(_slow(), 80), (_large(), 80)], ids=["slow", "large"])
 def test_small_decisions_go_on_while_another_class_is_full(
     body: bytes, clients: int, database_url: str, tmp_path: Path
@@ -91,7 +101,9 @@ def test_small_decisions_go_on_while_another_class_is_full(
         with Load(live.port, body, clients) as load:
             load.until_full()
             statuses, taken = _answered(live.port, 4)
+            elsewhere = [_asked_from_elsewhere(live.port, body) for _ in range(5)]
         assert statuses.keys() == {200}
+        assert elsewhere == [200] * 5  # who asks one thing of that class is not refused for what another asks
         assert load.answers[429] > 0  # it was full
         assert load.answers.keys() <= {200, 429, 504}
         assert taken[len(taken) // 2] < 1.0  # 250 ms at the 99th percentile, where nobody else wants the processors

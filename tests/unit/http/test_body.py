@@ -10,11 +10,30 @@ from typing import Any
 import pytest
 from fastapi import Request
 
-from app.base.errors import ArbiterError, BadRequest, DeadlinePassed, RequestTimeout, TooLarge, UnsupportedMediaType
+from app.base.errors import (
+    ArbiterError,
+    BadRequest,
+    DeadlinePassed,
+    RequestTimeout,
+    TooLarge,
+    TooManyRequests,
+    UnsupportedMediaType,
+)
 from app.base.settings import Settings
-from app.base.ticket import requested_timeout
+from app.base.ticket import asked_by, requested_timeout
 from app.http import body as module
-from app.http.body import FREE, Budget, parts, read_body, read_files, read_form, read_manifest, require_lines
+from app.http.body import (
+    FREE,
+    Budget,
+    Hold,
+    hold_of,
+    parts,
+    read_body,
+    read_files,
+    read_form,
+    read_manifest,
+    require_lines,
+)
 from app.http.routing import provide
 from tests.support.bounds import Bounded
 from tests.support.instead import Clock, Instead
@@ -304,3 +323,27 @@ def test_what_is_no_body_of_files(body: bytes, media: str, detail: str) -> None:
 def test_as_many_files_as_there_may_be() -> None:
     fields = [(f"f{i}", b"%d" % i) for i in range(16)]
     assert parts(multipart(*fields), MULTIPART) == dict(fields)
+
+
+def test_a_body_that_gives_way_is_read_no_further() -> None:
+    silent = Sent(b"[" + b" " * FREE, then="silent")
+    silent.budget = Budget(100)
+    provide(silent.scope["app"].state, services(silent.settings, silent.budget))  # pyright: ignore[reportArgumentType]
+
+    async def both() -> ArbiterError:
+        with asked_by("many"):
+            reading = asyncio.ensure_future(read_body(Request(silent.scope, silent.receive)))  # pyright: ignore[reportArgumentType]
+        while not silent.budget.taken:
+            await asyncio.sleep(0)
+        with pytest.raises(TooManyRequests):  # which is as much as that one has
+            Hold(silent.budget).change(FREE + 100)
+        silent.budget.change(hold_of(silent.scope), 90)
+        Hold(silent.budget).change(FREE + 50)
+        with pytest.raises(ArbiterError) as refused:
+            await asyncio.wait_for(reading, 10)
+        return refused.value
+
+    assert told(asyncio.run(both())) == (
+        TooManyRequests, "request bodies use all the memory that there is for them", {"Retry-After": "1"}
+    )  # fmt: skip
+    assert silent.budget.taken == 50

@@ -4,12 +4,14 @@ import gzip
 import json
 import threading
 import time
+from functools import partial
 
 import pytest
 import zstandard
 from starlette.testclient import TestClient
 
 from app.base.errors import BadRequest, DeadlinePassed, TooLarge, TooManyRequests
+from app.base.ticket import asked_by
 from app.http import body as module
 from app.http.body import FREE, Bounds, Budget, Hold, inflate
 from tests.api.requests import decision
@@ -110,3 +112,31 @@ def test_small_bodies_get_in_when_the_budget_is_used_up() -> None:
     small.release()
     greedy.change(1 << 20)  # too late to hold anything
     assert budget.taken == 0
+
+
+def test_who_holds_most_gives_way_with_what_is_still_read() -> None:
+    budget, stopped = Budget(100), list[str]()
+
+    def hold(who: str, *, reading: bool) -> Hold:
+        with asked_by(who):
+            made = Hold(budget)
+        made.stop = partial(stopped.append, who) if reading else None
+        return made
+
+    whole, first, second = (hold("many", reading=reading) for reading in (False, True, True))
+    few, other = (hold("few", reading=True) for _ in range(2))
+    for of, size in ((few, 20), (whole, 30), (first, 20), (second, 30)):
+        of.change(FREE + size)
+    other.change(FREE + 10)
+    assert (stopped, second.gave_way, budget.taken) == (["many"], True, 80)
+    with pytest.raises(TooManyRequests):
+        second.change(1)
+    second.release()
+    assert budget.taken == 80, "it was taken from it before"
+    with pytest.raises(TooManyRequests):  # of two that would hold as much then, nobody gives way
+        other.change(30)
+    assert (stopped, budget.taken) == (["many"], 80)
+    other.release()
+    with pytest.raises(TooManyRequests):  # nor to oneself
+        whole.change(200)
+    assert not first.gave_way

@@ -81,7 +81,7 @@ def test_nothing_is_left_to_be_done_later_for_what_was_answered() -> None:
         loop, later = asyncio.get_running_loop(), list[asyncio.TimerHandle]()
         call_later = loop.call_later
         loop.call_later = lambda *args, **more: later.append(call_later(*args, **more)) or later[-1]
-        await places.run("small", int)
+        await asyncio.gather(places.run("small", int), places.run("small", int))
         assert [handle.cancelled() for handle in later] == [True]
 
     asyncio.run(run())
@@ -105,6 +105,89 @@ def test_a_class_that_is_full_refuses_its_own_and_nobody_else() -> None:
 
     asyncio.run(run())
     places.close()
+
+
+def test_those_who_ask_take_turns() -> None:
+    places, leave = offload(waiting=9), threading.Event()
+    begun: list[str] = []
+
+    async def ask(who: str, what: str) -> None:
+        with ticket.asked_by(who):
+            await places.run("large", begun.append, what)
+
+    async def run() -> None:
+        first = asyncio.ensure_future(places.run("large", leave.wait, 10))
+        others = [asyncio.ensure_future(ask(what[0], what)) for what in ("a1", "a2", "a3", "b1", "a4", "b2", "c1")]
+        await asyncio.sleep(0)
+        leave.set()
+        await asyncio.gather(first, *others)
+
+    asyncio.run(run())
+    places.close()
+    assert begun == ["a1", "b1", "c1", "a2", "b2", "a3", "a4"]
+
+
+def test_where_no_place_is_left_the_last_of_who_has_most_gives_way() -> None:
+    places, leave = offload(waiting=3), threading.Event()
+    begun: list[str] = []
+
+    async def ask(who: str, what: str) -> None:
+        with ticket.asked_by(who):
+            await places.run("large", begun.append, what)
+
+    async def run() -> None:
+        first = asyncio.ensure_future(places.run("large", leave.wait, 10))
+        of_a = [asyncio.ensure_future(ask("a", f"a{i}")) for i in range(3)]
+        await asyncio.sleep(0)
+        with pytest.raises(TooManyRequests, match=r"^4 requests like this one"):
+            await ask("a", "a3")
+        of_b = asyncio.ensure_future(ask("b", "b0"))
+        await asyncio.sleep(0)
+        with pytest.raises(TooManyRequests, match=r"^3 of your requests are being answered or wait, and others ask"):
+            await of_a[2]
+        with pytest.raises(TooManyRequests):  # it has as many as a now, one more would be more
+            await ask("b", "b1")
+        leave.set()
+        await asyncio.gather(first, *of_a[:2], of_b)
+
+    asyncio.run(run())
+    places.close()
+    assert begun == ["a0", "b0", "a1"]
+
+
+def test_one_that_waits_in_its_thread_gives_way_where_it_says_so() -> None:
+    dropped: list[Ticket] = []
+    begun, leave = threading.Semaphore(0), threading.Event()
+
+    def drop(other: Ticket) -> bool:
+        dropped.append(other)
+        return len(dropped) == 2
+
+    places = Offload(dict.fromkeys(CLASSES, Room(3, 0)), 20.0, drop)
+
+    def work() -> str:
+        begun.release()
+        leave.wait(10)
+        mine = held()
+        assert mine is not None
+        return mine.who
+
+    async def ask(who: str) -> str:
+        with ticket.asked_by(who):
+            return await places.run("large", work)
+
+    async def run() -> list[str]:
+        asked = [asyncio.ensure_future(ask(who)) for who in ("a", "a", "a")]
+        await asyncio.sleep(0)
+        asked.append(asyncio.ensure_future(ask("b")))
+        await asyncio.sleep(0)
+        assert places.inside("large") == 4
+        leave.set()
+        return await asyncio.gather(*asked)
+
+    assert asyncio.run(run()) == ["a", "a", "a", "b"]
+    places.close()
+    assert [other.who for other in dropped] == ["a", "a"], "the last one first, until one says that it waited"
 
 
 def test_waiting_for_a_thread_counts_and_what_did_not_begin_never_does() -> None:

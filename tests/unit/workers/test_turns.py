@@ -3,8 +3,8 @@ import time
 
 import pytest
 
-from app.base.errors import DeadlinePassed, Unavailable
-from app.base.ticket import Class, Ticket
+from app.base.errors import DeadlinePassed, TooManyRequests, Unavailable
+from app.base.ticket import Class, Ticket, asked_by
 from app.workers.pool import Turns
 
 
@@ -16,11 +16,13 @@ class Line:
         self.served: list[tuple[str, int]] = []
         self.threads: list[threading.Thread] = []
 
-    def join(self, of: Class, name: str, worker: int | None = None) -> None:
+    def join(self, of: Class, name: str, worker: int | None = None, who: str = "") -> None:
         before = self.turns.waiting().total()
+        with asked_by(who):
+            ticket = Ticket.now(of, 20)
 
         def wait() -> None:
-            at = self.turns.take(Ticket.now(of, 20), worker)
+            at = self.turns.take(ticket, worker)
             self.served.append((name, at))
             self.turns.give(at)
 
@@ -46,6 +48,42 @@ def test_classes_take_turns_and_within_one_the_first_goes_first() -> None:
         line.join("snapshot", f"snapshot {i}")
     turns.give(at)
     assert line.end() == ["slow", "snapshot 0", "large 0", "snapshot 1", "large 1", "large 2", "large 3"]
+
+
+def test_within_a_class_those_who_ask_take_turns() -> None:
+    turns = Turns(1)
+    line = Line(turns)
+    at = turns.take(Ticket.now("large", 20))
+    for name in ("a0", "a1", "a2", "b0", "b1", "c0"):
+        line.join("large", name, who=name[0])
+    line.join("slow", "slow of a", who="a")
+    turns.give(at)
+    assert line.end() == ["slow of a", "b0", "c0", "a0", "b1", "a1", "a2"], "a has had its turn first, in another class"
+
+
+def test_one_that_waits_can_be_dropped() -> None:
+    turns = Turns(1)
+    at = turns.take(running := Ticket.now("large", 20))
+    told: list[str] = []
+    waits = Ticket.now("large", 20)
+
+    def wait() -> None:
+        try:
+            turns.take(waits)
+        except TooManyRequests as error:
+            told.append(str(error))
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    while not turns.waiting():
+        time.sleep(0.001)
+    assert not turns.drop(running)
+    assert turns.drop(waits)
+    assert not turns.drop(waits)
+    thread.join(5)
+    assert told == ["many of your requests wait, and others ask as well"]
+    turns.give(at)
+    assert turns.take(Ticket.now("large", 20)) == at
 
 
 def test_whoever_wants_one_worker_gets_that_one_and_others_pass() -> None:
