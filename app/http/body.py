@@ -95,7 +95,7 @@ class Hold:
         self._lock = Lock()
         self._size = 0
         self._released = False
-        self.who = who_asks()
+        self.who = ""
         self.gave_way = False
         self.stop: Callable[..., object] | None = None
 
@@ -106,6 +106,7 @@ class Hold:
                 return
             wanted = self._size + size
             if more := max(wanted - FREE, 0) - max(self._size - FREE, 0):
+                self.who = self.who or who_asks()
                 self._budget.change(self, more)
             self._size = wanted
 

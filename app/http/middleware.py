@@ -104,9 +104,9 @@ class TurnsMiddleware:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # none of what waited in another one is left
             self._loop, self._begun, self._waiting = loop, 0, TakingTurns()
-        if not self._begun and not self._waiting:
+        if not self._begun:
             loop.call_soon(self._next)
-        if self._begun < _BEGIN and not self._waiting:
+        if self._begun < _BEGIN:  # nobody waits: as long as anybody does, each turn begins all that it may
             self._begun += 1
             return None
         turn = loop.create_future()

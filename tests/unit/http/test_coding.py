@@ -11,7 +11,6 @@ import zstandard
 from starlette.testclient import TestClient
 
 from app.base.errors import BadRequest, DeadlinePassed, TooLarge, TooManyRequests
-from app.base.ticket import asked_by
 from app.http import body as module
 from app.http.body import FREE, Bounds, Budget, Hold, inflate
 from tests.api.requests import decision
@@ -118,8 +117,8 @@ def test_who_holds_most_gives_way_with_what_is_still_read() -> None:
     budget, stopped = Budget(100), list[str]()
 
     def hold(who: str, *, reading: bool) -> Hold:
-        with asked_by(who):
-            made = Hold(budget)
+        made = Hold(budget)
+        made.who = who
         made.stop = partial(stopped.append, who) if reading else None
         return made
 
