@@ -15,7 +15,13 @@ from app.base.settings import Settings
 from app.base.ticket import CLASSES
 from app.decisions.log import DecisionLog
 from app.decisions.service import Decider
-from app.http.middleware import CompressionMiddleware, RequestMiddleware, SitesMiddleware, TimeoutMiddleware
+from app.http.middleware import (
+    CompressionMiddleware,
+    RequestMiddleware,
+    SitesMiddleware,
+    TimeoutMiddleware,
+    TurnsMiddleware,
+)
 from app.http.routing import Services
 from app.http.tracing import Tracing, TracingMiddleware
 from app.metrics import Metrics
@@ -61,7 +67,7 @@ def test_a_provider_is_asked_for_what_it_was_made_for() -> None:
 )  # fmt: skip
 def test_what_a_request_passes_through(settings: Any, guarded: bool, instead: Instead) -> None:
     inner = [AuthenticationMiddleware] if guarded else []
-    around = [RequestMiddleware, CompressionMiddleware, SitesMiddleware, *inner, TimeoutMiddleware]
+    around = [RequestMiddleware, TurnsMiddleware, CompressionMiddleware, SitesMiddleware, *inner, TimeoutMiddleware]
     assert [one.cls for one in made(**settings).user_middleware] == around
     instead(main, traces_configured=lambda: Tracing(lambda: None))
     assert [one.cls for one in made(**settings).user_middleware] == [TracingMiddleware, *around]
