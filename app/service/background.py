@@ -30,7 +30,7 @@ from app.jobs import repository
 from app.jobs.worker import Limits, Worker
 from app.simulations import service
 from app.simulations.service import KIND
-from app.studies import backtesting, exposures, forecasts, sweep_jobs
+from app.studies import backtesting, study_jobs, sweep_jobs
 from app.studies.backtesting import Backtesting
 from app.studies.exposing import Exposing
 from app.studies.forecasting import Forecasting
@@ -75,8 +75,8 @@ def worker_of(database: Database, settings: Settings, abandon: Callable[[], None
     configurations = Compiled(stored)
     kinds = {
         KIND: service.Simulating(configurations, traces.opened, service.Limits(settings.simulation_days)),
-        forecasts.KIND: Forecasting(configurations, settings.simulation_days),
-        exposures.KIND: Exposing(configurations),
+        study_jobs.FORECASTS: Forecasting(configurations, settings.simulation_days),
+        study_jobs.EXPOSURES: Exposing(configurations),
         backtesting.KIND: Backtesting(database, configurations, Resolver(database, stored), judgements),
         sweep_jobs.KIND: sweep_jobs.Sweeping(traces, settings.simulation_days),
     }

@@ -69,10 +69,9 @@ from app.service.document import DESCRIPTION, SUMMARY, TAGS, described
 from app.simulations import router as simulations
 from app.simulations.accepting import Terms
 from app.simulations.service import Simulations
-from app.studies import backtesting, exposures, forecasts, sweep_jobs
+from app.studies import backtesting, sweep_jobs
 from app.studies.backtesting import Backtests
-from app.studies.exposures import ExposureJobs, SnapshotReads
-from app.studies.forecasts import Forecasts
+from app.studies.study_jobs import EXPOSURES_PART, FORECASTS_PART, ExposureJobs, Forecasts, SnapshotReads
 from app.studies.sweep_jobs import Sweeps
 from app.traces import router as traces
 from app.traces.ingest import Limits as TraceLimits
@@ -84,7 +83,7 @@ from app.workers.worker import Reserve, give_back_when_idle, keep_freed_blocks
 _CAPABILITIES = (
     decisions, search, batch, decisions.COMPARISONS, decisions.PLANS, extenders, decisions.RULES, snapshots,
     clusters, shadow, manifests, configurations,
-    simulations, forecasts, exposures, backtesting, sweep_jobs, traces, access, health,
+    simulations, FORECASTS_PART, EXPOSURES_PART, backtesting, sweep_jobs, traces, access, health,
 )  # fmt: skip
 """What the interface documents."""
 
@@ -186,6 +185,7 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
     traces = Traces(database, TraceLimits(settings.trace_jobs, settings.trace_bytes), settings.small_body_bytes)
     jobs = Jobs(database, settings.simulations_alive)
     followed = Clusters(database, _retention(settings), decider.ages, names)
+    reads = SnapshotReads(snapshots.get, snapshots.state, snapshots.asks, decider.ages.of)
     variants, days = settings.simulation_variants, settings.simulation_days
     services = Services(
         settings=settings,
@@ -215,10 +215,8 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
         outages=health.Outages(tuple(beside)),
         traces=traces,
         simulations=Simulations(jobs, traces, stored, Terms(variants, settings.trace_jobs), settings.small_body_bytes),
-        forecasts=Forecasts(jobs, stored, snapshots.state, decider.ages.of, variants, days),
-        exposures=ExposureJobs(
-            jobs, stored, SnapshotReads(snapshots.get, snapshots.state, snapshots.asks, decider.ages.of)
-        ),
+        forecasts=Forecasts(jobs, stored, reads, variants, days),
+        exposures=ExposureJobs(jobs, stored, reads),
         backtests=Backtests(jobs, stored, variants, lambda: log.settle(_SETTLE_SECONDS)),
         sweeps=Sweeps(jobs, stored, traces),
     )

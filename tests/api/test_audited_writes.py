@@ -8,7 +8,7 @@ from app.clusters.router import EXAMPLE as CLUSTER
 from app.clusters.shadow import EXAMPLE as SHADOW
 from app.decisions.schemas import SITUATION
 from app.simulations.router import SIMULATION
-from app.studies.exposures import EXPOSURE
+from app.studies.exposure_schemas import EXPOSURE
 
 LINES = {"Content-Type": "application/x-ndjson"}
 

@@ -180,8 +180,8 @@ def test_a_worker_does_every_kind_of_job_within_the_settings(instead: Instead) -
     assert (given, abandon, limits) == (database, print, Limits(5, 6))
     assert set(kinds) == {
         background.KIND,
-        background.forecasts.KIND,
-        background.exposures.KIND,
+        background.study_jobs.FORECASTS,
+        background.study_jobs.EXPOSURES,
         background.backtesting.KIND,
         background.sweep_jobs.KIND,
     }

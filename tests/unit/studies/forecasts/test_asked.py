@@ -24,7 +24,7 @@ from app.studies.forecasting import (
     foretell,
     scenarios,
 )
-from app.studies.forecasts import Forecasts
+from app.studies.study_jobs import Forecasts, SnapshotReads
 from tests.support.foretelling import asks, running
 from tests.support.kueue_run import two_queues
 from tests.unit.simulations.running import AT_ONCE, job
@@ -99,7 +99,8 @@ class Kept:
         self.states: list[str] = []
         self.accepted: list[New] = []
         self.outcome: bytes | None = None
-        self._service = Forecasts(self, None, self._state, lambda _: None, variants, 7)  # pyright: ignore[reportArgumentType]
+        reads = SnapshotReads(lambda _: b"", self._state, lambda _: b"", lambda _: None)
+        self._service = Forecasts(self, None, reads, variants, 7)  # pyright: ignore[reportArgumentType]
 
     def _state(self, name: str) -> tuple[int, bytes]:
         self.states.append(name)
