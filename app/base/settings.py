@@ -10,6 +10,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AliasChoices, Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from app.base.identifiers import Proxies
+
 MIB = 1 << 20
 
 
@@ -97,6 +99,9 @@ class Settings(BaseSettings):
 
     authentication: Literal["open", "required"] = "open"
     allowed_hosts: str | None = None
+    trusted_proxies: Annotated[
+        str | None, Field(validation_alias=AliasChoices("ARBITER_TRUSTED_PROXIES", "FORWARDED_ALLOW_IPS"))
+    ] = None
     oidc_issuer: str | None = None
     oidc_audience: str | None = None
     oidc_jwks_url: str | None = None
@@ -154,6 +159,12 @@ class Settings(BaseSettings):
     def _empty_is_unset(cls, value: object) -> object:
         return value or None
 
+    @field_validator("trusted_proxies", mode="after")
+    @classmethod
+    def _are_proxies(cls, value: str | None) -> str | None:
+        Proxies.named(value or "")
+        return value
+
     @model_validator(mode="after")
     def _provider_is_complete(self) -> Self:
         if self.oidc_issuer is not None and self.oidc_audience is None:
@@ -178,6 +189,11 @@ class Settings(BaseSettings):
         configured, and the one that it listens on. ``*``: by any, whose risk its page names."""
         listed = {name.strip().lower() for name in (self.allowed_hosts or "").split(",") if name.strip()}
         return frozenset(listed | ({self.host.lower()} - {"", "0.0.0.0", "::"}))
+
+    @property
+    def proxies(self) -> Proxies:
+        """Who is believed when they say whom they ask for."""
+        return Proxies.named(self.trusted_proxies or "")
 
     @property
     def heads_stale_seconds(self) -> float:

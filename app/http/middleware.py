@@ -17,15 +17,19 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.base.errors import ArbiterError, Forbidden, Misdirected
+from app.base.identifiers import Proxies, network_of
 from app.base.ticket import TakingTurns, allowing, asked_by, released_at_the_end, spend_timeout
 from app.http.body import release
 from app.http.responses import answer_to, problem
 from app.http.routing import names_of
 from app.solver.model import base
 
+log = structlog.stdlib.get_logger("arbiter.request")
+
 _WAITED = "arbiter.waited"
 """Where a scope has how long it waited for its turn, in seconds."""
 HEADER = "Request-Timeout"
+_LOOPBACKS = frozenset({"127.0.0.1", "::1"})
 _SECONDS = re.compile(r"[0-9]+\.?[0-9]*|\.[0-9]+")
 
 
@@ -57,15 +61,48 @@ def _parsed(value: str) -> float | None:
     return allowed if 0 < allowed < 1e9 else None
 
 
-_NETWORK = 4
-"""Groups of an IPv6 address that tell networks apart: whoever has one address has all that share them."""
-
-
 def address_of(scope: Scope) -> str:
-    """Where a request comes from: its address, or the network of one of IPv6."""
+    """Where a request comes from: its address, or the network of one of IPv6; empty where it has none."""
     client = scope.get("client")
-    address = str(client[0]) if client else ""
-    return ":".join(address.split(":")[:_NETWORK]) if address.count(":") > 1 else address
+    return network_of(str(client[0])) if client else ""
+
+
+class ForwardedMiddleware:
+    """Whom a proxy asks for, and whether they came over TLS: as ``proxies`` say, and nobody else does.
+
+    Who could say so of themselves would be as many callers as they like. Whether it was TLS bears on the caller's own
+    cookies and links alone: a proxy on this machine is believed without a name.
+    """
+
+    def __init__(self, app: ASGIApp, proxies: Proxies) -> None:
+        self.app = app
+        self._proxies = proxies
+        self._said = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope.get("client"):
+            self._heed(scope)
+        await self.app(scope, receive, send)
+
+    def _heed(self, scope: Scope) -> None:
+        hops: list[bytes] = []
+        scheme = b""
+        for name, value in scope["headers"]:
+            if name == b"x-forwarded-for":
+                hops.append(value)
+            elif name == b"x-forwarded-proto":
+                scheme = value.strip().lower()
+        if not hops and not scheme:
+            return
+        peer = str(scope["client"][0])
+        is_proxy = self._proxies.anybody or peer in self._proxies
+        if scheme in (b"http", b"https") and (is_proxy or network_of(peer) in _LOOPBACKS):
+            scope["scheme"] = scheme.decode()
+        if hops and is_proxy:
+            scope["client"] = self._proxies.client(peer, b",".join(hops).decode("latin-1")), 0
+        elif hops and not self._said:
+            self._said = True
+            log.warning("X-Forwarded-For counts from ARBITER_TRUSTED_PROXIES alone, and this is none", address=peer)
 
 
 QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -128,8 +165,6 @@ class TurnsMiddleware:
 _ACCEPTABLE = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 FAULT = "arbiter.fault"
 """Where a scope has what nobody foresaw."""
-
-log = structlog.stdlib.get_logger("arbiter.request")
 
 
 class RequestMiddleware:

@@ -6,7 +6,6 @@ time; ``BulkProtocol`` counts the rest.
 """
 
 import asyncio
-import resource
 import socket
 import struct
 from collections import Counter
@@ -21,6 +20,7 @@ import msgspec
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from app.base.identifiers import network_of
 from app.http.body import LEAST_BYTES_A_SECOND
 
 Phase = Literal["idle", "head", "body", "stream", "rest", "answer"]
@@ -28,9 +28,6 @@ Phase = Literal["idle", "head", "body", "stream", "rest", "answer"]
 
 _SWEEP_SECONDS = 1.0
 _LATER_SECONDS = 5.0
-_OTHER_FILES = 256
-"""Files that are not connections: the database, workers, logs, and sockets accepted or closed within one turn."""
-_FEWEST = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +48,6 @@ class Limits:
         # A body's own limit answers 408; this one is for bodies that nobody reads.
         seconds = {"idle": self.idle, "head": self.head, "body": self.body + _LATER_SECONDS, "stream": self.stream}
         return _LATER_SECONDS if phase == "rest" else seconds.get(phase)
-
-
-def within_files(connections: int) -> int:
-    """At most ``connections``, and no more than the files that this process may open leave room for."""
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return connections if files == resource.RLIM_INFINITY else max(_FEWEST, min(connections, files - _OTHER_FILES))
 
 
 class Connection(Protocol):
@@ -431,8 +422,8 @@ class BulkProtocol(HttpToolsProtocol):
 
     @property
     def address(self) -> str:
-        """Of the other side, without the port."""
-        return self.client[0] if self.client else ""
+        """Of the other side, or its network."""
+        return network_of(self.client[0]) if self.client else ""
 
     def unsent(self) -> int:
         """Bytes that the other side has not taken yet."""

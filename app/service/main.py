@@ -50,6 +50,7 @@ from app.http import assets, responses, routing
 from app.http.body import Budget
 from app.http.middleware import (
     CompressionMiddleware,
+    ForwardedMiddleware,
     RequestMiddleware,
     SitesMiddleware,
     TimeoutMiddleware,
@@ -240,6 +241,7 @@ def _pass_through(app: FastAPI, settings: Settings, services: Services) -> None:
     app.add_middleware(RequestMiddleware, answered=services.metrics.answered)
     if services.tracing.is_on:
         app.add_middleware(TracingMiddleware, traces=services.tracing)
+    app.add_middleware(ForwardedMiddleware, proxies=settings.proxies)
 
 
 def _pages(app: FastAPI, settings: Settings) -> tuple[Any, ...]:

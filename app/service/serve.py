@@ -3,6 +3,7 @@
 import asyncio
 import faulthandler
 import json
+import resource
 import signal
 import socket
 import sys
@@ -30,7 +31,7 @@ from app.configurations.service import Configurations, Editor, Intent, drafted
 from app.db.database import Database, migrate
 from app.db.embedded import EmbeddedError, EmbeddedPostgres
 from app.http.openapi import Preconditions
-from app.http.protocol import BulkProtocol, Connections, within_files
+from app.http.protocol import BulkProtocol, Connections
 from app.http.protocol import Limits as ConnectionLimits
 from app.jobs.service import Companion
 from app.service.main import create_app
@@ -88,6 +89,10 @@ PROMISED_SECONDS = 10
 _FINISH_SECONDS = 4
 """Of these, what requests under way have to finish."""
 
+_OTHER_FILES = 256
+"""Files that are not connections: the database, workers, logs, and sockets accepted or closed within one turn."""
+_FEWEST = 16
+
 log = structlog.stdlib.get_logger("arbiter.serve")
 
 
@@ -144,8 +149,8 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app, http=protocol, loop="asyncio", lifespan="on", log_config=None, access_log=False,
-                server_header=False, date_header=True, timeout_graceful_shutdown=_FINISH_SECONDS + 1,
-                timeout_keep_alive=round(limits.idle), backlog=_ACCEPTED_AT_ONCE,
+                server_header=False, date_header=True, proxy_headers=False, backlog=_ACCEPTED_AT_ONCE,
+                timeout_graceful_shutdown=_FINISH_SECONDS + 1, timeout_keep_alive=round(limits.idle),
             )
         )  # fmt: skip
         self._app = app
@@ -173,6 +178,12 @@ class Server(uvicorn.Server):
             await super().shutdown(sockets)
         finally:
             timer.cancel()
+
+
+def within_files(connections: int) -> int:
+    """At most ``connections``, and no more than the files that this process may open leave room for."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return connections if files == resource.RLIM_INFINITY else max(_FEWEST, min(connections, files - _OTHER_FILES))
 
 
 def _limits(settings: Settings) -> ConnectionLimits:

@@ -87,6 +87,7 @@ def test_what_the_page_says_is_read_is_read(name: str, monkeypatch: pytest.Monke
     }
     given |= {"database_url": "postgresql://x", "snapshot_memory_bytes": "2097152", "max_body_bytes": "4096"}
     given |= {"console": "off", "examples": "off", "console_key": 32 * "k", "console_session_seconds": "77"}
+    given |= {"trusted_proxies": "10.0.0.7,fd00::/8"}
     for one in Settings.model_fields:
         for variable in variables(one):
             monkeypatch.delenv(variable, raising=False)

@@ -173,6 +173,20 @@ def test_the_folder_of_a_user_follows_the_customs_of_the_system(
     assert Settings().data_dir == tmp_path / "Library" / "Application Support" / "arbiter"
 
 
+def test_proxies_are_those_that_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ARBITER_TRUSTED_PROXIES", "FORWARDED_ALLOW_IPS"):
+        monkeypatch.delenv(name, raising=False)
+    assert "127.0.0.1" not in Settings().proxies
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "10.0.0.1, 10.1.0.0/16")
+    assert "10.1.2.3" in Settings().proxies, "as it was named before it had a setting"
+    monkeypatch.setenv("ARBITER_TRUSTED_PROXIES", "10.0.0.1")
+    assert "10.0.0.1" in Settings().proxies
+    assert "10.1.2.3" not in Settings().proxies
+    monkeypatch.setenv("ARBITER_TRUSTED_PROXIES", "proxy.example")
+    with pytest.raises(ValidationError, match=r"'proxy\.example' is neither an address nor a network"):
+        Settings()
+
+
 ENDPOINT = {"EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}
 
 

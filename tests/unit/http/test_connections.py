@@ -1,13 +1,10 @@
 """Who makes room, and whose time is up."""
 
-import resource
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import pytest
-
 from app.http import protocol as module
-from app.http.protocol import Connections, Limits, Phase, within_files
+from app.http.protocol import Connections, Limits, Phase
 from tests.support.instead import Instead
 
 
@@ -298,18 +295,3 @@ def test_a_look_every_second_as_long_as_anybody_is_there(instead: Instead) -> No
     assert loop.later == [], "nobody is there"
     assert connections.joined(a)
     assert len(loop.later) == 1
-
-
-def _open_files(soft: int) -> Callable[[int], tuple[int, int]]:
-    return lambda _: (soft, 10**9)
-
-
-@pytest.mark.parametrize(
-    ("files", "asked", "most"),
-    [(1024, 1000, 768), (1024, 700, 700), (4096, 1000, 1000), (256, 1000, 16), (272, 1000, 16), (273, 1000, 17),
-     (100, 5, 16), (resource.RLIM_INFINITY, 10**6, 10**6)],
-)  # fmt: skip
-def test_as_many_as_the_files_that_may_be_open(files: int, asked: int, most: int, instead: Instead) -> None:
-    """256 are for other things than connections; 16 there are in any case."""
-    instead(module.resource, getrlimit=_open_files(files))
-    assert within_files(asked) == most

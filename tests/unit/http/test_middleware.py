@@ -21,6 +21,7 @@ from structlog.testing import capture_logs
 
 from app.base.decoding import Malformed
 from app.base.errors import ArbiterError, BadInput, Conflict, Unavailable
+from app.base.identifiers import Proxies
 from app.base.ticket import requested_timeout, spend_timeout, timeout_within
 from app.http import middleware as requests
 from app.http import responses
@@ -28,6 +29,7 @@ from app.http.body import Budget, hold_of
 from app.http.middleware import (
     FAULT,
     CompressionMiddleware,
+    ForwardedMiddleware,
     RequestMiddleware,
     TimeoutMiddleware,
     TurnsMiddleware,
@@ -114,6 +116,40 @@ def test_what_is_no_time_to_wait(value: str) -> None:
         "type": "about:blank", "title": "Bad request", "status": 400, "instance": "/v1/x",
         "detail": "Request-Timeout is a positive number of seconds or a duration like 500ms",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("listed", "peer", "client", "scheme"),
+    [
+        ("", ("127.0.0.1", 5), ("127.0.0.1", 5), "https"), ("", ("::1", 5), ("::1", 5), "https"),
+        ("", ("10.0.0.1", 5), ("10.0.0.1", 5), "http"), ("10.0.0.2", ("10.0.0.1", 5), ("10.0.0.1", 5), "http"),
+        ("10.0.0.1", ("10.0.0.1", 5), ("192.0.2.7", 0), "https"), ("", None, None, "http"), ("*", None, None, "http"),
+        ("*", ("10.0.0.1", 5), ("192.0.2.7", 0), "https"), ("127.0.0.1", ("127.0.0.1", 5), ("192.0.2.7", 0), "https"),
+    ],
+)  # fmt: skip
+def test_whom_a_proxy_asks_for_is_believed_of_those_who_are_named(
+    listed: str, peer: tuple[str, int] | None, client: tuple[str, int] | None, scheme: str
+) -> None:
+    seen: list[Any] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        seen.append((scope["client"], scope["scheme"]))
+
+    raw = [
+        (b"x-forwarded-for", b"6.6.6.6"), (b"x-forwarded-proto", b" HTTPS "), (b"x-forwarded-for", b"192.0.2.7"),
+    ]  # fmt: skip
+
+    async def three_times() -> None:
+        behind = ForwardedMiddleware(application, Proxies.named(listed))
+        for headers in (raw, raw, [(b"x-forwarded-proto", b"gopher")]):
+            scope: Any = {"type": "http", "headers": headers, "client": peer, "scheme": "http"}
+            await behind(scope, None, None)  # pyright: ignore[reportArgumentType]
+
+    with capture_logs() as lines:
+        asyncio.run(three_times())
+    assert seen == [(client, scheme), (client, scheme), (peer, "http")]
+    ignored = peer is not None and client == peer
+    assert [line["address"] for line in lines] == ([peer[0]] if ignored and peer else []), "said once, to be mended"
 
 
 def begun(arrivals: list[tuple[str, str]]) -> list[int]:

@@ -492,5 +492,7 @@ def test_an_address_is_known_without_its_port() -> None:
         assert peer.protocol.address == ""
         peer.protocol.client = ("10.0.0.1", 2)
         assert peer.protocol.address == "10.0.0.1"
+        peer.protocol.client = ("2001:db8::a:b:c:d", 2)
+        assert peer.protocol.address == "2001:db8::", "whoever has one address of a network has all"
 
     run(test)

@@ -17,6 +17,7 @@ from app.decisions.log import DecisionLog
 from app.decisions.service import Decider
 from app.http.middleware import (
     CompressionMiddleware,
+    ForwardedMiddleware,
     RequestMiddleware,
     SitesMiddleware,
     TimeoutMiddleware,
@@ -68,9 +69,11 @@ def test_a_provider_is_asked_for_what_it_was_made_for() -> None:
 def test_what_a_request_passes_through(settings: Any, guarded: bool, instead: Instead) -> None:
     inner = [AuthenticationMiddleware] if guarded else []
     around = [RequestMiddleware, TurnsMiddleware, CompressionMiddleware, SitesMiddleware, *inner, TimeoutMiddleware]
-    assert [one.cls for one in made(**settings).user_middleware] == around
+    assert [one.cls for one in made(**settings).user_middleware] == [ForwardedMiddleware, *around]
     instead(main, traces_configured=lambda: Tracing(lambda: None))
-    assert [one.cls for one in made(**settings).user_middleware] == [TracingMiddleware, *around]
+    assert [one.cls for one in made(**settings).user_middleware] == [
+        ForwardedMiddleware, TracingMiddleware, *around,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("console", "there"), [("on", True), ("off", False)])

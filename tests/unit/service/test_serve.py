@@ -3,11 +3,12 @@
 """Serving, without a service: addresses as people are told them, the port, the order in which things begin and end."""
 
 import asyncio
+import resource
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import Queue
 from types import SimpleNamespace
@@ -94,6 +95,21 @@ def test_limits_of_connections_are_those_of_the_settings(instead: Instead) -> No
     with capture_logs() as lines:
         assert limits(settings).connections == 19
     assert [(line["connections"], line["wanted"]) for line in lines] == [(19, 20)]
+
+
+def _open_files(soft: int) -> Callable[[int], tuple[int, int]]:
+    return lambda _: (soft, 10**9)
+
+
+@pytest.mark.parametrize(
+    ("files", "asked", "most"),
+    [(1024, 1000, 768), (1024, 700, 700), (4096, 1000, 1000), (256, 1000, 16), (272, 1000, 16), (273, 1000, 17),
+     (100, 5, 16), (resource.RLIM_INFINITY, 10**6, 10**6)],
+)  # fmt: skip
+def test_as_many_as_the_files_that_may_be_open(files: int, asked: int, most: int, instead: Instead) -> None:
+    """256 are for other things than connections; 16 there are in any case."""
+    instead(serve.resource, getrlimit=_open_files(files))
+    assert serve.within_files(asked) == most
 
 
 class Staged:
