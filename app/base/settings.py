@@ -134,6 +134,8 @@ class Settings(BaseSettings):
     configuration_cache_bytes: Annotated[int, Field(ge=1)] = 64 * MIB
     configuration_poll_seconds: Annotated[float, Field(gt=0, le=60)] = 0.5
     idempotency_seconds: Annotated[float, Field(gt=0)] = 86_400.0
+    idempotency_entries: Annotated[int, Field(ge=1)] = 10_000
+    idempotency_bytes: Annotated[int, Field(ge=1)] = 64 * MIB
 
     shadow_retention_days: Annotated[float, Field(ge=0)] = 30
     shadow_retention_entries: Annotated[int, Field(ge=0)] = 10_000

@@ -35,7 +35,7 @@ from app.clusters.schemas import (
 from app.db.database import Database
 from app.decisions.repository import storable
 from app.decisions.service import FollowedAges
-from app.http.body import Body
+from app.http.body import OwnBody
 from app.http.openapi import Cursor, Limit, Moment, decode_id, encode_cursor, operation
 from app.http.responses import json_response
 from app.http.routing import provided, service
@@ -321,11 +321,11 @@ def get_cluster(name: Name, clusters: Service) -> Response:
         followers=True,
         request=ClusterReport,
         responses={200: ClusterLease},
-        errors=(503,),
+        errors=(503, 504),
         example=EXAMPLE,
     ),
 )
-def report_cluster(name: Name, body: Body, clusters: Service) -> Response:
+def report_cluster(name: Name, body: OwnBody, clusters: Service) -> Response:
     """Sent every few seconds. The answer says whether this follower is the one that writes the configuration."""
     return json_response(clusters.report(name, decode(body, ClusterReport)))
 
@@ -358,11 +358,11 @@ def _evicted(
     operation_id="report_evictions",
     summary="Evictions that a follower saw",
     **operation(
-        needs="decide", followers=True, request=EvictionReport, responses={204: None}, errors=(503,),
+        needs="decide", followers=True, request=EvictionReport, responses={204: None}, errors=(503, 504),
         example={"engine": FIRST, "evictions": [EVICTION]},
     ),
 )  # fmt: skip
-def report_evictions(name: Name, body: Body, clusters: Service) -> Response:
+def report_evictions(name: Name, body: OwnBody, clusters: Service) -> Response:
     """Sent by `arbiter follow`. What is known already is not kept again."""
     clusters.evict(name, decode(body, EvictionReport))
     return Response(status_code=204)
@@ -387,10 +387,10 @@ def list_evictions(
     operation_id="report_use",
     summary="What queues use now",
     **operation(
-        needs="decide", followers=True, request=UseReport, responses={204: None}, errors=(503,), example=USE
+        needs="decide", followers=True, request=UseReport, responses={204: None}, errors=(503, 504), example=USE
     ),
 )  # fmt: skip
-def report_use(name: Name, body: Body, clusters: Service) -> Response:
+def report_use(name: Name, body: OwnBody, clusters: Service) -> Response:
     """Sent by `arbiter follow`. Of each five minutes, which begin with 1970, the last word is kept."""
     clusters.use(name, decode(body, UseReport))
     return Response(status_code=204)

@@ -4,6 +4,7 @@ A trigger counts every change of ``configurations`` and of ``configuration_label
 they were committed, and tells the channel ``CHANNEL``.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -41,7 +42,7 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from app.auth.audit import current_actor
-from app.base.errors import BadInput, Conflict
+from app.base.errors import BadInput, Conflict, TooManyRequests
 from app.db.database import Database, metadata
 
 CHANNEL = "arbiter_configurations"
@@ -327,6 +328,24 @@ def keep(session: Session, actor: str, key: str, status: int, headers: dict[str,
     session.execute(row.values(status=status, headers=headers, body=body))
 
 
+class Room(NamedTuple):
+    """How many answers are kept of an actor, their bytes, and seconds until the oldest of them is older than asked."""
+
+    answers: int
+    size: int
+    seconds: float
+
+
+def room_taken(session: Session, actor: str, age: timedelta) -> Room:
+    """What the answers of ``actor`` take that are not older than ``age``, without what this transaction claims."""
+    since = func.now() - age
+    size = func.coalesce(func.sum(func.octet_length(keys.c.body)), 0)
+    until = func.coalesce(func.extract("epoch", func.min(keys.c.created_at) - since), 0)
+    mine = (keys.c.actor == actor, keys.c.created_at >= since, keys.c.status.is_not(None))
+    answers, taken, seconds = session.execute(select(func.count(), size, until).where(*mine)).one()
+    return Room(answers, int(taken), float(seconds))
+
+
 def expire(session: Session, actor: str, key: str, age: timedelta) -> None:
     """Forget this key when it is older than ``age``, and some others that are and that nobody else is removing."""
     old = keys.c.created_at < func.now() - age
@@ -375,16 +394,19 @@ Keyed = Annotated[Once, Depends(read_once)]
 
 
 class Writes:
-    """Units of work that end in an answer. Answers are kept for ``seconds``."""
+    """Units of work that end in an answer. Answers are kept for ``seconds``, of one actor at most ``entries`` and no
+    more once they take ``size`` bytes: nobody fills the database with keys."""
 
-    def __init__(self, database: Database, seconds: float) -> None:
+    def __init__(self, database: Database, seconds: float, entries: int, size: int) -> None:
         self._database = database
         self._age = timedelta(seconds=seconds)
+        self._most = (entries, size)
 
     def run(self, once: Once, act: Callable[[Session], Response], body: bytes = b"") -> Response:
         """``act`` in one transaction, unless its key has an answer already. What it raises is not kept.
 
-        Raises BadInput where the key stands for another request, Unavailable, and what ``act`` raises.
+        Raises BadInput where the key stands for another request, TooManyRequests where the actor has too many,
+        Unavailable, and what ``act`` raises.
         """
         with self._database.session() as session:
             if once.key is None:
@@ -393,10 +415,17 @@ class Writes:
             expire(session, who, once.key, self._age)
             if not claim_key(session, who, once.key, digest):
                 return _again(answer_of(session, who, once.key), digest)
+            self._require_room(session, who)
             answer = act(session)
             headers = {name: answer.headers[name] for name in _KEPT_HEADERS if name in answer.headers}
             keep(session, who, once.key, answer.status_code, headers, bytes(answer.body))
             return answer
+
+    def _require_room(self, session: Session, who: str) -> None:
+        taken = room_taken(session, who, self._age)
+        if taken.answers >= self._most[0] or taken.size >= self._most[1]:
+            detail = f"{taken.answers} answers of yours are kept by their {HEADER}: send it without a key, or later"
+            raise TooManyRequests(detail, retry_after=max(1, math.ceil(taken.seconds)))
 
 
 def _again(answer: StoredReply | None, digest: bytes) -> Response:

@@ -36,7 +36,7 @@ from app.configurations.service import (
     etag,
 )
 from app.db.database import Database
-from app.http.body import Body
+from app.http.body import Body, OwnBody
 from app.http.openapi import (
     Comment,
     Conditions,
@@ -59,14 +59,14 @@ _PREFIX = "/v1/configurations"
 
 
 class Administration:
-    """The stored configurations, and everything that changes them. ``idempotency``: seconds that answers are kept."""
+    """The stored configurations, and everything that changes them; ``writes``: once each."""
 
-    def __init__(self, database: Database, stored: Configurations, idempotency: float) -> None:
+    def __init__(self, database: Database, stored: Configurations, writes: Writes) -> None:
         self.stored = stored
         self.editor = Editor(stored)
         self.queues = Queues(stored, self.editor)
         self.labels = Labels(database, stored)
-        self.writes = Writes(database, idempotency)
+        self.writes = writes
 
 
 Admin = Annotated[Administration, provided(Administration)]
@@ -184,7 +184,7 @@ def put_label(
     "/{name}/labels/{label}",
     operation_id="delete_label",
     summary="Take a label off",
-    **operation(needs="admin", responses={204: None}, errors=(404, 409, 412, 428, 503)),
+    **operation(needs="admin", responses={204: None}, errors=(404, 409, 412, 428, 429, 503)),
 )
 def delete_label(name: Name, label: LabelName, admin: Admin, conditions: Conditions, once: Keyed) -> Response:
     """The revision stays; `name@label` means nothing any more."""
@@ -225,11 +225,11 @@ def get_queue(name: Name, queue: QueueName, admin: Admin, conditions: Conditions
     **operation(
         needs="admin",
         request=QueueDocument, responses={200: ConfigurationWritten, 201: ConfigurationWritten},
-        errors=(404, 409, 412, 428, 503), example=_EXAMPLE, etag=True,
+        errors=(404, 409, 412, 428, 503, 504), example=_EXAMPLE, etag=True,
     ),
 )  # fmt: skip
 def put_queue(
-    name: Name, queue: QueueName, body: Body, admin: Admin, intent: Intended, once: Keyed, engine: Engine = None
+    name: Name, queue: QueueName, body: OwnBody, admin: Admin, intent: Intended, once: Keyed, engine: Engine = None
 ) -> Response:
     """A new revision of the configuration with this queue in its place, or as the last one.
 
@@ -251,7 +251,7 @@ def put_queue(
     summary="Remove one queue",
     **operation(
         needs="admin",
-        responses={200: ConfigurationWritten}, errors=(404, 409, 412, 428, 503), etag=True
+        responses={200: ConfigurationWritten}, errors=(404, 409, 412, 428, 429, 503), etag=True
     ),
 )  # fmt: skip
 def delete_queue(
@@ -322,7 +322,7 @@ def diff_revisions(
     **operation(
         needs="admin",
         responses={200: ConfigurationWritten, 201: ConfigurationWritten},
-        errors=(404, 409, 412, 428, 503), etag=True,
+        errors=(404, 409, 412, 428, 429, 503), etag=True,
     ),
 )  # fmt: skip
 def restore_revision(name: Name, number: Number, admin: Admin, intent: Intended, once: Keyed) -> Response:
@@ -393,11 +393,11 @@ def get_configuration(name: Name, service: Service, conditions: Conditions) -> R
     **operation(
         needs="admin", followers=True,
         request=Configuration, responses={200: ConfigurationWritten, 201: ConfigurationWritten},
-        errors=(409, 412, 428, 503), example=EXAMPLE, etag=True,
+        errors=(409, 412, 428, 503, 504), example=EXAMPLE, etag=True,
     ),
 )  # fmt: skip
 def put_configuration(
-    name: Name, body: Body, admin: Admin, intent: Intended, once: Keyed, engine: Engine = None
+    name: Name, body: OwnBody, admin: Admin, intent: Intended, once: Keyed, engine: Engine = None
 ) -> Response:
     """Store a configuration as a new revision.
 
@@ -416,7 +416,7 @@ def put_configuration(
 @router.delete(
     "/{name}",
     operation_id="delete_configuration",
-    **operation(needs="admin", responses={204: None}, errors=(404, 409, 412, 428, 503)),
+    **operation(needs="admin", responses={204: None}, errors=(404, 409, 412, 428, 429, 503)),
 )
 def delete_configuration(name: Name, admin: Admin, conditions: Conditions, once: Keyed) -> Response:
     """Remove a configuration and its labels. Decisions in the log keep the revisions that they used."""

@@ -8,7 +8,8 @@ import asyncio
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -31,6 +32,7 @@ from app.http.routing import of_scope, service
 
 FREE = 64 << 10
 _INFLATING = 2
+_WORKING = 2  # what becomes of a large body takes twenty times its size, and all threads share one interpreter
 _KEY = "arbiter.hold"
 CODINGS = ("gzip", "zstd")
 _PIECE = 1 << 18
@@ -43,13 +45,15 @@ _USED_UP = "request bodies use all the memory that there is for them"
 
 
 class Budget:
-    """``most`` bytes for all requests together; ``inflating``: threads for those that are compressed; ``turns``: whose.
+    """``most`` bytes for all requests together; ``inflating``: threads for those that are compressed; ``turns``: whose;
+    ``working``: whose large one this process works on itself.
 
     Where they are used up, whoever holds most gives way to others: the last of their bodies that is still being read.
     """
 
     def __init__(self, most: int) -> None:
         self.inflating, self.turns = CapacityLimiter(_INFLATING), FairGate(_INFLATING)
+        self.working = FairGate(_WORKING)
         self._most = most
         self._lock = Lock()
         self._held: dict[Hold, int] = {}
@@ -390,7 +394,24 @@ async def _inflated(request: Request, body: bytes, coding: str, hold: Hold) -> b
         spend_timeout(time.monotonic() - began, seconds)
 
 
+async def read_in_turn(request: Request) -> AsyncGenerator[bytes]:
+    """The same where this process does the work itself: on few that are large at once, of one caller after the other,
+    until the endpoint has its answer. Raises DeadlinePassed too."""
+    body = await read_body(request)
+    async with AsyncExitStack() as stack:
+        if len(body) > FREE:
+            seconds, began = timeout_within(service(request, Settings).request_timeout), time.monotonic()
+            try:
+                async with asyncio.timeout(seconds):
+                    await stack.enter_async_context(service(request, Budget).working.passed())
+            except TimeoutError:
+                raise DeadlinePassed(seconds) from None
+            spend_timeout(time.monotonic() - began, seconds)
+        yield body
+
+
 Body = Annotated[bytes, Depends(read_body)]
+OwnBody = Annotated[bytes, Depends(read_in_turn, scope="function")]
 
 
 def body_or(otherwise: str) -> Any:
@@ -458,8 +479,8 @@ def _stated(content_type: str | None) -> str:
     return content_type
 
 
-def _media(content_type: str | None) -> str:
-    return _stated(content_type).partition(";")[0].strip().lower()
+def _media(stated: str | None) -> str:
+    return _stated(stated).partition(";")[0].strip().lower()
 
 
 def _encoding(header: str | None) -> str | None:

@@ -31,6 +31,7 @@ from app.clusters.shadow import Retention, Shadow
 from app.configurations import manifests
 from app.configurations import router as configurations
 from app.configurations.heads import Follower
+from app.configurations.repository import Writes
 from app.configurations.router import Administration
 from app.configurations.service import Configurations
 from app.console import overview as console
@@ -209,7 +210,7 @@ def create_app(settings: Settings, beside: Sequence[Companion] = ()) -> FastAPI:
         clusters=followed,
         finder=Finder((snapshots.find, decider.find, names.holding, stored.find, followed.find, jobs.named)),
         shadow=Shadow(database, dispatcher, _retention(settings), meters.shadowed, names),
-        administration=Administration(database, stored, settings.idempotency_seconds),
+        administration=Administration(database, stored, _writes(database, settings)),
         budget=Budget(settings.bodies_memory_bytes),
         follower=Follower(database, stored.heads, stored.documents, settings.configuration_poll_seconds),
         tracing=traces_configured(),
@@ -249,6 +250,11 @@ def _pages(app: FastAPI, settings: Settings) -> tuple[Any, ...]:
         return ()
     console.install(app)
     return (console,)
+
+
+def _writes(database: Database, settings: Settings) -> Writes:
+    most = settings.idempotency_entries, settings.idempotency_bytes
+    return Writes(database, settings.idempotency_seconds, *most)
 
 
 def _retention(settings: Settings) -> Retention:

@@ -325,13 +325,14 @@ def test_the_name_of_a_queue_is_that_of_its_path() -> None:
 
 
 def test_all_that_changes_configurations_is_put_together_on_one_database(bench: Bench) -> None:
-    whole = Administration(bench.database, bench.stored, 60)
+    writes = Writes(bench.database, 60, 99, 1 << 20)
+    whole = Administration(bench.database, bench.stored, writes)
     bench.put(document("a"))
     assert whole.stored is bench.stored
     assert bench.within(lambda s: whole.labels.move(s, "prod", "stable", 1, FREE, None))[2]
     assert whole.queues.get("prod", "a")[0].revision == 1
     bench.within(lambda s: whole.editor.delete(s, "prod", ANY))
-    assert isinstance(whole.writes, Writes)
+    assert whole.writes is writes
     refused(NotFound, lambda: bench.stored.get("prod"))
 
 

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,6 +32,7 @@ from app.http.body import (
     read_body,
     read_files,
     read_form,
+    read_in_turn,
     read_manifest,
     require_lines,
 )
@@ -323,6 +325,41 @@ def test_what_is_no_body_of_files(body: bytes, media: str, detail: str) -> None:
 def test_as_many_files_as_there_may_be() -> None:
     fields = [(f"f{i}", b"%d" % i) for i in range(16)]
     assert parts(multipart(*fields), MULTIPART) == dict(fields)
+
+
+def test_of_large_bodies_few_are_worked_on_here_at_once() -> None:
+    """Two, of one caller after the other; a small one waits for nobody, and who waits too long is late."""
+    large, began = b"x" * (FREE + 1), list[str]()
+    first = Sent(large)
+
+    def another(body: bytes, seconds: float = 30) -> Sent:
+        sent = Sent(body, seconds=seconds)
+        provide(sent.scope["app"].state, services(sent.settings, first.budget))  # pyright: ignore[reportArgumentType]
+        return sent
+
+    async def work(who: str, sent: Sent, ends: asyncio.Event) -> None:
+        with asked_by(who):
+            async with asynccontextmanager(read_in_turn)(Request(sent.scope, sent.receive)) as body:  # pyright: ignore[reportArgumentType]
+                began.append(f"{who} {len(body)}")
+                await ends.wait()
+
+    async def test() -> None:
+        ends = [asyncio.Event() for _ in range(6)]
+        asked = [("a", first), ("a", another(large)), ("a", another(large)), ("a", another(large)),
+                 ("b", another(large)), ("c", another(b"y"))]  # fmt: skip
+        tasks = [asyncio.create_task(work(who, sent, ends[i])) for i, (who, sent) in enumerate(asked)]
+        await asyncio.sleep(0.01)
+        with pytest.raises(DeadlinePassed):
+            await work("d", another(large, seconds=0.05), ends[0])
+        for end in ends:
+            assert len(began) >= 3
+            end.set()
+            await asyncio.sleep(0.01)
+        await asyncio.gather(*tasks)
+
+    asyncio.run(test())
+    size = FREE + 1
+    assert began == [f"a {size}", f"a {size}", "c 1", f"a {size}", f"b {size}", f"a {size}"]
 
 
 def test_a_body_that_gives_way_is_read_no_further() -> None:

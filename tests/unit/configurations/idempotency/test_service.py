@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from starlette.responses import Response
 
 from app.auth.audit import acting
-from app.base.errors import BadInput, Conflict
+from app.base.errors import BadInput, Conflict, TooManyRequests
 from app.configurations import repository
 from app.configurations.repository import Once, Writes, _again  # pyright: ignore[reportPrivateUsage]
 from app.db.database import Database
@@ -45,14 +45,14 @@ def test_parts_of_a_request_do_not_run_into_one_another() -> None:
 
 
 def test_a_write_without_a_key_is_done_each_time(database: Database) -> None:
-    writes, act = Writes(database, 60), Acts()
+    writes, act = Writes(database, 60, 99, 1 << 20), Acts()
     for _ in range(2):
         assert writes.run(Once(None, SAID), act).status_code == 201
     assert act.done == 2
 
 
 def test_a_key_is_answered_once_and_the_answer_is_given_again(database: Database) -> None:
-    writes, act = Writes(database, 60), Acts()
+    writes, act = Writes(database, 60, 99, 1 << 20), Acts()
     once = Once("k", SAID)
     first = writes.run(once, act, b"body")
     again = writes.run(once, act, b"body")
@@ -68,11 +68,32 @@ def test_a_key_is_answered_once_and_the_answer_is_given_again(database: Database
         assert writes.run(once, act, b"another").body == b"answer 3"
 
 
+@pytest.mark.parametrize(("entries", "size"), [(2, 1 << 20), (99, 2 * len(b"answer 1"))])
+def test_so_many_answers_are_kept_of_each_actor(database: Database, entries: int, size: int) -> None:
+    """Two here, by number or by the bytes of two: a third key is refused with what it would have done, and the others
+    go on; whoever else writes has as many."""
+    writes, act = Writes(database, 600, entries, size), Acts()
+    for key in "ab":
+        writes.run(Once(key, SAID), act)
+    for _ in range(2):
+        with pytest.raises(TooManyRequests, match="2 answers of yours are kept by their Idempotency-Key") as refused:
+            writes.run(Once("c", SAID), act)
+    assert 590 <= int(refused.value.headers["Retry-After"]) <= 600, "when the oldest of them goes"
+    assert act.done == 2
+    assert writes.run(Once("a", SAID), act).headers["idempotency-replayed"] == "true"
+    assert writes.run(Once(None, SAID), act).body == b"answer 3"
+    with acting("somebody else"):
+        assert writes.run(Once("c", SAID), act).body == b"answer 4"
+    with database.session() as session:
+        session.execute(sa.text("update idempotency_keys set created_at = created_at - interval '11 minutes'"))
+    assert writes.run(Once("c", SAID), act).body == b"answer 5", "what is older has gone"
+
+
 def test_what_raises_is_not_kept(database: Database) -> None:
     def fails(session: Any) -> Response:
         raise ZeroDivisionError
 
-    writes, act, once = Writes(database, 60), Acts(), Once("k", SAID)
+    writes, act, once = Writes(database, 60, 99, 1 << 20), Acts(), Once("k", SAID)
     with pytest.raises(ZeroDivisionError):
         writes.run(once, fails)
     assert writes.run(once, act).body == b"answer 1"
@@ -87,7 +108,7 @@ def aged(database: Database, seconds: float) -> int:
 
 
 def test_keys_are_forgotten_after_their_time(database: Database) -> None:
-    writes, act = Writes(database, 3600), Acts()
+    writes, act = Writes(database, 3600, 99, 1 << 20), Acts()
     for key in ("a", "b", "c"):
         writes.run(Once(key, SAID), act)
     aged(database, 3000)
