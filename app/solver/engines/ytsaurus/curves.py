@@ -220,13 +220,14 @@ def _bends(low: Floats, high: Floats) -> tuple[Ints, Floats]:
 
 
 def edges(total: Sum, limits: Floats) -> Floats:
-    """By pool, the smallest fit factor at which a share just reaches its limit while another goes on; else infinite."""
+    """By pool, the smallest fit factor at which a share just reaches its limit, at the end of a jump or while another
+    share goes on; else infinite."""
     limit = limits[total.pool]
     near = any_of((np.abs(total.value - limit) <= EDGE) & (limit > EDGE))
     goes_on = np.zeros(len(near), bool)
     goes_on[:-1] = (total.pool[1:] == total.pool[:-1]) & any_of(total.value[1:] > total.value[:-1])
     out = np.full(len(limits), np.inf)
-    rows = np.flatnonzero(near & goes_on)
+    rows = np.flatnonzero(near & (goes_on | total.jumped))
     np.minimum.at(out, total.pool[rows], total.fit[rows])
     return out
 

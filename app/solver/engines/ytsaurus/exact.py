@@ -6,7 +6,8 @@ the division by fit factors that its improved computation adds (``ComputeImprove
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from functools import partial
+from operator import is_
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 from app.solver.engines.ytsaurus.operations import Flags, Floats, Ints, add_upwards, all_of, any_of
 from app.solver.engines.ytsaurus.polyline import (
     EPSILON,
+    Column,
     Polyline,
     composed,
     compressed,
@@ -26,7 +28,7 @@ from app.solver.engines.ytsaurus.polyline import (
     total,
     values_at,
 )
-from app.solver.engines.ytsaurus.pool_curves import Children, Demands, operation_curves
+from app.solver.engines.ytsaurus.pool_curves import Children, Demands
 from app.solver.engines.ytsaurus.situation import Situation
 from app.solver.engines.ytsaurus.state import Recent
 from app.solver.question import safe_point
@@ -210,6 +212,14 @@ def _last(sums: "Floats", bound: "Floats") -> int:
     return int(within[-1]) if len(within) else 0
 
 
+class _Handed(Struct, frozen=True, eq=False):
+    """What the children of a pool, with these functions, were suggested and got."""
+
+    functions: list[Polyline]
+    suggestions: list[float]
+    shares: list[Floats]
+
+
 class _Functions(Struct, frozen=True, eq=False):
     """Of one pool: its children's; what it takes of a suggestion, the fit factor then, and how the improved computation
     divides. ``handed``: what the children were suggested and got when they were asked last, by what the pool was."""
@@ -218,7 +228,7 @@ class _Functions(Struct, frozen=True, eq=False):
     taken: Polyline
     fit: Polyline
     improved: ByFitFactor | None
-    handed: dict[tuple[float, bytes], tuple[list[float], list[Floats]]] = field(default_factory=dict)
+    handed: dict[tuple[float, bytes], _Handed] = field(default_factory=dict)
 
 
 class Exact:
@@ -282,20 +292,24 @@ class Exact:
         return fair, pool_fair
 
     def _handed(self, pool: int, offered: float, share: Floats) -> tuple[list[float], list[Floats]]:
-        """What the children of ``pool`` are suggested, and what they get of its ``share``."""
+        """What the children of ``pool`` are suggested, and what they get of its ``share``.
+
+        A child that got an integral share since the function of ``pool`` was worked out has another function now."""
         of = self._pools[pool]
+        functions = of.children if of.improved else [self._function(child) for child in self._inner[pool]]
         key = offered, share.tobytes()
-        handed = of.handed.get(key)
-        if handed is None:
-            if of.improved is None:
-                suggestions = self._suggestions(pool, offered, share)
-                handed = suggestions, values_at(of.children, suggestions)
-            else:
-                parts = of.improved.divided(share, gap=self._settings.distribution_gap)
-                handed = [0.0] * len(of.children), parts
-            of.handed.clear()
-            of.handed[key] = handed
-        return handed
+        known = of.handed.get(key)
+        if known is not None and all(map(is_, known.functions, functions)):
+            return known.suggestions, known.shares
+        if of.improved is None:
+            suggestions = self._suggestions(pool, functions, offered, share)
+            shares = values_at(functions, suggestions)
+        else:
+            suggestions = [0.0] * len(functions)
+            shares = of.improved.divided(share, gap=self._settings.distribution_gap)
+        of.handed.clear()
+        of.handed[key] = _Handed(functions, suggestions, shares)
+        return suggestions, shares
 
     def _function(self, child: tuple[int, bool]) -> Polyline:
         row, is_pool = child
@@ -333,9 +347,9 @@ class Exact:
         least = min((weight for weight in weights if weight > EPSILON), default=min(weights))
         return [weight / least for weight in weights]
 
-    def _suggestions(self, pool: int, offered: float, share: Floats) -> list[float]:
-        """What the children are suggested: by the fit factor, or the largest one below it that is safe."""
-        functions = self._pools[pool].children
+    def _suggestions(self, pool: int, functions: list[Polyline], offered: float, share: Floats) -> list[float]:
+        """What the children, with these functions, are suggested: by the fit factor, or the largest one below it that
+        is safe."""
         weights = [] if self._children.fifo[pool] else self._weights(pool)
 
         def handed(fit: float) -> list[float]:
@@ -398,26 +412,38 @@ def _operation_functions(demands: Demands, steps: Flags, recent: Recent) -> list
     rows = np.concatenate((demands.usage, demands.demand, demands.limits), axis=1)
     gang: list[bool] = steps.tolist()
     size, block = rows.shape[1] * rows.itemsize, rows.tobytes()
-    keys = [(block[i * size : (i + 1) * size], step) for i, step in enumerate(gang)]
-    known: dict[tuple[bytes, bool], Polyline | None] = {key: recent.part(key) for key in dict.fromkeys(keys)}
-    new = [i for key, i in {key: i for i, key in enumerate(keys)}.items() if known[key] is None]
-    curves = operation_curves(demands.take(np.array(new, np.int64)))
-    bounds: list[int] = np.searchsorted(curves.owner, np.arange(len(new) + 1)).tolist()
-    for i, (begin, end) in zip(new, pairwise(bounds), strict=True):
-        if gang[i]:
-            function = _step(demands.demand[i], demands.limits[i])
-        else:
-            x, y = curves.position[begin:end], curves.value[begin:end]
-            alike = x.tobytes(), y.tobytes()
-            function = recent.part(alike) or recent.keep(alike, _operation_function(np.minimum(x, 1.0), y))
-        known[keys[i]] = recent.keep(keys[i], function)
-    return [function for key in keys if (function := known[key]) is not None]
+    known: dict[tuple[bytes, bool], Polyline] = {}
+    out: list[Polyline] = []
+    for i, step in enumerate(gang):
+        key = (block[i * size : (i + 1) * size], step)
+        if key not in known:
+            function: Polyline | None = recent.part(key)
+            if function is None:
+                make = _step if step else partial(operation_function, demands.usage[i])
+                made = make(demands.demand[i], demands.limits[i])
+                alike = made.x.tobytes(), made.y.tobytes()
+                function = recent.keep(key, recent.part(alike) or recent.keep(alike, made))
+            known[key] = function
+        out.append(known[key])
+    return out
 
 
-def _operation_function(x: Floats, y: Floats) -> Polyline:
-    if x[-1] < 1.0:
-        x, y = np.append(x, 1.0), np.concatenate((y, y[-1:]))
-    return polyline(x, y).trimmed() if len(x) > 1 else Polyline(np.array([0.0, 1.0]), np.repeat(y, 2, axis=0))
+def operation_function(usage: Floats, demand: Floats, limits: Floats) -> Polyline:
+    """What an operation that is no gang takes of a suggestion.
+
+    By fit factor it gets up to 1 its usage, equally in every resource, then up to 2 its demand, in proportion."""
+    most = usage.max()
+    levels = np.unique(usage[usage > 0]) if most > 0 else np.zeros(1)
+    x = np.concatenate(([0.0], levels / most if most > 0 else [1.0], [2.0]))
+    y = np.concatenate((np.zeros((1, len(usage))), np.minimum(levels[:, None], usage), demand[None]))
+    fits: list[float] = x.tolist()
+    joint: Column | None = None
+    for shares, limit in zip(y.T.tolist(), limits.tolist(), strict=True):
+        component = Column(fits, shares)
+        fit = Column(component.y, component.x).up_to(min(max(limit, 0.0), shares[-1]))
+        joint = fit if joint is None else joint.or_less(fit)
+    assert joint is not None
+    return compressed(composed(polyline(x, y), Polyline(np.array(joint.x), np.array(joint.y)[:, None])))
 
 
 def _step(demand: Floats, limits: Floats) -> Polyline:

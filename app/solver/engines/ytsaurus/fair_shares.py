@@ -206,14 +206,16 @@ def _divided(
     weight: Floats,
     divided: Callable[[Functions], _Division],
 ) -> _Division:
-    """All pools of a level at once. Pool by pool, to the last bit, where gangs get all or nothing; and where
-    something else hangs on the last bits, in a tree small enough for it."""
+    """All pools of a level at once. Pool by pool, to the last bit, where gangs get all or nothing, or a pool keeps the
+    function it had before one below it got an integral share; and where something else hangs on the last bits, in a
+    tree small enough for it."""
     settings = situation.config.settings.shares
     situation.cluster.recent.turn()
     if not (settings.gang_steps or settings.improved):
         levels = LevelCurves(situation, demands, children)
         division = divided(levels)
-        if not levels.sensitive or len(situation.operations) + situation.root > MOST_EXACT:
+        small = len(situation.operations) + situation.root <= MOST_EXACT
+        if not (levels.stale or (levels.sensitive and small)):
             return division
     return divided(Exact(situation, demands, children, weight))
 
@@ -312,14 +314,19 @@ def operation_below(situation: Situation, shares: Due | FairShares) -> Flags:
     is_blocked = blocked(shares.fair, shares.demand)
     if situation.config.settings.absolute_tolerance:
         lacks_one = strictly_dominates(shares.fair - shares.usage, _smallest_need(situation), is_blocked)
-        below &= lacks_one | (situation.pending == 0)
+        below &= lacks_one | satisfiable(shares.demand, shares.fair) | (situation.pending == 0)
     return below
+
+
+def satisfiable(demand: Floats, fair: Floats) -> Flags:
+    """Whose whole demand is covered."""
+    return all_of(fair + SATISFIABLE >= demand)
 
 
 def lacking(usage: Floats, demand: Floats, fair: Floats, tolerance: Floats) -> Flags:
     """Which operations have less than their fair share, within ``tolerance``, which is 1 where the fair share covers
     the whole demand."""
-    given = np.where(all_of(fair + SATISFIABLE >= demand), 1.0, tolerance)
+    given = np.where(satisfiable(demand, fair), 1.0, tolerance)
     due = np.minimum(fair * given[:, None], demand)
     return strictly_dominates(due, usage, blocked(fair, demand))
 

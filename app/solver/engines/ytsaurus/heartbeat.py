@@ -340,6 +340,7 @@ def participants(overlay: Overlay, name: StageName) -> Flags:
             who = prepared.priority >= NORMAL
         else:
             who = prepared.priority == NORMAL
+        who = who & ~prepared.situation.operations.suspended
         prepared.participants[name] = who
     return who
 

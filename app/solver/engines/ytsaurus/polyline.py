@@ -7,7 +7,10 @@ too: its rounding, its search for the largest one.
 """
 
 import struct
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 from msgspec import Struct
@@ -249,6 +252,82 @@ class _segment:  # noqa: N801  # a function with what it remembers
         part = (x - self._x) / self._width
         rise = self._high - self._low
         return self._low + rise * part if part < 0.5 else self._high - rise * (1 - part)
+
+
+class Column:
+    """A function with one column on plain numbers: a few vertices are quicker so."""
+
+    def __init__(self, x: list[float], y: list[float]) -> None:
+        """Through these vertices, superfluous ones left out."""
+        self.x, self.y = x[:1], y[:1]
+        for here, value in zip(x[1:], y[1:], strict=True):
+            level, upright = value == self.y[-1], here == self.x[-1]
+            if level and upright:
+                continue
+            if len(self.x) > 1 and ((level and value == self.y[-2]) or (upright and here == self.x[-2])):
+                self.x[-1], self.y[-1] = here, value
+            else:
+                self.x.append(here)
+                self.y.append(value)
+        if len(self.x) < 2:
+            self.x.append(x[-1])
+            self.y.append(y[-1])
+
+    def both(self, x: float) -> tuple[float, float]:
+        """Left and right limits at ``x``."""
+        i = bisect_left(self.x, x, 1) - 1
+        left = self._within(i, x)
+        after = min(i + 1, len(self.x) - 2)
+        if self.x[after] == x and self.x[after + 1] == x:
+            i = after
+        return (self.y[i], self.y[i + 1]) if self.x[i] == self.x[i + 1] else (left, left)
+
+    def on_the_right(self, begin: float) -> int:
+        """The segment that goes on to the right of ``begin``."""
+        return bisect_right(self.x, begin) - 1
+
+    def _within(self, i: int, x: float) -> float:
+        width = self.x[i + 1] - self.x[i]
+        return self.on(i, x) if width > 0 else self.y[i]
+
+    def on(self, i: int, x: float) -> float:
+        """The value at ``x`` on segment ``i``, which is not upright."""
+        part = (x - self.x[i]) / (self.x[i + 1] - self.x[i])
+        rise = self.y[i + 1] - self.y[i]
+        return self.y[i] + rise * part if part < 0.5 else self.y[i + 1] - rise * (1 - part)
+
+    def up_to(self, limit: float) -> "Column":
+        """From 0 to ``limit``, without a jump at 0, then level to 1."""
+        x = sorted({0.0, limit, *(here for here in self.x if 0 < here < limit)})
+        limits = [self.both(here) for here in x]
+        xs = [here for here in x for _ in range(2)]
+        cut = Column(xs, [value for pair in limits for value in pair])
+        x, y = cut.x, cut.y
+        if x[0] == x[1] and y[0] != y[1]:
+            x, y = (x[1:], y[1:]) if len(x) > 2 else (x, y[1:] * 2)
+        return Column([*x, 1.0], [*y, y[-1]]) if x[-1] < 1.0 else Column(x, y).trimmed()
+
+    def trimmed(self) -> "Column":
+        """Without a jump at its end."""
+        if self.x[-1] == self.x[-2] and self.y[-1] != self.y[-2]:
+            return Column(self.x[:-1], self.y[:-1]) if len(self.x) > 2 else Column(self.x, self.y[:1] * 2)
+        return self
+
+    def or_less(self, other: "Column") -> "Column":
+        """The smaller of the two, which begin and end together."""
+        x = sorted({*self.x, *other.x})
+        for begin, end in pairwise(tuple(x)):
+            i, j = self.on_the_right(begin), other.on_the_right(begin)
+            before, after = self.on(i, begin) - other.on(j, begin), self.on(i, end) - other.on(j, end)
+            if before < 0 < after or after < 0 < before:
+                low, high = (partial(self.on, i), partial(other.on, j))[:: 1 if before < 0 else -1]
+                x.append(largest(lambda here, low=low, high=high: low(here) <= high(here), begin, end))
+        y: list[float] = []
+        x = sorted(set(x))
+        for here in x:
+            (left, right), (other_left, other_right) = self.both(here), other.both(here)
+            y += [min(left, other_left), min(right, other_right)]
+        return Column([here for here in x for _ in range(2)], y)
 
 
 def composed(outer: Polyline, inner: Polyline) -> Polyline:

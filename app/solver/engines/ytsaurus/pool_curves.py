@@ -210,7 +210,8 @@ MOST_REMEMBERED = 1_000
 class LevelCurves:
     """The functions of every element: prepared below a pool at a time, kept until forgotten.
 
-    ``sensitive``: whether the last bits of doubles may have decided something that was asked of them.
+    ``sensitive``: whether the last bits of doubles may have decided something that was asked of them. ``stale``:
+    whether some pool keeps a function although one below it has got another since, and so hands on too much.
 
     In a small tree pools of which nothing has changed since the last turn are not worked out again."""
 
@@ -226,6 +227,7 @@ class LevelCurves:
         self._batch = np.full(count, -1, np.int64)
         self._row = np.zeros(count, np.int64)
         self.sensitive = False
+        self.stale = False
 
     def prepare(self, top: int, guarantee: Floats, limits: Floats) -> None:
         """Work out the functions of ``top`` and of the pools below it that have none. By pool: what is guaranteed,
@@ -248,6 +250,9 @@ class LevelCurves:
     def forget(self, pool: int) -> None:
         """The functions of ``pool`` alone are to be worked out anew."""
         self._batch[pool] = -1
+        while pool != self._situation.root:
+            pool = int(self._situation.parent[pool])
+            self.stale = self.stale or self._batch[pool] >= 0
 
     def divided(self, tops: Ints, suggestion: float) -> tuple[Floats, Floats]:
         """Fair shares of operations and pools when ``tops`` are offered ``suggestion``; 0 outside of them."""

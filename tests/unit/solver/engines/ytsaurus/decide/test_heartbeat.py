@@ -219,6 +219,24 @@ def test_an_overcommitted_node_sheds_what_is_plainly_preemptible() -> None:
     assert evicted(answer) == [("y9", "preemption"), ("y8", "preemption")]
 
 
+def test_for_a_suspended_operation_no_stage_runs() -> None:
+    """y may have all six that it uses on a node of four: three are within half its due, three are aggressively
+    preemptible. The stage that may take these runs where x, of a pool that starves aggressively, could start."""
+
+    def gone(**x: Any) -> list[tuple[str, str]]:
+        small, large = node(cpu=4), node("m", 16)
+        body = request(
+            [pool("a"), pool("b")], [small, large],
+            [operation("x", "a", **x), operation("y", "b", [alloc(f"y{i}", i) for i in range(6)])],
+            [ask("x", "a", 1, 99)], {"aggressive_preemption_satisfaction_threshold": 0.5},
+            state={"queues": {"a": AGGRESSIVE}},
+        )  # fmt: skip
+        return evicted(decide(body))
+
+    assert gone() == [("y5", "aggressive_preemption"), ("y4", "aggressive_preemption")]
+    assert gone(ytsaurus={"suspended": True}) == []
+
+
 def test_a_long_overcommit_keeps_the_best_protected() -> None:
     def at(since: str) -> list[tuple[str, str]]:
         body = crowded(

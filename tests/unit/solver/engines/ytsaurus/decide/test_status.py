@@ -101,6 +101,15 @@ def test_the_absolute_tolerance_wants_a_whole_allocation_missing() -> None:
     assert shares(body)["workloads"]["x"]["status"] == "below_fair_share"
 
 
+def test_the_absolute_tolerance_is_not_for_who_can_have_all_it_wants() -> None:
+    """x uses 9 and wants 10, all of which it is due: one allocation is missing, no more than that."""
+    body = request(
+        [pool("a")], [node()], [operation("x", "a", [alloc(f"x{i}", i) for i in range(9)])], [ask("x", "a", 1)],
+        {"enable_absolute_fair_share_starvation_tolerance": True},
+    )  # fmt: skip
+    assert shares(body)["workloads"]["x"]["status"] == "below_fair_share"
+
+
 def test_carrying_on_forgets_what_ended_and_keeps_the_rest() -> None:
     state = {
         "workloads": [

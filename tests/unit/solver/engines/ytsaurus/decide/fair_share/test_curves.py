@@ -207,6 +207,14 @@ def test_an_edge_is_where_a_limit_is_just_met_and_something_goes_on() -> None:
     assert edge(other, (9, 2)) == [np.inf]
 
 
+def test_a_jump_that_ends_at_a_limit_is_an_edge() -> None:
+    """A bit more, and it would be beyond: then it is not taken at all."""
+    of = made([(0, 0), (0.25, 0.25), (0.25, 0.5), (1, 0.5)], jumped=[2])
+    assert edge(of, (0.5,)) == [0.25]
+    assert edge(of, (0.5 - LITTLE,)) == [0.25]
+    assert edge(of, (0.5 + MORE,)) == [np.inf]
+
+
 def pool_of(
     *pools: Sequence[Point], edge: Sequence[float] | None = None, at_zero: Sequence[bool] | None = None
 ) -> PoolCurves:

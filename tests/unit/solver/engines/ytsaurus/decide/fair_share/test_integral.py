@@ -376,3 +376,21 @@ def test_bursts_beyond_the_cluster_shrink_to_the_last_bit_that_fits() -> None:
     ]
     found = shares(request(pools, [node(cpu=10)], []))["queues"]
     assert [one["integral_guarantees"]["burst_ratio"] for one in found.values()] == [0.5 * 0.8, 0.75 * 0.8]
+
+
+def test_a_pool_between_two_guarantees_hands_on_no_more_than_it_takes() -> None:
+    """p, a burst pool without volume, has the functions of q and r worked out before r gets its integral share, and q
+    keeps its own. r is guaranteed the 10 cpu that q's limit lets through. q, which takes 10, still means to
+    suggest a tenth to r, with which r would take 20; so it hands on as much less as keeps r within 10."""
+    burst = guaranteed("burst", burst_guarantee_resources={"cpu": 10})
+    pools = [
+        pool("p", ytsaurus=burst), pool("q", parent="p", quota={"cpu": {"limit": 10}}),
+        pool("r", parent="q", ytsaurus=guaranteed("relaxed")),
+    ]  # fmt: skip
+    volume = {"accumulated_volume": {"cpu": 1200, "user_slots": 1200}}
+    state = {"queues": {"r": {"ytsaurus": volume}}}
+    body = request(pools, [node(cpu=100)], [operation("x", "r")], [ask("x", "r", 40)], state=state)
+    answer = shares(body)
+    assert answer["queues"]["r"]["proposed_integral"]["cpu"] == pytest.approx(10)
+    assert [answer["queues"][name]["fair_share"]["cpu"] for name in "pqr"] == [pytest.approx(10)] * 3
+    assert answer["workloads"]["x"]["fair_share"]["cpu"] == pytest.approx(10)

@@ -107,6 +107,18 @@ def test_what_is_prepared_stays_until_it_is_forgotten() -> None:
     assert of.taken(0.125, "d", "c") == pytest.approx([0.6, 0.375])
 
 
+def test_a_pool_above_one_that_is_forgotten_has_what_was_true_before() -> None:
+    of = Prepared(tree(*NESTED))
+    of.prepare(of.names["c"])
+    of.levels.forget(of.names["c"])
+    assert not of.levels.stale, "nothing above it had a function yet"
+    of.prepare(len(of.names))
+    of.levels.forget(len(of.names))
+    assert not of.levels.stale
+    of.levels.forget(of.names["c"])
+    assert of.levels.stale
+
+
 def test_shares_of_a_part_of_the_tree() -> None:
     situated = tree(*NESTED)
     of = Prepared(situated)

@@ -1,11 +1,14 @@
 """Piecewise linear functions, to the last bit."""
 
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
+from app.solver.engines.ytsaurus.exact import operation_function
 from app.solver.engines.ytsaurus.polyline import (
+    Column,
     Polyline,
     composed,
     compressed,
@@ -110,3 +113,36 @@ def test_the_largest_double_is_found(bound: float, found: float) -> None:
 def test_halves_are_rounded_away_from_zero() -> None:
     values: Any = rounded(np.array([0.5, 1.5, -0.5, 0.49999999999999994, 2.4]))
     assert values.tolist() == [1, 2, -1, 0, 2]
+
+
+def test_an_operation_takes_its_share_in_as_few_segments_as_are_straight() -> None:
+    """From nothing by way of its usage, an eighth, to a demand of a half is one line; what it takes of a suggestion of
+    everything, where it wants twice the cluster, is what the end of that line comes to."""
+    free = np.ones(1)
+    assert points(operation_function(np.array([0.125]), np.array([0.5]), free)) == [(0, 0), (0.5, 0.5), (1, 0.5)]
+    assert points(operation_function(np.array([0.125]), np.array([0.5]), np.array([0.3125]))) == [
+        (0, 0), (0.3125, 0.3125), (1, 0.3125),
+    ]  # fmt: skip
+    assert points(operation_function(np.zeros(1), np.array([2.0]), free)) == [(0, 0), (1, 1)]
+    assert points(operation_function(np.zeros(1), np.zeros(1), free)) == [(0, 0), (1, 0)]
+
+
+def test_plain_numbers_give_the_same_doubles() -> None:
+    """Inverses cut at a limit, and the smaller of two of them, both ways."""
+
+    def rising() -> tuple[list[float], list[float]]:
+        x, y = (sorted(rng.choice((rng.random(), 0.25, 0.5)) for _ in range(4)) for _ in range(2))
+        return [0.0, *x, 1.0], [0.0, *y, 1.0]
+
+    rng = Random(3)
+    for _ in range(200):
+        both: list[tuple[Column, Polyline]] = []
+        for x, y in (rising(), rising()):
+            limit = rng.choice((1.0, 0.5, rng.random(), y[2]))
+            inverse = polyline(np.array(x), np.array([y]).T).transposed()
+            cut = inverse.narrowed(0.0, limit).trimmed_left().shifted(-0.0).extended(1.0).trimmed()
+            plain = Column(x, y)
+            both.append((Column(plain.y, plain.x).up_to(limit), cut))
+        (own, same), (other, like) = both
+        for plain, of in ((own, same), (other, like), (own.or_less(other), smallest(same, like))):
+            assert list(zip(plain.x, plain.y, strict=True)) == points(of)
