@@ -236,6 +236,12 @@ class Mirror:
 log = structlog.get_logger()
 
 _FIRST, _LONGEST = 0.5, 30.0
+_OF_USE = 60.0
+"""Seconds that a list must have served for so that the next one is no repetition of it."""
+_DEAREST = 300.0
+"""Seconds that are waited at most because a list took as long."""
+_CREDIT = 1
+"""Watches that broke before anything was heard, after which that one is connected still counts as hearing of it."""
 _UNUSED, _UNKNOWN = 2.0, 0.1
 """Seconds between looks whether flavors have topologies."""
 _LOOK_AGAIN = 60.0
@@ -252,7 +258,9 @@ class Watcher(Thread):
         self._mirror = mirror
         self._stopping = threading.Event()
         self._recorder = reader.recorder
-        self._failures = 0
+        self._failures = self._lists = 0
+        self._listed_at: float | None = None
+        self._cost = 0.0
         self._said: str | None = None
 
     def stop(self) -> None:
@@ -271,61 +279,72 @@ class Watcher(Thread):
             except Gone:
                 reason = "gone"
                 self._broken("the history is gone: everything is listed again")
-                self._pause(self._backoff())
+                self._pause(self._before_listing())
             except Absent as error:
                 reason = "absent"
                 if self._kind.needed:
                     self._broken(str(error))
                 else:
                     self._absent()
-                self._pause(_LOOK_AGAIN if not self._kind.needed else self._backoff())
+                self._pause(_LOOK_AGAIN if not self._kind.needed else self._before_listing())
             except Denied as error:
                 reason = "denied"
                 self._broken(str(error), missing=not self._kind.needed)
-                self._pause(self._backoff())
+                self._pause(max(self._before_listing(), error.retry_after))
             except Broken as error:
                 reason = "broken"
                 self._broken(str(error))
-                self._pause(self._backoff())
+                self._pause(max(self._before_listing(), error.retry_after))
             except Exception as error:  # an object or a server like none before: nobody else would notice
                 log.exception("cluster.watch_failed", kind=self._kind.name)
                 reason = "failed"
                 self._broken(f"{type(error).__name__}: {error}")
-                self._pause(self._backoff())
+                self._pause(self._before_listing())
 
     def _follow(self, reason: str) -> None:
         """List, and watch until that can't go on. Raises Gone, Broken."""
-        version = self._reader.version(self._kind)
-        listed = self._reader.list(self._kind, version, self._stopping.is_set)
+        self._listed_at, begun = None, time.monotonic()
+        try:
+            version = self._reader.version(self._kind)
+            listed = self._reader.list(self._kind, version, self._stopping.is_set)
+        finally:
+            self._cost = time.monotonic() - begun
         if self._stopping.is_set():
             return
+        self._listed_at = time.monotonic()
         api_version = self._kind.api_version(version)
         if self._recorder is not None:
             self._recorder.listed(self._kind, api_version, len(listed.items), listed.version, reason)
         self._mirror.listed(self._kind, api_version, listed, reason)
         since = listed.version
         while not self._stopping.is_set():
-            begun = time.monotonic()
-            try:
-                for event in self._reader.watch(self._kind, version, since):
-                    if self._stopping.is_set():
-                        return
-                    if event.item is not None or event.version != since:  # only that it is connected proves nothing
-                        self._failures, self._said = 0, None
-                    since = event.version or since
+            since = self._go_on(version, since)
+            if self._kind.placed and self._mirror.places() is False:
+                return
+
+    def _go_on(self, version: str, since: str) -> str:
+        """Watch from ``since``, once; from where to go on. Raises Gone, Absent."""
+        begun, heard = time.monotonic(), False
+        try:
+            for event in self._reader.watch(self._kind, version, since):
+                if self._stopping.is_set():
+                    return since
+                if event.item is not None or event.version != since:  # only that it is connected proves nothing
+                    self._failures, self._said, heard = 0, None, True
+                since = event.version or since
+                if heard or self._failures <= _CREDIT:
                     self._mirror.apply(self._kind, event)
-            except Absent:
-                raise
-            except Broken as error:  # the history may still be there: go on from where it ended
-                self._broken(str(error), whole=True)
-                self._pause(self._backoff())
+        except Absent:
+            raise
+        except Broken as error:  # the history may still be there: go on from where it ended
+            self._broken(str(error), whole=True)
+            self._pause(max(self._backoff(), error.retry_after))
+        else:
+            if time.monotonic() - begun >= 1.0:
+                self._failures = 0
             else:
-                if time.monotonic() - begun < 1.0:
-                    self._pause(_FIRST)
-                else:
-                    self._failures = 0
-                if self._kind.placed and self._mirror.places() is False:
-                    return
+                self._pause(_FIRST if heard else self._backoff())
+        return since
 
     def _unused(self, *, known: bool) -> None:
         """No flavor has a topology, or nobody knows yet: nothing is read of the kind, and it is looked for again."""
@@ -350,6 +369,16 @@ class Watcher(Thread):
         self._failures += 1
         longest = min(_LONGEST, _FIRST * 2 ** min(self._failures, 10))
         return random.uniform(longest / 2, longest)
+
+    def _before_listing(self) -> float:
+        """Seconds until everything is listed again: ever more while no list is of use for long, whatever a watch says
+        in between, and from the second on at least as many as the last one took."""
+        if self._listed_at is not None and time.monotonic() - self._listed_at >= _OF_USE:
+            self._lists = 0
+        self._lists += 1
+        self._failures = max(self._failures, self._lists - 1)
+        seconds = self._backoff()
+        return seconds if self._lists == 1 else max(seconds, min(self._cost, _DEAREST))
 
     def _pause(self, seconds: float) -> None:
         self._stopping.wait(seconds * random.uniform(0.8, 1.2))

@@ -214,7 +214,11 @@ def _only(value: Any, fields: tuple[str, ...]) -> Any:
 
 
 class Broken(Exception):
-    """The API server can't be asked now, or refuses; the text says why."""
+    """The API server can't be asked now, or refuses; the text says why. ``retry_after``: seconds that it asks for."""
+
+    def __init__(self, detail: str, retry_after: float = 0.0) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
 
 
 class Gone(Exception):

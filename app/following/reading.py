@@ -29,7 +29,7 @@ from urllib3.exceptions import HTTPError
 from app.base.documents import Unreadable, as_list, as_mapping, read_one
 from app.following.objects import Absent, Broken, Denied, Event, Gone, Listed, trimmed
 from app.following.replaying import Recorder
-from app.formats.objects import Item, Kind, part
+from app.formats.objects import Item, Key, Kind, key_of, part
 from app.solver.model.problems import InvalidInput
 
 CHUNK = 500
@@ -45,6 +45,14 @@ _DEEPEST = 100
 """Levels: nothing that is read of an object is half as deep."""
 MOST_CHUNKS = 20_000
 """Answers of one list: ten million objects. A server whose lists never end is broken."""
+MOST_EMPTY = 100
+"""Answers of one list, one after the other, that have no object and go on all the same."""
+MOST_BOOKMARKS = 1000
+"""One after the other in one watch: a server sends one a minute."""
+_SILENCE = 30.0
+"""Seconds until such a server is asked again."""
+_LONGEST_WAIT = 300.0
+"""Seconds that a server may ask to be left alone for: one that asks for more is asked whether it still means it."""
 CONNECT_SECONDS = 10.0
 """Seconds for a connection, and for saying which kinds there are."""
 ANSWER_SECONDS = 60.0
@@ -158,7 +166,9 @@ class Reader:
     def list(self, kind: Kind, version: str, stopped: Callable[[], bool] = bool) -> Listed:
         """All objects of ``kind``, in chunks of one moment; once ``stopped`` those so far. Raises Gone when it took too
         long for that, Broken."""
-        items: list[Item] = []
+        items: dict[Key, Item] = {}
+        tokens: set[str] = set()
+        empty = 0
         query = {"limit": str(CHUNK), **_selected(kind)}
         begun, size = time.monotonic(), 0
         for _ in range(MOST_CHUNKS):
@@ -169,21 +179,26 @@ class Reader:
             answer = self._answer(kind.path(version), body)
             if not isinstance(answer.get("items", ""), list | None):
                 raise Broken(f"{kind.path(version)}: the answer is no list")
+            before = len(items)
             for listed in as_list(answer["items"]):
                 item = _object(kind, listed)
                 item["kind"], item["apiVersion"] = kind.name, kind.api_version(version)
                 if self.recorder is not None:
                     self.recorder.item(kind, item)
-                items.append(trimmed(kind.name, item))
+                items[key_of(item)] = trimmed(kind.name, item)
             metadata = part(answer, "metadata")
             more = metadata.get("continue")
             if not more or stopped():
-                return Listed(items, _version(metadata))
-            if more == query.get("continue"):
+                return Listed(list(items.values()), _version(metadata))
+            empty = 0 if answer["items"] else empty + 1
+            if str(more) in tokens or (answer["items"] and len(items) == before):
                 raise Broken(f"the list of {kind.plural} goes on from where it was")
+            if empty > MOST_EMPTY:
+                raise Broken(f"the list of {kind.plural} goes on without objects")
+            tokens.add(str(more))
             if time.monotonic() - begun > LIST_SECONDS:
                 raise Broken(f"the list of {kind.plural} does not end within {LIST_SECONDS:g} s")
-            query["continue"] = more
+            query["continue"] = str(more)
         raise Broken(f"the list of {kind.plural} does not end after {MOST_CHUNKS} answers")
 
     def watch(self, kind: Kind, version: str, since: str) -> Iterator[Event]:
@@ -199,12 +214,17 @@ class Reader:
         most = seconds + 30.0
         response = self._request(kind.path(version), query, most)
         yield Event(False, None, since)  # it is connected
+        bookmarks = 0
         try:
             for line in _lines(_pieces(f"the watch of {kind.plural}", response, 1 << 16, most)):
                 said = as_mapping(_decoded(line))
                 if self.recorder is not None:
                     self.recorder.event(kind, said)
-                yield _event(kind, said)
+                event = _event(kind, said)
+                bookmarks = bookmarks + 1 if event.item is None else 0
+                if bookmarks > MOST_BOOKMARKS:
+                    raise Broken(f"the watch of {kind.plural} tells of nothing but versions", _SILENCE)
+                yield event
         except (HTTPError, OSError, msgspec.DecodeError) as error:
             raise Broken(f"the watch of {kind.plural} broke: {error}") from None
         finally:
@@ -250,7 +270,13 @@ class Reader:
         if response.status == HTTPStatus.NOT_FOUND:
             raise Absent(f"{path}: {detail}")
         refused = response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
-        raise (Denied if refused else Broken)(f"{path}: {response.status} {detail}")
+        raise (Denied if refused else Broken)(f"{path}: {response.status} {detail}", _asked_for(response))
+
+
+def _asked_for(response: Any) -> float:
+    """Seconds of ``Retry-After``, within bounds; 0 where it says none."""
+    said = str(response.headers.get("Retry-After", ""))
+    return min(float(said[:10]), _LONGEST_WAIT) if said.isascii() and said.isdecimal() else 0.0
 
 
 def _pieces(of: str, response: Any, size: int, seconds: float) -> Iterator[bytes]:

@@ -30,6 +30,7 @@ class Answer:
         self.status = status
         self.data = b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines)
         self.released = 0
+        self.headers: dict[str, str] = {}
 
     def stream(self, size: int) -> Iterator[bytes]:
         """The body with a last line break."""
@@ -155,11 +156,53 @@ def test_a_list_that_never_ends_is_broken(bounded: Bounded) -> None:
     with pytest.raises(Broken, match="goes on from where it was"):
         reader.list(QUEUE, "v2")
     assert len(client.asked) == 2
+    chunks = [page(name, **{"continue": more}) for name, more in (("a", "x"), ("b", "y"), ("c", "x"), ("d", "y"))]
+    reader, client = reading(*chunks)
+    with pytest.raises(Broken, match="goes on from where it was"):
+        reader.list(QUEUE, "v2")
+    assert len(client.asked) == 3, "a token comes again"
+    reader, client = reading(*(page("a", "b", **{"continue": str(i)}) for i in range(9)))
+    with pytest.raises(Broken, match="goes on from where it was"):
+        reader.list(QUEUE, "v2")
+    assert len(client.asked) == 2, "what comes under another token is what came before"
+    reader, client = reading(*(page(**{"continue": str(i)}) for i in range(200)))
+    with pytest.raises(Broken, match="goes on without objects"):
+        reader.list(QUEUE, "v2")
+    assert len(client.asked) == 101
+    reader, _ = reading(page(**{"continue": "1"}), page("a", **{"continue": "2"}), page(), page())
+    assert len(reader.list(QUEUE, "v2").items) == 1, "an answer may be empty"
     bounded(module, MOST_CHUNKS=3)
     reader, client = reading(*(page(resourceVersion="7", **{"continue": str(i)}) for i in range(9)))
     with pytest.raises(Broken, match="does not end after 3 answers"):
         reader.list(QUEUE, "v2")
     assert len(client.asked) == 3
+
+
+def test_a_watch_of_nothing_but_bookmarks_ends() -> None:
+    def told(*versions: int) -> list[Any]:
+        return [{"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(i)}}} for i in versions]
+
+    added = {"type": "ADDED", "object": {"metadata": {"name": "a", "resourceVersion": "8"}}}
+    reader, _ = reading(Answer(*told(*range(1000)), added, *told(*range(1000))))
+    assert len(list(reader.watch(QUEUE, "v2", "7"))) == 2002
+    reader, _ = reading(Answer(*told(*range(1001))))
+    with pytest.raises(Broken, match="the watch of queues tells of nothing but versions") as noise:
+        list(reader.watch(QUEUE, "v2", "7"))
+    assert noise.value.retry_after == 30
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "seconds"),
+    [(429, "7", 7.0), (503, "99999999999999", 300.0), (429, "-5", 0.0), (429, "Wed, 21 Oct 2026 07:28:00 GMT", 0.0),
+     (503, "²", 0.0), (429, "1e9", 0.0), (403, "2", 2.0), (429, None, 0.0)],
+)  # fmt: skip
+def test_a_server_says_when_to_ask_again(status: int, said: str | None, seconds: float) -> None:
+    busy = Answer({"message": "m"}, status=status)
+    busy.headers = {} if said is None else {"Retry-After": said}
+    reader, _ = reading(busy)
+    with pytest.raises(Broken) as refused:
+        reader.list(QUEUE, "v2")
+    assert refused.value.retry_after == seconds
 
 
 def shortly(low: int, high: int) -> float:

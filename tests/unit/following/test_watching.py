@@ -100,7 +100,7 @@ def test_a_watch_goes_on_from_the_last_version_that_was_heard(pauses: list[float
     assert script.asked == ["list", "watch 5", "watch 9", "watch 9", "watch 11"]
     assert (list(pod.items), mirror.lists) == ([("", "b"), ("", "c")], {"start": 1})
     assert (pod.error, pod.breaks) == ("over", 2)
-    assert pauses == [0.5, 0.5, 1.0, 2.0], "one that ends at once, twice, and one that breaks"
+    assert pauses == [0.5, 1.0, 1.0, 2.0], "one that ends at once, one that told nothing at all, and one that breaks"
     assert pod.whole, "its history may still be there"
 
 
@@ -191,7 +191,74 @@ def test_a_watch_that_lasted_is_asked_for_again_at_once(pauses: list[float], clo
         yield Event(False, None, "6")
 
     watched(listed(), ("watch", lasting(1.0)), ("watch", lasting(0.9375)))
-    assert pauses == [0.5, 1.0]
+    assert pauses == [1.0, 2.0], "the second one told nothing new"
+
+
+def test_watches_that_end_at_once_are_asked_for_ever_more_rarely(pauses: list[float]) -> None:
+    watched(listed(), *[("watch", [Event(False, None, "5")])] * 7)
+    assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0]
+
+
+@pytest.mark.parametrize("heard", [Event(False, None, "6"), Event(False, item("b"), "6")])
+def test_a_list_that_served_for_a_moment_is_made_again_ever_more_rarely(
+    pauses: list[float], clock: Clock, heard: Event
+) -> None:
+    """Whatever a watch tells before the history is gone: it is the list that costs. One that served for a minute is no
+    repetition, and after the second one in a row it is waited at least as long as it took, and five minutes at most."""
+    clock.drives(mirror)
+
+    cost = [0.0]
+
+    class Slow(Script):
+        def list(self, kind: Kind, version: str, stopped: Callable[[], bool] = bool) -> Listed:
+            clock.sleep(cost[0])
+            return super().list(kind, version, stopped)
+
+    def lasting(seconds: float) -> Iterator[Any]:
+        yield heard
+        clock.sleep(seconds)
+        yield Gone("compacted")
+
+    for cost[0], expected in (
+        (0.0, [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 1.0, 2.0]),
+        (20.0, [1.0, 20.0, 20.0, 20.0, 20.0, 30.0, 1.0, 20.0]),
+        (900.0, [1.0, 300.0, 300.0, 300.0, 300.0, 300.0, 1.0, 300.0]),
+    ):
+        pauses.clear()
+        served = (0, 59, 59, 59, 59, 59, 60, 0)
+        script = Slow(*(step for seconds in served for step in (listed("a"), ("watch", lasting(seconds)))))
+        script.watcher = Watcher(POD, script, Mirror((POD,)))
+        script.watcher.run()
+        assert pauses[:8] == expected
+
+
+def test_who_is_told_when_to_ask_again_waits_for_as_long(pauses: list[float]) -> None:
+    busy = Broken("429", 7.0)
+    watched(("list", busy), listed(), ("watch", busy), ("watch", busy), ("watch", busy), ("watch", busy))
+    assert pauses[:5] == [7.0, 7.0, 7.0, 8.0, 16.0]
+
+
+def test_that_a_watch_is_connected_says_nothing_where_the_last_ones_told_nothing(pauses: Pauses) -> None:
+    """The first may have been bad luck; from the second on it stays broken, and as old as it is, until something comes
+    or one ends as it should."""
+    seen = list[tuple[str | None, bool]]()
+    script, mirror_of = Script(listed("a")), Mirror((POD,))
+    watcher = script.watcher = Watcher(POD, script, mirror_of)
+
+    def drips(*news: Event) -> Iterator[Any]:
+        yield Event(False, None, "5")
+        pod = mirror_of.kinds()[0]
+        seen.append((pod.error, pod.heard_at == heard_at[0]))
+        heard_at[0] = pod.heard_at
+        yield from news
+        yield Broken("it drips")
+
+    heard_at: list[Any] = [None]
+    script._steps += [("watch", drips()) for _ in range(4)]  # pyright: ignore
+    script._steps += [("watch", drips(Event(False, None, "6"))), ("watch", drips())]  # pyright: ignore
+    watcher.run()
+    good, bad = (None, False), ("it drips", True)
+    assert seen == [good, good, bad, bad, bad, good]
 
 
 def test_it_waits_between_half_and_all_of_that() -> None:

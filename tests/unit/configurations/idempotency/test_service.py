@@ -75,9 +75,10 @@ def test_so_many_answers_are_kept_of_each_actor(database: Database, entries: int
     writes, act = Writes(database, 600, entries, size), Acts()
     for key in "ab":
         writes.run(Once(key, SAID), act)
-    for _ in range(2):
-        with pytest.raises(TooManyRequests, match="2 answers of yours are kept by their Idempotency-Key") as refused:
-            writes.run(Once("c", SAID), act)
+    with pytest.raises(TooManyRequests, match="2 answers of yours are kept by their Idempotency-Key") as refused:
+        writes.run(Once("c", SAID), act)
+    with pytest.raises(TooManyRequests):
+        writes.run(Once("c", SAID), act)
     assert 590 <= int(refused.value.headers["Retry-After"]) <= 600, "when the oldest of them goes"
     assert act.done == 2
     assert writes.run(Once("a", SAID), act).headers["idempotency-replayed"] == "true"
