@@ -420,9 +420,9 @@ def _operation_functions(demands: Demands, steps: Flags, recent: Recent) -> list
             function: Polyline | None = recent.part(key)
             if function is None:
                 make = _step if step else partial(operation_function, demands.usage[i])
-                made = make(demands.demand[i], demands.limits[i])
-                alike = made.x.tobytes(), made.y.tobytes()
-                function = recent.keep(key, recent.part(alike) or recent.keep(alike, made))
+                fresh = make(demands.demand[i], demands.limits[i])
+                alike = fresh.x.tobytes(), fresh.y.tobytes()
+                function = recent.keep(key, recent.part(alike) or recent.keep(alike, fresh))
             known[key] = function
         out.append(known[key])
     return out
