@@ -224,12 +224,10 @@ def test_for_a_suspended_operation_no_stage_runs() -> None:
     preemptible. The stage that may take these runs where x, of a pool that starves aggressively, could start."""
 
     def gone(**x: Any) -> list[tuple[str, str]]:
-        small, large = node(cpu=4), node("m", 16)
         body = request(
-            [pool("a"), pool("b")], [small, large],
+            [pool("a"), pool("b")], [node(cpu=4), node("m", 16)],
             [operation("x", "a", **x), operation("y", "b", [alloc(f"y{i}", i) for i in range(6)])],
-            [ask("x", "a", 1, 99)], {"aggressive_preemption_satisfaction_threshold": 0.5},
-            state={"queues": {"a": AGGRESSIVE}},
+            [ask("x", "a", 1, 99)], {"aggressive_preemption_satisfaction_threshold": 0.5}, state={"queues": {"a": AGGRESSIVE}},
         )  # fmt: skip
         return evicted(decide(body))
 
