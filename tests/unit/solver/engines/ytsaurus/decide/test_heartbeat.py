@@ -18,6 +18,7 @@ from tests.unit.solver.engines.ytsaurus.cluster import (
 
 STARVING = {"ytsaurus": {"starvation": "starving"}}
 AGGRESSIVE = {"ytsaurus": {"starvation": "aggressively_starving"}}
+HALF = {"aggressive_preemption_satisfaction_threshold": 0.5}
 
 
 def crowded(
@@ -27,11 +28,10 @@ def crowded(
 ) -> dict[str, Any]:  # fmt: skip
     """y fills a node of ten cpus and is due five; x has nothing and wants ``count`` times ``need``."""
     tasks = [alloc(f"y{i}", i) for i in range(10)]
-    thresholds = {"aggressive_preemption_satisfaction_threshold": 0.5}
     return request(
         [pool("a", **(a or {})), pool("b")], [node() | (on or {})],
         [operation("x", "a", ytsaurus={"starvation": level}), operation("y", "b", tasks, **(greedy or {}))],
-        [ask("x", "a", count, need), ask("y", "b", 5)], thresholds | (settings or {}), **more,
+        [ask("x", "a", count, need), ask("y", "b", 5)], HALF | (settings or {}), **more,
     )  # fmt: skip
 
 
@@ -227,7 +227,7 @@ def test_for_a_suspended_operation_no_stage_runs() -> None:
         body = request(
             [pool("a"), pool("b")], [node(cpu=4), node("m", 16)],
             [operation("x", "a", **x), operation("y", "b", [alloc(f"y{i}", i) for i in range(6)])],
-            [ask("x", "a", 1, 99)], {"aggressive_preemption_satisfaction_threshold": 0.5}, state={"queues": {"a": AGGRESSIVE}},
+            [ask("x", "a", 1, 99)], HALF, state={"queues": {"a": AGGRESSIVE}},
         )  # fmt: skip
         return evicted(decide(body))
 
