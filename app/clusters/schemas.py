@@ -171,6 +171,9 @@ class ClusterReport(Wire, frozen=True, kw_only=True):
     """The generation of the snapshot that it wrote last. Absent: none yet."""
     synced_at: Time | None = None
     """The last time at which the snapshot was all that the follower had heard. Absent: never yet."""
+    held_since: Time | None = None
+    """Since when the configuration stays at the last revision that could be stored, because what the cluster says is
+    refused; `findings` say why. Absent: it is what the cluster says, but for what findings name."""
     lag_seconds: Seconds = 0
     """How long the oldest change of the last batch waited until it was in the snapshot."""
     lists: Annotated[dict[str, Total], msgspec.Meta(max_length=32)] = {}

@@ -68,7 +68,8 @@ class Tidy:
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """How a follower is. ``lag``, ``age``: in seconds; ``age`` None: nothing is kept yet; ``findings`` by severity."""
+    """How a follower is. ``lag``, ``age``: in seconds; ``age`` None: nothing is kept yet; ``findings`` by severity;
+    ``held``: for how long the configuration has stayed as it was because what the cluster says is refused."""
 
     lag: float
     age: float | None
@@ -76,6 +77,7 @@ class Pulse:
     lists: Counter[str]
     findings: Counter[str]
     writer: bool
+    held: float = 0.0
 
 
 class Watch(Collector):
@@ -92,6 +94,8 @@ class Watch(Collector):
         yield self._gauge("lag_seconds", lag, pulse.lag)
         if pulse.age is not None:
             yield self._gauge("age_seconds", "Since the snapshot was last known to be the cluster.", pulse.age)
+        held = "Since the configuration stays as it was, because what the cluster says is refused; 0: it does not."
+        yield self._gauge("configuration_held_seconds", held, pulse.held)
         yield self._gauge("writer", "1 for the follower that writes the configuration.", float(pulse.writer))
         yield self._counter("lists", "Lists read again and snapshots put again.", "reason", pulse.lists)
         changes = {of.kind.name: of.changes for of in pulse.kinds}
@@ -218,11 +222,12 @@ class Follower:
 
     def pulse(self) -> Pulse:
         """How it is, for who watches it."""
-        age = None if self._synced_at is None else (datetime.now(UTC) - self._synced_at).total_seconds()
+        now, held_since = datetime.now(UTC), self._keeper.held_since
+        age = None if self._synced_at is None else (now - self._synced_at).total_seconds()
         return Pulse(
             lag=self._lag, age=age, kinds=self._mirror.kinds(), lists=self._lists(),
             findings=Counter(finding.severity for finding in self._findings()),
-            writer=self._writer,
+            writer=self._writer, held=0.0 if held_since is None else (now - held_since).total_seconds(),
         )  # fmt: skip
 
     def run(self, *, once: bool = False) -> str | None:
@@ -356,7 +361,7 @@ class Follower:
             said = f"what objects say can not be told: {refused}"
         short = msgspec.structs.replace(
             report, findings=[sayable(Finding(rule="refused", severity="error", pointer="", detail=said))],
-            local_queues={}, priority_classes={}, workload_priority_classes={},
+            local_queues={}, priority_classes={}, workload_priority_classes={}, held_since=None,
         )  # fmt: skip
         return self._arbiter.ask("PUT", "clusters", self._task.cluster, body=short)
 
@@ -389,6 +394,7 @@ class Follower:
             counts=None if status is None else status.counts,
             generation=None if status is None else status.generation,
             synced_at=self._synced_at,
+            held_since=self._keeper.held_since,
             lag_seconds=round(self._lag, 3),
             lists=dict(self._lists()),
             findings=self._findings()[:MOST_FINDINGS],

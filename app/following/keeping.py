@@ -9,6 +9,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
@@ -33,7 +34,7 @@ from app.following.grouped import (
 )
 from app.following.translator import change_summary, delta
 from app.solver.check import MAX_BYTES, size_of
-from app.solver.model.configuration import Configuration
+from app.solver.model.configuration import Configuration, Queue
 from app.solver.model.problems import MOST_CARRIED, Finding
 
 _CONNECT, _ANSWER = 5.0, 120.0
@@ -143,7 +144,9 @@ class LeftOut:
                 continue
             if place is None or place.name not in there[place.kind]:
                 return False
-            said = f"{place.what.format(place.name[:200])} is left out: {place.within[:200]}: {detail[:500]}"
+            said = f"{place.what.format(place.name[:200])} is left out: {place.within[:200]}: {detail[:400]}"
+            if place.kind == "queues":
+                said += _lacks(place.name, translated.configuration.queues)
             needs = _needs(place) if place.kind in _WORK else None
             refusals[place.kind, place.name] = _Left(there[place.kind][place.name], _finding(said), needs)
         queues = {name for kind, name in (*refusals, *self._left) if kind == "queues"}
@@ -166,9 +169,22 @@ class LeftOut:
             over -= sizes[name]
         return refusals
 
-    def findings(self) -> list[Finding]:
-        """What is not kept, and why."""
-        return [left.finding for left in self._left.values()]
+    def findings(self, lost: Mapping[str, int]) -> list[Finding]:
+        """What is not kept, and why. ``lost``: how many workloads are left out with each queue that is not there."""
+        findings = [
+            sayable(replace(left.finding, detail=f"{left.finding.detail}; {lost[of]} workloads are left out with it"))
+            if kind == "queues" and of in lost else left.finding
+            for (kind, of), left in self._left.items()
+        ]  # fmt: skip
+        others = Counter({queue: count for queue, count in lost.items() if ("queues", queue) not in self._left})
+        if others:
+            named = ", ".join(f"{queue[:100]} ({count})" for queue, count in others.most_common(_SHOWN))
+            more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+            said = (
+                f"{others.total()} workloads of queues that the stored configuration lacks are left out: {named}{more}"
+            )
+            findings.append(_finding(said))
+        return findings
 
     def without(self, translated: Translated) -> Translated:
         """What of ``translated`` was not refused as it is, with findings in the documents that they are about."""
@@ -231,12 +247,21 @@ def _needs(place: Part) -> Name | None:
     return (_NEEDS[field], place.value) if field in _NEEDS and isinstance(place.value, str) else None
 
 
+def _lacks(name: str, queues: list[Queue]) -> str:
+    """To whom a queue that is left out is missing."""
+    above, below = next((of.parent for of in queues if of.name == name), None), sum(of.parent == name for of in queues)
+    said = f"; {above[:200]!r} lacks its quota" if above else ""
+    return f"{said}; {below} queues lack what is above them" if below else said
+
+
 def _finding(said: str) -> Finding:
     return sayable(Finding(rule=_REFUSED, severity="error", pointer="", detail=said))
 
 
 _STALE = "stale_generation"
 _REFUSED = "refused"
+_WHOLE = "/configuration"
+"""Where the finding points that none of a configuration is stored."""
 _WORK = ("workloads", "asks", "reservations")
 _TRIES = 5
 """Puts in which something is left out: the service may name of many things at fault only some at once."""
@@ -267,6 +292,9 @@ class Keeper:
         self._why = "start"  # the snapshot is to be put whole, while nothing is known to be there
         self._losses, self._lost_at, self._left_until = 0, 0.0, 0.0
         self._left_out = LeftOut()
+        self._lost_work: Counter[str] = Counter()
+        self.held_since: datetime | None = None
+        """Since when the configuration is not what the cluster says, because that is refused; None: it is."""
         self.status: SnapshotStatus | None = None
         self.refused: list[Finding] = []
         self.puts: Counter[str] = Counter()
@@ -348,7 +376,7 @@ class Keeper:
                 return self._follow(before)
             self._write(before, etag, whole)
         else:
-            self._document, self.refused = before, []
+            self._document, self.refused, self.held_since = before, [], None
         self._settled = wanted
         return "configuration"
 
@@ -359,6 +387,8 @@ class Keeper:
         if not said:
             raise NotYet("the configuration is written by another follower, which has not yet")
         is_new, self._document, self.refused = self._document != stored, stored, said
+        held = any(finding.pointer == _WHOLE for finding in said)
+        self.held_since = (self.held_since or datetime.now(UTC)) if held else None
         return "configuration" if is_new else None
 
     def _stored(self) -> tuple[_Stored | None, str | None]:
@@ -382,9 +412,10 @@ class Keeper:
             if refused is None or tries > _TRIES or not self._left_out.take(refused, document, whole):
                 break
         self._document, self.refused = document, []
+        self.held_since = None if refused is None else self.held_since or datetime.now(UTC)
         if refused is not None:
             said = str(refused)
-            self.refused = [sayable(Finding(rule=_REFUSED, severity="error", pointer="/configuration", detail=said))]
+            self.refused = [sayable(Finding(rule=_REFUSED, severity="error", pointer=_WHOLE, detail=said))]
             if before is None:
                 raise NotYet(said)
             self._document = before
@@ -430,7 +461,7 @@ class Keeper:
 
     def left_out(self) -> list[Finding]:
         """What is not kept, and why."""
-        return self._left_out.findings()
+        return self._left_out.findings(self._lost_work)
 
     def _take(self, body: bytes, translated: Translated) -> None:
         self.status = msgspec.json.decode(body, type=SnapshotStatus)
@@ -439,9 +470,12 @@ class Keeper:
     def _accepted(self, translated: Translated) -> Translated:
         """What of ``translated`` was not refused, and has a queue in the configuration that is stored."""
         accepted = self._left_out.without(translated)
+        self._lost_work = Counter()
         if accepted.configuration is translated.configuration and not self.refused:
             return accepted
         queues = {queue.name for queue in self._document.queues} if self._document is not None else set[str]()
+        self._lost_work.update(work.queue for work in accepted.workloads.values() if work.queue not in queues)
+        self._lost_work.update(ask.queue for ask in accepted.asks.values() if ask.queue not in queues)
         return dataclasses.replace(
             accepted,
             workloads={key: work for key, work in accepted.workloads.items() if work.queue in queues},

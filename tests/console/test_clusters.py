@@ -42,6 +42,20 @@ def test_reports_and_preemptions_are_shown(service: TestClient) -> None:
     assert service.get("/clusters?outcome=unknown").status_code == 422
 
 
+def test_a_configuration_that_is_held_is_said_where_it_is_looked_at(service: TestClient) -> None:
+    name = REPORT["configuration"]
+    document = {"engine": REPORT["engine"], "queues": [{"name": "q"}]}
+    service.put(f"/v1/configurations/{name}", json=document).raise_for_status()
+    for held, shown in (("2026-03-02T09:30:00Z", True), (None, False)):
+        service.put("/v1/clusters/prod", json={**REPORT, "held_since": held}).raise_for_status()
+        (follower,) = service.get("/v1/clusters/prod").json()["followers"]
+        assert follower.get("held_since") == held
+        for page in ("/clusters", "/clusters/prod", f"/configurations/{name}"):
+            text = service.get(page).text
+            assert ("not what the cluster says since" in text) == shown, page
+            assert ("2026-03-02T09:30:00Z" in text) == shown, page
+
+
 def test_evictions_are_found_by_their_queue_and_job(service: TestClient) -> None:
     service.put("/v1/clusters/prod", json=REPORT).raise_for_status()
     others = {"workload": "ml/job-sweep-1", "job": "ml/sweep", "queue": "others"}

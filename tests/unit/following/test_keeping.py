@@ -289,12 +289,65 @@ def test_a_refused_configuration_is_not_written_again_before_it_changes() -> Non
         "who decides by the last good one hears of it"
     )
     assert store.told() == [PUT_C, PUT_C, PUT_S]
+    since = made.held_since
+    assert since is not None
+    (lost,) = made.left_out()
+    assert lost.detail == "2 workloads of queues that the stored configuration lacks are left out: new (2)"
     made.keep(cluster(NEW, "new"), {}, writer=True)
+    assert made.held_since == since, "it is held since then"
     assert store.asked[0][1].workloads.remove == ["old"], "what has no queue stays away"
     assert store.told() == [DELTA]
     made.keep(cluster(OLD, "old"), {}, writer=True)
     assert (made.refused, store.stored, store.told()) == ([], OLD, [PUT_C, PUT_S])
     assert made.puts == {"configuration": 2}
+    assert (made.held_since, made.left_out()) == (None, [])
+
+
+def test_a_queue_that_is_left_out_is_missed_by_its_parent_by_what_is_below_and_by_its_work() -> None:
+    """Two of a cohort and one below: who lacks its quota is in the document, how much of its work is left out is told
+    alone, since a document that counted work would be another one with each change."""
+    queues = [Queue(name="team"), Queue(name="bad", parent="team"), Queue(name="low", parent="bad"),
+              Queue(name="alone")]  # fmt: skip
+    store, wanted = Store(), msgspec.structs.replace(NEW, queues=queues)
+    store.refuse[PUT_C] = ApiError(
+        422, "invalid", "no", {"/queues/1/quota/cpu": "is odd", "/queues/3/weight": "is odd too"}
+    )
+    made = keeper(store)
+    made.keep(cluster(wanted, "team", "bad", "low"), {}, writer=True)
+    bad = (
+        "queue bad, with all work in it, is left out: quota/cpu: is odd; 'team' lacks its quota; "
+        "1 queues lack what is above them"
+    )
+    alone = "queue alone, with all work in it, is left out: weight: is odd too"
+    assert store.stored is not None
+    assert [one.name for one in store.stored.queues] == ["team", "low"]
+    assert [one.detail for one in store.stored.findings] == [bad, alone]
+    assert [one.detail for one in made.left_out()] == [f"{bad}; 2 workloads are left out with it", alone]
+    assert made.held_since is None, "but for these it is what the cluster says"
+    made.keep(cluster(wanted, "team", "low"), {}, writer=True)
+    assert [one.detail for one in made.left_out()] == [bad, alone]
+    assert [one.detail for one in store.stored.findings] == [bad, alone]
+
+
+def test_of_many_queues_that_the_configuration_lacks_a_few_are_named() -> None:
+    store = Store(OLD)
+    store.refuse[PUT_C] = ApiError(422, "invalid", "no such parent")
+    made = keeper(store)
+    made.keep(cluster(NEW, *(f"q{i}" for i in range(7))), {}, writer=True)
+    (lost,) = made.left_out()
+    named = ", ".join(f"q{i} (2)" for i in range(5))
+    assert lost.detail == (
+        f"14 workloads of queues that the stored configuration lacks are left out: {named} and 2 more"
+    )
+
+
+def test_who_does_not_write_knows_too_that_it_is_held() -> None:
+    held = Finding(rule="refused", severity="error", pointer="/configuration", detail="no such parent")
+    part = msgspec.structs.replace(held, pointer="")
+    for finding, is_held in ((held, True), (part, False)):
+        made = keeper(Store(msgspec.structs.replace(OLD, findings=[finding])))
+        made.keep(cluster(NEW, "old"), {}, writer=False)
+        assert (made.held_since is not None) == is_held
 
 
 def test_a_last_good_configuration_that_may_not_be_written_either_stays_as_it_is() -> None:

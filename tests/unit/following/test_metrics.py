@@ -20,12 +20,13 @@ def test_a_follower_says_how_it_is_at_a_port_of_its_own() -> None:
     mirror.apply(workloads, Event(False, kueue.workload("two", "l", 1), "2"))
     mirror.broken(workloads, "gone", whole=False)
     findings = Counter({"warning": 3})
-    port = serve("prod", lambda: Pulse(0.25, 2.0, mirror.kinds(), mirror.lists, findings, True), 0)
+    port = serve("prod", lambda: Pulse(0.25, 2.0, mirror.kinds(), mirror.lists, findings, True, 7.0), 0)
     text = urllib3.request("GET", f"http://127.0.0.1:{port}/metrics").data.decode()
     for line in (
         'arbiter_follower_lag_seconds{cluster="prod"} 0.25',
         'arbiter_follower_age_seconds{cluster="prod"} 2.0',
         'arbiter_follower_writer{cluster="prod"} 1.0',
+        'arbiter_follower_configuration_held_seconds{cluster="prod"} 7.0',
         'arbiter_follower_lists_total{cluster="prod",reason="start"} 1.0',
         'arbiter_follower_changes_total{cluster="prod",kind="Workload"} 1.0',
         'arbiter_follower_breaks_total{cluster="prod",kind="Workload"} 1.0',

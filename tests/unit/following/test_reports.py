@@ -204,8 +204,9 @@ def test_findings_of_a_refused_configuration_come_first_and_are_bounded(
     standing.follower._step()
     found = standing.report().findings
     assert [one.rule for one in found[:1]] == ["refused"]
-    assert len(found) == 2
-    assert standing.follower.pulse().findings == {"error": 1, "warning": 1}
+    assert "workloads of queues that the stored configuration lacks are left out" in found[1].detail
+    assert len(found) == 3
+    assert standing.follower.pulse().findings == {"error": 2, "warning": 1}
     bounded(module, MOST_FINDINGS=1)
     assert [one.rule for one in standing.report().findings] == ["refused"]
 
