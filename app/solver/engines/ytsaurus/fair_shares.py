@@ -171,12 +171,15 @@ def fair_shares(situation: Situation, update: Update = NO_UPDATE) -> FairShares:
 
     division = _divided(situation, demands, children, weight, divided)
     fair, pool_fair = truncated(situation, children, demands.demand, division.fair, division.pool_fair)
+    promised = division.promised
+    if promised is not None:
+        promised = truncated(situation, children, demands.demand, *promised)
     pool_fair[situation.root] = in_order(pool_fair[np.flatnonzero(situation.depth == 0)])
     return FairShares(
         usage=demands.usage, demand=demands.demand, limits=demands.limits, fair=fair,
         pool_usage=shares_of(situation.cluster, usage_steps),
         pool_demand=pool_demand, pool_limits=limits, pool_strong=fit.strong,
-        pool_integral=division.integral.proposed, pool_fair=pool_fair, pool_weight=weight, promised=division.promised,
+        pool_integral=division.integral.proposed, pool_fair=pool_fair, pool_weight=weight, promised=promised,
         fifo=children.fifo, place=in_order_of.shift.astype(np.int64), served=children.shift.astype(np.int64),
         burst=fit.burst, flow=promises.flow, volumes=volumes, ratios=division.integral.ratios, alerts=fit.alerts,
     )  # fmt: skip

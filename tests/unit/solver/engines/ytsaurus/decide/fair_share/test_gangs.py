@@ -115,3 +115,18 @@ def test_effective_settings_say_what_counts() -> None:
     assert own["enable_fifo_children_reordering_for_guarantee_utilization"] is False
     body["configuration"]["settings"]["ytsaurus"] |= REORDER
     assert effective(body)["queues"]["p"]["enable_fifo_children_reordering_for_guarantee_utilization"] is True
+
+
+def test_what_is_promised_is_cut_too_in_a_pool_that_truncates() -> None:
+    """The guarantee of 30 is less than the gang's 40; what is no gang may count on it."""
+    block = {"mode": "fifo", "compute_promised_guarantee_fair_share": True}
+
+    def promised(more: Json, **of: Any) -> list[Any]:
+        body = tree([pool("p", quota={"cpu": {"guaranteed": 30}}, ytsaurus=block | of)], ("g", "p", 40, more))
+        answer = shares(body)
+        both = answer["queues"]["p"], answer["workloads"]["g"]
+        return [pytest.approx(element["promised_guarantee_fair_share"]["cpu"]) for element in both]
+
+    assert promised(GANG) == [30, 30]
+    assert promised(GANG, enable_fair_share_truncation_in_fifo_pool=True) == [0, 0]
+    assert promised({}, enable_fair_share_truncation_in_fifo_pool=True) == [30, 30]
