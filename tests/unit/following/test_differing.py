@@ -1,11 +1,14 @@
-"""What changed between two translations: each object once, in the smallest form that says it."""
+"""What changed between two translations: each object once, in the smallest form that says it; and what queues use."""
 
+from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
+from app.clusters.schemas import QueueUse, UseReport
 from app.following.grouped import Translated
-from app.following.translator import change_summary, delta
+from app.following.translator import change_summary, delta, use_of
 from app.solver.model.configuration import Configuration, Flavor, Queue
 from app.solver.model.state import Ask, Delta, Node, Task, TaskName, TaskOf, Workload
 
@@ -123,3 +126,41 @@ def test_a_comment_names_queues_and_flavors() -> None:
     assert (
         change_summary(NONE, configuration(Queue(name=long))) == f"followed from the cluster: queue {long[:100]} added"
     )
+
+
+def test_what_queues_use_is_counted_with_what_is_below_by_flavor() -> None:
+    def work(name: str, queue: str, *tasks: Task, evicted: bool = False) -> Workload:
+        return Workload(id=name, queue=queue, tasks=list(tasks), evicted=evicted)
+
+    gpu = Task(name="g", count=2, requests={"gpu": 1, "cpu": "1500m"}, flavors={"gpu": "a100"})
+    over = Task(name="o", requests={"cpu": 8}, state="succeeded")
+    leaving = Task(name="l", requests={"cpu": 1}, state="preempted")
+    queues = [Queue(name="leaf", parent="mid"), Queue(name="mid", parent="top"), Queue(name="top"), Queue(name="other")]
+    workloads = [
+        work("a", "leaf", gpu, over), work("b", "mid", leaving), work("c", "other", gpu, evicted=True),
+    ]  # fmt: skip
+    asks = [Ask(id="x", queue="leaf", tasks=[gpu]), Ask(id="y", queue="other", tasks=[leaving])]
+    found = Translated(
+        Configuration(engine="kueue", queues=queues), {}, {one.id: one for one in workloads},
+        {one.id: one for one in asks}, [], {}, {},
+    )  # fmt: skip
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    leaf = QueueUse(usage={"": {"cpu": 3}, "a100": {"gpu": 2}}, waiting={"cpu": 3, "gpu": 2})
+    above = QueueUse(usage={"": {"cpu": 4}, "a100": {"gpu": 2}}, waiting={"cpu": 3, "gpu": 2})
+    assert use_of(found, at) == UseReport(
+        at=at, total=QueueUse(usage=above.usage, waiting={"cpu": 4, "gpu": 2}),
+        queues={"leaf": leaf, "mid": above, "top": above, "other": QueueUse(waiting={"cpu": 1})},
+    )  # fmt: skip
+
+
+def test_what_one_tenant_asks_for_hides_nobody_elses_use() -> None:
+    """A report has amounts below 2^63, and a thousand names of resources."""
+    many = Task(name="m", requests={f"r{i:04}": 1 for i in range(1500)})
+    much = Task(name="n", count=2**31 - 1, requests={"cpu": 2**53 - 1})
+    asks = {name: Ask(id=name, queue="q", tasks=[of]) for name, of in (("a", many), ("b", much))}
+    running = {"w": Workload(id="w", queue="p", tasks=[many])}
+    translated = Translated(Configuration(engine="kueue"), {}, running, asks, [], {}, {})
+    use = use_of(translated, datetime(2026, 3, 1, tzinfo=UTC))
+    assert msgspec.convert(msgspec.to_builtins(use), UseReport) == use
+    assert (len(use.queues["q"].waiting), use.queues["q"].waiting["cpu"]) == (1000, 2.0**63)
+    assert len(use.queues["p"].usage[""]) == 1000

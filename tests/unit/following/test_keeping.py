@@ -1,7 +1,6 @@
 """What a follower keeps at the service: one snapshot, also where others write it, and the last good configuration."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, cast
 
 import msgspec
@@ -9,17 +8,15 @@ import pytest
 from msgspec.structs import replace as replaced
 
 from app.answering.snapshots import Counts, SnapshotStatus
-from app.clusters.schemas import QueueUse, UseReport
 from app.following import keeping
 from app.following.grouped import Translated
 from app.following.keeping import ApiError, Arbiter, Keeper, NotYet, Reply
-from app.following.translator import use_of
 from app.solver.model import kai
 from app.solver.model import kueue as model
 from app.solver.model.configuration import Configuration, Queue, Settings
 from app.solver.model.decision import ConfigurationUsed
 from app.solver.model.problems import Finding
-from app.solver.model.state import Ask, Node, Task, Workload
+from app.solver.model.state import Ask, Node, Workload
 from tests.support.instead import Clock, Instead
 
 EVERY = 2.0
@@ -477,41 +474,3 @@ def test_who_loses_it_again_leaves_it_for_ever_longer_and_calm_begins_anew(clock
     store.refuse[DELTA] = ApiError(409, "busy", "x")
     clock.now += 1000.0
     made.keep(cluster(OLD), {}, writer=False)
-
-
-def test_what_queues_use_is_counted_with_what_is_below_by_flavor() -> None:
-    def work(name: str, queue: str, *tasks: Task, evicted: bool = False) -> Workload:
-        return Workload(id=name, queue=queue, tasks=list(tasks), evicted=evicted)
-
-    gpu = Task(name="g", count=2, requests={"gpu": 1, "cpu": "1500m"}, flavors={"gpu": "a100"})
-    over = Task(name="o", requests={"cpu": 8}, state="succeeded")
-    leaving = Task(name="l", requests={"cpu": 1}, state="preempted")
-    queues = [Queue(name="leaf", parent="mid"), Queue(name="mid", parent="top"), Queue(name="top"), Queue(name="other")]
-    workloads = [
-        work("a", "leaf", gpu, over), work("b", "mid", leaving), work("c", "other", gpu, evicted=True),
-    ]  # fmt: skip
-    asks = [Ask(id="x", queue="leaf", tasks=[gpu]), Ask(id="y", queue="other", tasks=[leaving])]
-    found = Translated(
-        Configuration(engine="kueue", queues=queues), {}, {one.id: one for one in workloads},
-        {one.id: one for one in asks}, [], {}, {},
-    )  # fmt: skip
-    at = datetime(2026, 3, 1, tzinfo=UTC)
-    leaf = QueueUse(usage={"": {"cpu": 3}, "a100": {"gpu": 2}}, waiting={"cpu": 3, "gpu": 2})
-    above = QueueUse(usage={"": {"cpu": 4}, "a100": {"gpu": 2}}, waiting={"cpu": 3, "gpu": 2})
-    assert use_of(found, at) == UseReport(
-        at=at, total=QueueUse(usage=above.usage, waiting={"cpu": 4, "gpu": 2}),
-        queues={"leaf": leaf, "mid": above, "top": above, "other": QueueUse(waiting={"cpu": 1})},
-    )  # fmt: skip
-
-
-def test_what_one_tenant_asks_for_hides_nobody_elses_use() -> None:
-    """A report has amounts below 2^63, and a thousand names of resources."""
-    many = Task(name="m", requests={f"r{i:04}": 1 for i in range(1500)})
-    much = Task(name="n", count=2**31 - 1, requests={"cpu": 2**53 - 1})
-    asks = {name: Ask(id=name, queue="q", tasks=[of]) for name, of in (("a", many), ("b", much))}
-    running = {"w": Workload(id="w", queue="p", tasks=[many])}
-    translated = Translated(Configuration(engine="kueue"), {}, running, asks, [], {}, {})
-    use = use_of(translated, datetime(2026, 3, 1, tzinfo=UTC))
-    assert msgspec.convert(msgspec.to_builtins(use), UseReport) == use
-    assert (len(use.queues["q"].waiting), use.queues["q"].waiting["cpu"]) == (1000, 2.0**63)
-    assert len(use.queues["p"].usage[""]) == 1000
