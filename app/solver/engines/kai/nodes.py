@@ -114,7 +114,7 @@ class GpuShares:
         if self.need(t, n) > self._nodes.memory[n]:
             return False
         return whole // WHOLE >= portion.devices or (
-            n in self._of_node and whole // WHOLE + len(self._with_room(t, n)) >= portion.devices
+            n in self._of_node and whole // WHOLE + len(self._with_room(t, n)[: portion.devices]) >= portion.devices
         )
 
     def fits(self, t: int, n: int) -> bool:

@@ -95,6 +95,18 @@ def test_a_pod_with_several_shares_takes_as_many_devices() -> None:
     assert not of.gpus.fits(3, 0), "no GPU has so much memory"
 
 
+@pytest.mark.parametrize("devices", [1, 2])
+def test_a_node_short_of_a_gpu_takes_no_share_whatever_room_its_devices_have(devices: int) -> None:
+    of = Node(3, 600, 600, 600, Portion(devices, 300, 0))
+    of.seed(*[RUNNING] * 3)
+    assert of.left == (0, 0, 1200)
+    assert of.gpus.fits(3, 0)
+    assert of.gpus.fits_idle(3, 0)
+    of.free[0] = of.idle[0] = -1000
+    assert not of.gpus.fits(3, 0), "of devices with room so many count as it wants, of which one is missing"
+    assert not of.gpus.fits_idle(3, 0)
+
+
 @pytest.mark.parametrize(("share", "fits"), [(400, True), (410, False)])
 def test_a_device_is_full_at_one_gpu(share: int, fits: bool) -> None:
     of = Node(1, 600, share)
