@@ -217,8 +217,9 @@ def _divided(
     if not (settings.gang_steps or settings.improved):
         levels = LevelCurves(situation, demands, children)
         division = divided(levels)
+        sensitive = levels.sensitive or division.integral.close
         small = len(situation.operations) + situation.root <= MOST_EXACT
-        if not (levels.stale or (levels.sensitive and small)):
+        if not (levels.stale or (sensitive and small)):
             return division
     return divided(Exact(situation, demands, children, weight))
 

@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, nested_promises, without_donor
+from app.solver.engines.ytsaurus.curves import EDGE
 from app.solver.engines.ytsaurus.operations import Flags, Floats, Ints, add_upwards, any_of, by_level, quotients
 from app.solver.engines.ytsaurus.polyline import EPSILON, in_order, largest, rounded, sums_of
 from app.solver.engines.ytsaurus.reading import Steps
@@ -250,7 +251,8 @@ class IntegralShares:
     ``UpdateRelaxedPoolIntegralShares``).
 
     ``proposed``: shares by pool, with those of the pools below, the root's is 0; ``ratios``: what each pool spends
-    from now on."""
+    from now on; ``close``: whether some come so near to a limit, or to what there is, that the last bits may decide
+    whether they exceed it."""
 
     def __init__(
         self, situation: Situation, functions: Functions, strong: Floats, limits: Floats, volumes: Volumes
@@ -262,6 +264,7 @@ class IntegralShares:
         self._volumes = volumes
         self.proposed = np.zeros_like(strong)
         self.ratios = situation.cluster.pool_ratios.copy()
+        self.close = False
 
     def propose(self, burst: Floats, flow: Floats, demand: Floats) -> None:
         """``burst``, ``flow``: ratios by pool; ``demand``: shares."""
@@ -313,6 +316,7 @@ class IntegralShares:
             return np.maximum(taken - self._strong[rows], 0.0)
 
         given = shares(largest(lambda fit: bool((in_order(shares(fit)) <= available).all()), 0.0, 1.0))
+        self._look(in_order(given), available)
         for pool, share in zip(pools, given, strict=True):
             self._give(pool, np.minimum(share, self._room(pool)))
 
@@ -337,7 +341,13 @@ class IntegralShares:
             pool = int(self._situation.parent[pool])
 
     def _fitting(self, pool: int, proposed: Floats) -> Floats:
-        return fitting(proposed, self._strong[pool], self._limits[pool])
+        strong, limits = self._strong[pool], self._limits[pool]
+        self._look(strong + proposed, limits)
+        return fitting(proposed, strong, limits)
+
+    def _look(self, share: Floats, bound: Floats) -> None:
+        near = (np.abs(share - bound) <= EDGE) & (share > EDGE)
+        self.close = self.close or bool(near.any())
 
 
 def fitting(proposed: Floats, strong: Floats, limits: Floats) -> Floats:

@@ -7,7 +7,8 @@ import pytest
 
 from app.solver.engines.ytsaurus.answer import after_shares
 from app.solver.engines.ytsaurus.fair_shares import fair_shares
-from app.solver.engines.ytsaurus.guarantees import fitting
+from app.solver.engines.ytsaurus.guarantees import IntegralShares, fitting
+from app.solver.engines.ytsaurus.volumes import Update, Volumes
 from tests.unit.solver.engines.ytsaurus.cluster import (
     NOW,
     ask,
@@ -394,3 +395,35 @@ def test_a_pool_between_two_guarantees_hands_on_no_more_than_it_takes() -> None:
     assert answer["queues"]["r"]["proposed_integral"]["cpu"] == pytest.approx(10)
     assert [answer["queues"][name]["fair_share"]["cpu"] for name in "pqr"] == [pytest.approx(10)] * 3
     assert answer["workloads"]["x"]["fair_share"]["cpu"] == pytest.approx(10)
+
+
+class Taking:
+    """Every pool takes this part of the cluster of any suggestion but nothing."""
+
+    def __init__(self, part: float) -> None:
+        self._part = part
+
+    def prepare(self, top: int, guarantee: Any, limits: Any) -> None: ...
+
+    def taken(self, pools: Any, suggestions: Any) -> Any:
+        return np.where(suggestions > 0, self._part, 0.0)[:, None] * np.ones((1, 2))
+
+    def forget(self, pool: int) -> None: ...
+
+    def divided(self, tops: Any, suggestion: float) -> Any: ...
+
+
+@pytest.mark.parametrize(("part", "strong", "limit", "close"), [
+    (0.25, 0.125, 0.5, False), (0.5, 0.125, 0.5, True), (0.5 - 1e-12, 0.125, 0.5, True), (0.5, 0.125, 0.75, False),
+    (1.125, 0.25, 1.5, True), (1.0, 0.25, 1.5, False), (0.0, 0.0, 0.0, False),
+])  # fmt: skip
+def test_what_comes_close_to_a_limit_or_to_what_there_is_may_hang_on_bits(
+    part: float, strong: float, limit: float, close: bool
+) -> None:
+    """What a pool takes meets its limit, or beyond its guarantee what the demand, an eighth, leaves of the cluster."""
+    situation = situated(one(guaranteed("relaxed"), state=carrying(6000)))
+    flow = np.full(2, 0.5)
+    volumes = Volumes(situation, flow, flow, Update())
+    of = IntegralShares(situation, Taking(part), np.full((2, 2), strong), np.full((2, 2), limit), volumes)
+    of.propose(np.zeros(2), flow, np.full((2, 2), 0.125))
+    assert of.close is close
