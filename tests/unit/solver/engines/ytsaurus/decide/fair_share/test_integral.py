@@ -37,7 +37,7 @@ def one(block: Json, wanted: int = 30, strong: float = 0, **more: Any) -> Json:
     return request(pools, [node(cpu=100)], [operation("x", "p")], [ask("x", "p", wanted)], **more)
 
 
-def parts(element: Json) -> list[float]:
+def parts(element: Json) -> list[Any]:
     """Cpu by strong guarantee, integral guarantee and weight."""
     return [pytest.approx(element["fair_share_parts"][kind]["cpu"]) for kind in ("strong", "integral", "weight")]
 
@@ -169,9 +169,11 @@ def test_bad_values_are_refused() -> None:
         "/state/queues/p/ytsaurus/last_share_ratio",
     }
     later = {"ytsaurus": {"last_update_at": "2026-01-01T12:00:01Z"}}
-    assert set(refused(one(guaranteed("relaxed")), lambda body: shares(body, options=later))) == {
-        "/options/ytsaurus/last_update_at"
-    }
+
+    def too_late(body: Json) -> Json:
+        return shares(body, options=later)
+
+    assert set(refused(one(guaranteed("relaxed")), too_late)) == {"/options/ytsaurus/last_update_at"}
     same = {"ytsaurus": {"last_update_at": NOW}}
     assert volume(shares(one(guaranteed("relaxed"), state=carrying(1200, 0.2)), options=same)) == 1200, "no time passed"
 
