@@ -126,20 +126,32 @@ def _infer(out: Floats, rows: Ints, parent: Ints, known: Flags, main: int, root:
     return inferred
 
 
+def depth_first(config: CompiledConfiguration, kind: str) -> list[int]:
+    """Pools with an integral guarantee of this ``kind``, each before those below it."""
+    pending = list(reversed(config.tree.roots))
+    out: list[int] = []
+    while pending:
+        pool = pending.pop()
+        pending += reversed(config.tree.children[pool])
+        if config.pools[pool].shares.integral.kind == kind:
+            out.append(pool)
+    return out
+
+
 def fitted(situation: Situation, of: Specified, limits: Floats) -> Fitted:
     """Make guarantees fit: the cluster, then top-down each parent's own and the pool's limits."""
     strong, burst = of.strong.copy(), of.burst.copy()
     overcommitted = _exceeds(situation, of.amounts, of.total_burst)
     if overcommitted:
-        bursts = burst[: situation.root]
+        pools = depth_first(situation.config, "burst")
 
         def fits(factor: float) -> bool:
-            parts = np.broadcast_to((bursts * factor)[:, None], (len(bursts), strong.shape[1]))
+            parts = np.broadcast_to((burst[pools] * factor)[:, None], (len(pools), strong.shape[1]))
             return bool((in_order(np.concatenate((strong[-1:] * factor, parts))) <= 1.0).all())
 
         factor = largest(fits, 0.0, 1.0)
         strong[situation.root] *= factor
-        burst *= factor
+        burst[pools] *= factor
     orphans = without_donor(situation.config)
     tiers = _tiers(situation, strong, orphans)
     strong[situation.root] = np.minimum(strong[situation.root], limits[situation.root])
@@ -268,24 +280,12 @@ class IntegralShares:
 
     def propose(self, burst: Floats, flow: Floats, demand: Floats) -> None:
         """``burst``, ``flow``: ratios by pool; ``demand``: shares."""
-        for pool in self._pools("burst"):
+        for pool in depth_first(self._situation.config, "burst"):
             self._burst(pool, float(burst[pool]))
-        relaxed = {pool: self._volumes.ratio(pool) for pool in self._pools("relaxed")}
+        relaxed = {pool: self._volumes.ratio(pool) for pool in depth_first(self._situation.config, "relaxed")}
         relaxed = {pool: ratio for pool, ratio in relaxed.items() if ratio != 0}
         if relaxed:
             self._relaxed(relaxed, flow, demand)
-
-    def _pools(self, kind: str) -> list[int]:
-        """Depth first, each before those below it."""
-        tree = self._situation.config.tree
-        pending = list(reversed(tree.roots))
-        out: list[int] = []
-        while pending:
-            pool = pending.pop()
-            pending += reversed(tree.children[pool])
-            if self._situation.config.pools[pool].shares.integral.kind == kind:
-                out.append(pool)
-        return out
 
     def _burst(self, pool: int, burst: float) -> None:
         ratio = min(burst, self._volumes.ratio(pool))

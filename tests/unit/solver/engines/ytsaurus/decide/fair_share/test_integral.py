@@ -7,7 +7,7 @@ import pytest
 
 from app.solver.engines.ytsaurus.answer import after_shares
 from app.solver.engines.ytsaurus.fair_shares import fair_shares
-from app.solver.engines.ytsaurus.guarantees import IntegralShares, fitting
+from app.solver.engines.ytsaurus.guarantees import IntegralShares, depth_first, fitting
 from app.solver.engines.ytsaurus.volumes import Update, Volumes
 from tests.unit.solver.engines.ytsaurus.cluster import (
     NOW,
@@ -429,3 +429,25 @@ def test_what_comes_close_to_a_limit_or_to_what_there_is_may_hang_on_bits(
     of = IntegralShares(situation, Taking(part), np.full((2, 2), strong), np.full((2, 2), limit), volumes)
     of.propose(np.zeros(2), flow, np.full((2, 2), 0.125))
     assert of.close is close
+
+
+def test_only_burst_pools_give_way_with_strong_guarantees_that_exceed_the_cluster() -> None:
+    """What bursts promise counts, whoever does; but a relaxed pool never gets it, so nothing makes room for it."""
+    block = guaranteed("relaxed", burst_guarantee_resources={"cpu": 50})
+    answer = shares(one(block, strong=100))
+    assert answer["alerts"] == [29000]
+    own = answer["queues"]["p"]
+    assert own["strong_guarantee"]["cpu"] == 100
+    assert own["integral_guarantees"]["burst_ratio"] == 0.5
+    block["integral_guarantees"]["guarantee_type"] = "burst"
+    own = shares(one(block, strong=100))["queues"]["p"]
+    assert own["strong_guarantee"]["cpu"] == pytest.approx(200 / 3)
+    assert own["integral_guarantees"]["burst_ratio"] == pytest.approx(1 / 3)
+
+
+def test_integral_pools_are_looked_at_depth_first() -> None:
+    burst = guaranteed("burst", burst_guarantee_resources={"cpu": 1})
+    pools = [pool("p", ytsaurus=burst), pool("q", ytsaurus=burst), pool("r", parent="p", ytsaurus=burst), pool("s")]
+    config = situated(request(pools, [node(cpu=100)], [])).config
+    assert [config.tree.names[i] for i in depth_first(config, "burst")] == ["p", "r", "q"]
+    assert depth_first(config, "relaxed") == []
