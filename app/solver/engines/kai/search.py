@@ -473,7 +473,8 @@ class Prefix(Scenario):
                 yield groups
 
     def _groups_on(self, n: int, chance: Chance, *, joined: bool) -> Iterable[Group]:
-        """Recorded pods are taken once more, and last. Exact books take nobody twice, and know no order of maps."""
+        """Chunk by chunk as listed; recorded pods are taken once more, and last. Exact books take nobody twice, and
+        know no order of maps."""
         chance.choose(len(self.walked), layout(self.overlay.state).place[n])
         chance.may_hang(lambda: self.overlay.gpus.any and len(list(self.jobs_on(n))) > 1)
         for job in self.jobs_on(n) if self.overlay.exact else chance.order(self.jobs_on(n)):
@@ -485,4 +486,5 @@ class Prefix(Scenario):
             if not joined or len(groups) == 1:
                 yield from groups
             else:
-                yield Group(job, [t for group in reversed(groups) for t in group.tasks])
+                last = sorted(groups, key=lambda group: not self.is_recorded.isdisjoint(group.tasks))
+                yield Group(job, [t for group in last for t in group.tasks])

@@ -2,9 +2,13 @@
 
 import pytest
 
+from app.solver.engines.kai.chance import Chance
 from app.solver.engines.kai.job_order import VictimOrder, VictimTable, sort_victims, what_is_left
 from app.solver.engines.kai.overlay import Overlay
 from app.solver.engines.kai.queue_order import QueueOrder, Standing
+from app.solver.engines.kai.rule_sets import KAI_0_17
+from app.solver.engines.kai.scenario import Group
+from app.solver.engines.kai.search import Prefix
 from tests.support.kai_parts import open_overlay
 from tests.support.kai_world import Json
 from tests.unit.solver.engines.kai.case import ask, node, queue, workload
@@ -14,11 +18,12 @@ QUEUES = [queue("root", gpu=9), queue("a", "root", gpu=1), queue("b", "root", gp
 STEP = (1000, 2**30, 1000)
 
 
-def opened(workloads: list[Json], *asks: Json) -> Overlay:
+def opened(workloads: list[Json], *asks: Json, rules: str = "documented") -> Overlay:
     return open_overlay(
         {
             "engine": "kai", "mode": "cycle", "now": "2027-01-15T08:00:00Z", "asks": list(asks),
-            "configuration": {"queues": QUEUES}, "state": {"nodes": NODES, "workloads": workloads},
+            "configuration": {"queues": QUEUES, "settings": {"kai": {"rules": rules}}},
+            "state": {"nodes": NODES, "workloads": workloads},
         }
     )  # fmt: skip
 
@@ -110,3 +115,18 @@ def test_a_queue_remembers_what_it_gave_where_its_only_victim_comes_back() -> No
     time what it held counts as given. After b0 a has 2 of 6 left and b 1 of 3; then a has nothing left."""
     running = [workload("fixed", "a", "n", "n", preemptible=False), workload("a", "a", *"mmmm", min_available=0)]
     assert taken(opened([*running, *singles("b", 3)])) == ["b0", "a", "b1", "a", "a", "a", "b2"]
+
+
+@pytest.mark.parametrize(("recorded", "goes"), [([], [3, 2, 1, 0]), ([3], [2, 1, 0, 3]), ([3, 1], [2, 0, 3, 1])])
+def test_what_is_listed_of_a_victim_goes_chunk_by_chunk_and_what_is_recorded_last(
+    recorded: list[int], goes: list[int]
+) -> None:
+    overlay = opened([workload("w", "a", "m", "m", "m", "m", min_available=1)], ask("p", "b"), rules="shipped")
+    order = VictimOrder(
+        overlay, Standing(QueueOrder(overlay).frozen()), sort_victims(overlay, [VictimTable(overlay).of(0)])
+    )
+    prefix = Prefix(overlay, 1, overlay.jobs.tasks[1], [Group(0, [t]) for t in recorded], order)
+    while prefix.go() is not None:
+        pass
+    (groups,) = prefix.by_node(Chance(), KAI_0_17)
+    assert [group.tasks for group in groups] == [goes]
