@@ -12,6 +12,7 @@ from app.decisions.service import Decider
 from app.formats.extender import ExtenderPreemptionArgs, ExtenderPreemptionResult
 from app.http.body import Body
 from app.http.openapi import operation
+from app.http.protocol import ENDED
 from app.http.responses import json_response
 from app.http.routing import service
 from app.metrics import Metrics
@@ -78,7 +79,8 @@ async def guard_preemption(
         counted.labels(_outcome(error)).inc()
         raise
     # kube-scheduler waits no longer than its `httpTimeout`, and hangs up.
-    counted.labels("late" if await request.is_disconnected() else "answered").inc()
+    is_late = await request.is_disconnected() or ENDED in request.scope
+    counted.labels("late" if is_late else "answered").inc()
     return json_response(answer)
 
 

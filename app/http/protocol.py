@@ -23,6 +23,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from app.base.identifiers import network_of
 from app.http.body import LEAST_BYTES_A_SECOND
 
+ENDED = "arbiter.ended"  # where a scope says that its client says no more: nearly all of them have hung up
 Phase = Literal["idle", "head", "body", "stream", "rest", "answer"]
 """``stream``: a body that is being answered already; ``rest``: one that nobody will read any more."""
 
@@ -293,6 +294,14 @@ class BulkProtocol(HttpToolsProtocol):
             self._among.enter(self, "head")
         self._unfed += data
         self._go_on()
+
+    def eof_received(self) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The other side says no more. It is answered what it asked (``nc -N`` hears on), unless it leaves a stream."""
+        cycle = self.cycle
+        if self.phase != "answer" or cycle.response_complete or (cycle.response_started and not self._begun):
+            return False
+        self.scope[ENDED], cycle.keep_alive = True, False
+        return True
 
     def _go_on(self) -> None:
         """Parse what was read, as long as there is room for what is asked ahead."""

@@ -10,6 +10,7 @@ from prometheus_client import Counter
 from app.base.errors import BadInput, BadRequest, DeadlinePassed, NotFound, TooManyRequests, Unavailable
 from app.decisions import guard
 from app.decisions.service import Decider
+from app.http.protocol import ENDED
 from app.metrics import Metrics
 from app.solver.model.problems import InvalidInput
 from app.workers.dispatcher import Offload
@@ -47,11 +48,11 @@ class Wired:
         return {one.labels["outcome"]: one.value for one in family.samples if one.name == "asked_total"}
 
 
-def ask(wired: Wired, snapshot: str | None = None, *, gone: bool = False) -> Any:
+def ask(wired: Wired, snapshot: str | None = None, *, gone: bool = False, scope: Any = None) -> Any:
     async def disconnected() -> bool:
         return gone
 
-    request = cast("Any", SimpleNamespace(is_disconnected=disconnected))
+    request = cast("Any", SimpleNamespace(is_disconnected=disconnected, scope=scope or {}))
     return asyncio.run(guard.guard_preemption("prod", request, b"body", snapshot))
 
 
@@ -65,6 +66,8 @@ def test_the_snapshot_is_that_of_the_same_name_unless_another_is_named(instead: 
     assert wired.counted == {"answered": 2}
     ask(wired, gone=True)
     assert wired.counted == {"answered": 2, "late": 1}
+    ask(wired, scope={ENDED: True})
+    assert wired.counted == {"answered": 2, "late": 2}, "who says no more has hung up, if not all at once"
 
 
 @pytest.mark.parametrize(

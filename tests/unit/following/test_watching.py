@@ -114,7 +114,8 @@ def test_it_waits_longer_after_each_failure_until_something_is_heard(pauses: lis
 def test_what_fails_before_a_watch_is_listed_again(pauses: list[float], why: Exception) -> None:
     script, mirror, pod = watched(("list", why), ("list", why), listed("a"))
     assert script.asked == ["list", "list", "list", "watch 5"]
-    reason = {Gone: "gone", Broken: "broken", Absent: "absent"}.get(type(why), "failed")
+    reasons: dict[type[Exception], str] = {Gone: "gone", Broken: "broken", Absent: "absent"}
+    reason = reasons.get(type(why), "failed")
     assert mirror.lists == {reason: 1}
     assert pauses == [1.0, 2.0, 4.0]
     assert (pod.breaks, pod.whole, pod.absent) == (3, True, False)
