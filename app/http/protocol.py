@@ -297,10 +297,10 @@ class BulkProtocol(HttpToolsProtocol):
 
     def eof_received(self) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The other side says no more. It is answered what it asked (``nc -N`` hears on), unless it leaves a stream."""
-        cycle = self.cycle
+        cycle: Any = self.cycle
         if self.phase != "answer" or cycle.response_complete or (cycle.response_started and not self._begun):
             return False
-        self.scope[ENDED], cycle.keep_alive = True, False
+        cycle.scope[ENDED], cycle.keep_alive = True, False
         return True
 
     def _go_on(self) -> None:

@@ -62,6 +62,10 @@ class Pauses(list[float]):
         self.meanwhile: Callable[[], None] = lambda: None
 
 
+def _drawn(low: float, high: float) -> float:
+    return 1.0 if (low, high) == (0.8, 1.2) else high
+
+
 @pytest.fixture
 def pauses(instead: Instead) -> Pauses:
     """How long was waited, without waiting; what is drawn of a range is its upper bound, or 1."""
@@ -74,7 +78,7 @@ def pauses(instead: Instead) -> Pauses:
             return self.is_set()
 
     instead(mirror.threading, Event=NoWait)
-    instead(mirror.random, uniform=lambda low, high: 1.0 if (low, high) == (0.8, 1.2) else high)
+    instead(mirror.random, uniform=_drawn)
     return found
 
 
