@@ -3,114 +3,17 @@
 import asyncio
 import inspect
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from uvicorn import Config
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
-from uvicorn.server import ServerState
 
-from app.http.protocol import ENDED, BulkProtocol, Connections, Limits
+from app.http.protocol import Limits
+from tests.support.wire import HEAD, Peer, Wire, run
 
 Json = dict[str, Any]
-HEAD = b"POST /x HTTP/1.1\r\nHost: a\r\n"
 MOST_HEAD = 32 << 10
-
-
-class Wire(asyncio.Transport):
-    """What was written, and whether it is still open."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written = b""
-        self.told: list[str] = []
-        self.unsent = 0
-        self.marks: list[int | None] = []
-        self.stuck: asyncio.BaseProtocol | None = None
-        """Whose other side takes heads alone."""
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return default
-
-    def write(self, data: Any) -> None:
-        self.written += data
-        if self.stuck is not None and not data.startswith(b"HTTP/"):
-            self.unsent += len(data)
-            self.stuck.pause_writing()
-
-    def take(self) -> None:
-        """The other side takes all of it."""
-        assert self.stuck is not None
-        taking, self.stuck, self.unsent = self.stuck, None, 0
-        taking.resume_writing()
-
-    def close(self) -> None:
-        self.told.append("closed")
-
-    def abort(self) -> None:
-        self.told.append("aborted")
-
-    def is_closing(self) -> bool:
-        return bool(set(self.told) & {"closed", "aborted"})
-
-    def pause_reading(self) -> None:
-        self.told.append("paused")
-
-    def resume_reading(self) -> None:
-        self.told.append("resumed")
-
-    def get_write_buffer_size(self) -> int:
-        return self.unsent
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        self.marks = [high, low]
-
-
-class Peer:
-    """A connection, and the requests that reached the application."""
-
-    def __init__(self, limits: Limits | None = None, application: Any = None) -> None:
-        self.requests: list[Json] = []
-        self.bodies: list[bytes] = []
-        self.go = asyncio.Event()
-        self.clock = [0.0]
-        self.among = Connections(limits or Limits(), lambda: self.clock[0])
-        config = Config(application or self._application, interface="asgi3", log_config=None, access_log=False)
-        config.load()
-        self.wire = Wire()
-        self.protocol = BulkProtocol(config=config, server_state=ServerState(), app_state={}, among=self.among)
-        self.protocol.connection_made(self.wire)
-
-    async def _application(self, scope: Any, receive: Any, send: Any) -> None:
-        self.requests.append(scope)
-        body, more = b"", True
-        while more:
-            message = await receive()
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-        self.bodies.append(body)
-        await self.go.wait()
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
-        await send({"type": "http.response.body", "body": b"ok"})
-
-    async def says(self, *pieces: bytes) -> None:
-        for piece in pieces:
-            self.protocol.data_received(piece)
-            await self.turns()
-
-    async def turns(self, count: int = 20) -> None:
-        for _ in range(count):
-            await asyncio.sleep(0)
-
-    @property
-    def status(self) -> int:
-        return int(self.wire.written.split(b" ", 2)[1]) if self.wire.written else 0
-
-
-def run(test: Callable[[], Any]) -> None:
-    asyncio.run(test())
 
 
 def refusal(of: Wire) -> tuple[bytes, list[bytes], Json]:
@@ -482,74 +385,6 @@ def test_an_answer_that_nobody_takes_ends_its_connection() -> None:
         peer.protocol.connection_lost(None)
         await peer.turns()
         assert len(peer.among) == 0
-
-    run(test)
-
-
-def test_who_says_no_more_is_answered_what_was_asked_whole() -> None:
-    """With one request under way and two behind it the last answer closes; what nobody has asked whole ends at once."""
-
-    async def test() -> None:
-        peer = Peer()
-        await peer.says(*[HEAD + b"Content-Length: 1\r\n\r\na"] * 3)
-        assert peer.protocol.eof_received()
-        assert [ENDED in request for request in peer.requests] == [False]
-        assert (peer.wire.told, peer.protocol.phase) == (["paused"], "answer")
-        peer.go.set()
-        await peer.turns(60)
-        assert (peer.wire.written.count(b"HTTP/1.1 200"), peer.wire.written.count(b"connection: close")) == (3, 1)
-        assert [ENDED in request for request in peer.requests] == [False, False, True]
-        assert peer.wire.told[-1] == "closed"
-        assert not peer.protocol.eof_received(), "heard again"
-
-    run(test)
-
-
-@pytest.mark.parametrize(
-    "said", [b"", b"POST /x", HEAD, HEAD + b"Content-Length: 2\r\n\r\n", HEAD + b"Content-Length: 2\r\n\r\na"]
-)
-def test_who_says_no_more_in_the_middle_is_gone(said: bytes) -> None:
-    async def test() -> None:
-        peer = Peer()
-        await peer.says(said)
-        assert not peer.protocol.eof_received()
-        peer = Peer()
-        peer.go.set()
-        await peer.says(HEAD + b"Content-Length: 1\r\n\r\na", said)
-        assert peer.status == 200
-        assert not peer.protocol.eof_received()
-
-    run(test)
-
-
-@pytest.mark.parametrize(("head", "waits"), [(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n", False), (HEAD, True)])
-def test_who_leaves_a_stream_is_gone_and_a_batch_goes_on(head: bytes, waits: bool) -> None:
-    """What has no body and is being answered is a page that was closed."""
-    go = asyncio.Event()
-
-    async def streams(scope: Any, receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b"a", "more_body": True})
-        await go.wait()
-
-    async def test() -> None:
-        peer = Peer(application=streams)
-        await peer.says(head + (b"Content-Length: 1\r\n\r\na" if waits else b""))
-        assert (peer.status, peer.protocol.eof_received()) == (200, waits)
-        go.set()
-        await peer.turns()
-
-    run(test)
-
-
-def test_who_says_no_more_and_has_an_answer_left_to_take_is_not_waited_for() -> None:
-    async def test() -> None:
-        peer = Peer()
-        peer.wire.stuck = peer.protocol
-        peer.go.set()
-        await peer.says(HEAD + b"Content-Length: 1\r\n\r\na")
-        assert (peer.wire.unsent, peer.protocol.phase) == (2, "answer")
-        assert not peer.protocol.eof_received(), "closing sends what is left"
 
     run(test)
 
