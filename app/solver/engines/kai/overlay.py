@@ -71,7 +71,7 @@ class Bookmark:
     evictions: dict[int, Eviction]
     placed: dict[int, None]
     committed: int
-    drift: list[int]
+    counts: tuple[list[int], list[int]]
 
 
 class Overlay:
@@ -268,6 +268,7 @@ class Overlay:
             self.undone.pop()
             self.touched += (op.node, op.other)
             self._wanted.pop(self.jobs.task_job[op.task], None)
+            self.counts.taken[self.jobs.task_job[op.task]] = 0
             if op.kind == EVICT:
                 self._evicted_by[op.task].pop()
                 if op.again and not op.counted:
@@ -463,7 +464,7 @@ class Overlay:
         """What ``go_back`` needs, between two statements of a cycle that does not keep books by steps."""
         return Bookmark(
             self.journal.checkpoint(), self.evictions.copy(), self.placed.copy(), self._committed,
-            self.counts.drift.copy(),
+            self.counts.keep(),
         )  # fmt: skip
 
     def go_back(self, bookmark: Bookmark) -> None:
@@ -471,7 +472,7 @@ class Overlay:
         self.journal.rollback(bookmark.writes)
         self.evictions, self.placed = bookmark.evictions.copy(), bookmark.placed.copy()
         self._committed = bookmark.committed
-        self.counts.drift[:] = bookmark.drift
+        self.counts.go_back(bookmark.counts)
         self._wanted.clear()
         self.touched += self.nodes.changed
         self._close()

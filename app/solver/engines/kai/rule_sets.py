@@ -306,6 +306,9 @@ _STEPS = (
     _rule("larger-than-any-node", "A pod of the job asks for more of a resource than the largest node has: the action "
           "passes the job over, and skips no other for it (since 0.17).", "actions/common/action_eligibility.go"),
     _rule("no-victims", "There is nobody that the action may take from.", f"{_SOLVER}/by_pod_solver.go"),
+    _rule("down-for-gone", "All that ran of the job was evicted in this cycle, and the released scheduler has it down "
+          "for those pods until the next (documented rules try the pods that wait).",
+          "api/podgroup_info/allocation_info.go"),
     _rule("too-few-gpus-free", "The cluster has fewer GPUs idle or being released than the ask needs, and moving "
           "makes no more.", "actions/consolidation/consolidation.go"),
     _rule("too-few-gpus", "Nodes could not hold the GPUs of this part of the gang, were all the victims listed so far "

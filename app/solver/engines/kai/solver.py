@@ -9,7 +9,7 @@ from typing import Any
 
 from app.solver.engines.kai.chance import Chance
 from app.solver.engines.kai.job_order import Contenders, Turns, VictimOrder, VictimTable, sort_victims
-from app.solver.engines.kai.jobs import GPU, PIPELINED, RELEASING, Share
+from app.solver.engines.kai.jobs import GPU, PENDING, PIPELINED, RELEASING, Share
 from app.solver.engines.kai.overlay import NO_ASK, Mark, Overlay, total
 from app.solver.engines.kai.placing import Placer
 from app.solver.engines.kai.queue_order import OverBound, QueueOrder, Standing
@@ -42,8 +42,9 @@ class Budget:
 _SUCCEEDED = ("placed", "solved")
 
 _TELLS = {
-    "no-easier": 0, "no-room": 1, "too-few-gpus-free": 1, "no-victims": 1, "too-few-gpus": 2, "too-few-victims": 3,
-    "over-limit": 5, "non-preemptible-over-quota": 5, "larger-than-any-node": 5, "search-cut-short": 6,
+    "no-easier": 0, "no-room": 1, "too-few-gpus-free": 1, "no-victims": 1, "down-for-gone": 1, "too-few-gpus": 2,
+    "too-few-victims": 3, "over-limit": 5, "non-preemptible-over-quota": 5, "larger-than-any-node": 5,
+    "search-cut-short": 6,
 }  # fmt: skip
 _REFUSED = 4
 """How much a failure tells about what stands in the way, most last; what is not listed was refused by a validator or
@@ -225,6 +226,28 @@ def leaves_out(overlay: Overlay, tasks: Iterable[int]) -> bool:
     return any(overlay.status[t] == RELEASING for t in tasks)
 
 
+def down_for_gone(tools: "Tools", job: int) -> bool:
+    """Whether released KAI has the job down for a pod that it evicted: what the job would place was looked up while the
+    statement that took the pod was open, when it lacked a place, and is not looked up anew until a pod of the job
+    changes. So nothing is found for the rest of the cycle. Looked at where nothing of the job is left to be taken.
+
+    Source: KAI-Scheduler ``api/podgroup_info/allocation_info.go`` (tasksToAllocate), ``framework/statement.go``.
+    """
+    overlay = tools.overlay
+    status, jobs = overlay.status, overlay.jobs
+    if overlay.exact or overlay.active[job] or not overlay.counts.taken[job]:
+        return False
+    gone = {t: overlay.evictions[t].statement for t in jobs.tasks[job] if t in overlay.evictions}
+    latest = max(gone.values(), default=0)
+    lacks = [t for t in overlay.in_order(job) if status[t] == PENDING or gone.get(t) == latest]
+    gang = jobs.gang[job]
+    first = (lacks if gang is None else gang.next_pods({}, jobs.by_pod_set(lacks)))[:1]
+    if not any(status[t] == RELEASING for t in first):
+        return False
+    tools.trail.note("down-for-gone", "pods of it were evicted in this cycle, and it is still down for them")
+    return True
+
+
 class Hope:
     """Whether scenarios of a part could make room at all; only those that could are simulated, and those that take pods
     twice. ``gone``: the recorded pods; ``fit``: whether all pods gone could have a place, where all must."""
@@ -287,6 +310,8 @@ class Solver:
     def solve(self) -> bool:
         """Whether the job found its place. True leaves the winning statement open; False leaves nothing behind."""
         overlay, job = self._overlay, self._job
+        if down_for_gone(self._tools, job):
+            return False
         tasks = list(overlay.wanted(job)[0])
         start = overlay.checkpoint()
         solved = Found([], set())

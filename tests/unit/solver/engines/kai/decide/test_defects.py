@@ -123,3 +123,20 @@ def test_pods_that_go_already_count_as_running_for_a_protected_gang(rules: str, 
                    actions=["reclaim"], default_reclaim_min_runtime="1h")  # fmt: skip
     assert len(case.evicted) == evicted
     assert ("reclaim-min-runtime-gang" in steps(case, "p")) == (not evicted)
+
+
+@BOTH
+@pytest.mark.parametrize("release", ["0.13", "0.17"])
+def test_a_job_of_which_nothing_is_left_is_down_for_the_pod_that_went(rules: str, release: str) -> None:
+    """``p`` takes the place of v, whose other pod could take that of w: b deserves both, c neither. But v was looked up
+    while v-0 had just lost its place."""
+    growing = ask("v", "b", workload="v")
+    growing["tasks"][0]["name"] = "v-1"
+    queues = [ROOT, queue("b", "root", gpu=2), queue("c", "root")]
+    running = [workload("v", "b", "n"), workload("w", "c", "m")]
+    case = decided(rules, queues, [node("n", gpu=1), node("m", gpu=1)], running, ask("p", "b", priority=100), growing,
+                   actions=["preempt", "reclaim"], release=release)  # fmt: skip
+    shipped = rules == "shipped"
+    assert ("down-for-gone" in steps(case, "v")) == shipped
+    assert sorted(case.evicted) == (["v-0"] if shipped else ["v-0", "w-0"])
+    assert case.placed == {"p-0": "n"} | ({} if shipped else {"v-1": "m"})
