@@ -168,9 +168,17 @@ def lines(session: Session, before: int | None, limit: int, actor: str | None, a
     return [AuditRow(*row) for row in session.execute(wanted)]
 
 
+MOST_SESSIONS = 1000
+"""Of one name: with one more the oldest ends."""
+MOST_SIGN_INS = 20_000
+"""Begun and not finished, by anybody: with one more the oldest is forgotten."""
+
+
 def begin_session(session: Session, digest: bytes, token: bytes | None, row: SessionRow) -> None:
     """Store a session by the hash of its cookie, and of the token that it began with; forget those that are past."""
     session.execute(delete(sessions).where(sessions.c.expires_at < func.now()))
+    newest = select(sessions.c.id).where(sessions.c.name == row.name).order_by(sessions.c.created_at.desc())
+    session.execute(delete(sessions).where(sessions.c.id.in_(newest.offset(MOST_SESSIONS - 1))))
     session.execute(insert(sessions).values(hash=digest, token=token, **row._asdict()))
 
 
@@ -196,6 +204,8 @@ def end_session(session: Session, *, digest: bytes | None = None, identity: UUID
 def keep_sign_in(session: Session, digest: bytes, said: dict[str, Any], until: datetime) -> None:
     """What ties the steps of a sign-in together; forget those that were not finished."""
     session.execute(delete(sign_ins).where(sign_ins.c.until < func.now()))
+    newest = select(sign_ins.c.hash).order_by(sign_ins.c.until.desc())
+    session.execute(delete(sign_ins).where(sign_ins.c.hash.in_(newest.offset(MOST_SIGN_INS - 1))))
     session.execute(insert(sign_ins).values(hash=digest, said=said, until=until))
 
 

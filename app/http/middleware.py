@@ -16,7 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.base.errors import ArbiterError, Forbidden, Misdirected
+from app.base.errors import ArbiterError, BadRequest, Forbidden, Misdirected
 from app.base.identifiers import Proxies, network_of
 from app.base.ticket import TakingTurns, allowing, asked_by, released_at_the_end, spend_timeout
 from app.http.body import release
@@ -270,7 +270,9 @@ class SitesMiddleware:
 
     def _refusal(self, scope: Scope) -> ArbiterError | None:
         headers = Headers(scope=scope)
-        host = headers.get("host", "")
+        host, *others = headers.getlist("host") or [""]
+        if others:  # RFC 9112, section 3.2: whoever stands between may have gone by another one
+            return BadRequest("a request has one Host")
         if self._hosts is not None and scope["path"] not in _PROBES and not self._is_ours(host):
             return Misdirected(
                 f"an open service answers to {_LOOPBACK} and the hosts of ARBITER_ALLOWED_HOSTS, not to {host[:100]!r}"

@@ -18,6 +18,7 @@ from app.auth.tokens import Tokens, digest_of
 from app.base.errors import BadRequest, NotFound, Unavailable
 from app.base.settings import Settings
 from app.db.database import Database
+from tests.support.bounds import Bounded
 from tests.support.instead import Instead
 
 Json = dict[str, Any]
@@ -214,3 +215,15 @@ def test_who_is_signed_in_is_listed_and_sent_away(database: Database) -> None:
     assert (listed["name"], listed["scopes"]) == ("oidc:bob", ["decide", "read"])
     assert body(router.revoke_session(UUID(listed["id"]), here)) == listed
     assert body(router.list_sessions(here)) == {"items": []}
+
+
+def test_nobody_fills_the_database_by_signing_in(database: Database, bounded: Bounded) -> None:
+    """Three sessions of one name here, and three sign-ins of anybody: with one more the oldest goes."""
+    bounded(repository, MOST_SESSIONS=3, MOST_SIGN_INS=3)
+    here, ann = opened(database), Caller("oidc:ann", frozenset({"read"}))
+    other = here.with_caller(ann)
+    cookies = [here.with_caller(BOB) for _ in range(5)]
+    assert [here.find(cookie) is not None for cookie in cookies] == [False, False, True, True, True]
+    assert here.find(other) is not None, "nobody else's"
+    begun = [here.remember({"state": "s"}, 60 + i) for i in range(5)]
+    assert [here.recall(named, "s") is not None for named in begun] == [False, False, True, True, True]

@@ -61,6 +61,19 @@ def test_pages_of_other_sites_write_nothing(headers: dict[str, str], expected: i
     assert status(frozenset(), "GET", **OWN, **headers) == 204
 
 
+@pytest.mark.parametrize("hosts", [frozenset[str](), None])
+def test_a_request_has_one_host(hosts: frozenset[str] | None) -> None:
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope: Any = {"type": "http", "method": "GET", "path": "/v1/x", "query_string": b"", "scheme": "http",
+                  "headers": [(b"host", b"localhost"), (b"host", b"evil.example")], "root_path": ""}  # fmt: skip
+    asyncio.run(SitesMiddleware(Response(), hosts)(scope, None, send))  # pyright: ignore[reportArgumentType]
+    assert sent[0]["status"] == 400
+
+
 def test_names_without_their_ports() -> None:
     given = ("A:1", "[::1]:80", "[::1]", "::1", " h ", "")
     assert [name_of(host) for host in given] == ["a", "::1", "::1", "::1", "h", ""]
