@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, promised_tops
+from app.solver.engines.ytsaurus.curves import EDGE
 from app.solver.engines.ytsaurus.exact import Exact, reordered, truncated
 from app.solver.engines.ytsaurus.guarantees import Functions, IntegralShares, granted, to_shares
 from app.solver.engines.ytsaurus.operations import (
@@ -169,7 +170,8 @@ def fair_shares(situation: Situation, update: Update = NO_UPDATE) -> FairShares:
         fair = functions.divided(np.array([situation.root]), 1.0)
         return _Division(integral, *fair, _promised(situation, functions))
 
-    division = _divided(situation, demands, children, weight, divided)
+    barred = bool(((limits <= EDGE) & (pool_demand > EDGE)).any())
+    division = _divided(situation, demands, children, weight, divided, barred=barred)
     fair, pool_fair = truncated(situation, children, demands.demand, division.fair, division.pool_fair)
     promised = division.promised
     if promised is not None:
@@ -208,16 +210,19 @@ def _divided(
     children: Children,
     weight: Floats,
     divided: Callable[[Functions], _Division],
+    *,
+    barred: bool,
 ) -> _Division:
     """All pools of a level at once. Pool by pool, to the last bit, where gangs get all or nothing, or a pool keeps the
     function it had before one below it got an integral share; and where something else hangs on the last bits, in a
-    tree small enough for it."""
+    tree small enough for it. Where a pool is ``barred`` from a resource that operations want, any last bits of it in
+    their functions stop the pool."""
     settings = situation.config.settings.shares
     situation.cluster.recent.turn()
     if not (settings.gang_steps or settings.improved):
         levels = LevelCurves(situation, demands, children)
         division = divided(levels)
-        sensitive = levels.sensitive or division.integral.close
+        sensitive = levels.sensitive or division.integral.close or (barred and levels.has_edges())
         small = len(situation.operations) + situation.root <= MOST_EXACT
         if not (levels.stale or (sensitive and small)):
             return division

@@ -286,6 +286,10 @@ class LevelCurves:
         known = np.where(jumps | (suggested <= EDGE), suggested, np.inf)
         self.sensitive = self.sensitive or curves.sensitive(known, fit)
 
+    def has_edges(self) -> bool:
+        """Whether the last bits would decide what some pool takes, if it were suggested enough."""
+        return any(bool(np.isfinite(curves.edge).any()) for _, curves in self._batches)
+
     def _below(self, tops: Ints) -> Flags:
         """Pools that are among ``tops`` or below one."""
         situation = self._situation

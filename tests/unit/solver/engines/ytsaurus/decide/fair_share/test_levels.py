@@ -65,6 +65,24 @@ def test_pool_by_pool_where_a_setting_asks_for_it(name: str, monkeypatch: pytest
     assert Computed(monkeypatch).of(tree(*SURE, **{name: True})) == ["Exact"]
 
 
+def barring(limit: int, first: int) -> Situation:
+    """A pool may have five slots, which its first operation wants, and so many cpus, which its second wants."""
+    quota = {"cpu": {"limit": limit}, "user_slots": {"limit": 5}}
+    pools = [pool("p", quota=quota), pool("q", parent="p", ytsaurus={"mode": "fifo"})]
+    slots = {"name": "next", "count": first, "requests": {"user_slots": 1}}
+    asks = [ask("x", "q") | {"tasks": [slots]}, ask("y", "q", 100)]
+    return situated(request(pools, [node(cpu=100)], [operation("x", "q"), operation("y", "q")], asks))
+
+
+def test_pool_by_pool_where_last_bits_of_what_a_pool_may_not_have_may_stop_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first operation has all that it wants with exactly all slots there are: whether the next then begins hangs
+    on last bits, which the pool is too small to come to. But a bit of cpu may already be more than it may have."""
+    computed = Computed(monkeypatch)
+    assert computed.of(barring(0, 100)) == ["LevelCurves", "Exact"]
+    assert computed.of(barring(0, 99)) == ["LevelCurves"]
+    assert computed.of(barring(1, 100)) == ["LevelCurves"]
+
+
 class Prepared:
     """The functions of a tree, and what its pools are guaranteed and limited to: cpu alone."""
 
