@@ -32,7 +32,7 @@ from app.solver.model.base import Time, Wire
 PREFIX = "arbs_"
 _FRESH_SECONDS = 2.0
 _STALE_SECONDS = 600.0
-_KEPT = 4096
+MOST_KEPT = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,7 @@ class Sessions:
         self._key = key or secrets.token_urlsafe(32)
         self._signer = URLSafeTimedSerializer(self._key, salt="arbiter session of nobody")
         self._known: OrderedDict[bytes, tuple[Session | None, float]] = OrderedDict()
+        self._forged: OrderedDict[bytes, tuple[Session | None, float]] = OrderedDict()  # apart: they push nobody out
         self._lock = Lock()
 
     def anonymous(self) -> tuple[str, Session]:
@@ -81,7 +82,7 @@ class Sessions:
             return self._nobody(cookie)
         digest = digest_of(cookie)
         with self._lock:
-            visitor, since = self._known.get(digest, (None, -_STALE_SECONDS))
+            visitor, since = self._known.get(digest) or self._forged.get(digest) or (None, -_STALE_SECONDS)
         age = self._clock() - since
         if age <= (_STALE_SECONDS if self._database.is_silent else _FRESH_SECONDS):
             return visitor
@@ -94,10 +95,12 @@ class Sessions:
             return visitor
         visitor = None if row is None else Session(row.id.hex, Caller(row.name, frozenset(row.scopes)))
         with self._lock:
-            self._known[digest] = (visitor, self._clock())
-            self._known.move_to_end(digest)
-            while len(self._known) > _KEPT:
-                self._known.popitem(last=False)
+            self._known.pop(digest, None)
+            self._forged.pop(digest, None)
+            cache = self._forged if visitor is None else self._known
+            cache[digest] = (visitor, self._clock())
+            while len(cache) > MOST_KEPT:
+                cache.popitem(last=False)
         return visitor
 
     def end(self, cookie: str) -> None:

@@ -227,3 +227,20 @@ def test_nobody_fills_the_database_by_signing_in(database: Database, bounded: Bo
     assert here.find(other) is not None, "nobody else's"
     begun = [here.remember({"state": "s"}, 60 + i) for i in range(5)]
     assert [here.recall(named, "s") is not None for named in begun] == [False, False, True, True, True]
+
+
+def test_forged_cookies_push_nobody_out_who_is_signed_in(
+    database: Database, bounded: Bounded, instead: Instead
+) -> None:
+    """While the database is away who is signed in stays so, however many cookies somebody has made up before."""
+    bounded(router, MOST_KEPT=2)
+    here = opened(database)
+    cookie = here.with_caller(BOB)
+    assert here.find(cookie) is not None
+    assert [here.find(f"{router.PREFIX}{number}") for number in range(5)] == [None] * 5
+    instead(database, session=_away)
+    assert here.find(cookie) is not None
+
+
+def _away(seconds: float | None = None) -> Any:
+    raise Unavailable("away")
