@@ -41,6 +41,8 @@ from app.solver.model.state import Ask
 NO_UPDATE = Update()
 MOST_EXACT = 1_000
 """Pools and operations of a tree whose shares are worked out again where the last bits decide: up to a second."""
+FAR = 1e4
+"""Demands of so many clusters are so steep that positions within 1e-12, which are one, differ by 1e-8 of it."""
 
 
 class FairShares(Struct, frozen=True, eq=False):
@@ -216,13 +218,14 @@ def _divided(
     """All pools of a level at once. Pool by pool, to the last bit, where gangs get all or nothing, or a pool keeps the
     function it had before one below it got an integral share; and where something else hangs on the last bits, in a
     tree small enough for it. Where a pool is ``barred`` from a resource that operations want, any last bits of it in
-    their functions stop the pool."""
+    their functions stop the pool; demands of thousands of clusters are too steep."""
     settings = situation.config.settings.shares
     situation.cluster.recent.turn()
     if not (settings.gang_steps or settings.improved):
         levels = LevelCurves(situation, demands, children)
         division = divided(levels)
-        sensitive = levels.sensitive or division.integral.close or (barred and levels.has_edges())
+        far = bool((demands.demand > FAR).any())
+        sensitive = levels.sensitive or division.integral.close or far or (barred and levels.has_edges())
         small = len(situation.operations) + situation.root <= MOST_EXACT
         if not (levels.stale or (sensitive and small)):
             return division

@@ -83,6 +83,13 @@ def test_pool_by_pool_where_last_bits_of_what_a_pool_may_not_have_may_stop_it(mo
     assert computed.of(barring(1, 100)) == ["LevelCurves"]
 
 
+def test_pool_by_pool_where_an_operation_wants_thousands_of_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    computed = Computed(monkeypatch)
+    pools, first, _ = SURE
+    assert computed.of(tree(pools, first, ("y", "p", 1_000_000))) == ["LevelCurves"]
+    assert computed.of(tree(pools, first, ("y", "p", 1_000_001))) == ["LevelCurves", "Exact"]
+
+
 class Prepared:
     """The functions of a tree, and what its pools are guaranteed and limited to: cpu alone."""
 
