@@ -431,8 +431,8 @@ class JobCounts:
     """Pods by job: ``active`` (they have a place), ``used`` (those being released too), ``pending``.
 
     Released KAI's own count of what runs goes wrong where pods are evicted twice: ``miscounted`` is by how much as long
-    as the statement stands, ``drift`` what stays of it when one is undone. ``taken``: the last that happened to the job
-    is that a pod of it was evicted, and nobody undid it: until something else does, KAI has it down for that pod.
+    as the statement stands, ``drift`` what stays of it when one is undone. ``taken``: the last that a
+    statement did to the job was to evict a pod: until something else happens to it, KAI has it down for that pod.
     """
 
     def __init__(self, journal: Journal, count: int, active: list[int], used: list[int], new: Iterable[int]) -> None:
@@ -441,23 +441,21 @@ class JobCounts:
         more = [0] * (count - len(active))
         self._add = journal.add
         self.active, self.used = active + more, used + more
-        self.pending, self.miscounted, self.drift, self.taken = ([0] * count for _ in range(4))
+        self.pending, self.miscounted, self.drift = ([0] * count for _ in range(3))
+        self.taken = [False] * count
         for j in new:
             self.pending[j] += 1
 
     def evicted(self, j: int) -> None:
         """An active pod is being released."""
         self._add(self.active, j, -1)
-        self.taken[j] = 1
 
     def back(self, j: int) -> None:
         """A pod that was being released is active again."""
         self._add(self.active, j, 1)
-        self.taken[j] = 0
 
     def placed(self, j: int) -> None:
         """A pending pod has a place."""
-        self.taken[j] = 0
         self._add(self.active, j, 1)
         self._add(self.pending, j, -1)
         self._add(self.used, j, 1)
@@ -470,11 +468,11 @@ class JobCounts:
         """KAI counts a pod back in that it has not counted out again; no rollback undoes it."""
         self.drift[j] += 1
 
-    def keep(self) -> tuple[list[int], list[int]]:
+    def keep(self) -> tuple[list[int], list[bool]]:
         """What no journal says."""
         return self.drift.copy(), self.taken.copy()
 
-    def go_back(self, counts: tuple[list[int], list[int]]) -> None:
+    def go_back(self, counts: tuple[list[int], list[bool]]) -> None:
         """As it was then."""
         self.drift[:], self.taken[:] = counts
 

@@ -71,7 +71,7 @@ class Bookmark:
     evictions: dict[int, Eviction]
     placed: dict[int, None]
     committed: int
-    counts: tuple[list[int], list[int]]
+    counts: tuple[list[int], list[bool]]
 
 
 class Overlay:
@@ -268,7 +268,7 @@ class Overlay:
             self.undone.pop()
             self.touched += (op.node, op.other)
             self._wanted.pop(self.jobs.task_job[op.task], None)
-            self.counts.taken[self.jobs.task_job[op.task]] = 0
+            self.counts.taken[self.jobs.task_job[op.task]] = False
             if op.kind == EVICT:
                 self._evicted_by[op.task].pop()
                 if op.again and not op.counted:
@@ -432,8 +432,7 @@ class Overlay:
         self._close()
 
     def forget(self) -> None:
-        """Neither make the statement final nor undo it: nobody hears of it, and the rest of the cycle takes it as
-        done."""
+        """Neither final nor undone: nobody hears of the statement, and the rest of the cycle takes it as done."""
         for op in self.ops:
             self._touch(op)
         self._close()
@@ -441,6 +440,7 @@ class Overlay:
     def _touch(self, op: Operation) -> None:
         job = self.jobs.task_job[op.task]
         self._wanted.pop(job, None)
+        self.counts.taken[job] = op.kind == EVICT
         self.journal.put(self.version, job, self.closed + 1)
 
     def _close(self) -> None:

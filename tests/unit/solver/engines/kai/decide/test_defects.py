@@ -126,17 +126,20 @@ def test_pods_that_go_already_count_as_running_for_a_protected_gang(rules: str, 
 
 
 @BOTH
+@pytest.mark.parametrize("pods", [1, 2])
 @pytest.mark.parametrize("release", ["0.13", "0.17"])
-def test_a_job_of_which_nothing_is_left_is_down_for_the_pod_that_went(rules: str, release: str) -> None:
-    """``p`` takes the place of v, whose other pod could take that of w: b deserves both, c neither. But v was looked up
-    while v-0 had just lost its place."""
-    growing = ask("v", "b", workload="v")
-    growing["tasks"][0]["name"] = "v-1"
-    queues = [ROOT, queue("b", "root", gpu=2), queue("c", "root")]
-    running = [workload("v", "b", "n"), workload("w", "c", "m")]
-    case = decided(rules, queues, [node("n", gpu=1), node("m", gpu=1)], running, ask("p", "b", priority=100), growing,
-                   actions=["preempt", "reclaim"], release=release)  # fmt: skip
+def test_a_job_of_which_nothing_is_left_is_down_for_the_pods_that_went(rules: str, release: str, pods: int) -> None:
+    """``p`` takes a GPU of v's node, whose waiting pods could have those of w: b deserves all, c nothing. But v was
+    looked up while its pods had just lost their places, be it that one of two could have come back."""
+    growing = ask("v", "b", pods, workload="v")
+    for i, task in enumerate(growing["tasks"]):
+        task["name"] = f"v-{pods + i}"
+    queues = [ROOT, queue("b", "root", gpu=4), queue("c", "root")]
+    running = [workload("v", "b", *["n"] * pods), workload("w", "c", *["m"] * pods)]
+    case = decided(rules, queues, [node("n", gpu=pods), node("m", gpu=pods)], running, ask("p", "b", priority=100),
+                   growing, actions=["preempt", "reclaim"], release=release)  # fmt: skip
+    gone, come = [f"v-{i}" for i in range(pods)], {f"v-{pods + i}" for i in range(pods)}
     shipped = rules == "shipped"
     assert ("down-for-gone" in steps(case, "v")) == shipped
-    assert sorted(case.evicted) == (["v-0"] if shipped else ["v-0", "w-0"])
-    assert case.placed == {"p-0": "n"} | ({} if shipped else {"v-1": "m"})
+    assert sorted(case.evicted) == (gone if shipped else [*gone, *(f"w-{i}" for i in range(pods))])
+    assert case.placed.keys() == {"p-0"} | (set() if shipped else come)
