@@ -3,8 +3,9 @@
 ``errors`` of a problem name the fields at fault.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -30,6 +31,8 @@ def json_response(
 
 
 MEDIA_TYPE = "application/problem+json"
+MOST_LISTED = 1_000
+"""Of what is wrong with one request."""
 
 
 class Fault(Wire, frozen=True, kw_only=True):
@@ -61,14 +64,14 @@ class ProblemDocument(Wire, frozen=True, kw_only=True):
     instance: str | None = None
     """The path of the request."""
     errors: list[Fault] = []
-    """Every field at fault."""
+    """Every field at fault; of more than 1,000 the first, and `detail` says how many there are."""
     code: str | None = None
     """Tells cases of one status apart that a program treats differently: `snapshot_lost`, `stale_generation` and
     others."""
     generation: int | None = None
     """The generation that is kept, where a stale one was sent."""
     findings: list[Finding] | None = None
-    """What refused a configuration."""
+    """What refused a configuration; of more than 1,000 the first."""
 
 
 def problem(
@@ -81,12 +84,14 @@ def problem(
     headers: Mapping[str, str] | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> Response:
-    """One problem document about ``request``."""
+    """One problem document about ``request``; an answer is not many times as large as what was asked."""
     document: dict[str, Any] = {"type": "about:blank", "title": title, "status": status, "detail": detail}
     document["instance"] = request.url.path
-    if listed := list(faults):
+    if listed := list(islice(faults, MOST_LISTED)):
         document["errors"] = listed
     document.update(extra or {})
+    if "findings" in document:
+        document["findings"] = document["findings"][:MOST_LISTED]
     return json_response(document, status, headers, MEDIA_TYPE)
 
 
@@ -107,8 +112,8 @@ async def answer_to(request: Request, error: Exception) -> Response:
     raise error
 
 
-def _faults(problems: Iterable[Problem]) -> list[Fault]:
-    return [Fault(pointer=fault.pointer, detail=fault.detail) for fault in problems]
+def _faults(problems: Iterable[Problem]) -> Iterator[Fault]:
+    return (Fault(pointer=fault.pointer, detail=fault.detail) for fault in problems)
 
 
 async def _arbiter_error(request: Request, error: Exception) -> Response:

@@ -35,7 +35,7 @@ from app.http.middleware import (
     TurnsMiddleware,
 )
 from app.http.routing import provide
-from app.solver.model.problems import InvalidInput, Problem
+from app.solver.model.problems import Finding, InvalidInput, Problem
 from tests.support.instead import Clock
 from tests.support.services import services
 
@@ -452,6 +452,16 @@ def test_errors_are_problems(error: Any, status: int, document: Json, headers: J
     listed = [{"pointer": one.pointer, "detail": one.detail} for one in getattr(error, "problems", ())]
     expected = {"type": "about:blank", "status": status, "instance": "/v1/x"} | document
     assert json.loads(bytes(answer.body)) == expected | ({"errors": listed} if listed else {})
+
+
+def test_of_many_errors_the_first_are_listed_and_all_are_counted() -> None:
+    wrong = [Problem(pointer=f"/{i}", detail="no") for i in range(1_001)]
+    findings = [Finding(rule="x", severity="error", pointer=one.pointer, detail="no") for one in wrong]
+    answer = asyncio.run(responses.answer_to(REQUEST, BadInput(wrong, extra={"findings": findings})))
+    document = json.loads(bytes(answer.body))
+    assert document["detail"] == "1001 fields are wrong"
+    for listed in (document["errors"], document["findings"]):
+        assert [one["pointer"] for one in listed] == [one.pointer for one in wrong[:1_000]]
 
 
 def test_others_are_nobodys_answer() -> None:
