@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from app.solver.engines.ytsaurus import fair_shares as fair_share
 from app.solver.engines.ytsaurus.exact import Exact
 from app.solver.engines.ytsaurus.fair_shares import FairShares, due_shares, fair_shares
-from app.solver.engines.ytsaurus.pool_curves import LevelCurves
 from app.solver.engines.ytsaurus.situation import Situation
 from tests.properties.ytsaurus_round_trees import round_tree
 from tests.properties.ytsaurus_trees import tree
@@ -44,23 +43,27 @@ def test_level_by_level_is_pool_by_pool_unless_it_says_that_bits_decide(seed: in
         if rng.random() < 0.3:
             pool["ytsaurus"] = pool.get("ytsaurus", {}) | {"compute_promised_guarantee_fair_share": True}
     of = situation(body)
-    made: list[LevelCurves] = []
+    decided: list[Exact] = []
 
-    class Kept(LevelCurves):
+    class Asked(Exact):
         def __init__(self, *of: Any) -> None:
             super().__init__(*of)
-            made.append(self)
+            decided.append(self)
 
     class Sure(Exact):
-        sensitive = False
+        sensitive = stale = False
+
+        def has_edges(self) -> bool:
+            return False
 
     with pytest.MonkeyPatch.context() as patched:
+        Instead(patched)(fair_share, Exact=Asked)
+        fair_shares(of, MINUTE)
         Bounded(patched)(fair_share, MOST_EXACT=-1)
-        Instead(patched)(fair_share, LevelCurves=Kept)
         one = fair_shares(of, MINUTE)
         Instead(patched)(fair_share, LevelCurves=lambda situation, *rest: Sure(situation, *rest, one.pool_weight))
         other = fair_shares(of, MINUTE)
-    if not made[0].sensitive:
+    if not decided:
         assert np.allclose(one.fair, other.fair, rtol=0, atol=1e-8)
         assert np.allclose(one.pool_fair, other.pool_fair, rtol=0, atol=1e-8)
         assert np.allclose(one.pool_integral, other.pool_integral, rtol=0, atol=1e-8)

@@ -8,7 +8,7 @@ import pytest
 
 from app.simulations import router as simulations
 from app.simulations.results import SimulationPage
-from app.studies import backtesting, exposures, forecasts, sweep_jobs
+from app.studies import backtesting, study_jobs, sweep_jobs
 from app.studies.backtesting import BacktestPage
 from app.studies.exposure_schemas import ExposuresPage
 from app.studies.forecasting import ForecastPage
@@ -37,8 +37,8 @@ def asked_of(calls: Calls) -> Any:
 
 
 KINDS = [
-    (simulations.router, "simulation", SimulationPage), (forecasts.router, "forecast", ForecastPage),
-    (backtesting.router, "backtest", BacktestPage), (exposures.router, "exposure", ExposuresPage),
+    (simulations.router, "simulation", SimulationPage), (study_jobs.forecasts, "forecast", ForecastPage),
+    (backtesting.router, "backtest", BacktestPage), (study_jobs.exposures, "exposure", ExposuresPage),
     (sweep_jobs.router, "sweep", sweep_jobs.SweepPage),
 ]  # fmt: skip
 

@@ -6,7 +6,6 @@ the division by fit factors that its improved computation adds (``ComputeImprove
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import partial
 from operator import is_
 from typing import TYPE_CHECKING
 
@@ -417,15 +416,20 @@ def _operation_functions(demands: Demands, steps: Flags, recent: Recent) -> list
     for i, step in enumerate(gang):
         key = (block[i * size : (i + 1) * size], step)
         if key not in known:
-            function: Polyline | None = recent.part(key)
-            if function is None:
-                make = _step if step else partial(operation_function, demands.usage[i])
-                fresh = make(demands.demand[i], demands.limits[i])
-                alike = fresh.x.tobytes(), fresh.y.tobytes()
-                function = recent.keep(key, recent.part(alike) or recent.keep(alike, fresh))
-            known[key] = function
+            known[key] = recent.part(key) or recent.keep(key, _alike(recent, _function_of(demands, i, step=step)))
         out.append(known[key])
     return out
+
+
+def _function_of(demands: Demands, i: int, *, step: bool) -> Polyline:
+    demand, limits = demands.demand[i], demands.limits[i]
+    return _step(demand, limits) if step else operation_function(demands.usage[i], demand, limits)
+
+
+def _alike(recent: Recent, fresh: Polyline) -> Polyline:
+    """The same function, if others have it."""
+    vertices = fresh.x.tobytes(), fresh.y.tobytes()
+    return recent.part(vertices) or recent.keep(vertices, fresh)
 
 
 def operation_function(usage: Floats, demand: Floats, limits: Floats) -> Polyline:
