@@ -69,11 +69,15 @@ class Proxies:
         plain = _plain(address)
         return plain is not None and any(plain in network for network in self.networks)
 
+    def believe(self, peer: str) -> bool:
+        """Whether ``peer``, which connects, may say whom it asks for."""
+        return self.anybody or peer in self
+
     def client(self, peer: str, forwarded: str) -> str:
         """Whom ``peer`` asks for, by ``X-Forwarded-For``: each proxy adds whom it was asked by at the end, so the last
         address that is no proxy's own is the client, and what stands before it is anybody's word. Behind what is no
         address nothing is known: then it is who said so."""
-        client, is_proxy = peer, self.anybody or peer in self
+        client, is_proxy = peer, self.believe(peer)
         for hop in reversed(forwarded.rsplit(",", _MOST_HOPS)[-_MOST_HOPS:]):
             address = _plain(_without_port(hop.strip())) if is_proxy else None
             if address is None:

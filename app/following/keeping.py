@@ -180,10 +180,8 @@ class LeftOut:
         if others:
             named = ", ".join(f"{queue[:100]} ({count})" for queue, count in others.most_common(_SHOWN))
             more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
-            said = (
-                f"{others.total()} workloads of queues that the stored configuration lacks are left out: {named}{more}"
-            )
-            findings.append(_finding(said))
+            said = f"{others.total()} workloads of queues that the stored configuration lacks are left out"
+            findings.append(_finding(f"{said}: {named}{more}"))
         return findings
 
     def without(self, translated: Translated) -> Translated:
@@ -254,8 +252,8 @@ def _lacks(name: str, queues: list[Queue]) -> str:
     return f"{said}; {below} queues lack what is above them" if below else said
 
 
-def _finding(said: str) -> Finding:
-    return sayable(Finding(rule=_REFUSED, severity="error", pointer="", detail=said))
+def _finding(said: str, pointer: str = "") -> Finding:
+    return sayable(Finding(rule=_REFUSED, severity="error", pointer=pointer, detail=said))
 
 
 _STALE = "stale_generation"
@@ -376,7 +374,7 @@ class Keeper:
                 return self._follow(before)
             self._write(before, etag, whole)
         else:
-            self._document, self.refused, self.held_since = before, [], None
+            self._go_on_with(before, [])
         self._settled = wanted
         return "configuration"
 
@@ -386,10 +384,15 @@ class Keeper:
         said = [] if stored is None else [finding for finding in stored.findings if finding.rule == _REFUSED]
         if not said:
             raise NotYet("the configuration is written by another follower, which has not yet")
-        is_new, self._document, self.refused = self._document != stored, stored, said
-        held = any(finding.pointer == _WHOLE for finding in said)
-        self.held_since = (self.held_since or datetime.now(UTC)) if held else None
+        is_new = self._document != stored
+        self._go_on_with(stored, said)
         return "configuration" if is_new else None
+
+    def _go_on_with(self, document: Configuration | None, refused: list[Finding]) -> None:
+        """The configuration is ``document``, but for what is ``refused``."""
+        self._document, self.refused = document, refused
+        held = any(finding.pointer == _WHOLE for finding in refused)
+        self.held_since = (self.held_since or datetime.now(UTC)) if held else None
 
     def _stored(self) -> tuple[_Stored | None, str | None]:
         try:
@@ -411,13 +414,10 @@ class Keeper:
             tries += 1
             if refused is None or tries > _TRIES or not self._left_out.take(refused, document, whole):
                 break
-        self._document, self.refused = document, []
-        self.held_since = None if refused is None else self.held_since or datetime.now(UTC)
+        self._go_on_with(document, [] if refused is None else [_finding(str(refused), _WHOLE)])
         if refused is not None:
-            said = str(refused)
-            self.refused = [sayable(Finding(rule=_REFUSED, severity="error", pointer=_WHOLE, detail=said))]
             if before is None:
-                raise NotYet(said)
+                raise NotYet(str(refused))
             self._document = before
             others = [finding for finding in before.findings if finding.rule != _REFUSED]
             known = replace(before, findings=[*self.refused, *others][:MOST_CARRIED])

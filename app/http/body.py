@@ -9,7 +9,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -378,16 +378,19 @@ async def _read(request: Request) -> bytes:
 
 async def _inflated(request: Request, body: bytes, coding: str, hold: Hold) -> bytes:
     """Never on the event loop, and a part of what the request may take. Raises what ``inflate`` does."""
-    settings = service(request, Settings)
-    seconds = timeout_within(settings.request_timeout)
-    began = time.monotonic()
-    bounds = Bounds(settings.max_body_bytes, began + seconds, seconds, hold.change)
+    budget, most = service(request, Budget), service(request, Settings).max_body_bytes
+    async with _within_timeout(request) as (end, seconds), budget.turns.passed():  # in the thread the time is looked at
+        bounds = Bounds(most, end, seconds, hold.change)
+        return await to_thread.run_sync(inflate, body, coding, bounds, abandon_on_cancel=True, limiter=budget.inflating)
+
+
+@asynccontextmanager
+async def _within_timeout(request: Request) -> AsyncGenerator[tuple[float, float]]:
+    """What happens inside is a part of what the request may take: until when, and how long. Raises DeadlinePassed."""
+    seconds, began = timeout_within(service(request, Settings).request_timeout), time.monotonic()
     try:
-        budget = service(request, Budget)
-        async with asyncio.timeout(seconds), budget.turns.passed():  # in the thread the time is looked at
-            return await to_thread.run_sync(
-                inflate, body, coding, bounds, abandon_on_cancel=True, limiter=budget.inflating
-            )
+        async with asyncio.timeout(seconds):
+            yield began + seconds, seconds
     except TimeoutError:
         raise DeadlinePassed(seconds) from None
     finally:
@@ -400,13 +403,8 @@ async def read_in_turn(request: Request) -> AsyncGenerator[bytes]:
     body = await read_body(request)
     async with AsyncExitStack() as stack:
         if len(body) > FREE:
-            seconds, began = timeout_within(service(request, Settings).request_timeout), time.monotonic()
-            try:
-                async with asyncio.timeout(seconds):
-                    await stack.enter_async_context(service(request, Budget).working.passed())
-            except TimeoutError:
-                raise DeadlinePassed(seconds) from None
-            spend_timeout(time.monotonic() - began, seconds)
+            async with _within_timeout(request):
+                await stack.enter_async_context(service(request, Budget).working.passed())
         yield body
 
 
@@ -479,8 +477,8 @@ def _stated(content_type: str | None) -> str:
     return content_type
 
 
-def _media(stated: str | None) -> str:
-    return _stated(stated).partition(";")[0].strip().lower()
+def _media(content_type: str | None) -> str:
+    return _stated(content_type).partition(";")[0].strip().lower()
 
 
 def _encoding(header: str | None) -> str | None:

@@ -95,7 +95,7 @@ class ForwardedMiddleware:
         if not hops and not scheme:
             return
         peer = str(scope["client"][0])
-        is_proxy = self._proxies.anybody or peer in self._proxies
+        is_proxy = self._proxies.believe(peer)
         if scheme in (b"http", b"https") and (is_proxy or network_of(peer) in _LOOPBACKS):
             scope["scheme"] = scheme.decode()
         if hops and is_proxy:

@@ -13,7 +13,7 @@ from app.solver.engines.kai.overlay import ACTIVE, Overlay, total
 from app.solver.engines.kai.placing import Failed, Placer, Signatures, is_held_back
 from app.solver.engines.kai.queue_order import QueueOrder
 from app.solver.engines.kai.search import Search
-from app.solver.engines.kai.solver import Budget, Solver, Tools, Trail
+from app.solver.engines.kai.solver import Budget, Solver, Tools, Trail, down_for_gone
 from app.solver.engines.kai.state import CompiledState
 from app.solver.engines.kai.validators import (
     Fairness,
@@ -302,12 +302,13 @@ def _solve(
     cycle: Cycle, job: int, victims: list[int], validators: Sequence[ScenarioValidator],
     foregone: Foregone | None = None, cap: int | None = None, *, stay: bool = False,
 ) -> bool:  # fmt: skip
-    """One attempt, with the search of the release. ``cap``: how many of the victims it may draw each time. ``stay``: no
-    victim may end without a place."""
+    """One attempt, as the release searches. ``cap``: how many victims it may draw; ``stay``: all must have a place."""
     trail = cycle.tools.trail
     trail.search(victims)
     if not victims or not cycle.overlay.wanted(job)[0]:
         trail.note("no-victims", "no room, and nobody that it may take from")
+        return False
+    if down_for_gone(cycle.tools, job):
         return False
     if cycle.overlay.state.configuration.policy.release.one_prefix:
         return Solver(cycle.tools, job, victims, validators, foregone, stay=stay).solve()

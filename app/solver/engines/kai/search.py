@@ -15,7 +15,7 @@ from app.solver.engines.kai.overlay import Mark, Overlay, rank, total
 from app.solver.engines.kai.queue_order import Standing
 from app.solver.engines.kai.rule_sets import Generator, ReleaseRules
 from app.solver.engines.kai.scenario import FreeGpus, GpuRoom, Group, Headroom, Scenario, Tape, Trial, all_fit
-from app.solver.engines.kai.solver import Budget, Found, Hope, Tools, disturbed, down_for_gone, leaves_out, open_nodes
+from app.solver.engines.kai.solver import Budget, Found, Hope, Tools, disturbed, leaves_out, open_nodes
 from app.solver.engines.kai.state import layout
 from app.solver.engines.kai.validators import ScenarioValidator, refused_scenario
 
@@ -68,8 +68,6 @@ class Search:
     def solve(self) -> bool:
         """Whether the job found its place. True leaves the winning statement open; False leaves nothing behind."""
         overlay, trail = self._overlay, self._tools.trail
-        if down_for_gone(self._tools, self._job):
-            return False
         self._tasks = list(overlay.wanted(self._job)[0])
         if any(self._solve_with(generator) for generator in self._rules.generators):
             return True

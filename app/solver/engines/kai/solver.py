@@ -226,7 +226,7 @@ def leaves_out(overlay: Overlay, tasks: Iterable[int]) -> bool:
     return any(overlay.status[t] == RELEASING for t in tasks)
 
 
-def down_for_gone(tools: "Tools", job: int) -> bool:
+def down_for_gone(tools: Tools, job: int) -> bool:
     """Whether released KAI has the job down for a pod that it evicted: what the job would place was looked up while the
     statement that took the pod was open, when it lacked a place, and is not looked up anew until a pod of the job
     changes. So nothing is found for the rest of the cycle. Looked at where nothing of the job is left to be taken.
@@ -310,8 +310,6 @@ class Solver:
     def solve(self) -> bool:
         """Whether the job found its place. True leaves the winning statement open; False leaves nothing behind."""
         overlay, job = self._overlay, self._job
-        if down_for_gone(self._tools, job):
-            return False
         tasks = list(overlay.wanted(job)[0])
         start = overlay.checkpoint()
         solved = Found([], set())
