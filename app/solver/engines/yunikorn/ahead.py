@@ -141,11 +141,6 @@ class Waiting:
         elif last is not None and last + CHECK_EVERY > now and self.tried != version:
             self.retry = last + CHECK_EVERY
 
-    def looked(self, now: int, begun: int) -> None:
-        """It looked for victims in vain, in a cycle begun at version ``begun``."""
-        self.last, self.tried = now, begun
-        self.sent = {}
-
     def asked(self) -> Ask:
         """The ask, and when it last looked for victims."""
         block = self.ask.yunikorn or wire.Ask()
@@ -155,6 +150,7 @@ class Waiting:
         return self.ask
 
 
+Member = tuple[Turn, Waiting]
 Since = tuple[int | str, ...]
 """A turn, from which on; one with more to it is after that turn, and before every other."""
 
@@ -167,30 +163,45 @@ class _Line:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.members: list[tuple[Turn, Waiting]] = []
-        self.awake: list[tuple[Turn, Waiting]] = []
+        self.members: list[Member] = []
+        self.awake: list[Member] = []
         self.vain = -1
 
-    def first(self, since: Since, but: frozenset[str]) -> tuple[Turn, Waiting] | None:
+    def first(self, since: Since, but: frozenset[str]) -> Member | None:
         """The first one from a turn on, without those named ``but``."""
-        members = islice(self.members, bisect_left(self.members, (since,)), None)
-        return next((member for member in members if member[1].ask.id not in but), None)
+        for member in islice(self.members, bisect_left(self.members, (since,)), None):
+            if member[1].ask.id not in but:
+                return member
+        return None
 
-    def may_look(self, since: Since, before: Turn | None, most: int) -> list[tuple[Turn, Waiting]]:
+    def may_look(self, since: Since, before: Turn | None, most: int) -> list[Member]:
         """Those awake from a turn on and before another, so many at most."""
         start = bisect_left(self.awake, (since,))
-        return [other for other in self.awake[start : start + most] if before is None or other[0] < before]
+        end = len(self.awake) if before is None else bisect_left(self.awake, (before,), start)
+        return self.awake[start : min(end, start + most)]
+
+    def wake(self, members: list[Member]) -> None:
+        """These look as soon as there is no room; in the order of cycles."""
+        awake, first = self.awake, bisect_left(self.awake, members[0])
+        between = first == len(awake) or members[-1] < awake[first]
+        awake[first:first] = members
+        if not between:
+            awake.sort()
+
+    def sleep(self, turn: Turn) -> None:
+        """Whose turn this is looks no longer."""
+        place = bisect_left(self.awake, (turn,))
+        if place < len(self.awake) and self.awake[place][0] == turn:
+            del self.awake[place]
 
 
 class _Seat(msgspec.Struct, eq=False):
-    """``round``: how many cycles had been carried out when it came, or when it last looked for victims; ``awake``: see
-    ``_Line``."""
+    """``round``: how many cycles had been carried out when it came, or when it last looked for victims."""
 
     turn: Turn
     request: Request
     line: _Line
     round: int
-    awake: bool = False
 
 
 class PlainCycle(NamedTuple):
@@ -198,15 +209,15 @@ class PlainCycle(NamedTuple):
     victims in vain; ``evicting``: who evicts whom on which node; ``vain``: lines that have no room."""
 
     starts: list[tuple[Waiting, int]]
-    tried: list[Waiting]
+    tried: list[Member]
     evicting: list[tuple[Waiting, Outcome]]
     vain: list[_Line]
 
 
 class Seats:
     """What waits, as plain cycles look at it. ``young``, ``resting``: those that may not look for victims before a
-    time, for their queue's delay, and since they last did, and some that have left. ``rounds``: how many cycles were
-    carried out."""
+    time, for their queue's delay, and since they last did, together, in a line; and some that have left. ``rounds``:
+    how many cycles were carried out."""
 
     def __init__(self, ahead: Ahead) -> None:
         self.ahead = ahead
@@ -217,7 +228,7 @@ class Seats:
         self._unsure: dict[str, Waiting] = {}
         self._odd: set[str] = set()
         self._young: list[tuple[int, Waiting]] = []
-        self._resting = deque[tuple[int, Waiting]]()
+        self._resting = deque[tuple[int, list[Member]]]()
 
     def add_all(self, of: Iterable[Waiting], now: int) -> None:
         """They wait, as of ``now``. Raises QuantityError."""
@@ -252,9 +263,9 @@ class Seats:
         if waiting.young > now:
             insort(self._young, (waiting.young, waiting), key=itemgetter(0))
         elif rests:
-            self._resting.append((rested, waiting))
+            self._resting.append((rested, [(turn, waiting)]))
         else:
-            self._wake([waiting])
+            line.wake([(turn, waiting)])
 
     def turn(self, name: str) -> Turn:
         """Of a cycle."""
@@ -266,17 +277,10 @@ class Seats:
         """It looked for victims ``now``."""
         seat = waiting.seat
         if seat is not None:
-            self._sleep(seat, waiting)
+            seat.line.sleep(seat.turn)
             seat.round = self.rounds
             if not waiting.done:
-                self._resting.append((now + CHECK_EVERY, waiting))
-
-    @staticmethod
-    def _sleep(seat: _Seat, waiting: Waiting) -> None:
-        if seat.awake:
-            awake = seat.line.awake
-            del awake[bisect_left(awake, (seat.turn, waiting))]
-            seat.awake = False
+                self._resting.append((now + CHECK_EVERY, [(seat.turn, waiting)]))
 
     def drop(self, waiting: Waiting) -> None:
         """It waits no longer."""
@@ -286,7 +290,7 @@ class Seats:
             return
         self._unsure.pop(name, None)
         del self._seated[name]
-        self._sleep(seat, waiting)
+        seat.line.sleep(seat.turn)
         members = seat.line.members
         del members[bisect_left(members, (seat.turn,))]
         if not members:
@@ -300,11 +304,11 @@ class Seats:
         if self._odd or any(_inherits(waiting, running) for waiting in self._unsure.values()):
             return None
         trial, grown, holders = _Trial(self.ahead), self.ahead.grown, self.ahead.overlay.holders()
-        looks = _Looks(self._lines.values(), self.ahead, trial, now)
+        held: list[Member] = [(of.seat.turn, of) for name in holders if (of := self._seated.get(name)) and of.seat]
+        looks = _Looks(self._lines.values(), self.ahead, trial, now, {of.ask.id for _, of in held if not of.done})
         starts, vain = list[tuple[Waiting, int]](), list[_Line]()
-        todo: list[tuple[Turn, Waiting]] = []
-        todo += [(held.seat.turn, held) for name in holders if (held := self._seated.get(name)) and held.seat]
-        todo += [first for line in self._lines.values() if line.vain != grown and (first := line.first((), holders))]
+        fresh = [line.first((), holders) for line in self._lines.values() if line.vain != grown]
+        todo = held + [first for first in fresh if first is not None]
         heapify(todo)
         while todo:
             turn, waiting = heappop(todo)
@@ -341,17 +345,26 @@ class Seats:
         self.rounds, self._now = self.rounds + 1, now
         for line in cycle.vain:
             line.vain = self.ahead.grown
-        for until, waiting in reversed(self._resting):
+        for until, members in reversed(self._resting):
             if until < now + CHECK_EVERY:
                 break
-            waiting.tried = begun
+            for _, waiting in members:
+                waiting.tried = begun
         ages = next((until for until, waiting in self._young if waiting.seat), None)
-        rests = next((until for until, waiting in self._resting if waiting.seat and waiting.tried != version), None)
-        for waiting in cycle.tried:
-            waiting.looked(now, begun)
-            self.looked(waiting, now)
+        resting = ((until, waiting) for until, members in self._resting for _, waiting in members)
+        rests = next((until for until, waiting in resting if waiting.seat and waiting.tried != version), None)
+        together = dict[_Line, list[Member]]()
+        for member in cycle.tried:
+            waiting, seat = member[1], member[1].seat
+            waiting.last, waiting.tried, waiting.sent = now, begun, {}
+            if seat is not None:
+                seat.round = self.rounds
+                together.setdefault(seat.line, []).append(member)
         for waiting, _ in cycle.evicting:
             self.looked(waiting, now)
+        for line, members in together.items():
+            del line.awake[: len(members)]  # who came before has looked as well, or has left
+            self._resting.append((now + CHECK_EVERY, members))
         return min((instant for instant in (ages, rests) if instant is not None), default=None)
 
     def retry(self, waiting: Waiting, version: int) -> int | None:
@@ -366,25 +379,15 @@ class Seats:
 
     def _pass(self, now: int) -> None:
         """Those whose time has come look for victims where there is no room."""
-        awake, young, resting = list[Waiting](), self._young, self._resting
+        young, resting = self._young, self._resting
         while young and young[0][0] <= now:
-            awake.append(young.pop(0)[1])
+            waiting = young.pop(0)[1]
+            if (seat := waiting.seat) is not None and not waiting.done:
+                seat.line.wake([(seat.turn, waiting)])
         while resting and resting[0][0] <= now:
-            awake.append(resting.popleft()[1])
-        if awake:
-            self._wake(awake)
-
-    @staticmethod
-    def _wake(awake: list[Waiting]) -> None:
-        lines: dict[_Line, None] = {}
-        for waiting in awake:
-            seat = waiting.seat
-            if seat is not None and not waiting.done:
-                seat.awake = True
-                seat.line.awake.append((seat.turn, waiting))
-                lines[seat.line] = None
-        for line in lines:
-            line.awake.sort()
+            members = [of for of in resting.popleft()[1] if of[1].seat is not None and not of[1].done]
+            if members and (seat := members[0][1].seat) is not None:
+                seat.line.wake(members)
 
 
 def _last(waiting: Waiting) -> int:
@@ -432,11 +435,11 @@ class _Trial:
 
 class _Looks:
     """Who looks for victims in a cycle, and what comes of it. ``tried``: who has found none so far; ``evicting``: who
-    has, and whom; ``since``: whose turn has not come."""
+    has, and whom; ``since``: whose turn has not come. ``holders``: those that hold a node and may look."""
 
-    def __init__(self, lines: Iterable[_Line], ahead: Ahead, trial: _Trial, now: int) -> None:
+    def __init__(self, lines: Iterable[_Line], ahead: Ahead, trial: _Trial, now: int, holders: set[str]) -> None:
         queues = ahead.overlay.state.configuration
-        self.tried: list[Waiting] = []
+        self.tried: list[Member] = []
         self.evicting: list[tuple[Waiting, Outcome]] = []
         self._lines = [line for line in lines if line.awake] if queues.preemption else []
         self._lawful = queues.rules.keeps_guarantees
@@ -444,36 +447,37 @@ class _Looks:
         self._trial = trial
         self._context = Context(now, scored=True)
         self._attempts = Counter[int]()
-        self._holders = ahead.overlay.holders()
+        self._holders = holders
         self.since: Since = ()
         self._claimless = set[_Line]()
 
     def until(self, turn: Turn | None) -> bool:
         """Those that found no room, up to this turn, or all. False: what comes of it is not plain."""
-        queues: dict[int, list[tuple[Turn, Waiting]]] = {}
+        queues: dict[int, list[Member]] = {}
         for line in self._lines:
             queue = line.request.queue
-            looking = line.may_look(self.since, turn, ATTEMPTS - self._attempts[queue])
-            if looking:
+            left = ATTEMPTS - self._attempts[queue]
+            if left and (looking := line.may_look(self.since, turn, left)):
                 queues[queue] = sorted(queues[queue] + looking) if queue in queues else looking
-        self.since, everybody = turn or (), list[tuple[Turn, Waiting]]()
+        self.since, everybody = turn or (), list[Member]()
         for queue, looking in queues.items():
             del looking[ATTEMPTS - self._attempts[queue] :]
             self._attempts[queue] += len(looking)
             everybody += looking
         if len(queues) > 1:
             everybody.sort()
-        return all(self._look(waiting) for _, waiting in everybody)
+        for member in everybody:
+            seat = member[1].seat
+            if seat is None or member[1].ask.id in self._holders:
+                return False
+            if seat.line in self._claimless or self._has_no_claim(seat.line):
+                self.tried.append(member)
+            elif not self._look(member, seat):
+                return False
+        return True
 
-    def _look(self, waiting: Waiting) -> bool:
-        assert waiting.seat is not None
-        line = waiting.seat.line
-        if waiting.ask.id in self._holders:
-            return False
-        if line in self._claimless or self._has_no_claim(line):
-            self.tried.append(waiting)
-            return True
-        overlay, request = self._trial.searched(), waiting.seat.request
+    def _look(self, member: Member, seat: _Seat) -> bool:
+        overlay, request, waiting = self._trial.searched(), seat.request, member[1]
         if waiting.job in self._running:
             request = replace(request, application=waiting.job)
         headroom = has_headroom(overlay, request)
@@ -481,7 +485,7 @@ class _Looks:
         if outcome.kind == "admit" or outcome.cancelled:
             return False
         if outcome.kind == "wait":
-            self.tried.append(waiting)
+            self.tried.append(member)
         else:
             apply(overlay, request, outcome)
             self.evicting.append((waiting, outcome))

@@ -119,6 +119,8 @@ class Lawful:
         if not self._path.of and (self._usable & nodes.fits(self._overlay, self._request)).any():
             return Found(failed="resources-releasing")
         flags = self._state.flags[self._candidates]
+        if not self._record.on and (alone := self._alone(self._candidates[flags == 0])) is not None:
+            return alone
         for tier in TIERS:
             if tier and not _marked(tier)[flags].any():
                 continue
@@ -127,6 +129,25 @@ class Lawful:
             if first is not None:
                 return Found(first[1], first[2])
         return Found(failed="no-candidates" if not len(self._candidates) else "no-node")
+
+    def _alone(self, among: Ints) -> Found | None:
+        """What ``_sets`` has first where it is plain: on the first node, by name, where one of ``among`` makes room
+        alone, the first in order does. No set is smaller, and no node before has one of this size."""
+        state = self._state
+        on = state.node[among]
+        enough = self._usable[on]
+        for r, amount in self._request.needs.items():
+            enough &= state.column(r)[among] >= (amount - nodes.column(self._overlay.free, r))[on]
+        for need in self._path.of:
+            enough &= (state.column(need.resource)[among] >= need.amount) & self._below(need.queue, among)
+        where = on[enough]
+        if not len(where):
+            return None
+        node = int(where[state.node_rank[where].argmin()])
+        there = on == node
+        created = [-state.created(task) for task in among[there].tolist()]
+        first = created.index(min(created))
+        return Found(node, [int(among[there][first])]) if enough[there][first] else None
 
     def _sets(self, among: Ints) -> Iterator[tuple[int, int, list[int]]]:
         """(victims, node, set) by number of victims, then node name; nodes searched as late as possible."""
@@ -152,9 +173,10 @@ class Lawful:
         """Law 2 for a single victim, worked out once for each queue and shape."""
         state = self._state
         pairs = state.queue[candidates] * len(state.shapes) + state.shape[candidates]
-        _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
-        lets = [self._allowance.lets(task) for task in candidates[first].tolist()]
-        return np.array(lets, dtype=bool)[which]
+        kinds: list[int] = pairs.tolist()
+        some = dict(zip(kinds, candidates.tolist(), strict=True))
+        lets = {kind: self._allowance.lets(task) for kind, task in some.items()}
+        return np.fromiter(map(lets.__getitem__, kinds), dtype=bool, count=len(kinds))
 
     def _search(self, node: int) -> tuple[int, list[int]] | None:
         state = self._state

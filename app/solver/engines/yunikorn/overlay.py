@@ -359,13 +359,15 @@ class Overlay:
 
     def expected(self, queue: int, resource: int, but: Request) -> int:
         """What other asks that hold a node and evicted somebody for it will take in ``queue``."""
-        own = sum(
+        coming = self.coming.get((queue, resource), 0)
+        if but.ask.id not in self.holders():
+            return coming
+        return coming - sum(
             held.amounts.get(resource, 0)
             for holders in self.held.values()
             for held in holders
             if held.triggered and held.is_of(but) and queue in self.state.configuration.paths[held.queue]
         )
-        return self.coming.get((queue, resource), 0) - own
 
     def place(self, node: int, request: Request) -> None:
         """The ask runs on ``node`` now."""
