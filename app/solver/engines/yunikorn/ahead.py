@@ -308,7 +308,7 @@ class Seats:
         looks = _Looks(self._lines.values(), self.ahead, trial, now, {of.ask.id for _, of in held if not of.done})
         starts, vain = list[tuple[Waiting, int]](), list[_Line]()
         fresh = [line.first((), holders) for line in self._lines.values() if line.vain != grown]
-        todo = held + [first for first in fresh if first is not None]
+        todo: list[Member] = held + [first for first in fresh if first is not None]
         heapify(todo)
         while todo:
             turn, waiting = heappop(todo)

@@ -1,10 +1,12 @@
 """Rounds of YuniKorn: how tasks are asked for, who holds which node, and when time alone makes another cycle."""
 
+import random
 from typing import Any
 
 import msgspec
 import pytest
 
+from app.simulations.schemas import SimulationRequest
 from app.solver import solve
 from app.solver.engines.yunikorn.configuration import compile_configuration
 from app.solver.engines.yunikorn.engine import YuniKornRounds
@@ -16,6 +18,7 @@ from app.solver.model.request import Options, RunOptions
 from app.solver.model.state import Ask, Node, State, Workload
 from app.solver.rounds import Turn
 from tests.support.yunikorn_world import queue
+from tests.unit.simulations.running import play, unseen, without_digests
 
 Json = dict[str, Any]
 SECOND = 1_000_000
@@ -316,3 +319,27 @@ def test_a_node_held_by_who_evicted_for_it_counts_as_its_own_in_the_next_round()
         state = State(nodes=NODES, workloads=left, reservations=held)
     assert [len(one) for one in evicted] == [1, 0]
     assert [held.ask.id for held in state.reservations] == ["x"]
+
+
+def test_whoever_looks_in_vain_takes_turns_with_more_than_may_look_in_one_cycle() -> None:
+    """Those that looked in one cycle come back between those that have not had their turn: sixty ask for two places,
+    by priorities in no order, and each of two queues may look ten times a cycle. Whether rounds are told or asked."""
+    for seed in range(2):
+        rng = random.Random(seed)
+        queues = [queue("root"), *(queue(f"root.{name}") | {"quota": {"cpu": {"guaranteed": 1}}} for name in "ab")]
+        jobs = [
+            {
+                "ask": {
+                    "id": f"j{i}", "queue": f"root.{rng.choice('ab')}", "priority": rng.randint(0, 9),
+                    "tasks": [{"name": "t", "requests": {"cpu": 1}}],
+                },
+                "submitted_at": rng.randint(0, 90), "duration": rng.randint(2, 30),
+            }
+            for i in range(60)
+        ]  # fmt: skip
+        body = {
+            "configuration": {"engine": "yunikorn", "queues": queues}, "trace": {"jobs": jobs}, "until": 600,
+            "state": {"nodes": [{"name": "n", "capacity": {"cpu": 2}}]}, "start": to_datetime(NOW),
+        }  # fmt: skip
+        request = msgspec.convert(body, SimulationRequest)
+        assert unseen(request).bytes() == without_digests(play(request))
