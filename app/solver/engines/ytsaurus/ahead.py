@@ -7,23 +7,21 @@ operation first. All else is asked.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import floor
+from operator import add, gt, sub
 from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
 from app.solver import rounds
-from app.solver.compiled import ROOTLESS
-from app.solver.engines.ytsaurus.configuration import CompiledConfiguration
 from app.solver.engines.ytsaurus.fair_shares import (
     EPSILON,
-    SLACK,
-    is_additive,
     leaves_room,
     limit_shares,
     local_satisfaction,
+    plain_tree,
     pools_lacking,
     shares_of,
 )
@@ -32,7 +30,14 @@ from app.solver.engines.ytsaurus.heartbeat import MOST_STARTS, backoffs_over
 from app.solver.engines.ytsaurus.operations import NEVER, QUIET, UNLIMITED_STEPS, Flags, Floats, Ints, Standing
 from app.solver.engines.ytsaurus.pool_curves import curve_of
 from app.solver.engines.ytsaurus.preparation import AGGRESSIVE, NORMAL
-from app.solver.engines.ytsaurus.situation import pool_limits, pool_sums, selects
+from app.solver.engines.ytsaurus.situation import (
+    SLACK,
+    carries_nothing,
+    carries_only,
+    goes_anywhere,
+    pool_limits,
+    pool_sums,
+)
 from app.solver.engines.ytsaurus.state import CompiledState, node_usage
 from app.solver.model import ytsaurus as wire
 from app.solver.model.base import Resources, micros, to_datetime
@@ -57,12 +62,14 @@ NOWHERE = -1
 
 
 class Allocation(NamedTuple):
-    """``node``: its row, or NOWHERE; ``usage``: steps; ``begun``: microseconds."""
+    """``node``: its row, or NOWHERE; ``usage``: steps; ``begun``: microseconds; ``has_gap``: uses less cpu than
+    it asked for."""
 
     task: Task
     node: int
     usage: Ints
     begun: int
+    has_gap: bool
 
 
 class Due:
@@ -93,6 +100,9 @@ class Alike:
         self.due: dict[float, Due] = {}
 
 
+UNKNOWN: tuple[None, list[tuple[Allocation, int]]] = (None, [])
+
+
 class Operation:
     """``usage``, ``wanted``: steps; ``allocations``: oldest first; ``taken``: those that are not protected by what is
     due, with their levels; ``tasks``: those that wait, with what each needs; ``needs``: all of these; ``timeouts``:
@@ -110,13 +120,86 @@ class Operation:
         self.usage: tuple[int, ...] = (0,) * width
         self.wanted: tuple[int, ...] = (0,) * width
         self.allocations: list[Allocation] = []
-        self.taken: tuple[Due, list[tuple[Allocation, int]]] | None = None
+        self.taken: tuple[Due | None, list[tuple[Allocation, int]]] = UNKNOWN
         self.tasks: list[tuple[Task, tuple[int, ...]]] = []
         self.needs: dict[tuple[int, ...], int] = {}
         self.timeouts: list[float] = []
         self.ask: Ask | None = None
         self.kind: Alike | None = None
         self.level, self.since = 0, NEVER
+
+
+class Heartbeats:
+    """What heartbeats start, one after another: ``starts``: ask, task and row of the node; ``wanting``: tasks that wait
+    still, by place in ``everybody``; ``needs``: of all of them."""
+
+    def __init__(self, everybody: list[Operation], due: list[Due], left: Ints, total: Floats) -> None:
+        """``left``: by pool, its place in a depth-first walk."""
+        self.everybody, self._due, self._left, self._total = everybody, due, left, total
+        self.wanting = {i: list(op.tasks) for i, op in enumerate(everybody) if op.tasks}
+        self.needs = dict.fromkeys([need for i in self.wanting for need in everybody[i].needs])
+        self.starts: list[tuple[Ask, Task, int]] = []
+        self._given: dict[int, tuple[int, ...]] = {}
+        self._now = {i: of for i in self.wanting if (of := due[i].satisfaction) is not None}
+
+    def start(
+        self, node: int, free: list[int], among: Iterable[int] | None = None, own: Mapping[int, list[int]] | None = None
+    ) -> tuple[int, tuple[int, ...]] | None:
+        """The least satisfied operation (``among`` these) of which something fits ``free`` starts that: its place, and
+        what it needs. ``own``: what of ``free`` is nothing to an operation itself."""
+        fits = [need for need in self.needs if all([n <= f for n, f in zip(need, free, strict=True)])]  # noqa: C419
+        if not fits:
+            return None
+        wanting = self.wanting if among is None else [i for i in among if i in self.wanting]
+        able = list(wanting)
+        if own or len(fits) < len(self.needs):
+            able = [i for i in wanting if self._first(i, fits, free, own) is not None]
+        if not able:
+            return None
+        i = able[0] if len(able) == 1 else self._least_satisfied(able)
+        tasks = self.wanting[i]
+        task, need = tasks.pop(self._first(i, fits, free, own) or 0)
+        if not tasks:
+            del self.wanting[i]
+        self.charge(i, need)
+        if (ask := self.everybody[i].ask) is not None:
+            self.starts.append((ask, task, node))
+        return i, need
+
+    def _first(
+        self, i: int, fits: list[tuple[int, ...]], free: list[int], own: Mapping[int, list[int]] | None
+    ) -> int | None:
+        """The first task of ``i`` that fits."""
+        for k, (_, need) in enumerate(self.wanting[i]):
+            if need in fits and not (own and i in own and any(map(gt, need, map(sub, free, own[i])))):
+                return k
+        return None
+
+    def charge(self, i: int, amounts: Iterable[int]) -> None:
+        """``i`` uses so much more."""
+        self._given[i] = tuple(map(add, self._given.get(i, self.everybody[i].usage), amounts))
+        self._now.pop(i, None)
+
+    def _least_satisfied(self, able: list[int]) -> int:
+        """Equal ones: first in a depth-first walk."""
+        now, due, given = self._now, self._due, self._given
+        if missing := [i for i in able if i not in now]:
+            usage = np.stack([due[i].usage for i in missing])
+            for row, i in enumerate(missing):
+                if i in given:
+                    usage[row] = to_shares(np.array(given[i], float), self._total)
+            fair, closed = np.stack([due[i].fair for i in missing]), np.stack([due[i].closed for i in missing])
+            now.update(zip(missing, local_satisfaction(usage, fair, closed).tolist(), strict=True))
+            for i in missing:
+                if i not in given:
+                    due[i].satisfaction = now[i]
+        lowest = min([now[i] for i in able]) + EPSILON
+        left, everybody = self._left, self.everybody
+        return min([i for i in able if now[i] <= lowest], key=lambda i: (left[everybody[i].pool], i))
+
+
+Take = Callable[[Heartbeats, int, list[int]], None]
+"""Takes on a node, by its row, of which so much is free."""
 
 
 class Ahead(rounds.Ahead[CompiledState]):
@@ -160,7 +243,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         )
         limits, _ = pool_limits(cluster)
         self._limits = limit_shares(cluster, limits, np.full_like(limits, UNLIMITED_STEPS))
-        self._paths = [_path(config, pool) for pool in range(self._root)]
+        self._paths = [np.array(config.path(pool), np.int64) for pool in range(self._root)]
         enabled = columns.enable_aggressive_starvation.tolist()
         self._patience = [
             [float(timeout), float(config.settings.aggressive_timeout)][: 1 + aggressive]
@@ -252,7 +335,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         everybody: list[Operation] = []
         for ask in asks:
             pool = self._config.tree.index.get(ask.queue)
-            if pool is None or ask.id in self._held or not _carries_nothing(ask):
+            if pool is None or ask.id in self._held or not carries_nothing(ask):
                 return None
             operation = Operation(ask.id, pool, ask, self._width)
             if not self._asks_for(operation, ask):
@@ -325,58 +408,23 @@ class Ahead(rounds.Ahead[CompiledState]):
             out[operation.name] = Standing.of(level, since)
         return out
 
-    def _started(self, everybody: list[Operation], due: list[Due]) -> list[tuple[Ask, Task, int]]:
-        """What each heartbeat starts, in the order of nodes."""
-        starts: list[tuple[Ask, Task, int]] = []
-        wanting = {i: list(op.tasks) for i, op in enumerate(everybody) if op.tasks}
-        needs = dict.fromkeys([need for i in wanting for need in everybody[i].needs])
-        fitting = [self._fitting(need) for need in needs]
-        given: dict[int, Ints] = {}
-        now = {i: of for i in wanting if (of := due[i].satisfaction) is not None}
-
-        def satisfactions(able: list[int]) -> list[float]:
-            if missing := [i for i in able if i not in now]:
-                usage = [
-                    to_shares(given[i].astype(float), self._cluster.total) if i in given else due[i].usage
-                    for i in missing
-                ]
-                fair, closed = np.stack([due[i].fair for i in missing]), np.stack([due[i].closed for i in missing])
-                known = local_satisfaction(np.stack(usage), fair, closed).tolist()
-                now.update(zip(missing, known, strict=True))
-                for i in missing:
-                    if i not in given:
-                        due[i].satisfaction = now[i]
-            return [now[i] for i in able]
-
-        left = self._columns.left
-        for node in map(int, np.flatnonzero(np.logical_or.reduce(fitting))):
+    def _started(
+        self, everybody: list[Operation], due: list[Due], take: "tuple[Flags, Take] | None" = None
+    ) -> list[tuple[Ask, Task, int]]:
+        """What each heartbeat starts, in the order of nodes. ``take``: which nodes may preempt, and what does so."""
+        beats = Heartbeats(everybody, due, self._columns.left, self._cluster.total)
+        loud = np.zeros(len(self.names), bool) if take is None else take[0]
+        for need in beats.needs:
+            loud = loud | self._fitting(need)
+        for node in np.flatnonzero(loud).tolist():
             free: list[int] = self._free[:, node].tolist()
-            while wanting:
-                fits = {need for need in needs if all([n <= f for n, f in zip(need, free, strict=True)])}  # noqa: C419
-                able = [
-                    i for i, tasks in wanting.items()
-                    if len(fits) == len(needs) or (fits and any(need in fits for _, need in tasks))
-                ]  # fmt: skip
-                if not able:
-                    break
-                i = able[0]
-                if len(able) > 1:
-                    known = satisfactions(able)
-                    lowest = min(known) + EPSILON
-                    least = [i for i, of in zip(able, known, strict=True) if of <= lowest]
-                    i = min(least, key=lambda i: (left[everybody[i].pool], i))
-                op, tasks = everybody[i], wanting[i]
-                task, need = tasks.pop(next(k for k, (_, need) in enumerate(tasks) if need in fits))
-                if not tasks:
-                    del wanting[i]
-                free = [f - n for f, n in zip(free, need, strict=True)]
-                given[i] = given.get(i, np.array(op.usage, np.int64)) + need
-                now.pop(i, None)
-                if op.ask is not None:
-                    starts.append((op.ask, task, node))
-            if not wanting:
+            while (started := beats.start(node, free)) is not None:
+                free = list(map(sub, free, started[1]))
+            if take is not None and take[0][node]:
+                take[1](beats, node, free)
+            if not beats.wanting:
                 break
-        return starts
+        return beats.starts
 
     def _fitting(self, need: tuple[int, ...]) -> Flags:
         """By node: whether so much is free. Nothing is where nothing is asked for: no node is overcommitted."""
@@ -390,7 +438,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         """Whether it can be counted, and uses so much that its fair share protects all of it when that is what it
         wants."""
         return (
-            _carries_nothing(workload)
+            carries_nothing(workload)
             and carries_only(workload)
             and not any(self._amounts(task) is None for task in workload.tasks)
         )
@@ -439,50 +487,3 @@ def moved_on(
         if (instant := since + floor(timeout) + 1) > now:
             later.append(instant)
     return level, since
-
-
-def plain_tree(config: CompiledConfiguration) -> bool:
-    """Whether all that fits is everybody's share, and every node takes all that fits it."""
-    settings = config.settings
-    if not is_additive(config) or settings.best_allocation_share or settings.min_spare or settings.absolute_tolerance:
-        return False
-    return not any(pool.shares.tags is not None or pool.forbid_operations for pool in config.pools)
-
-
-def _carries_nothing(work: Workload | Ask) -> bool:
-    block = work.ytsaurus
-    return block is None or (block.starvation in (None, "non_starving") and block.below_fair_share_since is None)
-
-
-def carries_only(work: Workload | Ask) -> bool:
-    """Whether it says nothing itself that makes fair shares or heartbeats others, whatever it carries."""
-    block = work.ytsaurus
-    return (
-        not work.limit
-        and (work.weight is None or work.weight > SLACK)
-        and (
-            block is None
-            or block
-            == wire.Workload(
-                starvation=block.starvation,
-                below_fair_share_since=block.below_fair_share_since,
-                is_gang=block.is_gang,
-            )
-        )
-        and not selects(work.tasks)
-    )
-
-
-def goes_anywhere(ask: Ask) -> bool:
-    return (
-        ask.feasible_nodes is None and ask.required_node is None and ask.workload is None and ask.pending_reason is None
-    )
-
-
-def _path(config: CompiledConfiguration, pool: int) -> Ints:
-    """``pool``, those above and the root, which comes last."""
-    path: list[int] = []
-    while pool != ROOTLESS:
-        path.append(pool)
-        pool = config.tree.parent[pool]
-    return np.array([*path, len(config.tree)], np.int64)

@@ -1,13 +1,13 @@
-"""Goes ahead of the compiled state where not all that is wanted is due: rounds in which nobody has to go.
+"""Goes ahead of the compiled state where not all that is wanted is due: who starves, starts and has to go.
 
 Operations that are alike have like shares: those of each kind are worked out once, by the functions that a state's are
-worked out by. Then each heartbeat starts what fits its node, the least satisfied operation first. Where somebody who
-starves may take what runs, or something runs or is asked for that makes rounds others, the round is asked.
+worked out by. Then each heartbeat starts what fits its node, the least satisfied operation first, and takes what those
+who starve may take. Where something runs or is asked for that makes rounds others, the round is asked.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import add, attrgetter, is_
+from operator import add, attrgetter, is_, sub
 from typing import NamedTuple
 
 import numpy as np
@@ -15,14 +15,15 @@ from msgspec.structs import replace
 
 from app.solver.engines.ytsaurus.ahead import (
     NOWHERE,
+    UNKNOWN,
     Ahead,
     Alike,
     Allocation,
     Due,
+    Heartbeats,
     Operation,
     carries_only,
     moved_on,
-    plain_tree,
 )
 from app.solver.engines.ytsaurus.curves import Kind, value_at
 from app.solver.engines.ytsaurus.fair_shares import (
@@ -31,34 +32,35 @@ from app.solver.engines.ytsaurus.fair_shares import (
     blocked,
     lacking,
     leaves_room,
+    plain_tree,
     shares_of,
 )
 from app.solver.engines.ytsaurus.guarantees import Fitted, Specified
-from app.solver.engines.ytsaurus.heartbeat import MOST_STARTS, backoffs_over
+from app.solver.engines.ytsaurus.heartbeat import MOST_STARTS, REASONS, backoffs_over
 from app.solver.engines.ytsaurus.operations import (
     NEVER,
     QUIET,
     UNLIMITED_STEPS,
+    Flags,
     Floats,
     Standing,
     all_of,
     standing,
 )
 from app.solver.engines.ytsaurus.pool_curves import HARDLY, MOST_KINDS, by_kinds, grouped, scales
+from app.solver.engines.ytsaurus.preemptibility import unprotected
 from app.solver.engines.ytsaurus.preparation import (
     AGGRESSIVE,
     AGGRESSIVELY_PREEMPTIBLE,
-    NON_PREEMPTIBLE,
     NORMAL,
     PREEMPTIBLE,
-    bounds_of,
-    groups_of,
+    Reason,
     handed_down,
-    levels,
 )
 from app.solver.engines.ytsaurus.situation import pool_limits
 from app.solver.engines.ytsaurus.state import CompiledState
 from app.solver.model.base import micros
+from app.solver.model.decision import PlannedEviction
 from app.solver.model.state import Ask, Node, Task, Workload
 from app.solver.rounds import Turn
 
@@ -68,17 +70,28 @@ _MOST_ALIKE, _MOST_DUE, _MOST_SCALES = 1024, 32, 64
 """Kinds that are remembered, suggestions to each of them, and sets of weights."""
 
 
-class Calm(NamedTuple):
-    """What a round comes to in which nobody has to go. ``starts``: ask, task and row of the node, in order; ``heard``:
+class Told(NamedTuple):
+    """What a round comes to. ``starts``: ask, task and row of the node, in order; ``evictions``: in order; ``heard``:
     how many nodes; ``standings``: of all operations below their fair share, ``differs``: whether something in the state
     stands otherwise; ``changes_at``, ``starves``: as ``fair_shares.Updated`` has them."""
 
     starts: list[tuple[Ask, Task, int]]
+    evictions: list[PlannedEviction]
     heard: int
     standings: dict[str, Standing]
     differs: bool
     changes_at: int | None
     starves: bool
+
+
+class _Stage(NamedTuple):
+    """A preemptive stage: why who is stopped goes, places of those whom it serves and of those it may take from, and
+    the least level of what it takes."""
+
+    reason: Reason
+    who: list[int]
+    of: list[int]
+    least: int
 
 
 class _Scene:
@@ -139,6 +152,7 @@ class Crowd(Ahead):
         self._floors: list[list[float]] = []
         self._weights: Floats = np.zeros(0)
         self._caps: list[list[float]] = self._limits.tolist()
+        self._cpu = [row for name, row in cluster.index.index.items() if name == "cpu"]
         self._rests = False
         self._scene: _Scene | None = None
 
@@ -171,12 +185,14 @@ class Crowd(Ahead):
         for task in tasks:
             allocation = known.pop(id(task), None)
             if allocation is None:
-                amounts = self._amounts(task)
-                if amounts is None:
+                amounts, asked = self._amounts(task), self._vector(task.requests)
+                if amounts is None or asked is None:
                     return False
                 node = NOWHERE if task.node is None else self._node_index[task.node]
                 begun = NEVER if task.started_at is None else micros(task.started_at)
-                allocation = Allocation(task, node, amounts, begun)
+                allocation = Allocation(
+                    task, node, amounts, begun, bool((amounts < asked * task.count)[self._cpu].any())
+                )
                 fresh.append(allocation)
             allocations.append(allocation)
         if fresh or known:
@@ -184,7 +200,7 @@ class Crowd(Ahead):
                 for allocation in changed:
                     self._charge(allocation, operation, sign)
             allocations.sort(key=attrgetter("begun"))
-            operation.allocations, operation.kind, operation.taken = allocations, None, None
+            operation.allocations, operation.kind, operation.taken = allocations, None, UNKNOWN
             self._scene = None
         return all(min(self._free[:, of.node].tolist(), default=0) >= 0 for of in fresh if of.node != NOWHERE)
 
@@ -226,9 +242,8 @@ class Crowd(Ahead):
         """What holds a node until it is released makes the cluster smaller, and no round is told meanwhile."""
         for resource, amount in amounts.items():
             key = node, resource
-            self._occupied[key] = self._occupied.get(key, 0) + sign * amount
-            if not self._occupied[key]:
-                del self._occupied[key]
+            if held := self._occupied.pop(key, 0) + sign * amount:
+                self._occupied[key] = held
         return True
 
     def left(self, node: Callable[[str], Node]) -> Turn:
@@ -243,7 +258,7 @@ class Crowd(Ahead):
         workload, operation = self._held[name], self._operations[name]
         return replace(workload, ytsaurus=Standing.of(operation.level, operation.since).carried_by(workload.ytsaurus))
 
-    def calm(self, asks: Sequence[Ask], standings: Mapping[str, Standing], now: int) -> Calm | None:
+    def told(self, asks: Sequence[Ask], standings: Mapping[str, Standing], now: int) -> Told | None:
         """The round of ``now``, as which everybody stands from now on; None: it has to be asked.
 
         ``standings``: of operations that wait, as the last update left them."""
@@ -266,10 +281,10 @@ class Crowd(Ahead):
             for op, due in zip(scene.everybody, scene.due, strict=True)
         ]
         starves = any(level for level, _ in (*stands, *pools))
-        if starves and self._preempts(scene, stands, pools, now):
-            return None
-        if scene.starts is None:
+        taking = self._taking(scene, stands, pools, now) if starves else None
+        if scene.starts is None and taking is None:
             scene.starts = self._started(scene.everybody, scene.due)
+        starts, evictions = (scene.starts or [], []) if taking is None else self._preempted(scene, *taking)
         moved, below = False, dict[str, Standing]()
         for i, (op, after) in enumerate(zip(scene.everybody, stands, strict=True)):
             level, since = after
@@ -279,9 +294,9 @@ class Crowd(Ahead):
                 op.level, op.since = after
                 self._carry.add(op.name)
                 moved = True
-        changed, starts = self._pools_stand(pools), scene.starts
+        changed = self._pools_stand(pools)
         heard = starts[-1][2] + 1 if len(starts) == scene.wanted else len(self.names)
-        return Calm(starts, heard, below, moved or changed, min(later, default=None), starves)
+        return Told(starts, evictions, heard, below, moved or changed, min(later, default=None), starves)
 
     def tried(self, nodes: int) -> list[int]:
         """When each of the first ``nodes`` tried preemption last."""
@@ -395,55 +410,91 @@ class Crowd(Ahead):
             kind.due[part] = Due(*row)
         return True
 
-    def _preempts(self, scene: _Scene, stands: list[tuple[int, int]], pools: list[tuple[int, int]], now: int) -> bool:
-        """Whether somebody who starves may take something on some node."""
+    def _taking(
+        self, scene: _Scene, stands: list[tuple[int, int]], pools: list[tuple[int, int]], now: int
+    ) -> "tuple[Flags, list[_Stage]] | None":
+        """By node whether preemption may be tried there, and its stages; None: nobody who starves may take anything on
+        any node."""
         settings = self._config.settings
         ready = backoffs_over(self._last, settings.backoff, now)
+        ready &= True if self._able is None else self._able
         if not ready.any():
-            return False
+            return None
         above: list[int] = handed_down(self._config, np.array([level for level, _ in pools], np.int8)).tolist()
-        starving: dict[int, set[tuple[int, ...]]] = {}
-        for op, (level, _) in zip(scene.everybody, stands, strict=True):
+        starving: dict[int, list[int]] = {NORMAL: [], AGGRESSIVE: []}
+        for i, (op, (level, _)) in enumerate(zip(scene.everybody, stands, strict=True)):
             if op.tasks and (priority := max(level, above[op.pool])):
-                starving.setdefault(priority, set()).update(op.needs)
-        normal = starving.get(NORMAL, set[tuple[int, ...]]())
-        aggressive = starving.get(AGGRESSIVE, set[tuple[int, ...]]())
+                starving[priority].append(i)
         if settings.rules.normal_serves_aggressive:
-            normal = normal | aggressive
-        spares = not settings.allow_from_starving
-        open_ = [
-            (op, of) for op, of, (level, _) in zip(self._operations.values(), scene.due, stands, strict=False)
-            if not (spares and level)
-        ]  # fmt: skip
-        self._look(open_)
-        allowed = self._columns.allow_normal
-        for takers, least in ((normal, PREEMPTIBLE), (aggressive, AGGRESSIVELY_PREEMPTIBLE)):
-            taken = [
-                allocation for op, _ in (open_ if takers else ())
-                if op.taken is not None and (least < PREEMPTIBLE or allowed[op.pool])
-                for allocation, level in op.taken[1] if level >= least
-            ]  # fmt: skip
-            if taken:
+            starving[NORMAL] = starving[NORMAL] + starving[AGGRESSIVE]
+        anybody, levels = settings.allow_from_starving, [level for level, _ in stands[: len(self._operations)]]
+        open_ = [i for i, level in enumerate(levels) if anybody or not level]
+        stale = [
+            (op, scene.due[i], op.allocations) for i in open_ if (op := scene.everybody[i]).taken[0] is not scene.due[i]
+        ]
+        for (op, due, _), free in zip(stale, unprotected(self._cluster, stale), strict=True):
+            op.taken = due, free
+        allowed, stages, may = self._columns.allow_normal, list[_Stage](), False
+        for name in settings.rules.stages:
+            normal = name == "preemptive_normal"
+            who, least = starving[NORMAL if normal else AGGRESSIVE], PREEMPTIBLE if normal else AGGRESSIVELY_PREEMPTIBLE
+            of = [i for i in open_ if not normal or allowed[scene.everybody[i].pool]] if who else []
+            stages.append(_Stage(REASONS[name], who, of, least))
+            taken = [a for i in of for a, level in scene.everybody[i].taken[1] if level >= least]
+            if taken and not may:
                 emptied = self._free.T.copy()
                 np.add.at(emptied, [a.node for a in taken], np.array([a.usage for a in taken]))
-                if any((ready & all_of(np.array(need, np.int64) <= emptied)).any() for need in takers):
-                    return True
-        return False
+                needs = {need for i in who for need in scene.everybody[i].needs}
+                may = any((ready & all_of(np.array(need, np.int64) <= emptied)).any() for need in needs)
+        return (ready, stages) if may else None
 
-    def _look(self, running: list[tuple[Operation, Due]]) -> None:
-        """At which allocations of these operations what is due to them does not protect."""
-        stale = [(op, due) for op, due in running if op.taken is None or op.taken[0] is not due]
-        if not stale:
-            return
-        settings = self._config.settings
-        sizes = [len(op.allocations) for op, _ in stale]
-        owner = np.repeat(np.arange(len(stale)), sizes)
-        usage = np.array([allocation.usage for op, _ in stale for allocation in op.allocations])
-        fair, demand = np.stack([due.fair for _, due in stale]), np.stack([due.demand for _, due in stale])
-        group = groups_of(settings, self._cluster.total, bounds_of(settings, fair, demand), (owner, usage), None)
-        gentle = self._columns.allow_aggressive[[op.pool for op, _ in stale]]
-        gentle &= np.array([settings.allow_gang or not op.is_gang for op, _ in stale], bool)
-        level = iter(levels(group, gentle[owner]).tolist())
-        for op, due in stale:
-            rows = list(zip(op.allocations, level, strict=False))
-            op.taken = due, [(a, of) for a, of in rows if of > NON_PREEMPTIBLE and a.node != NOWHERE]
+    def _preempted(
+        self, scene: _Scene, ready: Flags, stages: "list[_Stage]"
+    ) -> tuple[list[tuple[Ask, Task, int]], list[PlannedEviction]]:
+        """What heartbeats start, and whom they stop for it."""
+        everybody, trades = scene.everybody, self._config.settings.rules.own_allocations_make_room
+        evictions: list[PlannedEviction] = []
+        left: dict[int, list[Allocation]] = {}
+        taken: dict[int, list[tuple[Allocation, int]]] = {}
+
+        def take(beats: Heartbeats, node: int, free: list[int]) -> None:
+            if stale := left.keys() - taken.keys():  # those that stay of these move up
+                of = unprotected(self._cluster, [(everybody[i], scene.due[i], left[i]) for i in stale])
+                taken.update(zip(stale, of, strict=True))
+            for stage in stages:
+                order = sorted(
+                    [
+                        (level, level != PREEMPTIBLE and a.has_gap, a.begun, i, k, a)
+                        for i in stage.of for k, (a, level) in enumerate(taken.get(i, everybody[i].taken[1]))
+                        if a.node == node and level >= stage.least
+                    ],
+                    reverse=True,
+                )  # fmt: skip
+                own, emptied = dict[int, list[int]](), free
+                for *_, i, _, a in order:
+                    usage = a.usage.tolist()
+                    emptied = list(map(add, emptied, usage))
+                    if not trades:
+                        own[i] = list(map(add, own[i], usage)) if i in own else usage
+                started = beats.start(node, emptied, stage.who, own) if order else None
+                if started is None:
+                    continue
+                taker, need = started
+                free = list(map(sub, free, need))
+                for *_, i, _, a in order:
+                    if min(free) >= 0:
+                        return
+                    if trades or i != taker:
+                        free = list(map(add, free, a.usage.tolist()))
+                        beats.charge(i, (-a.usage).tolist())
+                        left[i] = [other for other in left.get(i, everybody[i].allocations) if other is not a]
+                        taken.pop(i, None)
+                        evictions.append(
+                            PlannedEviction(
+                                workload=everybody[i].name, task=a.task.name, queue=self._held[everybody[i].name].queue,
+                                node=self.names[node], reason=stage.reason, for_ask=everybody[taker].name,
+                            )
+                        )  # fmt: skip
+                return
+
+        return self._started(everybody, scene.due, (ready, take)), evictions

@@ -20,7 +20,7 @@ from app.solver.engines.ytsaurus import FACTS, heartbeat
 from app.solver.engines.ytsaurus.ahead import Ahead, Plain
 from app.solver.engines.ytsaurus.answer import Answered, Waiting, after_shares, answer, tried_preemption
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, compile_configuration
-from app.solver.engines.ytsaurus.crowd import Calm, Crowd
+from app.solver.engines.ytsaurus.crowd import Crowd, Told
 from app.solver.engines.ytsaurus.explain import findings, under
 from app.solver.engines.ytsaurus.fair_shares import Updated, fair_share_update
 from app.solver.engines.ytsaurus.heartbeat import quiet_nodes
@@ -326,7 +326,7 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         self._stand(updated, updated.operations, now, differs=differs)
         return turn if differs else None
 
-    def _stand(self, updated: Updated | Calm, standings: dict[str, Standing], now: int, *, differs: bool) -> None:
+    def _stand(self, updated: Updated | Told, standings: dict[str, Standing], now: int, *, differs: bool) -> None:
         """As an update at ``now`` left everybody. ``differs``: the state is another one for it."""
         self._last, self._starves = now, updated.starves
         self._wakes = [] if updated.changes_at is None else [updated.changes_at]
@@ -342,12 +342,12 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         return self._ahead
 
     def foreseen(self, ahead: AnyAhead[CompiledState], now: int) -> Outcome | None:
-        """A round in which everything that waits starts, or in which nobody has to go."""
+        """A round in which everything that waits starts, or that kinds of operations tell."""
         if not isinstance(ahead, Ahead):
             return None
         asks = [ask for _, ask in sorted(self.waiting.items())]
         if isinstance(ahead, Crowd):
-            return self._calm(ahead, asks, now)
+            return self._told(ahead, asks, now)
         plain = ahead.everybody_starts(asks, self._standing, now)
         if plain is None:
             return None
@@ -355,39 +355,42 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         order = list(dict.fromkeys(ask.id for ask, _, _ in plain.starts))
         return Outcome(lambda: (sorted(order), order), lambda _: self._carried_out(ahead, plain, now))
 
-    def _carried_out(self, ahead: Ahead, plain: Plain | Calm, now: int) -> Turn:
+    def _carried_out(
+        self, ahead: Ahead, plain: Plain | Told, now: int, evicted: Sequence[PlannedEviction] = ()
+    ) -> Turn:
         ahead.heard(plain.heard, now)
-        turn, started, when = Turn(), dict[str, list[Task]](), to_datetime(now)
+        turn, started, when = Turn(evicted=[*evicted]), dict[str, list[Task]](), to_datetime(now)
         for ask, task, node in plain.starts:
             started.setdefault(ask.id, []).append(
                 replace(task, node=ahead.names[node], started_at=when, state="running")
             )
         self.begin(turn, started)
-        self.mark_seen(acted=bool(plain.starts))
+        self.mark_seen(acted=bool(plain.starts or evicted))
         if isinstance(plain, Plain):
             self._wakes = []  # nobody waits any longer
         return turn
 
-    def _calm(self, ahead: Crowd, asks: list[Ask], now: int) -> Outcome | None:
-        calm = ahead.calm(asks, self._standing, now)
-        if calm is None:
+    def _told(self, ahead: Crowd, asks: list[Ask], now: int) -> Outcome | None:
+        told = ahead.told(asks, self._standing, now)
+        if told is None:
             return None
-        self._stand(calm, calm.standings, now, differs=calm.differs)
+        self._stand(told, told.standings, now, differs=told.differs)
 
         def carry_out(leaving: Callable[[PlannedEviction], bool]) -> Turn:
-            del leaving
             version = self.version
-            turn = self._carried_out(ahead, calm, now)
+            turn = self._carried_out(ahead, told, now, [of for of in told.evictions if not leaving(of)])
             names: dict[int, list[str]] = {}
-            for name, looked in zip(ahead.names, ahead.tried(calm.heard), strict=False):
+            for name, looked in zip(ahead.names, ahead.tried(told.heard), strict=False):
                 names.setdefault(looked, []).append(name)
             for looked, of in names.items():
                 self._looked(of, looked, now, version)
             return turn
 
-        started = dict.fromkeys(ask.id for ask, _, _ in calm.starts)
+        started = dict.fromkeys(ask.id for ask, _, _ in told.starts)
         named = [ask.id for ask in asks]
-        return Outcome(lambda: (named, [*started, *(name for name in named if name not in started)]), carry_out)
+        return Outcome(
+            lambda: (named, [*started, *(name for name in named if name not in started)]), carry_out, told.evictions
+        )
 
     def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
         version = self.version

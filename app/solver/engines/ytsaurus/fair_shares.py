@@ -33,7 +33,7 @@ from app.solver.engines.ytsaurus.operations import (
 )
 from app.solver.engines.ytsaurus.polyline import in_order
 from app.solver.engines.ytsaurus.pool_curves import Children, Demands, LevelCurves, children_of, divided_by_kinds
-from app.solver.engines.ytsaurus.situation import Situation, best_allocation, pool_sums, situate
+from app.solver.engines.ytsaurus.situation import SLACK, Situation, best_allocation, pool_sums, situate
 from app.solver.engines.ytsaurus.state import CompiledState
 from app.solver.engines.ytsaurus.volumes import Update, Volumes
 from app.solver.model.state import Ask
@@ -112,8 +112,6 @@ def _due(of: FairShares) -> Due:
 
 ROUNDING = 1e-10
 """More than sums of doubles are off by."""
-SLACK = 1e-6
-"""A part of the cluster, and a weight, that no sum of doubles is off by."""
 
 
 def is_additive(config: CompiledConfiguration) -> bool:
@@ -124,6 +122,14 @@ def is_additive(config: CompiledConfiguration) -> bool:
     if any(pool.mode == "fifo" or pool.shares.integral.kind != "none" for pool in config.pools):
         return False
     return all(given is None or given >= SLACK for given in config.weights)
+
+
+def plain_tree(config: CompiledConfiguration) -> bool:
+    """Whether all that fits is everybody's share, and every node takes all that fits it."""
+    settings = config.settings
+    if not is_additive(config) or settings.best_allocation_share or settings.min_spare or settings.absolute_tolerance:
+        return False
+    return not any(pool.shares.tags is not None or pool.forbid_operations for pool in config.pools)
 
 
 def leaves_room(demand: Floats, limits: Floats) -> bool:

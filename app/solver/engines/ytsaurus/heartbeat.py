@@ -289,7 +289,7 @@ def _least_satisfied(overlay: Overlay, rows: Ints) -> int:
     return int(rows[near[np.argmin(rank)]])
 
 
-_REASONS: dict[StageName, Reason] = {
+REASONS: dict[StageName, Reason] = {
     "preemptive_normal": "preemption",
     "preemptive_aggressive": "aggressive_preemption",
 }
@@ -375,7 +375,7 @@ def _preemptive(overlay: Overlay, node: int, name: StageName, *, schedulable: bo
     if started:
         taken = overlay.prepared.situation.cluster.allocations.usage[order]
         overlay.rooms.append(Room(node, name, free + np.add.reduce(taken, axis=0)))
-    preempt(overlay, node, for_want(overlay, order, want).tolist(), _REASONS[name], want)
+    preempt(overlay, node, for_want(overlay, order, want).tolist(), REASONS[name], want)
     if overlay.log is not None:
         stopped = {stop.allocation: stop.reason for stop in overlay.stopped[begun:]}
         record = _record(overlay, node, name, free, started)

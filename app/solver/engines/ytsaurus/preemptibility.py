@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from app.solver.engines.ytsaurus.ahead import NOWHERE, Allocation, Due, Operation
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, Inherited, promised_tops, without_donor
 from app.solver.engines.ytsaurus.explain import warnings
 from app.solver.engines.ytsaurus.fair_shares import (
@@ -38,10 +39,13 @@ from app.solver.engines.ytsaurus.preparation import (
     AGGRESSIVE,
     AGGRESSIVELY_PREEMPTIBLE,
     GROUPS,
+    NON_PREEMPTIBLE,
     PREEMPTIBLE,
     aggressive_allowed,
     bounds,
+    bounds_of,
     groups,
+    groups_of,
     levels,
     normally_takeable,
     priorities,
@@ -381,3 +385,25 @@ def _amounts(steps: Steps) -> dict[str, int | float]:
 
 def _seconds(own: int | None, default: int) -> int | float:
     return seconds(default if own is None else own)
+
+
+def unprotected(
+    cluster: CompiledState, of: list[tuple[Operation, Due, list[Allocation]]]
+) -> list[list[tuple[Allocation, int]]]:
+    """Of operations that run these, oldest first: which of them, and at what level, may be taken from them."""
+    if not of:
+        return []
+    settings, columns = cluster.config.settings, cluster.config.columns
+    owner = np.repeat(np.arange(len(of)), [len(allocations) for _, _, allocations in of])
+    usage = np.array([a.usage for _, _, allocations in of for a in allocations], np.int64).reshape(
+        -1, len(cluster.index)
+    )
+    fair, demand = np.stack([due.fair for _, due, _ in of]), np.stack([due.demand for _, due, _ in of])
+    group = groups_of(settings, cluster.total, bounds_of(settings, fair, demand), (owner, usage), None)
+    gentle = columns.allow_aggressive[[op.pool for op, _, _ in of]]
+    gentle &= np.array([settings.allow_gang or not op.is_gang for op, _, _ in of], bool)
+    level = iter(levels(group, gentle[owner]).tolist())
+    return [
+        [(a, own) for a, own in zip(allocations, level, strict=False) if own > NON_PREEMPTIBLE and a.node != NOWHERE]
+        for _, _, allocations in of
+    ]

@@ -32,9 +32,12 @@ from app.solver.engines.ytsaurus.operations import (
 )
 from app.solver.engines.ytsaurus.reading import has_labels, tags_of
 from app.solver.engines.ytsaurus.state import CompiledState, distinct
+from app.solver.model import ytsaurus as wire
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask, Task, Workload
 
+SLACK = 1e-6
+"""A part of the cluster, and a weight, that no sum of doubles is off by."""
 Selector = frozenset[tuple[str, str]]
 _tasks, _selector = attrgetter("tasks"), attrgetter("node_selector")
 
@@ -76,6 +79,38 @@ def _selecting(workloads: Sequence[Workload]) -> list[int]:
 def selects(tasks: Sequence[Task]) -> bool:
     """Whether one of ``tasks`` says which nodes it may use."""
     return any([task.node_selector for task in tasks])  # noqa: C419  # half the time, and a cluster has 100,000
+
+
+def carries_nothing(work: Workload | Ask) -> bool:
+    """Whether it neither starves nor is below its fair share."""
+    block = work.ytsaurus
+    return block is None or (block.starvation in (None, "non_starving") and block.below_fair_share_since is None)
+
+
+def carries_only(work: Workload | Ask) -> bool:
+    """Whether it says nothing itself that makes fair shares or heartbeats others, whatever it carries."""
+    block = work.ytsaurus
+    return (
+        not work.limit
+        and (work.weight is None or work.weight > SLACK)
+        and (
+            block is None
+            or block
+            == wire.Workload(
+                starvation=block.starvation,
+                below_fair_share_since=block.below_fair_share_since,
+                is_gang=block.is_gang,
+            )
+        )
+        and not selects(work.tasks)
+    )
+
+
+def goes_anywhere(ask: Ask) -> bool:
+    """Whether it may use every node, and is an operation of its own."""
+    return (
+        ask.feasible_nodes is None and ask.required_node is None and ask.workload is None and ask.pending_reason is None
+    )
 
 
 def pool_tagged(cluster: CompiledState) -> Ints:
