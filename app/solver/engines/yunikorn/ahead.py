@@ -5,10 +5,10 @@ Source: ``ask``, whose rules these are.
 """
 
 from bisect import bisect_left, insort
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Hashable, Iterable
 from heapq import heapify, heappop, heappush
-from itertools import islice
+from itertools import chain, islice
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -43,7 +43,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         self._before = dict[str, Workload | None]()
         self._reservations = loaded.reservations
         self._asked = loaded.asked
-        self._steps: dict[ShapeKey, Amounts] = {}
+        self._steps: dict[ShapeKey, tuple[Amounts, int]] = {}
 
     def moved(self, name: str, after: Workload | None) -> bool:
         """The workload is ``after`` now, or gone. False where it names what the state has no column for."""
@@ -61,11 +61,8 @@ class Ahead(rounds.Ahead[CompiledState]):
                 self._count(before.queue, task, -1)
         if after is not None:
             self.running[name] = after
-            known = self._state.resources.index
-            if not all(resource in known for task in came for resource in task.requests):
+            if not all(self._count(after.queue, task, 1) for task in came):
                 return False
-            for task in came:
-                self._count(after.queue, task, 1)
         return self._state.room + self._asked < WIDEST
 
     def tasks(self) -> CompiledState:
@@ -75,17 +72,23 @@ class Ahead(rounds.Ahead[CompiledState]):
             self._tasks, self._before = with_tasks(self._tasks, moves), {}
         return self._tasks
 
-    def _count(self, queue: str, task: Task, sign: int) -> None:
+    def _count(self, queue: str, task: Task, sign: int) -> bool:
+        """See ``moved``."""
         state, key = self._state, (tuple(task.requests.items()), task.count)
-        amounts = self._steps.get(key)
-        if amounts is None:
+        known = self._steps.get(key)
+        if known is None:
+            if not state.resources.index.keys() >= task.requests.keys():
+                return False
             if len(self._steps) >= _SHAPES:
                 self._steps.clear()
-            amounts = self._steps[key] = steps_of(key, state.resources)
-        self._asked += sign * sum(amounts.values())
+            amounts = steps_of(key, state.resources)
+            known = self._steps[key] = amounts, sum(amounts.values())
+        amounts, asked = known
+        self._asked += sign * asked
         node = None if task.node is None else state.node_index[task.node]
         index, leaving = state.configuration.tree.index[queue], task.state == "preempted"
         self.overlay.run(index, node, amounts, sign, leaving=leaving)
+        return True
 
     def reserve(self, reservations: list[Reservation]) -> None:
         """These are all there are now."""
@@ -99,14 +102,16 @@ class Waiting:
     """What is asked for of a job by one name. ``ask``: as it is now; ``sent``: as rounds ask for it, while its job runs
     and while it doesn't; ``last``: when it last looked for victims, ``tried``: at which version; ``young``: when its
     queue's delay is over; ``done``: it never looks for victims again; ``retry``: when time alone lets it try again.
-    In microseconds. ``seat``: its place in ``Seats``, None where it has none."""
+    In microseconds. ``seat``: its place in ``Seats``, None where it has none; ``cycle``: how many had been carried out
+    there when it came, or when it last looked."""
 
-    __slots__ = ("ask", "done", "job", "last", "retry", "seat", "sent", "tried", "young")
+    __slots__ = ("ask", "cycle", "done", "job", "last", "retry", "seat", "sent", "tried", "young")
 
     def __init__(self, job: str, ask: Ask, delay: int) -> None:
         self.job = job
         self.tried: int | None = None
         self.retry: int | None = None
+        self.cycle = 0
         self.seat: _Seat | None = None
         self.delayed(ask, delay)
         self.told(ask)
@@ -196,20 +201,17 @@ class _Line:
 
 
 class _Seat(msgspec.Struct, eq=False):
-    """``round``: how many cycles had been carried out when it came, or when it last looked for victims."""
-
     turn: Turn
     request: Request
     line: _Line
-    round: int
 
 
 class PlainCycle(NamedTuple):
     """What a cycle comes to, in its order. ``starts``: who runs from now on, on which node; ``tried``: who looked for
-    victims in vain; ``evicting``: who evicts whom on which node; ``vain``: lines that have no room."""
+    victims in vain, by line; ``evicting``: who evicts whom on which node; ``vain``: lines that have no room."""
 
     starts: list[tuple[Waiting, int]]
-    tried: list[Member]
+    tried: dict[_Line, list[Member]]
     evicting: list[tuple[Waiting, Outcome]]
     vain: list[_Line]
 
@@ -256,7 +258,7 @@ class Seats:
         if line is None:
             line = self._lines[request.alike] = _Line(request)
         insort(line.members, (turn, waiting))
-        waiting.seat = _Seat(turn, request, line, self.rounds)
+        waiting.seat, waiting.cycle = _Seat(turn, request, line), self.rounds
         self._seated[ask.id] = waiting
         if waiting.done:
             return
@@ -278,7 +280,7 @@ class Seats:
         seat = waiting.seat
         if seat is not None:
             seat.line.sleep(seat.turn)
-            seat.round = self.rounds
+            waiting.cycle = self.rounds
             if not waiting.done:
                 self._resting.append((now + CHECK_EVERY, [(seat.turn, waiting)]))
 
@@ -353,23 +355,18 @@ class Seats:
         ages = next((until for until, waiting in self._young if waiting.seat), None)
         resting = ((until, waiting) for until, members in self._resting for _, waiting in members)
         rests = next((until for until, waiting in resting if waiting.seat and waiting.tried != version), None)
-        together = dict[_Line, list[Member]]()
-        for member in cycle.tried:
-            waiting, seat = member[1], member[1].seat
-            waiting.last, waiting.tried, waiting.sent = now, begun, {}
-            if seat is not None:
-                seat.round = self.rounds
-                together.setdefault(seat.line, []).append(member)
         for waiting, _ in cycle.evicting:
             self.looked(waiting, now)
-        for line, members in together.items():
+        for line, members in cycle.tried.items():
+            for _, waiting in members:
+                waiting.last, waiting.tried, waiting.sent, waiting.cycle = now, begun, {}, self.rounds
             del line.awake[: len(members)]  # who came before has looked as well, or has left
             self._resting.append((now + CHECK_EVERY, members))
         return min((instant for instant in (ages, rests) if instant is not None), default=None)
 
     def retry(self, waiting: Waiting, version: int) -> int | None:
         """When time alone lets it try again, as of the last cycle that was carried out, and its version."""
-        if waiting.done or waiting.seat is None or waiting.seat.round == self.rounds:
+        if waiting.done or waiting.seat is None or waiting.cycle == self.rounds:
             return None
         if waiting.young > self._now:
             return waiting.young
@@ -439,14 +436,14 @@ class _Looks:
 
     def __init__(self, lines: Iterable[_Line], ahead: Ahead, trial: _Trial, now: int, holders: set[str]) -> None:
         queues = ahead.overlay.state.configuration
-        self.tried: list[Member] = []
+        self.tried: dict[_Line, list[Member]] = {}
         self.evicting: list[tuple[Waiting, Outcome]] = []
         self._lines = [line for line in lines if line.awake] if queues.preemption else []
         self._lawful = queues.rules.keeps_guarantees
         self._running = ahead.running
         self._trial = trial
-        self._context = Context(now, scored=True)
-        self._attempts = Counter[int]()
+        self._now = now
+        self._attempts: dict[int, int] = {}
         self._holders = holders
         self.since: Since = ()
         self._claimless = set[_Line]()
@@ -454,38 +451,42 @@ class _Looks:
     def until(self, turn: Turn | None) -> bool:
         """Those that found no room, up to this turn, or all. False: what comes of it is not plain."""
         queues: dict[int, list[Member]] = {}
+        lines: list[_Line] = []
         for line in self._lines:
             queue = line.request.queue
-            left = ATTEMPTS - self._attempts[queue]
+            left = ATTEMPTS - self._attempts.get(queue, 0)
             if left and (looking := line.may_look(self.since, turn, left)):
+                lines.append(line)
                 queues[queue] = sorted(queues[queue] + looking) if queue in queues else looking
-        self.since, everybody = turn or (), list[Member]()
+        self.since = turn or ()
         for queue, looking in queues.items():
-            del looking[ATTEMPTS - self._attempts[queue] :]
-            self._attempts[queue] += len(looking)
-            everybody += looking
-        if len(queues) > 1:
-            everybody.sort()
-        for member in everybody:
-            seat = member[1].seat
-            if seat is None or member[1].ask.id in self._holders:
-                return False
-            if seat.line in self._claimless or self._has_no_claim(seat.line):
-                self.tried.append(member)
-            elif not self._look(member, seat):
-                return False
-        return True
+            before = self._attempts.get(queue, 0)
+            del looking[ATTEMPTS - before :]
+            self._attempts[queue] = before + len(looking)
+        if len(lines) == len(queues) and not self._holders and all(map(self._has_no_claim, lines)):
+            for line, looking in zip(lines, queues.values(), strict=True):
+                self.tried.setdefault(line, []).extend(looking)
+            return True
+        return all(map(self._look, sorted(chain.from_iterable(queues.values()))))
 
-    def _look(self, member: Member, seat: _Seat) -> bool:
-        overlay, request, waiting = self._trial.searched(), seat.request, member[1]
+    def _look(self, member: Member) -> bool:
+        waiting, seat = member[1], member[1].seat
+        if seat is None or waiting.ask.id in self._holders:
+            return False
+        if self._has_no_claim(seat.line):
+            self.tried.setdefault(seat.line, []).append(member)
+            return True
+        overlay, request = self._trial.searched(), seat.request
         if waiting.job in self._running:
             request = replace(request, application=waiting.job)
         headroom = has_headroom(overlay, request)
-        outcome = look_for_victims(overlay, request, self._context, SILENT, headroom=headroom, shared=True)
+        outcome = look_for_victims(
+            overlay, request, Context(self._now, scored=True), SILENT, headroom=headroom, shared=True
+        )
         if outcome.kind == "admit" or outcome.cancelled:
             return False
         if outcome.kind == "wait":
-            self.tried.append(member)
+            self.tried.setdefault(seat.line, []).append(member)
         else:
             apply(overlay, request, outcome)
             self.evicting.append((waiting, outcome))
@@ -494,7 +495,6 @@ class _Looks:
 
     def _has_no_claim(self, line: _Line) -> bool:
         """Nobody in the line finds anybody."""
-        if self._lawful and claim_of(self._trial.now(), line.request) is None:
+        if line not in self._claimless and self._lawful and claim_of(self._trial.now(), line.request) is None:
             self._claimless.add(line)
-            return True
-        return False
+        return line in self._claimless
