@@ -53,7 +53,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         left = [] if before is None else before.tasks
         came = [] if after is None else after.tasks
         if before is not None and after is not None and before.queue == after.queue:
-            stay = {id(task) for task in left}.intersection(map(id, came))
+            stay = set(map(id, left)).intersection(map(id, came))
             left, came = [t for t in left if id(t) not in stay], [t for t in came if id(t) not in stay]
         if before is not None and left:
             self.grown += 1

@@ -137,9 +137,11 @@ class Lawful:
         on = state.node[among]
         enough = self._usable[on]
         for r, amount in self._request.needs.items():
-            enough &= state.column(r)[among] >= (amount - nodes.column(self._overlay.free, r))[on]
-        for need in self._path.of:
-            enough &= (state.column(need.resource)[among] >= need.amount) & self._below(need.queue, among)
+            gives = state.column(r)[among]
+            enough &= gives >= (amount - nodes.column(self._overlay.free, r))[on]
+            for need in self._path.of:
+                if need.resource == r:
+                    enough &= (gives >= need.amount) & self._below(need.queue, among)
         where = on[enough]
         if not len(where):
             return None

@@ -240,9 +240,8 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         (task,) = waiting.ask.tasks
         self._settled(waiting)
         if self._asks[job]:
-            left = {pending.ask.tasks[0].name for pending in self._asks[job].values()}
             mine = self.waiting[job]
-            self.waiting[job] = replace(mine, tasks=[pending for pending in mine.tasks if pending.name in left])
+            self.waiting[job] = replace(mine, tasks=[other for other in mine.tasks if other.name != task.name])
         else:
             del self._asks[job], self.waiting[job]
         return Start(job, [replace(task, node=node, started_at=to_datetime(now), state="running")])

@@ -439,10 +439,11 @@ class Overlay:
 
     def _shift(self, table: list[list[int]], queue: int, amounts: Amounts, sign: int) -> None:
         width = len(self.state.resources)
+        known = [(r, sign * amount) for r, amount in amounts.items() if r < width]
         for q in self.state.configuration.paths[queue]:
-            for r, amount in amounts.items():
-                if r < width:
-                    table[q][r] += sign * amount
+            row = table[q]
+            for r, amount in known:
+                row[r] += amount
 
     def _slack(self, queue: int, amounts: Amounts, sign: int) -> None:
         cells = self.state.configuration.path_cells[queue]

@@ -94,14 +94,14 @@ class CompiledState:
     nodes x resources, capacity - occupied - allocated, possibly negative. ``rank``: by workload, the place of its
     queue's path; ``starts``: its first task, and in the end their number; ``queue_of``: queue by application id.
     ``named``: resources that the configuration or a node names; ``room``, ``asked``: bounds of what sums up.
-    ``in_order``: nodes are in the order of their names.
+    ``in_order``: nodes are in the order of their names; ``scored``: resources by whose use plain scheduling chooses.
     """
 
     __slots__ = (
         "allocated", "asked", "behind", "capacity", "configuration", "eligible", "flags", "free", "in_order",
         "lazy", "limit", "named", "node", "node_index", "node_names", "node_rank", "nodes", "preempted",
         "preempting", "priority", "queue", "queue_of", "rank", "reservations", "resources", "room",
-        "schedulable", "shape", "shape_of", "shapes", "slack", "starts", "tainted", "task_count", "tasks",
+        "schedulable", "scored", "shape", "shape_of", "shapes", "slack", "starts", "tainted", "task_count", "tasks",
         "uses", "workload", "workloads",
     )  # fmt: skip
 
@@ -126,6 +126,7 @@ class CompiledState:
         self.resources = resources_of(queues, state.nodes, keys)
         if len(self.resources) > MOST_RESOURCES:
             raise InvalidInput(naming_too_much(queues.resources.names, state))
+        self.scored = [r for name in _SCORED if (r := self.resources.index.get(name)) is not None]
         self.shape_of: dict[ShapeKey, int] = keys
         self.shapes: list[Amounts] = [steps_of(key, self.resources) for key in keys]
         self.priority: Ints = _filled([t.priority for t in self.tasks], self, "priority", np.int64)
@@ -210,7 +211,7 @@ class CompiledState:
         if self.lazy.use is None:
             use = np.zeros(len(self.node_names), dtype=np.float64)
             known = np.zeros(len(self.node_names), dtype=np.int64)
-            for r in self._scored():
+            for r in self.scored:
                 total, free = self.capacity[:, r].astype(np.float64), self.free[:, r].astype(np.float64)
                 use += np.where(total > 0, 1 - free / np.where(total > 0, total, 1), 0)
                 known += total > 0
@@ -220,14 +221,11 @@ class CompiledState:
     def use_of(self, node: int, free: Ints) -> float:
         """The same of one node, with this free there, to the last bit."""
         use, known = 0.0, 0
-        for r in self._scored():
+        for r in self.scored:
             if (total := float(self.capacity[node, r])) > 0:
                 use += 1 - float(free[r]) / total
                 known += 1
         return use / max(known, 1)
-
-    def _scored(self) -> list[int]:
-        return [r for name in _SCORED if (r := self.resources.index.get(name)) is not None]
 
     def amounts(self, task: int) -> Amounts:
         """What the task requests, all of its count."""
