@@ -1,6 +1,6 @@
 """Pending work as allocation asks, and what a decision changes: an overlay on top of a compiled cluster."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -278,7 +278,7 @@ class Overlay:
         self.held: dict[int, list[Held]] = {}
         self.coming: dict[tuple[int, int], int] = {}
         self.vain: dict[Hashable, tuple[Request, Any]] = {}
-        self.attempts = Counter[int]()
+        self.attempts = defaultdict[int, int](int)
         self._tracked: Tracked | None = None
         self._holders: frozenset[str] | None = None
         self.reserve(state.reservations)
